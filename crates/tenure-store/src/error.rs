@@ -1,0 +1,84 @@
+use std::time::Duration;
+
+/// What went wrong underneath, for people and logs.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A call without a definite answer, or one that the store would not take.
+///
+/// The three kinds lead to three different actions, so they are three types.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Certainly no effect, now or later.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// It may have happened, or may happen yet.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+    /// The store asks for patience. Something in between may still have sent the request on.
+    #[error(transparent)]
+    Throttled(#[from] Throttled),
+}
+
+/// The call certainly had no effect, and never will have.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}: {source}")]
+pub struct Refused {
+    /// What the caller can do about it.
+    pub reason: Reason,
+    /// What the store, or the way to it, said.
+    pub source: BoxError,
+}
+
+/// Why a call was refused, as an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It could not even be sent. Try again later.
+    Unreachable,
+    /// The credentials are missing, wrong, or not allowed to do this. Fix them.
+    Denied,
+    /// The store cannot do what was asked. Use another store, or another way of setting it up.
+    Unsupported,
+    /// The call itself is wrong, for example a value that is too large. Fix the call.
+    Invalid,
+}
+
+/// The outcome is not known: a timeout, a cut connection, a server error. It may have happened, or may happen yet.
+#[derive(Debug, thiserror::Error)]
+#[error("the outcome is not known: {0}")]
+pub struct Unknown(#[source] pub BoxError);
+
+/// The store asks the caller to come back later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("the store asks for fewer calls")]
+pub struct Throttled {
+    /// How long the store asks to be left alone, where it says so.
+    pub after: Option<Duration>,
+}
+
+impl StoreError {
+    /// A call that certainly had no effect.
+    pub fn refused(reason: Reason, source: impl Into<BoxError>) -> Self {
+        Self::Refused(Refused { reason, source: source.into() })
+    }
+
+    /// A call that may have happened, or may happen yet.
+    pub fn unknown(source: impl Into<BoxError>) -> Self {
+        Self::Unknown(Unknown(source.into()))
+    }
+
+    /// A call that the store wants later.
+    pub fn throttled(after: Option<Duration>) -> Self {
+        Self::Throttled(Throttled { after })
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Unreachable => "the store could not be reached",
+            Self::Denied => "the store denied access",
+            Self::Unsupported => "the store does not support this",
+            Self::Invalid => "the store refused the call",
+        })
+    }
+}

@@ -1,0 +1,57 @@
+use std::fmt;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use futures_core::Stream;
+
+use crate::{Expect, Guarantees, Key, Prefix, Put, Reading, StoreError, Version};
+
+/// A future that a store returns.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A stream that a store returns.
+pub type BoxStream<'a, T> = Pin<Box<dyn Stream<Item = T> + Send + 'a>>;
+
+/// Anything with a read and an atomic conditional write on one key.
+///
+/// # Duties
+///
+/// * A future may be dropped at any time. A write whose future was dropped may have happened or may happen yet;
+///   nothing else may change.
+/// * Conditional writes are sent **once**: every transparent retry in the client library underneath is turned off. A
+///   retried write that had already been applied is answered with a conflict, and a win is reported as a loss.
+/// * When in doubt, the answer is [`Unknown`](crate::Unknown).
+/// * `Display` names the store for people, as in an error message, without credentials.
+pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
+    /// What this store guarantees, as configured.
+    fn guarantees(&self) -> Guarantees;
+
+    /// The entry, if there is one, and the store's own time where it has a clock.
+    ///
+    /// A failed read has no effect whatever it fails with, so every error simply means "not known".
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>>;
+
+    /// Writes `value` if and only if the entry is what `expect` says.
+    ///
+    /// Replacing a version of an entry that has gone is a conflict.
+    fn put<'a>(
+        &'a self,
+        key: &'a Key,
+        value: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Put, StoreError>>;
+
+    /// The keys covered by `prefix`, in any order, each once.
+    fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>>;
+
+    /// A hint, after it was called, that something covered by `prefix` changed; `None` where the store has no such
+    /// thing. Hints may be late, merged, spurious or missing: nothing relies on them for safety.
+    fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
+        let _ = prefix;
+        None
+    }
+
+    /// A well-formed version that no write of this store ever has: a replace of it must always be refused. The check
+    /// at connect is made of such writes.
+    fn impossible_version(&self) -> Version;
+}
