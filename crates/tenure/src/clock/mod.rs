@@ -1,0 +1,29 @@
+//! Time, behind one trait, so that simulation and tests can own it.
+
+mod boot;
+mod instant;
+mod manual;
+mod wall;
+
+use std::fmt;
+
+use tenure_store::BoxFuture;
+
+pub use boot::BootClock;
+pub use instant::Instant;
+pub use manual::ManualClock;
+pub use wall::WallTime;
+
+/// The clock that leases are counted on.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// Never goes back, and keeps counting while the machine is suspended.
+    fn now(&self) -> Instant;
+
+    /// Shown to people, never compared.
+    fn wall(&self) -> WallTime;
+
+    /// Completes at `at`, or soon after; also when the machine was suspended meanwhile.
+    ///
+    /// It is called and polled on the keeper's own runtime.
+    fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()>;
+}
