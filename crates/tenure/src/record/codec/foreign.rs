@@ -1,0 +1,99 @@
+use super::{FORMAT, RECORD_MAX};
+
+/// Why bytes are not a record that this version may replace.
+///
+/// Every kind means the same for the program: never overwrite, and tell people. They differ in what people do next.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Foreign {
+    /// The bytes are not JSON: another program's data, or a write that was cut short.
+    #[error(
+        "the bytes are not a record of Tenure: they are not JSON ({why}); find out who wrote them, or use another key"
+    )]
+    NotJson {
+        /// What the JSON parser says, or what was seen before it was asked.
+        why: String,
+    },
+    /// The bytes are JSON without the number `tenure` that every record begins with.
+    #[error("the bytes are JSON of another program, not a record of Tenure; use another key")]
+    OtherProgram,
+    /// The record has a newer format.
+    #[error(
+        "the record has format version {found} and this program reads version {FORMAT}; upgrade this program"
+    )]
+    NewerVersion {
+        /// The format version of the record.
+        found: u64,
+    },
+    /// The record says that whoever replaces it must understand features that this version does not.
+    #[error("the record needs features that this program does not have: {names:?}; upgrade this program")]
+    UnknownCrit {
+        /// The names of the features, shortened and at most eight of them.
+        names: Vec<String>,
+    },
+    /// The record is in a state that this version does not know.
+    #[error("the record is in the state {found:?}, which this program does not know; upgrade this program")]
+    UnknownState {
+        /// The name of the state, shortened.
+        found: String,
+    },
+    /// The lease is kept alive by something other than its own renewals, which this version cannot judge.
+    #[error("the lease is kept alive by {found:?}, which this program cannot judge; upgrade this program")]
+    KeptBySession {
+        /// What `kept_by` says, as JSON, shortened.
+        found: String,
+    },
+    /// A part inside of a field is not known. It would be lost in a rewrite.
+    #[error(
+        "the record has a part that this program does not know and would lose: {field:?}; upgrade this program"
+    )]
+    UnknownPart {
+        /// Where it is, such as `holder.zone`, shortened.
+        field: String,
+    },
+    /// The bytes are more than any record has.
+    #[error(
+        "{bytes} bytes are too many for a record of Tenure, which has at most {RECORD_MAX}; find out who wrote them"
+    )]
+    TooLarge {
+        /// How many they are.
+        bytes: usize,
+    },
+    /// A field is missing, twice there, or not what version 1 says it is.
+    #[error("the record is damaged: {field:?} {why}; look at it, and repair it by hand")]
+    Damaged {
+        /// Which field, such as `history[3].token`, shortened.
+        field: String,
+        /// What is wrong with it, as the rest of a sentence that begins with the field.
+        why: String,
+    },
+}
+
+impl Foreign {
+    pub(super) fn damaged(field: &str, why: impl Into<String>) -> Self {
+        Self::Damaged { field: field.to_owned(), why: why.into() }
+    }
+
+    /// The same complaint, about a part of `outer`.
+    pub(super) fn within(self, outer: &str) -> Self {
+        let join = |inner: String| match (outer, inner.as_str()) {
+            ("", _) => inner,
+            (_, "") => outer.to_owned(),
+            _ => format!("{outer}.{inner}"),
+        };
+        match self {
+            Self::Damaged { field, why } => Self::Damaged { field: join(field), why },
+            Self::UnknownPart { field } => Self::UnknownPart { field: join(field) },
+            other => other,
+        }
+    }
+}
+
+/// The beginning of a text that somebody else chose: a message must not grow with it.
+pub(super) fn excerpt(text: &str) -> String {
+    const CHARS_MAX: usize = 64;
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

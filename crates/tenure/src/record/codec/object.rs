@@ -1,0 +1,103 @@
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::field::Field;
+use super::foreign::{Foreign, excerpt};
+
+/// A JSON object whose members are taken out one by one, so that what nobody took is seen.
+///
+/// Members keep their order and their text, and a name that comes twice is found, which a map would hide.
+pub(super) struct Object<'a> {
+    members: Vec<(Cow<'a, str>, &'a str)>,
+    taken: Vec<&'static str>,
+}
+
+impl<'a> Object<'a> {
+    /// Splits the text of an object. The members are checked to be JSON, however deep, and not looked at.
+    pub(super) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+        let mut parser = serde_json::Deserializer::from_str(text);
+        let members = parser.deserialize_map(Members)?;
+        parser.end()?;
+        Ok(Self { members, taken: Vec::with_capacity(super::KNOWN.len()) })
+    }
+
+    /// Takes a member out, if it is there.
+    pub(super) fn take(&mut self, name: &'static str) -> Option<Field<'a>> {
+        self.taken.push(name);
+        let index = self.members.iter().position(|(member, _)| member == name)?;
+        let (_, text) = self.members.remove(index);
+        Some(Field { name, text })
+    }
+
+    /// Takes out a member that must be there.
+    pub(super) fn need(&mut self, name: &'static str) -> Result<Field<'a>, Foreign> {
+        self.take(name).ok_or_else(|| Foreign::damaged(name, "is missing"))
+    }
+
+    /// Takes all the members out.
+    pub(super) fn take_rest(&mut self) -> Vec<(Cow<'a, str>, &'a str)> {
+        std::mem::take(&mut self.members)
+    }
+
+    /// Complains about any member that is left: it comes a second time, or nobody knows it.
+    pub(super) fn nothing_left(&self) -> Result<(), Foreign> {
+        match self.members.first() {
+            Some((name, _)) if self.taken.iter().any(|taken| taken == name) => {
+                Err(Foreign::damaged(name, "is there twice"))
+            }
+            Some((name, _)) => Err(Foreign::UnknownPart { field: excerpt(name) }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Collects the members of an object.
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<(Cow<'de, str>, &'de str)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        // A record has 11 to 15 members.
+        let mut members = Vec::with_capacity(16);
+        while let Some(name) = map.next_key_seed(Name)? {
+            members.push((name, map.next_value::<&RawValue>()?.get()));
+        }
+        Ok(members)
+    }
+}
+
+/// The name of a member, borrowed where it has no escapes.
+struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}

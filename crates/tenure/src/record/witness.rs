@@ -1,0 +1,12 @@
+/// The name of a witness: a file whose lock is held in the local kernel as long as anybody acts under the term.
+///
+/// Any of the three alone can be copied or reused; together they name one file of one boot of one machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// The random name of the file.
+    pub name: String,
+    /// Its inode.
+    pub inode: u64,
+    /// The boot id of the machine, on stores of network reach.
+    pub boot: Option<String>,
+}
