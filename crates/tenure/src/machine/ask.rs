@@ -1,0 +1,67 @@
+use std::sync::Arc;
+
+use tenure_store::StoreClock;
+
+use super::Timing;
+use crate::clock::Instant;
+use crate::record::{Holder, Nonce, Ttl, Witness};
+
+/// What somebody wants of a key.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Who wants it.
+    pub holder: Arc<Holder>,
+    /// The durations.
+    pub timing: Timing,
+    /// What the store's clock is good for.
+    pub store_clock: StoreClock,
+    /// Where the life of this holder can be seen on its own machine.
+    pub witness: Option<Arc<Witness>>,
+    /// The hash of the secret of a handle.
+    pub secret_hash: Option<[u8; 32]>,
+    /// The user's value to write with the grant; the one that is there stays if this is `None`.
+    pub value: Option<Arc<str>>,
+    /// How long to wait for it.
+    pub patience: Patience,
+    /// Whether the first failed renewal ends the term.
+    pub strict: bool,
+    /// Whether renewals come by themselves, or only when asked for.
+    pub manual: bool,
+    /// How to come by it.
+    pub way: Way,
+}
+
+/// How long a contender waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Not at all: one look.
+    Once,
+    /// Until this instant.
+    Until(Instant),
+    /// For ever.
+    Forever,
+}
+
+/// How to come by a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Wait until it is free.
+    Wait,
+    /// Ask the present holder to let go, saying why, and then wait.
+    Revoke(Arc<str>),
+    /// Go on with a term that this machine held before.
+    Resume(Handle),
+}
+
+/// What is needed to go on with a term after a restart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handle {
+    /// The term.
+    pub term: Nonce,
+    /// The nonce of the last write under it.
+    pub nonce: Nonce,
+    /// Its ttl, which is fixed for the term.
+    pub ttl: Ttl,
+    /// Its deadline on this boot's clock.
+    pub deadline: Instant,
+}

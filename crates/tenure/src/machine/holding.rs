@@ -1,0 +1,242 @@
+//! Holding a lease: renew, read back, stop in time.
+
+use std::sync::Arc;
+
+use tenure_store::{Expect, Version};
+
+use super::leaving::Leaving;
+use super::rules::{Verdict, earlier_by_chance};
+use super::seeking::{asked_for, landed_version};
+use super::{
+    Content, Event, Fault, Flown, Handle, Left, Lost, Machine, Outcome, Purpose, Stage, Step, writes,
+};
+use crate::clock::Instant;
+use crate::record::{Record, State, Ttl};
+
+/// Where a holder is.
+#[derive(Debug)]
+pub(super) struct Holding {
+    /// The record as it was confirmed last.
+    pub(super) record: Arc<Record>,
+    /// Its version.
+    version: Version,
+    /// Until when the holder believes.
+    pub(super) deadline: Instant,
+    /// When to renew, or to look again after a failure.
+    pub(super) next: Option<Instant>,
+    /// Whether the outcome of a renewal must be read back before the next one.
+    must_read: bool,
+    /// How many calls in a row failed.
+    failures: u32,
+}
+
+impl Holding {
+    pub(super) fn new(record: Arc<Record>, version: Version, deadline: Instant) -> Self {
+        Self { record, version, deadline, next: None, must_read: false, failures: 0 }
+    }
+
+    pub(super) fn handle(&self) -> Handle {
+        let ttl = self.ttl();
+        Handle { term: self.record.term, nonce: self.record.nonce, ttl, deadline: self.deadline }
+    }
+
+    fn ttl(&self) -> Ttl {
+        self.record.ttl.expect("a held record has a ttl")
+    }
+}
+
+impl Machine {
+    pub(super) fn holding_woken(&mut self, step: &mut Step<'_>) {
+        let now = step.ambient.now;
+        if !self.rules.may_go_on(now, self.holding().deadline) {
+            return self.lose(step, Lost::Expired);
+        }
+        if self.flight.is_none() && self.holding().next.is_some_and(|next| next <= now) {
+            self.renew_or_read(step);
+        }
+    }
+
+    pub(super) fn renew_asked(&mut self, step: &mut Step<'_>) {
+        if !matches!(self.stage, Stage::Holding(_)) || self.flight.is_some() {
+            return;
+        }
+        if !self.rules.may_go_on(step.ambient.now, self.holding().deadline) {
+            return self.lose(step, Lost::Expired);
+        }
+        self.renew_or_read(step);
+    }
+
+    pub(super) fn latched(&mut self, step: &mut Step<'_>) {
+        if matches!(self.stage, Stage::Holding(_)) {
+            self.lose(step, Lost::Expired);
+        }
+    }
+
+    fn renew_or_read(&mut self, step: &mut Step<'_>) {
+        self.holding().next = None;
+        if self.holding().must_read {
+            return self.read(step);
+        }
+        let (record, version) = (Arc::clone(&self.holding().record), self.holding().version.clone());
+        let ttl = self.rules.ttl_of_renewal(self.holding().ttl(), step.ambient.jitter);
+        let renewed = writes::renewed(&record, self.nonce(step, &record), ttl, step.ambient);
+        if !self.rules.keeps_earlier_attempts() {
+            self.attempts.forget_outstanding();
+        }
+        self.write(step, Purpose::Renew, Expect::Version(version), renewed);
+    }
+
+    pub(super) fn holding_written(&mut self, step: &mut Step<'_>, flown: Flown, outcome: Outcome) {
+        let fault = match &outcome {
+            Outcome::Fault(fault) => Some(*fault),
+            Outcome::Applied { .. } | Outcome::Conflict => None,
+        };
+        match (self.rules.verdict(&outcome), fault) {
+            (Verdict::Done, _) => {
+                let version = landed_version(&flown, &outcome);
+                self.renewed(step, flown.attempt, &flown.record, version);
+            }
+            (Verdict::Lost, _) => self.lose(step, Lost::Superseded { by: None, token: flown.record.token }),
+            (Verdict::NoEffect, fault) => self.renewal_failed(step, fault.unwrap_or(Fault::Unknown), false),
+            (Verdict::ReadBack, Some(fault)) => self.renewal_failed(step, fault, true),
+            (Verdict::ReadBack, None) => {
+                self.holding().must_read = true;
+                self.read(step);
+            }
+        }
+    }
+
+    /// A renewal without success. It is not a loss: what the ttl is for.
+    fn renewal_failed(&mut self, step: &mut Step<'_>, fault: Fault, must_read: bool) {
+        let (retry, jitter) = (self.ask.timing.retry(), step.ambient.jitter);
+        let holding = self.holding();
+        holding.must_read |= must_read;
+        holding.failures += 1;
+        // One lost answer is read back at once; a store that answers nothing gets its pause.
+        let at_once = holding.failures == 1 && fault == Fault::Unknown;
+        let pause =
+            if at_once { asked_for(fault) } else { earlier_by_chance(retry, jitter).max(asked_for(fault)) };
+        holding.next = Some(step.ambient.now + pause);
+        self.tell(step, Event::AtRisk(fault));
+        if self.ask.strict {
+            return self.lose(step, Lost::RenewalFailed);
+        }
+        if at_once {
+            self.renew_or_read(step);
+        }
+    }
+
+    pub(super) fn holding_read(&mut self, step: &mut Step<'_>, answer: Result<Content, Fault>) {
+        let content = match answer {
+            Ok(content) => content,
+            Err(fault) => return self.renewal_failed(step, fault, true),
+        };
+        let (record, version) = match content {
+            Content::Absent => return self.lose(step, Lost::Deleted),
+            Content::Foreign { what, .. } => return self.lose(step, Lost::Replaced { what }),
+            Content::Record(record, version) => (record, version),
+        };
+        let mine = (&self.holding().version.clone(), self.holding().record.nonce);
+        if self.rules.same_observation(mine, (&version, record.nonce)) {
+            return self.retry(step);
+        }
+        if !self.rules.is_ours(&record, self.mine()) {
+            let by = record.holder.as_ref().map(|holder| Arc::clone(holder.id()));
+            return self.lose(step, Lost::Superseded { by, token: record.token });
+        }
+        match &record.state {
+            State::Revoked(revocation) => {
+                let (by, because) = (Arc::clone(&revocation.by), Arc::clone(&revocation.because));
+                self.lose_to(step, Lost::Revoked { by, because }, Some((record, version)));
+            }
+            _ => {
+                let found = self.attempts.find(record.nonce).copied();
+                let attempt = found.unwrap_or(super::Attempt {
+                    nonce: record.nonce,
+                    sent: step.ambient.now,
+                    purpose: Purpose::Renew,
+                });
+                self.renewed(step, attempt, &record, version);
+            }
+        }
+    }
+
+    /// The version is still the one we confirmed last: the renewal has not landed yet, so it is tried again. The
+    /// earlier one stays outstanding.
+    fn retry(&mut self, step: &mut Step<'_>) {
+        let (now, pause) =
+            (step.ambient.now, earlier_by_chance(self.ask.timing.retry(), step.ambient.jitter));
+        let holding = self.holding();
+        holding.must_read = false;
+        if holding.failures > 1 {
+            holding.next = Some(now + pause);
+            return;
+        }
+        self.holding_renew_in_time(step);
+    }
+
+    fn holding_renew_in_time(&mut self, step: &mut Step<'_>) {
+        if !self.rules.may_go_on(step.ambient.now, self.holding().deadline) {
+            return self.lose(step, Lost::Expired);
+        }
+        self.renew_or_read(step);
+    }
+
+    /// A renewal is known to have landed.
+    fn renewed(
+        &mut self,
+        step: &mut Step<'_>,
+        attempt: super::Attempt,
+        record: &Arc<Record>,
+        version: Version,
+    ) {
+        let now = step.ambient.now;
+        self.attempts.confirm(attempt);
+        if !self.rules.may_go_on(now, self.holding().deadline) {
+            return self.lose_to(step, Lost::Expired, Some((Arc::clone(record), version)));
+        }
+        let ttl = record.ttl.unwrap_or(self.own_ttl());
+        let deadline = self.rules.deadline(attempt.sent, now, ttl, self.ask.timing.drift());
+        let next = self.next_renewal(step, attempt.sent);
+        let holding = self.holding();
+        *holding = Holding::new(Arc::clone(record), version, deadline.max(holding.deadline));
+        holding.next = next;
+        let deadline = holding.deadline;
+        self.tell(step, Event::Renewed { deadline });
+    }
+
+    /// When to renew what was sent at `sent`, unless the holder does it itself.
+    pub(super) fn next_renewal(&self, step: &Step<'_>, sent: Instant) -> Option<Instant> {
+        let at = sent + earlier_by_chance(self.ask.timing.period(), step.ambient.jitter);
+        Some(at.max(step.ambient.now)).filter(|_| !self.ask.manual)
+    }
+
+    /// Ends the term; what is in the store is the record we confirmed last, as far as we know.
+    pub(super) fn lose(&mut self, step: &mut Step<'_>, why: Lost) {
+        let known = (Arc::clone(&self.holding().record), self.holding().version.clone());
+        let unsettled = self.attempts.may_land();
+        self.lose_to(step, why, Some(known).filter(|_| !unsettled));
+    }
+
+    /// Ends the term. `target` is what may have to be vacated, if that is known without reading.
+    fn lose_to(&mut self, step: &mut Step<'_>, why: Lost, target: Option<(Arc<Record>, Version)>) {
+        let gone = matches!(why, Lost::Superseded { .. } | Lost::Deleted | Lost::Replaced { .. });
+        self.tell(step, Event::Lost(why));
+        if gone {
+            self.tell(step, Event::Left(Left::Nothing));
+            self.stage = Stage::Ended;
+            return;
+        }
+        let until = self.lapsed_at(step.ambient.now);
+        let term = self.holding().record.term;
+        self.stage = Stage::Leaving(Leaving::after_term(term, target, until));
+        self.leave(step);
+    }
+
+    fn holding(&mut self) -> &mut Holding {
+        match &mut self.stage {
+            Stage::Holding(holding) => holding,
+            stage => unreachable!("not holding but {stage:?}"),
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The whole protocol as a state machine without I/O, clock or randomness: inputs in, effects out.
+//!
+//! A [`Machine`] is one lease, from wanting it to having left it:
+//!
+//! ```text
+//!            Start                 granted                 lost, released
+//!   ─────────────────▶  Seeking  ──────────▶  Holding  ────────────────────▶  Leaving  ──▶  Ended
+//!                       (seeking.rs)          (holding.rs)                    (leaving.rs)
+//!                          │  denied, cancelled: what may still land is vacated  ▲
+//!                          └─────────────────────────────────────────────────────┘
+//! ```
+//!
+//! It never asks anybody anything. [`step`](Machine::step) takes an [`Input`] and the [`Ambient`] world, and answers
+//! with [`Effect`]s: at most one read or write is under way at any time. *How* it decides is in [`rules`], one named
+//! function per decision; the stages only ask them in the right order. The same code runs in the simulation and under
+//! the real driver.
+
+mod ask;
+mod attempts;
+mod drift;
+mod effect;
+mod holding;
+mod input;
+mod leaving;
+mod lost;
+mod observer;
+pub mod rules;
+mod seeking;
+mod sightings;
+mod timing;
+mod writes;
+
+use std::sync::Arc;
+
+use tenure_store::{Expect, Version};
+
+pub use ask::{Ask, Handle, Patience, Way};
+pub use attempts::{Attempt, Attempts};
+pub use drift::Drift;
+pub use effect::{Denied, Effect, Event, Left, Purpose, Write};
+pub use input::{Ambient, Content, Fault, Input, Look, Outcome, Sighting};
+pub use lost::Lost;
+pub use observer::Observer;
+pub use rules::{Rules, Standard};
+pub use sightings::{Seen, Sightings};
+pub use timing::{Timing, TimingBuilder};
+
+use crate::clock::Instant;
+use crate::record::{Record, Ttl};
+use holding::Holding;
+use leaving::Leaving;
+use rules::{Mine, Walls};
+use seeking::Seeking;
+
+/// One lease, from wanting it to having left it.
+#[derive(Debug)]
+pub struct Machine {
+    rules: &'static dyn Rules,
+    ask: Ask,
+    stage: Stage,
+    flight: Option<Flight>,
+    attempts: Attempts,
+    asleep_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Seeking(Seeking),
+    Holding(Holding),
+    Leaving(Leaving),
+    Ended,
+}
+
+/// The one call that is under way.
+#[derive(Debug)]
+enum Flight {
+    Read { sent: Instant },
+    Write(Flown),
+}
+
+/// A write that is under way.
+#[derive(Debug)]
+struct Flown {
+    attempt: Attempt,
+    record: Arc<Record>,
+    expect: Expect,
+}
+
+/// What one step may use.
+struct Step<'a> {
+    ambient: &'a Ambient,
+    sightings: &'a mut Sightings,
+    effects: &'a mut Vec<Effect>,
+}
+
+impl Machine {
+    /// A machine that wants what `ask` says. It does nothing before [`Input::Start`].
+    pub fn new(ask: Ask) -> Self {
+        Self::with_rules(ask, &Standard)
+    }
+
+    /// A machine under other rules, for the simulation.
+    pub fn with_rules(ask: Ask, rules: &'static dyn Rules) -> Self {
+        let stage = Stage::Seeking(Seeking::default());
+        Self { rules, ask, stage, flight: None, attempts: Attempts::default(), asleep_until: None }
+    }
+
+    /// Takes an input and appends what shall be done.
+    ///
+    /// `sightings` is what this process has seen of the key; all its machines for the key share it.
+    pub fn step(
+        &mut self,
+        ambient: &Ambient,
+        sightings: &mut Sightings,
+        input: Input,
+        effects: &mut Vec<Effect>,
+    ) {
+        let step = &mut Step { ambient, sightings, effects };
+        match input {
+            Input::Start => self.seek(step),
+            Input::Read(answer) => self.read_answered(step, answer),
+            Input::Written(outcome) => self.write_answered(step, outcome),
+            Input::Wake => {
+                self.asleep_until = None;
+                self.woken(step);
+            }
+            Input::Changed => self.hinted(step),
+            Input::Witness { nonce, sighting } => self.witnessed(step, nonce, sighting),
+            Input::Renew => self.renew_asked(step),
+            Input::Release => self.released(step),
+            Input::Drained => self.drained(step),
+            Input::Latched => self.latched(step),
+        }
+        self.sleep(step);
+    }
+
+    /// Whether it has ended: it wants nothing any more and nothing of it can land.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.stage, Stage::Ended)
+    }
+
+    /// What is needed to go on with the term after a restart, while it is held.
+    pub fn handle(&self) -> Option<Handle> {
+        match &self.stage {
+            Stage::Holding(holding) => Some(holding.handle()),
+            _ => None,
+        }
+    }
+
+    /// The record as this lease wrote it last, while it is held.
+    pub fn record(&self) -> Option<&Arc<Record>> {
+        match &self.stage {
+            Stage::Holding(holding) => Some(&holding.record),
+            _ => None,
+        }
+    }
+
+    // ── inputs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn read_answered(&mut self, step: &mut Step<'_>, answer: Result<Look, Fault>) {
+        let Some(Flight::Read { sent }) = self.flight.take() else {
+            unreachable!("an answer to a read that was not sent");
+        };
+        if let Ok(look) = &answer {
+            self.note_look(step, sent, look);
+        }
+        let answer = answer.map(|look| look.content);
+        match &self.stage {
+            Stage::Seeking(_) => self.seeking_read(step, answer),
+            Stage::Holding(_) => self.holding_read(step, answer),
+            Stage::Leaving(_) => self.leaving_read(step, answer),
+            Stage::Ended => {}
+        }
+    }
+
+    fn write_answered(&mut self, step: &mut Step<'_>, outcome: Outcome) {
+        let Some(Flight::Write(flown)) = self.flight.take() else {
+            unreachable!("an answer to a write that was not sent");
+        };
+        if let Outcome::Applied { version, time } = &outcome {
+            self.note_write(step, &flown, version, *time);
+        }
+        if !self.rules.stays_outstanding(&outcome) {
+            self.attempts.settle(flown.attempt.nonce);
+        }
+        match &self.stage {
+            Stage::Seeking(_) => self.seeking_written(step, flown, outcome),
+            Stage::Holding(_) => self.holding_written(step, flown, outcome),
+            Stage::Leaving(_) => self.leaving_written(step, flown, outcome),
+            Stage::Ended => {}
+        }
+    }
+
+    fn woken(&mut self, step: &mut Step<'_>) {
+        match &self.stage {
+            Stage::Seeking(_) => self.seeking_woken(step),
+            Stage::Holding(_) => self.holding_woken(step),
+            Stage::Leaving(_) => self.leaving_woken(step),
+            Stage::Ended => {}
+        }
+    }
+
+    fn released(&mut self, step: &mut Step<'_>) {
+        match &mut self.stage {
+            Stage::Seeking(_) => self.deny(step, Denied::Cancelled),
+            Stage::Holding(_) => self.lose(step, Lost::Released),
+            Stage::Leaving(leaving) => leaving.seek_again = false,
+            Stage::Ended => {}
+        }
+    }
+
+    // ── effects ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn read(&mut self, step: &mut Step<'_>) {
+        assert!(self.flight.is_none(), "one call at a time");
+        self.flight = Some(Flight::Read { sent: step.ambient.now });
+        step.effects.push(Effect::Read);
+    }
+
+    /// Sends a write. Those that expect a version stay ours to account for until they are settled.
+    fn write(&mut self, step: &mut Step<'_>, purpose: Purpose, expect: Expect, record: Record) {
+        assert!(self.flight.is_none(), "one call at a time");
+        let attempt = Attempt { nonce: record.nonce, sent: step.ambient.now, purpose };
+        if let (Expect::Version(version), true) = (&expect, purpose.is_of_a_term()) {
+            self.attempts.add(attempt, version);
+        }
+        let record = Arc::new(record);
+        let write = Write { purpose, expect: expect.clone(), record: Arc::clone(&record) };
+        self.flight = Some(Flight::Write(Flown { attempt, record, expect }));
+        step.effects.push(Effect::Write(write));
+    }
+
+    fn tell(&self, step: &mut Step<'_>, event: Event) {
+        step.effects.push(Effect::Tell(event));
+    }
+
+    /// Asks to be woken when the stage next has something to do by itself.
+    fn sleep(&mut self, step: &mut Step<'_>) {
+        let idle = self.flight.is_none();
+        let wake = match &self.stage {
+            Stage::Seeking(seeking) => earliest(self.limit(), seeking.next.filter(|_| idle)),
+            Stage::Holding(holding) => earliest(Some(holding.deadline), holding.next.filter(|_| idle)),
+            Stage::Leaving(leaving) => earliest(Some(leaving.until), leaving.next.filter(|_| idle)),
+            Stage::Ended => None,
+        };
+        if let Some(at) = wake
+            && self.asleep_until != wake
+        {
+            self.asleep_until = wake;
+            step.effects.push(Effect::SleepUntil(at));
+        }
+    }
+
+    // ── what was seen ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn note_look(&self, step: &mut Step<'_>, sent: Instant, look: &Look) {
+        let returned = step.ambient.now;
+        let mut from = self.rules.observed_from(sent, returned);
+        if let Content::Record(record, _) = &look.content {
+            let walls = Walls { written: record.written_at, now: step.ambient.wall };
+            if let Some(aged) = self.rules.aged_from(returned, look.age, self.ask.store_clock, walls) {
+                from = from.min(aged);
+            }
+        }
+        let content = look.content.clone();
+        let seen = Seen { content, from, sent, returned, time: look.time, went_back: None };
+        step.sightings.note(self.rules, seen);
+        if let Some(Seen { went_back: Some(highest), .. }) = step.sightings.latest() {
+            let shown = step.sightings.latest().and_then(Seen::token);
+            self.tell(step, Event::WentBack { seen: *highest, shown });
+        }
+    }
+
+    fn note_write(
+        &self,
+        step: &mut Step<'_>,
+        flown: &Flown,
+        version: &Version,
+        time: Option<tenure_store::StoreTime>,
+    ) {
+        let returned = step.ambient.now;
+        let before = step.sightings.latest().and_then(|seen| seen.time);
+        let seen = Seen {
+            content: Content::Record(Arc::clone(&flown.record), version.clone()),
+            from: returned,
+            sent: flown.attempt.sent,
+            returned,
+            time: self.rules.time_of_write(before, time),
+            went_back: None,
+        };
+        step.sightings.note(self.rules, seen);
+    }
+
+    // ── small questions ───────────────────────────────────────────────────────────────────────────────────────────
+
+    fn mine(&self) -> Mine<'_> {
+        let term = match (&self.stage, &self.ask.way) {
+            (Stage::Holding(holding), _) => Some(holding.record.term),
+            (Stage::Leaving(leaving), _) => leaving.term,
+            (_, Way::Resume(handle)) => Some(handle.term),
+            _ => None,
+        };
+        Mine { term, attempts: &self.attempts, holder: self.ask.holder.id() }
+    }
+
+    fn nonce(&self, step: &Step<'_>, previous: &Record) -> crate::record::Nonce {
+        self.rules.nonce(step.ambient.nonce, previous.nonce)
+    }
+
+    fn limit(&self) -> Option<Instant> {
+        match self.ask.patience {
+            Patience::Until(limit) => Some(limit),
+            Patience::Once | Patience::Forever => None,
+        }
+    }
+
+    fn own_ttl(&self) -> Ttl {
+        self.ask.timing.ttl()
+    }
+}
+
+impl Purpose {
+    /// Whether it makes or ends a term, so that we must account for it until it is settled.
+    fn is_of_a_term(self) -> bool {
+        match self {
+            Self::Grant | Self::Resume | Self::Renew | Self::Vacate => true,
+            Self::Plant | Self::Revoke => false,
+        }
+    }
+}
+
+fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

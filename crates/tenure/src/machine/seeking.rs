@@ -1,0 +1,400 @@
+//! Wanting a lease: plant, observe, grant.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_store::{Expect, Reason, Version};
+
+use super::holding::Holding;
+use super::leaving::Leaving;
+use super::rules::{Floor, Verdict, earlier_by_chance};
+use super::{
+    Attempt, Content, Denied, Effect, Event, Fault, Flown, Machine, Outcome, Patience, Purpose, Seen,
+    Sighting, Stage, Step, Way, writes,
+};
+use crate::clock::Instant;
+use crate::record::{End, Nonce, Record, State, Token};
+
+/// Where a contender is.
+#[derive(Debug, Default)]
+pub(super) struct Seeking {
+    /// Whether the latest sighting was made, or waited out, by this contender itself.
+    looked: bool,
+    /// When to look or try again.
+    pub(super) next: Option<Instant>,
+    /// How many calls in a row failed.
+    failures: u32,
+    /// How the latest call failed.
+    trouble: Option<Fault>,
+    /// The nonce whose witness was looked at.
+    witness_asked: Option<Nonce>,
+    /// The nonce whose witness proved that nobody acts under it.
+    dead: Option<Nonce>,
+    /// Whether this contender has revoked the present term.
+    revoked: bool,
+}
+
+/// How a held version came to be free.
+#[derive(Clone, Copy, Debug)]
+enum RunOut {
+    Not,
+    Ttl,
+    Dead,
+}
+
+impl Machine {
+    /// Does the next thing towards the lease, given what was seen.
+    pub(super) fn seek(&mut self, step: &mut Step<'_>) {
+        self.seeking().next = None;
+        let Some(seen) = step.sightings.latest().cloned() else { return self.read(step) };
+        if !self.seeking().looked && (seen.went_back.is_some() || !self.could_take(step, &seen)) {
+            return self.read(step);
+        }
+        if let Some(highest) = seen.went_back
+            && !self.rules.may_grant_after_going_back(self.ask.store_clock)
+        {
+            return self.deny(step, Denied::WentBack { seen: highest });
+        }
+        match &seen.content {
+            Content::Absent => self.plant(step, &seen, Expect::Absent),
+            Content::Foreign { version, .. } if self.rules.overwrites_foreign() => {
+                self.plant(step, &seen, Expect::Version(version.clone()));
+            }
+            Content::Foreign { what, .. } => self.deny(step, Denied::Foreign(Arc::clone(what))),
+            Content::Record(record, version) => self.seek_record(step, &seen, record, version),
+        }
+    }
+
+    fn plant(&mut self, step: &mut Step<'_>, seen: &Seen, expect: Expect) {
+        if matches!(self.ask.way, Way::Resume(_)) {
+            return self.deny(step, Denied::StaleHandle);
+        }
+        let floor = match self.rules.floor(seen, step.ambient.now, self.own_ttl(), self.ask.store_clock) {
+            Floor::At(time) => Token::new(time.as_micros()).unwrap_or(Token::ZERO),
+            Floor::None | Floor::ReadFirst => Token::ZERO,
+        };
+        let token = floor.max(step.sightings.highest());
+        let planted = writes::planted(step.ambient.nonce, token, step.ambient);
+        if self.rules.plants_first() {
+            return self.write(step, Purpose::Plant, expect, planted);
+        }
+        let granted = writes::granted(&planted, planted.nonce, token, End::Released, &self.ask, step.ambient);
+        self.write(step, Purpose::Grant, expect, granted);
+    }
+
+    fn seek_record(&mut self, step: &mut Step<'_>, seen: &Seen, record: &Arc<Record>, version: &Version) {
+        if record.is_held() && self.rules.is_ours(record, self.mine()) {
+            let found = self.attempts.find(record.holders_nonce()).copied();
+            let now = step.ambient.now;
+            let attempt =
+                found.unwrap_or(Attempt { nonce: record.nonce, sent: now, purpose: Purpose::Grant });
+            return self.adopt(step, attempt, record, version);
+        }
+        // A read that was sent after our writes shows another version: the one they expect is gone for good.
+        let later = self.attempts.latest_sent().is_none_or(|sent| sent <= seen.sent);
+        if later && self.attempts.expects().is_some_and(|expected| expected != version) {
+            self.attempts.forget_outstanding();
+        }
+        if let Way::Resume(handle) = self.ask.way.clone() {
+            let same =
+                record.state == State::Held && record.term == handle.term && record.nonce == handle.nonce;
+            if !same || !self.rules.may_go_on(step.ambient.now, handle.deadline) {
+                return self.deny(step, Denied::StaleHandle);
+            }
+            return self.resume(step, record, version, handle.deadline);
+        }
+        match &record.state {
+            State::Closed(_) => self.deny(step, Denied::Closed(Arc::clone(record))),
+            State::Vacant => self.grant(step, seen, record, version, End::Released),
+            State::Reserved(successor) if **successor == **self.ask.holder.id() => {
+                self.grant(step, seen, record, version, End::Released)
+            }
+            State::Held | State::Revoked(_) | State::Reserved(_) => {
+                match self.run_out(step.ambient.now, seen, record) {
+                    RunOut::Ttl => self.grant(step, seen, record, version, End::RanOut),
+                    RunOut::Dead => self.grant(step, seen, record, version, End::Died),
+                    RunOut::Not => self.wait_or_revoke(step, seen, record, version),
+                }
+            }
+        }
+    }
+
+    fn wait_or_revoke(&mut self, step: &mut Step<'_>, seen: &Seen, record: &Arc<Record>, version: &Version) {
+        if let Way::Revoke(because) = self.ask.way.clone()
+            && !self.seeking().revoked
+            && (record.state == State::Held || self.rules.revokes_again())
+        {
+            let nonce = self.nonce(step, record);
+            let revoked = writes::revoked(record, nonce, &because, &self.ask, step.ambient);
+            return self.write(step, Purpose::Revoke, Expect::Version(version.clone()), revoked);
+        }
+        self.wait(step, seen, record);
+    }
+
+    fn wait(&mut self, step: &mut Step<'_>, seen: &Seen, record: &Arc<Record>) {
+        let once = self.ask.patience == Patience::Once;
+        if let Some(witness) = &record.witness
+            && self.seeking().witness_asked != Some(record.nonce)
+        {
+            self.seeking().witness_asked = Some(record.nonce);
+            let nonce = record.holders_nonce();
+            step.effects.push(Effect::LookAtWitness { witness: Arc::clone(witness), nonce });
+            if once {
+                return;
+            }
+        }
+        if once {
+            return self.deny(step, Denied::Held(Arc::clone(record)));
+        }
+        let now = step.ambient.now;
+        let ttl = record.ttl.unwrap_or(self.own_ttl());
+        let look = now + self.rules.poll_after(ttl, step.ambient.jitter);
+        let out = self.rules.runs_out_at(seen.from, ttl, self.own_ttl(), self.ask.timing.drift());
+        self.seeking().next = Some(look.min(out));
+    }
+
+    fn grant(&mut self, step: &mut Step<'_>, seen: &Seen, old: &Arc<Record>, version: &Version, end: End) {
+        let now = step.ambient.now;
+        let floor = match self.rules.floor(seen, now, self.own_ttl(), self.ask.store_clock) {
+            Floor::None => None,
+            Floor::At(time) => Some(time),
+            Floor::ReadFirst if self.seeking().looked && seen.time.is_none() => {
+                // The store declares a clock, and the read we just made did not tell its time.
+                return self.deny(step, Denied::Refused(Reason::Unsupported));
+            }
+            Floor::ReadFirst => return self.read(step),
+        };
+        let Some(token) = self.rules.next_token(old.token, step.sightings.highest(), floor) else {
+            return self.deny(step, Denied::TokensExhausted);
+        };
+        let nonce = self.nonce(step, old);
+        let record = writes::granted(old, nonce, token, end, &self.ask, step.ambient);
+        self.write(step, Purpose::Grant, Expect::Version(version.clone()), record);
+    }
+
+    fn resume(&mut self, step: &mut Step<'_>, old: &Arc<Record>, version: &Version, deadline: Instant) {
+        if self.rules.resume_believes_at_once() {
+            let attempt = Attempt { nonce: old.nonce, sent: step.ambient.now, purpose: Purpose::Resume };
+            return self.hold(step, attempt, old, version, deadline);
+        }
+        let record = writes::resumed(old, self.nonce(step, old), &self.ask, step.ambient);
+        self.write(step, Purpose::Resume, Expect::Version(version.clone()), record);
+    }
+
+    /// A held record that is our own write: belief counts from when that very attempt was sent.
+    fn adopt(&mut self, step: &mut Step<'_>, attempt: Attempt, record: &Arc<Record>, version: &Version) {
+        let now = step.ambient.now;
+        let ttl = record.ttl.unwrap_or(self.own_ttl());
+        let deadline = self.rules.deadline(attempt.sent, now, ttl, self.ask.timing.drift());
+        if record.state == State::Held && self.rules.may_go_on(now, deadline) {
+            return self.hold(step, attempt, record, version, deadline);
+        }
+        // Learned too late, or revoked before it was learned: nobody ever believed it, and it is not wanted like that.
+        self.attempts.confirm(attempt);
+        let until = self.lapsed_at(now);
+        let target = Some((Arc::clone(record), version.clone()));
+        self.stage = Stage::Leaving(Leaving::unused(Some(record.term), target, until, true));
+        self.leave(step);
+    }
+
+    fn hold(
+        &mut self,
+        step: &mut Step<'_>,
+        attempt: Attempt,
+        record: &Arc<Record>,
+        version: &Version,
+        until: Instant,
+    ) {
+        self.attempts.confirm(attempt);
+        let event = Event::Granted { term: record.term, token: record.token, deadline: until };
+        let mut holding = Holding::new(Arc::clone(record), version.clone(), until);
+        holding.next = self.next_renewal(step, attempt.sent);
+        self.stage = Stage::Holding(holding);
+        self.tell(step, event);
+    }
+
+    /// Ends the wanting. What may still land is left to be vacated.
+    pub(super) fn deny(&mut self, step: &mut Step<'_>, denied: Denied) {
+        self.tell(step, Event::Denied(denied));
+        if self.flight.is_none() && !self.attempts.may_land() {
+            self.stage = Stage::Ended;
+            return;
+        }
+        let until = self.lapsed_at(step.ambient.now);
+        let term = self.mine().term;
+        self.stage = Stage::Leaving(Leaving::unused(term, None, until, false));
+        self.leave(step);
+    }
+
+    // ── inputs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    pub(super) fn seeking_read(&mut self, step: &mut Step<'_>, answer: Result<Content, Fault>) {
+        match answer {
+            Ok(_) => {
+                let seeking = self.seeking();
+                seeking.looked = true;
+                seeking.trouble = None;
+                seeking.witness_asked = None;
+                self.seek(step);
+            }
+            Err(fault) => self.seeking_failed(step, fault),
+        }
+    }
+
+    pub(super) fn seeking_written(&mut self, step: &mut Step<'_>, flown: Flown, outcome: Outcome) {
+        match (self.rules.verdict(&outcome), &outcome) {
+            (Verdict::Done, _) => {
+                self.seeking().failures = 0;
+                match flown.attempt.purpose {
+                    Purpose::Grant | Purpose::Resume => {
+                        let version = landed_version(&flown, &outcome);
+                        self.adopt(step, flown.attempt, &flown.record, &version);
+                    }
+                    purpose => {
+                        // What we wrote ourselves need not be read.
+                        let revoked = purpose == Purpose::Revoke;
+                        self.seeking().looked = revoked;
+                        self.seeking().revoked |= revoked;
+                        self.seek(step);
+                    }
+                }
+            }
+            (Verdict::ReadBack, Outcome::Fault(fault @ Fault::Throttled(_))) => {
+                self.seeking_failed(step, *fault)
+            }
+            (Verdict::ReadBack, Outcome::Fault(fault)) => {
+                // One lost answer is read back at once; a store that answers nothing gets its pause.
+                self.seeking().trouble = Some(*fault);
+                if self.seeking().failures > 0 {
+                    return self.seeking_failed(step, *fault);
+                }
+                self.seeking().failures = 1;
+                self.read(step);
+            }
+            (Verdict::ReadBack | Verdict::Lost, _) => self.read(step),
+            (Verdict::NoEffect, Outcome::Fault(fault)) => self.seeking_failed(step, *fault),
+            (Verdict::NoEffect, _) => self.read(step),
+        }
+    }
+
+    /// A call failed: come back later, unless that cannot help.
+    fn seeking_failed(&mut self, step: &mut Step<'_>, fault: Fault) {
+        self.seeking().looked = false;
+        self.seeking().trouble = Some(fault);
+        match fault {
+            Fault::Refused(reason) if reason != Reason::Unreachable => {
+                self.deny(step, Denied::Refused(reason))
+            }
+            _ if self.ask.patience == Patience::Once => self.deny(step, Denied::Unavailable(Some(fault))),
+            _ => {
+                let failures = self.seeking().failures;
+                self.seeking().failures = failures.saturating_add(1);
+                let growing = self.ask.timing.retry() * 2u32.pow(failures.min(8));
+                let pause = earlier_by_chance(growing.min(self.ask.timing.period()), step.ambient.jitter);
+                self.seeking().next = Some(step.ambient.now + pause.max(asked_for(fault)));
+            }
+        }
+    }
+
+    pub(super) fn seeking_woken(&mut self, step: &mut Step<'_>) {
+        let now = step.ambient.now;
+        if self.limit().is_some_and(|limit| limit <= now) {
+            let denied = match (self.seeking().trouble, step.sightings.latest()) {
+                (None, Some(Seen { content: Content::Record(record, _), .. })) if record.is_held() => {
+                    Denied::Held(Arc::clone(record))
+                }
+                (trouble, _) => Denied::Unavailable(trouble),
+            };
+            return self.deny(step, denied);
+        }
+        if self.flight.is_some() || self.seeking().next.is_none_or(|next| next > now) {
+            return;
+        }
+        // Either the version seen has run out by now, or it is time to look again.
+        self.seeking().looked = false;
+        self.seek(step);
+    }
+
+    pub(super) fn hinted(&mut self, step: &mut Step<'_>) {
+        if let Stage::Seeking(seeking) = &self.stage
+            && self.flight.is_none()
+            && seeking.next.is_some()
+            && seeking.trouble.is_none()
+        {
+            self.seeking().next = None;
+            self.read(step);
+        }
+    }
+
+    pub(super) fn witnessed(&mut self, step: &mut Step<'_>, nonce: Nonce, sighting: Sighting) {
+        let Stage::Seeking(seeking) = &mut self.stage else { return };
+        if self.rules.is_dead(sighting) {
+            seeking.dead = Some(nonce);
+        }
+        if self.flight.is_none() && seeking.looked && (seeking.dead == Some(nonce) || seeking.next.is_none())
+        {
+            self.seek(step);
+        }
+    }
+
+    // ── small questions ───────────────────────────────────────────────────────────────────────────────────────────
+
+    fn seeking(&mut self) -> &mut Seeking {
+        match &mut self.stage {
+            Stage::Seeking(seeking) => seeking,
+            stage => unreachable!("not seeking but {stage:?}"),
+        }
+    }
+
+    /// Whether what was seen before can be taken without another look: then one write is all it costs.
+    fn could_take(&self, step: &Step<'_>, seen: &Seen) -> bool {
+        let Content::Record(record, _) = &seen.content else { return false };
+        let now = step.ambient.now;
+        let floor = self.rules.floor(seen, now, self.own_ttl(), self.ask.store_clock);
+        let free = match &record.state {
+            State::Vacant => true,
+            State::Held | State::Revoked(_) | State::Reserved(_) => {
+                !matches!(self.run_out(now, seen, record), RunOut::Not)
+            }
+            State::Closed(_) => false,
+        };
+        free && floor != Floor::ReadFirst && !matches!(self.ask.way, Way::Resume(_))
+    }
+
+    fn run_out(&self, now: Instant, seen: &Seen, record: &Record) -> RunOut {
+        let Stage::Seeking(seeking) = &self.stage else { return RunOut::Not };
+        if seeking.dead == Some(record.holders_nonce()) && record.is_held() {
+            return RunOut::Dead;
+        }
+        if seeking.revoked && matches!(record.state, State::Revoked(_)) && !self.rules.waits_after_revoking()
+        {
+            return RunOut::Ttl;
+        }
+        let ttl = record.ttl.unwrap_or(self.own_ttl());
+        let out = self.rules.runs_out_at(seen.from, ttl, self.own_ttl(), self.ask.timing.drift());
+        if out <= now { RunOut::Ttl } else { RunOut::Not }
+    }
+
+    /// When whatever this lease may have left in the store has run out for everybody.
+    pub(super) fn lapsed_at(&self, now: Instant) -> Instant {
+        let sent = self.attempts.latest_sent().unwrap_or(now);
+        sent + self.ask.timing.drift().lengthen(self.own_ttl().as_duration())
+    }
+}
+
+/// How long a throttling store asks to be left alone, as far as we listen to it.
+pub(super) fn asked_for(fault: Fault) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(60);
+    match fault {
+        Fault::Throttled(Some(after)) => after.min(LONGEST),
+        Fault::Throttled(None) | Fault::Unknown | Fault::Refused(_) => Duration::ZERO,
+    }
+}
+
+/// The version that a write left behind. Only a wrong rule comes here without one.
+pub(super) fn landed_version(flown: &Flown, outcome: &Outcome) -> Version {
+    match (outcome, &flown.expect) {
+        (Outcome::Applied { version, .. }, _) | (_, Expect::Version(version)) => version.clone(),
+        (_, Expect::Absent) => Version::new("absent"),
+    }
+}

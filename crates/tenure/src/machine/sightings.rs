@@ -1,0 +1,85 @@
+use tenure_store::{StoreTime, Version};
+
+use super::{Content, Rules};
+use crate::clock::Instant;
+use crate::record::{Nonce, Token};
+
+/// What this process has seen of one key. All its leases of the key share it.
+#[derive(Clone, Debug, Default)]
+pub struct Sightings {
+    highest: Token,
+    highest_at: Instant,
+    latest: Option<Seen>,
+}
+
+/// The latest answer that showed the key.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// What it showed.
+    pub content: Content,
+    /// Since when the waiting for this very version counts.
+    pub from: Instant,
+    /// When the request was sent.
+    pub sent: Instant,
+    /// When the answer was there.
+    pub returned: Instant,
+    /// The store's time in that answer.
+    pub time: Option<StoreTime>,
+    /// The greatest token that had been seen when the request was sent, if this answer shows less.
+    pub went_back: Option<Token>,
+}
+
+impl Sightings {
+    /// The latest answer, if there was one.
+    pub fn latest(&self) -> Option<&Seen> {
+        self.latest.as_ref()
+    }
+
+    /// The greatest token seen.
+    pub fn highest(&self) -> Token {
+        self.highest
+    }
+
+    /// Takes in an answer that showed the key.
+    pub(super) fn note(&mut self, rules: &dyn Rules, mut seen: Seen) {
+        let shown = seen.token();
+        if seen.sent > self.highest_at && shown.unwrap_or(Token::ZERO) < self.highest && !seen.is_foreign() {
+            seen.went_back = Some(self.highest);
+        }
+        if let Some(before) = &self.latest
+            && let (Some(old), Some(new)) = (before.identity(), seen.identity())
+            && rules.same_observation(old, new)
+        {
+            seen.from = seen.from.min(before.from);
+        }
+        if let Some(token) = shown
+            && token > self.highest
+        {
+            self.highest = token;
+            self.highest_at = seen.returned;
+        }
+        self.latest = Some(seen);
+    }
+}
+
+impl Seen {
+    /// The token it showed.
+    pub fn token(&self) -> Option<Token> {
+        match &self.content {
+            Content::Record(record, _) => Some(record.token),
+            Content::Absent | Content::Foreign { .. } => None,
+        }
+    }
+
+    /// What makes one observed version different from every other.
+    pub fn identity(&self) -> Option<(&Version, Nonce)> {
+        match &self.content {
+            Content::Record(record, version) => Some((version, record.nonce)),
+            Content::Absent | Content::Foreign { .. } => None,
+        }
+    }
+
+    fn is_foreign(&self) -> bool {
+        matches!(self.content, Content::Foreign { .. })
+    }
+}
