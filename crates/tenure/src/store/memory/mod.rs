@@ -1,0 +1,295 @@
+//! A store in the memory of one process: for tests, examples and leases between tasks.
+//!
+//! It keeps the whole contract, and on request it goes wrong in every way a real store does ([`Faults`]), or is
+//! tampered with as an operator or a foreign program would ([`Memory::delete`], [`Memory::restore`],
+//! [`Memory::overwrite`]). With a [`ManualClock`](crate::clock::ManualClock) nothing in it depends on real time.
+
+mod admin;
+mod builder;
+mod calls;
+mod faults;
+mod snapshot;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use tenure_store::{
+    Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, Reason,
+    Store, StoreClock, StoreError, StoreTime, Version,
+};
+
+pub use builder::Builder;
+pub use calls::Calls;
+pub use faults::{Faults, GetFault, PutFault};
+pub use snapshot::Snapshot;
+
+use crate::clock::{Clock, Instant};
+use state::State;
+
+/// A store in the memory of this process. Clones are the same store.
+///
+/// ```
+/// use tenure::store::Memory;
+/// use tenure_store::{Expect, Key, Put, Store};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let memory = Memory::new();
+/// let key = Key::parse("billing/nightly")?;
+///
+/// // Only one of two creates is applied.
+/// let Put::Applied(first) = memory.put(&key, "one".into(), Expect::Absent).await? else { panic!() };
+/// assert!(matches!(memory.put(&key, "two".into(), Expect::Absent).await?, Put::Conflict(_)));
+///
+/// // And only one of two replaces of the same version.
+/// let seen = Expect::Version(first.version);
+/// assert!(matches!(memory.put(&key, "three".into(), seen.clone()).await?, Put::Applied(_)));
+/// assert!(matches!(memory.put(&key, "four".into(), seen).await?, Put::Conflict(_)));
+/// assert_eq!(memory.get(&key).await?.entry.unwrap().value, "three");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Memory {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    name: String,
+    clock: Arc<dyn Clock>,
+    guarantees: Guarantees,
+    state: Mutex<State>,
+}
+
+impl Memory {
+    /// The largest value, in bytes, unless the builder declares another.
+    pub const VALUE_MAX: usize = 1 << 20;
+
+    /// An empty store on the real clock.
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// Starts building a store that differs from the ordinary one.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// How many calls there were so far.
+    pub fn calls(&self) -> Calls {
+        self.lock().calls
+    }
+
+    /// A handle that makes calls go wrong.
+    pub fn faults(&self) -> Faults {
+        Faults::new(self.clone())
+    }
+
+    fn with(name: String, clock: Arc<dyn Clock>, guarantees: Guarantees) -> Self {
+        Self { shared: Arc::new(Shared { name, clock, guarantees, state: Mutex::new(State::new()) }) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change is complete before the lock is released, so a panic elsewhere leaves nothing half done.
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Instant {
+        self.shared.clock.now()
+    }
+
+    fn time(&self) -> Option<StoreTime> {
+        let has_clock = self.shared.guarantees.clock >= StoreClock::Floors;
+        has_clock.then(|| StoreTime::from_micros(self.shared.clock.wall().as_millis().saturating_mul(1_000)))
+    }
+
+    /// What the store itself does with a read that arrives.
+    fn read(&self, key: &Key) -> Reading {
+        let tells_ages = self.shared.guarantees.clock >= StoreClock::Ages;
+        // Clock and entries are read under one lock: no age is of a write that came after it was measured.
+        let state = self.lock();
+        let now = self.now();
+        let entry = state.get(key).map(|stored| Entry {
+            value: stored.value.clone(),
+            version: stored.version.clone(),
+            age: tells_ages.then(|| now.since(stored.written)),
+        });
+        Reading { entry, time: self.time() }
+    }
+
+    /// What the store itself does with a conditional write that arrives.
+    fn process(&self, key: &Key, value: Bytes, expect: &Expect) -> Put {
+        let (version, time, hints) = {
+            let mut state = self.lock();
+            if !state.is(key, expect) {
+                return Put::Conflict(Conflict);
+            }
+            let (version, hints) = state.write(key, value, self.now());
+            (version, self.time(), hints)
+        };
+        hints.send();
+        Put::Applied(Applied { version, time })
+    }
+
+    async fn pause(&self, span: Duration) {
+        self.shared.clock.sleep_until(self.now() + span).await;
+    }
+
+    async fn faulty_get(&self, key: &Key, fault: GetFault) -> Result<Reading, StoreError> {
+        match fault {
+            GetFault::Fail => Err(StoreError::unknown("the read failed on purpose")),
+            GetFault::Refuse(reason) => Err(StoreError::refused(reason, ON_PURPOSE)),
+            GetFault::Throttle(after) => Err(StoreError::throttled(after)),
+            GetFault::SlowAnswer(span) => {
+                let reading = self.read(key);
+                self.pause(span).await;
+                Ok(reading)
+            }
+            GetFault::Hang => std::future::pending().await,
+        }
+    }
+
+    async fn faulty_put(
+        &self,
+        key: &Key,
+        value: Bytes,
+        expect: Expect,
+        fault: PutFault,
+    ) -> Result<Put, StoreError> {
+        match fault {
+            PutFault::LoseRequest => Err(StoreError::unknown("the request was lost on purpose")),
+            PutFault::LoseAnswer => {
+                let _lost = self.process(key, value, &expect);
+                Err(StoreError::unknown("the answer was lost on purpose"))
+            }
+            PutFault::Late => {
+                self.lock().plan.hold_back(key, value, expect);
+                Err(StoreError::unknown("the request was held back on purpose"))
+            }
+            PutFault::Twice => {
+                let _unseen = self.process(key, value.clone(), &expect);
+                Ok(self.process(key, value, &expect))
+            }
+            PutFault::Refuse(reason) => Err(StoreError::refused(reason, ON_PURPOSE)),
+            PutFault::Throttle(after) => Err(StoreError::throttled(after)),
+            PutFault::ThrottleAfterApplying(after) => {
+                let _lost = self.process(key, value, &expect);
+                Err(StoreError::throttled(after))
+            }
+            PutFault::ThrottleLate(after) => {
+                self.lock().plan.hold_back(key, value, expect);
+                Err(StoreError::throttled(after))
+            }
+            PutFault::SlowAnswer(span) => {
+                let answer = self.process(key, value, &expect);
+                self.pause(span).await;
+                Ok(answer)
+            }
+            PutFault::Hang => std::future::pending().await,
+            PutFault::HangAfterApplying => {
+                let _lost = self.process(key, value, &expect);
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+const ON_PURPOSE: &str = "the call was refused on purpose";
+
+impl Store for Memory {
+    fn guarantees(&self) -> Guarantees {
+        self.shared.guarantees
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+        Box::pin(async move {
+            let fault = {
+                let mut state = self.lock();
+                state.calls.gets += 1;
+                state.plan.take_get()
+            };
+            match fault {
+                None => Ok(self.read(key)),
+                Some(fault) => self.faulty_get(key, fault).await,
+            }
+        })
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a Key,
+        value: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+        Box::pin(async move {
+            let max = self.shared.guarantees.value_max;
+            let fault = {
+                let mut state = self.lock();
+                state.calls.puts += 1;
+                // Too large a value is not even sent, so it cannot go wrong on the way.
+                if value.len() > max {
+                    let message = format!("{self} takes values of at most {max} bytes, not {}", value.len());
+                    return Err(StoreError::refused(Reason::Invalid, message));
+                }
+                state.plan.take_put()
+            };
+            match fault {
+                None => Ok(self.process(key, value, &expect)),
+                Some(fault) => self.faulty_put(key, value, expect, fault).await,
+            }
+        })
+    }
+
+    /// The keys as they are at the first poll, in order.
+    fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
+        let keys = stream::once(async move {
+            let mut state = self.lock();
+            state.calls.lists += 1;
+            stream::iter(state.keys(prefix)).map(Ok)
+        });
+        keys.flatten().boxed()
+    }
+
+    /// Hints are merged: any number of changes that nobody has looked at yet are one hint. The stream ends when the
+    /// store is gone.
+    fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
+        if !self.shared.guarantees.watch {
+            return None;
+        }
+        let changes = self.lock().watch(prefix);
+        let hints = stream::unfold(changes, async |mut changes| {
+            changes.changed().await.ok()?;
+            Some(((), changes))
+        });
+        Some(hints.boxed())
+    }
+
+    fn impossible_version(&self) -> Version {
+        Version::new(State::IMPOSSIBLE_VERSION.to_string())
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "memory:{}", self.shared.name)
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys = self.lock().len();
+        f.debug_struct("Memory").field("name", &self.shared.name).field("keys", &keys).finish_non_exhaustive()
+    }
+}

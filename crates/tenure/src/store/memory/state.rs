@@ -1,0 +1,130 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tenure_store::{Expect, Key, Prefix, Version};
+use tokio::sync::watch;
+
+use super::Calls;
+use super::faults::Plan;
+use super::snapshot::Snapshot;
+use crate::clock::Instant;
+
+/// Everything that changes in a memory store, under one lock. No method here waits, and none wakes anybody: that is
+/// what [`Hints`] are given back for.
+pub(super) struct State {
+    entries: BTreeMap<Key, Stored>,
+    next_version: u64,
+    watchers: Vec<Watcher>,
+    pub(super) calls: Calls,
+    pub(super) plan: Plan,
+}
+
+/// One entry as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub(super) value: Bytes,
+    pub(super) version: Version,
+    /// When it was written, by the store's clock.
+    pub(super) written: Instant,
+}
+
+struct Watcher {
+    prefix: Prefix,
+    changed: Arc<watch::Sender<()>>,
+}
+
+/// Watchers to be told, once the lock is free.
+#[must_use = "the watchers are told by `send`"]
+#[derive(Default)]
+pub(super) struct Hints(Vec<Arc<watch::Sender<()>>>);
+
+impl Hints {
+    pub(super) fn send(self) {
+        for changed in self.0 {
+            changed.send_replace(());
+        }
+    }
+}
+
+impl State {
+    /// Versions are counted from 1, so that this one is never given.
+    pub(super) const IMPOSSIBLE_VERSION: u64 = 0;
+
+    pub(super) fn new() -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            next_version: Self::IMPOSSIBLE_VERSION + 1,
+            watchers: Vec::new(),
+            calls: Calls::default(),
+            plan: Plan::default(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<&Stored> {
+        self.entries.get(key)
+    }
+
+    pub(super) fn keys(&self, prefix: &Prefix) -> Vec<Key> {
+        self.entries.keys().filter(|key| prefix.covers(key)).cloned().collect()
+    }
+
+    /// Whether the entry is what `expect` says.
+    pub(super) fn is(&self, key: &Key, expect: &Expect) -> bool {
+        match (self.entries.get(key), expect) {
+            (None, Expect::Absent) => true,
+            (Some(stored), Expect::Version(version)) => stored.version == *version,
+            _ => false,
+        }
+    }
+
+    /// Writes under a version that was never given before.
+    pub(super) fn write(&mut self, key: &Key, value: Bytes, now: Instant) -> (Version, Hints) {
+        let version = Version::new(self.next_version.to_string());
+        self.next_version += 1;
+        self.entries.insert(key.clone(), Stored { value, version: version.clone(), written: now });
+        (version, self.hints(|prefix| prefix.covers(key)))
+    }
+
+    pub(super) fn delete(&mut self, key: &Key) -> (bool, Hints) {
+        match self.entries.remove(key) {
+            Some(_) => (true, self.hints(|prefix| prefix.covers(key))),
+            None => (false, Hints::default()),
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot { entries: self.entries.clone(), next_version: self.next_version }
+    }
+
+    pub(super) fn restore(&mut self, snapshot: &Snapshot) -> Hints {
+        let before = std::mem::replace(&mut self.entries, snapshot.entries.clone());
+        // Old versions come back with their values, but no write to come is given one of them again.
+        self.next_version = self.next_version.max(snapshot.next_version);
+        let keys = before.keys().chain(snapshot.entries.keys());
+        let changed: Vec<_> = keys.filter(|key| before.get(key) != snapshot.entries.get(key)).collect();
+        self.hints(|prefix| changed.iter().any(|key| prefix.covers(key)))
+    }
+
+    pub(super) fn watch(&mut self, prefix: &Prefix) -> watch::Receiver<()> {
+        let (changed, hints) = watch::channel(());
+        self.watchers.retain(|watcher| !watcher.changed.is_closed());
+        self.watchers.push(Watcher { prefix: prefix.clone(), changed: Arc::new(changed) });
+        hints
+    }
+
+    #[cfg(test)]
+    pub(super) fn watchers(&self) -> usize {
+        self.watchers.len()
+    }
+
+    fn hints(&mut self, concerned: impl Fn(&Prefix) -> bool) -> Hints {
+        self.watchers.retain(|watcher| !watcher.changed.is_closed());
+        let told = self.watchers.iter().filter(|watcher| concerned(&watcher.prefix));
+        Hints(told.map(|watcher| watcher.changed.clone()).collect())
+    }
+}

@@ -1,0 +1,5 @@
+//! The stores that come with the library.
+
+pub mod memory;
+
+pub use memory::Memory;
