@@ -1,0 +1,75 @@
+use tenure_store::{Expect, Key, Store};
+
+use crate::{Error, Kind};
+
+/// Something that a store does and that no store with the guarantees it declares can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lie {
+    /// A create over an entry that exists was accepted.
+    Create,
+    /// A replace of a version that no entry ever has was accepted.
+    Replace,
+    /// A write was acknowledged, and a read that was sent after that shows nothing.
+    Vanished,
+    /// A create was refused because there is an entry, and a read that was sent after that shows nothing.
+    Hidden,
+    /// An entry has the empty version, which names nothing.
+    EmptyVersion,
+    /// An entry has the version that the store says no entry ever has.
+    ImpossibleVersion,
+    /// The version of an entry changed although nobody wrote it.
+    UnsteadyVersion,
+}
+
+impl Lie {
+    /// How many lies convict a store: a single one may be an operator who deleted the scratch key just then.
+    pub(super) const CONVICTING: u32 = 2;
+
+    /// The writes that must be refused; accepting one is the lie.
+    pub(super) const FORBIDDEN: [Self; 2] = [Self::Create, Self::Replace];
+
+    /// The condition of the write that must be refused.
+    pub(super) fn expect(self, store: &dyn Store) -> Expect {
+        match self {
+            Self::Replace => Expect::Version(store.impossible_version()),
+            _ => Expect::Absent,
+        }
+    }
+
+    /// What the write is called in what it writes.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Replace => "replace of a version that never was",
+            _ => "create over what exists",
+        }
+    }
+
+    /// The end of the trust in this store.
+    pub(super) fn convict(self, store: &dyn Store) -> Error {
+        let (promised, seen) = match self {
+            Self::Create => ("atomic create", "it accepted a create over an entry that exists"),
+            Self::Replace => ("atomic replace", "it accepted a replace of a version that no entry ever had"),
+            Self::Vanished => (
+                "linearizable reads and keeping acknowledged writes",
+                "a read sent after a create was acknowledged did not show the entry",
+            ),
+            Self::Hidden => (
+                "linearizable reads",
+                "it refused a create because there is an entry, and a read sent after that did not show one",
+            ),
+            Self::EmptyVersion => ("atomic replace", "it gave an entry an empty version"),
+            Self::ImpossibleVersion => {
+                ("atomic replace", "it gave an entry the very version that it says no entry ever has")
+            }
+            Self::UnsteadyVersion => {
+                ("atomic replace", "the version of an entry changed although nobody wrote it")
+            }
+        };
+        let message = format!(
+            "{store} promises {promised}, but {seen} ({key}), and that was not the first promise it was seen to \
+             break there. Two holders could act at once, so nothing is granted on this store",
+            key = Key::scratch(),
+        );
+        Error::new(Kind::Unsupported, message)
+    }
+}

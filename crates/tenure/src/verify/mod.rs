@@ -1,0 +1,35 @@
+//! What a store declares, and what it is seen to do, before anything is granted on it.
+//!
+//! A store that lacks a guarantee which leases need grants nothing, and the error names the store and the guarantee.
+//! A declared guarantee is also *observed*, because servers exist that accept a condition and ignore it. The reasons
+//! are in `docs/rfcs/0003-fail-closed-contract.md`.
+
+mod declared;
+mod lie;
+mod live;
+#[cfg(test)]
+mod tests;
+
+use tenure_store::{Reach, Store};
+
+pub use declared::check_declared;
+pub use live::check_live;
+
+use crate::Error;
+use crate::clock::Clock;
+
+/// Everything that is checked when a store is connected: what it declares, and, where it is on the network, what it
+/// does.
+///
+/// Within one machine the store is this library's own code, or a file system whose semantics do not change with the
+/// address; there only the declaration is checked, and nothing is sent.
+///
+/// `nonce` is a fresh random number, and `clock` only paces the repetitions. A single call of the store is waited
+/// for as long as it takes: whoever calls this bounds the whole.
+pub async fn connect_check(store: &dyn Store, clock: &dyn Clock, nonce: u128) -> Result<(), Error> {
+    check_declared(store)?;
+    if store.guarantees().reach >= Reach::Network {
+        check_live(store, clock, nonce).await?;
+    }
+    Ok(())
+}
