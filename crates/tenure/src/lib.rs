@@ -1,1 +1,17 @@
-//! x
+//! Leases, leader election, bounded slots and fencing tokens on the store you already have.
+
+pub mod clock;
+mod drive;
+mod error;
+mod lease;
+pub mod machine;
+pub mod record;
+pub mod store;
+pub mod verify;
+
+pub use drive::{AttemptOutcome, AttemptReport, Builder, Coordinator, EventReport, Operation, Recorder};
+pub use error::{Error, Kind};
+pub use lease::{Belief, Lease, LeaseState, Renewal, Request};
+pub use machine::{Drift, Lost, Timing, TimingBuilder};
+pub use record::{Holder, Token};
+pub use tenure_store::{Key, KeyError, Prefix};

@@ -1,0 +1,294 @@
+use std::sync::Arc;
+use std::thread;
+
+use futures_util::StreamExt;
+use tenure_store::{BoxFuture, Guarantees, Key, KeyError, Prefix, Store, StoreError};
+use tokio::sync::oneshot;
+
+use super::calls;
+use super::entropy::Entropy;
+use super::keeper::{Command, Keeper, KeeperHandle};
+use super::recorder::Recorder;
+use super::reporter::Reporter;
+use crate::clock::{BootClock, Clock};
+use crate::lease::Request;
+use crate::lease::fork::Incarnation;
+use crate::machine::Content;
+use crate::record::{Holder, Record};
+use crate::{Error, Kind, verify};
+
+/// A connection to a store, and the keeper of all leases taken through it. Cheap to clone.
+///
+/// When the last clone and the last lease are dropped, the keeper vacates what is left and ends.
+#[derive(Clone, Debug)]
+pub struct Coordinator {
+    keeper: KeeperHandle,
+    shared: Arc<Connected>,
+}
+
+#[derive(Debug)]
+struct Connected {
+    store: String,
+    guarantees: Guarantees,
+    clock: Arc<dyn Clock>,
+    holder: Arc<Holder>,
+}
+
+/// Connects a coordinator with choices.
+#[derive(Debug, Default)]
+#[must_use = "a builder connects nothing until connect() is awaited"]
+pub struct Builder {
+    clock: Option<Arc<dyn Clock>>,
+    holder: Option<Holder>,
+    recorder: Option<Arc<dyn Recorder>>,
+    unchecked: bool,
+}
+
+impl Coordinator {
+    /// Connects to a store, with the machine's clock and a holder named after host and process.
+    ///
+    /// A store that lacks a needed guarantee is refused; one of network reach is also tested, with writes that it must
+    /// refuse, before it is believed.
+    pub async fn connect(store: impl Store) -> Result<Self, Error> {
+        Self::builder().connect(store).await
+    }
+
+    /// Makes choices first.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A lease of this key, to be acquired.
+    pub fn lease(&self, key: impl TryInto<Key, Error = KeyError>) -> Result<Request, Error> {
+        Ok(Request::new(self.clone(), key.try_into()?))
+    }
+
+    /// The record of a key as it is now, whoever holds it; `None` if there is none.
+    pub async fn look(&self, key: impl TryInto<Key, Error = KeyError>) -> Result<Option<Arc<Record>>, Error> {
+        let key = key.try_into()?;
+        let name = self.shared.store.clone();
+        self.visit(move |store| Box::pin(async move { look(&*store, &name, &key).await })).await
+    }
+
+    /// The records under a prefix that somebody holds, by key.
+    ///
+    /// A record that is not one of ours is an error that names its key.
+    pub async fn holders(&self, prefix: &Prefix) -> Result<Vec<(Key, Arc<Record>)>, Error> {
+        let (name, prefix) = (self.shared.store.clone(), prefix.clone());
+        self.visit(move |store| Box::pin(async move { holders(&*store, &name, &prefix).await })).await
+    }
+
+    /// Lets all leases go, as [`Lease::release`](crate::Lease::release) does, and grants no more.
+    ///
+    /// It takes at most one ttl: what cannot be vacated until then has lapsed, and the error names it.
+    pub async fn shutdown(&self) -> Result<(), Error> {
+        let errors =
+            self.keeper.ask(|reply| Command::ShutDown { reply }).await.map_err(|_| self.gone_error())?;
+        errors.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// The name of the store.
+    pub fn store_name(&self) -> &str {
+        &self.shared.store
+    }
+
+    /// What the store guarantees.
+    pub fn guarantees(&self) -> &Guarantees {
+        &self.shared.guarantees
+    }
+
+    /// Who takes leases here unless a request says otherwise.
+    pub fn holder(&self) -> &Arc<Holder> {
+        &self.shared.holder
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.shared.clock
+    }
+
+    pub(crate) fn keeper(&self) -> &KeeperHandle {
+        &self.keeper
+    }
+
+    pub(crate) fn gone_error(&self) -> Error {
+        let store = &self.shared.store;
+        Error::new(Kind::Unavailable, format!("the keeper of {store} has ended: connect again"))
+    }
+
+    /// Makes calls on the store, on the keeper's own runtime.
+    async fn visit<T: Send + 'static>(
+        &self,
+        visit: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.keeper.send(Command::Visit(Box::new(move |store| {
+            let visit = visit(store);
+            Box::pin(async move {
+                let _ = reply.send(visit.await);
+            })
+        })));
+        answer.await.map_err(|_| self.gone_error())?
+    }
+}
+
+impl Builder {
+    /// Counts leases on this clock instead of the machine's boot-time clock.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Takes leases in this name.
+    pub fn holder(mut self, holder: Holder) -> Self {
+        self.holder = Some(holder);
+        self
+    }
+
+    /// Reports every attempt and every event to this recorder.
+    pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Connects to a store that is made already.
+    pub async fn connect(self, store: impl Store) -> Result<Coordinator, Error> {
+        self.connect_with(move || async move { Ok(store) }).await
+    }
+
+    /// Connects to a store that is made on the keeper's own runtime, where its connections will live: a socket that was
+    /// connected on a blocked executor answers nobody.
+    pub async fn connect_with<S, F>(
+        self,
+        make: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<Coordinator, Error>
+    where
+        S: Store,
+        F: Future<Output = Result<S, StoreError>> + Send + 'static,
+    {
+        let clock = self.clock.unwrap_or_else(|| Arc::new(BootClock::new()));
+        let holder = match self.holder {
+            Some(holder) => holder,
+            None => default_holder()?,
+        };
+        let thread = Thread { clock: Arc::clone(&clock), recorder: self.recorder, unchecked: self.unchecked };
+        let (keeper, store, guarantees) = thread.start(make).await?;
+        let shared = Connected { store, guarantees, clock, holder: Arc::new(holder) };
+        Ok(Coordinator { keeper, shared: Arc::new(shared) })
+    }
+
+    /// Connects without testing the store live. What it declares is still required, and believed.
+    pub async fn connect_dangerously_unchecked(mut self, store: impl Store) -> Result<Coordinator, Error> {
+        self.unchecked = true;
+        self.connect(store).await
+    }
+}
+
+/// The keeper's thread before it runs.
+struct Thread {
+    clock: Arc<dyn Clock>,
+    recorder: Option<Arc<dyn Recorder>>,
+    unchecked: bool,
+}
+
+impl Thread {
+    #[expect(clippy::disallowed_methods, reason = "the keeper owns its thread")]
+    async fn start<S, F>(
+        self,
+        make: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<(KeeperHandle, String, Guarantees), Error>
+    where
+        S: Store,
+        F: Future<Output = Result<S, StoreError>> + Send + 'static,
+    {
+        let cannot = |error: std::io::Error| {
+            Error::new(
+                Kind::Unsupported,
+                "this machine cannot run a keeper: no thread, runtime or memory for it",
+            )
+            .because(error)
+        };
+        let incarnation = Incarnation::present().map_err(cannot)?;
+        let reporter = Reporter::start(self.recorder).map_err(cannot)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+        let (handle, commands) = KeeperHandle::new();
+        let (connected, connection) = oneshot::channel();
+        let keep = async move {
+            let store: Arc<dyn Store> = match connect(make(), &*self.clock, self.unchecked).await {
+                Ok(store) => store,
+                Err(error) => return drop(connected.send(Err(error))),
+            };
+            let known = (store.to_string(), store.guarantees());
+            if connected.send(Ok(known)).is_ok() {
+                Keeper::new(store, self.clock, incarnation, reporter).run(commands).await;
+            }
+        };
+        thread::Builder::new()
+            .name("tenure-keeper".into())
+            .spawn(move || runtime.block_on(keep))
+            .map_err(cannot)?;
+        let gone =
+            |_| Error::new(Kind::Unavailable, "the keeper ended while it connected: see its panic message");
+        let (store, guarantees) = connection.await.map_err(gone)??;
+        Ok((handle, store, guarantees))
+    }
+}
+
+async fn connect<S: Store>(
+    make: impl Future<Output = Result<S, StoreError>>,
+    clock: &dyn Clock,
+    unchecked: bool,
+) -> Result<Arc<dyn Store>, Error> {
+    let store = make.await.map_err(|error| {
+        Error::new(Kind::Unavailable, format!("the store could not be connected: {error}")).because(error)
+    })?;
+    let store: Arc<dyn Store> = Arc::new(store);
+    match unchecked {
+        true => verify::check_declared(&*store)?,
+        false => verify::connect_check(&*store, clock, Entropy.nonce().to_bits()).await?,
+    }
+    Ok(store)
+}
+
+async fn look(store: &dyn Store, name: &str, key: &Key) -> Result<Option<Arc<Record>>, Error> {
+    let reading = store.get(key).await.map_err(|error| {
+        Error::new(Kind::Unavailable, format!("lease {key} on {name} could not be read: {error}"))
+            .because(error)
+    })?;
+    match calls::look(reading).content {
+        Content::Absent => Ok(None),
+        Content::Record(record, _) => Ok(Some(record)),
+        Content::Foreign { what, .. } => Err(Error::new(
+            Kind::Corrupt,
+            format!("lease {key} on {name} has no record of ours: {what}. Look at it"),
+        )),
+    }
+}
+
+async fn holders(store: &dyn Store, name: &str, prefix: &Prefix) -> Result<Vec<(Key, Arc<Record>)>, Error> {
+    let mut keys = store.list(prefix);
+    let mut found = Vec::new();
+    while let Some(key) = keys.next().await {
+        let key = key.map_err(|error| {
+            Error::new(
+                Kind::Unavailable,
+                format!("leases under {prefix:?} on {name} could not be listed: {error}"),
+            )
+            .because(error)
+        })?;
+        if !key.is_reserved()
+            && let Some(record) = look(store, name, &key).await?
+            && record.is_held()
+        {
+            found.push((key, record));
+        }
+    }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(found)
+}
+
+/// Host and process: enough for people to find it.
+fn default_holder() -> Result<Holder, Error> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = if host.is_empty() { "unnamed-host".to_owned() } else { host };
+    Ok(Holder::new(&format!("{host}:{}", std::process::id()))?)
+}

@@ -1,0 +1,18 @@
+//! Turns the machine's effects into calls on a store and a clock.
+//!
+//! The [`Coordinator`] is what users connect. Its **keeper** is a thread of its own with a small runtime of its own;
+//! the store is connected and called there, so that a user's starved, blocked or dropped executor does not cost the
+//! lease. One keeper serves all leases of a coordinator from one timer queue. If it dies, every lease is lost at once.
+
+mod calls;
+mod coordinator;
+mod entropy;
+mod keeper;
+mod kept;
+mod recorder;
+mod reporter;
+mod timers;
+
+pub use coordinator::{Builder, Coordinator};
+pub(crate) use keeper::{Command, KeeperHandle, LeaseId};
+pub use recorder::{AttemptOutcome, AttemptReport, EventReport, Operation, Recorder};

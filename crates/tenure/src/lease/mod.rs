@@ -1,0 +1,175 @@
+//! What users hold.
+
+mod belief;
+pub(crate) mod fork;
+mod request;
+pub(crate) mod shared;
+mod state;
+mod work;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::Stream;
+use futures_util::stream;
+use tenure_store::Key;
+use tokio_util::sync::CancellationToken;
+
+pub use belief::Belief;
+pub use request::Request;
+pub(crate) use request::denied;
+pub use state::{LeaseState, Renewal};
+
+use crate::Error;
+use crate::drive::{Command, KeeperHandle, LeaseId};
+use crate::machine::Lost;
+use crate::record::{Holder, Token};
+use shared::Shared;
+
+/// A lease that was granted. Share it by reference; dropping it gives it up.
+///
+/// Whether it is held is computed from the clock at every call, never cached by a timer that a stalled runtime could
+/// miss.
+///
+/// # A check is a hope, a token is a proof
+///
+/// A process can be paused after its check and before its write:
+///
+/// ```no_run
+/// # async fn example(lease: &tenure::Lease) -> Result<(), tenure::Error> {
+/// # async fn compute() -> String { String::new() }
+/// # async fn write(_: String) {}
+/// # async fn write_fenced(_: u64, _: String) {}
+/// // Wrong: a pause of a minute right here, and the write comes from nobody's holder.
+/// lease.check()?;
+/// write(compute().await).await;
+///
+/// // Right: the resource refuses a token smaller than one it has seen, atomically with the write.
+/// lease.check()?;
+/// write_fenced(lease.token().get(), compute().await).await;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+#[must_use = "dropping a lease gives it up"]
+pub struct Lease {
+    id: LeaseId,
+    keeper: KeeperHandle,
+    shared: Arc<Shared>,
+}
+
+impl Lease {
+    pub(crate) fn new(id: LeaseId, keeper: KeeperHandle, shared: Arc<Shared>) -> Self {
+        Self { id, keeper, shared }
+    }
+
+    /// The token. Send it with every write.
+    pub fn token(&self) -> Token {
+        self.shared.token
+    }
+
+    /// The key.
+    pub fn key(&self) -> &Key {
+        &self.shared.key
+    }
+
+    /// The holder, which is this process.
+    pub fn holder(&self) -> &Holder {
+        &self.shared.holder
+    }
+
+    /// How much longer it is held if nothing renews it; zero once it is lost.
+    pub fn remaining(&self) -> Duration {
+        self.shared.remaining()
+    }
+
+    /// Whether it is held at this instant: `Ok`, or an error of kind [`Lost`](crate::Kind::Lost). Put a `?` behind it
+    /// at the top of each step. It costs one clock read and a few atomic loads.
+    #[inline]
+    pub fn check(&self) -> Result<(), Error> {
+        if self.shared.is_held() { Ok(()) } else { Err(self.lost_now()) }
+    }
+
+    /// Waits until it is lost, and says why.
+    pub async fn lost(&self) -> Lost {
+        self.shared.cancellation().cancelled().await;
+        self.shared.why().unwrap_or(Lost::Expired)
+    }
+
+    /// A token that is cancelled when the lease is lost, for spawned and blocking work. Cancelling it yourself has no
+    /// effect on the lease.
+    pub fn cancelled(&self) -> CancellationToken {
+        self.shared.cancellation().child_token()
+    }
+
+    /// Runs `work` while the lease is held. It is polled only while that is provable, and dropped the moment it is
+    /// not; then the error says why.
+    pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        work::Work::new(self, work).await
+    }
+
+    /// How the lease stands, at once and at every change, until it is lost. Changes in between may be skipped; the
+    /// loss never is.
+    pub fn states(&self) -> impl Stream<Item = LeaseState> + Send + use<> {
+        let receiver = self.shared.states();
+        stream::unfold((receiver, true, false), |(mut receiver, first, ended)| async move {
+            if ended || (!first && receiver.changed().await.is_err()) {
+                return None;
+            }
+            let state = receiver.borrow_and_update().clone();
+            let ended = matches!(state, LeaseState::Lost(_));
+            Some((state, (receiver, false, ended)))
+        })
+    }
+
+    /// Every renewal from now on, none skipped, until the lease is lost.
+    pub fn renewals(&self) -> impl Stream<Item = Renewal> + Send + use<> {
+        let receiver = self.shared.renewals();
+        stream::unfold(receiver, |mut receiver| async move { Some((receiver.recv().await?, receiver)) })
+    }
+
+    /// Renews now. With [`Request::manual`] nobody else does.
+    ///
+    /// It returns when the renewal is confirmed, or when the lease is lost: a lost answer is read back and tried again
+    /// until the deadline. Dropping the future does not undo a renewal that is under way.
+    pub async fn renew(&self) -> Result<(), Error> {
+        self.check()?;
+        let renewed = self.keeper.ask(|reply| Command::Renew { id: self.id, reply });
+        tokio::select! {
+            // The loss and the answer may come together; the loss counts.
+            biased;
+            _ = self.shared.cancellation().cancelled() => Err(self.shared.lost_error()),
+            answer = renewed => answer.unwrap_or_else(|_| Err(self.shared.lost_error())),
+        }
+    }
+
+    /// Lets go, and waits until the next one can be granted.
+    ///
+    /// Belief ends at the first poll. Then it waits until the work of every [`run`](Self::run) has been dropped, so it
+    /// may be called from inside of one, and only then writes the vacant record. If the work never ends, or the store
+    /// cannot be reached, the lease lapses by itself, and the error says so. Dropping the future changes nothing: the
+    /// keeper goes on with it.
+    pub async fn release(&self) -> Result<(), Error> {
+        self.check()?;
+        self.shared.latch(Lost::Released);
+        let left = self.keeper.ask(|reply| Command::Release { id: self.id, reply: Some(reply) });
+        left.await.unwrap_or_else(|_| Err(self.shared.lost_error()))
+    }
+
+    fn drained(&self) {
+        self.keeper.send(Command::Drained { id: self.id });
+    }
+
+    #[cold]
+    fn lost_now(&self) -> Error {
+        self.keeper.send(Command::Latched { id: self.id });
+        self.shared.lost_error()
+    }
+}
+
+impl Drop for Lease {
+    /// Belief ends, then the keeper vacates in the background.
+    fn drop(&mut self) {
+        self.shared.latch(Lost::Released);
+        self.keeper.send(Command::Release { id: self.id, reply: None });
+    }
+}

@@ -1,0 +1,253 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_store::Key;
+
+use super::Lease;
+use crate::drive::{Command, Coordinator, LeaseId};
+use crate::machine::{Ask, Denied, Patience, Timing, Way};
+use crate::record::{Holder, Record};
+use crate::{Error, Kind};
+
+/// A lease that is wanted.
+#[derive(Clone, Debug)]
+#[must_use = "a request does nothing until acquire() or try_acquire() is awaited"]
+pub struct Request {
+    coordinator: Coordinator,
+    key: Key,
+    holder: Arc<Holder>,
+    ttl: Duration,
+    timing: Option<Timing>,
+    value: Option<Arc<str>>,
+    wait: Option<Duration>,
+    revoke: Option<Arc<str>>,
+    strict: bool,
+    manual: bool,
+}
+
+impl Request {
+    /// The ttl unless one is given.
+    pub const DEFAULT_TTL: Duration = Duration::from_secs(15);
+
+    pub(crate) fn new(coordinator: Coordinator, key: Key) -> Self {
+        let holder = Arc::clone(coordinator.holder());
+        Self {
+            coordinator,
+            key,
+            holder,
+            ttl: Self::DEFAULT_TTL,
+            timing: None,
+            value: None,
+            wait: None,
+            revoke: None,
+            strict: false,
+            manual: false,
+        }
+    }
+
+    /// How long the lease lasts without a renewal, with the default timing for it.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self.timing = None;
+        self
+    }
+
+    /// All durations, chosen.
+    pub fn timing(mut self, timing: Timing) -> Self {
+        self.timing = Some(timing);
+        self
+    }
+
+    /// Who wants it, instead of the coordinator's own name. The name is for people.
+    pub fn holder(mut self, holder: Holder) -> Self {
+        self.holder = Arc::new(holder);
+        self
+    }
+
+    /// A small value to write with the grant, for others to read. It stays in the record when the lease is released.
+    pub fn value(mut self, value: &str) -> Self {
+        self.value = Some(value.into());
+        self
+    }
+
+    /// How long [`acquire`](Self::acquire) waits at most. For ever unless said.
+    pub fn wait(mut self, limit: Duration) -> Self {
+        self.wait = Some(limit);
+        self
+    }
+
+    /// The first failed renewal ends the lease, instead of the deadline.
+    pub fn strict(mut self) -> Self {
+        self.strict = true;
+        self
+    }
+
+    /// Nobody renews the lease but [`Lease::renew`].
+    pub fn manual(mut self) -> Self {
+        self.manual = true;
+        self
+    }
+
+    /// Asks the present holder to let go, saying why, and then waits for it: until it acknowledges, or its ttl has run
+    /// out. It is written into the history.
+    pub fn revoke(mut self, because: &str) -> Self {
+        self.revoke = Some(because.into());
+        self
+    }
+
+    /// Waits until the lease is granted, at most as long as [`wait`](Self::wait) says.
+    ///
+    /// Cancel-safe: dropping the future leaves at worst one unused grant, which the keeper vacates, or which is gone
+    /// after one ttl.
+    pub async fn acquire(self) -> Result<Lease, Error> {
+        let patience = match self.wait {
+            None => Patience::Forever,
+            Some(limit) => Patience::Until(self.coordinator.clock().now() + limit),
+        };
+        self.ask(patience).await
+    }
+
+    /// One attempt: the lease, or an error of kind [`Held`](Kind::Held) that names the holder.
+    ///
+    /// Cancel-safe, as [`acquire`](Self::acquire) is.
+    pub async fn try_acquire(self) -> Result<Lease, Error> {
+        self.ask(Patience::Once).await
+    }
+
+    async fn ask(self, patience: Patience) -> Result<Lease, Error> {
+        let ask = self.parse(patience)?;
+        let keeper = self.coordinator.keeper().clone();
+        let id = keeper.next_id();
+        let guard = Cancel { coordinator: &self.coordinator, id, armed: true };
+        let answer =
+            keeper.ask(|reply| Command::Acquire { id, key: self.key.clone(), ask: Box::new(ask), reply });
+        let answer = answer.await.map_err(|_| self.coordinator.gone_error())?;
+        guard.disarm();
+        match answer {
+            Ok(shared) => Ok(Lease::new(id, keeper, shared)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Everything that can be wrong with the call is found before anything is sent.
+    fn parse(&self, patience: Patience) -> Result<Ask, Error> {
+        let invalid = |what: String| Err(Error::new(Kind::Invalid, what));
+        let timing = match self.timing {
+            Some(timing) => timing,
+            None => Timing::new(self.ttl)?,
+        };
+        let guarantees = self.coordinator.guarantees();
+        timing.bearable_for(self.coordinator.store_name(), guarantees)?;
+        if let Some(value) = &self.value
+            && value.len() > Record::VALUE_MAX
+        {
+            let (max, is) = (Record::VALUE_MAX, value.len());
+            return invalid(format!("the value of lease {} has at most {max} bytes, not {is}", self.key));
+        }
+        if let Some(because) = &self.revoke
+            && (because.trim().is_empty()
+                || because.len() > Holder::TEXT_MAX
+                || because.chars().any(char::is_control))
+        {
+            let max = Holder::TEXT_MAX;
+            return invalid(format!(
+                "revoking lease {} needs a reason of 1 to {max} bytes on one line",
+                self.key
+            ));
+        }
+        Ok(Ask {
+            holder: Arc::clone(&self.holder),
+            timing,
+            store_clock: guarantees.clock,
+            witness: None,
+            secret_hash: None,
+            value: self.value.clone(),
+            patience,
+            strict: self.strict,
+            manual: self.manual,
+            way: match &self.revoke {
+                Some(because) => Way::Revoke(Arc::clone(because)),
+                None => Way::Wait,
+            },
+        })
+    }
+}
+
+/// Tells the keeper when nobody waits for the answer any more. What may still land, it vacates.
+#[derive(Debug)]
+struct Cancel<'a> {
+    coordinator: &'a Coordinator,
+    id: LeaseId,
+    armed: bool,
+}
+
+impl Cancel<'_> {
+    fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Cancel<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.coordinator.keeper().send(Command::Release { id: self.id, reply: None });
+        }
+    }
+}
+
+/// The sentence for a lease that was not granted.
+pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -> Error {
+    let (kind, what) = match denied {
+        Denied::Held(record) => {
+            let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
+            let ttl = record.ttl.unwrap_or_default();
+            let until = format!("for at most {ttl} after its latest renewal");
+            (
+                Kind::Held,
+                format!("is held by {by} (token {}) {until}: wait, or do something else", record.token),
+            )
+        }
+        Denied::Unavailable(_) => {
+            (Kind::Unavailable, format!("could not be granted to {holder} in time: try again later"))
+        }
+        Denied::Refused(tenure_store::Reason::Unsupported) => {
+            (Kind::Unsupported, format!("was not granted to {holder}: the store cannot do what is needed"))
+        }
+        Denied::Refused(tenure_store::Reason::Invalid) => {
+            (Kind::Invalid, format!("was not granted to {holder}: the store does not accept the call"))
+        }
+        Denied::Refused(reason) => (Kind::Unavailable, format!("was not granted to {holder}: {reason}")),
+        Denied::Foreign(what) => (
+            Kind::Corrupt,
+            format!(
+                "has no record that this version may overwrite, and nothing was: {what}. Look at it, and move it away"
+            ),
+        ),
+        Denied::Closed(record) => match &record.state {
+            crate::record::State::Closed(closure) => (
+                Kind::Invalid,
+                format!(
+                    "was closed by {} (token {}): {}. Use another key",
+                    closure.by, record.token, closure.because
+                ),
+            ),
+            _ => (Kind::Invalid, "was closed: use another key".to_owned()),
+        },
+        Denied::WentBack { seen } => (
+            Kind::Corrupt,
+            format!(
+                "went back in time: token {seen} was seen before, and the store now shows less and has no clock to \
+                 make up for it. Nothing is granted; look what deleted or restored the record, and restart to begin anew"
+            ),
+        ),
+        Denied::TokensExhausted => (
+            Kind::Corrupt,
+            "is at the top of its token range, and nothing is granted: use another key".to_owned(),
+        ),
+        Denied::StaleHandle => {
+            (Kind::Lost, format!("is not continued by {holder}: the term of the handle is over"))
+        }
+        Denied::Cancelled => (Kind::Unavailable, format!("is not wanted by {holder} any more")),
+    };
+    Error::new(kind, format!("lease {key} on {store} {what}"))
+}

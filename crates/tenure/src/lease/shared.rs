@@ -1,0 +1,178 @@
+//! What a lease and its keeper share.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tenure_store::Key;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::fork::Incarnation;
+use super::{Belief, LeaseState, Renewal};
+use crate::clock::{Clock, Instant};
+use crate::machine::Lost;
+use crate::record::{Holder, Token};
+use crate::{Error, Kind};
+
+/// What a lease and its keeper share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) key: Key,
+    pub(crate) holder: Arc<Holder>,
+    pub(crate) token: Token,
+    pub(crate) store: Arc<str>,
+    clock: Arc<dyn Clock>,
+    incarnation: Incarnation,
+    belief: Belief,
+    lost: OnceLock<Lost>,
+    cancelled: CancellationToken,
+    state: watch::Sender<LeaseState>,
+    renewals: Mutex<Vec<mpsc::UnboundedSender<Renewal>>>,
+    renewed: AtomicU64,
+    works: AtomicUsize,
+}
+
+/// What a grant consists of.
+pub(crate) struct Granted {
+    pub(crate) key: Key,
+    pub(crate) holder: Arc<Holder>,
+    pub(crate) token: Token,
+    pub(crate) store: Arc<str>,
+    pub(crate) deadline: Instant,
+}
+
+impl Shared {
+    pub(crate) fn new(granted: Granted, clock: Arc<dyn Clock>, incarnation: Incarnation) -> Self {
+        Self {
+            key: granted.key,
+            holder: granted.holder,
+            token: granted.token,
+            store: granted.store,
+            clock,
+            incarnation,
+            belief: Belief::until(granted.deadline),
+            lost: OnceLock::new(),
+            cancelled: CancellationToken::new(),
+            state: watch::Sender::new(LeaseState::Held),
+            renewals: Mutex::default(),
+            renewed: AtomicU64::new(0),
+            works: AtomicUsize::new(0),
+        }
+    }
+
+    // ── asked by the holder ───────────────────────────────────────────────────────────────────────────────────────
+
+    /// One load, one clock read, one load.
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        // The word first, then the clock: the other way round, a pause in between would make an old instant look young.
+        let deadline = self.belief.deadline();
+        let held = self.clock.now() < deadline && self.incarnation.is_present();
+        if !held {
+            self.latch(Lost::Expired);
+        }
+        held
+    }
+
+    pub(crate) fn remaining(&self) -> std::time::Duration {
+        if self.is_held() {
+            self.belief.deadline().since(self.clock.now())
+        } else {
+            std::time::Duration::ZERO
+        }
+    }
+
+    /// Why it is lost; `None` while it is held.
+    pub(crate) fn why(&self) -> Option<Lost> {
+        if self.is_held() {
+            return None;
+        }
+        if !self.incarnation.is_present() {
+            return Some(Lost::Forked);
+        }
+        self.lost.get().cloned()
+    }
+
+    pub(crate) fn lost_error(&self) -> Error {
+        let why = self.why().unwrap_or(Lost::Expired);
+        Error::new(
+            Kind::Lost,
+            format!(
+                "lease {} of {} (token {}) on {} is lost, stop acting: {why}",
+                self.key, self.holder, self.token, self.store
+            ),
+        )
+    }
+
+    pub(crate) fn cancellation(&self) -> &CancellationToken {
+        &self.cancelled
+    }
+
+    pub(crate) fn states(&self) -> watch::Receiver<LeaseState> {
+        self.state.subscribe()
+    }
+
+    pub(crate) fn renewals(&self) -> mpsc::UnboundedReceiver<Renewal> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.renewals.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        receiver
+    }
+
+    // ── work that goes on under the lease ─────────────────────────────────────────────────────────────────────────
+
+    /// Counts a piece of work in. The caller looks at the belief *after* this, and counts it out again if it is over:
+    /// either it sees the loss, or whoever latched it sees the work.
+    pub(crate) fn begin_work(&self) {
+        self.works.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Counts a piece of work out. Says whether the keeper waits for just that.
+    pub(crate) fn end_work(&self) -> bool {
+        self.works.fetch_sub(1, Ordering::SeqCst) == 1 && self.lost.get().is_some()
+    }
+
+    pub(crate) fn is_drained(&self) -> bool {
+        self.works.load(Ordering::SeqCst) == 0
+    }
+
+    // ── told by the keeper ────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Extends the belief; `false` if it is over.
+    pub(crate) fn extend(&self, deadline: Instant) -> bool {
+        if !self.belief.extend(self.clock.now(), deadline) {
+            return false;
+        }
+        let count = self.renewed.fetch_add(1, Ordering::Relaxed) + 1;
+        self.set_state(LeaseState::Held);
+        let renewal = Renewal { deadline, count };
+        let mut listeners = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| listener.send(renewal).is_ok());
+        true
+    }
+
+    pub(crate) fn at_risk(&self) {
+        self.set_state(LeaseState::AtRisk);
+    }
+
+    /// Ends the belief for good, and says why if nobody did before.
+    pub(crate) fn latch(&self, why: Lost) {
+        if self.lost.get().is_some() || !self.incarnation.is_present() {
+            return;
+        }
+        let why = self.lost.get_or_init(|| why).clone();
+        self.belief.latch();
+        self.state.send_replace(LeaseState::Lost(why));
+        self.cancelled.cancel();
+        self.renewals.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn set_state(&self, state: LeaseState) {
+        self.state.send_if_modified(|now| {
+            let changes = !matches!(now, LeaseState::Lost(_)) && *now != state;
+            if changes {
+                *now = state;
+            }
+            changes
+        });
+    }
+}

@@ -1,0 +1,92 @@
+//! A lease from acquire to release, as its holder sees it.
+
+mod support;
+
+use std::time::Duration;
+
+use support::World;
+use tenure::{Kind, LeaseState, Lost};
+
+const TTL: Duration = Duration::from_secs(15);
+
+#[tokio::test]
+async fn a_lease_is_acquired_used_and_released() {
+    let world = World::new();
+    let coordinator = world.process("a").await;
+    let lease = coordinator.lease("billing/nightly").unwrap().ttl(TTL).acquire().await.unwrap();
+    assert!(lease.check().is_ok());
+    assert_eq!(lease.key().as_str(), "billing/nightly");
+    assert_eq!(lease.run(async { 7 }).await.unwrap(), 7);
+    lease.release().await.unwrap();
+    assert_eq!(lease.check().unwrap_err().kind(), Kind::Lost);
+    assert_eq!(lease.lost().await, Lost::Released);
+}
+
+#[tokio::test]
+async fn release_keeps_the_token_so_the_next_grant_is_newer() {
+    let world = World::new();
+    let mut latest = 0;
+    for name in ["a", "b", "a", "c"] {
+        let lease = world.process(name).await.lease("k").unwrap().acquire().await.unwrap();
+        assert!(lease.token().get() > latest);
+        latest = lease.token().get();
+        lease.release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_second_contender_is_told_who_holds_it() {
+    let world = World::new();
+    let lease = world.process("host-a").await.lease("k").unwrap().acquire().await.unwrap();
+    let error = world.process("host-b").await.lease("k").unwrap().try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Held);
+    let expected = format!(
+        "lease k on memory: is held by host-a (token {}) for at most 15s after its latest renewal: wait, or do \
+         something else",
+        lease.token()
+    );
+    assert_eq!(error.to_string(), expected);
+}
+
+#[tokio::test]
+async fn the_keeper_renews_for_as_long_as_it_takes() {
+    let world = World::new();
+    let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    world.pass(10 * TTL).await;
+    assert!(lease.check().is_ok());
+    assert!(lease.remaining() > TTL / 3);
+}
+
+#[tokio::test]
+async fn a_holder_that_cannot_renew_stops_by_itself_and_then_another_is_granted() {
+    use tenure::store::memory::PutFault;
+    let world = World::new();
+    let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let other = world.process("b").await;
+    let waiting = other.lease("k").unwrap().ttl(TTL).acquire();
+    world.memory.faults().every_put(Some(PutFault::LoseRequest));
+    let outlived = async {
+        world.pass(TTL).await;
+        assert_eq!(lease.lost().await, Lost::Expired);
+        world.memory.faults().clear();
+        world.pass(2 * TTL).await;
+    };
+    let (newer, ()) = tokio::join!(waiting, outlived);
+    assert!(newer.unwrap().token() > lease.token());
+}
+
+#[tokio::test]
+async fn states_tell_held_then_at_risk_then_lost() {
+    use futures_util::StreamExt;
+    use tenure::store::memory::PutFault;
+    let world = World::new();
+    let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let mut states = Box::pin(lease.states());
+    assert_eq!(states.next().await, Some(LeaseState::Held));
+    world.memory.faults().every_put(Some(PutFault::LoseRequest));
+    let (state, ()) = tokio::join!(states.next(), world.pass(TTL / 2));
+    assert_eq!(state, Some(LeaseState::AtRisk));
+    let (state, ()) = tokio::join!(states.next(), world.pass(TTL));
+    assert_eq!(state, Some(LeaseState::Lost(Lost::Expired)));
+    assert_eq!(states.next().await, None);
+}

@@ -1,0 +1,85 @@
+//! What the tests of leases share.
+#![allow(dead_code, reason = "every test file uses its own part of this")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure::clock::{Clock, ManualClock};
+use tenure::store::Memory;
+use tenure::store::memory::Calls;
+use tenure::{Coordinator, Holder};
+use tenure_store::StoreClock;
+
+/// One store and one clock that only moves when told to.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) clock: ManualClock,
+    pub(crate) memory: Memory,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with_store_clock(StoreClock::Floors)
+    }
+
+    pub(crate) fn with_store_clock(store_clock: StoreClock) -> Self {
+        let clock = ManualClock::new();
+        let memory = Memory::builder().clock(Arc::new(clock.clone())).store_clock(store_clock).build();
+        Self { clock, memory }
+    }
+
+    /// A process of its own: it has seen nothing of what others saw.
+    pub(crate) async fn process(&self, name: &str) -> Coordinator {
+        Coordinator::builder()
+            .clock(Arc::new(self.clock.clone()))
+            .holder(Holder::new(name).unwrap())
+            .connect(self.memory.clone())
+            .await
+            .unwrap()
+    }
+
+    /// What the store was asked since `before`, once the keeper has come to rest.
+    pub(crate) fn calls_since(&self, before: Calls) -> (u64, u64) {
+        let since = self.memory.calls().since(before);
+        (since.gets, since.puts)
+    }
+
+    /// Moves the clock from one timer to the next, so that everybody acts in time, as in real life.
+    pub(crate) async fn pass(&self, span: Duration) {
+        self.settle().await;
+        let end = self.clock.now() + span;
+        while self.clock.now() < end {
+            let next = self.clock.next_wake().filter(|next| *next < end);
+            self.clock.advance_to(next.unwrap_or(end).max(self.clock.now()));
+            self.settle().await;
+        }
+    }
+
+    /// Lets the keepers do what they have to do at this instant: until nobody has a timer that is due, and for long
+    /// enough that what they do becomes visible.
+    pub(crate) async fn settle(&self) {
+        for _ in 0..100 {
+            real_pause(Duration::from_millis(1)).await;
+            if self.clock.next_wake().is_none_or(|next| next > self.clock.now()) {
+                break;
+            }
+        }
+        real_pause(Duration::from_millis(1)).await;
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "other threads need real time to run")]
+pub(crate) async fn real_pause(span: Duration) {
+    tokio::time::sleep(span).await;
+}
+
+/// Waits in real time, and only so long, for something that other threads bring about.
+pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..10_000 {
+        if is_so() {
+            return;
+        }
+        real_pause(Duration::from_millis(1)).await;
+    }
+    panic!("this never happened: {what}");
+}
