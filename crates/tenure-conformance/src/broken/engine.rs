@@ -1,0 +1,394 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tenure_store::{
+    Applied, Conflict, Entry, Expect, Key, Prefix, Put, Reading, Reason, StoreError, StoreTime, Version,
+};
+
+use super::Lie;
+use super::fault::Fault;
+use super::hints::{Hints, Watch};
+use super::pause::pause;
+
+/// A map that looks and writes under one lock. Each lie bends it in one place.
+#[derive(Debug)]
+pub(super) struct Engine {
+    lie: Option<Lie>,
+    state: Mutex<State>,
+    hints: Hints,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    slots: BTreeMap<Key, Slot>,
+    backup: BTreeMap<Key, Slot>,
+    /// Every write so far: the honest version.
+    writes: u64,
+    /// Conditions that did not hold so far.
+    misfits: u64,
+    /// Calls and time that passed, in microseconds.
+    micros: u64,
+    times_told: u64,
+    reads: u64,
+    newest: Option<Key>,
+    wedged: BTreeSet<Key>,
+    next_put: Option<Fault>,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    value: Bytes,
+    version: Version,
+    written: u64,
+    /// Writes of this entry since it was created.
+    generation: u64,
+    previous: Option<(Bytes, Version)>,
+    /// How many reads may still be shown what was there before.
+    stale: u32,
+}
+
+impl Engine {
+    pub(super) fn new(lie: Option<Lie>) -> Self {
+        Self { lie, state: Mutex::default(), hints: Hints::default() }
+    }
+
+    pub(super) fn lie(&self) -> Option<Lie> {
+        self.lie
+    }
+
+    // ── the contract ────────────────────────────────────────────────────────────────────────────────────────────
+
+    pub(super) fn get(&self, key: &Key) -> Reading {
+        let key = self.name(key);
+        let mut state = self.state();
+        state.micros += CALL;
+        state.reads += 1;
+        let age_jumps = self.tells(Lie::AgesJump) && state.reads.is_multiple_of(4);
+        let unsteady = self.tells(Lie::UnsteadyVersions);
+        let (now, reads) = (state.micros, state.reads);
+        let entry = state.slots.get_mut(&key).and_then(|slot| {
+            let age = if age_jumps { 0 } else { now - slot.written };
+            let (value, version) = if slot.stale > 0 {
+                slot.stale -= 1;
+                slot.previous.clone()?
+            } else {
+                (slot.value.clone(), slot.version.clone())
+            };
+            let version = if unsteady { Version::new(format!("{version}@{reads}")) } else { version };
+            Some(Entry { value, version, age: Some(Duration::from_micros(age)) })
+        });
+        let invented =
+            || Entry { value: Bytes::new(), version: Version::new("0"), age: Some(Duration::ZERO) };
+        let entry = entry.or_else(|| self.tells(Lie::EmptyForMissing).then(invented));
+        Reading { entry, time: self.time(&mut state) }
+    }
+
+    pub(super) async fn put(
+        &self,
+        key: &Key,
+        value: Bytes,
+        expect: Expect,
+        interval: Duration,
+    ) -> Result<Put, StoreError> {
+        let name = self.name(key);
+        self.throttle(&name, interval)?;
+        let fault = self.arrive();
+        if fault == Some(Fault::LosesRequest) {
+            return self.answer_of_a_lost_request();
+        }
+        let value = self.fit(value)?;
+        self.refuse_below_a_file(&name)?;
+
+        let put = match self.lie {
+            Some(Lie::SaysOkWithoutWriting) => Put::Applied(self.applied(Version::new("ok"))),
+            Some(Lie::RacyCheckThenAct) => {
+                let holds = self.holds(&self.state(), &name, &expect);
+                pause().await;
+                if holds { self.write(&mut self.state(), &name, value) } else { Put::Conflict(Conflict) }
+            }
+            Some(Lie::TornWrites) if self.holds(&self.state(), &name, &expect) => {
+                let torn = value.slice(..value.len() / 2);
+                let _ = self.write(&mut self.state(), &name, torn);
+                pause().await;
+                self.write(&mut self.state(), &name, value)
+            }
+            Some(Lie::DroppedWriteWedges) => {
+                if !self.state().wedged.insert(name.clone()) {
+                    return Err(StoreError::throttled(None));
+                }
+                pause().await;
+                self.state().wedged.remove(&name);
+                self.look_and_write(&name, value, &expect)
+            }
+            _ => self.look_and_write(&name, value, &expect),
+        };
+
+        if matches!(put, Put::Applied(_)) && !self.tells(Lie::NeverHints) {
+            self.hints.changed(key);
+        }
+        if fault == Some(Fault::LosesAnswer) { self.answer_of_a_lost_answer() } else { Ok(put) }
+    }
+
+    pub(super) fn list(&self, prefix: &Prefix) -> Vec<Key> {
+        let mut state = self.state();
+        state.micros += CALL;
+        let covered = |key: &&Key| match self.lie {
+            Some(Lie::ListsByLetters) => key.as_str().starts_with(prefix.as_str()),
+            Some(Lie::ListsEverything) => true,
+            _ => prefix.covers(key),
+        };
+        let mut keys: Vec<Key> = state.slots.keys().filter(covered).cloned().collect();
+        match self.lie {
+            Some(Lie::ListMisses) => keys.retain(|key| state.newest.as_ref() != Some(key)),
+            Some(Lie::ListRepeats) => keys.extend(keys.clone()),
+            Some(Lie::ListsForeignNames) => {
+                let staged: Vec<Key> =
+                    keys.iter().filter_map(|key| Key::parse(&format!("{key}#1")).ok()).collect();
+                keys.extend(staged);
+            }
+            _ => {}
+        }
+        keys
+    }
+
+    pub(super) fn watch(&self, prefix: &Prefix) -> Watch {
+        self.hints.watch(prefix)
+    }
+
+    // ── administration and faults ───────────────────────────────────────────────────────────────────────────────
+
+    pub(super) fn advance(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let mut state = self.state();
+        state.micros = state.micros.saturating_add(micros);
+    }
+
+    pub(super) fn fault_next_put(&self, fault: Fault) {
+        self.state().next_put = Some(fault);
+    }
+
+    pub(super) fn restart(&self) {
+        let mut state = self.state();
+        state.wedged.clear();
+        match self.lie {
+            Some(Lie::ForgetsAfterRestart) => state.slots.clear(),
+            Some(Lie::RestampsOnRestart) => {
+                let State { slots, writes, .. } = &mut *state;
+                for slot in slots.values_mut() {
+                    *writes += 1;
+                    slot.version = Version::new(writes.to_string());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn delete(&self, key: &Key) {
+        let key = self.name(key);
+        self.state().slots.remove(&key);
+    }
+
+    pub(super) fn snapshot(&self) {
+        let mut state = self.state();
+        state.backup = state.slots.clone();
+    }
+
+    pub(super) fn restore(&self) {
+        let mut state = self.state();
+        state.slots = state.backup.clone();
+    }
+
+    // ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// What the key is to this store.
+    fn name(&self, key: &Key) -> Key {
+        let bent = match self.lie {
+            Some(Lie::CaseInsensitiveKeys) => key.as_str().to_lowercase(),
+            Some(Lie::DecodesKeys) => key.as_str().replace("%41", "A"),
+            _ => return key.clone(),
+        };
+        // Lower case may be longer, and then too long; such a key is left alone.
+        Key::from_stored(&bent).unwrap_or_else(|_| key.clone())
+    }
+
+    fn holds(&self, state: &State, key: &Key, expect: &Expect) -> bool {
+        let slot = state.slots.get(key);
+        let honestly = match (expect, slot) {
+            (Expect::Absent, slot) => slot.is_none(),
+            (Expect::Version(version), Some(slot)) => slot.version == *version,
+            (Expect::Version(_), None) => false,
+        };
+        let bent = match (self.lie, expect) {
+            (Some(Lie::IgnoresCreate), Expect::Absent) => true,
+            (Some(Lie::IgnoresReplace), Expect::Version(_)) => true,
+            (Some(Lie::IgnoresAllConditions), _) => true,
+            (Some(Lie::CreatesOnReplaceOfMissing), Expect::Version(_)) => slot.is_none(),
+            (Some(Lie::AcceptsPreviousVersion), Expect::Version(version)) => {
+                slot.and_then(|slot| slot.previous.as_ref()).is_some_and(|(_, previous)| previous == version)
+            }
+            (Some(Lie::UnsteadyVersions), Expect::Version(version)) => {
+                let written = version.as_str().split('@').next().unwrap_or_default();
+                slot.is_some_and(|slot| slot.version.as_str() == written)
+            }
+            (Some(Lie::SkipsConditionsSometimes), _) => state.misfits % 5 == 4,
+            _ => false,
+        };
+        honestly || bent
+    }
+
+    /// The honest way: nobody comes in between.
+    fn look_and_write(&self, key: &Key, value: Bytes, expect: &Expect) -> Put {
+        let mut state = self.state();
+        if self.holds(&state, key, expect) {
+            return self.write(&mut state, key, value);
+        }
+        state.misfits += 1;
+        if self.tells(Lie::WritesDespiteConflict) {
+            let _ = self.write(&mut state, key, value);
+        }
+        Put::Conflict(Conflict)
+    }
+
+    // ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn write(&self, state: &mut State, key: &Key, value: Bytes) -> Put {
+        state.writes += 1;
+        state.misfits += 1;
+        let before = state.slots.get(key);
+        let generation = before.map_or(1, |slot| slot.generation + 1);
+        let version = Version::new(match self.lie {
+            Some(Lie::ContentVersions) => hash(&value),
+            Some(Lie::RepeatedVersions) => (state.writes % 41).to_string(),
+            Some(Lie::SameVersionForEveryWrite) => "same".to_owned(),
+            Some(Lie::VersionsRestartAfterDelete) => generation.to_string(),
+            _ => state.writes.to_string(),
+        });
+        let lost = self.tells(Lie::LosesWrites) && state.writes.is_multiple_of(7);
+        if !lost {
+            let slot = Slot {
+                value: self.bend(value),
+                version: version.clone(),
+                written: state.micros,
+                generation,
+                previous: before.map(|slot| (slot.value.clone(), slot.version.clone())),
+                stale: if self.tells(Lie::StaleReads) { 2 } else { 0 },
+            };
+            if state.slots.insert(key.clone(), slot).is_none() {
+                state.newest = Some(key.clone());
+            }
+        }
+        if self.tells(Lie::ConflictButWrites) && state.writes.is_multiple_of(3) {
+            return Put::Conflict(Conflict);
+        }
+        Put::Applied(Applied { version, time: self.time(state) })
+    }
+
+    /// What the store makes of the bytes.
+    fn bend(&self, value: Bytes) -> Bytes {
+        match self.lie {
+            Some(Lie::TruncatesValues) => value.slice(..value.len().min(1024)),
+            Some(Lie::BendsBytes) => String::from_utf8_lossy(&value).into_owned().into(),
+            _ => value,
+        }
+    }
+
+    /// The value, if it is small enough.
+    fn fit(&self, value: Bytes) -> Result<Bytes, StoreError> {
+        if value.len() <= VALUE_MAX {
+            return Ok(value);
+        }
+        if self.tells(Lie::TakesTooLarge) {
+            return Ok(value.slice(..VALUE_MAX));
+        }
+        let why = format!("{} bytes are more than {VALUE_MAX}", value.len());
+        Err(StoreError::refused(Reason::Invalid, why))
+    }
+
+    fn refuse_below_a_file(&self, key: &Key) -> Result<(), StoreError> {
+        if !self.tells(Lie::KeysAreFolders) {
+            return Ok(());
+        }
+        let below = |lower: &Key, upper: &Key| lower != upper && Prefix::of(upper).covers(lower);
+        if self.state().slots.keys().any(|other| below(key, other) || below(other, key)) {
+            return Err(StoreError::refused(Reason::Invalid, "not a directory"));
+        }
+        Ok(())
+    }
+
+    // ── answering ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Google Cloud Storage and R2 answer 429 to more than one write a second of one name, whatever its condition.
+    fn throttle(&self, key: &Key, interval: Duration) -> Result<(), StoreError> {
+        let state = self.state();
+        let since = state.slots.get(key).map(|slot| Duration::from_micros(state.micros - slot.written));
+        match since.and_then(|since| interval.checked_sub(since)) {
+            Some(left) if !left.is_zero() => Err(StoreError::throttled(Some(left))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The call takes its time, and meets the fault that waits for it.
+    fn arrive(&self) -> Option<Fault> {
+        let mut state = self.state();
+        state.micros += CALL;
+        state.next_put.take()
+    }
+
+    fn answer_of_a_lost_request(&self) -> Result<Put, StoreError> {
+        if self.tells(Lie::UnknownAsApplied) {
+            return Ok(Put::Applied(self.applied(Version::new("written-behind"))));
+        }
+        Err(StoreError::unknown("the request was lost"))
+    }
+
+    fn answer_of_a_lost_answer(&self) -> Result<Put, StoreError> {
+        match self.lie {
+            Some(Lie::UnknownAsConflict) => Ok(Put::Conflict(Conflict)),
+            Some(Lie::UnknownAsRefused) => Err(StoreError::refused(Reason::Unreachable, "connection closed")),
+            _ => Err(StoreError::unknown("the answer was lost")),
+        }
+    }
+
+    fn applied(&self, version: Version) -> Applied {
+        Applied { version, time: self.time(&mut self.state()) }
+    }
+
+    fn time(&self, state: &mut State) -> Option<StoreTime> {
+        if self.tells(Lie::NoTime) {
+            return None;
+        }
+        state.times_told += 1;
+        let late = self.tells(Lie::ClockGoesBack) && state.times_told.is_multiple_of(8);
+        let back = if late { HOUR } else { 0 };
+        Some(StoreTime::from_micros(BEGINNING + state.micros - back))
+    }
+
+    fn tells(&self, lie: Lie) -> bool {
+        self.lie == Some(lie)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn hash(value: &Bytes) -> String {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// The largest value: room for a record many times over.
+pub(super) const VALUE_MAX: usize = 64 << 10;
+
+/// How long a call takes, in microseconds.
+const CALL: u64 = 1_000;
+
+/// When this store's time begins: the first of January 2026, in microseconds since 1970.
+const BEGINNING: u64 = 1_767_225_600_000_000;
+
+/// In microseconds.
+const HOUR: u64 = 3_600_000_000;

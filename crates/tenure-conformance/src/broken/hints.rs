@@ -1,0 +1,58 @@
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use futures_util::task::AtomicWaker;
+use tenure_store::{Key, Prefix};
+
+/// Everybody who watches.
+#[derive(Debug, Default)]
+pub(super) struct Hints {
+    watchers: Mutex<Vec<Weak<Watcher>>>,
+}
+
+impl Hints {
+    pub(super) fn watch(&self, prefix: &Prefix) -> Watch {
+        let watcher = Arc::new(Watcher {
+            prefix: prefix.clone(),
+            hinted: AtomicBool::new(false),
+            waker: AtomicWaker::new(),
+        });
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&watcher));
+        Watch(watcher)
+    }
+
+    pub(super) fn changed(&self, key: &Key) {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner).retain(|watcher| {
+            let Some(watcher) = watcher.upgrade() else { return false };
+            if watcher.prefix.covers(key) {
+                watcher.hinted.store(true, Ordering::Release);
+                watcher.waker.wake();
+            }
+            true
+        });
+    }
+}
+
+/// One who watches. Hints that were not taken yet are merged into one.
+#[derive(Debug)]
+struct Watcher {
+    prefix: Prefix,
+    hinted: AtomicBool,
+    waker: AtomicWaker,
+}
+
+/// The hints for one who watches; never ends.
+#[derive(Debug)]
+pub(super) struct Watch(Arc<Watcher>);
+
+impl Stream for Watch {
+    type Item = ();
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<()>> {
+        self.0.waker.register(context.waker());
+        if self.0.hinted.swap(false, Ordering::AcqRel) { Poll::Ready(Some(())) } else { Poll::Pending }
+    }
+}

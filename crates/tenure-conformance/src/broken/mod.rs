@@ -1,0 +1,138 @@
+//! Stores that lie, each in one way that a real system was seen to lie, and all of them declaring the best.
+//!
+//! They exist so that the suite, the check at connect and the simulation can be shown to catch them: a check that has
+//! never failed has never checked anything.
+
+mod engine;
+mod fault;
+mod harness;
+mod hints;
+mod lie;
+mod pause;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use tenure_store::{
+    BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reach, Reading, Store, StoreClock,
+    StoreError, Version,
+};
+
+use engine::Engine;
+pub use lie::Lie;
+
+/// A small store in memory that tells one [`Lie`], or none. A clone is another connection to the same store.
+///
+/// It declares every guarantee, a reach of the whole network (so that the check at connect is made), ages and a watch.
+/// Its clock is a counter: each call takes a millisecond, and [`advance`](Self::advance) lets time pass. Writes that come
+/// sooner than its declared interval are throttled.
+///
+/// It is its own [`Harness`](crate::Harness), with every hook.
+///
+/// ```
+/// use tenure_conformance::broken::{Broken, Lie};
+/// use tenure_conformance::Suite;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let report = Suite::new(1).racers(8).rounds(3).run(&Broken::lying(Lie::RacyCheckThenAct)).await;
+/// assert!(report.failures().all(|finding| finding.clause == Lie::RacyCheckThenAct.caught_by()));
+/// assert!(!report.passed());
+/// # });
+/// ```
+#[derive(Clone, Debug)]
+pub struct Broken {
+    engine: Arc<Engine>,
+    guarantees: Guarantees,
+}
+
+impl Broken {
+    /// A store that keeps every promise: the control of the experiment.
+    pub fn honest() -> Self {
+        Self::of(None)
+    }
+
+    /// A store that tells this lie.
+    pub fn lying(lie: Lie) -> Self {
+        Self::of(Some(lie))
+    }
+
+    fn of(lie: Option<Lie>) -> Self {
+        let mut guarantees = Guarantees::default();
+        guarantees.atomic_create = true;
+        guarantees.atomic_replace = true;
+        guarantees.linearizable_reads = true;
+        guarantees.keeps_acknowledged = true;
+        guarantees.unique_versions = true;
+        guarantees.reach = Reach::Network;
+        guarantees.clock = StoreClock::Ages;
+        guarantees.watch = true;
+        guarantees.write_interval = Duration::ZERO;
+        guarantees.value_max = engine::VALUE_MAX;
+        Self { engine: Arc::new(Engine::new(lie)), guarantees }
+    }
+
+    /// The same store, declaring something else.
+    pub fn declaring(mut self, guarantees: Guarantees) -> Self {
+        self.guarantees = guarantees;
+        self
+    }
+
+    /// The same store, declaring another reach.
+    pub fn reach(mut self, reach: Reach) -> Self {
+        self.guarantees.reach = reach;
+        self
+    }
+
+    /// The lie it tells.
+    pub fn lie(&self) -> Option<Lie> {
+        self.engine.lie()
+    }
+
+    /// Lets time pass on the store's clock.
+    pub fn advance(&self, time: Duration) {
+        self.engine.advance(time);
+    }
+}
+
+impl Store for Broken {
+    fn guarantees(&self) -> Guarantees {
+        self.guarantees
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+        Box::pin(async { Ok(self.engine.get(key)) })
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a Key,
+        value: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+        Box::pin(self.engine.put(key, value, expect, self.guarantees.write_interval))
+    }
+
+    fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
+        Box::pin(stream::iter(self.engine.list(prefix).into_iter().map(Ok)))
+    }
+
+    fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
+        Some(Box::pin(self.engine.watch(prefix)))
+    }
+
+    fn impossible_version(&self) -> Version {
+        Version::new("impossible")
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.lie() {
+            None => f.write_str("an honest store"),
+            Some(lie) => write!(f, "a store that {}", lie.describe()),
+        }
+    }
+}

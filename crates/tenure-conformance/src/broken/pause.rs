@@ -1,0 +1,16 @@
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// Lets everybody else run once: the moment between looking and acting.
+pub(super) async fn pause() {
+    let mut paused = false;
+    poll_fn(|context| {
+        if paused {
+            return Poll::Ready(());
+        }
+        paused = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,143 @@
+//! The store's own clock: a floor for tokens, or the age of a version.
+
+use std::time::Duration;
+
+use tenure_store::{Expect, Key, Put, StoreClock, StoreTime};
+
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, Stop, ensure};
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "clock",
+    checks: &[
+        Check { name: "every answer has the store's time, in this age", run: |t| Box::pin(time_is_told(t)) },
+        Check { name: "the store's time does not go back", run: |t| Box::pin(time_goes_on(t)) },
+        Check { name: "the age of a version grows while it is unchanged", run: |t| Box::pin(age_grows(t)) },
+        Check { name: "a new version is young again", run: |t| Box::pin(age_begins_anew(t)) },
+    ],
+};
+
+async fn time_is_told(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.clock >= StoreClock::Floors, "a clock")?;
+    let key = trial.key("told");
+    // A missing key is where it matters most: whoever plants it has nothing else to go by.
+    plausible(trial.reading(&**trial.here(), &key).await?.time, "a read of a missing key")?;
+    let value = trial.value("first");
+    trial.may_write(&value)?;
+    let created = trial.put(&**trial.here(), &key, &value, &Expect::Absent).await?;
+    plausible(time_of(&created), "a create")?;
+    let reading = trial.reading(&**trial.elsewhere(), &key).await?;
+    plausible(reading.time, "a read")?;
+    let Some(entry) = reading.entry else { return Err(Stop::Failed("what was created is not there".into())) };
+    let expect = Expect::Version(entry.version);
+    let replaced = trial.put(&**trial.here(), &key, &trial.value("second"), &expect).await?;
+    plausible(time_of(&replaced), "a replace")
+}
+
+async fn time_goes_on(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.clock >= StoreClock::Floors, "a clock")?;
+    let key = trial.key("goes-on");
+    let mut version = trial.create(&key, &trial.value("first")).await?;
+    let mut latest: Option<StoreTime> = None;
+    for number in 0..trial.often() {
+        let read = trial.reading(&*trial.connection(number), &key).await?.time;
+        let expect = Expect::Version(version.clone());
+        let put = trial.put(&*trial.connection(number + 1), &key, &trial.value("next"), &expect).await?;
+        for time in [read, time_of(&put)].into_iter().flatten() {
+            let before = latest.map_or(0, StoreTime::as_micros);
+            let back = Duration::from_micros(before.saturating_sub(time.as_micros()));
+            ensure!(back <= STEP_BACK_MAX, "the store's time went back by {back:?}");
+            latest = latest.max(Some(time));
+        }
+        let Put::Applied(applied) = put else {
+            return Err(Stop::Failed("a replace of the current version was a conflict".into()));
+        };
+        version = applied.version;
+    }
+    Ok(())
+}
+
+/// The age decides when a holder is overdue. One that jumps, as the wall clock of a server does at a failover or when
+/// it is set, would end leases that are well alive.
+async fn age_grows(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.clock >= StoreClock::Ages, "ages")?;
+    let key = trial.key("grows");
+    trial.create(&key, &trial.value("first")).await?;
+    let mut latest = Duration::ZERO;
+    for number in 0..AGE_LOOKS {
+        let age = age(trial, number, &key).await?;
+        ensure!(age >= latest, "an unchanged version was {latest:?} old, and then {age:?}");
+        latest = age;
+    }
+    let before = latest;
+    trial.harness.pause(AGE_WAIT).await;
+    for number in 0..AGE_LOOKS {
+        let age = age(trial, number, &key).await?;
+        ensure!(age >= latest, "an unchanged version was {latest:?} old, and then {age:?}");
+        latest = age;
+    }
+    // A tenth for clocks of different speed, which the lease itself allows for.
+    let grown = latest - before;
+    ensure!(grown >= AGE_WAIT * 9 / 10, "in {AGE_WAIT:?} the age of a version grew by {grown:?}");
+    Ok(())
+}
+
+async fn age_begins_anew(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.clock >= StoreClock::Ages, "ages")?;
+    let key = trial.key("anew");
+    let mut version = trial.create(&key, &trial.value("first")).await?;
+    let mut wait = AGE_WAIT;
+    let (mut old, mut young) = (Duration::ZERO, Duration::ZERO);
+    // The write and the read take time too: a machine that is busy is given longer waits to compare them with.
+    for number in 0..AGE_TRIES {
+        trial.harness.pause(wait).await;
+        old = age(trial, number, &key).await?;
+        version = trial.replace(&key, &trial.value("next"), &version).await?;
+        young = age(trial, number, &key).await?;
+        if young < old {
+            return Ok(());
+        }
+        wait *= 2;
+    }
+    Err(Stop::Failed(format!("a version was {old:?} old, was replaced, and the new one was {young:?} old")))
+}
+
+async fn age(trial: &Trial<'_>, connection: usize, key: &Key) -> Result<Duration, Stop> {
+    let entry = trial.read(&*trial.connection(connection), key).await?;
+    let age = entry.and_then(|entry| entry.age);
+    age.ok_or_else(|| Stop::Failed("ages are promised, and a version has none".into()))
+}
+
+fn time_of(put: &Put) -> Option<StoreTime> {
+    match put {
+        Put::Applied(applied) => applied.time,
+        Put::Conflict(_) => None,
+    }
+}
+
+fn plausible(time: Option<StoreTime>, of: &str) -> Outcome {
+    let Some(time) = time else {
+        return Err(Stop::Failed(format!("a clock is promised, and the answer to {of} has no time")));
+    };
+    let micros = time.as_micros();
+    ensure!((YEAR_2020..YEAR_2200).contains(&micros), "the answer to {of} says that it is {time} after 1970");
+    Ok(())
+}
+
+/// Several front ends have several clocks, and the `Date` of HTTP has whole seconds. Tokens bear that much, because
+/// they also grow by one.
+const STEP_BACK_MAX: Duration = Duration::from_secs(2);
+
+/// How often to look at an age in a row.
+const AGE_LOOKS: usize = 12;
+
+/// Long beside a tick of the clock, short beside a test.
+const AGE_WAIT: Duration = Duration::from_millis(100);
+
+/// Doubling: the last wait is 3.2 s.
+const AGE_TRIES: usize = 6;
+
+/// Outside these two a time is ignored by the library, so a store that promises a clock must be inside.
+const YEAR_2020: u64 = 1_577_836_800_000_000;
+const YEAR_2200: u64 = 7_258_118_400_000_000;

@@ -1,0 +1,74 @@
+//! `Expect::Absent`.
+
+use tenure_store::Expect;
+
+use crate::check::{Check, Clause};
+use crate::stop::Outcome;
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "create",
+    checks: &[
+        Check { name: "a create of an absent key is applied", run: |t| Box::pin(absent_is_created(t)) },
+        Check {
+            name: "a create over an entry is a conflict and leaves bytes and version",
+            run: |t| Box::pin(existing_stays(t)),
+        },
+        Check {
+            name: "a create over a replaced entry is a conflict too",
+            run: |t| Box::pin(replaced_stays(t)),
+        },
+        Check {
+            name: "after a deletion a create is applied again",
+            run: |t| Box::pin(deleted_is_created(t)),
+        },
+    ],
+};
+
+async fn absent_is_created(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.atomic_create, "atomic create")?;
+    for number in 0..trial.often() {
+        let key = trial.key(&format!("absent-{number}"));
+        trial.is_absent(&key).await?;
+        let value = trial.value("created");
+        let version = trial.create(&key, &value).await?;
+        trial.holds(&key, &value, &version).await?;
+    }
+    Ok(())
+}
+
+/// Garage and the S3 interface of Google Cloud Storage take `If-None-Match: *` and ignore it. The right answer alone
+/// proves nothing either: what is stored is looked at too.
+async fn existing_stays(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.atomic_create, "atomic create")?;
+    let key = trial.key("existing");
+    let value = trial.value("first");
+    let version = trial.create(&key, &value).await?;
+    for number in 0..trial.often() {
+        let store = trial.connection(number);
+        trial.conflict(&*store, &key, &Expect::Absent, "a create over an entry").await?;
+        trial.holds(&key, &value, &version).await?;
+    }
+    Ok(())
+}
+
+async fn replaced_stays(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.atomic_create, "atomic create")?;
+    let key = trial.key("replaced");
+    let created = trial.create(&key, &trial.value("first")).await?;
+    let value = trial.value("second");
+    let version = trial.replace(&key, &value, &created).await?;
+    trial.conflict(&**trial.elsewhere(), &key, &Expect::Absent, "a create over a replaced entry").await?;
+    trial.holds(&key, &value, &version).await
+}
+
+async fn deleted_is_created(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.atomic_create, "atomic create")?;
+    let key = trial.key("deleted");
+    trial.create(&key, &trial.value("before")).await?;
+    trial.harness.delete(&key).await.or_skip()?;
+    trial.is_absent(&key).await?;
+    let value = trial.value("after");
+    let version = trial.create(&key, &value).await?;
+    trial.holds(&key, &value, &version).await
+}

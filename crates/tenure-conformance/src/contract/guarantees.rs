@@ -1,0 +1,47 @@
+//! What the store says of itself.
+
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, ensure};
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "guarantees",
+    checks: &[
+        Check { name: "everything that leases need is promised", run: |t| Box::pin(enough_for_leases(t)) },
+        Check { name: "every connection promises the same", run: |t| Box::pin(same_everywhere(t)) },
+        Check { name: "a promised watch is there", run: |t| Box::pin(watch_is_there(t)) },
+        Check { name: "the store has a name for people, on one line", run: |t| Box::pin(has_a_name(t)) },
+    ],
+};
+
+/// Not a failure: a store may promise less, and is then refused at connect.
+async fn enough_for_leases(trial: &Trial<'_>) -> Outcome {
+    let missing = trial.promises.missing_for_leases();
+    trial.promised(missing.is_empty(), &missing.join(", "))
+}
+
+async fn same_everywhere(trial: &Trial<'_>) -> Outcome {
+    for connection in trial.connections() {
+        let promises = connection.guarantees();
+        ensure!(
+            promises == trial.promises,
+            "one connection promises {:?}, another {promises:?}",
+            trial.promises
+        );
+    }
+    Ok(())
+}
+
+async fn watch_is_there(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.watch, "a watch")?;
+    let prefix = tenure_store::Prefix::of(&trial.key("watched"));
+    ensure!(trial.here().watch(&prefix).is_some(), "a watch is promised and there is none");
+    Ok(())
+}
+
+async fn has_a_name(trial: &Trial<'_>) -> Outcome {
+    let name = trial.here().to_string();
+    ensure!(!name.trim().is_empty(), "the name is empty");
+    ensure!(!name.chars().any(char::is_control), "the name has control characters in it: {name:?}");
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! An acknowledged write is kept.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tenure_store::{Expect, Key, Put, Store, Version};
+
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, Stop, ensure};
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "keeps",
+    checks: &[
+        Check {
+            name: "acknowledged writes are still there after many others",
+            run: |t| Box::pin(after_others(t)),
+        },
+        Check {
+            name: "acknowledged writes survive a restart, each with its version",
+            run: |t| Box::pin(after_a_restart(t)),
+        },
+    ],
+};
+
+async fn after_others(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.keeps_acknowledged, "keeping acknowledged writes")?;
+    let written = write_some(trial).await?;
+    for (key, value, version) in &written {
+        trial.holds(key, value, version).await?;
+    }
+    trial.note(format!("{} keys", written.len()));
+    Ok(())
+}
+
+/// Redis without a log forgets everything, with the default one a second; NATS by default two minutes, when the power
+/// goes. A restart alone shows the first kind; for the others pull the plug.
+async fn after_a_restart(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.keeps_acknowledged, "keeping acknowledged writes")?;
+    trial.promised(trial.promises.linearizable_reads, "linearizable reads")?;
+    let written = write_some(trial).await?;
+    trial.harness.restart().await.or_skip()?;
+    let store = trial.harness.open().await;
+    for (key, value, version) in &written {
+        let Some(entry) = trial.read(&*store, key).await? else {
+            return Err(Stop::Failed(format!(
+                "{key}, acknowledged as version {version}, is gone after the restart"
+            )));
+        };
+        ensure!(entry.value == value, "{key} holds something else after the restart");
+        ensure!(
+            entry.version == *version,
+            "{key} had version {version} before the restart and has {} after it",
+            entry.version
+        );
+    }
+    still_writable(trial, store, &written).await
+}
+
+/// A holder that lives on renews what it wrote before the restart.
+async fn still_writable(
+    trial: &Trial<'_>,
+    store: Arc<dyn Store>,
+    written: &[(Key, Bytes, Version)],
+) -> Outcome {
+    for (key, _, version) in written {
+        let value = trial.value("after the restart");
+        let expect = Expect::Version(version.clone());
+        let Put::Applied(applied) = trial.put(&*store, key, &value, &expect).await? else {
+            return Err(Stop::Failed(format!(
+                "{key} cannot be replaced at the version it had before the restart"
+            )));
+        };
+        ensure!(applied.version != *version, "{key} was replaced and kept its version {version}");
+        let entry = trial.read(&*store, key).await?;
+        ensure!(entry.is_some_and(|entry| entry.value == value), "{key} does not hold what was written last");
+    }
+    Ok(())
+}
+
+/// Some created, every second one replaced as well.
+async fn write_some(trial: &Trial<'_>) -> Result<Vec<(Key, Bytes, Version)>, Stop> {
+    let mut written = Vec::new();
+    for number in 0..trial.often() {
+        let key = trial.key(&format!("kept-{number}"));
+        let mut value = trial.value("created");
+        let mut version = trial.create(&key, &value).await?;
+        if number % 2 == 1 {
+            value = trial.value("replaced");
+            version = trial.replace(&key, &value, &version).await?;
+        }
+        written.push((key, value, version));
+    }
+    Ok(written)
+}

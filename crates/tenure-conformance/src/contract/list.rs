@@ -1,0 +1,172 @@
+//! `list`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use tenure_store::{Expect, Key, Prefix, Put, Store};
+
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, Stop, ensure};
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "list",
+    checks: &[
+        Check { name: "where there is nothing, nothing is listed", run: |t| Box::pin(nothing(t)) },
+        Check {
+            name: "what was written is listed over every connection",
+            run: |t| Box::pin(written_is_listed(t)),
+        },
+        Check {
+            name: "a prefix goes by whole segments and covers its own key",
+            run: |t| Box::pin(whole_segments(t)),
+        },
+        Check { name: "unusual keys are listed as they were written", run: |t| Box::pin(unusual_keys(t)) },
+        Check {
+            name: "nothing but keys is listed: no temporary, lock or failed names",
+            run: |t| Box::pin(no_foreign_names(t)),
+        },
+        Check { name: "a long list is whole and has every key once", run: |t| Box::pin(long(t)) },
+        Check { name: "the list of everything has these keys too", run: |t| Box::pin(everything(t)) },
+    ],
+};
+
+async fn nothing(trial: &Trial<'_>) -> Outcome {
+    lists_exactly(trial, trial.scope(), &[]).await
+}
+
+async fn written_is_listed(trial: &Trial<'_>) -> Outcome {
+    let mut keys = Vec::new();
+    for number in 0..5 {
+        let key = trial.key(&format!("written-{number}"));
+        let version = trial.create(&key, &trial.value("first")).await?;
+        keys.push(key.clone());
+        lists_exactly(trial, trial.scope(), &keys).await?;
+        trial.replace(&key, &trial.value("second"), &version).await?;
+        lists_exactly(trial, trial.scope(), &keys).await?;
+    }
+    Ok(())
+}
+
+async fn whole_segments(trial: &Trial<'_>) -> Outcome {
+    let covered = ["jobs", "jobs/a", "jobs/a/b", "jobs/.a", "jobs/z"].map(|name| trial.key(name));
+    let others =
+        ["jobs-old", "jobs.old/a", "jobsa", "job", "Jobs", "jobs /a", "x/jobs/a"].map(|name| trial.key(name));
+    for key in covered.iter().chain(&others) {
+        trial.create(key, &trial.value("first")).await?;
+    }
+    let jobs = format!("{}/jobs", trial.scope());
+    lists_exactly(trial, &jobs, &covered).await?;
+    lists_exactly(trial, &format!("{jobs}/"), &covered).await?;
+    lists_exactly(trial, &format!("{jobs}/a"), &covered[1..3]).await?;
+    lists_exactly(trial, &format!("{jobs}/b"), &[]).await
+}
+
+async fn unusual_keys(trial: &Trial<'_>) -> Outcome {
+    let names =
+        ["Ünïcødé/键", "with space", "100%", "%2F", "..x", ".hidden", "a+b", "back\\slash", "#1", "a.lock"];
+    let keys = names.map(|name| trial.key(name));
+    for key in &keys {
+        trial.create(key, &trial.value("first")).await?;
+    }
+    lists_exactly(trial, trial.scope(), &keys).await
+}
+
+/// Writes that fail or are dropped leave things lying about: staging files, parts, locks.
+async fn no_foreign_names(trial: &Trial<'_>) -> Outcome {
+    let key = trial.key("only");
+    let missing = trial.key("missing");
+    let version = trial.create(&key, &trial.value("first")).await?;
+    let stale = Expect::Version(version.clone());
+    trial.replace(&key, &trial.value("second"), &version).await?;
+    trial.conflict(&**trial.here(), &key, &Expect::Absent, "a create over an entry").await?;
+    trial.conflict(&**trial.here(), &key, &stale, "a replace of an earlier version").await?;
+    let impossible = Expect::Version(trial.here().impossible_version());
+    trial.conflict(&**trial.here(), &missing, &impossible, "a replace of the impossible version").await?;
+    trial.is_absent(&missing).await?;
+    lists_exactly(trial, trial.scope(), &[key]).await
+}
+
+/// Object stores list in pages of a thousand, Redis' SCAN may show a key twice.
+async fn long(trial: &Trial<'_>) -> Outcome {
+    let keys: Vec<Key> = (0..trial.sizes.listed).map(|number| trial.key(&format!("{number:05}"))).collect();
+    for some in keys.chunks(trial.sizes.racers) {
+        let writes = some.iter().enumerate().map(async |(racer, key)| {
+            let store = trial.connection(racer);
+            trial.put(&*store, key, &trial.value("first"), &Expect::Absent).await
+        });
+        for answer in join_all(writes).await {
+            ensure!(
+                matches!(answer?, Put::Applied(_)),
+                "a create of a key that does not exist was a conflict"
+            );
+        }
+    }
+    trial.note(format!("{} keys", keys.len()));
+    lists_exactly(trial, trial.scope(), &keys).await
+}
+
+async fn everything(trial: &Trial<'_>) -> Outcome {
+    let key = trial.key("among-others");
+    trial.create(&key, &trial.value("first")).await?;
+    let times = listed(&**trial.elsewhere(), &Prefix::all()).await?;
+    let listed = times.get(&key).copied().unwrap_or_default();
+    ensure!(listed == 1, "{key} is in the list of everything {listed} times");
+    Ok(())
+}
+
+/// The contract does not say how soon a list follows a write, so it is given a little time; a list that never follows
+/// is a failure.
+async fn lists_exactly(trial: &Trial<'_>, prefix: &str, keys: &[Key]) -> Outcome {
+    let prefix = Prefix::parse(prefix).map_err(|error| Stop::Failed(error.to_string()))?;
+    for connection in trial.connections() {
+        let mut tries = 0;
+        while let Err(stop) = compare(&**connection, &prefix, keys).await {
+            tries += 1;
+            if tries == TRIES_MAX {
+                return Err(stop);
+            }
+            trial.harness.pause(AGAIN).await;
+        }
+    }
+    Ok(())
+}
+
+async fn compare(store: &dyn Store, prefix: &Prefix, keys: &[Key]) -> Outcome {
+    let mut times = listed(store, prefix).await?;
+    for key in keys {
+        let listed = times.remove(key).unwrap_or_default();
+        ensure!(listed == 1, "under {prefix:?}, {key} is listed {listed} times", prefix = prefix.as_str());
+    }
+    let foreign: Vec<_> = times.keys().take(3).map(Key::as_str).collect();
+    ensure!(
+        foreign.is_empty(),
+        "under {:?} there are {} names that are not covered or were not written, such as {foreign:?}",
+        prefix.as_str(),
+        times.len()
+    );
+    Ok(())
+}
+
+/// How often each key is listed.
+async fn listed(store: &dyn Store, prefix: &Prefix) -> Result<BTreeMap<Key, usize>, Stop> {
+    let mut times = BTreeMap::new();
+    let mut names = store.list(prefix);
+    while let Some(name) = names.next().await {
+        let key = name.map_err(|error| Stop::Failed(format!("the list broke off: {error}")))?;
+        *times.entry(key).or_insert(0) += 1;
+        ensure!(times.len() <= LISTED_MAX, "the list does not end: {LISTED_MAX} names so far");
+    }
+    Ok(times)
+}
+
+/// How often to look again before a name is missing for good.
+const TRIES_MAX: usize = 5;
+
+/// How long to wait before looking again.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// More than any store that is fit for trying things out.
+const LISTED_MAX: usize = 1_000_000;

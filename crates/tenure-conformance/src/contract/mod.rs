@@ -1,0 +1,36 @@
+//! The contract of `tenure-store`, clause by clause: one file each.
+
+mod clock;
+mod create;
+mod guarantees;
+mod keeps;
+mod keys;
+mod list;
+mod races;
+mod reads;
+mod referee;
+mod replace;
+mod unknown;
+mod values;
+mod versions;
+mod watch;
+
+use crate::check::Clause;
+
+/// In the order in which they are checked: what the later ones lean on comes first, and the restart comes last,
+/// because connections may not survive it.
+pub(crate) const CLAUSES: &[Clause] = &[
+    guarantees::CLAUSE,
+    create::CLAUSE,
+    replace::CLAUSE,
+    reads::CLAUSE,
+    values::CLAUSE,
+    keys::CLAUSE,
+    versions::CLAUSE,
+    races::CLAUSE,
+    unknown::CLAUSE,
+    list::CLAUSE,
+    watch::CLAUSE,
+    clock::CLAUSE,
+    keeps::CLAUSE,
+];

@@ -1,0 +1,184 @@
+//! Who won a race, by what is stored and not by what the racers were told.
+
+use std::fmt;
+
+use bytes::Bytes;
+use tenure_store::{Entry, Put, StoreError, Version};
+
+use crate::stop::{Stop, ensure};
+
+/// What one racer was told.
+#[derive(Clone, Debug)]
+pub(super) enum Told {
+    Applied(Version),
+    Conflict,
+    /// Certainly not applied.
+    Refused(String),
+    /// Unknown, or throttled: what is stored decides.
+    Uncertain(String),
+    /// Its task died on the way.
+    Nothing,
+}
+
+impl Told {
+    pub(super) fn by(answer: Result<Put, StoreError>) -> Self {
+        match answer {
+            Ok(Put::Applied(applied)) => Self::Applied(applied.version),
+            Ok(Put::Conflict(_)) => Self::Conflict,
+            Err(error @ StoreError::Refused(_)) => Self::Refused(error.to_string()),
+            Err(error) => Self::Uncertain(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Applied(version) => write!(f, "applied as version {version}"),
+            Self::Conflict => f.write_str("conflict"),
+            Self::Refused(why) | Self::Uncertain(why) => f.write_str(why),
+            Self::Nothing => f.write_str("nothing at all"),
+        }
+    }
+}
+
+/// Judges rounds, and counts.
+#[derive(Debug, Default)]
+pub(super) struct Referee {
+    rounds: usize,
+    decided: usize,
+    uncertain: usize,
+    resolved: usize,
+}
+
+impl Referee {
+    /// One round in which each racer had its own value: exactly one of them may be stored, and whoever was told that
+    /// it won must be the one.
+    pub(super) fn judge(
+        &mut self,
+        values: &[Bytes],
+        told: &[Told],
+        stored: Option<&Entry>,
+    ) -> Result<(), Stop> {
+        self.rounds += 1;
+        self.uncertain +=
+            told.iter().filter(|told| matches!(told, Told::Uncertain(_) | Told::Nothing)).count();
+        self.count_winners(told)?;
+
+        let winner = stored.and_then(|entry| values.iter().position(|value| *value == entry.value));
+        let Some((winner, entry)) = winner.zip(stored) else { return self.nobody_won(told, stored) };
+        match &told[winner] {
+            Told::Applied(version) => ensure!(
+                entry.version == *version,
+                "racer {winner} was told that it wrote version {version}, and its value has version {}",
+                entry.version
+            ),
+            Told::Uncertain(_) | Told::Nothing => self.resolved += 1,
+            told @ (Told::Conflict | Told::Refused(_)) => {
+                return Err(Stop::Failed(format!(
+                    "the value of racer {winner} is stored, and it was told: {told}"
+                )));
+            }
+        }
+        for (racer, told) in told.iter().enumerate() {
+            ensure!(
+                racer == winner || !matches!(told, Told::Applied(_)),
+                "racer {racer} was told that it won, and the value of racer {winner} is stored"
+            );
+        }
+        self.decided += 1;
+        Ok(())
+    }
+
+    /// What the answers alone say; a store without linearizable reads is judged by nothing else.
+    pub(super) fn count_winners(&self, told: &[Told]) -> Result<(), Stop> {
+        let winners = told.iter().filter(|told| matches!(told, Told::Applied(_))).count();
+        ensure!(
+            winners <= 1,
+            "round {}: {winners} of {} racers were told that they won",
+            self.rounds,
+            told.len()
+        );
+        Ok(())
+    }
+
+    fn nobody_won(&self, told: &[Told], stored: Option<&Entry>) -> Result<(), Stop> {
+        let winner = told.iter().position(|told| matches!(told, Told::Applied(_)));
+        if let Some(winner) = winner {
+            let stored = stored.map_or("nothing".to_owned(), |entry| format!("version {}", entry.version));
+            return Err(Stop::Failed(format!("racer {winner} was told that it won, and {stored} is stored")));
+        }
+        let open = told.iter().any(|told| matches!(told, Told::Uncertain(_) | Told::Nothing));
+        ensure!(open, "nobody won a race in which somebody must; the first racer was told: {}", told[0]);
+        Ok(())
+    }
+
+    /// After the last round.
+    pub(super) fn sum(&self) -> Result<String, Stop> {
+        ensure!(
+            self.decided * 2 > self.rounds,
+            "only {} of {} rounds had a winner; {} answers were unknown",
+            self.decided,
+            self.rounds,
+            self.uncertain
+        );
+        let mut sum = format!("{} rounds", self.rounds);
+        if self.uncertain > 0 {
+            sum += &format!(
+                ", {} unknown outcomes, {} of them wins, {} rounds without a winner",
+                self.uncertain,
+                self.resolved,
+                self.rounds - self.decided
+            );
+        }
+        Ok(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(told: &[Told], stored: Option<&'static str>) -> Result<(), Stop> {
+        let values = [Bytes::from("a"), Bytes::from("b")];
+        let entry = stored.map(|value| Entry { value: value.into(), version: Version::new("1"), age: None });
+        Referee::default().judge(&values, told, entry.as_ref())
+    }
+
+    fn won() -> Told {
+        Told::Applied(Version::new("1"))
+    }
+
+    fn unknown() -> Told {
+        Told::Uncertain("cut".into())
+    }
+
+    #[test]
+    fn one_winner_whose_value_is_stored_is_a_good_round() {
+        assert!(judge(&[won(), Told::Conflict], Some("a")).is_ok());
+        assert!(judge(&[Told::Conflict, unknown()], Some("b")).is_ok(), "an unknown outcome may be the win");
+        assert!(judge(&[Told::Conflict, unknown()], None).is_ok(), "or may land later");
+    }
+
+    #[test]
+    fn every_other_round_is_a_bad_one() {
+        assert!(judge(&[won(), won()], Some("a")).is_err(), "two winners");
+        assert!(judge(&[won(), Told::Conflict], Some("b")).is_err(), "the loser's value");
+        assert!(judge(&[won(), unknown()], Some("b")).is_err(), "the winner was overwritten");
+        assert!(judge(&[won(), Told::Conflict], None).is_err(), "the win is lost");
+        assert!(judge(&[Told::Conflict, Told::Conflict], None).is_err(), "nobody won");
+        assert!(
+            judge(&[Told::Conflict, Told::Refused("no".into())], Some("b")).is_err(),
+            "refused and stored"
+        );
+    }
+
+    #[test]
+    fn a_store_that_never_answers_has_not_shown_that_it_is_atomic() {
+        let mut referee = Referee::default();
+        for _ in 0..4 {
+            referee.judge(&["a".into()], &[unknown()], None).unwrap();
+        }
+        assert!(referee.sum().is_err());
+    }
+}

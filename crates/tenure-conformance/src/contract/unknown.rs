@@ -1,0 +1,218 @@
+//! Answers that never came. The single most common bug: a store that guesses.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use bytes::Bytes;
+use tenure_store::{Entry, Expect, Key, Put, StoreError, Version};
+
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, Stop, ensure};
+use crate::trial::{Trial, shown};
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "unknown",
+    checks: &[
+        Check {
+            name: "a create whose answer is lost is unknown",
+            run: |t| Box::pin(lost_answer_of_a_create(t)),
+        },
+        Check {
+            name: "a replace whose answer is lost is unknown",
+            run: |t| Box::pin(lost_answer_of_a_replace(t)),
+        },
+        Check {
+            name: "a write that never arrived is not reported as applied or lost to somebody",
+            run: |t| Box::pin(lost_request(t)),
+        },
+        Check {
+            name: "a write whose future is dropped leaves the old entry or the new",
+            run: |t| Box::pin(dropped_write(t)),
+        },
+        Check {
+            name: "a read whose future is dropped leaves everything as it was",
+            run: |t| Box::pin(dropped_read(t)),
+        },
+    ],
+};
+
+async fn lost_answer_of_a_create(trial: &Trial<'_>) -> Outcome {
+    let key = trial.key("created");
+    let value = trial.value("created without an answer");
+    trial.may_write(&value)?;
+    trial.rest(&key).await;
+    trial.harness.lose_next_answer().await.or_skip()?;
+    let told = trial.here().put(&key, value.clone(), Expect::Absent).await;
+    let entry = trial.read(&**trial.elsewhere(), &key).await?;
+    let landed = old_or_new(&key, None, &value, entry.as_ref())?;
+    must_be_unknown(told, landed)?;
+    goes_on(trial, &key, entry).await
+}
+
+async fn lost_answer_of_a_replace(trial: &Trial<'_>) -> Outcome {
+    let key = trial.key("replaced");
+    let old = trial.value("old");
+    let version = trial.create(&key, &old).await?;
+    let value = trial.value("replaced without an answer");
+    trial.rest(&key).await;
+    trial.harness.lose_next_answer().await.or_skip()?;
+    let told = trial.here().put(&key, value.clone(), Expect::Version(version.clone())).await;
+    let entry = trial.read(&**trial.elsewhere(), &key).await?;
+    let landed = old_or_new(&key, Some((&old, &version)), &value, entry.as_ref())?;
+    must_be_unknown(told, landed)?;
+    goes_on(trial, &key, entry).await
+}
+
+/// Libraries that retry on their own turn a win into "somebody else was faster" (object_store, kube-rs and the AWS SDK
+/// do, unless told not to), and some call a connection cut after the request "not sent" (hyper's `IncompleteMessage`
+/// in object_store).
+fn must_be_unknown(told: Result<Put, StoreError>, landed: bool) -> Outcome {
+    let landed = if landed { "the write is there" } else { "the write is not there" };
+    let told = match told {
+        Err(StoreError::Unknown(_)) => return Ok(()),
+        Ok(Put::Applied(_)) => "applied".to_owned(),
+        Ok(Put::Conflict(_)) => "conflict".to_owned(),
+        Err(error @ StoreError::Refused(_)) => format!("refused, certainly no effect ({error})"),
+        Err(error @ StoreError::Throttled(_)) => format!("throttled ({error})"),
+    };
+    Err(Stop::Failed(format!("the answer was lost, the store said: {told}; {landed}")))
+}
+
+/// Here *refused* is right too, if the store can be certain: a connection that was never made carried nothing.
+async fn lost_request(trial: &Trial<'_>) -> Outcome {
+    let key = trial.key("unsent");
+    let old = trial.value("old");
+    let version = trial.create(&key, &old).await?;
+    let value = trial.value("never arrives");
+    trial.rest(&key).await;
+    trial.harness.lose_next_request().await.or_skip()?;
+    let told = trial.here().put(&key, value.clone(), Expect::Version(version.clone())).await;
+    let entry = trial.read(&**trial.elsewhere(), &key).await?;
+    let landed = old_or_new(&key, Some((&old, &version)), &value, entry.as_ref())?;
+    match told {
+        Err(StoreError::Unknown(_) | StoreError::Throttled(_)) => {}
+        Err(error @ StoreError::Refused(_)) => {
+            ensure!(
+                !landed,
+                "the store said that it had certainly no effect ({error}), and the write is there"
+            );
+        }
+        Ok(put) => {
+            return Err(Stop::Failed(format!(
+                "the request was lost on its way, and the store said: {put:?}"
+            )));
+        }
+    }
+    goes_on(trial, &key, entry).await
+}
+
+/// A future may be dropped at any time: between looking and writing, with a lock in its hand, with half a file
+/// written.
+async fn dropped_write(trial: &Trial<'_>) -> Outcome {
+    for polls in 1..=POLLS_MAX {
+        let created = trial.key(&format!("created-{polls}"));
+        let value = trial.value("create, dropped");
+        trial.may_write(&value)?;
+        trial.rest(&created).await;
+        start_and_drop(polls, trial.here().put(&created, value.clone(), Expect::Absent)).await;
+        settles(trial, &created, None, &value).await?;
+
+        let replaced = trial.key(&format!("replaced-{polls}"));
+        let old = trial.value("old");
+        let version = trial.create(&replaced, &old).await?;
+        let value = trial.value("replace, dropped");
+        let expect = Expect::Version(version.clone());
+        trial.rest(&replaced).await;
+        start_and_drop(polls, trial.here().put(&replaced, value.clone(), expect)).await;
+        settles(trial, &replaced, Some((&old, &version)), &value).await?;
+    }
+    Ok(())
+}
+
+async fn dropped_read(trial: &Trial<'_>) -> Outcome {
+    let key = trial.key("read");
+    let value = trial.value("stays");
+    let version = trial.create(&key, &value).await?;
+    for polls in 1..=POLLS_MAX {
+        start_and_drop(polls, trial.here().get(&key)).await;
+    }
+    trial.holds(&key, &value, &version).await?;
+    let value = trial.value("goes on");
+    let next = trial.replace(&key, &value, &version).await?;
+    trial.holds(&key, &value, &next).await
+}
+
+/// Polls the call so many times at most, and drops it.
+async fn start_and_drop<T>(polls: usize, mut call: tenure_store::BoxFuture<'_, T>) {
+    let mut left = polls;
+    poll_fn(|context| {
+        left -= 1;
+        match call.as_mut().poll(context) {
+            Poll::Pending if left > 0 => Poll::Pending,
+            _ => Poll::Ready(()),
+        }
+    })
+    .await;
+}
+
+/// Looks a few times, because a write that was dropped may yet arrive, and then goes on with the key.
+async fn settles(trial: &Trial<'_>, key: &Key, old: Option<(&Bytes, &Version)>, new: &Bytes) -> Outcome {
+    let mut entry = None;
+    for _ in 0..LOOKS {
+        entry = trial.read(&**trial.elsewhere(), key).await?;
+        if old_or_new(key, old, new, entry.as_ref())? {
+            break;
+        }
+        trial.harness.pause(LOOK_AGAIN).await;
+    }
+    goes_on(trial, key, entry).await
+}
+
+/// Whether the new value is there; anything but the whole old or the whole new is a failure.
+fn old_or_new(
+    key: &Key,
+    old: Option<(&Bytes, &Version)>,
+    new: &Bytes,
+    entry: Option<&Entry>,
+) -> Result<bool, Stop> {
+    match (entry, old) {
+        (Some(entry), _) if entry.value == *new => {
+            let moved = old.is_none_or(|(_, version)| entry.version != *version);
+            ensure!(moved, "{key} has the new value at the old version {}", entry.version);
+            Ok(true)
+        }
+        (Some(entry), Some((value, version))) if entry.value == *value && entry.version == *version => {
+            Ok(false)
+        }
+        (None, None) => Ok(false),
+        (entry, _) => {
+            let held = entry.map_or("nothing".to_owned(), |entry| {
+                format!("{} as version {}", shown(&entry.value), entry.version)
+            });
+            Err(Stop::Failed(format!("{key} should hold the old entry or the new, and holds {held}")))
+        }
+    }
+}
+
+/// Whatever happened, the key can be written again. A write that arrives late may come in between, once.
+async fn goes_on(trial: &Trial<'_>, key: &Key, entry: Option<Entry>) -> Outcome {
+    let mut entry = entry;
+    for _ in 0..2 {
+        let value = trial.value("afterwards");
+        let expect = entry.map_or(Expect::Absent, |entry| Expect::Version(entry.version));
+        if let Put::Applied(applied) = trial.put(&**trial.here(), key, &value, &expect).await? {
+            return trial.holds(key, &value, &applied.version).await;
+        }
+        entry = trial.read(&**trial.elsewhere(), key).await?;
+    }
+    Err(Stop::Failed(format!("{key} can no longer be written: every write is a conflict")))
+}
+
+/// A call that is polled more often than this has come to wait for its network.
+const POLLS_MAX: usize = 4;
+
+/// How often to look for a write that may yet arrive.
+const LOOKS: usize = 3;
+
+/// How long to wait between two looks.
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(20);

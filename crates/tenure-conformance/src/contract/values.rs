@@ -1,0 +1,87 @@
+//! The bytes that come back are the bytes that went in.
+
+use bytes::Bytes;
+use tenure_store::{Expect, Reason, StoreError};
+
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, Stop};
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "values",
+    checks: &[
+        Check { name: "the empty value comes back", run: |t| Box::pin(empty(t)) },
+        Check { name: "every byte comes back, text or not", run: |t| Box::pin(every_byte(t)) },
+        Check { name: "the largest value comes back whole", run: |t| Box::pin(largest(t)) },
+        Check {
+            name: "a larger value is refused as invalid and nothing is written",
+            run: |t| Box::pin(too_large(t)),
+        },
+    ],
+};
+
+async fn empty(trial: &Trial<'_>) -> Outcome {
+    comes_back(trial, Bytes::new()).await
+}
+
+/// A column of text, or JSON on the way, bends what is not UTF-8; others stop at a zero or trim white space.
+async fn every_byte(trial: &Trial<'_>) -> Outcome {
+    let all: Vec<u8> = (0..=u8::MAX).chain(*b"\xff\xfe \r\n\0 \t\n").collect();
+    comes_back(trial, all.into()).await
+}
+
+async fn largest(trial: &Trial<'_>) -> Outcome {
+    let size = trial.promises.value_max.min(TRIED_MAX);
+    if size < trial.promises.value_max {
+        trial.note(format!("tried {size} of {} bytes", trial.promises.value_max));
+    }
+    trial.promised(size > 0, "any room for a value")?;
+    comes_back(trial, pattern(size)).await
+}
+
+/// Written whole, replaced by itself backwards, and whole again.
+async fn comes_back(trial: &Trial<'_>, value: Bytes) -> Outcome {
+    let key = trial.key("value");
+    let created = trial.create(&key, &value).await?;
+    trial.holds(&key, &value, &created).await?;
+    let backwards: Bytes = value.iter().rev().copied().collect();
+    if backwards != value {
+        let version = trial.replace(&key, &backwards, &created).await?;
+        trial.holds(&key, &backwards, &version).await?;
+    }
+    Ok(())
+}
+
+/// "Certainly no effect" is the whole point: a record that is cut off is a record that nobody can read any more.
+async fn too_large(trial: &Trial<'_>) -> Outcome {
+    let max = trial.promises.value_max;
+    if max >= TRIED_MAX {
+        return Err(Stop::Skipped(format!("{max} bytes are too many to try one more")));
+    }
+    let value = trial.value("fits");
+    let existing = trial.key("existing");
+    let version = trial.create(&existing, &value).await?;
+    let missing = trial.key("missing");
+    for (key, expect) in [(&existing, Expect::Version(version.clone())), (&missing, Expect::Absent)] {
+        trial.rest(key).await;
+        match trial.here().put(key, pattern(max + 1), expect).await {
+            Err(StoreError::Refused(refused)) if refused.reason == Reason::Invalid => {}
+            answer => {
+                return Err(Stop::Failed(format!(
+                    "{} bytes, one more than promised, were answered with {answer:?}",
+                    max + 1
+                )));
+            }
+        }
+    }
+    trial.holds(&existing, &value, &version).await?;
+    trial.is_absent(&missing).await
+}
+
+/// Bytes in which a missing or doubled piece shows.
+fn pattern(size: usize) -> Bytes {
+    (0..size).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+/// Larger values are promised by some stores and needed by none: a record has a few kilobytes.
+const TRIED_MAX: usize = 4 << 20;

@@ -1,0 +1,126 @@
+//! The stamp of one write of one key.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use tenure_store::{Key, Version};
+
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, ensure};
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "versions",
+    checks: &[
+        Check {
+            name: "the version that a write is given is the version that every reader sees",
+            run: |t| Box::pin(one_version_for_all(t)),
+        },
+        Check {
+            name: "different bytes never have a version that was there before",
+            run: |t| Box::pin(never_repeat(t)),
+        },
+        Check { name: "equal bytes written again have a new version", run: |t| Box::pin(equal_bytes(t)) },
+        Check {
+            name: "bytes that come back (A, B, A) do not bring their version back",
+            run: |t| Box::pin(there_and_back(t)),
+        },
+        Check {
+            name: "an entry that was deleted and created again has a new version",
+            run: |t| Box::pin(deletion_does_not_restart_them(t)),
+        },
+    ],
+};
+
+async fn one_version_for_all(trial: &Trial<'_>) -> Outcome {
+    let key = trial.key("one");
+    let mut version = trial.create(&key, &trial.value("first")).await?;
+    for _ in 0..trial.often() {
+        for connection in trial.connections() {
+            let seen = trial.read(&**connection, &key).await?.map(|entry| entry.version);
+            ensure!(seen.as_ref() == Some(&version), "written as version {version} and read as {seen:?}");
+        }
+        version = trial.replace(&key, &trial.value("next"), &version).await?;
+    }
+    Ok(())
+}
+
+/// Every write of Tenure has a nonce in it, so this much is needed of every store. An inode, a time and a size are not
+/// enough: inodes are reused at once, times tick slowly, and records are often of equal length.
+async fn never_repeat(trial: &Trial<'_>) -> Outcome {
+    let key = trial.key("chain");
+    let values = (0..trial.often() * 5).map(|_| trial.value("same length")).collect();
+    write_all_different(trial, &key, values).await
+}
+
+/// An ETag that is the MD5 of the content fails here, and must not be declared as unique.
+async fn equal_bytes(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.unique_versions, "unique versions")?;
+    let value = trial.value("always the same");
+    let values = (0..trial.often()).map(|_| value.clone()).collect();
+    write_all_different(trial, &trial.key("equal"), values).await
+}
+
+/// The classic way in which a holder that slept replaces what it never saw.
+async fn there_and_back(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.unique_versions, "unique versions")?;
+    let pair = [trial.value("a"), trial.value("b")];
+    let values = (0..trial.often()).map(|number| pair[number % 2].clone()).collect();
+    write_all_different(trial, &trial.key("there-and-back"), values).await
+}
+
+/// ZooKeeper counts the versions of a node from zero, and Consul its lock index from one, each time it is created: a
+/// holder from before the deletion would replace a stranger's grant.
+async fn deletion_does_not_restart_them(trial: &Trial<'_>) -> Outcome {
+    let key = trial.key("deleted");
+    let mut seen = Seen::of(trial);
+    for _ in 0..trial.often().min(5) {
+        let version = trial.create(&key, &trial.value("created")).await?;
+        seen.add(&version)?;
+        seen.add(&trial.replace(&key, &trial.value("replaced"), &version).await?)?;
+        trial.harness.delete(&key).await.or_skip()?;
+    }
+    Ok(())
+}
+
+async fn write_all_different(trial: &Trial<'_>, key: &Key, values: Vec<Bytes>) -> Outcome {
+    let mut seen = Seen::of(trial);
+    let mut current: Option<Version> = None;
+    for value in &values {
+        let version = match &current {
+            None => trial.create(key, value).await?,
+            Some(version) => trial.replace(key, value, version).await?,
+        };
+        seen.add(&version)?;
+        current = Some(version);
+    }
+    trial.note(format!("{} writes", values.len()));
+    Ok(())
+}
+
+/// The versions that one key has had.
+struct Seen {
+    writes: usize,
+    first: HashMap<Version, usize>,
+    impossible: Version,
+}
+
+impl Seen {
+    fn of(trial: &Trial<'_>) -> Self {
+        Self { writes: 0, first: HashMap::new(), impossible: trial.here().impossible_version() }
+    }
+
+    fn add(&mut self, version: &Version) -> Outcome {
+        self.writes += 1;
+        ensure!(!version.as_str().is_empty(), "a write was given the empty version");
+        ensure!(*version != self.impossible, "a write was given the impossible version {version}");
+        let earlier = self.first.insert(version.clone(), self.writes);
+        ensure!(
+            earlier.is_none(),
+            "write {} of one key has the version {version} of write {}",
+            self.writes,
+            earlier.unwrap_or_default()
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! `watch`: hints, which may be late, merged, spurious or missing; but not always missing.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use tenure_store::{BoxStream, Prefix, Version};
+
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, Stop, ensure};
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "watch",
+    checks: &[
+        Check { name: "a hint follows a change made over another connection", run: |t| Box::pin(hinted(t)) },
+        Check { name: "hints go on after the first", run: |t| Box::pin(hinted_again(t)) },
+        Check {
+            name: "a watch that nobody reads or that was dropped hinders nothing",
+            run: |t| Box::pin(unread(t)),
+        },
+    ],
+};
+
+async fn hinted(trial: &Trial<'_>) -> Outcome {
+    follow(trial, 1).await
+}
+
+async fn hinted_again(trial: &Trial<'_>) -> Outcome {
+    follow(trial, 4).await
+}
+
+/// Changes the key until enough hints have come, and gives up after a bounded number of changes.
+async fn follow(trial: &Trial<'_>, hints: usize) -> Outcome {
+    trial.promised(trial.promises.watch, "a watch")?;
+    let key = trial.key("watched/key");
+    let prefix = Prefix::of(&trial.key("watched"));
+    let Some(mut watch) = trial.elsewhere().watch(&prefix) else {
+        return Err(Stop::Failed("a watch is promised and there is none".into()));
+    };
+    let mut version: Option<Version> = None;
+    let mut seen = 0;
+    let mut changes = 0;
+    while seen < hints {
+        ensure!(
+            changes < hints * CHANGES_FOR_EACH,
+            "{seen} hints after {changes} changes, each given {:?}",
+            HINT_WAIT * WAITS
+        );
+        changes += 1;
+        let value = trial.value("changed");
+        version = Some(match &version {
+            None => trial.create(&key, &value).await?,
+            Some(version) => trial.replace(&key, &value, version).await?,
+        });
+        for _ in 0..WAITS {
+            if hint(trial, &mut watch).await? {
+                seen += 1;
+                break;
+            }
+        }
+    }
+    trial.note(format!("{seen} hints for {changes} changes"));
+    Ok(())
+}
+
+/// Whether a hint came before the pause ended.
+async fn hint(trial: &Trial<'_>, watch: &mut BoxStream<'static, ()>) -> Result<bool, Stop> {
+    match select(pin!(watch.next()), pin!(trial.harness.pause(HINT_WAIT))).await {
+        Either::Left((Some(()), _)) => Ok(true),
+        Either::Left((None, _)) => Err(Stop::Failed("the watch ended by itself".into())),
+        Either::Right(_) => Ok(false),
+    }
+}
+
+async fn unread(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.watch, "a watch")?;
+    let key = trial.key("unread");
+    let prefix = Prefix::of(&key);
+    let unread = trial.here().watch(&prefix);
+    drop(trial.here().watch(&prefix));
+    let mut version = trial.create(&key, &trial.value("first")).await?;
+    let mut value = trial.value("next");
+    for _ in 0..trial.often() {
+        value = trial.value("next");
+        version = trial.replace(&key, &value, &version).await?;
+    }
+    drop(unread);
+    trial.holds(&key, &value, &version).await
+}
+
+/// How many changes may pass without a hint, for each hint that is wanted.
+const CHANGES_FOR_EACH: usize = 5;
+
+/// How often to wait for the hint of one change.
+const WAITS: u32 = 10;
+
+/// How long each time.
+const HINT_WAIT: Duration = Duration::from_millis(50);

@@ -1,0 +1,82 @@
+use std::fmt;
+
+use crate::Finding;
+
+/// Everything the suite found out about one store, in the order of the checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a report that nobody reads finds nothing: see assert_passed"]
+pub struct Report {
+    /// What the harness calls the store.
+    pub store: String,
+    /// One entry for each check.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// The checks in which the store broke the contract.
+    pub fn failures(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.failed())
+    }
+
+    /// The checks that were not made, each with its reason.
+    pub fn skips(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.skipped())
+    }
+
+    /// Whether no check failed. Checks that were skipped are not failures: look at [`skips`](Self::skips) too.
+    pub fn passed(&self) -> bool {
+        self.failures().next().is_none()
+    }
+
+    /// Panics with every failure, if there is one.
+    ///
+    /// # Panics
+    ///
+    /// When the store broke the contract.
+    #[track_caller]
+    pub fn assert_passed(&self) {
+        let failures: Vec<_> = self.failures().map(|finding| format!("\n  {finding}")).collect();
+        assert!(failures.is_empty(), "{} breaks the contract:{}", self.store, failures.concat());
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "conformance of {}", self.store)?;
+        for finding in &self.findings {
+            writeln!(f, "  {finding}")?;
+        }
+        let passed = self.findings.iter().filter(|finding| finding.passed()).count();
+        write!(f, "{passed} passed, {} failed, {} skipped", self.failures().count(), self.skips().count())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+
+    fn report(verdicts: &[Verdict]) -> Report {
+        let finding = |verdict: &Verdict| Finding {
+            clause: "create",
+            check: "is",
+            verdict: verdict.clone(),
+            note: "".into(),
+        };
+        Report { store: "a shoe box".into(), findings: verdicts.iter().map(finding).collect() }
+    }
+
+    #[test]
+    fn a_skip_is_neither_a_pass_nor_a_failure() {
+        let report = report(&[Verdict::Passed, Verdict::Skipped("not promised: a watch".into())]);
+        report.assert_passed();
+        assert!(report.to_string().ends_with("1 passed, 0 failed, 1 skipped"), "{report}");
+        assert!(report.to_string().contains("not promised: a watch"), "{report}");
+    }
+
+    #[test]
+    #[should_panic(expected = "a shoe box breaks the contract:\n  FAILED   create      is: two winners")]
+    fn a_failure_is_told_with_what_was_seen() {
+        report(&[Verdict::Passed, Verdict::Failed("two winners".into())]).assert_passed();
+    }
+}

@@ -1,0 +1,330 @@
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tenure_store::{
+    Applied, BoxFuture, Entry, Expect, Guarantees, Key, Put, Reading, Reason, Store, StoreError, Version,
+};
+
+use crate::Harness;
+use crate::stop::{Outcome, Stop, ensure};
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    pub(crate) racers: usize,
+    pub(crate) rounds: usize,
+    pub(crate) listed: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { racers: 64, rounds: 100, listed: 1_100 }
+    }
+}
+
+/// The surroundings of one check: connections, keys that nobody else has, values that were never written before, and
+/// calls that bear a bad day of a good store.
+///
+/// A check leans only on what the store promises: a call here that needs more ends the check as "not promised".
+pub(crate) struct Trial<'h> {
+    pub(crate) harness: &'h dyn Harness,
+    pub(crate) promises: Guarantees,
+    pub(crate) sizes: Sizes,
+    connections: &'h [Arc<dyn Store>],
+    scope: String,
+    values: AtomicU64,
+    note: Mutex<String>,
+    /// The keys that were written since the last rest.
+    warm: Mutex<HashSet<Key>>,
+}
+
+impl<'h> Trial<'h> {
+    pub(crate) fn new(
+        harness: &'h dyn Harness,
+        connections: &'h [Arc<dyn Store>],
+        sizes: Sizes,
+        scope: String,
+    ) -> Self {
+        let promises = connections[0].guarantees();
+        Self {
+            harness,
+            promises,
+            sizes,
+            connections,
+            scope,
+            values: AtomicU64::new(0),
+            note: Mutex::default(),
+            warm: Mutex::default(),
+        }
+    }
+
+    /// Ends the check as skipped unless this was promised.
+    pub(crate) fn promised(&self, promise: bool, what: &str) -> Outcome {
+        if promise { Ok(()) } else { Err(Stop::Skipped(format!("not promised: {what}"))) }
+    }
+
+    /// Puts what was counted into the report.
+    pub(crate) fn note(&self, note: String) {
+        *self.note.lock().unwrap_or_else(PoisonError::into_inner) = note;
+    }
+
+    pub(crate) fn into_note(self) -> String {
+        self.note.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // ── connections, keys, values ───────────────────────────────────────────────────────────────────────────────
+
+    /// The connection that writes.
+    pub(crate) fn here(&self) -> &'h Arc<dyn Store> {
+        &self.connections[0]
+    }
+
+    /// Another connection to the same store, which did not make the writes that it is asked about.
+    pub(crate) fn elsewhere(&self) -> &'h Arc<dyn Store> {
+        &self.connections[1]
+    }
+
+    /// All of them.
+    pub(crate) fn connections(&self) -> &'h [Arc<dyn Store>] {
+        self.connections
+    }
+
+    /// The connection of the given racer.
+    pub(crate) fn connection(&self, racer: usize) -> Arc<dyn Store> {
+        Arc::clone(&self.connections[racer % self.connections.len()])
+    }
+
+    /// What all keys of this check begin with.
+    pub(crate) fn scope(&self) -> &str {
+        &self.scope
+    }
+
+    /// A key that only this check has.
+    pub(crate) fn key(&self, name: &str) -> Key {
+        Key::parse(&format!("{}/{name}", self.scope)).expect("the suite's own names are keys")
+    }
+
+    /// Bytes that were never written before, as every write of Tenure has a nonce in it.
+    pub(crate) fn value(&self, text: &str) -> Bytes {
+        let number = self.values.fetch_add(1, Ordering::Relaxed);
+        format!(r#"{{"check":"{}","nonce":{number},"text":"{text}"}}"#, self.scope).into()
+    }
+
+    /// How often to repeat what a store may get wrong only now and then, and at what length to follow a chain of
+    /// writes. Stores that want to be written slowly are written less.
+    pub(crate) fn often(&self) -> usize {
+        if self.promises.write_interval.is_zero() { 40 } else { 4 }
+    }
+
+    // ── calls that bear a bad day ───────────────────────────────────────────────────────────────────────────────
+
+    /// What the key holds. Tries again when a read fails, because a failed read has no effect.
+    pub(crate) async fn read(&self, store: &dyn Store, key: &Key) -> Result<Option<Entry>, Stop> {
+        Ok(self.reading(store, key).await?.entry)
+    }
+
+    /// The same, with the store's time.
+    pub(crate) async fn reading(&self, store: &dyn Store, key: &Key) -> Result<Reading, Stop> {
+        self.promised(self.promises.linearizable_reads, "linearizable reads")?;
+        let mut patience = Patience::new();
+        loop {
+            match store.get(key).await {
+                Ok(reading) => return Ok(reading),
+                Err(error) => patience.spend(self.harness, &error).await?,
+            }
+        }
+    }
+
+    /// A write with a definite answer. An unknown outcome is resolved as Tenure itself does it: try again against the
+    /// same expectation, so that at most one of the attempts can win, and read back before believing a conflict.
+    pub(crate) async fn put(
+        &self,
+        store: &dyn Store,
+        key: &Key,
+        value: &Bytes,
+        expect: &Expect,
+    ) -> Result<Put, Stop> {
+        self.may_write(value)?;
+        let mut patience = Patience::new();
+        let mut uncertain = false;
+        loop {
+            self.rest(key).await;
+            let answer = store.put(key, value.clone(), expect.clone()).await;
+            match answer {
+                Ok(Put::Conflict(_)) if uncertain => {
+                    return Ok(match self.read(store, key).await? {
+                        Some(entry) if entry.value == *value => {
+                            Put::Applied(Applied { version: entry.version, time: None })
+                        }
+                        _ => Put::Conflict(tenure_store::Conflict),
+                    });
+                }
+                Ok(put) => return Ok(put),
+                Err(error) => {
+                    uncertain |= !matches!(error, StoreError::Refused(_));
+                    patience.spend(self.harness, &error).await?;
+                }
+            }
+        }
+    }
+
+    /// Creates the entry, which must be absent.
+    pub(crate) async fn create(&self, key: &Key, value: &Bytes) -> Result<Version, Stop> {
+        match self.put(&**self.here(), key, value, &Expect::Absent).await? {
+            Put::Applied(applied) => Ok(applied.version),
+            Put::Conflict(_) => {
+                Err(Stop::Failed(format!("a create of {key}, which does not exist, was a conflict")))
+            }
+        }
+    }
+
+    /// Replaces the version, which must be the current one.
+    pub(crate) async fn replace(&self, key: &Key, value: &Bytes, version: &Version) -> Result<Version, Stop> {
+        match self.put(&**self.here(), key, value, &Expect::Version(version.clone())).await? {
+            Put::Applied(applied) => Ok(applied.version),
+            Put::Conflict(_) => Err(Stop::Failed(format!(
+                "a replace of {key} at its current version {version} was a conflict"
+            ))),
+        }
+    }
+
+    /// Sends a write that must be a conflict.
+    pub(crate) async fn conflict(
+        &self,
+        store: &dyn Store,
+        key: &Key,
+        expect: &Expect,
+        what: &str,
+    ) -> Outcome {
+        let value = self.value("must never be stored");
+        match self.put(store, key, &value, expect).await? {
+            Put::Conflict(_) => Ok(()),
+            Put::Applied(applied) => {
+                Err(Stop::Failed(format!("{what} was applied to {key}, as version {}", applied.version)))
+            }
+        }
+    }
+
+    /// The key must hold exactly this, as seen over another connection.
+    pub(crate) async fn holds(&self, key: &Key, value: &Bytes, version: &Version) -> Outcome {
+        let Some(entry) = self.read(&**self.elsewhere(), key).await? else {
+            return Err(Stop::Failed(format!("{key} should hold version {version} and is not there")));
+        };
+        ensure!(
+            entry.value == value,
+            "{key} should hold {} and holds {}",
+            shown(value.as_ref()),
+            shown(&entry.value)
+        );
+        ensure!(
+            entry.version == *version,
+            "{key} should have version {version} and has version {}",
+            entry.version
+        );
+        Ok(())
+    }
+
+    /// The key must hold nothing, as seen over another connection.
+    pub(crate) async fn is_absent(&self, key: &Key) -> Outcome {
+        match self.read(&**self.elsewhere(), key).await? {
+            None => Ok(()),
+            Some(entry) => Err(Stop::Failed(format!(
+                "{key} should not be there and holds {} as version {}",
+                shown(&entry.value),
+                entry.version
+            ))),
+        }
+    }
+
+    /// Whether the store promises to take such a write at all.
+    pub(crate) fn may_write(&self, value: &Bytes) -> Outcome {
+        self.promised(
+            self.promises.write_interval < Duration::MAX,
+            "an interval at which a key may be written",
+        )?;
+        self.promised(value.len() <= self.promises.value_max, &format!("values of {} bytes", value.len()))
+    }
+
+    /// To be called before each write: leaves the key alone for as long as the store asks for between two writes of it.
+    pub(crate) async fn rest(&self, key: &Key) {
+        if self.promises.write_interval.is_zero() {
+            return;
+        }
+        let first = self.warm.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        if !first {
+            self.harness.pause(self.promises.write_interval).await;
+            let mut warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner);
+            warm.clear();
+            warm.insert(key.clone());
+        }
+    }
+
+    /// Lets all racers go at once and collects what each brought back; `None` from a racer that never arrived.
+    pub(crate) async fn race<T: Send + 'static>(
+        &self,
+        racers: impl IntoIterator<Item = BoxFuture<'static, T>>,
+    ) -> Vec<Option<T>> {
+        let mut tracks: Vec<BoxFuture<'static, ()>> = Vec::new();
+        let mut finishes = Vec::new();
+        for racer in racers {
+            let finish = Arc::new(Mutex::new(None));
+            finishes.push(Arc::clone(&finish));
+            tracks.push(Box::pin(async move {
+                let brought = racer.await;
+                *finish.lock().unwrap_or_else(PoisonError::into_inner) = Some(brought);
+            }));
+        }
+        self.harness.race(tracks).await;
+        finishes.iter().map(|finish| finish.lock().unwrap_or_else(PoisonError::into_inner).take()).collect()
+    }
+}
+
+/// Bytes for people: short, and whole only when they are text.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.len() <= SHOWN_MAX => format!("{text:?}"),
+        _ => format!("{} bytes", bytes.len()),
+    }
+}
+
+/// Several tries, with longer and longer waits between them.
+struct Patience {
+    tries: u32,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { tries: 0 }
+    }
+
+    /// Waits before the next try, or ends the check when there have been enough or trying again cannot help.
+    async fn spend(&mut self, harness: &dyn Harness, error: &StoreError) -> Outcome {
+        self.tries += 1;
+        ensure!(self.tries < TRIES_MAX, "no definite answer in {TRIES_MAX} tries, the last was: {error}");
+        let mut wait = FIRST_WAIT * 2_u32.pow(self.tries);
+        match error {
+            StoreError::Refused(refused) => {
+                ensure!(refused.reason == Reason::Unreachable, "refused: {error}");
+            }
+            StoreError::Throttled(throttled) => wait = wait.max(throttled.after.unwrap_or_default()),
+            StoreError::Unknown(_) => {}
+        }
+        harness.pause(wait.min(LONGEST_WAIT)).await;
+        Ok(())
+    }
+}
+
+/// A healthy store gives a definite answer at the first try, a busy one within a few.
+const TRIES_MAX: u32 = 8;
+
+/// Doubled with every try: eight of them take about five seconds.
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+
+/// A store that asks to be left alone for longer is not fit for leases, and would hold up the suite.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// What fits on a line of the report.
+const SHOWN_MAX: usize = 120;

@@ -1,0 +1,85 @@
+//! Every broken store is caught by the suite, in the clause that is named after what it breaks.
+
+use std::collections::BTreeSet;
+
+use tenure_conformance::broken::{Broken, Lie};
+use tenure_conformance::{Finding, Suite, Verdict};
+
+/// Few rounds are enough here: a lie that needs luck to be caught is not a good control.
+fn suite() -> Suite {
+    Suite::new(1).racers(16).rounds(5).listed(40)
+}
+
+#[tokio::test]
+async fn an_honest_store_passes_every_check_and_none_is_skipped() {
+    let report = suite().run(&Broken::honest()).await;
+    println!("{report}");
+    report.assert_passed();
+    assert_eq!(report.skips().count(), 0, "{report}");
+}
+
+#[tokio::test]
+async fn every_lie_is_caught_by_the_clause_it_breaks() {
+    println!("{:<30} {:<10} {:<70} it said", "lie", "clause", "check");
+    for &lie in Lie::ALL {
+        let report = suite().run(&Broken::lying(lie)).await;
+        let caught = report.failures().find(|finding| finding.clause == lie.caught_by());
+        let Some(finding) = caught else {
+            panic!("{lie} ({}) was not caught by {}:\n{report}", lie.describe(), lie.caught_by());
+        };
+        let Verdict::Failed(why) = &finding.verdict else { unreachable!("only failures were looked at") };
+        println!("{lie:<30} {:<10} {:<70} {why}", finding.clause, finding.check);
+    }
+}
+
+/// A check that has never failed has never checked anything.
+#[tokio::test]
+async fn every_check_fails_on_some_broken_store() {
+    let mut idle: BTreeSet<_> = suite().run(&Broken::honest()).await.findings.iter().map(name).collect();
+    // The declarations are the one clause that these stores do not break: they are the lie.
+    idle.retain(|(clause, _)| *clause != "guarantees");
+    for &lie in Lie::ALL {
+        for finding in suite().run(&Broken::lying(lie)).await.failures() {
+            idle.remove(&name(finding));
+        }
+    }
+    assert!(idle.is_empty(), "no lie shows that these check anything: {idle:#?}");
+}
+
+fn name(finding: &Finding) -> (&'static str, &'static str) {
+    (finding.clause, finding.check)
+}
+
+#[test]
+fn the_list_of_lies_is_complete_and_each_has_a_name_of_its_own() {
+    let mut names: Vec<String> = Lie::ALL.iter().map(Lie::to_string).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), Lie::ALL.len());
+    assert!(Lie::ALL.is_sorted(), "in the order of the declaration, so that a missing one shows");
+    assert_eq!(Lie::ALL.last().map(|lie| *lie as usize + 1), Some(Lie::ALL.len()), "one is missing");
+}
+
+#[tokio::test]
+async fn what_is_not_promised_is_skipped_and_never_passed() {
+    let promises_nothing = Broken::honest().declaring(tenure_store::Guarantees::default());
+    let report = suite().run(&promises_nothing).await;
+    report.assert_passed();
+    // What is left needs no promise: the declaration itself, and an empty list where nothing was ever written.
+    let passed = report.findings.iter().filter(|finding| finding.passed());
+    let clauses: Vec<_> = passed.map(|finding| finding.clause).collect();
+    assert_eq!(clauses, ["guarantees", "guarantees", "list"], "{report}");
+}
+
+/// Google Cloud Storage and R2 take one write a second for each name. A racer that is throttled has neither won nor lost.
+#[tokio::test]
+async fn a_store_that_wants_to_be_written_slowly_passes_too() {
+    let mut slow = Broken::honest();
+    let mut guarantees = tenure_store::Store::guarantees(&slow);
+    guarantees.write_interval = std::time::Duration::from_secs(1);
+    slow = slow.declaring(guarantees);
+    let report = suite().run(&slow).await;
+    report.assert_passed();
+    let skipped: Vec<_> = report.skips().map(|finding| finding.check).collect();
+    assert_eq!(skipped, ["readers beside a writer never see it go back"], "{report}");
+}

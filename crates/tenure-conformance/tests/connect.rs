@@ -1,0 +1,50 @@
+//! The check at connect refuses every store that always lies, before anything is granted on it.
+
+use std::sync::Arc;
+
+use tenure::clock::ManualClock;
+use tenure::verify::connect_check;
+use tenure_conformance::broken::{Broken, Lie};
+
+/// Connects, while time flies.
+async fn connect(store: &Broken) -> Result<(), tenure::Error> {
+    let clock = ManualClock::new();
+    let check = connect_check(store, &clock, 0x00c0_ffee);
+    tokio::pin!(check);
+    loop {
+        tokio::select! {
+            biased;
+            verdict = &mut check => return verdict,
+            () = std::future::ready(()) => {
+                // Where nobody sleeps, the check let others run, and goes on.
+                if let Some(next) = clock.next_wake() {
+                    clock.advance_to(next);
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_liar_that_always_lies_is_refused_at_connect() {
+    for &lie in Lie::ALL.iter().filter(|lie| lie.always()) {
+        let Err(error) = connect(&Broken::lying(lie)).await else { panic!("{lie} was let in") };
+        assert_eq!(error.kind(), tenure::Kind::Unsupported, "{lie}: {error}");
+        println!("{lie:<30} {error}");
+    }
+}
+
+#[tokio::test]
+async fn an_honest_store_is_let_in_by_any_number_of_clients() {
+    let store = Broken::honest();
+    for _ in 0..100 {
+        connect(&store).await.expect("it keeps every promise");
+    }
+}
+
+/// Documents the line between the two checks: what connects is caught by the suite, which `tenure probe` runs.
+#[tokio::test]
+async fn a_liar_that_lies_only_in_a_race_is_let_in_and_left_to_the_suite() {
+    let store = Arc::new(Broken::lying(Lie::RacyCheckThenAct));
+    connect(&store).await.expect("one client alone has no race");
+}
