@@ -1,5 +1,6 @@
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use tenure_store::{BoxFuture, Guarantees, Key, KeyError, Prefix, Store, StoreError};
@@ -213,7 +214,9 @@ impl Thread {
         let (handle, commands) = KeeperHandle::new();
         let (connected, connection) = oneshot::channel();
         let keep = async move {
-            let store: Arc<dyn Store> = match connect(make(), &*self.clock, self.unchecked).await {
+            let connecting = connect(make(), &*self.clock, self.unchecked);
+            let limit = self.clock.sleep_until(self.clock.now() + CONNECT_MAX);
+            let store = match tokio::select! { done = connecting => done, () = limit => Err(too_slow()) } {
                 Ok(store) => store,
                 Err(error) => return drop(connected.send(Err(error))),
             };
@@ -285,6 +288,15 @@ async fn holders(store: &dyn Store, name: &str, prefix: &Prefix) -> Result<Vec<(
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(found)
 }
+
+fn too_slow() -> Error {
+    let sentence =
+        format!("the store did not answer within {CONNECT_MAX:?}: see whether it runs and can be reached");
+    Error::new(Kind::Unavailable, sentence)
+}
+
+/// How long connecting may take, the live check included: longer than any healthy store needs.
+const CONNECT_MAX: Duration = Duration::from_secs(30);
 
 /// Host and process: enough for people to find it.
 fn default_holder() -> Result<Holder, Error> {

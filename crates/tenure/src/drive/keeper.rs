@@ -79,6 +79,7 @@ impl KeeperHandle {
 pub(super) struct Keeper {
     store: Arc<dyn Store>,
     store_name: Arc<str>,
+    watch: bool,
     clock: Arc<dyn Clock>,
     incarnation: Incarnation,
     reporter: Reporter,
@@ -139,6 +140,7 @@ impl Keeper {
     ) -> Self {
         Self {
             store_name: store.to_string().into(),
+            watch: store.guarantees().watch,
             store,
             clock,
             incarnation,
@@ -277,14 +279,7 @@ impl Keeper {
             return;
         }
         self.make_room_for(&key);
-        let watched = self.keys.entry(key.clone()).or_default();
-        watched.leases.push(id);
-        if watched.hints.is_none()
-            && self.store.guarantees().watch
-            && let Some(stream) = self.store.watch(&Prefix::of(&key))
-        {
-            self.await_hint(key.clone(), stream);
-        }
+        self.keys.entry(key.clone()).or_default().leases.push(id);
         self.leases.insert(id, Kept::new(key, ask, reply));
         self.step(id, Input::Start);
     }
@@ -323,7 +318,31 @@ impl Keeper {
         if let Some(input) = then {
             self.step(id, input);
         }
+        self.listen(id);
         self.forget_if_ended(id);
+    }
+
+    /// Listens for hints while somebody waits for the key, and only then: each costs the store something.
+    fn listen(&mut self, id: LeaseId) {
+        let Some(kept) = self.leases.get(&id) else { return };
+        let Some(watched) = self.keys.get_mut(&kept.key) else { return };
+        match &watched.hints {
+            None if kept.machine.is_waiting() && self.watch => {
+                let key = kept.key.clone();
+                let Some(stream) = self.store.watch(&Prefix::of(&key)) else { return };
+                self.await_hint(key, stream);
+                // What changed between the look and now gave no hint.
+                self.step(id, Input::Changed);
+            }
+            Some(hints) if !kept.machine.is_seeking() => {
+                let anybody = |id| self.leases.get(id).is_some_and(|kept| kept.machine.is_seeking());
+                if !watched.leases.iter().any(anybody) {
+                    hints.abort();
+                    watched.hints = None;
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Tells whoever asked. The machine may have to be told something in return.
@@ -383,15 +402,13 @@ impl Keeper {
                 }
             }
             Event::Left(left) => {
-                let error = left_error(kept, &self.store_name, *left);
-                if let (Some(error), Some(closing)) =
-                    (left_error(kept, &self.store_name, *left), &mut self.closing)
-                {
-                    closing.errors.push(error);
+                let result = || left_error(kept, &self.store_name, *left);
+                if let Some(closing) = &mut self.closing {
+                    closing.errors.extend(result());
                 }
-                let mut error = error;
-                for reply in kept.left.drain(..) {
-                    let _ = reply.send(error.take().map_or(Ok(()), Err));
+                let results: Vec<_> = kept.left.iter().map(|_| result().map_or(Ok(()), Err)).collect();
+                for (reply, result) in kept.left.drain(..).zip(results) {
+                    let _ = reply.send(result);
                 }
             }
             Event::WentBack { .. } => {}
@@ -409,13 +426,7 @@ impl Keeper {
         let kept = self.leases.remove(&id).expect("just seen");
         if let Some(watched) = self.keys.get_mut(&kept.key) {
             watched.leases.retain(|other| *other != id);
-            if watched.leases.is_empty()
-                && let Some(hints) = watched.hints.take()
-            {
-                hints.abort();
-            }
         }
-        drop(kept);
         self.maybe_closed();
     }
 

@@ -139,6 +139,16 @@ impl Machine {
         matches!(self.stage, Stage::Ended)
     }
 
+    /// Whether it wants the lease and a hint that the key changed would make it look.
+    pub fn is_waiting(&self) -> bool {
+        matches!(&self.stage, Stage::Seeking(seeking) if self.flight.is_none() && seeking.next.is_some())
+    }
+
+    /// Whether it wants the lease and does not have it yet.
+    pub fn is_seeking(&self) -> bool {
+        matches!(self.stage, Stage::Seeking(_))
+    }
+
     /// What is needed to go on with the term after a restart, while it is held.
     pub fn handle(&self) -> Option<Handle> {
         match &self.stage {

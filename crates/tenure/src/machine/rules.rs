@@ -193,8 +193,8 @@ pub trait Rules: fmt::Debug + Send + Sync {
         false
     }
 
-    /// After how long does a contender look again? A third of the record's ttl, and a little earlier by chance so
-    /// that a crowd spreads.
+    /// After how long does a contender look again? At most three times per ttl of the record, a little earlier by
+    /// chance so that a crowd spreads.
     fn poll_after(&self, records: Ttl, jitter: u32) -> Duration {
         earlier_by_chance(poll_period(records), jitter)
     }
@@ -255,9 +255,9 @@ pub struct Walls {
     pub now: crate::clock::WallTime,
 }
 
-/// How often a contender looks: three times per ttl of the record.
+/// How often a contender looks: never more than three times per ttl of the record, also when jitter takes a tenth.
 pub(crate) fn poll_period(records: Ttl) -> Duration {
-    records.as_duration() / 3
+    records.as_duration() * 3 / 8
 }
 
 /// Makes a span up to a tenth shorter.

@@ -264,11 +264,11 @@ mod tests {
         assert_eq!(timing.belief(), Duration::from_millis(14_850));
         assert_eq!(timing.usable(), Duration::from_millis(14_550));
         assert_eq!(timing.rides_out(), Duration::from_millis(14_550 - 5_000 - 4_500 - 750));
-        assert_eq!(timing.worst_write_outage(), Duration::from_millis(5_000 + 1_500 + 15_150 + 1_500));
+        assert_eq!(timing.worst_write_outage(), Duration::from_millis(5_625 + 1_500 + 15_150 + 1_500));
         assert_eq!(
             timing.to_string(),
             "ttl 15s, renewed every 5s by requests of at most 1.5s, clock drift 10000 ppm: rides out a store outage \
-             of 4.3s; at most 23.15s without a writer after a crash"
+             of 4.3s; at most 23.775s without a writer after a crash"
         );
     }
 

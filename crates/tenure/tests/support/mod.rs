@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tenure::clock::{Clock, ManualClock};
 use tenure::store::Memory;
-use tenure::store::memory::Calls;
+use tenure::store::memory::{Builder, Calls};
 use tenure::{Coordinator, Holder};
 use tenure_store::StoreClock;
 
@@ -23,9 +23,13 @@ impl World {
     }
 
     pub(crate) fn with_store_clock(store_clock: StoreClock) -> Self {
+        Self::built(|builder| builder.store_clock(store_clock))
+    }
+
+    pub(crate) fn built(choose: impl FnOnce(Builder) -> Builder) -> Self {
         let clock = ManualClock::new();
-        let memory = Memory::builder().clock(Arc::new(clock.clone())).store_clock(store_clock).build();
-        Self { clock, memory }
+        let builder = Memory::builder().clock(Arc::new(clock.clone())).store_clock(StoreClock::Floors);
+        Self { clock, memory: choose(builder).build() }
     }
 
     /// A process of its own: it has seen nothing of what others saw.

@@ -1,0 +1,160 @@
+//! What a lease costs, in calls on the store.
+
+mod support;
+
+use std::time::Duration;
+
+use support::{World, eventually};
+use tenure::store::memory::PutFault;
+use tenure_store::StoreClock;
+
+const TTL: Duration = Duration::from_secs(15);
+
+/// (reads, writes)
+type Cost = (u64, u64);
+
+async fn cost_of(world: &World, work: impl Future) -> Cost {
+    let before = world.memory.calls();
+    work.await;
+    world.calls_since(before)
+}
+
+#[tokio::test]
+async fn the_first_use_of_a_key_costs_one_read_and_two_writes() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let cost =
+        cost_of(&world, async { std::mem::forget(a.lease("k").unwrap().acquire().await.unwrap()) }).await;
+    assert_eq!(cost, (1, 2), "a look, the plant and the grant");
+}
+
+#[tokio::test]
+async fn a_cold_acquire_costs_one_read_and_one_write() {
+    let world = World::new();
+    world.process("a").await.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let b = world.process("b").await;
+    let cost =
+        cost_of(&world, async { std::mem::forget(b.lease("k").unwrap().acquire().await.unwrap()) }).await;
+    assert_eq!(cost, (1, 1));
+}
+
+#[tokio::test]
+async fn a_warm_acquire_a_renewal_and_a_release_cost_one_write_each() {
+    for store_clock in [StoreClock::Nothing, StoreClock::Floors, StoreClock::Ages] {
+        let world = World::with_store_clock(store_clock);
+        let a = world.process("a").await;
+        a.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
+        let before = world.memory.calls();
+        let lease = a.lease("k").unwrap().manual().acquire().await.unwrap();
+        assert_eq!(world.calls_since(before), (0, 1), "acquire, {store_clock:?}");
+        assert_eq!(
+            cost_of(&world, async { lease.renew().await.unwrap() }).await,
+            (0, 1),
+            "renew, {store_clock:?}"
+        );
+        assert_eq!(
+            cost_of(&world, async { lease.release().await.unwrap() }).await,
+            (0, 1),
+            "release, {store_clock:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_was_seen_longer_than_a_ttl_ago_is_read_again_before_it_raises_a_token() {
+    let world = World::with_store_clock(StoreClock::Floors);
+    let a = world.process("a").await;
+    a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap().release().await.unwrap();
+    world.pass(2 * TTL).await;
+    let before = world.memory.calls();
+    let _lease = a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    assert_eq!(world.calls_since(before), (1, 1));
+}
+
+#[tokio::test]
+async fn the_keeper_renews_three_times_per_ttl_and_nothing_else() {
+    let world = World::new();
+    let _lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let before = world.memory.calls();
+    world.pass(10 * TTL).await;
+    let (reads, writes) = world.calls_since(before);
+    assert_eq!(reads, 0);
+    assert!(
+        (30..=34).contains(&writes),
+        "{writes} renewals in ten ttls: jitter makes them a tenth earlier at most"
+    );
+}
+
+#[tokio::test]
+async fn a_standby_looks_at_most_three_times_per_ttl_and_once_per_hint() {
+    for watch in [false, true] {
+        let reads = reads_of_a_standby(watch).await;
+        let most = if watch { 50 } else { 30 };
+        assert!(reads <= most, "{reads} reads in ten ttls, watch: {watch}");
+    }
+}
+
+async fn reads_of_a_standby(watch: bool) -> u64 {
+    let world = World::built(|builder| builder.declare(|guarantees| guarantees.watch = watch));
+    let _lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let standby = world.process("b").await;
+    let waiting = standby.lease("k").unwrap().ttl(TTL).wait(10 * TTL).acquire();
+    let before = world.memory.calls();
+    let (denied, ()) = tokio::join!(waiting, world.pass(10 * TTL));
+    assert!(denied.is_err());
+    world.calls_since(before).0
+}
+
+#[tokio::test]
+async fn a_lost_answer_to_a_renewal_costs_one_read_and_no_second_write() {
+    let world = World::new();
+    let lease = world.process("a").await.lease("k").unwrap().manual().acquire().await.unwrap();
+    world.memory.faults().next_put(PutFault::LoseAnswer);
+    assert_eq!(cost_of(&world, async { lease.renew().await.unwrap() }).await, (1, 1));
+}
+
+#[tokio::test]
+async fn a_lost_request_of_a_renewal_costs_one_read_and_is_sent_again() {
+    let world = World::new();
+    let lease = world.process("a").await.lease("k").unwrap().manual().acquire().await.unwrap();
+    world.memory.faults().next_put(PutFault::LoseRequest);
+    assert_eq!(cost_of(&world, async { lease.renew().await.unwrap() }).await, (1, 2));
+}
+
+#[tokio::test]
+async fn a_conflict_with_ourselves_is_read_back_and_believed() {
+    let world = World::new();
+    let lease = world.process("a").await.lease("k").unwrap().manual().acquire().await.unwrap();
+    world.memory.faults().next_put(PutFault::Twice);
+    assert_eq!(cost_of(&world, async { lease.renew().await.unwrap() }).await, (1, 1));
+    assert!(lease.check().is_ok());
+}
+
+#[tokio::test]
+async fn a_throttled_renewal_is_read_back_after_a_pause() {
+    for fault in [PutFault::Throttle(None), PutFault::ThrottleAfterApplying(Some(Duration::from_secs(1)))] {
+        let world = World::new();
+        let lease = world.process("a").await.lease("k").unwrap().manual().acquire().await.unwrap();
+        world.memory.faults().next_put(fault);
+        let before = world.memory.calls();
+        let (renewed, ()) = tokio::join!(lease.renew(), world.pass(TTL / 5));
+        renewed.unwrap();
+        let (reads, writes) = world.calls_since(before);
+        assert_eq!(reads, 1);
+        assert_eq!(writes, if fault == PutFault::Throttle(None) { 2 } else { 1 });
+    }
+}
+
+#[tokio::test]
+async fn ten_thousand_leases_of_one_process_share_one_keeper() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let acquires = (0..10_000).map(|n| a.lease(format!("crowd/{n}")).unwrap().ttl(TTL).acquire());
+    let leases: Vec<_> = futures_util::future::try_join_all(acquires).await.unwrap();
+    let before = world.memory.calls();
+    world.clock.advance(TTL / 3);
+    eventually("every lease is renewed", || world.calls_since(before).1 >= 10_000).await;
+    assert!(leases.iter().all(|lease| lease.check().is_ok()));
+    a.shutdown().await.unwrap();
+    assert!(leases.iter().all(|lease| lease.check().is_err()));
+}
