@@ -4,7 +4,7 @@ mod support;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -159,23 +159,23 @@ async fn the_recorder_is_told_of_every_attempt_and_every_event_in_order() {
 
 /// Blocks for ever, like an exporter whose other end is gone.
 #[derive(Debug)]
-struct Stuck(Mutex<()>);
+struct Stuck(Mutex<mpsc::Receiver<()>>);
 
 impl Recorder for Stuck {
     fn attempt(&self, _: &AttemptReport) {
-        drop(self.0.lock());
+        let _ = self.0.lock().unwrap().recv();
     }
 
     fn event(&self, _: &EventReport) {
-        drop(self.0.lock());
+        let _ = self.0.lock().unwrap().recv();
     }
 }
 
 #[tokio::test]
 async fn a_recorder_that_blocks_costs_no_lease() {
     let world = World::new();
-    let stuck = Arc::new(Stuck(Mutex::new(())));
-    let _blocked = stuck.0.lock().unwrap();
+    let (_never, blocked) = mpsc::channel();
+    let stuck = Arc::new(Stuck(Mutex::new(blocked)));
     let a = Coordinator::builder()
         .clock(Arc::new(world.clock.clone()))
         .recorder(Arc::clone(&stuck) as Arc<dyn Recorder>)

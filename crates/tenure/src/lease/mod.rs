@@ -91,7 +91,9 @@ impl Lease {
 
     /// Waits until it is lost, and says why.
     pub async fn lost(&self) -> Lost {
-        self.shared.cancellation().cancelled().await;
+        if self.shared.is_held() {
+            self.shared.cancellation().cancelled().await;
+        }
         self.shared.why().unwrap_or(Lost::Expired)
     }
 
@@ -156,13 +158,20 @@ impl Lease {
     }
 
     fn drained(&self) {
-        self.keeper.send(Command::Drained { id: self.id });
+        self.tell(Command::Drained { id: self.id });
     }
 
     #[cold]
     fn lost_now(&self) -> Error {
-        self.keeper.send(Command::Latched { id: self.id });
+        self.tell(Command::Latched { id: self.id });
         self.shared.lost_error()
+    }
+
+    /// Tells the keeper, which a forked copy of the process does not have: it may not even touch the locks on the way.
+    fn tell(&self, command: Command) {
+        if self.shared.is_in_its_process() {
+            self.keeper.send(command);
+        }
     }
 }
 
@@ -170,6 +179,6 @@ impl Drop for Lease {
     /// Belief ends, then the keeper vacates in the background.
     fn drop(&mut self) {
         self.shared.latch(Lost::Released);
-        self.keeper.send(Command::Release { id: self.id, reply: None });
+        self.tell(Command::Release { id: self.id, reply: None });
     }
 }

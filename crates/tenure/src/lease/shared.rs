@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tenure_store::Key;
 use tokio::sync::{mpsc, watch};
@@ -74,12 +75,18 @@ impl Shared {
         held
     }
 
-    pub(crate) fn remaining(&self) -> std::time::Duration {
-        if self.is_held() {
-            self.belief.deadline().since(self.clock.now())
-        } else {
-            std::time::Duration::ZERO
+    pub(crate) fn remaining(&self) -> Duration {
+        let deadline = self.belief.deadline();
+        let left = deadline.since(self.clock.now());
+        if left.is_zero() || !self.is_in_its_process() {
+            self.latch(Lost::Expired);
+            return Duration::ZERO;
         }
+        left
+    }
+
+    pub(crate) fn is_in_its_process(&self) -> bool {
+        self.incarnation.is_present()
     }
 
     /// Why it is lost; `None` while it is held.

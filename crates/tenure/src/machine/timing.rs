@@ -178,10 +178,15 @@ impl TimingBuilder {
         let timeout = self.timeout.unwrap_or((whole / 10).min(Duration::from_secs(5)));
         let usable = self.drift.shorten(whole).saturating_sub(self.grace).saturating_sub(margin);
         // A third, or what the grace leaves of it: one lost answer must still fit behind it.
-        let period = self.period.unwrap_or((whole / 3).min(usable.saturating_sub(timeout.saturating_mul(3))));
+        let room = usable.saturating_sub(timeout.saturating_mul(3));
+        let third = whole / 3;
+        let period = self.period.unwrap_or(if room < LEAST { third } else { third.min(room) });
         for (name, span) in [("renewal period", period), ("request timeout", timeout)] {
-            if span < Duration::from_millis(1) {
-                return Err(unsafe_together(ttl, format!("the {name} is {span:?}, and 1ms is the least")));
+            if span < LEAST {
+                return Err(unsafe_together(
+                    ttl,
+                    format!("the {name} is {span:?}, and {LEAST:?} is the least"),
+                ));
             }
         }
         let needed = period.saturating_add(timeout.saturating_mul(3));
@@ -201,6 +206,9 @@ impl TimingBuilder {
         Ok(Timing { ttl, drift: self.drift, period, timeout, retry, grace: self.grace, margin })
     }
 }
+
+/// A period or timeout below this is no time at all.
+const LEAST: Duration = Duration::from_millis(1);
 
 fn parse_ttl(ttl: Duration) -> Result<Ttl, Error> {
     let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);

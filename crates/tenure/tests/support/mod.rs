@@ -1,6 +1,8 @@
 //! What the tests of leases share.
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 
+pub(crate) mod tcp;
+
 use std::sync::Arc;
 use std::time::Duration;
 

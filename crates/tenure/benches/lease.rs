@@ -1,0 +1,103 @@
+//! What a lease costs, beside the bare operation in the same run.
+//!
+//! Times are shown and never asserted: they belong to the machine. The ratios are what to look at.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use divan::{Bencher, black_box};
+use tenure::store::Memory;
+use tenure::{Coordinator, Lease};
+use tenure_store::{Applied, Expect, Key, Put, Store};
+use tokio::runtime::Runtime;
+
+fn main() {
+    divan::main();
+}
+
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap());
+
+fn coordinator() -> Coordinator {
+    RUNTIME.block_on(Coordinator::connect(Memory::new())).unwrap()
+}
+
+fn held() -> Lease {
+    RUNTIME.block_on(coordinator().lease("k").unwrap().ttl(Duration::from_secs(3600)).acquire()).unwrap()
+}
+
+/// Goal: at most one and a half times the bare clock.
+mod check {
+    use super::*;
+
+    #[divan::bench]
+    fn a_bare_clock_gettime() -> rustix::time::Timespec {
+        rustix::time::clock_gettime(rustix::time::ClockId::Boottime)
+    }
+
+    #[divan::bench]
+    fn check(bencher: Bencher<'_, '_>) {
+        let lease = held();
+        bencher.bench_local(|| black_box(&lease).check().is_ok());
+    }
+
+    #[divan::bench]
+    fn remaining(bencher: Bencher<'_, '_>) {
+        let lease = held();
+        bencher.bench_local(|| black_box(&lease).remaining());
+    }
+}
+
+/// A renewal is one write, an encoded record, and two hops between threads.
+mod renew {
+    use super::*;
+
+    #[divan::bench]
+    fn a_bare_replace(bencher: Bencher<'_, '_>) {
+        let (memory, key) = (Memory::new(), Key::parse("k").unwrap());
+        let mut expect = Expect::Absent;
+        bencher.bench_local(|| expect = Expect::Version(put(&memory, &key, expect.clone())));
+    }
+
+    #[divan::bench]
+    fn renew(bencher: Bencher<'_, '_>) {
+        let lease = held();
+        bencher.bench_local(|| RUNTIME.block_on(lease.renew()).unwrap());
+    }
+}
+
+/// A warm acquire and a release are one write each.
+mod acquire_and_release {
+    use super::*;
+
+    #[divan::bench]
+    fn a_bare_pair_of_replaces(bencher: Bencher<'_, '_>) {
+        let (memory, key) = (Memory::new(), Key::parse("k").unwrap());
+        let mut expect = Expect::Absent;
+        bencher.bench_local(|| {
+            for _ in 0..2 {
+                expect = Expect::Version(put(&memory, &key, expect.clone()));
+            }
+        });
+    }
+
+    #[divan::bench]
+    fn warm(bencher: Bencher<'_, '_>) {
+        let coordinator = coordinator();
+        bencher.bench_local(|| {
+            RUNTIME.block_on(async {
+                let lease = coordinator.lease("k").unwrap().acquire().await.unwrap();
+                lease.release().await.unwrap();
+            });
+        });
+    }
+}
+
+/// As many bytes as a record has.
+fn put(memory: &Memory, key: &Key, expect: Expect) -> tenure_store::Version {
+    match RUNTIME.block_on(memory.put(key, Bytes::from_static(&[b'x'; 500]), expect)) {
+        Ok(Put::Applied(Applied { version, .. })) => version,
+        other => panic!("{other:?}"),
+    }
+}

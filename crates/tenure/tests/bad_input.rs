@@ -1,0 +1,187 @@
+//! Bad input gets an error of a documented kind, in words, and nothing is overwritten.
+
+mod support;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use support::World;
+use tenure::record::{self, Record, State, Token};
+use tenure::{Coordinator, Error, Key, Kind};
+use tenure_store::{Reason, StoreClock};
+
+fn key() -> Key {
+    Key::parse("k").unwrap()
+}
+
+async fn refused_on(world: &World) -> Error {
+    world.process("a").await.lease("k").unwrap().wait(Duration::from_secs(60)).acquire().await.unwrap_err()
+}
+
+#[tokio::test]
+async fn hostile_keys_are_invalid() {
+    let a = World::new().process("a").await;
+    let long = "k".repeat(10_240);
+    for name in ["", "/", "../etc/passwd", "a/../b", "a\0b", "a/", "a//b", ".", ".tenure/scratch", &long] {
+        assert_eq!(a.lease(name).unwrap_err().kind(), Kind::Invalid, "{name:?}");
+        assert_eq!(a.look(name).await.unwrap_err().kind(), Kind::Invalid, "{name:?}");
+    }
+    assert!(a.lease("键/ключ").is_ok());
+}
+
+#[tokio::test]
+async fn absurd_durations_are_invalid_and_cost_no_call() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let before = world.memory.calls();
+    for ttl in [Duration::ZERO, Duration::from_nanos(1), Duration::from_millis(49), Duration::MAX] {
+        assert_eq!(
+            a.lease("k").unwrap().ttl(ttl).acquire().await.unwrap_err().kind(),
+            Kind::Invalid,
+            "{ttl:?}"
+        );
+    }
+    assert_eq!(world.calls_since(before), (0, 0));
+}
+
+#[tokio::test]
+async fn a_wait_of_no_time_and_one_beyond_all_time_are_both_waits() {
+    let world = World::new();
+    let _held = world.process("a").await.lease("k").unwrap().acquire().await.unwrap();
+    let b = world.process("b").await;
+    let (none, ()) = tokio::join!(b.lease("k").unwrap().wait(Duration::ZERO).acquire(), world.settle());
+    assert!(none.is_err());
+    let free = b.lease("free").unwrap().wait(Duration::MAX).acquire().await;
+    assert!(free.is_ok());
+}
+
+#[tokio::test]
+async fn values_and_reasons_beyond_their_limits_are_invalid() {
+    let a = World::new().process("a").await;
+    let request = || a.lease("k").unwrap();
+    let long = "v".repeat(Record::VALUE_MAX + 1);
+    let error = request().value(&long).acquire().await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (Kind::Invalid, "the value of lease k has at most 4096 bytes, not 4097".into())
+    );
+    for reason in ["", "  ", "two\nlines", &"r".repeat(201)] {
+        assert_eq!(request().revoke(reason).acquire().await.unwrap_err().kind(), Kind::Invalid, "{reason:?}");
+    }
+    for id in ["", "a\0b", &"h".repeat(201)] {
+        assert_eq!(Error::from(tenure::Holder::new(id).unwrap_err()).kind(), Kind::Invalid, "{id:?}");
+    }
+    // The largest value of the most expensive characters still makes a record.
+    let worst = "\u{1}".repeat(Record::VALUE_MAX);
+    let lease = request().value(&worst).acquire().await.unwrap();
+    assert_eq!(*a.look("k").await.unwrap().unwrap().value, *worst);
+    lease.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_not_a_record_of_ours_is_corrupt_and_never_overwritten() {
+    let world = World::new();
+    world.process("x").await.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let ours = world.memory.contents(&key()).unwrap();
+    let text = String::from_utf8(ours.to_vec()).unwrap();
+    let foreign: [(&str, Bytes); 9] = [
+        ("truncated", ours.slice(..ours.len() - 2)),
+        ("empty", Bytes::new()),
+        ("binary", Bytes::from_static(&[0xff, 0, 0x80, 7])),
+        ("huge", Bytes::from(vec![b' '; 1 << 20])),
+        ("of another program", Bytes::from_static(b"{\"owner\":\"somebody\",\"until\":1234}")),
+        ("of a newer version", Bytes::from(text.replacen("\"tenure\":1", "\"tenure\":2", 1))),
+        (
+            "with an unknown feature",
+            Bytes::from(text.replacen("\"tenure\":1", "\"tenure\":1,\"crit\":[\"quorum\"]", 1)),
+        ),
+        ("with a token beyond its range", Bytes::from(text.replace("\"token\":", "\"token\":9"))),
+        ("deeply nested", Bytes::from("[".repeat(100_000))),
+    ];
+    for (what, bytes) in foreign {
+        world.memory.overwrite(&key(), bytes.clone());
+        let error = refused_on(&world).await;
+        assert_eq!(error.kind(), Kind::Corrupt, "{what}: {error}");
+        assert!(
+            error.to_string().starts_with("lease k on memory: has no record that this version may"),
+            "{error}"
+        );
+        assert!(error.to_string().len() < 400, "{what}: {error}");
+        assert_eq!(world.memory.contents(&key()), Some(bytes), "{what}: nothing was overwritten");
+        assert_eq!(world.process("b").await.look("k").await.unwrap_err().kind(), Kind::Corrupt, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_holder_whose_record_is_replaced_by_something_foreign_stops_and_leaves_it_alone() {
+    let world = World::new();
+    let lease = world.process("a").await.lease("k").unwrap().acquire().await.unwrap();
+    world.memory.overwrite(&key(), "somebody else's");
+    let (lost, ()) = tokio::join!(lease.lost(), world.pass(Duration::from_secs(15)));
+    assert!(matches!(lost, tenure::Lost::Replaced { .. }), "{lost}");
+    assert_eq!(world.memory.contents(&key()).unwrap(), "somebody else's");
+}
+
+#[tokio::test]
+async fn a_token_at_the_top_of_its_range_grants_nothing_more() {
+    let world = World::with_store_clock(StoreClock::Nothing);
+    world.process("x").await.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let mut record = record::decode(&world.memory.contents(&key()).unwrap()).unwrap();
+    record.token = Token::MAX;
+    world.memory.overwrite(&key(), record::encode(&record));
+    let error = refused_on(&world).await;
+    assert_eq!(error.kind(), Kind::Corrupt);
+    assert!(error.to_string().contains("top of its token range"), "{error}");
+    assert_eq!(record::decode(&world.memory.contents(&key()).unwrap()).unwrap(), record);
+}
+
+#[tokio::test]
+async fn a_store_time_of_1970_or_9999_is_ignored_rather_than_believed() {
+    for millis in [0, 1_000, 253_402_300_799_000] {
+        let world = World::with_store_clock(StoreClock::Floors);
+        world.clock.set_wall(tenure::clock::WallTime::from_millis(millis));
+        let lease = world.process("a").await.lease("k").unwrap().acquire().await.unwrap();
+        assert_eq!(lease.token().get(), 1, "wall clock {millis}");
+        lease.release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn wrong_credentials_end_an_acquire_at_once_instead_of_waiting_for_ever() {
+    use tenure::store::memory::GetFault;
+    let world = World::new();
+    for (reason, kind) in [(Reason::Denied, Kind::Unavailable), (Reason::Unsupported, Kind::Unsupported)] {
+        world.memory.faults().next_get(GetFault::Refuse(reason));
+        let error = refused_on(&world).await;
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(std::error::Error::source(&error).is_some(), "what the store said is kept");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_forgets_to_declare_a_guarantee_is_refused_by_name() {
+    let world =
+        World::built(|builder| builder.name("shy").declare(|guarantees| guarantees.atomic_replace = false));
+    let error = Coordinator::connect(world.memory).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported);
+    let text = error.to_string();
+    assert!(text.contains("memory:shy") && text.contains("atomic replace"), "{text}");
+}
+
+#[tokio::test]
+async fn a_closed_key_is_never_granted_and_a_reserved_one_only_to_its_successor() {
+    let world = World::new();
+    world.process("x").await.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let vacant = record::decode(&world.memory.contents(&key()).unwrap()).unwrap();
+    let reserved = Record { state: State::Reserved("heir".into()), ..vacant.clone() };
+    world.memory.overwrite(&key(), record::encode(&reserved));
+    let other = world.process("other").await.lease("k").unwrap().try_acquire().await.unwrap_err();
+    assert_eq!(other.kind(), Kind::Held, "{other}");
+    world.process("heir").await.lease("k").unwrap().try_acquire().await.unwrap().release().await.unwrap();
+    let closure = record::Closure { by: "ops".into(), because: "moved to another key".into() };
+    let closed = Record { state: State::Closed(closure.into()), ..vacant };
+    world.memory.overwrite(&key(), record::encode(&closed));
+    let error = refused_on(&world).await;
+    assert_eq!(error.kind(), Kind::Invalid);
+    assert!(error.to_string().contains("was closed by ops"), "{error}");
+}
