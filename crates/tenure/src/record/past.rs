@@ -34,4 +34,6 @@ pub enum End {
         /// Why.
         because: Arc<str>,
     },
+    /// In a way that only a later version knows. The word is kept, for people.
+    Other(Arc<str>),
 }

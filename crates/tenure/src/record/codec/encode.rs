@@ -124,5 +124,6 @@ fn write_past(out: &mut Writer, past: &Past) {
             out.text("by", by);
             out.text("because", because);
         }
+        End::Other(word) => out.text("end", word),
     }
 }

@@ -73,9 +73,13 @@ fn check_history(record: &Record) -> Result<(), Foreign> {
     ensure(record.history.len() <= Record::HISTORY_MAX, "history", "has more than 8 entries")?;
     for past in &*record.history {
         check_name("history.holder", &past.holder)?;
-        if let End::Revoked { by, because } = &past.end {
-            check_name("history.by", by)?;
-            check_reason("history.because", because)?;
+        match &past.end {
+            End::Released | End::RanOut | End::Died => {}
+            End::Revoked { by, because } => {
+                check_name("history.by", by)?;
+                check_reason("history.because", because)?;
+            }
+            End::Other(word) => check_name("history.end", word)?,
         }
     }
     Ok(())

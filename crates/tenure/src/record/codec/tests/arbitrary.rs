@@ -92,6 +92,7 @@ fn past() -> impl Strategy<Value = Past> {
         Just(End::Released),
         Just(End::RanOut),
         Just(End::Died),
+        Just(End::Other("handed_over".into())),
         (name(), reason()).prop_map(|(by, because)| End::Revoked { by: by.into(), because: because.into() }),
     ];
     (0..=Token::MAX.get(), name(), wall(), wall(), end).prop_map(
