@@ -177,6 +177,35 @@ async fn with_a_store_clock_tokens_grow_across_a_restore() {
 }
 
 #[tokio::test]
+async fn a_holder_under_whom_the_store_was_restored_stops_and_says_so() {
+    let world = World::new();
+    let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let early = world.memory.snapshot();
+    world.pass(TTL / 2).await;
+    world.memory.restore(&early);
+    world.pass(TTL / 2).await;
+    let lost = lease.lost().await;
+    assert!(lost.to_string().contains("an earlier record is back"), "{lost}");
+}
+
+#[tokio::test]
+async fn nobody_is_shown_an_older_token_after_a_newer_one() {
+    let world = World::new();
+    let a = world.process("a").await;
+    a.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let early = world.memory.snapshot();
+    world.pass(TTL).await;
+    a.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let newer = a.look("k").await.unwrap().unwrap().token;
+    world.memory.restore(&early);
+    let error = a.look("k").await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Corrupt, "{error}");
+    let lease = a.lease("k").unwrap().acquire().await.unwrap();
+    assert!(a.look("k").await.unwrap().unwrap().token > newer);
+    drop(lease);
+}
+
+#[tokio::test]
 async fn a_holder_asked_to_let_go_stops_acknowledges_and_learns_who_and_why() {
     let world = World::new();
     let old = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();

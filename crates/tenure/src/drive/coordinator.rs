@@ -6,15 +6,14 @@ use futures_util::StreamExt;
 use tenure_store::{BoxFuture, Guarantees, Key, KeyError, Prefix, Store, StoreError};
 use tokio::sync::oneshot;
 
-use super::calls;
 use super::entropy::Entropy;
 use super::keeper::{Command, Keeper, KeeperHandle};
+use super::observers::Observers;
 use super::recorder::Recorder;
 use super::reporter::Reporter;
 use crate::clock::{BootClock, Clock};
 use crate::lease::Request;
 use crate::lease::fork::Incarnation;
-use crate::machine::Content;
 use crate::record::{Holder, Record};
 use crate::{Error, Kind, verify};
 
@@ -33,6 +32,7 @@ struct Connected {
     guarantees: Guarantees,
     clock: Arc<dyn Clock>,
     holder: Arc<Holder>,
+    observers: Arc<Observers>,
 }
 
 /// Connects a coordinator with choices.
@@ -68,7 +68,8 @@ impl Coordinator {
     pub async fn look(&self, key: impl TryInto<Key, Error = KeyError>) -> Result<Option<Arc<Record>>, Error> {
         let key = key.try_into()?;
         let name = self.shared.store.clone();
-        self.visit(move |store| Box::pin(async move { look(&*store, &name, &key).await })).await
+        let observers = Arc::clone(&self.shared.observers);
+        self.visit(move |store| Box::pin(async move { observers.look(&*store, &name, &key).await })).await
     }
 
     /// The records under a prefix that somebody holds, by key.
@@ -76,7 +77,9 @@ impl Coordinator {
     /// A record that is not one of ours is an error that names its key.
     pub async fn holders(&self, prefix: &Prefix) -> Result<Vec<(Key, Arc<Record>)>, Error> {
         let (name, prefix) = (self.shared.store.clone(), prefix.clone());
-        self.visit(move |store| Box::pin(async move { holders(&*store, &name, &prefix).await })).await
+        let observers = Arc::clone(&self.shared.observers);
+        self.visit(move |store| Box::pin(async move { holders(&observers, &*store, &name, &prefix).await }))
+            .await
     }
 
     /// Lets all leases go, as [`Lease::release`](crate::Lease::release) does, and grants no more.
@@ -173,7 +176,8 @@ impl Builder {
         };
         let thread = Thread { clock: Arc::clone(&clock), recorder: self.recorder, unchecked: self.unchecked };
         let (keeper, store, guarantees) = thread.start(make).await?;
-        let shared = Connected { store, guarantees, clock, holder: Arc::new(holder) };
+        let shared =
+            Connected { store, guarantees, clock, holder: Arc::new(holder), observers: Arc::default() };
         Ok(Coordinator { keeper, shared: Arc::new(shared) })
     }
 
@@ -252,22 +256,12 @@ async fn connect<S: Store>(
     Ok(store)
 }
 
-async fn look(store: &dyn Store, name: &str, key: &Key) -> Result<Option<Arc<Record>>, Error> {
-    let reading = store.get(key).await.map_err(|error| {
-        Error::new(Kind::Unavailable, format!("lease {key} on {name} could not be read: {error}"))
-            .because(error)
-    })?;
-    match calls::look(reading).content {
-        Content::Absent => Ok(None),
-        Content::Record(record, _) => Ok(Some(record)),
-        Content::Foreign { what, .. } => Err(Error::new(
-            Kind::Corrupt,
-            format!("lease {key} on {name} has no record of ours: {what}. Look at it"),
-        )),
-    }
-}
-
-async fn holders(store: &dyn Store, name: &str, prefix: &Prefix) -> Result<Vec<(Key, Arc<Record>)>, Error> {
+async fn holders(
+    observers: &Observers,
+    store: &dyn Store,
+    name: &str,
+    prefix: &Prefix,
+) -> Result<Vec<(Key, Arc<Record>)>, Error> {
     let mut keys = store.list(prefix);
     let mut found = Vec::new();
     while let Some(key) = keys.next().await {
@@ -279,7 +273,7 @@ async fn holders(store: &dyn Store, name: &str, prefix: &Prefix) -> Result<Vec<(
             .because(error)
         })?;
         if !key.is_reserved()
-            && let Some(record) = look(store, name, &key).await?
+            && let Some(record) = observers.look(store, name, &key).await?
             && record.is_held()
         {
             found.push((key, record));

@@ -9,6 +9,7 @@ mod coordinator;
 mod entropy;
 mod keeper;
 mod kept;
+mod observers;
 mod recorder;
 mod reporter;
 mod timers;

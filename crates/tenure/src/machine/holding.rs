@@ -141,8 +141,8 @@ impl Machine {
             return self.retry(step);
         }
         if !self.rules.is_ours(&record, self.mine()) {
-            let by = record.holder.as_ref().map(|holder| Arc::clone(holder.id()));
-            return self.lose(step, Lost::Superseded { by, token: record.token });
+            let why = self.superseded_by(&record);
+            return self.lose(step, why);
         }
         match &record.state {
             State::Revoked(revocation) => {
@@ -159,6 +159,18 @@ impl Machine {
                 self.renewed(step, attempt, &record, version);
             }
         }
+    }
+
+    /// Why a record that is not our own write is there instead of one.
+    fn superseded_by(&mut self, record: &Record) -> Lost {
+        let mine = &self.holding().record;
+        if record.token < mine.token || (record.is_held() && record.term == mine.term) {
+            let (token, sequence) = (record.token, record.sequence);
+            let what = format!("an earlier record is back (token {token}, sequence {sequence})");
+            return Lost::Replaced { what: what.into() };
+        }
+        let by = record.holder.as_ref().map(|holder| Arc::clone(holder.id()));
+        Lost::Superseded { by, token: record.token }
     }
 
     /// The version is still the one we confirmed last: the renewal has not landed yet, so it is tried again. The
