@@ -1,4 +1,4 @@
-//! Leases, leader election, bounded slots and fencing tokens on the store you already have.
+#![doc = include_str!("docs/crate.md")]
 
 pub mod clock;
 mod drive;
@@ -15,3 +15,7 @@ pub use lease::{Belief, Lease, LeaseState, Renewal, Request};
 pub use machine::{Drift, Lost, Timing, TimingBuilder};
 pub use record::{Holder, Token};
 pub use tenure_store::{Key, KeyError, Prefix};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
