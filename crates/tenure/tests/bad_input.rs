@@ -68,6 +68,8 @@ async fn values_and_reasons_beyond_their_limits_are_invalid() {
     for reason in ["", "  ", "two\nlines", &"r".repeat(201)] {
         assert_eq!(request().revoke(reason).acquire().await.unwrap_err().kind(), Kind::Invalid, "{reason:?}");
     }
+    let error = request().revoke("maintenance").try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Invalid, "{error}");
     for id in ["", "a\0b", &"h".repeat(201)] {
         assert_eq!(Error::from(tenure::Holder::new(id).unwrap_err()).kind(), Kind::Invalid, "{id:?}");
     }

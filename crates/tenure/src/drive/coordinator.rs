@@ -6,11 +6,13 @@ use futures_util::StreamExt;
 use tenure_store::{BoxFuture, Guarantees, Key, KeyError, Prefix, Store, StoreError};
 use tokio::sync::oneshot;
 
+use super::command::{Command, KeeperHandle};
 use super::entropy::Entropy;
-use super::keeper::{Command, Keeper, KeeperHandle};
+use super::keeper::Keeper;
 use super::observers::Observers;
 use super::recorder::Recorder;
 use super::reporter::Reporter;
+use super::within::within;
 use crate::clock::{BootClock, Clock};
 use crate::lease::Request;
 use crate::lease::fork::Incarnation;
@@ -69,7 +71,10 @@ impl Coordinator {
         let key = key.try_into()?;
         let name = self.shared.store.clone();
         let observers = Arc::clone(&self.shared.observers);
-        self.visit(move |store| Box::pin(async move { observers.look(&*store, &name, &key).await })).await
+        self.visit("looking at a lease", move |store| {
+            Box::pin(async move { observers.look(&*store, &name, &key).await })
+        })
+        .await
     }
 
     /// The records under a prefix that somebody holds, by key.
@@ -78,17 +83,28 @@ impl Coordinator {
     pub async fn holders(&self, prefix: &Prefix) -> Result<Vec<(Key, Arc<Record>)>, Error> {
         let (name, prefix) = (self.shared.store.clone(), prefix.clone());
         let observers = Arc::clone(&self.shared.observers);
-        self.visit(move |store| Box::pin(async move { holders(&observers, &*store, &name, &prefix).await }))
-            .await
+        self.visit("listing the holders", move |store| {
+            Box::pin(async move { holders(&observers, &*store, &name, &prefix).await })
+        })
+        .await
     }
 
     /// Lets all leases go, as [`Lease::release`](crate::Lease::release) does, and grants no more.
     ///
-    /// It takes at most one ttl: what cannot be vacated until then has lapsed, and the error names it.
+    /// It takes little more than one ttl at worst: what cannot be vacated until then has lapsed, and the error says so.
     pub async fn shutdown(&self) -> Result<(), Error> {
         let errors =
             self.keeper.ask(|reply| Command::ShutDown { reply }).await.map_err(|_| self.gone_error())?;
-        errors.into_iter().next().map_or(Ok(()), Err)
+        let count = errors.len();
+        match errors.into_iter().next() {
+            None => Ok(()),
+            Some(error) if count == 1 => Err(error),
+            Some(error) => {
+                let sentence =
+                    format!("{count} leases on {} could not be vacated, and have lapsed", self.shared.store);
+                Err(Error::new(Kind::Unavailable, sentence).because(error))
+            }
+        }
     }
 
     /// The name of the store.
@@ -122,13 +138,15 @@ impl Coordinator {
     /// Makes calls on the store, on the keeper's own runtime.
     async fn visit<T: Send + 'static>(
         &self,
+        what: &'static str,
         visit: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
+        let clock = Arc::clone(&self.shared.clock);
         self.keeper.send(Command::Visit(Box::new(move |store| {
             let visit = visit(store);
             Box::pin(async move {
-                let _ = reply.send(visit.await);
+                let _ = reply.send(within(&*clock, VISIT_MAX, what, visit).await);
             })
         })));
         answer.await.map_err(|_| self.gone_error())?
@@ -219,8 +237,7 @@ impl Thread {
         let (connected, connection) = oneshot::channel();
         let keep = async move {
             let connecting = connect(make(), &*self.clock, self.unchecked);
-            let limit = self.clock.sleep_until(self.clock.now() + CONNECT_MAX);
-            let store = match tokio::select! { done = connecting => done, () = limit => Err(too_slow()) } {
+            let store = match within(&*self.clock, CONNECT_MAX, "connecting to the store", connecting).await {
                 Ok(store) => store,
                 Err(error) => return drop(connected.send(Err(error))),
             };
@@ -283,11 +300,8 @@ async fn holders(
     Ok(found)
 }
 
-fn too_slow() -> Error {
-    let sentence =
-        format!("the store did not answer within {CONNECT_MAX:?}: see whether it runs and can be reached");
-    Error::new(Kind::Unavailable, sentence)
-}
+/// How long somebody who looks waits at most, however many keys there are.
+const VISIT_MAX: Duration = Duration::from_secs(60);
 
 /// How long connecting may take, the live check included: longer than any healthy store needs.
 const CONNECT_MAX: Duration = Duration::from_secs(30);

@@ -1,134 +1,54 @@
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures_util::future::{AbortHandle, Abortable};
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt};
-use tenure_store::{BoxFuture, BoxStream, Key, Prefix, Store};
+use tenure_store::{BoxFuture, Key, Store};
 use tokio::sync::{mpsc, oneshot};
 
-use super::calls::{self, Answer};
+use super::calls;
+use super::command::{Command, LeaseId};
 use super::entropy::Entropy;
+use super::flights::{Flights, Landed};
+use super::hints::Hints;
 use super::kept::Kept;
-use super::recorder::{AttemptReport, EventReport, Operation};
+use super::recorder::{AttemptReport, EventReport};
 use super::reporter::{Report, Reporter};
 use super::timers::{CallId, Timer, Timers};
 use crate::clock::{Clock, Instant};
 use crate::lease::fork::Incarnation;
 use crate::lease::shared::{Granted, Shared};
-use crate::machine::{
-    Ambient, Ask, Effect, Event, Fault, Input, Left, Outcome, Purpose, Sighting, Sightings, Write,
-};
-use crate::record::{self, Holder, Token};
+use crate::machine::{Ambient, Ask, Effect, Event, Input, Left, Sighting, Sightings};
+use crate::record::Holder;
 use crate::{Error, Kind, lease};
 
-/// One lease of one coordinator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct LeaseId(u64);
-
-/// What a keeper is asked.
-pub(crate) enum Command {
-    /// Get this lease.
-    Acquire { id: LeaseId, key: Key, ask: Box<Ask>, reply: oneshot::Sender<Result<Arc<Shared>, Error>> },
-    /// Renew it now.
-    Renew { id: LeaseId, reply: oneshot::Sender<Result<(), Error>> },
-    /// Let it go.
-    Release { id: LeaseId, reply: Option<oneshot::Sender<Result<(), Error>>> },
-    /// No work goes on under it any more.
-    Drained { id: LeaseId },
-    /// Its holder saw the deadline pass.
-    Latched { id: LeaseId },
-    /// Make calls on the store, here on the keeper's own runtime.
-    Visit(Box<dyn FnOnce(Arc<dyn Store>) -> BoxFuture<'static, ()> + Send>),
-    /// Let everything go, and take nothing more.
-    ShutDown { reply: oneshot::Sender<Vec<Error>> },
-}
-
-/// The way to a keeper. When all of them are dropped, the keeper lets everything go and ends.
-#[derive(Clone, Debug)]
-pub(crate) struct KeeperHandle {
-    commands: mpsc::UnboundedSender<Command>,
-    ids: Arc<AtomicU64>,
-}
-
-impl KeeperHandle {
-    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Command>) {
-        let (commands, receiver) = mpsc::unbounded_channel();
-        (Self { commands, ids: Arc::default() }, receiver)
-    }
-
-    pub(crate) fn next_id(&self) -> LeaseId {
-        LeaseId(self.ids.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// Sends a command. If the keeper is gone, every lease is lost already, and there is nothing to tell it.
-    pub(crate) fn send(&self, command: Command) {
-        let _ = self.commands.send(command);
-    }
-
-    /// Sends a command and gives the way to its answer. The receiver fails if the keeper is gone.
-    pub(crate) fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> oneshot::Receiver<T> {
-        let (reply, answer) = oneshot::channel();
-        self.send(command(reply));
-        answer
-    }
-}
-
 /// Keeps all leases of a coordinator: the loop that turns effects into calls and answers into inputs.
+#[derive(Debug)]
 pub(super) struct Keeper {
-    store: Arc<dyn Store>,
     store_name: Arc<str>,
-    watch: bool,
     clock: Arc<dyn Clock>,
     incarnation: Incarnation,
     reporter: Reporter,
     entropy: Entropy,
     leases: HashMap<LeaseId, Kept>,
-    keys: HashMap<Key, Watched>,
+    keys: HashMap<Key, Known>,
     timers: Timers,
-    calls: FuturesUnordered<BoxFuture<'static, Done>>,
-    timeouts: HashMap<CallId, AbortHandle>,
-    next_call: u64,
-    hints: FuturesUnordered<BoxFuture<'static, Option<Hint>>>,
+    flights: Flights,
+    hints: Hints,
     closing: Option<Closing>,
     effects: Vec<Effect>,
 }
 
 /// What the keeper knows of one key.
 #[derive(Debug, Default)]
-struct Watched {
+struct Known {
     sightings: Sightings,
     leases: Vec<LeaseId>,
-    hints: Option<AbortHandle>,
-}
-
-/// A key has perhaps changed, and this is where the next hint comes from.
-struct Hint {
-    key: Key,
-    stream: BoxStream<'static, ()>,
 }
 
 /// Somebody waits until everything is let go.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Closing {
     replies: Vec<oneshot::Sender<Vec<Error>>>,
     errors: Vec<Error>,
-}
-
-/// A call has ended.
-enum Done {
-    Lease { id: LeaseId, call: Call, answer: Option<Answer> },
-    Visit,
-}
-
-/// A call that is under way.
-#[derive(Clone, Copy, Debug)]
-struct Call {
-    id: CallId,
-    sent: Instant,
-    operation: Operation,
-    token: Option<Token>,
 }
 
 impl Keeper {
@@ -140,8 +60,8 @@ impl Keeper {
     ) -> Self {
         Self {
             store_name: store.to_string().into(),
-            watch: store.guarantees().watch,
-            store,
+            flights: Flights::new(Arc::clone(&store)),
+            hints: Hints::new(store, Arc::clone(&clock)),
             clock,
             incarnation,
             reporter,
@@ -149,10 +69,6 @@ impl Keeper {
             leases: HashMap::new(),
             keys: HashMap::new(),
             timers: Timers::default(),
-            calls: FuturesUnordered::new(),
-            timeouts: HashMap::new(),
-            next_call: 0,
-            hints: FuturesUnordered::new(),
             closing: None,
             effects: Vec::new(),
         }
@@ -176,8 +92,8 @@ impl Keeper {
                         self.release_all();
                     }
                 },
-                Some(done) = self.calls.next() => self.call_ended(done),
-                Some(hint) = self.hints.next() => self.hinted(hint),
+                Some(landed) = self.flights.next() => self.landed(landed),
+                Some(key) = self.hints.next() => self.hinted(&key),
                 () = async { asleep.as_mut().expect("guarded").1.as_mut().await }, if asleep.is_some() => asleep = None,
             }
         }
@@ -202,10 +118,7 @@ impl Keeper {
             }
             Command::Drained { id } => self.step(id, Input::Drained),
             Command::Latched { id } => self.step(id, Input::Latched),
-            Command::Visit(visit) => {
-                let visit = visit(Arc::clone(&self.store));
-                self.calls.push(Box::pin(visit.map(|()| Done::Visit)));
-            }
+            Command::Visit(visit) => self.flights.visit(visit),
             Command::ShutDown { reply } => {
                 self.closing.get_or_insert_default().replies.push(reply);
                 self.release_all();
@@ -214,28 +127,26 @@ impl Keeper {
         }
     }
 
+    /// Everything that is due by now, each once: a lease that wants to be woken again for an instant that has passed must
+    /// not keep its own call, or anybody else's, from ending.
     fn fire_timers(&mut self) {
-        while let Some((at, timer)) = self.timers.due(self.clock.now()) {
+        let now = self.clock.now();
+        let due: Vec<_> = std::iter::from_fn(|| self.timers.due(now)).collect();
+        for (at, timer) in due {
             match timer {
                 Timer::Wake(id) => {
                     if self.leases.get(&id).is_some_and(|kept| kept.wake == Some(at)) {
                         self.step(id, Input::Wake);
                     }
                 }
-                Timer::Timeout(call) => {
-                    if let Some(timeout) = self.timeouts.remove(&call) {
-                        timeout.abort();
-                    }
-                }
+                Timer::Timeout(call) => self.flights.give_up(call),
             }
         }
     }
 
-    fn call_ended(&mut self, done: Done) {
-        let Done::Lease { id, call, answer } = done else { return };
-        self.timeouts.remove(&call.id);
-        let Some(kept) = self.leases.get_mut(&id) else { return };
-        let answer = answer.unwrap_or_else(|| timed_out(call, kept));
+    fn landed(&mut self, landed: Option<Landed>) {
+        let Some(Landed { lease, call, answer }) = landed else { return };
+        let Some(kept) = self.leases.get_mut(&lease) else { return };
         if answer.error.is_some() {
             kept.trouble.clone_from(&answer.error);
         }
@@ -250,15 +161,12 @@ impl Keeper {
             latency: self.clock.now().since(call.sent),
         };
         self.reporter.report(Report::Attempt(report));
-        self.step(id, answer.input);
+        self.step(lease, answer.input);
     }
 
-    fn hinted(&mut self, hint: Option<Hint>) {
-        let Some(Hint { key, stream }) = hint else { return };
-        let Some(watched) = self.keys.get(&key) else { return };
-        let leases = watched.leases.clone();
-        self.await_hint(key, stream);
-        for id in leases {
+    fn hinted(&mut self, key: &Key) {
+        let Some(known) = self.keys.get(key) else { return };
+        for id in known.leases.clone() {
             self.step(id, Input::Changed);
         }
     }
@@ -294,13 +202,19 @@ impl Keeper {
             jitter: self.entropy.jitter(),
         };
         let mut effects = std::mem::take(&mut self.effects);
-        let watched = self.keys.get_mut(&kept.key).expect("a lease's key is known");
-        kept.machine.step(&ambient, &mut watched.sightings, input, &mut effects);
+        let known = self.keys.get_mut(&kept.key).expect("a lease's key is known");
+        kept.machine.step(&ambient, &mut known.sightings, input, &mut effects);
         let mut then = None;
         for effect in effects.drain(..) {
             match effect {
-                Effect::Read => self.read(id, ambient.now),
-                Effect::Write(write) => self.write(id, ambient.now, write),
+                Effect::Read => {
+                    let call = self.flights.read(id, self.leases[&id].key.clone(), ambient.now);
+                    self.bound(id, ambient.now, call);
+                }
+                Effect::Write(write) => {
+                    let call = self.flights.write(id, self.leases[&id].key.clone(), ambient.now, write);
+                    self.bound(id, ambient.now, call);
+                }
                 Effect::SleepUntil(at) => {
                     if let Some(kept) = self.leases.get_mut(&id) {
                         kept.wake = Some(at);
@@ -322,26 +236,26 @@ impl Keeper {
         self.forget_if_ended(id);
     }
 
+    /// A call is over, one way or the other, when its time is.
+    fn bound(&mut self, id: LeaseId, sent: Instant, call: CallId) {
+        let timeout = self.leases[&id].timing.timeout();
+        self.timers.set(sent + timeout, Timer::Timeout(call));
+    }
+
     /// Listens for hints while somebody waits for the key, and only then: each costs the store something.
     fn listen(&mut self, id: LeaseId) {
         let Some(kept) = self.leases.get(&id) else { return };
-        let Some(watched) = self.keys.get_mut(&kept.key) else { return };
-        match &watched.hints {
-            None if kept.machine.is_waiting() && self.watch => {
-                let key = kept.key.clone();
-                let Some(stream) = self.store.watch(&Prefix::of(&key)) else { return };
-                self.await_hint(key, stream);
+        let key = kept.key.clone();
+        if kept.machine.is_waiting() && !self.hints.listens_to(&key) {
+            if self.hints.listen(&key) {
                 // What changed between the look and now gave no hint.
                 self.step(id, Input::Changed);
             }
-            Some(hints) if !kept.machine.is_seeking() => {
-                let anybody = |id| self.leases.get(id).is_some_and(|kept| kept.machine.is_seeking());
-                if !watched.leases.iter().any(anybody) {
-                    hints.abort();
-                    watched.hints = None;
-                }
+        } else if !kept.machine.is_seeking() && self.hints.listens_to(&key) {
+            let anybody = |id| self.leases.get(id).is_some_and(|kept| kept.machine.is_seeking());
+            if !self.keys[&key].leases.iter().any(anybody) {
+                self.hints.stop(&key);
             }
-            _ => {}
         }
     }
 
@@ -424,8 +338,8 @@ impl Keeper {
             return;
         }
         let kept = self.leases.remove(&id).expect("just seen");
-        if let Some(watched) = self.keys.get_mut(&kept.key) {
-            watched.leases.retain(|other| *other != id);
+        if let Some(known) = self.keys.get_mut(&kept.key) {
+            known.leases.retain(|other| *other != id);
         }
         self.maybe_closed();
     }
@@ -450,69 +364,16 @@ impl Keeper {
         }
     }
 
-    // ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    fn read(&mut self, id: LeaseId, now: Instant) {
-        let Some(kept) = self.leases.get(&id) else { return };
-        let call = calls::read(Arc::clone(&self.store), kept.key.clone());
-        self.call(id, now, Operation::Read, None, Box::pin(call));
-    }
-
-    fn write(&mut self, id: LeaseId, now: Instant, write: Write) {
-        let Some(kept) = self.leases.get(&id) else { return };
-        let token = Some(write.record.token).filter(|_| write.purpose != Purpose::Plant);
-        let value = record::encode(&write.record);
-        let call = calls::write(Arc::clone(&self.store), kept.key.clone(), value, write.expect);
-        self.call(id, now, Operation::Write(write.purpose), token, Box::pin(call));
-    }
-
-    /// Starts a call that is over, one way or the other, when its time is.
-    fn call(
-        &mut self,
-        id: LeaseId,
-        now: Instant,
-        operation: Operation,
-        token: Option<Token>,
-        future: BoxFuture<'static, Answer>,
-    ) {
-        let timeout = self.leases[&id].timing.timeout();
-        let call = Call { id: CallId(self.next_call), sent: now, operation, token };
-        self.next_call += 1;
-        let (abort, registration) = AbortHandle::new_pair();
-        self.timeouts.insert(call.id, abort);
-        self.timers.set(now + timeout, Timer::Timeout(call.id));
-        let future = Abortable::new(future, registration);
-        self.calls.push(Box::pin(async move { Done::Lease { id, call, answer: future.await.ok() } }));
-    }
-
-    fn await_hint(&mut self, key: Key, mut stream: BoxStream<'static, ()>) {
-        let Some(watched) = self.keys.get_mut(&key) else { return };
-        let (abort, registration) = AbortHandle::new_pair();
-        watched.hints = Some(abort);
-        let hint = async move { stream.next().await.map(|()| Hint { key, stream }) };
-        self.hints.push(Box::pin(async move { Abortable::new(hint, registration).await.ok().flatten() }));
-    }
-
     /// Forgets a key that nobody uses, if there are too many. Its next acquire costs one more read.
     fn make_room_for(&mut self, key: &Key) {
         if self.keys.len() < KEYS_MAX || self.keys.contains_key(key) {
             return;
         }
-        let idle =
-            self.keys.iter().find(|(_, watched)| watched.leases.is_empty()).map(|(key, _)| key.clone());
+        let idle = self.keys.iter().find(|(_, known)| known.leases.is_empty()).map(|(key, _)| key.clone());
         if let Some(idle) = idle {
             self.keys.remove(&idle);
         }
     }
-}
-
-fn timed_out(call: Call, kept: &Kept) -> Answer {
-    let error = format!("no answer within {:?}", kept.timing.timeout()).into();
-    let input = match call.operation {
-        Operation::Read => Input::Read(Err(Fault::Unknown)),
-        Operation::Write(_) => Input::Written(Outcome::Fault(Fault::Unknown)),
-    };
-    Answer { input, error: Some(error) }
 }
 
 fn left_error(kept: &Kept, store: &str, left: Left) -> Option<Error> {

@@ -5,15 +5,19 @@
 //! lease. One keeper serves all leases of a coordinator from one timer queue. If it dies, every lease is lost at once.
 
 mod calls;
+mod command;
 mod coordinator;
 mod entropy;
+mod flights;
+mod hints;
 mod keeper;
 mod kept;
 mod observers;
 mod recorder;
 mod reporter;
 mod timers;
+mod within;
 
+pub(crate) use command::{Command, KeeperHandle, LeaseId};
 pub use coordinator::{Builder, Coordinator};
-pub(crate) use keeper::{Command, KeeperHandle, LeaseId};
 pub use recorder::{AttemptOutcome, AttemptReport, EventReport, Operation, Recorder};

@@ -79,7 +79,7 @@ impl Lease {
 
     /// How much longer it is held if nothing renews it; zero once it is lost.
     pub fn remaining(&self) -> Duration {
-        self.shared.remaining()
+        self.shared.left().unwrap_or_default()
     }
 
     /// Whether it is held at this instant: `Ok`, or an error of kind [`Lost`](crate::Kind::Lost). Put a `?` behind it

@@ -111,6 +111,10 @@ impl Request {
     ///
     /// Cancel-safe, as [`acquire`](Self::acquire) is.
     pub async fn try_acquire(self) -> Result<Lease, Error> {
+        if self.revoke.is_some() {
+            let sentence = format!("revoking lease {} means waiting for its holder: use acquire()", self.key);
+            return Err(Error::new(Kind::Invalid, sentence));
+        }
         self.ask(Patience::Once).await
     }
 

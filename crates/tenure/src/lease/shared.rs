@@ -66,21 +66,15 @@ impl Shared {
     /// One load, one clock read, one load.
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
-        // The word first, then the clock: the other way round, a pause in between would make an old instant look young.
-        let deadline = self.belief.deadline();
-        let held = self.clock.now() < deadline && self.incarnation.is_present();
-        if !held {
-            self.latch(Lost::Expired);
-        }
-        held
+        self.left().is_some()
     }
 
-    pub(crate) fn remaining(&self) -> Duration {
-        let deadline = self.belief.deadline();
-        let left = deadline.since(self.clock.now());
-        if left.is_zero() || !self.is_in_its_process() {
+    /// How much longer it is held if nothing renews it; `None` once it is lost.
+    #[inline]
+    pub(crate) fn left(&self) -> Option<Duration> {
+        let left = self.belief.left(|| self.clock.now()).filter(|_| self.incarnation.is_present());
+        if left.is_none() {
             self.latch(Lost::Expired);
-            return Duration::ZERO;
         }
         left
     }
@@ -162,13 +156,17 @@ impl Shared {
     }
 
     /// Ends the belief for good, and says why if nobody did before.
+    ///
+    /// Whoever calls this goes on as if belief had ended, so it has when this returns: also if somebody else began to
+    /// latch and was stopped in between.
+    #[cold]
     pub(crate) fn latch(&self, why: Lost) {
-        if self.lost.get().is_some() || !self.incarnation.is_present() {
+        if !self.incarnation.is_present() {
             return;
         }
-        let why = self.lost.get_or_init(|| why).clone();
+        let why = self.lost.get_or_init(|| why);
         self.belief.latch();
-        self.state.send_replace(LeaseState::Lost(why));
+        self.set_state(LeaseState::Lost(why.clone()));
         self.cancelled.cancel();
         self.renewals.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

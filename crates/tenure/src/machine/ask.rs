@@ -49,7 +49,7 @@ pub enum Way {
     Wait,
     /// Ask the present holder to let go, saying why, and then wait.
     Revoke(Arc<str>),
-    /// Go on with a term that this machine held before.
+    /// Go on with a term that this machine held before, with the ttl that it has.
     Resume(Handle),
 }
 

@@ -77,5 +77,6 @@ impl Attempts {
     }
 }
 
-/// More than a ttl has room for: the oldest of so many could only land as a grant that nobody uses.
-const OUTSTANDING_MAX: usize = 32;
+/// More than a ttl has room for, since the pause between them grows to a fortieth of it: the oldest of so many could only
+/// land as a grant that nobody uses.
+const OUTSTANDING_MAX: usize = 64;

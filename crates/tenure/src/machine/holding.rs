@@ -1,6 +1,7 @@
 //! Holding a lease: renew, read back, stop in time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_store::{Expect, Version};
 
@@ -26,13 +27,15 @@ pub(super) struct Holding {
     pub(super) next: Option<Instant>,
     /// Whether the outcome of a renewal must be read back before the next one.
     must_read: bool,
+    /// Whether the latest renewal was answered with a conflict.
+    conflicted: bool,
     /// How many calls in a row failed.
     failures: u32,
 }
 
 impl Holding {
     pub(super) fn new(record: Arc<Record>, version: Version, deadline: Instant) -> Self {
-        Self { record, version, deadline, next: None, must_read: false, failures: 0 }
+        Self { record, version, deadline, next: None, must_read: false, conflicted: false, failures: 0 }
     }
 
     pub(super) fn handle(&self) -> Handle {
@@ -60,10 +63,7 @@ impl Machine {
         if !matches!(self.stage, Stage::Holding(_)) || self.flight.is_some() {
             return;
         }
-        if !self.rules.may_go_on(step.ambient.now, self.holding().deadline) {
-            return self.lose(step, Lost::Expired);
-        }
-        self.renew_or_read(step);
+        self.renew_in_time(step);
     }
 
     pub(super) fn latched(&mut self, step: &mut Step<'_>) {
@@ -100,6 +100,7 @@ impl Machine {
             (Verdict::NoEffect, fault) => self.renewal_failed(step, fault.unwrap_or(Fault::Unknown), false),
             (Verdict::ReadBack, Some(fault)) => self.renewal_failed(step, fault, true),
             (Verdict::ReadBack, None) => {
+                self.holding().conflicted = true;
                 self.holding().must_read = true;
                 self.read(step);
             }
@@ -108,21 +109,24 @@ impl Machine {
 
     /// A renewal without success. It is not a loss: what the ttl is for.
     fn renewal_failed(&mut self, step: &mut Step<'_>, fault: Fault, must_read: bool) {
-        let (retry, jitter) = (self.ask.timing.retry(), step.ambient.jitter);
+        let (timing, jitter) = (self.ask.timing, step.ambient.jitter);
         let holding = self.holding();
         holding.must_read |= must_read;
-        holding.failures += 1;
+        holding.failures = holding.failures.saturating_add(1);
         // One lost answer is read back at once; a store that answers nothing gets its pause.
         let at_once = holding.failures == 1 && fault == Fault::Unknown;
-        let pause =
-            if at_once { asked_for(fault) } else { earlier_by_chance(retry, jitter).max(asked_for(fault)) };
+        let growing = timing.retry() * 2u32.pow(holding.failures.min(16) - 1);
+        let pause = match at_once {
+            true => Duration::ZERO,
+            false => earlier_by_chance(growing.min(timing.retry_max()), jitter).max(asked_for(fault)),
+        };
         holding.next = Some(step.ambient.now + pause);
         self.tell(step, Event::AtRisk(fault));
         if self.ask.strict {
             return self.lose(step, Lost::RenewalFailed);
         }
         if at_once {
-            self.renew_or_read(step);
+            self.renew_in_time(step);
         }
     }
 
@@ -176,18 +180,16 @@ impl Machine {
     /// The version is still the one we confirmed last: the renewal has not landed yet, so it is tried again. The
     /// earlier one stays outstanding.
     fn retry(&mut self, step: &mut Step<'_>) {
-        let (now, pause) =
-            (step.ambient.now, earlier_by_chance(self.ask.timing.retry(), step.ambient.jitter));
         let holding = self.holding();
         holding.must_read = false;
-        if holding.failures > 1 {
-            holding.next = Some(now + pause);
-            return;
+        if std::mem::take(&mut holding.conflicted) {
+            // The store refused a write that nothing stood against: that is a failure, and gets its pause.
+            return self.renewal_failed(step, Fault::Unknown, false);
         }
-        self.holding_renew_in_time(step);
+        self.renew_in_time(step);
     }
 
-    fn holding_renew_in_time(&mut self, step: &mut Step<'_>) {
+    fn renew_in_time(&mut self, step: &mut Step<'_>) {
         if !self.rules.may_go_on(step.ambient.now, self.holding().deadline) {
             return self.lose(step, Lost::Expired);
         }

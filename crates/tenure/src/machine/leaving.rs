@@ -6,7 +6,7 @@ use tenure_store::{Expect, Version};
 
 use super::rules::{Verdict, earlier_by_chance};
 use super::seeking::{Seeking, asked_for, landed_version};
-use super::{Content, Event, Fault, Flown, Left, Machine, Outcome, Purpose, Stage, Step, writes};
+use super::{Content, Denied, Event, Fault, Flown, Left, Machine, Outcome, Purpose, Stage, Step, writes};
 use crate::clock::Instant;
 use crate::record::{Nonce, Record};
 
@@ -124,6 +124,10 @@ impl Machine {
 
     pub(super) fn leaving_woken(&mut self, step: &mut Step<'_>) {
         let now = step.ambient.now;
+        if self.leaving().seek_again && self.limit().is_some_and(|limit| limit <= now) {
+            self.leaving().seek_again = false;
+            self.tell(step, Event::Denied(Denied::Unavailable(None)));
+        }
         let due = self.leaving().next.is_some_and(|next| next <= now);
         if self.flight.is_none() && (due || now >= self.leaving().until) {
             self.leave(step);

@@ -250,7 +250,10 @@ impl Machine {
         let wake = match &self.stage {
             Stage::Seeking(seeking) => earliest(self.limit(), seeking.next.filter(|_| idle)),
             Stage::Holding(holding) => earliest(Some(holding.deadline), holding.next.filter(|_| idle)),
-            Stage::Leaving(leaving) => earliest(Some(leaving.until), leaving.next.filter(|_| idle)),
+            Stage::Leaving(leaving) => {
+                let limit = self.limit().filter(|_| leaving.seek_again);
+                earliest(earliest(Some(leaving.until), limit), leaving.next.filter(|_| idle))
+            }
             Stage::Ended => None,
         };
         if let Some(at) = wake

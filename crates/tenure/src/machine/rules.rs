@@ -104,10 +104,10 @@ pub trait Rules: fmt::Debug + Send + Sync {
         true
     }
 
-    /// May something be granted although the token went back? Only where the store's clock puts the next token above
+    /// May something be granted although the token went back? Only where the store's time puts the next token above
     /// everything that was forgotten.
-    fn may_grant_after_going_back(&self, clock: StoreClock) -> bool {
-        clock > StoreClock::Nothing
+    fn may_grant_after_going_back(&self, floor: Floor) -> bool {
+        matches!(floor, Floor::At(_))
     }
 
     /// The token of the record that a release leaves behind: the same. Never less, or the next grant is not newer.

@@ -30,7 +30,9 @@ pub(super) struct Seeking {
     witness_asked: Option<Nonce>,
     /// The nonce whose witness proved that nobody acts under it.
     dead: Option<Nonce>,
-    /// Whether this contender has revoked the present term.
+    /// The term that this contender wants to end: the one it found when it came. Not those that come after.
+    revokes: Option<Nonce>,
+    /// Whether this contender has revoked it.
     revoked: bool,
 }
 
@@ -47,11 +49,14 @@ impl Machine {
     pub(super) fn seek(&mut self, step: &mut Step<'_>) {
         self.seeking().next = None;
         let Some(seen) = step.sightings.latest().cloned() else { return self.read(step) };
-        if !self.seeking().looked && (seen.went_back.is_some() || !self.could_take(step, &seen)) {
+        // What was seen before is good for one try: while a write of ours may have landed, only a read tells.
+        let must_read = seen.went_back.is_some() || self.attempts.may_land() || !self.could_take(step, &seen);
+        if !self.seeking().looked && must_read {
             return self.read(step);
         }
+        let floor = self.rules.floor(&seen, step.ambient.now, self.own_ttl(), self.ask.store_clock);
         if let Some(highest) = seen.went_back
-            && !self.rules.may_grant_after_going_back(self.ask.store_clock)
+            && !self.rules.may_grant_after_going_back(floor)
         {
             return self.deny(step, Denied::WentBack { seen: highest });
         }
@@ -94,10 +99,12 @@ impl Machine {
         let later = self.attempts.latest_sent().is_none_or(|sent| sent <= seen.sent);
         if later && self.attempts.expects().is_some_and(|expected| expected != version) {
             self.attempts.forget_outstanding();
+            self.seeking().failures = 0;
         }
         if let Way::Resume(handle) = self.ask.way.clone() {
-            let same =
-                record.state == State::Held && record.term == handle.term && record.nonce == handle.nonce;
+            let same = record.state == State::Held
+                && (record.term, record.nonce, record.ttl)
+                    == (handle.term, handle.nonce, Some(self.own_ttl()));
             if !same || !self.rules.may_go_on(step.ambient.now, handle.deadline) {
                 return self.deny(step, Denied::StaleHandle);
             }
@@ -121,6 +128,7 @@ impl Machine {
 
     fn wait_or_revoke(&mut self, step: &mut Step<'_>, seen: &Seen, record: &Arc<Record>, version: &Version) {
         if let Way::Revoke(because) = self.ask.way.clone()
+            && *self.seeking().revokes.get_or_insert(record.term) == record.term
             && !self.seeking().revoked
             && (record.state == State::Held || self.rules.revokes_again())
         {
@@ -259,21 +267,23 @@ impl Machine {
                     }
                 }
             }
-            (Verdict::ReadBack, Outcome::Fault(fault @ Fault::Throttled(_))) => {
+            (Verdict::NoEffect, Outcome::Fault(fault))
+            | (Verdict::ReadBack, Outcome::Fault(fault @ Fault::Throttled(_))) => {
                 self.seeking_failed(step, *fault)
             }
-            (Verdict::ReadBack, Outcome::Fault(fault)) => {
-                // One lost answer is read back at once; a store that answers nothing gets its pause.
-                self.seeking().trouble = Some(*fault);
+            (_, outcome) => {
+                // One lost answer, or one conflict, is read back at once. If nothing has changed after that and it fails
+                // again, the store gets its pause.
+                let fault = match outcome {
+                    Outcome::Fault(fault) => *fault,
+                    Outcome::Applied { .. } | Outcome::Conflict => Fault::Unknown,
+                };
                 if self.seeking().failures > 0 {
-                    return self.seeking_failed(step, *fault);
+                    return self.seeking_failed(step, fault);
                 }
                 self.seeking().failures = 1;
                 self.read(step);
             }
-            (Verdict::ReadBack | Verdict::Lost, _) => self.read(step),
-            (Verdict::NoEffect, Outcome::Fault(fault)) => self.seeking_failed(step, *fault),
-            (Verdict::NoEffect, _) => self.read(step),
         }
     }
 

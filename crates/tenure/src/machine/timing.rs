@@ -89,6 +89,11 @@ impl Timing {
         self.retry
     }
 
+    /// The longest pause that repeated failures of a renewal grow to: a fortieth of the ttl, or the first pause.
+    pub fn retry_max(&self) -> Duration {
+        self.retry.max(self.ttl.as_duration() / 40)
+    }
+
     /// How long work needs to stop in order.
     pub const fn grace(&self) -> Duration {
         self.grace
@@ -119,7 +124,7 @@ impl Timing {
     /// The longest outage of the store that cannot end a term: it may begin just before a renewal, its last victim
     /// waits for its timeout and the pause, and then one read and one write must fit.
     pub fn rides_out(&self) -> Duration {
-        self.usable().saturating_sub(self.period + 3 * self.timeout + self.retry)
+        self.usable().saturating_sub(self.period + 3 * self.timeout + self.retry_max())
     }
 
     /// Refuses durations that would write one key more often than the store bears.

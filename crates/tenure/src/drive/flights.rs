@@ -1,0 +1,116 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use tenure_store::{BoxFuture, Key, Store};
+
+use super::calls::{self, Answer};
+use super::command::{LeaseId, Visit};
+use super::recorder::Operation;
+use super::timers::CallId;
+use crate::clock::Instant;
+use crate::machine::{Fault, Input, Outcome, Purpose, Write};
+use crate::record::{self, Token};
+
+/// The calls on the store that are under way.
+pub(super) struct Flights {
+    store: Arc<dyn Store>,
+    calls: FuturesUnordered<BoxFuture<'static, Option<Landed>>>,
+    timeouts: HashMap<CallId, AbortHandle>,
+    next: u64,
+}
+
+/// A call that has ended.
+#[derive(Debug)]
+pub(super) struct Landed {
+    pub(super) lease: LeaseId,
+    pub(super) call: Call,
+    pub(super) answer: Answer,
+}
+
+/// What a call is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    pub(super) id: CallId,
+    pub(super) sent: Instant,
+    pub(super) operation: Operation,
+    pub(super) token: Option<Token>,
+}
+
+impl Flights {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, calls: FuturesUnordered::new(), timeouts: HashMap::new(), next: 0 }
+    }
+
+    /// Starts a read for a lease.
+    pub(super) fn read(&mut self, lease: LeaseId, key: Key, now: Instant) -> CallId {
+        let future = calls::read(Arc::clone(&self.store), key);
+        self.start(lease, now, Operation::Read, None, Box::pin(future))
+    }
+
+    /// Starts a write for a lease.
+    pub(super) fn write(&mut self, lease: LeaseId, key: Key, now: Instant, write: Write) -> CallId {
+        let token = Some(write.record.token).filter(|_| write.purpose != Purpose::Plant);
+        let value = record::encode(&write.record);
+        let future = calls::write(Arc::clone(&self.store), key, value, write.expect);
+        self.start(lease, now, Operation::Write(write.purpose), token, Box::pin(future))
+    }
+
+    /// Starts calls of somebody who only looks.
+    pub(super) fn visit(&mut self, visit: Visit) {
+        self.calls.push(Box::pin(visit(Arc::clone(&self.store)).map(|()| None)));
+    }
+
+    /// Ends a call whose time is over. Nobody knows its outcome.
+    pub(super) fn give_up(&mut self, call: CallId) {
+        if let Some(timeout) = self.timeouts.remove(&call) {
+            timeout.abort();
+        }
+    }
+
+    /// The next call of a lease that ends; `None` if something else ended, or nothing is under way.
+    pub(super) async fn next(&mut self) -> Option<Option<Landed>> {
+        let landed = self.calls.next().await?;
+        if let Some(landed) = &landed {
+            self.timeouts.remove(&landed.call.id);
+        }
+        Some(landed)
+    }
+
+    fn start(
+        &mut self,
+        lease: LeaseId,
+        sent: Instant,
+        operation: Operation,
+        token: Option<Token>,
+        future: BoxFuture<'static, Answer>,
+    ) -> CallId {
+        let call = Call { id: CallId(self.next), sent, operation, token };
+        self.next += 1;
+        let (abort, registration) = AbortHandle::new_pair();
+        self.timeouts.insert(call.id, abort);
+        let future = Abortable::new(future, registration);
+        self.calls.push(Box::pin(async move {
+            let answer = future.await.unwrap_or_else(|_| timed_out(operation));
+            Some(Landed { lease, call, answer })
+        }));
+        call.id
+    }
+}
+
+impl fmt::Debug for Flights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flights").field("calls", &self.calls.len()).finish_non_exhaustive()
+    }
+}
+
+fn timed_out(operation: Operation) -> Answer {
+    let input = match operation {
+        Operation::Read => Input::Read(Err(Fault::Unknown)),
+        Operation::Write(_) => Input::Written(Outcome::Fault(Fault::Unknown)),
+    };
+    Answer { input, error: Some("no answer within the request timeout".into()) }
+}

@@ -1,0 +1,260 @@
+//! The machine alone, stepped by hand: orders of events that a real store brings about once in a million.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure::clock::{Instant, WallTime};
+use tenure::machine::{
+    Ambient, Ask, Content, Denied, Effect, Event, Fault, Input, Look, Lost, Machine, Outcome, Patience,
+    Purpose, Sightings, Way, Write,
+};
+use tenure::record::{Nonce, Record, State};
+use tenure::{Holder, Timing};
+use tenure_store::{StoreClock, StoreTime, Version};
+
+const TTL: Duration = Duration::from_secs(15);
+
+/// One machine and what it asked for last.
+struct Solo {
+    machine: Machine,
+    sightings: Sightings,
+    now: Instant,
+    steps: u128,
+    wake: Option<Instant>,
+    told: Vec<Event>,
+    call: Option<Effect>,
+}
+
+impl Solo {
+    fn new(name: &str, choose: impl FnOnce(&mut Ask)) -> Self {
+        let mut ask = Ask {
+            holder: Arc::new(Holder::new(name).unwrap()),
+            timing: Timing::new(TTL).unwrap(),
+            store_clock: StoreClock::Nothing,
+            witness: None,
+            secret_hash: None,
+            value: None,
+            patience: Patience::Forever,
+            strict: false,
+            manual: false,
+            way: Way::Wait,
+        };
+        choose(&mut ask);
+        let now = Instant::from_nanos(1_000_000_000_000);
+        let machine = Machine::new(ask);
+        let sightings = Sightings::default();
+        Self { machine, sightings, now, steps: 0, wake: None, told: vec![], call: None }
+    }
+
+    fn step(&mut self, input: Input) {
+        self.steps += 1;
+        let nonce = Nonce::from_bits(self.steps << 64 | self.machine_name());
+        let ambient = Ambient { now: self.now, wall: WallTime::from_millis(1), nonce, jitter: 0 };
+        let mut effects = vec![];
+        self.machine.step(&ambient, &mut self.sightings, input, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::SleepUntil(at) => self.wake = Some(at),
+                Effect::Tell(event) => self.told.push(event),
+                Effect::Read | Effect::Write(_) => {
+                    assert!(self.call.replace(effect).is_none(), "one call at a time")
+                }
+                Effect::LookAtWitness { .. } => panic!("nobody has a witness here"),
+            }
+        }
+    }
+
+    /// Nonces of two machines are never equal.
+    fn machine_name(&self) -> u128 {
+        std::ptr::from_ref(self) as usize as u128
+    }
+
+    fn wake(&mut self) {
+        let at = self.wake.take().expect("it sleeps");
+        self.now = self.now.max(at);
+        self.step(Input::Wake);
+    }
+
+    fn read_shows(&mut self, content: Content) {
+        assert!(matches!(self.call.take(), Some(Effect::Read)), "it reads");
+        self.step(Input::Read(Ok(Look { content, age: None, time: None })));
+    }
+
+    fn sent(&self) -> &Write {
+        match &self.call {
+            Some(Effect::Write(write)) => write,
+            other => panic!("it did not write but {other:?}"),
+        }
+    }
+
+    fn answer(&mut self, outcome: Outcome) -> Arc<Record> {
+        let record = Arc::clone(&self.sent().record);
+        self.call = None;
+        self.step(Input::Written(outcome));
+        record
+    }
+
+    fn apply(&mut self, version: &str) -> Content {
+        let version = Version::new(version);
+        let record = self.answer(Outcome::Applied { version: version.clone(), time: None });
+        Content::Record(record, version)
+    }
+
+    /// Holds the lease, and gives its record.
+    fn holding(name: &str, choose: impl FnOnce(&mut Ask)) -> (Self, Content) {
+        let mut solo = Self::new(name, choose);
+        solo.step(Input::Start);
+        solo.read_shows(Content::Absent);
+        solo.apply("planted");
+        let held = solo.apply("granted");
+        assert!(matches!(solo.told[..], [Event::Granted { .. }]), "{:?}", solo.told);
+        (solo, held)
+    }
+}
+
+#[test]
+fn a_conflict_that_nothing_stands_against_is_tried_once_more_and_then_given_its_pause() {
+    for patience in [Patience::Once, Patience::Forever] {
+        let mut solo = Solo::new("a", |ask| ask.patience = patience);
+        solo.step(Input::Start);
+        solo.read_shows(Content::Absent);
+        let planted = solo.apply("planted");
+        for _ in 0..2 {
+            assert_eq!(solo.sent().purpose, Purpose::Grant);
+            solo.answer(Outcome::Conflict);
+            if matches!(solo.call, Some(Effect::Read)) {
+                solo.read_shows(planted.clone());
+            }
+        }
+        assert!(solo.call.is_none(), "a store that refuses for no reason is not asked without end");
+        match patience {
+            Patience::Once => {
+                assert_eq!(solo.told, [Event::Denied(Denied::Unavailable(Some(Fault::Unknown)))])
+            }
+            _ => assert!(solo.wake.is_some_and(|at| at > solo.now)),
+        }
+    }
+}
+
+#[test]
+fn a_renewal_refused_for_no_reason_is_a_failure_like_any_other() {
+    let (mut solo, held) = Solo::holding("a", |_| {});
+    solo.wake();
+    solo.answer(Outcome::Conflict);
+    solo.read_shows(held.clone());
+    assert_eq!(solo.told.last(), Some(&Event::AtRisk(Fault::Unknown)));
+    solo.answer(Outcome::Conflict);
+    solo.read_shows(held);
+    assert!(solo.call.is_none() && solo.wake.is_some_and(|at| at > solo.now), "the second time it waits");
+
+    let (mut strict, held) = Solo::holding("a", |ask| ask.strict = true);
+    strict.wake();
+    strict.answer(Outcome::Conflict);
+    strict.read_shows(held);
+    assert!(strict.told.contains(&Event::Lost(Lost::RenewalFailed)));
+}
+
+/// The worst phase: everything fails fast, the last call before the end hangs, and then every call takes all its time.
+#[test]
+fn an_outage_that_the_timing_rides_out_costs_nothing_in_its_worst_phase() {
+    for millis in [1_000, 15_000, 60_000, 600_000, 3_600_000] {
+        for hang in 1..20 {
+            let timing = Timing::new(Duration::from_millis(millis)).unwrap();
+            let (mut solo, held) = Solo::holding("a", |ask| ask.timing = timing);
+            let mut stored = held;
+            let begins = solo.wake.unwrap();
+            let ends = begins + timing.rides_out();
+            let hangs_from = ends - timing.retry_max() * hang / 10;
+            while solo.now < begins + timing.ttl().as_duration() {
+                let Some(call) = &solo.call else {
+                    solo.wake();
+                    continue;
+                };
+                let down = solo.now >= begins && solo.now < ends;
+                let slow = timing.timeout() - Duration::from_nanos(1);
+                let latency = if !down {
+                    slow
+                } else if solo.now >= hangs_from {
+                    timing.timeout()
+                } else {
+                    Duration::ZERO
+                };
+                let is_read = matches!(call, Effect::Read);
+                solo.now = solo.now + latency;
+                match (is_read, down) {
+                    (true, true) => {
+                        solo.call = None;
+                        solo.step(Input::Read(Err(Fault::Unknown)));
+                    }
+                    (true, false) => solo.read_shows(stored.clone()),
+                    (false, true) => drop(solo.answer(Outcome::Fault(Fault::Unknown))),
+                    (false, false) => stored = solo.apply(&format!("renewed at {}", solo.now)),
+                }
+                let lost = solo.told.iter().any(|event| matches!(event, Event::Lost(_)));
+                assert!(!lost, "ttl {millis} ms, last call hangs from {hang}: {timing}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stealer_ends_the_term_it_found_and_not_those_that_come_after() {
+    let (_, first) = Solo::holding("first", |_| {});
+    let Content::Record(first, _) = first else { unreachable!() };
+    let mut stealer = Solo::new("stealer", |ask| ask.way = Way::Revoke("because".into()));
+    stealer.step(Input::Start);
+    stealer.read_shows(Content::Record(Arc::clone(&first), Version::new("1")));
+    assert_eq!(stealer.sent().purpose, Purpose::Revoke);
+    // It never learns what became of it, and then somebody else holds the key.
+    stealer.answer(Outcome::Fault(Fault::Unknown));
+    let second = Record { term: Nonce::from_bits(77), nonce: Nonce::from_bits(77), ..(*first).clone() };
+    stealer.read_shows(Content::Record(Arc::new(second), Version::new("2")));
+    assert!(stealer.call.is_none(), "it waits like everybody");
+}
+
+#[test]
+fn a_wait_ends_in_time_even_while_a_grant_learned_too_late_is_vacated() {
+    let mut solo = Solo::new("a", |_| {});
+    let limit = solo.now + 2 * TTL;
+    solo = Solo::new("a", |ask| ask.patience = Patience::Until(limit));
+    solo.step(Input::Start);
+    solo.read_shows(Content::Absent);
+    solo.apply("planted");
+    let grant = solo.answer(Outcome::Fault(Fault::Unknown));
+    assert!(matches!(solo.call, Some(Effect::Read)));
+    solo.now = solo.now + TTL;
+    solo.read_shows(Content::Record(grant, Version::new("granted")));
+    assert_eq!(solo.sent().purpose, Purpose::Vacate, "too late to believe it");
+    solo.now = limit;
+    solo.step(Input::Wake);
+    assert_eq!(solo.told, [Event::Denied(Denied::Unavailable(None))]);
+}
+
+#[test]
+fn a_store_time_that_is_nonsense_makes_up_for_no_token_that_went_back() {
+    let mut solo = Solo::new("a", |ask| ask.store_clock = StoreClock::Floors);
+    let look = |content| Look { content, age: None, time: Some(StoreTime::from_micros(1)) };
+    let (_, held) = Solo::holding("b", |_| {});
+    solo.step(Input::Start);
+    solo.call = None;
+    solo.step(Input::Read(Ok(look(held))));
+    solo.wake();
+    solo.call = None;
+    solo.step(Input::Read(Ok(look(Content::Absent))));
+    assert!(
+        matches!(solo.told[..], [Event::WentBack { .. }, Event::Denied(Denied::WentBack { .. })]),
+        "{:?}",
+        solo.told
+    );
+}
+
+#[test]
+fn a_released_record_keeps_everything_but_the_holder() {
+    let (mut solo, held) = Solo::holding("a", |ask| ask.value = Some("v".into()));
+    solo.step(Input::Release);
+    solo.step(Input::Drained);
+    let vacant = Arc::clone(&solo.sent().record);
+    let Content::Record(held, _) = held else { unreachable!() };
+    assert_eq!((vacant.state.clone(), vacant.token, &*vacant.value), (State::Vacant, held.token, "v"));
+    assert!(vacant.holder.is_none() && vacant.history.len() == 1 && vacant.sequence == held.sequence + 1);
+}
