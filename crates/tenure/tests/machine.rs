@@ -231,6 +231,19 @@ fn a_wait_ends_in_time_even_while_a_grant_learned_too_late_is_vacated() {
 }
 
 #[test]
+fn whoever_leaves_does_not_ask_to_be_woken_again_and_again_while_a_call_is_under_way() {
+    let (mut solo, _) = Solo::holding("a", |_| {});
+    solo.wake();
+    solo.step(Input::Release);
+    solo.step(Input::Drained);
+    assert_eq!(solo.sent().purpose, Purpose::Renew, "the renewal is still under way");
+    solo.now = solo.now + 3 * TTL;
+    solo.wake = None;
+    solo.step(Input::Wake);
+    assert_eq!(solo.wake, None, "an instant that has passed would come at once, for ever");
+}
+
+#[test]
 fn a_store_time_that_is_nonsense_makes_up_for_no_token_that_went_back() {
     let mut solo = Solo::new("a", |ask| ask.store_clock = StoreClock::Floors);
     let look = |content| Look { content, age: None, time: Some(StoreTime::from_micros(1)) };

@@ -251,8 +251,9 @@ impl Machine {
             Stage::Seeking(seeking) => earliest(self.limit(), seeking.next.filter(|_| idle)),
             Stage::Holding(holding) => earliest(Some(holding.deadline), holding.next.filter(|_| idle)),
             Stage::Leaving(leaving) => {
+                // While a call is under way there is nothing to do at the end but wait for its answer.
                 let limit = self.limit().filter(|_| leaving.seek_again);
-                earliest(earliest(Some(leaving.until), limit), leaving.next.filter(|_| idle))
+                earliest(limit, earliest(Some(leaving.until), leaving.next).filter(|_| idle))
             }
             Stage::Ended => None,
         };
