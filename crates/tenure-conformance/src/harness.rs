@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tenure::clock::{BootClock, Clock};
 use tenure_store::{BoxFuture, Key, Store};
 
 use crate::Supported;
@@ -12,7 +13,8 @@ use crate::Supported;
 /// makes its checks *skipped*, with the reason in the report: it never makes them pass.
 ///
 /// The suite has no clock, no runtime and no randomness of its own, so that the same checks run on a real server and
-/// in a simulation: waiting and racing are the harness's business.
+/// in a simulation: waiting and racing are the harness's business. (The keepers of leases have a thread and a runtime
+/// of their own, as always; they go by the harness's [`clock`](Self::clock).)
 pub trait Harness: Send + Sync {
     /// What the report calls this store.
     fn name(&self) -> String;
@@ -23,8 +25,18 @@ pub trait Harness: Send + Sync {
     /// gateways), because several servers are atomic only within one of them.
     fn open(&self) -> BoxFuture<'_, Arc<dyn Store>>;
 
-    /// Completes after `wait`. The suite's only notion of time: every wait of its is a bounded number of pauses.
+    /// Completes after `wait`. The suite's only notion of time: every wait of its is a bounded number of pauses. It may
+    /// be dropped before it completes.
+    ///
+    /// On a [`clock`](Self::clock) that a test moves, a pause moves it, and lets everybody who sleeps on it act in time:
+    /// see [`TestTime`](crate::TestTime).
     fn pause(&self, wait: Duration) -> BoxFuture<'_, ()>;
+
+    /// The clock that leases are counted on, which [`pause`](Self::pause) goes along with: the machine's, unless the
+    /// harness has another.
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(BootClock::new())
+    }
 
     /// Runs all `racers` to their end, at the same time.
     ///

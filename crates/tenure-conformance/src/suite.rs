@@ -1,13 +1,14 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_store::Store;
 
 use crate::check::{Check, Clause};
 use crate::stop::Stop;
 use crate::trial::{Sizes, Trial};
-use crate::{Finding, Harness, Report, Verdict, contract};
+use crate::{Finding, Harness, Report, Verdict, contract, lease};
 
-/// The suite, ready to run.
+/// The suite, ready to run: first the contract, then leases on top of it.
 #[derive(Clone, Debug)]
 #[must_use = "a suite does nothing until it is run"]
 pub struct Suite {
@@ -44,7 +45,28 @@ impl Suite {
         self
     }
 
-    /// Over how many connections the racers are spread. 4 unless told, and at least 2.
+    /// How many contenders want the same lease at the same time. 8 unless told.
+    pub fn contenders(mut self, contenders: usize) -> Self {
+        self.sizes.contenders = contenders.max(2);
+        self
+    }
+
+    /// How many times each contender is granted the lease. 3 unless told.
+    pub fn turns(mut self, turns: usize) -> Self {
+        self.sizes.turns = turns.max(1);
+        self
+    }
+
+    /// The ttl of the leases. One second unless told, and at least so much that the store bears its renewals.
+    ///
+    /// The checks of leases take about thirty of it on a real clock. Where calls take long, or the machine is very
+    /// busy, a longer one keeps healthy holders from losing their lease to a hiccup.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.sizes.ttl = ttl;
+        self
+    }
+
+    /// Over how many connections racers and contenders are spread. 4 unless told, and at least 2.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(2);
         self
@@ -56,26 +78,49 @@ impl Suite {
         self
     }
 
+    /// Makes only the checks of the contract, as if each of its clauses was given to [`only`](Self::only).
+    pub fn only_contract(mut self) -> Self {
+        self.only.extend(contract::CLAUSES.iter().map(|clause| clause.name.into()));
+        self
+    }
+
+    /// Makes only the checks of leases, as if each of their clauses was given to [`only`](Self::only).
+    pub fn only_leases(mut self) -> Self {
+        self.only.extend(lease::CLAUSES.iter().map(|clause| clause.name.into()));
+        self
+    }
+
     /// The names of all clauses, in order.
     pub fn clauses() -> Vec<&'static str> {
-        contract::CLAUSES.iter().map(|clause| clause.name).collect()
+        contract::CLAUSES.iter().chain(lease::CLAUSES).map(|clause| clause.name).collect()
     }
 
     /// Makes every check, one after another.
     pub async fn run(&self, harness: &dyn Harness) -> Report {
+        let mut findings = Vec::new();
+        for level in [contract::CLAUSES, lease::CLAUSES] {
+            let clauses: Vec<_> = level.iter().filter(|clause| self.wants(clause)).collect();
+            if clauses.is_empty() {
+                continue;
+            }
+            // For each level anew: the contract ends with a restart, which connections need not survive.
+            let connections = self.connect(harness).await;
+            for clause in clauses {
+                for check in clause.checks {
+                    let scope = format!("conformance-{:x}/{}", self.run, findings.len());
+                    findings.push(self.make(harness, &connections, scope, clause.name, check).await);
+                }
+            }
+        }
+        Report { store: harness.name(), findings }
+    }
+
+    async fn connect(&self, harness: &dyn Harness) -> Vec<Arc<dyn Store>> {
         let mut connections = Vec::with_capacity(self.connections);
         for _ in 0..self.connections {
             connections.push(harness.open().await);
         }
-
-        let mut findings = Vec::new();
-        for clause in contract::CLAUSES.iter().filter(|clause| self.wants(clause)) {
-            for check in clause.checks {
-                let scope = format!("conformance-{:x}/{}", self.run, findings.len());
-                findings.push(self.make(harness, &connections, scope, clause.name, check).await);
-            }
-        }
-        Report { store: harness.name(), findings }
+        connections
     }
 
     fn wants(&self, clause: &Clause) -> bool {
@@ -97,5 +142,29 @@ impl Suite {
             Err(Stop::Skipped(why)) => Verdict::Skipped(why),
         };
         Finding { clause, check: check.name, verdict, note: trial.into_note() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_clause_of_either_level_has_a_name_of_its_own() {
+        let clauses = Suite::clauses();
+        assert_eq!(clauses.iter().collect::<BTreeSet<_>>().len(), clauses.len(), "{clauses:?}");
+    }
+
+    #[test]
+    fn a_level_is_the_clauses_it_consists_of() {
+        let wanted = |suite: &Suite| {
+            let all = contract::CLAUSES.iter().chain(lease::CLAUSES);
+            all.filter(|clause| suite.wants(clause)).map(|clause| clause.name).collect::<Vec<_>>()
+        };
+        let (contract, leases) = (Suite::new(1).only_contract(), Suite::new(1).only_leases());
+        assert_eq!([wanted(&contract), wanted(&leases)].concat(), Suite::clauses());
+        assert_eq!(wanted(&Suite::new(1)), Suite::clauses());
     }
 }

@@ -17,11 +17,14 @@ pub(crate) struct Sizes {
     pub(crate) racers: usize,
     pub(crate) rounds: usize,
     pub(crate) listed: usize,
+    pub(crate) contenders: usize,
+    pub(crate) turns: usize,
+    pub(crate) ttl: Duration,
 }
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { racers: 64, rounds: 100, listed: 1_100 }
+        Self { racers: 64, rounds: 100, listed: 1_100, contenders: 8, turns: 3, ttl: Duration::from_secs(1) }
     }
 }
 

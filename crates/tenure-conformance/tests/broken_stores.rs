@@ -1,14 +1,33 @@
 //! Every broken store is caught by the suite, in the clause that is named after what it breaks.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
+use futures_util::{StreamExt, stream};
 use tenure_conformance::broken::{Broken, Lie};
-use tenure_conformance::{Finding, Suite, Verdict};
+use tenure_conformance::{Finding, Report, Suite, Verdict};
+use tokio::sync::OnceCell;
 
 /// Few rounds are enough here: a lie that needs luck to be caught is not a good control.
 fn suite() -> Suite {
-    Suite::new(1).racers(16).rounds(5).listed(40)
+    Suite::new(1).racers(16).rounds(5).listed(40).contenders(4).turns(2).ttl(Duration::from_secs(10))
 }
+
+/// What the suite says of every lie. It is asked once for all tests.
+async fn reports() -> &'static [(Lie, Report)] {
+    static REPORTS: OnceCell<Vec<(Lie, Report)>> = OnceCell::const_new();
+    REPORTS.get_or_init(ask_about_every_lie).await
+}
+
+#[expect(clippy::disallowed_methods, reason = "most of the time each of them lets its keepers act")]
+async fn ask_about_every_lie() -> Vec<(Lie, Report)> {
+    let ask = |lie| tokio::spawn(async move { (lie, suite().run(&Broken::lying(lie)).await) });
+    let asked = stream::iter(Lie::ALL.iter().copied()).map(ask).buffered(TOGETHER);
+    asked.map(|report| report.expect("the suite does not panic")).collect().await
+}
+
+/// How many stores are asked at the same time.
+const TOGETHER: usize = 12;
 
 #[tokio::test]
 async fn an_honest_store_passes_every_check_and_none_is_skipped() {
@@ -18,11 +37,10 @@ async fn an_honest_store_passes_every_check_and_none_is_skipped() {
     assert_eq!(report.skips().count(), 0, "{report}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_lie_is_caught_by_the_clause_it_breaks() {
     println!("{:<30} {:<10} {:<70} it said", "lie", "clause", "check");
-    for &lie in Lie::ALL {
-        let report = suite().run(&Broken::lying(lie)).await;
+    for (lie, report) in reports().await {
         let caught = report.failures().find(|finding| finding.clause == lie.caught_by());
         let Some(finding) = caught else {
             panic!("{lie} ({}) was not caught by {}:\n{report}", lie.describe(), lie.caught_by());
@@ -33,13 +51,13 @@ async fn every_lie_is_caught_by_the_clause_it_breaks() {
 }
 
 /// A check that has never failed has never checked anything.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_check_fails_on_some_broken_store() {
     let mut idle: BTreeSet<_> = suite().run(&Broken::honest()).await.findings.iter().map(name).collect();
     // The declarations are the one clause that these stores do not break: they are the lie.
     idle.retain(|(clause, _)| *clause != "guarantees");
-    for &lie in Lie::ALL {
-        for finding in suite().run(&Broken::lying(lie)).await.failures() {
+    for (_, report) in reports().await {
+        for finding in report.failures() {
             idle.remove(&name(finding));
         }
     }

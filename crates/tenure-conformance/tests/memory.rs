@@ -1,4 +1,4 @@
-//! The store in memory keeps the contract, with racers that really run at the same time.
+//! The store in memory keeps the contract, with racers that really run at the same time, and carries leases.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,18 +6,28 @@ use std::time::Duration;
 use tenure::clock::{BootClock, Clock};
 use tenure::store::Memory;
 use tenure::store::memory::{PutFault, Snapshot};
-use tenure_conformance::{Harness, Suite, Supported};
+use tenure_conformance::{Harness, Suite, Supported, TestTime};
 use tenure_store::{BoxFuture, Key, Store, StoreClock};
 
 #[derive(Debug)]
 struct InMemory {
     memory: Memory,
+    /// `None` on the machine's own clock.
+    time: Option<TestTime>,
     backup: Mutex<Option<Snapshot>>,
 }
 
 impl InMemory {
-    fn of(memory: Memory) -> Self {
-        Self { memory, backup: Mutex::default() }
+    fn on_the_machines_clock() -> Self {
+        Self { memory: Memory::new(), time: None, backup: Mutex::default() }
+    }
+
+    /// On a clock that moves as fast as everybody can follow.
+    fn on_test_time(store_clock: StoreClock) -> Self {
+        let time = TestTime::new();
+        let clock = Arc::new(time.clock().clone());
+        let memory = Memory::builder().clock(clock).store_clock(store_clock).build();
+        Self { memory, time: Some(time), backup: Mutex::default() }
     }
 }
 
@@ -31,7 +41,17 @@ impl Harness for InMemory {
     }
 
     fn pause(&self, wait: Duration) -> BoxFuture<'_, ()> {
-        BootClock.sleep_until(BootClock.now() + wait)
+        match &self.time {
+            Some(time) => Box::pin(time.pass(wait)),
+            None => BootClock.sleep_until(BootClock.now() + wait),
+        }
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        match &self.time {
+            Some(time) => Arc::new(time.clock().clone()),
+            None => Arc::new(BootClock::new()),
+        }
     }
 
     #[expect(clippy::disallowed_methods, reason = "racers in one task would take turns and never meet")]
@@ -77,18 +97,50 @@ impl Harness for InMemory {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn memory_keeps_the_contract() {
-    let report = Suite::new(1).racers(64).rounds(100).run(&InMemory::of(Memory::new())).await;
+async fn memory_keeps_the_contract_and_carries_leases() {
+    let suite = Suite::new(1).racers(64).rounds(100).ttl(Duration::from_secs(15));
+    let report = suite.run(&InMemory::on_test_time(StoreClock::Ages)).await;
     println!("{report}");
     report.assert_passed();
     let skipped: Vec<_> = report.skips().map(|finding| (finding.clause, finding.check)).collect();
-    assert_eq!(skipped, [("keeps", "acknowledged writes survive a restart, each with its version")]);
+    assert_eq!(
+        skipped,
+        [
+            ("keeps", "acknowledged writes survive a restart, each with its version"),
+            ("tokens", "tokens grow across a restart of the store, and an owner stays the only one")
+        ]
+    );
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_carries_leases_on_the_machines_own_clock() {
+    let suite = Suite::new(1).ttl(Duration::from_secs(1)).contenders(4).turns(2);
+    let report = suite.only_leases().run(&InMemory::on_the_machines_clock()).await;
+    println!("{report}");
+    report.assert_passed();
+}
+
+/// Tokens then grow by one, and only as long as the record is there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn memory_without_a_clock_keeps_the_rest() {
-    let memory = Memory::builder().store_clock(StoreClock::Nothing).build();
-    let report = Suite::new(1).rounds(5).run(&InMemory::of(memory)).await;
+    let report = Suite::new(1).rounds(5).run(&InMemory::on_test_time(StoreClock::Nothing)).await;
     report.assert_passed();
     assert!(report.skips().filter(|finding| finding.clause == "clock").count() == 4, "{report}");
+    let not_promised =
+        |clause| report.skips().filter(move |finding| finding.clause == clause).map(|finding| finding.check);
+    assert_eq!(
+        not_promised("tokens").collect::<Vec<_>>(),
+        [
+            "tokens grow across the deletion of the record",
+            "tokens grow across the restore of a backup",
+            "tokens grow across a restart of the store, and an owner stays the only one"
+        ]
+    );
+}
+
+/// The clock of most servers: good for tokens, not for ages. Contenders wait out what they have seen themselves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_with_a_clock_for_floors_alone_carries_leases() {
+    let suite = Suite::new(1).only_leases();
+    suite.run(&InMemory::on_test_time(StoreClock::Floors)).await.assert_passed();
 }

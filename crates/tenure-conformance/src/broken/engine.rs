@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tenure::clock::{Clock, Instant, ManualClock};
 use tenure_store::{
     Applied, Conflict, Entry, Expect, Key, Prefix, Put, Reading, Reason, StoreError, StoreTime, Version,
 };
@@ -17,6 +18,9 @@ use super::pause::pause;
 #[derive(Debug)]
 pub(super) struct Engine {
     lie: Option<Lie>,
+    clock: ManualClock,
+    /// When this store's time begins.
+    began: Instant,
     state: Mutex<State>,
     hints: Hints,
 }
@@ -29,8 +33,6 @@ struct State {
     writes: u64,
     /// Conditions that did not hold so far.
     misfits: u64,
-    /// Calls and time that passed, in microseconds.
-    micros: u64,
     times_told: u64,
     reads: u64,
     newest: Option<Key>,
@@ -42,7 +44,7 @@ struct State {
 struct Slot {
     value: Bytes,
     version: Version,
-    written: u64,
+    written: Instant,
     /// Writes of this entry since it was created.
     generation: u64,
     previous: Option<(Bytes, Version)>,
@@ -51,8 +53,9 @@ struct Slot {
 }
 
 impl Engine {
-    pub(super) fn new(lie: Option<Lie>) -> Self {
-        Self { lie, state: Mutex::default(), hints: Hints::default() }
+    pub(super) fn new(lie: Option<Lie>, clock: ManualClock) -> Self {
+        let began = clock.now();
+        Self { lie, clock, began, state: Mutex::default(), hints: Hints::default() }
     }
 
     pub(super) fn lie(&self) -> Option<Lie> {
@@ -64,13 +67,13 @@ impl Engine {
     pub(super) fn get(&self, key: &Key) -> Reading {
         let key = self.name(key);
         let mut state = self.state();
-        state.micros += CALL;
         state.reads += 1;
         let age_jumps = self.tells(Lie::AgesJump) && state.reads.is_multiple_of(4);
         let unsteady = self.tells(Lie::UnsteadyVersions);
-        let (now, reads) = (state.micros, state.reads);
+        let (now, reads) = (self.clock.now(), state.reads);
         let entry = state.slots.get_mut(&key).and_then(|slot| {
-            let age = if age_jumps { 0 } else { now - slot.written };
+            let age = if age_jumps { Duration::ZERO } else { now.since(slot.written) };
+            let age = if self.tells(Lie::AgesRunFast) { age * 10 } else { age };
             let (value, version) = if slot.stale > 0 {
                 slot.stale -= 1;
                 slot.previous.clone()?
@@ -78,7 +81,7 @@ impl Engine {
                 (slot.value.clone(), slot.version.clone())
             };
             let version = if unsteady { Version::new(format!("{version}@{reads}")) } else { version };
-            Some(Entry { value, version, age: Some(Duration::from_micros(age)) })
+            Some(Entry { value, version, age: Some(age) })
         });
         let invented =
             || Entry { value: Bytes::new(), version: Version::new("0"), age: Some(Duration::ZERO) };
@@ -133,8 +136,7 @@ impl Engine {
     }
 
     pub(super) fn list(&self, prefix: &Prefix) -> Vec<Key> {
-        let mut state = self.state();
-        state.micros += CALL;
+        let state = self.state();
         let covered = |key: &&Key| match self.lie {
             Some(Lie::ListsByLetters) => key.as_str().starts_with(prefix.as_str()),
             Some(Lie::ListsEverything) => true,
@@ -159,12 +161,6 @@ impl Engine {
     }
 
     // ── administration and faults ───────────────────────────────────────────────────────────────────────────────
-
-    pub(super) fn advance(&self, time: Duration) {
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let mut state = self.state();
-        state.micros = state.micros.saturating_add(micros);
-    }
 
     pub(super) fn fault_next_put(&self, fault: Fault) {
         self.state().next_put = Some(fault);
@@ -271,7 +267,7 @@ impl Engine {
             let slot = Slot {
                 value: self.bend(value),
                 version: version.clone(),
-                written: state.micros,
+                written: self.clock.now(),
                 generation,
                 previous: before.map(|slot| (slot.value.clone(), slot.version.clone())),
                 stale: if self.tells(Lie::StaleReads) { 2 } else { 0 },
@@ -323,18 +319,16 @@ impl Engine {
     /// Google Cloud Storage and R2 answer 429 to more than one write a second of one name, whatever its condition.
     fn throttle(&self, key: &Key, interval: Duration) -> Result<(), StoreError> {
         let state = self.state();
-        let since = state.slots.get(key).map(|slot| Duration::from_micros(state.micros - slot.written));
+        let since = state.slots.get(key).map(|slot| self.clock.now().since(slot.written));
         match since.and_then(|since| interval.checked_sub(since)) {
             Some(left) if !left.is_zero() => Err(StoreError::throttled(Some(left))),
             _ => Ok(()),
         }
     }
 
-    /// The call takes its time, and meets the fault that waits for it.
+    /// The call meets the fault that waits for it.
     fn arrive(&self) -> Option<Fault> {
-        let mut state = self.state();
-        state.micros += CALL;
-        state.next_put.take()
+        self.state().next_put.take()
     }
 
     fn answer_of_a_lost_request(&self) -> Result<Put, StoreError> {
@@ -363,7 +357,11 @@ impl Engine {
         state.times_told += 1;
         let late = self.tells(Lie::ClockGoesBack) && state.times_told.is_multiple_of(8);
         let back = if late { HOUR } else { 0 };
-        Some(StoreTime::from_micros(BEGINNING + state.micros - back))
+        let passed = match self.lie {
+            Some(Lie::FrozenTime) => 0,
+            _ => u64::try_from(self.clock.now().since(self.began).as_micros()).unwrap_or(u64::MAX),
+        };
+        Some(StoreTime::from_micros(BEGINNING.saturating_add(passed) - back))
     }
 
     fn tells(&self, lie: Lie) -> bool {
@@ -383,9 +381,6 @@ fn hash(value: &Bytes) -> String {
 
 /// The largest value: room for a record many times over.
 pub(super) const VALUE_MAX: usize = 64 << 10;
-
-/// How long a call takes, in microseconds.
-const CALL: u64 = 1_000;
 
 /// When this store's time begins: the first of January 2026, in microseconds since 1970.
 const BEGINNING: u64 = 1_767_225_600_000_000;

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure::clock::Clock;
 use tenure_store::{BoxFuture, Key, Store};
 
-use super::Broken;
 use super::fault::Fault;
-use super::pause::pause;
+use super::{Broken, Lie};
 use crate::{Harness, Supported};
 
-/// Time passes on the store's own clock, so the suite takes no longer than its calls.
+/// Time passes when the suite pauses, so it takes no longer than its calls.
 impl Harness for Broken {
     fn name(&self) -> String {
         self.to_string()
@@ -19,10 +19,12 @@ impl Harness for Broken {
     }
 
     fn pause(&self, wait: Duration) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            self.advance(wait);
-            pause().await;
-        })
+        Box::pin(self.time.pass(wait))
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        let stands = self.lie() == Some(Lie::StoppedClock);
+        Arc::new(if stands { self.stopped.clone() } else { self.time.clock().clone() })
     }
 
     fn restart(&self) -> BoxFuture<'_, Supported> {

@@ -105,6 +105,15 @@ pub enum Lie {
     ClockGoesBack,
     /// Ages are counted on a wall clock, and that is set: PostgreSQL, Redis.
     AgesJump,
+    /// Ages are ten times too great: one unit of time taken for another. Healthy holders look dead.
+    AgesRunFast,
+    /// The time is told once and then repeated for ever: a proxy that caches the `Date` together with the answer.
+    FrozenTime,
+
+    // ── machines ────────────────────────────────────────────────────────────────────────────────────────────────
+    /// Not the store but the machines that use it: their clock stands still. A virtual machine that is stopped, and,
+    /// while a laptop is suspended, every clock that does not count that, such as `std::time::Instant`.
+    StoppedClock,
 }
 
 /// What is known of a lie.
@@ -158,6 +167,9 @@ impl Lie {
         Self::NoTime,
         Self::ClockGoesBack,
         Self::AgesJump,
+        Self::AgesRunFast,
+        Self::FrozenTime,
+        Self::StoppedClock,
     ];
 
     /// What such a store does, to be read after "a store that …".
@@ -267,6 +279,13 @@ impl Lie {
                 seldom("clock-goes-back", "clock", "tells a time that goes back by an hour")
             }
             Self::AgesJump => seldom("ages-jump", "clock", "tells ages that jump"),
+            Self::AgesRunFast => {
+                seldom("ages-run-fast", "renewal", "tells ages that are ten times too great")
+            }
+            Self::FrozenTime => seldom("frozen-time", "tokens", "tells the same time for ever"),
+            Self::StoppedClock => {
+                seldom("stopped-clock", "expiry", "is used on machines whose clock stands still")
+            }
         }
     }
 }

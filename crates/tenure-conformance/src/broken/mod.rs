@@ -16,36 +16,45 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
+use tenure::clock::ManualClock;
 use tenure_store::{
     BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reach, Reading, Store, StoreClock,
     StoreError, Version,
 };
 
+use crate::TestTime;
 use engine::Engine;
 pub use lie::Lie;
 
 /// A small store in memory that tells one [`Lie`], or none. A clone is another connection to the same store.
 ///
 /// It declares every guarantee, a reach of the whole network (so that the check at connect is made), ages and a watch.
-/// Its clock is a counter: each call takes a millisecond, and [`advance`](Self::advance) lets time pass. Writes that come
+/// Its clock is one that tests move: calls take no time, and [`advance`](Self::advance) lets time pass. Writes that come
 /// sooner than its declared interval are throttled.
 ///
-/// It is its own [`Harness`](crate::Harness), with every hook.
+/// It is its own [`Harness`](crate::Harness), with every hook. Leases on it are counted on the same clock, so the suite
+/// must be run in a tokio runtime with io enabled: see [`TestTime`].
 ///
 /// ```
 /// use tenure_conformance::broken::{Broken, Lie};
 /// use tenure_conformance::Suite;
 ///
-/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-/// let report = Suite::new(1).racers(8).rounds(3).run(&Broken::lying(Lie::RacyCheckThenAct)).await;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let racy = Broken::lying(Lie::RacyCheckThenAct);
+/// let report = Suite::new(1).racers(8).rounds(3).only_contract().run(&racy).await;
 /// assert!(report.failures().all(|finding| finding.clause == Lie::RacyCheckThenAct.caught_by()));
 /// assert!(!report.passed());
-/// # });
+/// # }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Broken {
     engine: Arc<Engine>,
     guarantees: Guarantees,
+    /// Of the store, and of the machines that use it.
+    time: TestTime,
+    /// The clock of machines on which it stands still.
+    stopped: ManualClock,
 }
 
 impl Broken {
@@ -71,7 +80,9 @@ impl Broken {
         guarantees.watch = true;
         guarantees.write_interval = Duration::ZERO;
         guarantees.value_max = engine::VALUE_MAX;
-        Self { engine: Arc::new(Engine::new(lie)), guarantees }
+        let time = TestTime::new();
+        let engine = Arc::new(Engine::new(lie, time.clock().clone()));
+        Self { engine, guarantees, time, stopped: ManualClock::new() }
     }
 
     /// The same store, declaring something else.
@@ -93,7 +104,7 @@ impl Broken {
 
     /// Lets time pass on the store's clock.
     pub fn advance(&self, time: Duration) {
-        self.engine.advance(time);
+        self.time.clock().advance(time);
     }
 }
 

@@ -1,0 +1,77 @@
+//! Answers and requests that are lost on their way: an unknown outcome is never guessed.
+
+use tenure_store::Key;
+
+use super::process::Process;
+use super::world::{World, failed};
+use crate::Supported;
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, Stop, ensure};
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "answers",
+    checks: &[
+        Check {
+            name: "a grant or renewal whose answer is lost is found and kept",
+            run: |t| Box::pin(lost_answers(t)),
+        },
+        Check {
+            name: "a grant or renewal that never arrived is not believed, and made again",
+            run: |t| Box::pin(lost_requests(t)),
+        },
+    ],
+};
+
+async fn lost_answers(trial: &Trial<'_>) -> Outcome {
+    lose(trial, Lost::Answer).await
+}
+
+async fn lost_requests(trial: &Trial<'_>) -> Outcome {
+    lose(trial, Lost::Request).await
+}
+
+#[derive(Clone, Copy)]
+enum Lost {
+    Answer,
+    Request,
+}
+
+/// Loses one of a grant, then one of a renewal. Either way its holder has the lease, and the store says so.
+async fn lose(trial: &Trial<'_>, lost: Lost) -> Outcome {
+    let world = World::new(trial)?;
+    let process = world.process(0).await?;
+    let key = trial.key("lost");
+    let over = planted(&world, &process, &key).await?;
+
+    next_is_lost(trial, lost).await.or_skip()?;
+    let lease = world.granted(process.wants(&key).manual()).await?;
+    world.is_recorded(&lease).await?;
+    let history = world.record(&key).await?.history.len();
+    ensure!(
+        history == over,
+        "a holder took its own grant for somebody else's: {history} terms are over, and {over} should be"
+    );
+
+    next_is_lost(trial, lost).await.or_skip()?;
+    let before = world.record(&key).await?.sequence;
+    world.within("a renewal", lease.renew()).await?.map_err(failed)?;
+    world.is_recorded(&lease).await?;
+    let after = world.record(&key).await?.sequence;
+    ensure!(after > before, "a renewal was confirmed, and the store does not have it");
+    world.is_kept(&lease).await
+}
+
+/// A vacant record, so that the next write is a grant. Says how many terms are over.
+async fn planted(world: &World<'_>, process: &Process, key: &Key) -> Result<usize, Stop> {
+    let lease = world.granted(process.wants(key)).await?;
+    world.released(lease).await?;
+    Ok(world.record(key).await?.history.len())
+}
+
+async fn next_is_lost(trial: &Trial<'_>, lost: Lost) -> Supported {
+    match lost {
+        Lost::Answer => trial.harness.lose_next_answer().await,
+        Lost::Request => trial.harness.lose_next_request().await,
+    }
+}

@@ -1,0 +1,25 @@
+//! The check at connect, which the library makes before it grants anything.
+
+use tenure::Coordinator;
+
+use super::wire::Wire;
+use super::world::{World, failed};
+use crate::check::{Check, Clause};
+use crate::stop::Outcome;
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "connect",
+    checks: &[Check { name: "the library connects to it", run: |t| Box::pin(connects(t)) }],
+};
+
+/// Twice: the second time the scratch key is there already.
+async fn connects(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    for number in 0..2 {
+        let builder = Coordinator::builder().clock(trial.harness.clock());
+        let connecting = builder.connect(Wire::to(trial.connection(number)));
+        world.within("connecting", connecting).await?.map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! What has run out has run out: no renewal revives it, however late it comes.
+
+use tenure::{Kind, Lease};
+use tenure_store::Key;
+
+use super::process::Process;
+use super::world::{World, failed, is_lost, is_newer};
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, Stop, ensure};
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "expiry",
+    checks: &[
+        Check {
+            name: "a lease that has run out is not renewed, even if nobody took it",
+            run: |t| Box::pin(run_out(t)),
+        },
+        Check {
+            name: "a renewal that lands after the lease has run out revives nothing",
+            run: |t| Box::pin(lands_too_late(t)),
+        },
+        Check {
+            name: "a renewal that arrives after the next grant changes nothing",
+            run: |t| Box::pin(arrives_after_the_next(t)),
+        },
+    ],
+};
+
+async fn run_out(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    let (first, next) = (world.process(0).await?, world.process(1).await?);
+    let key = trial.key("run-out");
+    let lease = world.granted(first.wants(&key).manual()).await?;
+    let granted = world.record(&key).await?;
+    world.pass(world.ttl * 5 / 4).await;
+    not_renewed(&world, &lease).await?;
+    let record = world.record(&key).await?;
+    ensure!(
+        record.nonce == granted.nonce || !record.is_held(),
+        "a lease of {:?} was held anew after {:?} without a renewal: {record:?}",
+        world.ttl,
+        world.ttl * 5 / 4
+    );
+    let newer = world.granted(next.wants(&key)).await?;
+    is_newer(&newer, lease.token(), "after a lease had run out")?;
+    not_renewed(&world, &lease).await
+}
+
+async fn not_renewed(world: &World<'_>, lease: &Lease) -> Outcome {
+    is_lost(lease, "after its ttl")?;
+    match world.within("a renewal", lease.renew()).await? {
+        Err(error) if error.kind() == Kind::Lost => is_lost(lease, "after a renewal that came too late"),
+        Err(error) => Err(failed(error)),
+        Ok(()) => Err(Stop::Failed("a lease that had run out was renewed".into())),
+    }
+}
+
+/// The renewal lands, and its holder does not know: whoever comes next waits for it, and nobody acts meanwhile.
+async fn lands_too_late(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    let (first, next) = (world.process(0).await?, world.process(1).await?);
+    let key = trial.key("late");
+    let lease = renewing_until_lost(&world, &first, &key).await?;
+    for write in first.wire.take_late() {
+        // The first is applied, because nobody took the lease, and the others find another version.
+        let _ = trial.put(&**trial.here(), &write.key, &write.value, &write.expect).await?;
+    }
+    is_lost(&lease, "after a renewal landed too late")?;
+    first.wire.open();
+    world.pass(world.ttl / 4).await;
+    is_lost(&lease, "after it could have learned of a renewal that landed too late")?;
+    let newer = world.granted(next.wants(&key)).await?;
+    is_newer(&newer, lease.token(), "after a renewal had landed too late")
+}
+
+async fn arrives_after_the_next(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    let (first, next) = (world.process(0).await?, world.process(1).await?);
+    let key = trial.key("stale");
+    let lease = renewing_until_lost(&world, &first, &key).await?;
+    let newer = world.granted(next.wants(&key)).await?;
+    is_newer(&newer, lease.token(), "after a lease had run out")?;
+    world.deliver_too_late(&first).await?;
+    is_lost(&lease, "after the next grant")?;
+    world.is_kept(&newer).await
+}
+
+/// A lease whose holder renews over a wire that delivers nothing, until it is lost.
+async fn renewing_until_lost(world: &World<'_>, process: &Process, key: &Key) -> Result<Lease, Stop> {
+    let lease = world.granted(process.wants(key).manual()).await?;
+    process.wire.delay_writes();
+    match world.within("a renewal", lease.renew()).await? {
+        Err(error) if error.kind() == Kind::Lost => Ok(lease),
+        Err(error) => Err(failed(error)),
+        Ok(()) => Err(Stop::Failed("a renewal that never arrived succeeded".into())),
+    }
+}

@@ -1,0 +1,119 @@
+//! A record that is not one of ours is never overwritten.
+
+use bytes::Bytes;
+use tenure::Kind;
+use tenure_store::Key;
+
+use super::process::Process;
+use super::world::{World, failed};
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, Stop, ensure};
+use crate::trial::{Trial, shown};
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "foreign",
+    checks: &[
+        Check { name: "what is not a record of ours is never overwritten", run: |t| Box::pin(stays(t)) },
+        Check {
+            name: "what comes in between a look and a plant is not overwritten",
+            run: |t| Box::pin(before_a_plant(t)),
+        },
+        Check {
+            name: "what comes in between a look and a grant is not overwritten",
+            run: |t| Box::pin(before_a_grant(t)),
+        },
+    ],
+};
+
+async fn stays(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    let process = world.process(0).await?;
+    for (number, value) in strange(&world, &process).await?.into_iter().enumerate() {
+        let key = trial.key(&format!("strange-{number}"));
+        let version = trial.create(&key, &value).await?;
+        is_corrupt(&world, &process, &key).await?;
+        trial.holds(&key, &value, &version).await?;
+    }
+    Ok(())
+}
+
+/// What a key may hold that is not a record: other programs' data, damage, and records of versions to come.
+async fn strange(world: &World<'_>, process: &Process) -> Result<Vec<Bytes>, Stop> {
+    let key = world.trial.key("model");
+    let lease = world.granted(process.wants(&key)).await?;
+    world.released(lease).await?;
+    let ours = world.bytes(&key).await?;
+    let text = String::from_utf8_lossy(&ours).into_owned();
+    let next_version = text.replacen(r#""tenure":1"#, r#""tenure":2"#, 1);
+    let needs_more = text.replacen('{', r#"{"crit":["quorum"],"#, 1);
+    ensure!(next_version != text, "a record without a version: {text}");
+    Ok(vec![
+        world.trial.value("somebody else's data"),
+        Bytes::from_static(b"-----BEGIN CERTIFICATE-----"),
+        Bytes::from_static(b"\x00\xff\xfe not even text \xc3"),
+        ours.slice(..ours.len() / 2),
+        next_version.into(),
+        needs_more.into(),
+    ])
+}
+
+async fn before_a_plant(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    let process = world.process(0).await?;
+    let key = trial.key("planted");
+    grant_in_vain(&world, &process, &key).await?;
+    let value = trial.value("came in between");
+    let version = trial.create(&key, &value).await?;
+    world.deliver_too_late(&process).await?;
+    trial.holds(&key, &value, &version).await?;
+    process.wire.open();
+    is_corrupt(&world, &process, &key).await?;
+    trial.holds(&key, &value, &version).await
+}
+
+async fn before_a_grant(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    let process = world.process(0).await?;
+    let key = trial.key("vacant");
+    let lease = world.granted(process.wants(&key)).await?;
+    world.released(lease).await?;
+    grant_in_vain(&world, &process, &key).await?;
+    let Some(vacant) = trial.read(&**trial.here(), &key).await? else {
+        return Err(Stop::Failed(format!("the record of {key} is gone")));
+    };
+    let value = trial.value("came in between");
+    let version = trial.replace(&key, &value, &vacant.version).await?;
+    world.deliver_too_late(&process).await?;
+    trial.holds(&key, &value, &version).await?;
+    process.wire.open();
+    is_corrupt(&world, &process, &key).await?;
+    trial.holds(&key, &value, &version).await
+}
+
+/// An acquire whose writes are on their way.
+async fn grant_in_vain(world: &World<'_>, process: &Process, key: &Key) -> Outcome {
+    process.wire.delay_writes();
+    let wanting = process.wants(key).wait(world.ttl / 2).acquire();
+    match world.within("an acquire", wanting).await? {
+        Err(error) if error.kind() == Kind::Unavailable => Ok(()),
+        Err(error) => Err(failed(error)),
+        Ok(lease) => {
+            Err(Stop::Failed(format!("{key} was granted with token {} before it was written", lease.token())))
+        }
+    }
+}
+
+async fn is_corrupt(world: &World<'_>, process: &Process, key: &Key) -> Outcome {
+    let wanting = process.wants(key).wait(world.ttl).acquire();
+    match world.within("an acquire", wanting).await? {
+        Err(error) if error.kind() == Kind::Corrupt => Ok(()),
+        Err(error) => Err(failed(error)),
+        Ok(lease) => {
+            let token = lease.token();
+            Err(Stop::Failed(format!(
+                "{key} held no record of ours, and was granted with token {token}; now it holds {}",
+                shown(&world.bytes(key).await?)
+            )))
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! One owner at a time, however many want to be.
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use tenure::{Error, Lease, Token};
+use tenure_store::{BoxFuture, Key};
+
+use super::process::Process;
+use super::world::{World, are_apart, failed, is_newer};
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, ensure};
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "owner",
+    checks: &[Check {
+        name: "of many contenders one owns it at a time, each with a greater token",
+        run: |t| Box::pin(one_at_a_time(t)),
+    }],
+};
+
+/// Everybody wants the lease, keeps it for a moment, and wants it again. One judge sees all leases at every step, so
+/// that nobody's account of when it had what needs to be believed.
+async fn one_at_a_time(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    let key = trial.key("wanted");
+    let mut processes = Vec::new();
+    for number in 0..trial.connections().len().min(trial.sizes.contenders) {
+        processes.push(world.process(number).await?);
+    }
+    let mut judge = Judge::new(&world, &processes, key);
+    judge.begin();
+    for _ in 0..judge.steps_max() {
+        if judge.is_done() {
+            break;
+        }
+        trial.harness.pause(world.step()).await;
+        judge.look()?;
+    }
+    let (grants, wanted) = (judge.grants, trial.sizes.contenders * trial.sizes.turns);
+    ensure!(judge.is_done(), "only {grants} of {wanted} grants in {:?}", world.step() * judge.steps_max());
+    trial.note(format!("{grants} grants, {} of them lapsed", judge.lapsed));
+    Ok(())
+}
+
+struct Judge<'a> {
+    world: &'a World<'a>,
+    processes: &'a [Process],
+    key: Key,
+    wanting: FuturesUnordered<BoxFuture<'a, (Contender, Result<Lease, Error>)>>,
+    owning: Vec<Owning>,
+    leaving: FuturesUnordered<BoxFuture<'a, Contender>>,
+    /// The token of the latest grant that was seen while it was held.
+    latest: Token,
+    grants: usize,
+    lapsed: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Contender {
+    number: usize,
+    turns_left: usize,
+}
+
+struct Owning {
+    contender: Contender,
+    lease: Lease,
+    looks_left: u32,
+}
+
+impl<'a> Judge<'a> {
+    fn new(world: &'a World<'a>, processes: &'a [Process], key: Key) -> Self {
+        Self {
+            world,
+            processes,
+            key,
+            wanting: FuturesUnordered::new(),
+            owning: Vec::new(),
+            leaving: FuturesUnordered::new(),
+            latest: Token::ZERO,
+            grants: 0,
+            lapsed: 0,
+        }
+    }
+
+    fn begin(&mut self) {
+        let sizes = self.world.trial.sizes;
+        for number in 0..sizes.contenders {
+            self.want(Contender { number, turns_left: sizes.turns });
+        }
+    }
+
+    /// Handing over takes a third of a ttl at most, where there is no watch; a holder that dies on us takes one.
+    fn steps_max(&self) -> u32 {
+        let sizes = self.world.trial.sizes;
+        let grants = u32::try_from(sizes.contenders * sizes.turns).unwrap_or(u32::MAX);
+        let ttls = grants.saturating_add(SLACK);
+        ttls.saturating_mul((self.world.ttl.as_nanos() / self.world.step().as_nanos()) as u32)
+    }
+
+    fn is_done(&self) -> bool {
+        self.wanting.is_empty() && self.owning.is_empty() && self.leaving.is_empty()
+    }
+
+    fn want(&mut self, contender: Contender) {
+        let process = &self.processes[contender.number % self.processes.len()];
+        let request = process.wants(&self.key).wait(self.world.step() * self.steps_max());
+        self.wanting.push(Box::pin(async move { (contender, request.acquire().await) }));
+    }
+
+    /// One look at everybody.
+    fn look(&mut self) -> Outcome {
+        while let Some(Some((contender, answer))) = self.wanting.next().now_or_never() {
+            self.granted(contender, answer.map_err(failed)?)?;
+        }
+        for (number, a) in self.owning.iter().enumerate() {
+            for b in &self.owning[number + 1..] {
+                are_apart(&a.lease, &b.lease)?;
+            }
+        }
+        let done = |owning: &mut Owning| {
+            owning.looks_left = owning.looks_left.saturating_sub(1);
+            owning.looks_left == 0
+        };
+        for Owning { contender, lease, .. } in self.owning.extract_if(.., done) {
+            self.leaving.push(Box::pin(async move {
+                // What cannot be vacated lapses.
+                let _ = lease.release().await;
+                contender
+            }));
+        }
+        while let Some(Some(mut contender)) = self.leaving.next().now_or_never() {
+            contender.turns_left -= 1;
+            if contender.turns_left > 0 {
+                self.want(contender);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever holds the lease at this moment was granted it after all who held it before.
+    fn granted(&mut self, contender: Contender, lease: Lease) -> Outcome {
+        self.grants += 1;
+        if lease.check().is_ok() {
+            is_newer(&lease, self.latest, "from one owner to the next")?;
+            self.latest = lease.token();
+        } else {
+            self.lapsed += 1;
+        }
+        self.owning.push(Owning { contender, lease, looks_left: LOOKS });
+        Ok(())
+    }
+}
+
+/// How many looks an owner keeps the lease for.
+const LOOKS: u32 = 3;
+
+/// In ttl: what a few holders that were lost on a busy machine cost.
+const SLACK: u32 = 4;

@@ -1,0 +1,70 @@
+//! A release ends the term that it belongs to, and no other.
+
+use tenure::{Kind, Lease};
+use tenure_store::Key;
+
+use super::process::Process;
+use super::world::{World, is_lost, is_newer};
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, Stop, ensure};
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "release",
+    checks: &[
+        Check {
+            name: "a release that comes too late leaves the successor alone",
+            run: |t| Box::pin(of_a_past_holder(t)),
+        },
+        Check {
+            name: "a release that is on its way for long does not end the holder's own next term",
+            run: |t| Box::pin(of_an_earlier_term(t)),
+        },
+    ],
+};
+
+/// In every way: on its way since before the successor, asked for now, and by dropping the lease.
+async fn of_a_past_holder(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    let (first, next) = (world.process(0).await?, world.process(1).await?);
+    let key = trial.key("superseded");
+    let lease = release_in_vain(&world, &first, &key).await?;
+    let newer = world.granted(next.wants(&key)).await?;
+    is_newer(&newer, lease.token(), "after a release that did not arrive")?;
+    world.deliver_too_late(&first).await?;
+    first.wire.open();
+    is_lost(&lease, "after the next grant")?;
+    let released = world.within("a release", lease.release()).await?;
+    ensure!(
+        released.as_ref().is_err_and(|error| error.kind() == Kind::Lost),
+        "a lease that was lost could be released: {released:?}"
+    );
+    drop(lease);
+    world.pass(2 * world.step()).await;
+    world.is_kept(&newer).await
+}
+
+async fn of_an_earlier_term(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    let process = world.process(0).await?;
+    let key = trial.key("again");
+    let earlier = release_in_vain(&world, &process, &key).await?;
+    process.wire.open();
+    let newer = world.granted(process.wants(&key)).await?;
+    is_newer(&newer, earlier.token(), "after a release that did not arrive")?;
+    world.deliver_too_late(&process).await?;
+    world.is_kept(&newer).await
+}
+
+/// A lease whose release is on its way.
+async fn release_in_vain(world: &World<'_>, process: &Process, key: &Key) -> Result<Lease, Stop> {
+    let lease = world.granted(process.wants(key)).await?;
+    process.wire.delay_writes();
+    let released = world.within("a release", lease.release()).await?;
+    ensure!(
+        released.as_ref().is_err_and(|error| error.kind() == Kind::Unavailable),
+        "a release that never arrived: {released:?}"
+    );
+    is_lost(&lease, "after its release")?;
+    Ok(lease)
+}

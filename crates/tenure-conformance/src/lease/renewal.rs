@@ -1,0 +1,144 @@
+//! Renewals: by the owner, by nobody else, and over nothing but its own record.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use tenure::record::{self, Nonce, Record};
+use tenure::{Error, Holder, Kind, Lease, Token};
+use tenure_store::{Key, Version};
+
+use super::world::{World, are_apart, failed, is_lost, is_newer};
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, Stop, ensure};
+use crate::trial::Trial;
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "renewal",
+    checks: &[
+        Check {
+            name: "while the owner renews, others wait in vain and change nothing",
+            run: |t| Box::pin(others_wait_in_vain(t)),
+        },
+        Check {
+            name: "an owner whose record was replaced loses at its next renewal and overwrites nothing",
+            run: |t| Box::pin(replaced(t)),
+        },
+    ],
+};
+
+async fn others_wait_in_vain(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    let owner = world.process(0).await?;
+    let (waiting, asking) = (world.process(1).await?, world.process(2).await?);
+    for attempt in 1..=ATTEMPTS {
+        let key = trial.key(&format!("kept-{attempt}"));
+        let lease = world.granted(owner.wants(&key)).await?;
+        let granted = world.record(&key).await?;
+        let mut wait = Box::pin(waiting.wants(&key).wait(ASKS * world.ttl / 8).acquire());
+        // The first poll sends it on its way, and its keeper does the rest.
+        let at_once = wait.as_mut().now_or_never();
+        // Between the renewals as well as right after them.
+        for _ in 0..ASKS {
+            let asked = asking.wants(&key).try_acquire();
+            is_in_vain(world.within("an attempt", asked).await?, &lease)?;
+            world.pass(world.ttl / 8).await;
+        }
+        let answer = match at_once {
+            Some(answer) => answer,
+            None => world.within("an acquire", wait).await?,
+        };
+        is_in_vain(answer, &lease)?;
+        if lease.check().is_ok() {
+            world.is_recorded(&lease).await?;
+            return renewed(&granted, &world.record(&key).await?);
+        }
+        // It was lost without anybody's fault: the machine is too busy. That is not what is checked here.
+        trial.note(format!("the owner could not renew in time in {attempt} attempts"));
+    }
+    Err(Stop::Failed(format!("the owner could not renew in time in {ATTEMPTS} attempts: use a longer ttl")))
+}
+
+/// Nobody else may be granted what its owner has. (If the owner has lost it, then that was in time.)
+fn is_in_vain(answer: Result<Lease, Error>, lease: &Lease) -> Outcome {
+    match answer {
+        Ok(taken) => {
+            are_apart(&taken, lease)?;
+            is_newer(&taken, lease.token(), "from the owner to another")
+        }
+        Err(error) if matches!(error.kind(), Kind::Held | Kind::Unavailable) => Ok(()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn renewed(granted: &Record, now: &Record) -> Outcome {
+    ensure!(
+        now.term == granted.term && now.holder == granted.holder && now.ttl == granted.ttl,
+        "the record of a term that was only renewed has changed: from {granted:?} to {now:?}"
+    );
+    ensure!(now.sequence > granted.sequence, "the owner of {} did not renew", granted.token);
+    Ok(())
+}
+
+/// By a program that knows nothing of leases, and by one whose grant came from elsewhere.
+async fn replaced(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    let owner = world.process(0).await?;
+    for (name, replacement) in [("by-a-stranger", Replacement::Junk), ("by-a-grant", Replacement::Grant)] {
+        let key = trial.key(name);
+        let lease = world.granted(owner.wants(&key).manual()).await?;
+        let (value, version) = replace(&world, &key, replacement).await?;
+        let error = world.within("a renewal", lease.renew()).await?.err();
+        ensure!(
+            error.as_ref().is_some_and(|error| error.kind() == Kind::Lost),
+            "a renewal over a record that somebody else had replaced: {}",
+            error.map_or("it succeeded".to_owned(), |error| error.to_string())
+        );
+        is_lost(&lease, "after its record was replaced")?;
+        drop(lease);
+        world.pass(world.step()).await;
+        trial.holds(&key, &value, &version).await?;
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+enum Replacement {
+    Junk,
+    Grant,
+}
+
+async fn replace(world: &World<'_>, key: &Key, replacement: Replacement) -> Result<(Bytes, Version), Stop> {
+    let trial = world.trial;
+    let value = match replacement {
+        Replacement::Junk => trial.value("not a record"),
+        Replacement::Grant => {
+            let record = world.record(key).await?;
+            ensure!(record.is_held(), "{key} was granted, and the store says that nobody holds it");
+            record::encode(&grant_over(&record))
+        }
+    };
+    let entry = trial.read(&**trial.here(), key).await?;
+    let Some(entry) = entry else { return Err(Stop::Failed(format!("the record of {key} is gone"))) };
+    let version = trial.replace(key, &value, &entry.version).await?;
+    Ok((value, version))
+}
+
+/// What a successor would have written.
+fn grant_over(record: &Record) -> Record {
+    let nonce = Nonce::from_bits(record.nonce.to_bits() ^ 1);
+    Record {
+        term: nonce,
+        nonce,
+        token: record.token.next().unwrap_or(Token::MAX),
+        holder: Some(Arc::new(Holder::new("successor").expect("a name without surprises"))),
+        sequence: record.sequence + 1,
+        ..record.clone()
+    }
+}
+
+/// How often to ask, eight times per ttl.
+const ASKS: u32 = 16;
+
+/// A machine that stops a keeper for most of a ttl that many times in a row is no place for this check.
+const ATTEMPTS: usize = 3;

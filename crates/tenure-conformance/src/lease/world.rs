@@ -1,0 +1,228 @@
+use std::error::Error as _;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use tenure::record::{self, Record};
+use tenure::{Coordinator, Error, Holder, Kind, Lease, Request, Timing};
+use tenure_store::{Expect, Key, Put, Store};
+
+use super::process::Process;
+use super::wire::Wire;
+use crate::stop::{Outcome, Stop, ensure};
+use crate::trial::Trial;
+
+/// The surroundings of a check of leases: processes, time that passes while they act, and what all checks ask.
+///
+/// Nothing here waits for ever, because a store that lies may well keep an answer for ever: every wait is a bounded
+/// number of short pauses.
+pub(super) struct World<'t> {
+    pub(super) trial: &'t Trial<'t>,
+    pub(super) ttl: Duration,
+}
+
+impl<'t> World<'t> {
+    /// Ends the check as skipped where the store promises too little for leases.
+    pub(super) fn new(trial: &'t Trial<'t>) -> Result<Self, Stop> {
+        let missing = trial.promises.missing_for_leases();
+        trial.promised(missing.is_empty(), &missing.join(", "))?;
+        let max = trial.promises.value_max;
+        trial.promised(max >= record::RECORD_MAX, &format!("values of {} bytes", record::RECORD_MAX))?;
+
+        let ttl = trial.sizes.ttl.max(trial.promises.write_interval.saturating_mul(INTERVALS));
+        let bearable = Timing::new(ttl).and_then(|timing| timing.bearable_for("the store", &trial.promises));
+        match bearable {
+            Ok(()) => Ok(Self { trial, ttl }),
+            Err(error) => Err(Stop::Skipped(error.to_string())),
+        }
+    }
+
+    // ── processes and leases ────────────────────────────────────────────────────────────────────────────────────
+
+    /// A process on one of the connections.
+    pub(super) async fn process(&self, number: usize) -> Result<Process, Stop> {
+        self.process_on(number, self.trial.connection(number)).await
+    }
+
+    /// A process on this connection.
+    ///
+    /// Without the check at connect, which has a clause of its own: a store that is turned away at the door would
+    /// show nothing here.
+    pub(super) async fn process_on(&self, number: usize, store: Arc<dyn Store>) -> Result<Process, Stop> {
+        let wire = Wire::to(store);
+        let holder = Holder::new(&format!("process-{number}")).expect("a name without surprises");
+        let builder = Coordinator::builder().clock(self.trial.harness.clock()).holder(holder);
+        let connecting = builder.connect_dangerously_unchecked(wire.clone());
+        let coordinator = self.within("connecting", connecting).await?.map_err(failed)?;
+        Ok(Process::new(coordinator, wire, self.ttl))
+    }
+
+    /// The lease, which must be granted in a few ttl: as much as a dead holder, a late write and a busy machine cost
+    /// together.
+    pub(super) async fn granted(&self, request: Request) -> Result<Lease, Stop> {
+        let wanting = request.wait(self.ttl * PATIENCE).acquire();
+        self.within("an acquire", wanting).await?.map_err(failed)
+    }
+
+    /// Lets go; what cannot be vacated lapses, and the next acquire waits for that.
+    pub(super) async fn released(&self, lease: Lease) -> Outcome {
+        match self.within("a release", lease.release()).await? {
+            Ok(()) => Ok(()),
+            Err(error) if matches!(error.kind(), Kind::Lost | Kind::Unavailable) => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    // ── time ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Lets time pass, in steps that are short beside everything that a keeper has to do in time.
+    pub(super) async fn pass(&self, span: Duration) {
+        let mut left = span;
+        while !left.is_zero() {
+            let step = self.step().min(left);
+            self.trial.harness.pause(step).await;
+            left -= step;
+        }
+    }
+
+    /// One step.
+    pub(super) fn step(&self) -> Duration {
+        self.ttl / STEPS
+    }
+
+    /// What the future gives, while time passes. It is expected in a few ttl, and failed then.
+    pub(super) async fn within<T>(
+        &self,
+        what: &str,
+        future: impl Future<Output = T> + Send,
+    ) -> Result<T, Stop> {
+        let mut future = pin!(future);
+        for _ in 0..STEPS * ANSWER {
+            match select(future.as_mut(), pin!(self.trial.harness.pause(self.step()))).await {
+                Either::Left((output, _)) => return Ok(output),
+                Either::Right(_) => {}
+            }
+        }
+        Err(Stop::Failed(format!("{what} had no answer in {:?}", self.ttl * ANSWER)))
+    }
+
+    // ── what all checks ask ─────────────────────────────────────────────────────────────────────────────────────
+
+    /// The bytes of a key, as seen over a wire that nobody cuts.
+    pub(super) async fn bytes(&self, key: &Key) -> Result<Bytes, Stop> {
+        let entry = self.trial.read(&**self.trial.elsewhere(), key).await?;
+        entry.map(|entry| entry.value).ok_or_else(|| Stop::Failed(format!("the record of {key} is gone")))
+    }
+
+    /// The record of a key.
+    pub(super) async fn record(&self, key: &Key) -> Result<Record, Stop> {
+        record::decode(&self.bytes(key).await?)
+            .map_err(|foreign| Stop::Failed(format!("the record of {key} is none: {foreign}")))
+    }
+
+    /// The record must be that of this lease.
+    pub(super) async fn is_recorded(&self, lease: &Lease) -> Outcome {
+        let (key, record) = (lease.key(), self.record(lease.key()).await?);
+        let by = record.holder.as_ref().map_or("nobody", |holder| holder.id());
+        ensure!(
+            record.is_held() && record.token == lease.token(),
+            "{key} should be held by {} with token {}, and the store says: {by}, token {}",
+            lease.holder(),
+            lease.token(),
+            record.token
+        );
+        Ok(())
+    }
+
+    /// Its holder must still have it, and be able to keep it.
+    pub(super) async fn is_kept(&self, lease: &Lease) -> Outcome {
+        self.is_recorded(lease).await?;
+        self.within("a renewal", lease.renew()).await?.map_err(failed)?;
+        self.is_recorded(lease).await
+    }
+
+    /// Carries out writes that were on their way for a long time. Each must come too late.
+    pub(super) async fn deliver_too_late(&self, process: &Process) -> Outcome {
+        let late = process.wire.take_late();
+        if late.is_empty() {
+            // A holder that is woken up after its deadline rightly sends nothing any more.
+            let busy = "the holder was too late to write: the machine is too busy for this ttl";
+            return Err(Stop::Skipped(busy.into()));
+        }
+        for write in late {
+            let put = self.trial.put(&**self.trial.here(), &write.key, &write.value, &write.expect).await?;
+            let Put::Applied(applied) = put else { continue };
+            let expected = match &write.expect {
+                Expect::Absent => "nothing".to_owned(),
+                Expect::Version(version) => format!("version {version}"),
+            };
+            return Err(Stop::Failed(format!(
+                "a write to {} that expected {expected} arrived late, after something else had been written, and was \
+                 applied as version {}",
+                write.key, applied.version
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The lease must be lost, and say so in every way.
+pub(super) fn is_lost(lease: &Lease, when: &str) -> Outcome {
+    match lease.check() {
+        Err(error) if error.kind() == Kind::Lost => Ok(()),
+        Err(error) => Err(Stop::Failed(format!("{when}, its check says: {error}"))),
+        Ok(()) => Err(Stop::Failed(format!(
+            "{when}, {} still believes that it holds {} with token {}, for {:?}",
+            lease.holder(),
+            lease.key(),
+            lease.token(),
+            lease.remaining()
+        ))),
+    }
+}
+
+/// Not both of them may believe. What is lost stays lost, so the second look at `a` shows that it believed all along.
+pub(super) fn are_apart(a: &Lease, b: &Lease) -> Outcome {
+    let both = a.check().is_ok() && b.check().is_ok() && a.check().is_ok();
+    ensure!(
+        !both,
+        "two owners at once: {} with token {} and {} with token {}",
+        a.holder(),
+        a.token(),
+        b.holder(),
+        b.token()
+    );
+    Ok(())
+}
+
+/// The later grant must have the greater token.
+pub(super) fn is_newer(newer: &Lease, older: tenure::Token, what: &str) -> Outcome {
+    ensure!(
+        newer.token() > older,
+        "{what}, the token went from {older} to {}: it must be greater for every grant",
+        newer.token()
+    );
+    Ok(())
+}
+
+pub(super) fn failed(error: Error) -> Stop {
+    match error.source() {
+        Some(source) => Stop::Failed(format!("{error} ({source})")),
+        None => Stop::Failed(error.to_string()),
+    }
+}
+
+/// A step is this part of a ttl: a renewal is due after five of them, and has ten more until it is too late.
+const STEPS: u32 = 16;
+
+/// How many ttl a contender waits for a lease that must become free.
+const PATIENCE: u32 = 4;
+
+/// How many ttl any answer may take: more than the patience, so that the answer says why there is no lease.
+const ANSWER: u32 = 6;
+
+/// A failed write is tried again after a twentieth of the ttl, and a store that wants to be left alone for an interval
+/// between two writes must bear that.
+const INTERVALS: u32 = 20;
