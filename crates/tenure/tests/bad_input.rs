@@ -179,6 +179,7 @@ async fn a_closed_key_is_never_granted_and_a_reserved_one_only_to_its_successor(
     world.memory.overwrite(&key(), record::encode(&reserved));
     let other = world.process("other").await.lease("k").unwrap().try_acquire().await.unwrap_err();
     assert_eq!(other.kind(), Kind::Held, "{other}");
+    assert!(other.to_string().contains("is reserved for heir"), "{other}");
     world.process("heir").await.lease("k").unwrap().try_acquire().await.unwrap().release().await.unwrap();
     let closure = record::Closure { by: "ops".into(), because: "moved to another key".into() };
     let closed = Record { state: State::Closed(closure.into()), ..vacant };

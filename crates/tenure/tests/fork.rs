@@ -7,10 +7,8 @@ use tenure::{Coordinator, Kind};
 #[test]
 fn a_forked_copy_of_the_holder_believes_nothing_while_the_holder_goes_on() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let lease = runtime.block_on(async {
-        let coordinator = Coordinator::connect(Memory::new()).await.unwrap();
-        coordinator.lease("k").unwrap().acquire().await.unwrap()
-    });
+    let coordinator = runtime.block_on(Coordinator::connect(Memory::new())).unwrap();
+    let lease = runtime.block_on(coordinator.lease("k").unwrap().acquire()).unwrap();
     assert!(lease.check().is_ok());
     // SAFETY: the child only looks at atomics and the clock, and leaves by _exit.
     let child = unsafe { libc::fork() };
@@ -18,6 +16,10 @@ fn a_forked_copy_of_the_holder_believes_nothing_while_the_holder_goes_on() {
     if child == 0 {
         let believes = lease.check().is_ok() || !lease.remaining().is_zero();
         drop(lease);
+        // Nobody there could answer, so nobody waits for it.
+        let asked = std::pin::pin!(coordinator.lease("other").unwrap().acquire());
+        let answer = asked.poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+        let believes = believes || !matches!(answer, std::task::Poll::Ready(Err(_)));
         // SAFETY: nothing of the parent's may be torn down in the child.
         unsafe { libc::_exit(i32::from(believes)) };
     }

@@ -2,68 +2,26 @@
 
 mod support;
 
-use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use bytes::Bytes;
-use support::{World, eventually};
-use tenure::store::Memory;
-use tenure::store::memory::PutFault;
+use futures_util::stream;
+use support::odd::Odd;
+use support::{World, eventually, real_pause};
+use tenure::store::memory::{GetFault, PutFault};
 use tenure::{AttemptReport, Coordinator, EventReport, Kind, Lost, Recorder};
-use tenure_store::{
-    BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Store, StoreError, Version,
-};
+use tenure_store::Store;
 
 const TTL: Duration = Duration::from_secs(15);
-
-/// A store with a bug.
-#[derive(Clone, Debug)]
-struct Panics {
-    inner: Memory,
-    now: Arc<AtomicBool>,
-}
-
-impl fmt::Display for Panics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("panics:")
-    }
-}
-
-impl Store for Panics {
-    fn guarantees(&self) -> Guarantees {
-        self.inner.guarantees()
-    }
-
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
-        self.inner.get(key)
-    }
-
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
-        assert!(!self.now.load(Ordering::SeqCst), "a bug in a store, on purpose");
-        self.inner.put(key, value, expect)
-    }
-
-    fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
-        self.inner.list(prefix)
-    }
-
-    fn impossible_version(&self) -> Version {
-        self.inner.impossible_version()
-    }
-}
 
 #[tokio::test]
 async fn if_the_keeper_dies_every_lease_is_lost_at_once_and_everybody_is_told() {
     let world = World::new();
     let now = Arc::new(AtomicBool::new(false));
-    let store = Panics { inner: world.memory.clone(), now: Arc::clone(&now) };
+    let bug = Arc::clone(&now);
+    let store = Odd::new(&world.memory)
+        .at_put(move || assert!(!bug.load(Ordering::SeqCst), "a bug in a store, on purpose"));
     let a = Coordinator::builder().clock(Arc::new(world.clock.clone())).connect(store).await.unwrap();
     let one = a.lease("one").unwrap().ttl(TTL).acquire().await.unwrap();
     let two = a.lease("two").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -75,7 +33,7 @@ async fn if_the_keeper_dies_every_lease_is_lost_at_once_and_everybody_is_told() 
     let error = a.lease("three").unwrap().acquire().await.unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string()),
-        (Kind::Unavailable, "the keeper of panics: has ended: connect again".into())
+        (Kind::Unavailable, "the keeper of odd: has ended, or lives in the process that this one was forked from: connect again".into())
     );
 }
 
@@ -119,9 +77,11 @@ impl Recorder for Notes {
     }
 
     fn event(&self, it: &EventReport) {
-        let name = format!("{:?}", it.event);
-        let name = name.split([' ', '(']).next().unwrap_or_default().to_owned();
-        self.write(format!("{} {} {name}", it.key, it.holder));
+        let name = match &it.event {
+            tenure::machine::Event::Lost(why) => format!("Lost {why:?}"),
+            other => format!("{other:?}").split([' ', '(']).next().unwrap_or_default().to_owned(),
+        };
+        self.write(format!("{} {name}", it.key));
     }
 }
 
@@ -144,14 +104,14 @@ async fn the_recorder_is_told_of_every_attempt_and_every_event_in_order() {
         "k a Read Answered token:false",
         "k a Write(Plant) Applied token:false",
         "k a Write(Grant) Applied token:true",
-        "k a Granted",
+        "k Granted",
         "k a Write(Renew) Unknown token:true",
-        "k a AtRisk",
+        "k AtRisk",
         "k a Read Answered token:false",
-        "k a Renewed",
-        "k a Lost",
+        "k Renewed",
+        "k Lost Released",
         "k a Write(Vacate) Applied token:true",
-        "k a Left",
+        "k Left",
     ];
     eventually("everything is reported", || notes.all().len() >= expected.len()).await;
     assert_eq!(notes.all(), expected);
@@ -186,4 +146,118 @@ async fn a_recorder_that_blocks_costs_no_lease() {
     world.pass(5 * TTL).await;
     assert!(lease.check().is_ok());
     lease.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn letting_go_does_not_hammer_a_store_whose_writes_fail_at_once() {
+    let world = World::new();
+    let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    world.memory.faults().every_put(Some(PutFault::LoseRequest));
+    let before = world.memory.calls();
+    drop(lease);
+    real_pause(Duration::from_millis(100)).await;
+    let (reads, writes) = world.calls_since(before);
+    assert!(reads + writes <= 5, "{reads} reads and {writes} writes while no time passed");
+}
+
+#[tokio::test]
+async fn a_store_that_asks_for_more_patience_than_the_lease_has_is_asked_again_in_time() {
+    let world = World::new();
+    let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    world.memory.faults().next_put(PutFault::Throttle(Some(Duration::from_secs(60))));
+    world.pass(2 * TTL).await;
+    assert!(lease.check().is_ok());
+}
+
+#[tokio::test]
+async fn a_call_that_hangs_while_a_release_lapses_keeps_nobody_else_from_their_lease() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let innocent = a.lease("innocent").unwrap().ttl(4 * TTL).acquire().await.unwrap();
+    let lease = a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    world.memory.faults().every_put(Some(PutFault::Hang));
+    world.memory.faults().every_get(Some(GetFault::Hang));
+    let (released, ()) = tokio::join!(lease.release(), world.pass(TTL * 3 / 2));
+    assert!(released.is_err());
+    world.memory.faults().clear();
+    world.pass(TTL).await;
+    assert!(innocent.check().is_ok());
+}
+
+#[tokio::test]
+async fn a_watch_that_always_has_a_hint_costs_neither_a_lease_nor_many_reads() {
+    let world = World::new();
+    let _held = world.process("b").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let store = Odd::new(&world.memory).watch(|_, _| Some(Box::pin(stream::repeat(()))));
+    let a = Coordinator::builder().clock(Arc::new(world.clock.clone())).connect(store).await.unwrap();
+    let healthy = a.lease("healthy").unwrap().ttl(TTL).acquire().await.unwrap();
+    let before = world.memory.calls();
+    let (waited, ()) = tokio::join!(a.lease("k").unwrap().ttl(TTL).wait(TTL).acquire(), world.pass(TTL));
+    assert!(waited.is_err() && healthy.check().is_ok());
+    let (reads, _) = world.calls_since(before);
+    assert!(reads <= 22, "{reads} reads in one ttl: no more than failures would get");
+}
+
+#[tokio::test]
+async fn hints_are_asked_for_again_after_the_store_ended_them() {
+    let world = World::new();
+    let _held = world.process("b").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let asked = Arc::new(AtomicU64::new(0));
+    let counts = Arc::clone(&asked);
+    let store =
+        Odd::new(&world.memory).watch(move |memory, prefix| match counts.fetch_add(1, Ordering::SeqCst) {
+            0 => Some(Box::pin(stream::empty())),
+            _ => memory.watch(prefix),
+        });
+    let a = Coordinator::builder().clock(Arc::new(world.clock.clone())).connect(store).await.unwrap();
+    let (waited, ()) =
+        tokio::join!(a.lease("k").unwrap().ttl(TTL).wait(3 * TTL).acquire(), world.pass(3 * TTL));
+    assert!(waited.is_err());
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_release_that_meets_a_finished_renewal_is_reported_as_a_release() {
+    let world = World::new();
+    let notes = Arc::new(Notes::default());
+    let (busy, is_busy) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let store = Odd::new(&world.memory).at_get({
+        let (busy, is_busy) = (Arc::clone(&busy), Arc::clone(&is_busy));
+        move || {
+            // A store that blocks the keeper for a while.
+            while busy.load(Ordering::SeqCst) {
+                is_busy.store(true, Ordering::SeqCst);
+                std::thread::yield_now();
+            }
+        }
+    });
+    let a = Coordinator::builder()
+        .clock(Arc::new(world.clock.clone()))
+        .recorder(Arc::clone(&notes) as Arc<dyn Recorder>)
+        .connect(store)
+        .await
+        .unwrap();
+    let lease = a.lease("k").unwrap().manual().acquire().await.unwrap();
+    world.memory.faults().next_put(PutFault::SlowAnswer(Duration::from_millis(500)));
+    let renewal = async { drop(lease.renew().await) };
+    let release = async {
+        real_pause(Duration::from_millis(10)).await;
+        busy.store(true, Ordering::SeqCst);
+        let look = async { drop(a.look("k").await) };
+        let release = async {
+            eventually("the keeper is busy", || is_busy.load(Ordering::SeqCst)).await;
+            world.clock.advance(Duration::from_millis(600));
+            let free = async {
+                real_pause(Duration::from_millis(10)).await;
+                busy.store(false, Ordering::SeqCst);
+            };
+            tokio::join!(lease.release(), free).0.unwrap();
+        };
+        tokio::join!(look, release);
+    };
+    tokio::join!(renewal, release);
+    eventually("the end is reported", || notes.all().iter().any(|note| note.contains("Left"))).await;
+    assert_eq!(lease.lost().await, Lost::Released);
+    let lost: Vec<_> = notes.all().into_iter().filter(|note| note.contains("Lost")).collect();
+    assert_eq!(lost, ["k Lost Released"]);
 }

@@ -5,6 +5,7 @@ use tenure_store::{BoxFuture, Key, Store};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::Error;
+use crate::lease::fork::Incarnation;
 use crate::lease::shared::Shared;
 use crate::machine::Ask;
 
@@ -25,8 +26,6 @@ pub(crate) enum Command {
     Release { id: LeaseId, reply: Option<oneshot::Sender<Result<(), Error>>> },
     /// No work goes on under it any more.
     Drained { id: LeaseId },
-    /// Its holder saw the deadline pass.
-    Latched { id: LeaseId },
     /// Make calls on the store, here on the keeper's own runtime.
     Visit(Visit),
     /// Let everything go, and take nothing more.
@@ -38,21 +37,25 @@ pub(crate) enum Command {
 pub(crate) struct KeeperHandle {
     commands: mpsc::UnboundedSender<Command>,
     ids: Arc<AtomicU64>,
+    incarnation: Incarnation,
 }
 
 impl KeeperHandle {
-    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Command>) {
+    pub(super) fn new(incarnation: Incarnation) -> (Self, mpsc::UnboundedReceiver<Command>) {
         let (commands, receiver) = mpsc::unbounded_channel();
-        (Self { commands, ids: Arc::default() }, receiver)
+        (Self { commands, ids: Arc::default(), incarnation }, receiver)
     }
 
     pub(crate) fn next_id(&self) -> LeaseId {
         LeaseId(self.ids.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Sends a command. If the keeper is gone, every lease is lost already, and there is nothing to tell it.
+    /// Sends a command. If the keeper is gone, every lease is lost already, and there is nothing to tell it. A forked
+    /// copy of the process has no keeper, and may not even touch the locks on the way to one.
     pub(crate) fn send(&self, command: Command) {
-        let _ = self.commands.send(command);
+        if self.incarnation.is_present() {
+            let _ = self.commands.send(command);
+        }
     }
 
     /// Sends a command and gives the way to its answer. The receiver fails if the keeper is gone.

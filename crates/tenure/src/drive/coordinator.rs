@@ -132,7 +132,12 @@ impl Coordinator {
 
     pub(crate) fn gone_error(&self) -> Error {
         let store = &self.shared.store;
-        Error::new(Kind::Unavailable, format!("the keeper of {store} has ended: connect again"))
+        Error::new(
+            Kind::Unavailable,
+            format!(
+                "the keeper of {store} has ended, or lives in the process that this one was forked from: connect again"
+            ),
+        )
     }
 
     /// Makes calls on the store, on the keeper's own runtime.
@@ -233,7 +238,7 @@ impl Thread {
         let incarnation = Incarnation::present().map_err(cannot)?;
         let reporter = Reporter::start(self.recorder).map_err(cannot)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
-        let (handle, commands) = KeeperHandle::new();
+        let (handle, commands) = KeeperHandle::new(incarnation);
         let (connected, connection) = oneshot::channel();
         let keep = async move {
             let connecting = connect(make(), &*self.clock, self.unchecked);

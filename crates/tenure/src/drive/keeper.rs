@@ -16,7 +16,7 @@ use super::timers::{CallId, Timer, Timers};
 use crate::clock::{Clock, Instant};
 use crate::lease::fork::Incarnation;
 use crate::lease::shared::{Granted, Shared};
-use crate::machine::{Ambient, Ask, Effect, Event, Input, Left, Sighting, Sightings};
+use crate::machine::{Ambient, Ask, Denied, Effect, Event, Input, Left, Lost, Sighting, Sightings};
 use crate::record::Holder;
 use crate::{Error, Kind, lease};
 
@@ -79,6 +79,8 @@ impl Keeper {
         let mut asleep: Option<(Instant, BoxFuture<'static, ()>)> = None;
         let mut open = true;
         while open || !self.leases.is_empty() {
+            // Whatever is always ready must not keep this runtime from its sockets and timers.
+            tokio::task::coop::consume_budget().await;
             self.fire_timers();
             let next = self.timers.next();
             if asleep.as_ref().map(|(at, _)| *at) != next {
@@ -117,7 +119,6 @@ impl Keeper {
                 }
             }
             Command::Drained { id } => self.step(id, Input::Drained),
-            Command::Latched { id } => self.step(id, Input::Latched),
             Command::Visit(visit) => self.flights.visit(visit),
             Command::ShutDown { reply } => {
                 self.closing.get_or_insert_default().replies.push(reply);
@@ -132,10 +133,11 @@ impl Keeper {
     fn fire_timers(&mut self) {
         let now = self.clock.now();
         let due: Vec<_> = std::iter::from_fn(|| self.timers.due(now)).collect();
-        for (at, timer) in due {
+        for timer in due {
             match timer {
                 Timer::Wake(id) => {
-                    if self.leases.get(&id).is_some_and(|kept| kept.wake == Some(at)) {
+                    if let Some(kept) = self.leases.get_mut(&id) {
+                        kept.wake = None;
                         self.step(id, Input::Wake);
                     }
                 }
@@ -147,6 +149,7 @@ impl Keeper {
     fn landed(&mut self, landed: Option<Landed>) {
         let Some(Landed { lease, call, answer }) = landed else { return };
         let Some(kept) = self.leases.get_mut(&lease) else { return };
+        self.timers.unset(call.sent + kept.timing.timeout(), Timer::Timeout(call.id));
         if answer.error.is_some() {
             kept.trouble.clone_from(&answer.error);
         }
@@ -181,9 +184,7 @@ impl Keeper {
         reply: oneshot::Sender<Result<Arc<Shared>, Error>>,
     ) {
         if self.closing.is_some() {
-            let sentence =
-                format!("lease {key} on {} is not granted: the coordinator is shut down", self.store_name);
-            let _ = reply.send(Err(Error::new(Kind::Unavailable, sentence)));
+            let _ = reply.send(Err(shut_down(&key, &self.store_name)));
             return;
         }
         self.make_room_for(&key);
@@ -216,8 +217,8 @@ impl Keeper {
                     self.bound(id, ambient.now, call);
                 }
                 Effect::SleepUntil(at) => {
-                    if let Some(kept) = self.leases.get_mut(&id) {
-                        kept.wake = Some(at);
+                    if let Some(stale) = self.leases.get_mut(&id).and_then(|kept| kept.wake.replace(at)) {
+                        self.timers.unset(stale, Timer::Wake(id));
                     }
                     self.timers.set(at, Timer::Wake(id));
                 }
@@ -281,13 +282,14 @@ impl Keeper {
                 }
             }
             Event::Renewed { deadline } => {
-                let extended = kept.shared.as_ref().is_some_and(|shared| shared.extend(*deadline));
-                if extended {
-                    for reply in kept.renewed.drain(..) {
-                        let _ = reply.send(Ok(()));
+                if let Some(shared) = &kept.shared {
+                    if shared.extend(*deadline) {
+                        for reply in kept.renewed.drain(..) {
+                            let _ = reply.send(Ok(()));
+                        }
+                    } else {
+                        back = Some(over(shared));
                     }
-                } else {
-                    back = Some(Input::Latched);
                 }
             }
             Event::AtRisk(_) => {
@@ -304,6 +306,11 @@ impl Keeper {
                     if shared.is_drained() {
                         back = Some(Input::Drained);
                     }
+                }
+            }
+            Event::Denied(Denied::Cancelled) if self.closing.is_some() => {
+                if let Some(reply) = kept.granted.take() {
+                    let _ = reply.send(Err(shut_down(&kept.key, &self.store_name)));
                 }
             }
             Event::Denied(denied) => {
@@ -338,6 +345,9 @@ impl Keeper {
             return;
         }
         let kept = self.leases.remove(&id).expect("just seen");
+        if let Some(wake) = kept.wake {
+            self.timers.unset(wake, Timer::Wake(id));
+        }
         if let Some(known) = self.keys.get_mut(&kept.key) {
             known.leases.retain(|other| *other != id);
         }
@@ -348,7 +358,7 @@ impl Keeper {
         let ids: Vec<_> = self.leases.keys().copied().collect();
         for id in ids {
             if let Some(shared) = self.leases.get(&id).and_then(|kept| kept.shared.as_ref()) {
-                shared.latch(crate::Lost::Released);
+                shared.latch(Lost::Released);
             }
             self.step(id, Input::Release);
         }
@@ -373,6 +383,19 @@ impl Keeper {
         if let Some(idle) = idle {
             self.keys.remove(&idle);
         }
+    }
+}
+
+fn shut_down(key: &Key, store: &str) -> Error {
+    let sentence = format!("lease {key} on {store} is not granted: the coordinator is shut down");
+    Error::new(Kind::Unavailable, sentence)
+}
+
+/// What to tell a machine whose lease was latched by somebody else: that it was let go, or that the deadline passed.
+fn over(shared: &Shared) -> Input {
+    match shared.why() {
+        Some(Lost::Released) => Input::Release,
+        _ => Input::Latched,
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Kept {
     pub(super) holder: Arc<Holder>,
     pub(super) timing: Timing,
     pub(super) machine: Machine,
-    /// The one wake-up that counts; earlier ones are stale.
+    /// When it wants to be woken.
     pub(super) wake: Option<Instant>,
     /// Whoever waits for the grant.
     pub(super) granted: Option<oneshot::Sender<Result<Arc<Shared>, Error>>>,

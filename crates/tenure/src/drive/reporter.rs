@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
@@ -41,13 +42,17 @@ impl Reporter {
 
 fn pass_on(reports: Receiver<Report>, recorder: Option<Arc<dyn Recorder>>) {
     for report in reports {
-        trace(&report);
-        let Some(recorder) = &recorder else { continue };
-        match &report {
-            Report::Attempt(attempt) => recorder.attempt(attempt),
-            Report::Event(event) => recorder.event(event),
-            Report::Missed(count) => recorder.missed(*count),
-        }
+        // Somebody else's code: if it panics, this report is lost and the next one is not.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            trace(&report);
+            if let Some(recorder) = &recorder {
+                match &report {
+                    Report::Attempt(attempt) => recorder.attempt(attempt),
+                    Report::Event(event) => recorder.event(event),
+                    Report::Missed(count) => recorder.missed(*count),
+                }
+            }
+        }));
     }
 }
 

@@ -1,12 +1,11 @@
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 
 use super::LeaseId;
 use crate::clock::Instant;
 
 /// One queue of timers for everything a keeper keeps.
 #[derive(Debug, Default)]
-pub(super) struct Timers(BinaryHeap<Reverse<(Instant, Timer)>>);
+pub(super) struct Timers(BTreeSet<(Instant, Timer)>);
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,18 +22,23 @@ pub(super) struct CallId(pub(super) u64);
 
 impl Timers {
     pub(super) fn set(&mut self, at: Instant, timer: Timer) {
-        self.0.push(Reverse((at, timer)));
+        self.0.insert((at, timer));
+    }
+
+    /// Forgets a timer that nobody waits for any more.
+    pub(super) fn unset(&mut self, at: Instant, timer: Timer) {
+        self.0.remove(&(at, timer));
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
-        self.0.peek().map(|Reverse((at, _))| *at)
+        self.0.first().map(|(at, _)| *at)
     }
 
     /// The next timer that is due.
-    pub(super) fn due(&mut self, now: Instant) -> Option<(Instant, Timer)> {
+    pub(super) fn due(&mut self, now: Instant) -> Option<Timer> {
         if self.next()? > now {
             return None;
         }
-        self.0.pop().map(|Reverse(timer)| timer)
+        self.0.pop_first().map(|(_, timer)| timer)
     }
 }

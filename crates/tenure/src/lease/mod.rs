@@ -86,7 +86,7 @@ impl Lease {
     /// at the top of each step. It costs one clock read and a few atomic loads.
     #[inline]
     pub fn check(&self) -> Result<(), Error> {
-        if self.shared.is_held() { Ok(()) } else { Err(self.lost_now()) }
+        if self.shared.is_held() { Ok(()) } else { Err(self.shared.lost_error()) }
     }
 
     /// Waits until it is lost, and says why.
@@ -158,20 +158,7 @@ impl Lease {
     }
 
     fn drained(&self) {
-        self.tell(Command::Drained { id: self.id });
-    }
-
-    #[cold]
-    fn lost_now(&self) -> Error {
-        self.tell(Command::Latched { id: self.id });
-        self.shared.lost_error()
-    }
-
-    /// Tells the keeper, which a forked copy of the process does not have: it may not even touch the locks on the way.
-    fn tell(&self, command: Command) {
-        if self.shared.is_in_its_process() {
-            self.keeper.send(command);
-        }
+        self.keeper.send(Command::Drained { id: self.id });
     }
 }
 
@@ -179,6 +166,6 @@ impl Drop for Lease {
     /// Belief ends, then the keeper vacates in the background.
     fn drop(&mut self) {
         self.shared.latch(Lost::Released);
-        self.tell(Command::Release { id: self.id, reply: None });
+        self.keeper.send(Command::Release { id: self.id, reply: None });
     }
 }

@@ -6,7 +6,7 @@ use tenure_store::Key;
 use super::Lease;
 use crate::drive::{Command, Coordinator, LeaseId};
 use crate::machine::{Ask, Denied, Patience, Timing, Way};
-use crate::record::{Holder, Record};
+use crate::record::{Holder, Record, State};
 use crate::{Error, Kind};
 
 /// A lease that is wanted.
@@ -202,15 +202,21 @@ impl Drop for Cancel<'_> {
 /// The sentence for a lease that was not granted.
 pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -> Error {
     let (kind, what) = match denied {
-        Denied::Held(record) => {
-            let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
-            let ttl = record.ttl.unwrap_or_default();
-            let until = format!("for at most {ttl} after its latest renewal");
-            (
+        Denied::Held(record) => match &record.state {
+            State::Reserved(successor) => (
                 Kind::Held,
-                format!("is held by {by} (token {}) {until}: wait, or do something else", record.token),
-            )
-        }
+                format!("is reserved for {successor} (token {}): wait, or do something else", record.token),
+            ),
+            _ => {
+                let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
+                let until =
+                    format!("for at most {} after its latest renewal", record.ttl.unwrap_or_default());
+                (
+                    Kind::Held,
+                    format!("is held by {by} (token {}) {until}: wait, or do something else", record.token),
+                )
+            }
+        },
         Denied::Unavailable(_) => {
             (Kind::Unavailable, format!("could not be granted to {holder} in time: try again later"))
         }
@@ -228,7 +234,7 @@ pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -
             ),
         ),
         Denied::Closed(record) => match &record.state {
-            crate::record::State::Closed(closure) => (
+            State::Closed(closure) => (
                 Kind::Invalid,
                 format!(
                     "was closed by {} (token {}): {}. Use another key",

@@ -79,10 +79,6 @@ impl Shared {
         left
     }
 
-    pub(crate) fn is_in_its_process(&self) -> bool {
-        self.incarnation.is_present()
-    }
-
     /// Why it is lost; `None` while it is held.
     pub(crate) fn why(&self) -> Option<Lost> {
         if self.is_held() {

@@ -118,7 +118,11 @@ impl Machine {
         let growing = timing.retry() * 2u32.pow(holding.failures.min(16) - 1);
         let pause = match at_once {
             true => Duration::ZERO,
-            false => earlier_by_chance(growing.min(timing.retry_max()), jitter).max(asked_for(fault)),
+            false => {
+                // Whatever the store asks for, there is another try before the deadline.
+                let asked = asked_for(fault).min(holding.deadline.since(step.ambient.now) / 2);
+                earlier_by_chance(growing.min(timing.retry_max()), jitter).max(asked)
+            }
         };
         holding.next = Some(step.ambient.now + pause);
         self.tell(step, Event::AtRisk(fault));
@@ -168,7 +172,8 @@ impl Machine {
     /// Why a record that is not our own write is there instead of one.
     fn superseded_by(&mut self, record: &Record) -> Lost {
         let mine = &self.holding().record;
-        if record.token < mine.token || (record.is_held() && record.term == mine.term) {
+        let earlier = record.is_held() && record.term == mine.term && record.sequence <= mine.sequence;
+        if record.token < mine.token || earlier {
             let (token, sequence) = (record.token, record.sequence);
             let what = format!("an earlier record is back (token {token}, sequence {sequence})");
             return Lost::Replaced { what: what.into() };

@@ -23,6 +23,8 @@ pub(super) struct Leaving {
     drained: bool,
     /// When to try again.
     pub(super) next: Option<Instant>,
+    /// How many vacates have failed.
+    failures: u32,
     /// Whether to want the lease again afterwards: a grant was learned of too late.
     pub(super) seek_again: bool,
 }
@@ -30,7 +32,7 @@ pub(super) struct Leaving {
 impl Leaving {
     /// After a term, under which somebody may still be acting.
     pub(super) fn after_term(term: Nonce, target: Option<(Arc<Record>, Version)>, until: Instant) -> Self {
-        Self { term: Some(term), target, until, drained: false, next: None, seek_again: false }
+        Self { term: Some(term), target, until, drained: false, next: None, failures: 0, seek_again: false }
     }
 
     /// After a grant that nobody ever believed.
@@ -40,7 +42,7 @@ impl Leaving {
         until: Instant,
         seek_again: bool,
     ) -> Self {
-        Self { term, target, until, drained: true, next: None, seek_again }
+        Self { term, target, until, drained: true, next: None, failures: 0, seek_again }
     }
 }
 
@@ -91,9 +93,12 @@ impl Machine {
             }
             (Verdict::NoEffect, _) => self.leave_later(step, fault.unwrap_or(Fault::Unknown)),
             (Verdict::ReadBack | Verdict::Lost | Verdict::Done, _) => {
+                // One lost answer is read back at once; a store that answers nothing gets its pause.
                 self.leaving().target = None;
+                self.leaving().failures += 1;
                 match fault {
                     Some(fault @ Fault::Throttled(_)) => self.leave_later(step, fault),
+                    _ if self.leaving().failures > 1 => self.leave_later(step, Fault::Unknown),
                     _ => self.leave(step),
                 }
             }

@@ -46,7 +46,7 @@ pub use sightings::{Seen, Sightings};
 pub use timing::{Timing, TimingBuilder};
 
 use crate::clock::Instant;
-use crate::record::{Record, Ttl};
+use crate::record::{Record, Token, Ttl};
 use holding::Holding;
 use leaving::Leaving;
 use rules::{Mine, Walls};
@@ -71,10 +71,10 @@ enum Stage {
     Ended,
 }
 
-/// The one call that is under way.
+/// The one call that is under way, with the greatest token that had been seen when it was sent.
 #[derive(Debug)]
 enum Flight {
-    Read { sent: Instant },
+    Read { sent: Instant, highest: Token },
     Write(Flown),
 }
 
@@ -84,6 +84,7 @@ struct Flown {
     attempt: Attempt,
     record: Arc<Record>,
     expect: Expect,
+    highest: Token,
 }
 
 /// What one step may use.
@@ -168,11 +169,11 @@ impl Machine {
     // ── inputs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     fn read_answered(&mut self, step: &mut Step<'_>, answer: Result<Look, Fault>) {
-        let Some(Flight::Read { sent }) = self.flight.take() else {
+        let Some(Flight::Read { sent, highest }) = self.flight.take() else {
             unreachable!("an answer to a read that was not sent");
         };
         if let Ok(look) = &answer {
-            self.note_look(step, sent, look);
+            self.note_look(step, sent, highest, look);
         }
         let answer = answer.map(|look| look.content);
         match &self.stage {
@@ -214,7 +215,11 @@ impl Machine {
         match &mut self.stage {
             Stage::Seeking(_) => self.deny(step, Denied::Cancelled),
             Stage::Holding(_) => self.lose(step, Lost::Released),
-            Stage::Leaving(leaving) => leaving.seek_again = false,
+            Stage::Leaving(leaving) => {
+                if std::mem::take(&mut leaving.seek_again) {
+                    self.tell(step, Event::Denied(Denied::Cancelled));
+                }
+            }
             Stage::Ended => {}
         }
     }
@@ -223,7 +228,7 @@ impl Machine {
 
     fn read(&mut self, step: &mut Step<'_>) {
         assert!(self.flight.is_none(), "one call at a time");
-        self.flight = Some(Flight::Read { sent: step.ambient.now });
+        self.flight = Some(Flight::Read { sent: step.ambient.now, highest: step.sightings.highest() });
         step.effects.push(Effect::Read);
     }
 
@@ -236,7 +241,8 @@ impl Machine {
         }
         let record = Arc::new(record);
         let write = Write { purpose, expect: expect.clone(), record: Arc::clone(&record) };
-        self.flight = Some(Flight::Write(Flown { attempt, record, expect }));
+        let highest = step.sightings.highest();
+        self.flight = Some(Flight::Write(Flown { attempt, record, expect, highest }));
         step.effects.push(Effect::Write(write));
     }
 
@@ -267,7 +273,7 @@ impl Machine {
 
     // ── what was seen ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    fn note_look(&self, step: &mut Step<'_>, sent: Instant, look: &Look) {
+    fn note_look(&self, step: &mut Step<'_>, sent: Instant, highest: Token, look: &Look) {
         let returned = step.ambient.now;
         let mut from = self.rules.observed_from(sent, returned);
         if let Content::Record(record, _) = &look.content {
@@ -278,7 +284,7 @@ impl Machine {
         }
         let content = look.content.clone();
         let seen = Seen { content, from, sent, returned, time: look.time, went_back: None };
-        step.sightings.note(self.rules, seen);
+        step.sightings.note(self.rules, highest, seen);
         if let Some(Seen { went_back: Some(highest), .. }) = step.sightings.latest() {
             let shown = step.sightings.latest().and_then(Seen::token);
             self.tell(step, Event::WentBack { seen: *highest, shown });
@@ -302,7 +308,7 @@ impl Machine {
             time: self.rules.time_of_write(before, time),
             went_back: None,
         };
-        step.sightings.note(self.rules, seen);
+        step.sightings.note(self.rules, flown.highest, seen);
     }
 
     // ── small questions ───────────────────────────────────────────────────────────────────────────────────────────

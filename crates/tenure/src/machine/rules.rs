@@ -79,13 +79,18 @@ pub trait Rules: fmt::Debug + Send + Sync {
         }
     }
 
-    /// Which store time may be the floor of a grant that replaces what `seen` showed? The one of that very answer, if
-    /// it is at most one ttl old: what was restored since may have been granted in between.
-    fn floor(&self, seen: &Seen, now: Instant, own: Ttl, clock: StoreClock) -> Floor {
+    /// May this answer still be acted on? For one ttl, counted from its request: a pause may have kept the answer
+    /// waiting. After that a restored record, or one that was made anew under a version of before, may look the same
+    /// and be another, and the time in the answer is too old for a floor.
+    fn is_fresh(&self, seen: &Seen, now: Instant, own: Ttl) -> bool {
+        now.since(seen.sent) <= own.as_duration()
+    }
+
+    /// Which store time may be the floor of a grant that replaces what `seen` showed? The one of that very answer.
+    fn floor(&self, seen: &Seen, clock: StoreClock) -> Floor {
         match (clock, seen.time) {
             (StoreClock::Nothing, _) => Floor::None,
             (_, None) => Floor::ReadFirst,
-            (_, Some(_)) if now.since(seen.returned) > own.as_duration() => Floor::ReadFirst,
             (_, Some(time)) if !is_plausible(time) => Floor::None,
             (_, Some(time)) => Floor::At(time),
         }
@@ -218,7 +223,7 @@ pub enum Floor {
     None,
     /// This time.
     At(StoreTime),
-    /// The answer at hand is too old or has none: read first.
+    /// The answer at hand has none: read first.
     ReadFirst,
 }
 

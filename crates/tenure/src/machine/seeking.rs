@@ -51,10 +51,11 @@ impl Machine {
         let Some(seen) = step.sightings.latest().cloned() else { return self.read(step) };
         // What was seen before is good for one try: while a write of ours may have landed, only a read tells.
         let must_read = seen.went_back.is_some() || self.attempts.may_land() || !self.could_take(step, &seen);
-        if !self.seeking().looked && must_read {
+        let fresh = self.rules.is_fresh(&seen, step.ambient.now, self.own_ttl());
+        if !fresh || (!self.seeking().looked && must_read) {
             return self.read(step);
         }
-        let floor = self.rules.floor(&seen, step.ambient.now, self.own_ttl(), self.ask.store_clock);
+        let floor = self.rules.floor(&seen, self.ask.store_clock);
         if let Some(highest) = seen.went_back
             && !self.rules.may_grant_after_going_back(floor)
         {
@@ -74,7 +75,7 @@ impl Machine {
         if matches!(self.ask.way, Way::Resume(_)) {
             return self.deny(step, Denied::StaleHandle);
         }
-        let floor = match self.rules.floor(seen, step.ambient.now, self.own_ttl(), self.ask.store_clock) {
+        let floor = match self.rules.floor(seen, self.ask.store_clock) {
             Floor::At(time) => Token::new(time.as_micros()).unwrap_or(Token::ZERO),
             Floor::None | Floor::ReadFirst => Token::ZERO,
         };
@@ -162,11 +163,10 @@ impl Machine {
     }
 
     fn grant(&mut self, step: &mut Step<'_>, seen: &Seen, old: &Arc<Record>, version: &Version, end: End) {
-        let now = step.ambient.now;
-        let floor = match self.rules.floor(seen, now, self.own_ttl(), self.ask.store_clock) {
+        let floor = match self.rules.floor(seen, self.ask.store_clock) {
             Floor::None => None,
             Floor::At(time) => Some(time),
-            Floor::ReadFirst if self.seeking().looked && seen.time.is_none() => {
+            Floor::ReadFirst if self.seeking().looked => {
                 // The store declares a clock, and the read we just made did not tell its time.
                 return self.deny(step, Denied::Refused(Reason::Unsupported));
             }
@@ -224,7 +224,7 @@ impl Machine {
     /// Ends the wanting. What may still land is left to be vacated.
     pub(super) fn deny(&mut self, step: &mut Step<'_>, denied: Denied) {
         self.tell(step, Event::Denied(denied));
-        if self.flight.is_none() && !self.attempts.may_land() {
+        if !self.attempts.may_land() {
             self.stage = Stage::Ended;
             return;
         }
@@ -310,7 +310,9 @@ impl Machine {
         let now = step.ambient.now;
         if self.limit().is_some_and(|limit| limit <= now) {
             let denied = match (self.seeking().trouble, step.sightings.latest()) {
-                (None, Some(Seen { content: Content::Record(record, _), .. })) if record.is_held() => {
+                (None, Some(Seen { content: Content::Record(record, _), .. }))
+                    if record.state != State::Vacant =>
+                {
                     Denied::Held(Arc::clone(record))
                 }
                 (trouble, _) => Denied::Unavailable(trouble),
@@ -325,15 +327,21 @@ impl Machine {
         self.seek(step);
     }
 
+    /// A hint is worth a look, but not more looks than failures would get: some stores hint at every renewal, and some
+    /// all the time.
     pub(super) fn hinted(&mut self, step: &mut Step<'_>) {
-        if let Stage::Seeking(seeking) = &self.stage
-            && self.flight.is_none()
-            && seeking.next.is_some()
-            && seeking.trouble.is_none()
-        {
-            self.seeking().next = None;
-            self.read(step);
+        let Stage::Seeking(Seeking { next: Some(next), trouble: None, .. }) = &self.stage else { return };
+        if self.flight.is_some() {
+            return;
         }
+        let soonest =
+            step.sightings.latest().map_or(step.ambient.now, |seen| seen.sent + self.ask.timing.retry());
+        if soonest > step.ambient.now {
+            self.seeking().next = Some(soonest.min(*next));
+            return;
+        }
+        self.seeking().next = None;
+        self.read(step);
     }
 
     pub(super) fn witnessed(&mut self, step: &mut Step<'_>, nonce: Nonce, sighting: Sighting) {
@@ -360,7 +368,7 @@ impl Machine {
     fn could_take(&self, step: &Step<'_>, seen: &Seen) -> bool {
         let Content::Record(record, _) = &seen.content else { return false };
         let now = step.ambient.now;
-        let floor = self.rules.floor(seen, now, self.own_ttl(), self.ask.store_clock);
+        let floor = self.rules.floor(seen, self.ask.store_clock);
         let free = match &record.state {
             State::Vacant => true,
             State::Held | State::Revoked(_) | State::Reserved(_) => {

@@ -8,7 +8,6 @@ use crate::record::{Nonce, Token};
 #[derive(Clone, Debug, Default)]
 pub struct Sightings {
     highest: Token,
-    highest_at: Instant,
     latest: Option<Seen>,
 }
 
@@ -40,24 +39,20 @@ impl Sightings {
         self.highest
     }
 
-    /// Takes in an answer that showed the key.
-    pub(super) fn note(&mut self, rules: &dyn Rules, mut seen: Seen) {
-        let shown = seen.token();
-        if seen.sent > self.highest_at && shown.unwrap_or(Token::ZERO) < self.highest && !seen.is_foreign() {
-            seen.went_back = Some(self.highest);
+    /// Takes in an answer that showed the key. `before` is the greatest token that had been seen when the request was
+    /// sent: an answer may be overtaken by another that shows more, but the key itself never shows less later.
+    pub(super) fn note(&mut self, rules: &dyn Rules, before: Token, mut seen: Seen) {
+        let shown = seen.token().unwrap_or(Token::ZERO);
+        if shown < before && !seen.is_foreign() {
+            seen.went_back = Some(before);
         }
-        if let Some(before) = &self.latest
-            && let (Some(old), Some(new)) = (before.identity(), seen.identity())
+        if let Some(latest) = &self.latest
+            && let (Some(old), Some(new)) = (latest.identity(), seen.identity())
             && rules.same_observation(old, new)
         {
-            seen.from = seen.from.min(before.from);
+            seen.from = seen.from.min(latest.from);
         }
-        if let Some(token) = shown
-            && token > self.highest
-        {
-            self.highest = token;
-            self.highest_at = seen.returned;
-        }
+        self.highest = self.highest.max(shown);
         self.latest = Some(seen);
     }
 }

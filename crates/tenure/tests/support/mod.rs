@@ -1,6 +1,7 @@
 //! What the tests of leases share.
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 
+pub(crate) mod odd;
 pub(crate) mod tcp;
 
 use std::sync::Arc;
@@ -56,21 +57,29 @@ impl World {
         let end = self.clock.now() + span;
         while self.clock.now() < end {
             let next = self.clock.next_wake().filter(|next| *next < end);
+            let asleep = self.clock.sleepers();
             self.clock.advance_to(next.unwrap_or(end).max(self.clock.now()));
-            self.settle().await;
+            self.until_asleep(asleep).await;
         }
     }
 
-    /// Lets the keepers do what they have to do at this instant: until nobody has a timer that is due, and for long
-    /// enough that what they do becomes visible.
+    /// Lets the keepers do what they have to do at this instant.
     pub(crate) async fn settle(&self) {
-        for _ in 0..100 {
+        self.until_asleep(self.clock.sleepers()).await;
+    }
+
+    /// Waits, in real time, until as many sleep as before and nobody's timer is due, twice in a row. Whoever does not
+    /// sleep again has nothing to wait for any more, so this ends without them.
+    async fn until_asleep(&self, asleep: usize) {
+        let mut calm = 0;
+        for _ in 0..60 {
             real_pause(Duration::from_millis(1)).await;
-            if self.clock.next_wake().is_none_or(|next| next > self.clock.now()) {
-                break;
+            let due = self.clock.next_wake().is_some_and(|next| next <= self.clock.now());
+            calm = if !due && self.clock.sleepers() >= asleep { calm + 1 } else { 0 };
+            if calm == 2 {
+                return;
             }
         }
-        real_pause(Duration::from_millis(1)).await;
     }
 }
 
