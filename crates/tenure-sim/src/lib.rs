@@ -1,1 +1,42 @@
-//! x
+//! The simulated world that attacks Tenure's lease protocol.
+//!
+//! The *production* machine, not a copy, runs here in one thread under virtual time: contenders with clocks of their
+//! own, pauses, crashes and restarts; requests and answers that are lost, late, doubled, or retried by the network
+//! itself; witnesses and files that only look like one; records that are deleted, restored or replaced; stores that
+//! lie. An oracle judges in true time, which the code under test cannot see. A seed is a whole history: the same seed
+//! gives the same trace.
+//!
+//! The oracle is tested too: every [`Mutant`] replaces one rule of the protocol, or breaks one thing in the world, and
+//! names the invariant that must catch it.
+//!
+//! ```
+//! use tenure_sim::Seed;
+//!
+//! let outcome = Seed::new(1).minutes(5).run();
+//! assert_eq!(outcome.violation, None);
+//! ```
+
+mod fleet;
+mod focus;
+mod invariant;
+mod liars;
+mod mutants;
+mod oracle;
+mod report;
+mod rng;
+mod seed;
+mod swarm;
+mod tally;
+mod time;
+mod trace;
+mod violation;
+mod world;
+
+pub use fleet::{Fleet, Hunt, Run};
+pub use focus::Focus;
+pub use invariant::Invariant;
+pub use mutants::{Change, MUTANTS, Mutant};
+pub use report::{HUNTED, failure, hunted, table};
+pub use seed::{Outcome, Seed};
+pub use tally::{Fault, Number, Sometimes, Tally};
+pub use violation::Violation;

@@ -1,0 +1,149 @@
+use tenure_sim::{Focus, Mutant, Seed};
+
+/// What the command line says.
+#[derive(Debug)]
+pub(crate) struct Args {
+    pub(crate) command: Command,
+    /// The first seed, or the one to replay.
+    pub(crate) first: u64,
+    /// How many seeds; for mutants, how many each may need at most.
+    pub(crate) seeds: u64,
+    pub(crate) minutes: u64,
+    pub(crate) workers: Option<usize>,
+    pub(crate) focus: Option<Focus>,
+    pub(crate) mutant: Option<&'static Mutant>,
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Run,
+    Replay,
+    Mutants,
+}
+
+pub(crate) const HELP: &str = "\
+Attacks Tenure's lease protocol in a simulated world.
+
+  tenure-sim run      live through many seeds; fails if an invariant does not hold or a fault did not happen
+  tenure-sim replay   live through one seed and print what happens
+  tenure-sim mutants  break one rule at a time; fails unless each is caught by its invariant
+
+  --seeds N     how many seeds to run                                      (40000)
+  --budget N    how many seeds each mutant may need at most                (40000)
+  --seed N      the first seed, or the one to replay                       (0)
+  --minutes N   how many simulated minutes the faults of a seed go on      (60)
+  --workers N   how many threads; the result does not depend on it         (all cores)
+  --focus NAME  spend the time in one corner of the world: clocks, slow-reads, witnesses, deletions, restores,
+                recounting, clockless, going-back, stealers, unknowns, slow-work, foreign, twins, liars, fairness, calm
+  --mutant NAME replay under one mutant, or hunt only this one
+  --help        this text";
+
+impl Args {
+    /// Parses the arguments; `None` if only help is wanted.
+    pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
+        let mut args = args.peekable();
+        let command = match args.next().as_deref() {
+            Some("run") => Command::Run,
+            Some("replay") => Command::Replay,
+            Some("mutants") => Command::Mutants,
+            Some("--help" | "-h" | "help") => return Ok(None),
+            Some(other) => return Err(format!("{other:?} is not a command")),
+            None => return Err("a command is missing".to_owned()),
+        };
+        let mut parsed = Self {
+            command,
+            first: 0,
+            seeds: 40_000,
+            minutes: Seed::MINUTES,
+            workers: None,
+            focus: None,
+            mutant: None,
+        };
+        let mut said_seed = false;
+        while let Some(flag) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("{flag} needs a value"));
+            match flag.as_str() {
+                "--seeds" if command == Command::Run => parsed.seeds = number(&flag, &value()?, 1)?,
+                "--budget" if command == Command::Mutants => parsed.seeds = number(&flag, &value()?, 1)?,
+                "--seed" => {
+                    parsed.first = number(&flag, &value()?, 0)?;
+                    said_seed = true;
+                }
+                "--minutes" => parsed.minutes = number(&flag, &value()?, 1)?.min(MINUTES_MAX),
+                "--workers" => parsed.workers = Some(number(&flag, &value()?, 1)? as usize),
+                "--focus" => {
+                    let name = value()?;
+                    parsed.focus =
+                        Some(Focus::named(&name).ok_or_else(|| format!("{name:?} is not a focus"))?);
+                }
+                "--mutant" if command != Command::Run => {
+                    let name = value()?;
+                    parsed.mutant =
+                        Some(Mutant::named(&name).ok_or_else(|| format!("{name:?} is not a mutant"))?);
+                }
+                "--help" | "-h" => return Ok(None),
+                other => return Err(format!("{other:?} is not an option of this command")),
+            }
+        }
+        match parsed.command {
+            Command::Replay if !said_seed => Err("replay needs --seed".to_owned()),
+            _ => Ok(Some(parsed)),
+        }
+    }
+}
+
+fn number(flag: &str, text: &str, least: u64) -> Result<u64, String> {
+    let number = text.parse().map_err(|_| format!("{flag} needs a whole number, not {text:?}"))?;
+    if number < least { Err(format!("{flag} is at least {least}")) } else { Ok(number) }
+}
+
+/// Three months: what the arithmetic of true time bears without a thought.
+const MINUTES_MAX: u64 = 60 * 24 * 90;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Option<Args>, String> {
+        Args::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn what_is_said_is_taken_and_the_rest_has_a_default() {
+        let args = parse("run --seeds 12 --seed 7 --minutes 5 --workers 3 --focus clocks").unwrap().unwrap();
+        assert_eq!((args.command, args.seeds, args.first), (Command::Run, 12, 7));
+        assert_eq!((args.minutes, args.workers, args.focus), (5, Some(3), Some(Focus::Clocks)));
+        let args = parse("mutants --mutant no-fence --budget 9").unwrap().unwrap();
+        assert_eq!((args.seeds, args.minutes), (9, Seed::MINUTES));
+        assert_eq!(args.mutant.map(|mutant| mutant.name), Some("no-fence"));
+        assert!(parse("replay --help").unwrap().is_none());
+    }
+
+    #[test]
+    fn what_is_wrong_is_an_error_in_words() {
+        for line in [
+            "",
+            "walk",
+            "run --seeds",
+            "run --seeds 0",
+            "run --seeds many",
+            "run --mutant no-fence",
+            "run --focus nowhere",
+            "replay",
+            "replay --seed 1 --seeds 2",
+            "replay --seed -1",
+            "mutants --mutant nobody",
+            "mutants --workers 0",
+        ] {
+            assert!(!parse(line).unwrap_err().is_empty(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_help_names_every_focus() {
+        for focus in Focus::ALL.iter().filter(|focus| **focus != Focus::None) {
+            assert!(HELP.contains(focus.name()), "{}", focus.name());
+        }
+    }
+}

@@ -1,0 +1,167 @@
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::{Focus, Invariant, Mutant, Outcome, Seed, Tally, Violation};
+
+/// Lives through many seeds on all cores. What it finds does not depend on how many there are.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    /// How many threads.
+    pub workers: usize,
+    /// How many simulated minutes the faults of each seed go on.
+    pub minutes: u64,
+}
+
+/// What came of many seeds.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// How many.
+    pub seeds: u64,
+    /// What happened, counted.
+    pub tally: Tally,
+    /// The seeds in which an invariant did not hold, with the configuration of each.
+    pub violations: Vec<(u64, Violation, String)>,
+    /// How long the machine worked.
+    pub cpu: Duration,
+    /// How long it took.
+    pub wall: Duration,
+}
+
+/// What came of the hunt for a mutant.
+#[derive(Clone, Debug)]
+pub struct Hunt {
+    /// Which one.
+    pub mutant: &'static Mutant,
+    /// The first seed in which it was caught, and how.
+    pub caught: Option<(u64, Violation)>,
+    /// In how many of the first seeds it was caught, and how many that were: what a single seed is worth.
+    pub share: (u64, u64),
+    /// How long it took.
+    pub wall: Duration,
+}
+
+impl Fleet {
+    /// A fleet on all cores.
+    pub fn new() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self { workers: cores, minutes: Seed::MINUTES }
+    }
+
+    /// Lives through so many seeds from `first` on, under the rules that are right. Now and then one is lived through
+    /// twice, and must give the same trace.
+    pub fn run(&self, first: u64, seeds: u64, focus: Focus) -> Run {
+        let (cpu, wall) = (cpu_time(), wall_time());
+        let found = Mutex::new((Tally::new(), Vec::new()));
+        self.each(first, seeds, |numbers| {
+            let (mut tally, mut violations) = (Tally::new(), Vec::new());
+            for number in numbers {
+                let outcome = self.seed(number, focus).run();
+                tally.add(&outcome.tally);
+                let violation = outcome.violation.clone().or_else(|| self.differs(number, focus, &outcome));
+                violations.extend(violation.map(|violation| (number, violation, outcome.config)));
+            }
+            let mut found = found.lock().expect("no worker panicked");
+            found.0.add(&tally);
+            found.1.append(&mut violations);
+        });
+        let (tally, mut violations) = found.into_inner().expect("no worker panicked");
+        violations.sort_by_key(|(number, ..)| *number);
+        Run { seeds, tally, violations, cpu: cpu_time() - cpu, wall: wall_time() - wall }
+    }
+
+    /// Looks for a mutant in so many seeds: in the first few to see how often it is caught, and then until it is.
+    pub fn hunt(&self, mutant: &'static Mutant, first: u64, seeds: u64) -> Hunt {
+        let wall = wall_time();
+        let sample = seeds.min(SAMPLE);
+        let mut caught = self.catches(mutant, first, sample);
+        let share = (caught.len() as u64, sample);
+        let mut begun = sample;
+        while caught.is_empty() && begun < seeds {
+            let round = SAMPLE.min(seeds - begun);
+            caught = self.catches(mutant, first + begun, round);
+            begun += round;
+        }
+        let caught = caught.into_iter().min_by_key(|(number, _)| *number);
+        Hunt { mutant, caught, share, wall: wall_time() - wall }
+    }
+
+    /// The seeds in which a mutant is caught by its invariant.
+    fn catches(&self, mutant: &'static Mutant, first: u64, seeds: u64) -> Vec<(u64, Violation)> {
+        let caught = Mutex::new(Vec::new());
+        self.each(first, seeds, |numbers| {
+            for number in numbers {
+                if let Some(violation) = self.seed(number, mutant.focus).with(mutant).run().violation {
+                    caught.lock().expect("no worker panicked").push((number, violation));
+                }
+            }
+        });
+        caught.into_inner().expect("no worker panicked")
+    }
+
+    fn seed(&self, number: u64, focus: Focus) -> Seed {
+        Seed::new(number).minutes(self.minutes).focus(focus)
+    }
+
+    /// S10: the same seed gives the same trace.
+    fn differs(&self, number: u64, focus: Focus, outcome: &Outcome) -> Option<Violation> {
+        if !number.is_multiple_of(TWICE_EVERY) {
+            return None;
+        }
+        let again = self.seed(number, focus).run();
+        (again.hash != outcome.hash).then(|| {
+            let sentence = format!("the trace was {:016x}, and then {:016x}", outcome.hash, again.hash);
+            Violation { invariant: Invariant::S10, at: 0, sentence }
+        })
+    }
+
+    /// Gives all numbers to the workers, a few at a time.
+    fn each(&self, first: u64, count: u64, work: impl Fn(std::ops::Range<u64>) + Sync) {
+        let next = AtomicU64::new(0);
+        let worker = || {
+            loop {
+                let begin = next.fetch_add(BLOCK, Ordering::Relaxed);
+                if begin >= count {
+                    break;
+                }
+                work(first + begin..first + (begin + BLOCK).min(count));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.workers {
+                scope.spawn(worker);
+            }
+            worker();
+        });
+    }
+}
+
+impl Default for Fleet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How many seeds a worker takes at a time.
+const BLOCK: u64 = 4;
+
+/// In so many seeds a mutant is looked for at a time.
+const SAMPLE: u64 = 200;
+
+/// Every so many seeds, one is lived through twice.
+const TWICE_EVERY: u64 = 256;
+
+fn cpu_time() -> Duration {
+    to_duration(clock_gettime(ClockId::ProcessCPUTime))
+}
+
+fn wall_time() -> Duration {
+    to_duration(clock_gettime(ClockId::Monotonic))
+}
+
+fn to_duration(time: rustix::time::Timespec) -> Duration {
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

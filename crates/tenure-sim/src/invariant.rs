@@ -1,0 +1,73 @@
+use std::fmt;
+
+/// What must hold in every history. The names are those of the design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Invariant {
+    /// Tokens strictly increase by grant; one token, one grant.
+    S1,
+    /// Within the drift bound, no two holders believe at one true instant.
+    S2,
+    /// After a write under a token was accepted by the fenced resource, no smaller one is.
+    S3,
+    /// An unknown outcome is never guessed.
+    S5,
+    /// What is lost stays lost, and nothing is vacated under work that goes on.
+    S6,
+    /// A store that lies grants nothing.
+    S7,
+    /// Observers never see a token go back, and after quiet they see the true one.
+    S8,
+    /// A record that is not understood is never overwritten.
+    S9,
+    /// Same seed, same trace.
+    S10,
+    /// After healing the key is held again within two ttl and one call timeout.
+    L1,
+    /// Below the fault threshold nothing is lost.
+    L4,
+    /// A waiting contender makes at most five store calls per ttl.
+    L5,
+    /// Every contender that keeps trying wins within twenty terms per contender.
+    L6,
+}
+
+impl Invariant {
+    /// What it says, in words.
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::S1 => "tokens strictly increase by grant",
+            Self::S2 => "no two holders believe at one instant",
+            Self::S3 => "the fence never lets a smaller token pass",
+            Self::S5 => "an unknown outcome is never guessed",
+            Self::S6 => "what is lost stays lost",
+            Self::S7 => "a store that lies grants nothing",
+            Self::S8 => "observers never see a token go back",
+            Self::S9 => "a foreign record is never overwritten",
+            Self::S10 => "same seed, same trace",
+            Self::L1 => "after healing the key is held again in time",
+            Self::L4 => "nothing is lost in calm weather",
+            Self::L5 => "a contender asks the store at most five times per ttl",
+            Self::L6 => "whoever keeps trying wins",
+        }
+    }
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::S1 => "S1",
+            Self::S2 => "S2",
+            Self::S3 => "S3",
+            Self::S5 => "S5",
+            Self::S6 => "S6",
+            Self::S7 => "S7",
+            Self::S8 => "S8",
+            Self::S9 => "S9",
+            Self::S10 => "S10",
+            Self::L1 => "L1",
+            Self::L4 => "L4",
+            Self::L5 => "L5",
+            Self::L6 => "L6",
+        })
+    }
+}

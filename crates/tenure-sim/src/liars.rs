@@ -1,0 +1,180 @@
+//! Stores that lie about their conditional writes, and the check at connect that must refuse them.
+//!
+//! The check is the production one. It is asynchronous, and these stores answer at once: a clock that is moved by hand
+//! is all the runtime it needs.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use futures_util::stream;
+use tenure::clock::ManualClock;
+use tenure::verify::connect_check;
+use tenure_store::{
+    Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Key, Prefix, Put, Reach, Reading,
+    Store, StoreError, Version,
+};
+
+use crate::rng::Rng;
+
+/// Whether a store that lies in one way or another is refused.
+pub(crate) fn refuses_liar(rng: &mut Rng) -> bool {
+    let lie = rng.pick(Lie::ALL);
+    refuses(lie, rng)
+}
+
+/// Whether an honest store is refused.
+pub(crate) fn refuses_honest(rng: &mut Rng) -> bool {
+    refuses(Lie::Nothing, rng)
+}
+
+fn refuses(lie: Lie, rng: &mut Rng) -> bool {
+    let store = Liar { lie, entry: Mutex::new(None) };
+    let clock = ManualClock::new();
+    let mut check = pin!(connect_check(&store, &clock, rng.wide()));
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        match check.as_mut().poll(&mut context) {
+            Poll::Ready(verdict) => return verdict.is_err(),
+            Poll::Pending => clock.advance_to(clock.next_wake().expect("only time is waited for")),
+        }
+    }
+}
+
+/// A store of one key.
+#[derive(Debug)]
+struct Liar {
+    lie: Lie,
+    entry: Mutex<Option<(Bytes, u64)>>,
+}
+
+/// In what a store lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lie {
+    /// In nothing.
+    Nothing,
+    /// It creates over what exists.
+    IgnoresCreate,
+    /// It replaces whatever version is there.
+    IgnoresReplace,
+    /// It ignores both conditions.
+    IgnoresBoth,
+    /// It says that it wrote, and did not.
+    WritesNothing,
+    /// It says that it did not write, and did.
+    WritesAnyway,
+    /// Every entry has the same version, which it says no entry has.
+    OneVersion,
+    /// Every entry has the empty version.
+    NoVersion,
+    /// It promises too little.
+    PromisesNothing,
+}
+
+impl Lie {
+    /// Those that are lies.
+    const ALL: &[Self] = &[
+        Self::IgnoresCreate,
+        Self::IgnoresReplace,
+        Self::IgnoresBoth,
+        Self::WritesNothing,
+        Self::WritesAnyway,
+        Self::OneVersion,
+        Self::NoVersion,
+        Self::PromisesNothing,
+    ];
+}
+
+impl Liar {
+    fn version(&self, number: u64) -> Version {
+        match self.lie {
+            Lie::OneVersion => self.impossible_version(),
+            Lie::NoVersion => Version::new(""),
+            _ => Version::new(number.to_string()),
+        }
+    }
+
+    fn write(&self, value: Bytes, expect: &Expect) -> Put {
+        let mut entry = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
+        let holds = match (expect, &*entry) {
+            (Expect::Absent, present) => present.is_none() || self.ignores_create(),
+            (Expect::Version(_), None) => false,
+            (Expect::Version(expected), Some((_, number))) => {
+                *expected == self.version(*number) || self.ignores_replace()
+            }
+        };
+        let number = entry.as_ref().map_or(0, |(_, number)| *number) + 1;
+        if self.lie != Lie::WritesNothing && (holds || self.lie == Lie::WritesAnyway) {
+            *entry = Some((value, number));
+        }
+        match holds || self.lie == Lie::WritesNothing {
+            true => Put::Applied(Applied { version: self.version(number), time: None }),
+            false => Put::Conflict(Conflict),
+        }
+    }
+
+    fn ignores_create(&self) -> bool {
+        matches!(self.lie, Lie::IgnoresCreate | Lie::IgnoresBoth)
+    }
+
+    fn ignores_replace(&self) -> bool {
+        matches!(self.lie, Lie::IgnoresReplace | Lie::IgnoresBoth)
+    }
+}
+
+impl Store for Liar {
+    fn guarantees(&self) -> Guarantees {
+        let mut guarantees = Guarantees::default();
+        if self.lie != Lie::PromisesNothing {
+            guarantees.atomic_create = true;
+            guarantees.atomic_replace = true;
+            guarantees.linearizable_reads = true;
+            guarantees.keeps_acknowledged = true;
+            guarantees.unique_versions = true;
+            guarantees.reach = Reach::Network;
+            guarantees.write_interval = std::time::Duration::ZERO;
+            guarantees.value_max = usize::MAX;
+        }
+        guarantees
+    }
+
+    fn get<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+        let entry = self.entry.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let entry = entry.map(|(value, number)| Entry { value, version: self.version(number), age: None });
+        Box::pin(std::future::ready(Ok(Reading { entry, time: None })))
+    }
+
+    fn put<'a>(&'a self, _: &'a Key, value: Bytes, expect: Expect) -> BoxFuture<'a, Result<Put, StoreError>> {
+        Box::pin(std::future::ready(Ok(self.write(value, &expect))))
+    }
+
+    fn list<'a>(&'a self, _: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
+        Box::pin(stream::empty())
+    }
+
+    fn impossible_version(&self) -> Version {
+        Version::new("impossible")
+    }
+}
+
+impl fmt::Display for Liar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("liar:")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_liar_is_refused_and_the_honest_one_is_not() {
+        let mut rng = Rng::new(1);
+        for lie in Lie::ALL {
+            assert!(refuses(*lie, &mut rng), "{lie:?}");
+        }
+        assert!(!refuses_honest(&mut rng));
+    }
+}

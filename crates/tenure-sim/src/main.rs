@@ -1,0 +1,125 @@
+//! The command: `run`, `replay` and `mutants`.
+
+mod args;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::ExitCode;
+
+use args::{Args, Command};
+use tenure_sim::{Fleet, Focus, HUNTED, Hunt, MUTANTS, Seed, failure, hunted, table};
+
+/// Prints a line, and ends where nobody reads it any more, as in `replay … | head`.
+macro_rules! say {
+    ($($text:tt)*) => {
+        if writeln!(std::io::stdout(), $($text)*).is_err() {
+            std::process::exit(141);
+        }
+    };
+}
+
+fn main() -> ExitCode {
+    let args = match Args::parse(std::env::args().skip(1)) {
+        Ok(Some(args)) => args,
+        Ok(None) => {
+            say!("{}", args::HELP);
+            return ExitCode::SUCCESS;
+        }
+        Err(wrong) => {
+            eprintln!("{wrong}\n\n{}", args::HELP);
+            return ExitCode::from(64);
+        }
+    };
+    let good = match args.command {
+        Command::Run => run(&args),
+        Command::Replay => replay(&args),
+        Command::Mutants => mutants(&args),
+    };
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn fleet(args: &Args) -> Fleet {
+    let mut fleet = Fleet { minutes: args.minutes, ..Fleet::new() };
+    if let Some(workers) = args.workers {
+        fleet.workers = workers;
+    }
+    fleet
+}
+
+fn run(args: &Args) -> bool {
+    let focus = args.focus.unwrap_or_default();
+    let run = fleet(args).run(args.first, args.seeds, focus);
+    for (number, violation, config) in run.violations.iter().take(FAILURES_SHOWN) {
+        let seed = Seed::new(*number).minutes(args.minutes).focus(focus);
+        say!("{}", failure(&seed, violation, config, None));
+    }
+    say!("{}", table(&run));
+    let mut good = run.violations.is_empty();
+    if focus == Focus::None && args.seeds >= QUOTA_SEEDS && args.minutes >= Seed::MINUTES {
+        let missed = run.tally.below_quota(args.seeds);
+        for words in &missed {
+            say!("below quota: {words}");
+        }
+        good &= missed.is_empty();
+    }
+    say!("{}", if good { "all invariants held" } else { "FAILED" });
+    good
+}
+
+fn replay(args: &Args) -> bool {
+    let focus = args.focus.unwrap_or_default();
+    let mut seed = Seed::new(args.first).minutes(args.minutes).focus(focus).readable();
+    if let Some(mutant) = args.mutant {
+        seed = seed.with(mutant);
+    }
+    let outcome = seed.run();
+    say!("{}", outcome.config);
+    for line in &outcome.lines {
+        say!("{line}");
+    }
+    say!("trace {:016x}", outcome.hash);
+    match &outcome.violation {
+        None => say!("all invariants held"),
+        Some(violation) => say!("{}", failure(&seed, violation, "", args.mutant)),
+    }
+    outcome.violation.is_none()
+}
+
+/// Hunts every mutant, and then lives through the same seeds without any.
+fn mutants(args: &Args) -> bool {
+    let fleet = fleet(args);
+    let chosen = MUTANTS.iter().filter(|it| args.mutant.is_none_or(|mutant| mutant.name == it.name));
+    let mut good = true;
+    let mut seeds_by_focus: BTreeMap<&str, (Focus, u64)> = BTreeMap::new();
+    say!("{HUNTED}");
+    for mutant in chosen {
+        let hunt: Hunt = fleet.hunt(mutant, args.first, args.seeds);
+        say!("{}", hunted(&hunt, args.first));
+        good &= hunt.caught.is_some();
+        let needed = hunt.caught.as_ref().map_or(args.seeds, |(number, _)| number - args.first + 1);
+        let entry = seeds_by_focus.entry(mutant.focus.name()).or_insert((mutant.focus, CLEAN_SEEDS));
+        entry.1 = entry.1.max(needed);
+    }
+    say!("\nthe same seeds without a mutant:");
+    for (name, (focus, seeds)) in seeds_by_focus {
+        let run = fleet.run(args.first, seeds, focus);
+        let verdict = if run.violations.is_empty() { "all invariants held" } else { "FAILED" };
+        say!("  {name:<11} {seeds:>6} seeds  {verdict}");
+        for (number, violation, config) in run.violations.iter().take(FAILURES_SHOWN) {
+            let seed = Seed::new(*number).minutes(args.minutes).focus(focus);
+            say!("{}", failure(&seed, violation, config, None));
+        }
+        good &= run.violations.is_empty();
+    }
+    say!("{}", if good { "every mutant was caught by its invariant" } else { "FAILED" });
+    good
+}
+
+/// Without a mutant at least so many seeds are lived through, however soon it was caught.
+const CLEAN_SEEDS: u64 = 200;
+
+/// More failures than that say nothing new.
+const FAILURES_SHOWN: usize = 5;
+
+/// Fewer seeds than that cannot be expected to reach everything that is rare.
+const QUOTA_SEEDS: u64 = 2000;

@@ -1,0 +1,22 @@
+//! Wrong answers about what may be overwritten and shown.
+
+use tenure::machine::Rules;
+use tenure::record::Token;
+
+#[derive(Debug)]
+pub(super) struct OverwritesForeign;
+
+impl Rules for OverwritesForeign {
+    fn overwrites_foreign(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ObserverShowsOlder;
+
+impl Rules for ObserverShowsOlder {
+    fn may_show(&self, _: Token, _: Token) -> bool {
+        true
+    }
+}

@@ -1,0 +1,181 @@
+//! The oracle's own test: each mutant replaces one rule of the protocol, or breaks one thing in the world, and names
+//! the invariant that must catch it.
+//!
+//! They live here, outside of the product, as other answers to the questions that the machine asks its
+//! [`Rules`]; so the product stays clean and they cannot rot.
+
+mod answers;
+mod fences;
+mod terms;
+mod times;
+mod tokens;
+mod witnesses;
+
+use tenure::machine::Rules;
+
+use crate::seed::{Bug, Seed};
+use crate::{Focus, Invariant};
+
+/// One thing that is wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Mutant {
+    /// Its name, as the command takes it.
+    pub name: &'static str,
+    /// What it does instead of what.
+    pub replaces: &'static str,
+    /// The invariant that must catch it.
+    pub caught_by: Invariant,
+    /// Where it is looked for.
+    pub focus: Focus,
+    /// What is changed.
+    pub change: Change,
+}
+
+/// What a mutant changes.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    /// One rule of the machine.
+    Rule(&'static dyn Rules),
+    /// Something in the world.
+    World(WorldBug),
+}
+
+/// Something that is wrong with the world.
+#[derive(Clone, Copy, Debug)]
+pub struct WorldBug(Bug);
+
+impl Mutant {
+    /// The mutant of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        MUTANTS.iter().find(|mutant| mutant.name == name)
+    }
+}
+
+impl Change {
+    pub(crate) fn apply(self, seed: &mut Seed) {
+        match self {
+            Self::Rule(rules) => seed.rules = rules,
+            Self::World(WorldBug(bug)) => seed.bug = bug,
+        }
+    }
+}
+
+const fn rule(
+    name: &'static str,
+    replaces: &'static str,
+    caught_by: Invariant,
+    focus: Focus,
+    rules: &'static dyn Rules,
+) -> Mutant {
+    Mutant { name, replaces, caught_by, focus, change: Change::Rule(rules) }
+}
+
+const fn world(
+    name: &'static str,
+    replaces: &'static str,
+    caught_by: Invariant,
+    focus: Focus,
+    bug: Bug,
+) -> Mutant {
+    Mutant { name, replaces, caught_by, focus, change: Change::World(WorldBug(bug)) }
+}
+
+/// All mutants.
+#[rustfmt::skip]
+pub static MUTANTS: &[Mutant] = &[
+    // ── time ──
+    rule("deadline-from-answer", "a deadline counts from the answer, not from before the request",
+        Invariant::S2, Focus::SlowReads, &times::DeadlineFromAnswer),
+    rule("wait-from-request", "a contender's wait counts from its request, not from the return of the read",
+        Invariant::S2, Focus::SlowReads, &times::WaitFromRequest),
+    rule("holder-without-drift", "a holder counts the whole ttl",
+        Invariant::S2, Focus::Clocks, &times::HolderWithoutDrift),
+    rule("drift-of-the-wrong-sign", "a holder counts more than the ttl, by the drift",
+        Invariant::S2, Focus::Clocks, &times::DriftOfTheWrongSign),
+    rule("contender-without-drift", "a contender waits for the ttl alone",
+        Invariant::S2, Focus::Clocks, &times::ContenderWithoutDrift),
+    rule("own-ttl", "a contender waits for its own ttl, not the record's",
+        Invariant::S2, Focus::None, &times::OwnTtl),
+    rule("wall-clock-ages", "a version is as old as the wall clocks say",
+        Invariant::S2, Focus::None, &times::WallClockAges),
+    rule("version-without-nonce", "an observed version is known by its stamp alone",
+        Invariant::S2, Focus::Recounting, &times::VersionWithoutNonce),
+    rule("renewal-after-deadline", "a renewal is accepted after the deadline",
+        Invariant::S6, Focus::None, &times::RenewalAfterDeadline),
+    rule("waits-too-long", "a contender waits for ten times the ttl",
+        Invariant::L1, Focus::Stealers, &times::WaitsTooLong),
+    rule("polls-too-often", "a contender looks thirty times per ttl",
+        Invariant::L5, Focus::None, &times::PollsTooOften),
+    // ── answers ──
+    rule("unknown-as-success", "a write without an answer counts as done",
+        Invariant::S5, Focus::None, &answers::UnknownAsSuccess),
+    rule("unknown-as-loss", "a renewal without an answer ends the term",
+        Invariant::L4, Focus::Calm, &answers::UnknownAsLoss),
+    rule("conflict-believed", "a conflict is believed without reading",
+        Invariant::S5, Focus::Unknowns, &answers::ConflictBelieved),
+    rule("conflict-settles", "a write that was answered with a conflict is not ours any more",
+        Invariant::S5, Focus::Unknowns, &answers::ConflictSettles),
+    rule("throttled-settles", "a write that was throttled is not ours any more",
+        Invariant::S5, Focus::Unknowns, &answers::ThrottledSettles),
+    rule("attempts-forgotten", "an earlier attempt is forgotten when it is tried again",
+        Invariant::S5, Focus::Unknowns, &answers::AttemptsForgotten),
+    rule("name-as-proof", "a record with our name is ours",
+        Invariant::S2, Focus::Twins, &answers::NameAsProof),
+    rule("no-nonce", "a write carries the nonce of the one before",
+        Invariant::S2, Focus::None, &answers::NoNonce),
+    // ── tokens ──
+    rule("token-not-raised", "a grant keeps the token of the one before",
+        Invariant::S1, Focus::Clockless, &tokens::NotRaised),
+    rule("release-forgets-token", "a release leaves no token behind, as if it deleted the record",
+        Invariant::S1, Focus::Clockless, &tokens::ReleaseForgets),
+    rule("grant-on-missing", "a missing record is granted without planting it",
+        Invariant::S1, Focus::Deletions, &tokens::GrantOnMissing),
+    rule("floor-before-version", "the floor comes from an answer that is older than the version",
+        Invariant::S1, Focus::Deletions, &tokens::FloorBeforeVersion),
+    rule("floor-from-cache", "the floor comes from an answer of any age",
+        Invariant::S1, Focus::Restores, &tokens::FloorFromCache),
+    rule("freshness-from-return", "an answer is as old as its arrival, not as its request",
+        Invariant::S1, Focus::Restores, &tokens::FreshnessFromReturn),
+    rule("grants-after-going-back", "a token that went back does not matter",
+        Invariant::S1, Focus::GoingBack, &tokens::GrantsAfterGoingBack),
+    // ── terms ──
+    rule("ttl-changes", "a renewal may shorten the ttl",
+        Invariant::S2, Focus::None, &terms::TtlChanges),
+    rule("late-vacate", "whatever has our name is vacated",
+        Invariant::S2, Focus::Twins, &terms::LateVacate),
+    rule("vacate-under-work", "a lease is vacated while work goes on",
+        Invariant::S6, Focus::SlowWork, &terms::VacateUnderWork),
+    rule("resume-believes-first", "a resumed handle believes before its renewal",
+        Invariant::S2, Focus::Witnesses, &terms::ResumeBelievesFirst),
+    rule("second-steal-restarts", "a second stealer revokes again",
+        Invariant::L1, Focus::Stealers, &terms::SecondStealRestarts),
+    rule("steal-without-waiting", "a stealer does not wait after revoking",
+        Invariant::S2, Focus::Stealers, &terms::StealWithoutWaiting),
+    // ── witnesses ──
+    rule("witness-without-nonce", "an unlocked witness is proof whatever it lists",
+        Invariant::S2, Focus::Witnesses, &witnesses::WithoutNonce),
+    rule("witness-copied", "a copy of a witness is as good as the witness",
+        Invariant::S2, Focus::Witnesses, &witnesses::Copied),
+    rule("witness-empty", "an unlocked witness that lists nothing is proof too",
+        Invariant::S2, Focus::Witnesses, &witnesses::Empty),
+    rule("witness-missing", "a witness that is not there is proof",
+        Invariant::S2, Focus::Witnesses, &witnesses::Missing),
+    rule("witness-locked", "the lock of a witness does not matter",
+        Invariant::S2, Focus::Witnesses, &witnesses::Locked),
+    // ── what is seen and overwritten ──
+    rule("overwrites-foreign", "a foreign record is overwritten",
+        Invariant::S9, Focus::Foreign, &fences::OverwritesForeign),
+    rule("observer-shows-older", "an observer shows whatever it reads",
+        Invariant::S8, Focus::None, &fences::ObserverShowsOlder),
+    // ── the world ──
+    world("store-ignores-conditions", "the store writes whatever it is told",
+        Invariant::S2, Focus::None, Bug::StoreIgnoresConditions),
+    world("no-fence", "the resource takes every token",
+        Invariant::S3, Focus::None, Bug::NoFence),
+    world("belief-revived", "the keeper extends a belief that was latched as lost",
+        Invariant::S6, Focus::SlowWork, Bug::RevivesBelief),
+    world("connects-unchecked", "a store is used without the check at connect",
+        Invariant::S7, Focus::Liars, Bug::ConnectsUnchecked),
+    world("never-rests", "whoever lets go tries again at once",
+        Invariant::L6, Focus::Fairness, Bug::NeverRests),
+];

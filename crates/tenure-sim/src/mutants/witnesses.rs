@@ -1,0 +1,50 @@
+//! Wrong answers about witnesses.
+
+use tenure::machine::rules::Standard;
+use tenure::machine::{Rules, Sighting};
+
+#[derive(Debug)]
+pub(super) struct WithoutNonce;
+
+impl Rules for WithoutNonce {
+    fn is_dead(&self, sighting: Sighting) -> bool {
+        sighting.found && sighting.same_file && !sighting.locked
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Copied;
+
+impl Rules for Copied {
+    fn is_dead(&self, sighting: Sighting) -> bool {
+        sighting.found && !sighting.locked && sighting.lists_nonce
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Empty;
+
+impl Rules for Empty {
+    fn is_dead(&self, sighting: Sighting) -> bool {
+        let empty = sighting.found && !sighting.locked && !sighting.lists_nonce;
+        empty || Standard.is_dead(sighting)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Missing;
+
+impl Rules for Missing {
+    fn is_dead(&self, sighting: Sighting) -> bool {
+        !sighting.found || Standard.is_dead(sighting)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Locked;
+
+impl Rules for Locked {
+    fn is_dead(&self, sighting: Sighting) -> bool {
+        sighting.found && sighting.same_file && sighting.lists_nonce
+    }
+}

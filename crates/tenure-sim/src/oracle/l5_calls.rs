@@ -1,0 +1,14 @@
+use super::Verdict;
+
+/// L5: a contender that waits makes at most five store calls per ttl of the record it waits for.
+pub(crate) fn calls_are_few(calls: u64, span: u64, ttl: u64) -> Verdict {
+    // Two more, for what begins before the span and ends in it.
+    let most = CALLS_PER_TTL * span.div_ceil(ttl) + 2;
+    if calls <= most {
+        return Ok(());
+    }
+    let ttls = span / ttl;
+    Err(format!("a waiting contender made {calls} store calls in {ttls} ttl, and {most} are the most"))
+}
+
+const CALLS_PER_TTL: u64 = 5;

@@ -1,0 +1,80 @@
+//! Judges in true time, which the code under test cannot see. One file per invariant.
+
+mod l1_held_again;
+mod l5_calls;
+mod l6_wins;
+mod s1_tokens;
+mod s2_belief;
+mod s3_fence;
+mod s5_unknown;
+mod s6_stays_lost;
+mod s8_observe;
+mod s9_record;
+
+pub(crate) use l1_held_again::HeldAgain;
+pub(crate) use l5_calls::calls_are_few;
+pub(crate) use l6_wins::wins_in_time;
+pub(crate) use s1_tokens::Tokens;
+pub(crate) use s2_belief::{Beliefs, Interval};
+pub(crate) use s3_fence::Fence;
+pub(crate) use s5_unknown::{Found, really_applied, really_superseded};
+pub(crate) use s6_stays_lost::StaysLost;
+pub(crate) use s8_observe::Shown;
+pub(crate) use s9_record::{follows, overwrites_nothing_foreign};
+
+use crate::{Invariant, Violation};
+
+/// What a judge says: nothing, or the sentence that tells what is wrong.
+pub(crate) type Verdict = Result<(), String>;
+
+/// All judges of one seed.
+#[derive(Debug)]
+pub(crate) struct Oracle {
+    pub(crate) tokens: Tokens,
+    pub(crate) beliefs: Beliefs,
+    pub(crate) fence: Fence,
+    pub(crate) stays_lost: StaysLost,
+    pub(crate) held_again: HeldAgain,
+    pub(crate) shown: Vec<Shown>,
+    /// When the record was last changed from outside.
+    pub(crate) tampered_at: Option<u64>,
+    wanted: Option<Invariant>,
+    violation: Option<Violation>,
+}
+
+impl Oracle {
+    /// Judges that look for `wanted`, or for everything.
+    pub(crate) fn new(wanted: Option<Invariant>, store_has_clock: bool, observers: usize) -> Self {
+        Self {
+            tokens: Tokens::new(store_has_clock),
+            beliefs: Beliefs::default(),
+            fence: Fence::default(),
+            stays_lost: StaysLost::default(),
+            held_again: HeldAgain::default(),
+            shown: vec![Shown::default(); observers],
+            tampered_at: None,
+            wanted,
+            violation: None,
+        }
+    }
+
+    /// Takes in a verdict. Only the first violation counts: the others may follow from it.
+    pub(crate) fn judge(&mut self, at: u64, invariant: Invariant, verdict: Verdict) {
+        let Err(sentence) = verdict else { return };
+        if self.violation.is_none() && self.wanted.is_none_or(|wanted| wanted == invariant) {
+            self.violation = Some(Violation { invariant, at, sentence });
+        }
+    }
+
+    /// The record was changed from outside: whoever believes now is not promised exclusion any more.
+    pub(crate) fn tampered(&mut self, now: u64) {
+        self.tampered_at = Some(now);
+        self.tokens.tampered();
+        self.beliefs.taint_all();
+    }
+
+    /// What went wrong, if something did.
+    pub(crate) fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+}

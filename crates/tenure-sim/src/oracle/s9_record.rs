@@ -1,0 +1,38 @@
+use tenure::machine::{Content, Purpose};
+use tenure::record::{Record, State, check};
+
+use super::Verdict;
+
+/// S9, first half: what is not understood is never overwritten.
+pub(crate) fn overwrites_nothing_foreign(before: &Content) -> Verdict {
+    match before {
+        Content::Foreign { what, .. } => Err(format!("{what} was overwritten")),
+        Content::Absent | Content::Record(..) => Ok(()),
+    }
+}
+
+/// S9, second half: every record that is written keeps the format's rules, and keeps of the one before it what its
+/// purpose does not change.
+pub(crate) fn follows(purpose: Purpose, old: &Record, new: &Record) -> Verdict {
+    check(new).map_err(|foreign| format!("{purpose:?} wrote a record that nobody may read: {foreign}"))?;
+    let same_term = (old.term, old.token, old.ttl) == (new.term, new.token, new.ttl);
+    let same_holder = old.holder == new.holder && old.witness == new.witness;
+    let kept = match purpose {
+        Purpose::Plant => false,
+        Purpose::Grant => new.state == State::Held && new.term == new.nonce && old.term != new.term,
+        Purpose::Resume => new.state == State::Held && same_term && old.holder == new.holder,
+        Purpose::Renew => new.state == State::Held && same_term && same_holder,
+        Purpose::Revoke => {
+            matches!(&new.state, State::Revoked(_))
+                && same_term
+                && same_holder
+                && old.holders_nonce() == new.holders_nonce()
+        }
+        Purpose::Vacate => new.state == State::Vacant && same_term,
+    };
+    let counted = new.sequence == old.sequence + 1 && new.nonce != old.nonce && new.value == old.value;
+    if kept && counted {
+        return Ok(());
+    }
+    Err(format!("{purpose:?} wrote a record that does not follow from the one before: {old:?}, then {new:?}"))
+}

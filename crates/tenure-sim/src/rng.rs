@@ -1,0 +1,94 @@
+/// The only source of chance in a simulated world: SplitMix64, so that a seed is a whole history.
+#[derive(Clone, Debug)]
+pub(crate) struct Rng {
+    state: u64,
+}
+
+impl Rng {
+    /// The numbers of this seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut rng = Self { state: seed ^ 0x5DEE_CE66_D1CE_4E5B };
+        rng.next();
+        rng
+    }
+
+    /// The next 64 bits.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// The next 128 bits.
+    pub(crate) fn wide(&mut self) -> u128 {
+        (u128::from(self.next()) << 64) | u128::from(self.next())
+    }
+
+    /// A number below `end`; zero if that is zero.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+    }
+
+    /// A number from `least` to `most`, both possible.
+    pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
+        debug_assert!(least <= most, "{least} to {most}");
+        least + self.below(most - least + 1)
+    }
+
+    /// A number from `least` to `most` that is small more often than large.
+    pub(crate) fn skewed(&mut self, least: u64, most: u64) -> u64 {
+        let span = self.between(0, most - least);
+        least + self.between(0, span)
+    }
+
+    /// True in this many of a thousand cases.
+    pub(crate) fn chance(&mut self, per_mille: u32) -> bool {
+        self.below(1000) < u64::from(per_mille)
+    }
+
+    /// An index below `len`.
+    pub(crate) fn index(&mut self, len: usize) -> usize {
+        self.below(len as u64) as usize
+    }
+
+    /// One of these.
+    pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.index(of.len())]
+    }
+
+    /// Where the sequence is: equal states have equal futures.
+    pub(crate) fn state(&self) -> u64 {
+        self.state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_numbers_and_another_seed_others() {
+        let draw = |seed| -> Vec<u64> {
+            let mut rng = Rng::new(seed);
+            (0..8).map(|_| rng.next()).collect()
+        };
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+    }
+
+    #[test]
+    fn ranges_reach_both_ends_and_never_leave_them() {
+        let mut rng = Rng::new(1);
+        let (mut least, mut most) = (u64::MAX, 0);
+        for _ in 0..1000 {
+            let number = rng.between(3, 6);
+            least = least.min(number);
+            most = most.max(number);
+            assert!((3..=6).contains(&rng.skewed(3, 6)));
+        }
+        assert_eq!((least, most), (3, 6));
+        assert_eq!(rng.below(0), 0);
+    }
+}

@@ -1,0 +1,180 @@
+//! What a focus changes about a seed that was drawn.
+
+use tenure_store::StoreClock;
+
+use super::{Strike, Swarm, Versions};
+use crate::Focus;
+use crate::rng::Rng;
+use crate::time::{MILLI, MINUTE, SECOND};
+
+pub(super) fn apply(swarm: &mut Swarm, rng: &mut Rng, focus: Focus) {
+    if focus != Focus::None {
+        swarm.liar = false;
+    }
+    match focus {
+        Focus::None | Focus::Calm => {}
+        Focus::Clocks => clocks(swarm),
+        Focus::SlowReads => slow_reads(swarm, rng),
+        Focus::Witnesses => witnesses(swarm, rng),
+        Focus::Deletions => deletions(swarm),
+        Focus::Restores => restores(swarm, rng),
+        Focus::Recounting => recounting(swarm),
+        Focus::Clockless => clockless(swarm),
+        Focus::GoingBack => going_back(swarm),
+        Focus::Stealers => stealers(swarm),
+        Focus::Unknowns => unknowns(swarm),
+        Focus::SlowWork => slow_work(swarm),
+        Focus::Foreign => swarm.nemesis.set(Strike::Foreign, 40),
+        Focus::Twins => twins(swarm),
+        Focus::Liars => swarm.liar = true,
+        Focus::Fairness => {
+            swarm.length = swarm.length.min(2 * MINUTE);
+            swarm.fairness = 150;
+        }
+    }
+}
+
+fn clocks(swarm: &mut Swarm) {
+    for (number, member) in swarm.members.iter_mut().enumerate() {
+        member.set_drift(50_000);
+        member.rate = if number % 2 == 0 { 950_001 } else { 1_049_999 };
+        member.witness = false;
+    }
+    swarm.work.hold_most = 100_000;
+    strike_only(swarm, &[(Strike::Partition, 10), (Strike::Pause, 10)]);
+    swarm.nemesis.every = 4 * SECOND;
+}
+
+fn slow_reads(swarm: &mut Swarm, rng: &mut Rng) {
+    for member in &mut swarm.members {
+        member.set_drift(1_000);
+        member.set_times(4_000, 700);
+        member.rate = 1_000_000 - 999 + rng.between(0, 1_998);
+        member.witness = false;
+        member.handles = 1;
+        member.steal = 0;
+    }
+    swarm.network.spread = 330 * MILLI;
+    swarm.network.quantum = 1;
+    swarm.work.hold_most = 100_000;
+    strike_only(swarm, &[(Strike::Partition, 10)]);
+    swarm.nemesis.every = 3 * SECOND;
+}
+
+fn witnesses(swarm: &mut Swarm, rng: &mut Rng) {
+    swarm.hosts = rng.between(1, 2) as usize;
+    for member in &mut swarm.members {
+        member.host = rng.index(swarm.hosts);
+        member.witness = true;
+        member.resume = 800;
+    }
+    swarm.work.hold_most = 3_000;
+    strike_only(
+        swarm,
+        &[(Strike::Crash, 10), (Strike::CopyWitness, 20), (Strike::Pause, 5), (Strike::Partition, 5)],
+    );
+    swarm.nemesis.orphans = 200;
+    swarm.nemesis.every = 4 * SECOND;
+}
+
+fn deletions(swarm: &mut Swarm) {
+    swarm.store.clock = StoreClock::Floors;
+    for member in &mut swarm.members {
+        member.set_times(4_000, 700);
+    }
+    swarm.network.spread = 500 * MILLI;
+    swarm.work.hold_most = 50;
+    swarm.work.rest_most = 20;
+    strike_only(swarm, &[(Strike::Delete, 10), (Strike::Crash, 1)]);
+    swarm.nemesis.every = 2 * SECOND;
+}
+
+fn restores(swarm: &mut Swarm, rng: &mut Rng) {
+    swarm.store.clock = StoreClock::Floors;
+    swarm.store.versions = rng.pick(&[Versions::ContentHash, Versions::PerKey]);
+    for member in &mut swarm.members {
+        member.set_times(2_000, 200);
+        member.handles = 1;
+    }
+    swarm.network.spread = MILLI;
+    swarm.work.hold_most = 100;
+    swarm.work.rest_most = 2_000;
+    strike_only(swarm, &[(Strike::Restore, 10), (Strike::Pause, 10)]);
+    swarm.nemesis.pause_most = 1000;
+    swarm.nemesis.every = 3 * SECOND;
+}
+
+fn recounting(swarm: &mut Swarm) {
+    swarm.store.versions = Versions::PerKey;
+    for member in &mut swarm.members {
+        member.witness = false;
+    }
+    swarm.work.hold_most = 100;
+    strike_only(swarm, &[(Strike::Delete, 10), (Strike::Crash, 10), (Strike::Pause, 10)]);
+    swarm.nemesis.every = 2 * SECOND;
+}
+
+fn clockless(swarm: &mut Swarm) {
+    swarm.store.clock = StoreClock::Nothing;
+    swarm.work.hold_most = 100;
+    for member in &mut swarm.members {
+        member.remembers = 0;
+    }
+    strike_only(swarm, &[(Strike::Crash, 10), (Strike::Pause, 5)]);
+    swarm.nemesis.every = 10 * SECOND;
+}
+
+fn going_back(swarm: &mut Swarm) {
+    swarm.store.clock = StoreClock::Nothing;
+    swarm.work.hold_most = 100;
+    strike_only(swarm, &[(Strike::Delete, 5), (Strike::Restore, 10), (Strike::Crash, 5)]);
+    swarm.nemesis.every = 20 * SECOND;
+}
+
+fn stealers(swarm: &mut Swarm) {
+    for member in &mut swarm.members {
+        member.set_times(5_000, 500);
+        member.steal = 1000;
+        member.witness = false;
+        member.impatient = 0;
+    }
+    swarm.length = swarm.length.min(10 * MINUTE);
+    swarm.work.hold_most = 3_000;
+    swarm.work.rest_most = 3_000;
+    swarm.orphaned = true;
+}
+
+fn unknowns(swarm: &mut Swarm) {
+    swarm.network.answer_loss = 100;
+    swarm.network.balance = 100;
+    swarm.network.reset = 60;
+    swarm.network.spike = 100;
+    swarm.network.spike_most = 5 * SECOND;
+    swarm.work.hold_most = 3_000;
+    strike_only(swarm, &[(Strike::Storm, 10), (Strike::Pause, 5)]);
+}
+
+fn slow_work(swarm: &mut Swarm) {
+    swarm.work.slow_stop = 800;
+    swarm.work.stop_most = 300;
+    swarm.work.late_extension = 200;
+    swarm.work.hold_most = 600;
+}
+
+fn twins(swarm: &mut Swarm) {
+    for member in &mut swarm.members {
+        member.name = "twin".into();
+        member.handles = 2;
+    }
+    swarm.work.hold_most = 600;
+    swarm.network.request_loss = 100;
+    swarm.network.answer_loss = 100;
+}
+
+/// Strikes with these only.
+fn strike_only(swarm: &mut Swarm, with: &[(Strike, u32)]) {
+    for strike in Strike::ALL.iter().copied() {
+        let weight = with.iter().find(|(it, _)| *it == strike).map_or(0, |(_, weight)| *weight);
+        swarm.nemesis.set(strike, weight);
+    }
+}

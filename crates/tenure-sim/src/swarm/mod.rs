@@ -1,0 +1,141 @@
+//! What one seed is like. Every seed draws its own sizes, rates and faults, and some of them not at all.
+
+mod focused;
+mod member;
+mod nemesis;
+mod network;
+mod store;
+mod work;
+
+pub(crate) use member::Member;
+pub(crate) use nemesis::{Nemesis, Strike};
+pub(crate) use network::Network;
+pub(crate) use store::{StoreKind, Versions};
+pub(crate) use work::Work;
+
+use tenure_store::StoreClock;
+
+use crate::Focus;
+use crate::rng::Rng;
+use crate::time::{MINUTE, SECOND};
+
+/// The configuration of one seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Swarm {
+    /// How long the faults go on.
+    pub(crate) length: u64,
+    pub(crate) weather: Weather,
+    /// How many physical machines there are.
+    pub(crate) hosts: usize,
+    pub(crate) members: Vec<Member>,
+    pub(crate) store: StoreKind,
+    pub(crate) network: Network,
+    pub(crate) nemesis: Nemesis,
+    pub(crate) work: Work,
+    pub(crate) observers: usize,
+    /// Whether the store lies about its conditional writes.
+    pub(crate) liar: bool,
+    /// How long fair contention goes on after healing, in ttls.
+    pub(crate) fairness: u64,
+    /// Whether the holder is killed for good at the moment of healing.
+    pub(crate) orphaned: bool,
+}
+
+/// What kind of seed it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weather {
+    /// Any fault, clocks within their bounds: everything but L4 is checked.
+    Rough,
+    /// Faults that no holder may notice: L4 is checked too.
+    Calm,
+    /// Clocks beyond their bounds: exclusion is not promised, S1 and S3 are.
+    BrokenClocks,
+    /// Many contenders for a short time.
+    Crowd,
+}
+
+impl Swarm {
+    /// Draws the configuration of a seed that lasts `minutes`.
+    pub(crate) fn draw(rng: &mut Rng, minutes: u64, focus: Focus) -> Self {
+        let weather = match (focus, rng.below(100)) {
+            (Focus::None, 0..8) | (Focus::Calm, _) => Weather::Calm,
+            (Focus::None, 8..13) => Weather::BrokenClocks,
+            (Focus::None, 13) => Weather::Crowd,
+            _ => Weather::Rough,
+        };
+        let mut swarm = Self::draw_weather(rng, minutes, weather);
+        focused::apply(&mut swarm, rng, focus);
+        swarm.settle();
+        swarm
+    }
+
+    fn draw_weather(rng: &mut Rng, minutes: u64, weather: Weather) -> Self {
+        let crowd = weather == Weather::Crowd;
+        let hosts = rng.between(1, 3) as usize;
+        let count = if crowd { 40 } else { rng.between(2, 6) };
+        let members: Vec<Member> =
+            (0..count).map(|number| Member::draw(rng, number as usize, hosts, weather)).collect();
+        Self {
+            length: minutes * MINUTE / if crowd { 15 } else { 1 },
+            weather,
+            hosts,
+            store: StoreKind::draw(rng),
+            network: Network::draw(rng, longest_ttl(&members)),
+            nemesis: Nemesis::draw(rng, weather),
+            work: Work::draw(rng),
+            observers: rng.between(0, 2) as usize,
+            liar: rng.chance(15),
+            fairness: if rng.chance(100) && !crowd { 100 } else { 6 },
+            orphaned: rng.chance(300),
+            members,
+        }
+    }
+
+    /// Makes the parts fit together.
+    fn settle(&mut self) {
+        let longest = self.longest_ttl();
+        self.network.spike_most = self.network.spike_most.min(3 * longest);
+        if self.weather == Weather::Calm {
+            self.network.calm(self.shortest_timeout());
+            self.nemesis.calm();
+            self.work.late_extension = 0;
+            for member in &mut self.members {
+                member.strict = 0;
+                member.manual = 0;
+                member.steal = 0;
+            }
+        }
+        if self.store.clock == StoreClock::Ages {
+            // What the store counts must be within everybody's bound, or its ages prove nothing.
+            let bound = self.members.iter().map(|member| u64::from(member.drift)).min().unwrap_or(0);
+            self.store.rate = self.store.rate.clamp(1_000_001 - bound, 999_999 + bound);
+        }
+    }
+
+    /// The longest ttl of anybody.
+    pub(crate) fn longest_ttl(&self) -> u64 {
+        longest_ttl(&self.members)
+    }
+
+    /// How long ago a copy must have been superseded to be restored. A younger one is outside of the promise: a cached
+    /// answer is used for one ttl, a grant that was sent on its strength is believed for another, and clocks are off by
+    /// the drift.
+    pub(crate) fn restore_age(&self) -> u64 {
+        self.longest_ttl() * 22 / 10
+    }
+
+    /// The shortest request timeout of anybody.
+    fn shortest_timeout(&self) -> u64 {
+        let timeouts = self.members.iter().map(|member| member.timing.timeout().as_nanos() as u64);
+        timeouts.min().unwrap_or(SECOND)
+    }
+
+    /// Whether S2 is promised in this seed.
+    pub(crate) fn promises_exclusion(&self) -> bool {
+        self.weather != Weather::BrokenClocks
+    }
+}
+
+fn longest_ttl(members: &[Member]) -> u64 {
+    members.iter().map(Member::ttl).max().unwrap_or(SECOND)
+}

@@ -1,0 +1,34 @@
+use crate::rng::Rng;
+
+/// What holders do. Times are in hundredths of the holder's ttl, chances out of a thousand.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    /// The longest time until a holder lets go by itself.
+    pub(crate) hold_most: u64,
+    /// The longest time until it wants the lease again.
+    pub(crate) rest_most: u64,
+    /// The longest time between two checks.
+    pub(crate) check_most: u64,
+    /// How many checks are followed by a long stall before the write.
+    pub(crate) stall: u32,
+    /// How many extensions come late.
+    pub(crate) late_extension: u32,
+    /// How much work does not stop at once.
+    pub(crate) slow_stop: u32,
+    /// How long such work goes on at most.
+    pub(crate) stop_most: u64,
+}
+
+impl Work {
+    pub(super) fn draw(rng: &mut Rng) -> Self {
+        Self {
+            hold_most: rng.pick(&[100, 600, 600, 3000, 100_000]),
+            rest_most: rng.pick(&[5, 100, 100, 400]),
+            check_most: rng.pick(&[50, 100, 200]),
+            stall: rng.pick(&[0, 10, 50]),
+            late_extension: rng.pick(&[0, 20]),
+            slow_stop: rng.pick(&[0, 100, 400]),
+            stop_most: rng.pick(&[30, 300]),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What really happened: a fault that did not happen proves nothing.
+
+/// Defines an enum of things to count, each with its words and how many a thousand seeds must bring at least.
+macro_rules! counted {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident: $quota:literal, $words:literal;)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $(#[doc = $words] $variant,)*
+        }
+
+        impl $name {
+            /// All of them, in the order of the report.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// What is counted, in words.
+            pub fn words(self) -> &'static str {
+                match self { $(Self::$variant => $words,)* }
+            }
+
+            /// How many a thousand seeds must bring at least. A run with less fails.
+            pub fn quota(self) -> u64 {
+                match self { $(Self::$variant => $quota,)* }
+            }
+        }
+    };
+}
+
+counted! {
+    /// The faults that the world injects.
+    Fault {
+        RequestLost: 70_000, "request lost";
+        AnswerLost: 90_000, "answer lost after the store had acted";
+        Late: 40_000, "request delivered after its sender gave up";
+        Duplicated: 10_000, "request duplicated";
+        Balanced: 10_000, "request retried by a balancer, only the second answer returned";
+        Reset: 10_000, "connection reset, the request goes on";
+        Unreachable: 10_000, "connection refused, nothing was sent";
+        ThrottledBefore: 10_000, "throttled, nothing was done";
+        ThrottledAfter: 2_000, "throttled after the write was applied";
+        Spike: 10_000, "latency spike, up to three ttl";
+        CutFull: 2_000, "partition: nothing passes";
+        CutRequests: 2_000, "partition: requests are lost";
+        CutAnswers: 2_000, "partition: answers are lost";
+        CutReads: 2_000, "partition: reads only";
+        CutWrites: 2_000, "partition: writes only";
+        Storm: 3_000, "storm of 409, 429 and 503";
+        Pause: 20_000, "process paused for 0.1 to 10 ttl";
+        Crash: 10_000, "process killed, restarted under the same name";
+        Reboot: 1_000, "machine rebooted";
+        Orphan: 700, "process killed, its child keeps the witness and acts";
+        WallJump: 7_000, "wall clock jumped by a minute, an hour or ten years";
+        ClockBeyond: 20, "clock ten times beyond its bound";
+        ClockFrozen: 200, "machine suspended with its clock stopped";
+        Deleted: 500, "record deleted";
+        Restored: 500, "record restored from an older copy";
+        Foreign: 200, "record replaced by foreign bytes";
+        StoreStepped: 1_000, "store clock stepped forward";
+        WitnessCopied: 700, "witness file copied";
+        WitnessEmpty: 700, "witness file found empty on a machine made from an image";
+        Unlisted: 5_000, "nonce could not be listed in the witness";
+        Stalled: 1_000, "keeper preempted before it extended the belief";
+        Lied: 3, "store that lies";
+    }
+}
+
+counted! {
+    /// What a run must have reached: states that are rare, and that the protocol is made for.
+    Sometimes {
+        PausedHolderReplaced: 3_000, "a live paused holder was replaced";
+        ResolvedAfterTimeout: 10_000, "own write found by its nonce after a timeout";
+        ResolvedAfterConflict: 2_000, "own write found by its nonce after a conflict";
+        Raced: 30, "renewal and takeover within one millisecond";
+        LateApplied: 3_000, "request applied after its sender gave up";
+        StaleWriteStopped: 10_000, "stale write stopped by the fence";
+        TokenGap: 70_000, "gap between two tokens";
+        ReleaseLost: 1_000, "release that could not be written: the record lapses";
+        EqualTime: 1_000, "two contenders wrote at the same nanosecond";
+        ObserverSkipped: 20_000, "observer that never saw a term";
+        WitnessTookOver: 5_000, "takeover because the witness showed nobody acts";
+        CopySeen: 3_000, "copied witness looked at, and not believed";
+        EmptySeen: 3_000, "empty witness looked at, and not believed";
+        LockedSeen: 200_000, "locked witness looked at";
+        Resumed: 1_000, "handle resumed after a restart";
+        ResumeRefused: 2_000, "stale handle refused";
+        RevokeAcknowledged: 2_000, "revocation acknowledged by its holder";
+        RevokeRanOut: 1_000, "revocation that nobody acknowledged ran out";
+        StealerJoined: 50, "second stealer joined the wait";
+        WentBack: 7_000, "token seen to go back and reported";
+        CorruptDenied: 4_000, "nothing granted after a token went back, without a store clock";
+        ForeignDenied: 1_000, "nothing granted over a foreign record";
+        LatchedFirst: 70, "latch that beat the extension";
+        LearnedTooLate: 300, "grant learned of too late, and vacated unused";
+        CancelledInFlight: 300, "acquire given up while a grant of it may still land";
+        LapsedUnderWork: 7_000, "lease left to lapse because work went on";
+        WarmGrant: 20_000, "grant without a read";
+        Aged: 3_000, "takeover of a version that is old by the store's clock";
+        Overlapping: 10_000, "second handle of one process granted";
+        RepeatedVersion: 2, "write landed on a version that the store had used before";
+        OrphanActed: 1_000, "child of a dead holder still acting, and nobody took over";
+        LiarRefused: 3, "lying store refused at connect";
+    }
+}
+
+counted! {
+    /// Plain numbers for the closing table.
+    Number {
+        Events: 0, "events";
+        Nanos: 0, "simulated nanoseconds";
+        Reads: 0, "reads";
+        Writes: 0, "writes";
+        Grants: 0, "grants applied";
+        Terms: 0, "terms believed";
+        Renewals: 0, "renewals";
+        Releases: 0, "releases applied";
+        Losses: 0, "terms lost other than by release";
+        Unknown: 0, "unknown outcomes";
+        Resolved: 0, "unknown outcomes resolved by reading";
+        ResourceWrites: 0, "writes at the fenced resource";
+        Observations: 0, "observations";
+    }
+}
+
+/// The counts of one seed, or of many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally {
+    faults: [u64; Fault::ALL.len()],
+    sometimes: [u64; Sometimes::ALL.len()],
+    numbers: [u64; Number::ALL.len()],
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self {
+            faults: [0; Fault::ALL.len()],
+            sometimes: [0; Sometimes::ALL.len()],
+            numbers: [0; Number::ALL.len()],
+        }
+    }
+
+    /// A fault happened.
+    pub(crate) fn fault(&mut self, fault: Fault) {
+        self.faults[fault as usize] += 1;
+    }
+
+    /// Something worth reaching was reached.
+    pub(crate) fn reached(&mut self, what: Sometimes) {
+        self.sometimes[what as usize] += 1;
+    }
+
+    /// One more.
+    pub(crate) fn count(&mut self, number: Number) {
+        self.numbers[number as usize] += 1;
+    }
+
+    /// Sets a number that is known at the end.
+    pub(crate) fn set(&mut self, number: Number, value: u64) {
+        self.numbers[number as usize] = value;
+    }
+
+    /// How often a fault happened.
+    pub fn faults(&self, fault: Fault) -> u64 {
+        self.faults[fault as usize]
+    }
+
+    /// How often something worth reaching was reached.
+    pub fn sometimes(&self, what: Sometimes) -> u64 {
+        self.sometimes[what as usize]
+    }
+
+    /// A plain number.
+    pub fn number(&self, number: Number) -> u64 {
+        self.numbers[number as usize]
+    }
+
+    /// Adds the counts of other seeds.
+    pub fn add(&mut self, other: &Self) {
+        let pairs = self.faults.iter_mut().zip(&other.faults);
+        let pairs = pairs.chain(self.sometimes.iter_mut().zip(&other.sometimes));
+        for (mine, theirs) in pairs.chain(self.numbers.iter_mut().zip(&other.numbers)) {
+            *mine += theirs;
+        }
+    }
+
+    /// What did not happen as often as a run of so many seeds must bring it about, in words.
+    pub fn below_quota(&self, seeds: u64) -> Vec<String> {
+        let faults = Fault::ALL.iter().map(|fault| (fault.words(), fault.quota(), self.faults(*fault)));
+        let sometimes = Sometimes::ALL.iter().map(|it| (it.words(), it.quota(), self.sometimes(*it)));
+        let missed = faults.chain(sometimes).filter_map(|(words, quota, count)| {
+            let wanted = quota * seeds / 1000;
+            (count < wanted).then(|| format!("{words}: {count}, and {wanted} are the least"))
+        });
+        missed.collect()
+    }
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,164 @@
+use tenure::clock::Instant;
+use tenure::machine::{Ambient, Effect, Input, Purpose, Write};
+use tenure::record::Nonce;
+
+use super::World;
+use super::event::{Event, Target};
+use super::lease::{OwnWrite, Word};
+use super::network::Body;
+use crate::tally::{Fault, Sometimes};
+use crate::time::{MICRO, MILLI};
+
+impl World<'_> {
+    /// Gives a machine an input and carries out what it wants.
+    pub(super) fn feed(&mut self, target: Target, input: Input) {
+        let mut effects = std::mem::take(&mut self.effects);
+        let (nonce, jitter) = (Nonce::from_bits(self.rng.wide()), self.rng.next() as u32);
+        let process = &mut self.processes[target.process as usize];
+        let now = Instant::from_nanos(process.clock.local(self.now));
+        let ambient = Ambient { now, wall: process.wall_time(self.now), nonce, jitter };
+        let lease = process.leases[target.slot as usize].as_mut().filter(|lease| lease.id == target.lease);
+        if let Some(lease) = lease {
+            lease.machine.step(&ambient, &mut process.sightings, input, &mut effects);
+            for effect in effects.drain(..) {
+                self.carry_out(target, effect);
+            }
+            self.settle(target);
+        }
+        self.effects = effects;
+    }
+
+    fn carry_out(&mut self, target: Target, effect: Effect) {
+        match effect {
+            Effect::Read => {
+                if let Some(lease) = self.lease(target) {
+                    lease.read = true;
+                }
+                self.send(target, Body::Read);
+            }
+            Effect::Write(write) => {
+                self.list_nonce(target, write.record.nonce);
+                self.remember_write(target, &write);
+                self.send(target, Body::Write(write));
+            }
+            Effect::SleepUntil(at) => self.sleeps(target, at.as_nanos()),
+            Effect::LookAtWitness { witness, nonce } => {
+                let host = self.processes[target.process as usize].member.host;
+                let seen = self.witnesses.look(&witness, nonce, host, self.boots[host]);
+                let look = self.looks.insert((nonce, seen));
+                let at = self.now + self.rng.between(10 * MICRO, MILLI);
+                self.agenda.push(at, Event::Witness { target, look });
+            }
+            Effect::Tell(event) => self.told(target, event),
+        }
+    }
+
+    /// Lists a nonce in the witness before its request is sent. If that fails the request is sent all the same:
+    /// unlisted is safe.
+    fn list_nonce(&mut self, target: Target, nonce: Nonce) {
+        let Some(witness) = self.lease(target).and_then(|lease| lease.witness) else { return };
+        if self.rng.chance(self.swarm.nemesis.unlisted) {
+            self.tally.fault(Fault::Unlisted);
+        } else {
+            self.witnesses.list(witness, nonce);
+        }
+    }
+
+    /// Keeps what the oracle needs to know about a write.
+    fn remember_write(&mut self, target: Target, write: &Write) {
+        let (purpose, nonce, sent) = (write.purpose, write.record.nonce, self.now);
+        let process = &mut self.processes[target.process as usize];
+        let seen = process.sightings.latest().filter(|seen| seen.sent.as_nanos() > process.shown.1);
+        let replaced = seen.map(|seen| seen.token().map_or(0, |token| token.get()));
+        let went_back = replaced.filter(|replaced| *replaced < process.shown.0 && purpose == Purpose::Grant);
+        let went_back = went_back.map(|replaced| (process.shown.0, replaced));
+        let Some(lease) = process.leases[target.slot as usize].as_mut() else { return };
+        lease.revoked |= purpose == Purpose::Revoke;
+        if purpose == Purpose::Vacate && lease.term.is_none() {
+            self.tally.reached(Sometimes::LearnedTooLate);
+        }
+        lease.sends(OwnWrite { nonce, purpose, sent, went_back, applied: None });
+        let (process, id, token) = (target.process as usize, target.lease, write.record.token);
+        self.note(process, format_args!("#{id} sends {purpose:?} token {token} nonce {nonce}"));
+    }
+
+    // ── sleeping and waking ───────────────────────────────────────────────────────────────────────────────────────
+
+    /// One entry in the agenda serves a lease until it has to be woken earlier.
+    fn sleeps(&mut self, target: Target, until: u64) {
+        let now = self.now;
+        let process = &mut self.processes[target.process as usize];
+        let Some(lease) = process.leases[target.slot as usize].as_mut() else { return };
+        lease.wake = Some(until);
+        // A timer that is due already fires a little later, as real ones do.
+        let at = process.clock.reaches(until).max(if until <= process.clock.local(now) {
+            now + MILLI
+        } else {
+            now
+        });
+        if at < lease.queued {
+            lease.queued = at;
+            self.agenda.push(at, Event::Wake(target));
+        }
+    }
+
+    /// Whether a timer that fires is the one that the lease waits for. If it waits for a later one, that is set.
+    pub(super) fn is_due(&mut self, target: Target) -> bool {
+        let now = self.now;
+        let process = &mut self.processes[target.process as usize];
+        let lease = process.leases[target.slot as usize].as_mut().filter(|lease| lease.id == target.lease);
+        let Some(lease) = lease else { return false };
+        let Some(wake) = lease.wake.filter(|_| lease.queued <= now) else { return false };
+        if process.clock.local(now) < wake {
+            lease.queued = process.clock.reaches(wake);
+            self.agenda.push(lease.queued, Event::Wake(target));
+            return false;
+        }
+        lease.queued = u64::MAX;
+        true
+    }
+
+    pub(super) fn wakes(&mut self, target: Target) {
+        if let Some(lease) = self.lease(target) {
+            lease.wake = None;
+            self.feed(target, Input::Wake);
+        }
+    }
+
+    pub(super) fn witness_seen(&mut self, target: Target, look: u32) {
+        let (nonce, seen) = self.looks.take(look);
+        let sighting = seen.sighting;
+        if seen.copied {
+            let copy = if sighting.same_file { Sometimes::EmptySeen } else { Sometimes::CopySeen };
+            self.tally.reached(copy);
+        } else if sighting.locked {
+            self.tally.reached(Sometimes::LockedSeen);
+            if self.orphans.iter().any(|orphan| orphan.acts_under(nonce)) {
+                self.tally.reached(Sometimes::OrphanActed);
+            }
+        }
+        self.note(
+            target.process as usize,
+            format_args!("#{} sees witness of {nonce}: {sighting:?}", target.lease),
+        );
+        self.feed(target, Input::Witness { nonce, sighting });
+    }
+
+    // ── the word that user and keeper share ───────────────────────────────────────────────────────────────────────
+
+    /// Whoever looks at the word latches it if its deadline has passed. True while the lease is held.
+    pub(super) fn check(&mut self, target: Target) -> bool {
+        let now = Instant::from_nanos(self.processes[target.process as usize].clock.local(self.now));
+        let Some(lease) = self.lease(target) else { return false };
+        match &lease.word {
+            Word::Wanting | Word::Lost => false,
+            Word::Held(belief) if belief.left(|| now).is_some() => true,
+            Word::Held(_) => {
+                lease.word = Word::Lost;
+                self.oracle.stays_lost.lost(target.lease);
+                self.note(target.process as usize, format_args!("#{} latched lost", target.lease));
+                false
+            }
+        }
+    }
+}

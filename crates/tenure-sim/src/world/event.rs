@@ -1,0 +1,167 @@
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// A lease of a process: where it is, and which one it is of those that were there in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) process: u16,
+    pub(super) slot: u16,
+    pub(super) lease: u32,
+}
+
+/// What happens next: a delivered message, a timer or a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A sleep of a machine is over.
+    Wake(Target),
+    /// A request arrives at the store; `copy` tells the copies of one request apart.
+    Request { message: u32, copy: u8 },
+    /// An answer arrives.
+    Answer { target: Target, call: u32, answer: u32 },
+    /// A call was not answered in time, or the connection broke.
+    Unanswered { target: Target, call: u32 },
+    /// A witness was looked at.
+    Witness { target: Target, look: u32 },
+    /// Somebody acts under a lease: checks it, and writes.
+    Act(Target),
+    /// The holder renews by hand.
+    Renew(Target),
+    /// The holder lets go, or the contender gives up.
+    Release(Target),
+    /// The work under a lease has stopped.
+    Drained(Target),
+    /// The keeper gets to extend the belief.
+    Extend(Target),
+    /// The keeper learns that the belief was latched as lost.
+    Latched(Target),
+    /// A hint that the key changed.
+    Hint { process: u16 },
+    /// A process wants the lease, with the handle of this slot.
+    Start { process: u16, slot: u16, incarnation: u32 },
+    /// A write arrives at the fenced resource.
+    ResourceWrite { token: u64 },
+    /// The nemesis strikes.
+    Strike,
+    /// A paused process goes on.
+    Resume { process: u16, pause: u32 },
+    /// A dead process comes back.
+    Restart { process: u16, incarnation: u32 },
+    /// A process is connected again.
+    Reconnect { process: u16, cut: u32 },
+    /// A child of a dead holder ends.
+    OrphanEnds { orphan: u32 },
+    /// An operator removes foreign bytes.
+    Repair,
+    /// An observer looks.
+    Observe { observer: u16 },
+    /// An observer's answer arrives.
+    Observed { observer: u16, answer: u32 },
+    /// All faults end.
+    Heal,
+    /// The time for the key to be held again is over.
+    HeldAgainBy,
+    /// The steady phase is over.
+    Steady,
+    /// Contention is over.
+    Quiet,
+    /// The end.
+    End,
+}
+
+impl Event {
+    /// The process that must run for this to be handled.
+    pub(super) fn needs(&self) -> Option<u16> {
+        match self {
+            Self::Wake(target)
+            | Self::Answer { target, .. }
+            | Self::Unanswered { target, .. }
+            | Self::Witness { target, .. }
+            | Self::Act(target)
+            | Self::Renew(target)
+            | Self::Release(target)
+            | Self::Drained(target)
+            | Self::Extend(target)
+            | Self::Latched(target) => Some(target.process),
+            Self::Hint { process } | Self::Start { process, .. } => Some(*process),
+            _ => None,
+        }
+    }
+
+    /// A number for the trace.
+    pub(super) fn code(&self) -> u64 {
+        match self {
+            Self::Wake(target) => 1 << 32 | u64::from(target.lease),
+            Self::Request { message, copy } => 2 << 32 | u64::from(*message) << 1 | u64::from(*copy),
+            Self::Answer { target, call, .. } => 3 << 32 | u64::from(target.lease ^ call),
+            Self::Unanswered { target, call } => 4 << 32 | u64::from(target.lease ^ call),
+            Self::Witness { target, .. } => 5 << 32 | u64::from(target.lease),
+            Self::Act(target) => 6 << 32 | u64::from(target.lease),
+            Self::Renew(target) => 7 << 32 | u64::from(target.lease),
+            Self::Release(target) => 8 << 32 | u64::from(target.lease),
+            Self::Drained(target) => 9 << 32 | u64::from(target.lease),
+            Self::Extend(target) => 10 << 32 | u64::from(target.lease),
+            Self::Latched(target) => 11 << 32 | u64::from(target.lease),
+            Self::Hint { process } => 12 << 32 | u64::from(*process),
+            Self::Start { process, slot, .. } => 13 << 32 | u64::from(*process) << 16 | u64::from(*slot),
+            Self::ResourceWrite { token } => 14 << 60 | token,
+            Self::Strike => 15 << 32,
+            Self::Resume { process, .. } => 16 << 32 | u64::from(*process),
+            Self::Restart { process, .. } => 17 << 32 | u64::from(*process),
+            Self::Reconnect { process, .. } => 18 << 32 | u64::from(*process),
+            Self::OrphanEnds { orphan } => 19 << 32 | u64::from(*orphan),
+            Self::Repair => 20 << 32,
+            Self::Observe { observer } => 21 << 32 | u64::from(*observer),
+            Self::Observed { observer, .. } => 22 << 32 | u64::from(*observer),
+            Self::Heal => 23 << 32,
+            Self::HeldAgainBy => 24 << 32,
+            Self::Steady => 25 << 32,
+            Self::Quiet => 26 << 32,
+            Self::End => 27 << 32,
+        }
+    }
+}
+
+/// What is to come, earliest first; of two at one instant the one that was put in first.
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    heap: BinaryHeap<Due>,
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Due {
+    at: u64,
+    number: u64,
+    event: Event,
+}
+
+impl Agenda {
+    pub(super) fn push(&mut self, at: u64, event: Event) {
+        self.count += 1;
+        self.heap.push(Due { at, number: self.count, event });
+    }
+
+    pub(super) fn pop(&mut self) -> Option<(u64, Event)> {
+        self.heap.pop().map(|due| (due.at, due.event))
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Due {}

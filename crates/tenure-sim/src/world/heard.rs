@@ -1,0 +1,29 @@
+use std::fmt;
+
+use tenure::machine::{Content, Input, Look};
+use tenure::record::State;
+
+/// An answer in a few words.
+pub(super) struct Heard<'a>(pub(super) &'a Input);
+
+impl fmt::Display for Heard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Input::Read(Ok(Look { content: Content::Record(record, version), .. })) => {
+                let state = match &record.state {
+                    State::Vacant => "vacant",
+                    State::Held => "held",
+                    State::Revoked(_) => "revoked",
+                    State::Reserved(_) | State::Closed(_) => "kept",
+                };
+                let (token, nonce) = (record.token, record.nonce);
+                write!(f, "read: {state}, token {token}, version {version}, nonce {nonce}")
+            }
+            Input::Read(Ok(Look { content: Content::Absent, .. })) => f.write_str("read: nothing there"),
+            Input::Read(Ok(Look { content: Content::Foreign { what, .. }, .. })) => write!(f, "read: {what}"),
+            Input::Read(Err(fault)) => write!(f, "read: {fault:?}"),
+            Input::Written(outcome) => write!(f, "write: {outcome:?}"),
+            input => write!(f, "{input:?}"),
+        }
+    }
+}

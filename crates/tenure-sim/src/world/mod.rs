@@ -1,0 +1,281 @@
+//! The simulated world: processes with clocks of their own, a network, a store, witnesses, a fenced resource, and a
+//! nemesis, in one thread under virtual time.
+//!
+//! The code under test is the production machine. The world plays the driver: it carries out the machine's effects,
+//! and it keeps the word that user and keeper share.
+
+mod arrivals;
+mod clock;
+mod driver;
+mod event;
+mod heard;
+mod lease;
+mod nemesis;
+mod network;
+mod observers;
+mod phases;
+mod process;
+mod resource;
+mod slab;
+mod store;
+mod told;
+mod witness;
+mod workload;
+
+use tenure::machine::{Effect, Input};
+
+use crate::liars;
+use crate::oracle::Oracle;
+use crate::rng::Rng;
+use crate::seed::{Bug, Seed};
+use crate::swarm::{Network, Swarm};
+use crate::tally::{Fault, Number, Sometimes, Tally};
+use crate::time::MINUTE;
+use crate::trace::Trace;
+use crate::{Invariant, Outcome};
+use arrivals::Races;
+use event::{Agenda, Event, Target};
+use lease::Lease;
+use network::Message;
+use observers::Watcher;
+use phases::Phase;
+use process::{Life, Process};
+use resource::Resource;
+use slab::Slab;
+use store::Store;
+use witness::{Seen, Witnesses};
+
+/// One seed's world.
+#[derive(Debug)]
+pub(crate) struct World<'a> {
+    seed: &'a Seed,
+    swarm: Swarm,
+    rng: Rng,
+    /// True time, which only the oracle sees.
+    now: u64,
+    agenda: Agenda,
+    processes: Vec<Process>,
+    /// How often each machine was booted.
+    boots: Vec<u32>,
+    store: Store,
+    network: Network,
+    messages: Slab<Message>,
+    /// Answers on their way, each with the number of the content of the store that it speaks of.
+    answers: Slab<(Input, u64)>,
+    looks: Slab<(tenure::record::Nonce, Seen)>,
+    witnesses: Witnesses,
+    orphans: Vec<workload::Orphan>,
+    resource: Resource,
+    watchers: Vec<Watcher>,
+    oracle: Oracle,
+    tally: Tally,
+    trace: Trace,
+    phase: Phase,
+    storm_until: u64,
+    leases_made: u32,
+    writes_applied: u64,
+    grants_applied: u64,
+    races: Races,
+    /// Reused for every step of a machine.
+    effects: Vec<Effect>,
+}
+
+impl<'a> World<'a> {
+    /// The world of this seed.
+    pub(crate) fn new(seed: &'a Seed) -> Self {
+        let mut rng = Rng::new(seed.number);
+        let swarm = Swarm::draw(&mut rng, seed.minutes, seed.focus);
+        let has_floors = swarm.store.has_floors();
+        Self {
+            now: 0,
+            agenda: Agenda::default(),
+            processes: swarm.members.iter().cloned().map(Process::new).collect(),
+            boots: vec![0; swarm.hosts],
+            store: Store::new(
+                swarm.store.clone(),
+                swarm.restore_age(),
+                swarm.liar || seed.bug == Bug::StoreIgnoresConditions,
+            ),
+            network: swarm.network.clone(),
+            messages: Slab::new(),
+            answers: Slab::new(),
+            looks: Slab::new(),
+            witnesses: Witnesses::default(),
+            orphans: Vec::new(),
+            resource: Resource::new(seed.bug == Bug::NoFence),
+            watchers: (0..swarm.observers).map(|_| Watcher::new(seed.rules)).collect(),
+            oracle: Oracle::new(seed.wanted, has_floors, swarm.observers),
+            tally: Tally::new(),
+            trace: Trace::new(seed.readable),
+            phase: Phase::Faults,
+            storm_until: 0,
+            leases_made: 0,
+            writes_applied: 0,
+            grants_applied: 0,
+            races: Races::default(),
+            effects: Vec::new(),
+            seed,
+            swarm,
+            rng,
+        }
+    }
+
+    /// Lives through the seed.
+    pub(crate) fn run(mut self) -> Outcome {
+        if self.connects() {
+            self.begin();
+            while let Some((at, event)) = self.agenda.pop() {
+                debug_assert!(at >= self.now, "time goes forward");
+                self.now = at;
+                if !self.happens(event) {
+                    break;
+                }
+            }
+        }
+        self.tally.set(Number::Nanos, self.now);
+        Outcome {
+            violation: self.oracle.violation().cloned(),
+            tally: self.tally,
+            hash: self.trace.hash(),
+            config: match (self.seed.readable, self.oracle.violation()) {
+                (true, _) => format!("{:#?}", self.swarm),
+                (false, Some(_)) => format!("{:?}", self.swarm),
+                (false, None) => String::new(),
+            },
+            lines: self.trace.into_lines(),
+        }
+    }
+
+    /// Whether anybody gets to use the store: those that lie are refused when they are connected.
+    fn connects(&mut self) -> bool {
+        let refused = if self.swarm.liar {
+            self.tally.fault(Fault::Lied);
+            self.swarm.length = self.swarm.length.min(2 * MINUTE);
+            liars::refuses_liar(&mut self.rng)
+        } else {
+            self.rng.chance(20) && liars::refuses_honest(&mut self.rng)
+        };
+        match (refused, self.swarm.liar) {
+            (true, true) if self.seed.bug == Bug::ConnectsUnchecked => true,
+            (true, true) => {
+                self.tally.reached(Sometimes::LiarRefused);
+                false
+            }
+            (true, false) => {
+                self.oracle.judge(0, Invariant::S7, Err("an honest store was refused".to_owned()));
+                false
+            }
+            (false, true) => {
+                self.oracle.judge(0, Invariant::S7, Err("a lying store was not refused".to_owned()));
+                false
+            }
+            (false, false) => true,
+        }
+    }
+
+    fn begin(&mut self) {
+        for member in &self.swarm.members {
+            if member.rate.abs_diff(1_000_000) > u64::from(member.drift) {
+                self.tally.fault(Fault::ClockBeyond);
+            }
+        }
+        for process in 0..self.processes.len() {
+            for slot in 0..self.processes[process].leases.len() {
+                let most = self.processes[process].member.ttl();
+                let at = self.rng.skewed(0, most);
+                self.start_at(process, slot, at);
+            }
+        }
+        for observer in 0..self.watchers.len() {
+            self.agenda.push(self.rng.between(0, MINUTE / 6), Event::Observe { observer: observer as u16 });
+        }
+        self.next_strike();
+        self.agenda.push(self.swarm.length, Event::Heal);
+    }
+
+    /// Handles one event; false at the end.
+    fn happens(&mut self, event: Event) -> bool {
+        if let Some(process) = event.needs() {
+            let process = &mut self.processes[process as usize];
+            match process.state {
+                Life::Running => {}
+                Life::Paused => {
+                    process.waiting.push(event);
+                    return true;
+                }
+                Life::Dead => {
+                    self.forget(event);
+                    return true;
+                }
+            }
+        }
+        if let Event::Wake(target) = event
+            && !self.is_due(target)
+        {
+            return true;
+        }
+        self.tally.count(Number::Events);
+        self.trace.mix(self.now);
+        self.trace.mix(event.code());
+        self.trace.mix(self.rng.state());
+        self.handle(event) && self.oracle.violation().is_none()
+    }
+
+    fn handle(&mut self, event: Event) -> bool {
+        match event {
+            Event::Wake(target) => self.wakes(target),
+            Event::Request { message, copy } => self.request_arrives(message, copy),
+            Event::Answer { target, call, answer } => self.answer_arrives(target, call, answer),
+            Event::Unanswered { target, call } => self.call_unanswered(target, call),
+            Event::Witness { target, look } => self.witness_seen(target, look),
+            Event::Act(target) => self.acts(target),
+            Event::Renew(target) => self.renews_by_hand(target),
+            Event::Release(target) => self.lets_go(target),
+            Event::Drained(target) => self.work_stopped(target),
+            Event::Extend(target) => self.keeper_extends(target),
+            Event::Latched(target) => self.feed(target, Input::Latched),
+            Event::Hint { process } => self.hinted(process as usize),
+            Event::Start { process, slot, incarnation } => {
+                self.starts(process as usize, slot as usize, incarnation);
+            }
+            Event::ResourceWrite { token } => self.resource_write_arrives(token),
+            Event::Strike => self.strikes(),
+            Event::Resume { process, pause } => self.resumes(process as usize, pause),
+            Event::Restart { process, incarnation } => self.restarts(process as usize, incarnation),
+            Event::Reconnect { process, cut } => self.reconnects(process as usize, cut),
+            Event::OrphanEnds { orphan } => self.orphan_ends(orphan as usize),
+            Event::Repair => self.repairs(),
+            Event::Observe { observer } => self.observes(observer as usize),
+            Event::Observed { observer, answer } => self.observed(observer as usize, answer),
+            Event::Heal => self.heals(),
+            Event::HeldAgainBy => self.held_again_by(),
+            Event::Steady => self.steady_ends(),
+            Event::Quiet => self.quiet(),
+            Event::End => {
+                self.ends();
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Drops an event that nobody is there for, with what it carries.
+    fn forget(&mut self, event: Event) {
+        match event {
+            Event::Answer { answer, .. } => drop(self.answers.take(answer)),
+            Event::Witness { look, .. } => drop(self.looks.take(look)),
+            _ => {}
+        }
+    }
+
+    /// The lease, if it is still the one that is meant.
+    fn lease(&mut self, target: Target) -> Option<&mut Lease> {
+        let process = &mut self.processes[target.process as usize];
+        process.leases[target.slot as usize].as_mut().filter(|lease| lease.id == target.lease)
+    }
+
+    /// Adds a line about a process to the trace.
+    fn note(&mut self, process: usize, what: std::fmt::Arguments<'_>) {
+        self.trace.line(self.now, format_args!("p{process}"), what);
+    }
+}

@@ -1,0 +1,126 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tenure::clock::WallTime;
+use tenure::machine::{Handle, Sightings};
+use tenure::record::Holder;
+use tenure_store::Version;
+
+use super::clock::Clock;
+use super::event::Event;
+use super::lease::Lease;
+use crate::swarm::Member;
+
+/// One process, through all its restarts.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) member: Member,
+    pub(super) holder: Arc<Holder>,
+    pub(super) clock: Clock,
+    /// How far its wall clock is off, in milliseconds.
+    pub(super) wall: i64,
+    pub(super) incarnation: u32,
+    pub(super) state: Life,
+    /// How often it was paused; tells apart the ends of two pauses.
+    pub(super) pause: u32,
+    /// When it was paused last.
+    pub(super) paused_at: u64,
+    /// What happened to it while it was paused.
+    pub(super) waiting: Vec<Event>,
+    pub(super) sightings: Sightings,
+    pub(super) leases: Vec<Option<Lease>>,
+    pub(super) cut: Cut,
+    /// How often it was cut off; tells apart the ends of two cuts.
+    pub(super) cuts: u32,
+    /// When a message of it was lost last.
+    pub(super) lost_at: u64,
+    /// The handle it saved.
+    pub(super) saved: Option<Saved>,
+    /// Whether a child of an earlier incarnation still acts.
+    pub(super) orphans: u32,
+    /// Which content of the store it saw under which version, the latest at the end.
+    versions: VecDeque<(Version, u64)>,
+    /// The greatest token that an answer showed to this incarnation, and when.
+    pub(super) shown: (u64, u64),
+}
+
+/// A handle, as it was saved to go on with after a restart.
+#[derive(Debug)]
+pub(super) struct Saved {
+    pub(super) handle: Handle,
+    /// The boot of the machine: after another one its deadline means nothing.
+    pub(super) boot: u32,
+    /// Who saved it: only a later incarnation goes on with it, never the same one beside itself.
+    pub(super) incarnation: u32,
+}
+
+/// Whether a process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    Running,
+    Paused,
+    Dead,
+}
+
+/// What does not get through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) requests: bool,
+    pub(super) answers: bool,
+    pub(super) reads: bool,
+    pub(super) writes: bool,
+}
+
+impl Process {
+    pub(super) fn new(member: Member) -> Self {
+        let clock = Clock::new(0, member.base, member.rate);
+        Self {
+            holder: Arc::new(Holder::new(&member.name).expect("a name that is short and plain")),
+            clock,
+            wall: member.wall,
+            incarnation: 0,
+            state: Life::Running,
+            pause: 0,
+            paused_at: 0,
+            waiting: Vec::new(),
+            sightings: Sightings::default(),
+            leases: (0..member.handles).map(|_| None).collect(),
+            cut: Cut::default(),
+            cuts: 0,
+            lost_at: 0,
+            saved: None,
+            orphans: 0,
+            versions: VecDeque::with_capacity(VERSIONS_MAX),
+            shown: (0, 0),
+            member,
+        }
+    }
+
+    /// An answer showed this content of the store under this version.
+    pub(super) fn saw(&mut self, version: &Version, generation: u64) {
+        if self.versions.back().is_some_and(|(_, last)| *last == generation) {
+            return;
+        }
+        if self.versions.len() == VERSIONS_MAX {
+            self.versions.pop_front();
+        }
+        self.versions.push_back((version.clone(), generation));
+    }
+
+    /// The content that it takes this version for.
+    pub(super) fn knows(&self, version: &Version) -> Option<u64> {
+        self.versions.iter().rev().find(|(known, _)| known == version).map(|(_, generation)| *generation)
+    }
+
+    /// What people read on its wall clock.
+    pub(super) fn wall_time(&self, now: u64) -> WallTime {
+        let millis = YEAR_2026 + (now / 1_000_000) as i64 + self.wall;
+        WallTime::from_millis(millis.max(0) as u64)
+    }
+}
+
+/// The beginning of 2026, in milliseconds since 1970.
+const YEAR_2026: i64 = 1_767_225_600_000;
+
+/// How many versions a process remembers, for the oracle only.
+const VERSIONS_MAX: usize = 16;

@@ -1,0 +1,20 @@
+/// A resource behind a fence: it remembers the greatest token and refuses smaller ones.
+#[derive(Debug, Default)]
+pub(super) struct Resource {
+    greatest: u64,
+    /// Whether the fence is missing.
+    open: bool,
+}
+
+impl Resource {
+    pub(super) fn new(open: bool) -> Self {
+        Self { greatest: 0, open }
+    }
+
+    /// Takes a write under this token, or refuses it.
+    pub(super) fn write(&mut self, token: u64) -> bool {
+        let accepted = self.open || token >= self.greatest;
+        self.greatest = self.greatest.max(token);
+        accepted
+    }
+}

@@ -1,0 +1,257 @@
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure::machine::{Content, Look, Outcome, Write};
+use tenure::record::Record;
+use tenure_store::{Expect, StoreClock, StoreTime, Version};
+
+use crate::rng::Rng;
+use crate::swarm::{StoreKind, Versions};
+use crate::time::MICRO;
+
+/// The simulated store: one key, linearizable, each delivery atomic.
+#[derive(Debug)]
+pub(super) struct Store {
+    kind: StoreKind,
+    content: Content,
+    /// When the content was written, in true time.
+    written: u64,
+    /// How many versions were made.
+    made: u64,
+    /// How many versions of this key were made since it was made anew.
+    made_of_key: u64,
+    /// How far its wall clock was stepped.
+    stepped: u64,
+    /// Older contents, to restore.
+    copies: VecDeque<Copy>,
+    /// The versions that were superseded not long ago, and when.
+    superseded: VecDeque<(Version, u64)>,
+    /// How long ago that is at most.
+    memory: u64,
+    /// Whether the version that is there was that of another content not long ago.
+    repeats: bool,
+    /// How many contents there have been.
+    generation: u64,
+    tampered: bool,
+    /// Whether it ignores conditions.
+    lies: bool,
+}
+
+/// An older content.
+#[derive(Debug)]
+struct Copy {
+    record: Arc<Record>,
+    version: Version,
+    made_of_key: u64,
+    superseded: u64,
+}
+
+impl Store {
+    /// An empty store. Versions that repeat within `memory` are told apart for the oracle.
+    pub(super) fn new(kind: StoreKind, memory: u64, lies: bool) -> Self {
+        Self {
+            kind,
+            content: Content::Absent,
+            written: 0,
+            made: 0,
+            made_of_key: 0,
+            stepped: 0,
+            copies: VecDeque::new(),
+            superseded: VecDeque::new(),
+            memory,
+            repeats: false,
+            generation: 0,
+            tampered: false,
+            lies,
+        }
+    }
+
+    /// What is there.
+    pub(super) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// The number of what is there: no other content has it, even if the version is the same.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether what is there has a version that another content had not long ago.
+    pub(super) fn repeats(&self) -> bool {
+        self.repeats
+    }
+
+    /// Whether anything ever came from outside. Before that no version repeats.
+    pub(super) fn was_tampered_with(&self) -> bool {
+        self.tampered
+    }
+
+    /// The record that is there.
+    pub(super) fn record(&self) -> Option<&Arc<Record>> {
+        match &self.content {
+            Content::Record(record, _) => Some(record),
+            Content::Absent | Content::Foreign { .. } => None,
+        }
+    }
+
+    /// Answers a read.
+    pub(super) fn read(&self, now: u64) -> Look {
+        let age = (self.kind.clock == StoreClock::Ages).then(|| {
+            let passed = now - self.written;
+            Duration::from_nanos(passed / 1_000_000 * self.kind.rate)
+        });
+        Look { content: self.content.clone(), age, time: self.time(now) }
+    }
+
+    /// Answers a write.
+    pub(super) fn write(&mut self, now: u64, write: &Write) -> Outcome {
+        let holds = match (&write.expect, &self.content) {
+            (Expect::Absent, Content::Absent) => true,
+            (Expect::Version(expected), Content::Record(_, version) | Content::Foreign { version, .. }) => {
+                expected == version
+            }
+            _ => false,
+        };
+        if !holds && !self.lies {
+            return Outcome::Conflict;
+        }
+        let version = self.next_version(&write.record);
+        self.replace(now, Content::Record(Arc::clone(&write.record), version.clone()));
+        Outcome::Applied { version, time: self.time(now) }
+    }
+
+    // ── what comes from outside ───────────────────────────────────────────────────────────────────────────────────
+
+    /// Deletes the record.
+    pub(super) fn delete(&mut self, now: u64) {
+        self.tampered = true;
+        self.replace(now, Content::Absent);
+        self.made_of_key = 0;
+    }
+
+    /// Brings back a copy that was superseded before `before`: the youngest of those, or any. False if there is none.
+    pub(super) fn restore(&mut self, now: u64, before: u64, rng: &mut Rng) -> bool {
+        let old = self.copies.partition_point(|copy| copy.superseded < before);
+        if old == 0 {
+            return false;
+        }
+        let choice = if rng.chance(500) { old - 1 } else { rng.index(old) };
+        self.tampered = true;
+        let copy = &self.copies[choice];
+        let (record, version, made_of_key) =
+            (Arc::clone(&copy.record), copy.version.clone(), copy.made_of_key);
+        let version = match self.kind.versions {
+            Versions::Counter => self.next_version(&record),
+            Versions::ContentHash => version,
+            Versions::PerKey => {
+                self.made_of_key = made_of_key;
+                version
+            }
+        };
+        self.replace(now, Content::Record(record, version));
+        true
+    }
+
+    /// Replaces the record by something else.
+    pub(super) fn deface(&mut self, now: u64) {
+        self.tampered = true;
+        self.made += 1;
+        self.made_of_key += 1;
+        let version = Version::new(format!("foreign-{}", self.made));
+        self.replace(now, Content::Foreign { what: "a shopping list".into(), version });
+    }
+
+    /// Steps its wall clock forward.
+    pub(super) fn step_clock(&mut self, span: u64) {
+        self.stepped += span;
+    }
+
+    // ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn replace(&mut self, now: u64, content: Content) {
+        if let Content::Record(record, version) = &self.content {
+            while self.superseded.front().is_some_and(|(_, at)| now - at > self.memory) {
+                self.superseded.pop_front();
+            }
+            self.superseded.push_back((version.clone(), now));
+            // What was restored and is superseded again is as young as that.
+            self.copies.retain(|copy| copy.record.nonce != record.nonce);
+            if self.copies.len() == COPIES_MAX {
+                self.copies.pop_front();
+            }
+            let (record, version) = (Arc::clone(record), version.clone());
+            self.copies.push_back(Copy { record, version, made_of_key: self.made_of_key, superseded: now });
+        }
+        self.repeats = match &content {
+            Content::Record(_, version) if self.tampered => {
+                self.superseded.iter().any(|(old, _)| old == version)
+            }
+            _ => false,
+        };
+        self.content = content;
+        self.generation += 1;
+        self.written = now;
+    }
+
+    fn next_version(&mut self, record: &Record) -> Version {
+        self.made += 1;
+        self.made_of_key += 1;
+        let number = match self.kind.versions {
+            Versions::Counter => self.made,
+            Versions::PerKey => self.made_of_key,
+            Versions::ContentHash => content_hash(record),
+        };
+        let mut text = Short::default();
+        write!(text, "{number}").expect("a number has at most twenty digits");
+        Version::new(text.as_str())
+    }
+
+    fn time(&self, now: u64) -> Option<StoreTime> {
+        match self.kind.clock {
+            StoreClock::Nothing => None,
+            StoreClock::Floors | StoreClock::Ages => {
+                Some(StoreTime::from_micros(self.kind.epoch + (now + self.stepped) / MICRO))
+            }
+        }
+    }
+}
+
+/// A hash of what a record says. What only people read is left out: equal bytes must be possible.
+fn content_hash(record: &Record) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    record.nonce.hash(&mut hasher);
+    record.term.hash(&mut hasher);
+    record.token.hash(&mut hasher);
+    record.ttl.hash(&mut hasher);
+    std::mem::discriminant(&record.state).hash(&mut hasher);
+    record.holder.as_ref().map(|holder| holder.id()).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The digits of a number, without an allocation.
+#[derive(Default)]
+struct Short {
+    bytes: [u8; 20],
+    used: usize,
+}
+
+impl Short {
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.used]).expect("only text was written")
+    }
+}
+
+impl std::fmt::Write for Short {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let end = self.used + text.len();
+        self.bytes.get_mut(self.used..end).ok_or(std::fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.used = end;
+        Ok(())
+    }
+}
+
+/// How many older contents are kept.
+const COPIES_MAX: usize = 128;

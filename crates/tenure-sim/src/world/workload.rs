@@ -1,0 +1,305 @@
+//! What processes do with the lease: want it, work under it, let go, rest.
+
+use std::sync::Arc;
+
+use tenure::clock::Instant;
+use tenure::machine::{Ask, Input, Machine, Patience, Way};
+use tenure::record::{Nonce, State};
+
+use super::World;
+use super::event::{Event, Target};
+use super::lease::{Kind, Lease};
+use super::phases::Phase;
+use super::process::{Life, Saved};
+use crate::Invariant;
+use crate::seed::Bug;
+use crate::tally::{Number, Sometimes};
+use crate::time::{MICRO, MILLI};
+
+/// A child of a holder that was killed. It keeps the witness locked, and acts until the deadline it knows of.
+#[derive(Debug)]
+pub(super) struct Orphan {
+    pub(super) process: usize,
+    pub(super) lease: u32,
+    pub(super) witness: Option<u32>,
+    pub(super) nonce: Nonce,
+    pub(super) alive: bool,
+}
+
+impl Orphan {
+    /// Whether it acts under the record that carries this nonce.
+    pub(super) fn acts_under(&self, nonce: Nonce) -> bool {
+        self.alive && self.nonce == nonce
+    }
+}
+
+impl World<'_> {
+    // ── wanting ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    pub(super) fn start_at(&mut self, process: usize, slot: usize, at: u64) {
+        let incarnation = self.processes[process].incarnation;
+        self.agenda.push(at, Event::Start { process: process as u16, slot: slot as u16, incarnation });
+    }
+
+    pub(super) fn starts(&mut self, process: usize, slot: usize, incarnation: u32) {
+        let it = &self.processes[process];
+        if it.incarnation != incarnation || it.leases[slot].is_some() || self.phase == Phase::Quiet {
+            return;
+        }
+        let witness = it.member.witness.then(|| {
+            let host = it.member.host;
+            self.witnesses.make(host, self.boots[host], self.swarm.hosts > 1)
+        });
+        let ask = self.ask(process, witness);
+        let kind = Kind {
+            manual: ask.manual,
+            steals: matches!(ask.way, Way::Revoke(_)),
+            resumes: matches!(ask.way, Way::Resume(_)),
+        };
+        self.note(
+            process,
+            format_args!("#{} starts: {:?}, {:?}", self.leases_made + 1, ask.way, ask.patience),
+        );
+        self.leases_made += 1;
+        let lease = self.leases_made;
+        let machine = Machine::with_rules(ask, self.seed.rules);
+        self.processes[process].leases[slot] = Some(Lease::new(lease, machine, witness, kind, self.now));
+        let target = Target { process: process as u16, slot: slot as u16, lease };
+        let member = &self.processes[process].member;
+        if self.phase == Phase::Faults && self.rng.chance(member.impatient / 4) {
+            // Whoever wants it changes their mind.
+            let at = self.now + self.rng.skewed(0, member.ttl());
+            self.agenda.push(at, Event::Release(target));
+        }
+        self.feed(target, Input::Start);
+    }
+
+    fn ask(&mut self, process: usize, witness: Option<u32>) -> Ask {
+        let faulty = self.phase == Phase::Faults;
+        // A revocation makes everybody wait anew, so once all is healed it comes at once or joins another.
+        let revoked = self.store.record().is_some_and(|record| matches!(record.state, State::Revoked(_)));
+        let may_steal_now = self.phase == Phase::Healed && (revoked || self.now <= self.swarm.length + MILLI);
+        let it = &mut self.processes[process];
+        let local = it.clock.local(self.now);
+        let boot = self.boots[it.member.host];
+        let usable = |saved: &mut Saved| saved.boot == boot && saved.incarnation < it.incarnation;
+        // Whoever goes on with a term has made sure that nobody else still acts under it.
+        let saved = it.saved.take_if(usable).filter(|_| it.orphans == 0);
+        let resumes = saved.filter(|_| self.rng.chance(it.member.resume));
+        let steals = self.rng.chance(it.member.steal) && (faulty || may_steal_now);
+        let impatient = faulty && self.rng.chance(it.member.impatient);
+        let patience = if !impatient {
+            Patience::Forever
+        } else if self.rng.chance(500) {
+            Patience::Once
+        } else {
+            Patience::Until(Instant::from_nanos(local + self.rng.between(0, 2 * it.member.ttl())))
+        };
+        Ask {
+            holder: Arc::clone(&it.holder),
+            timing: it.member.timing,
+            store_clock: self.swarm.store.clock,
+            witness: witness.map(|number| self.witnesses.named(number)),
+            secret_hash: None,
+            value: None,
+            patience,
+            strict: faulty && self.rng.chance(it.member.strict),
+            manual: self.rng.chance(it.member.manual),
+            way: match resumes {
+                Some(saved) => Way::Resume(saved.handle),
+                None if steals => Way::Revoke("it is my turn".into()),
+                None => Way::Wait,
+            },
+        }
+    }
+
+    pub(super) fn hinted(&mut self, process: usize) {
+        for slot in 0..self.processes[process].leases.len() {
+            if let Some(lease) = &self.processes[process].leases[slot] {
+                let target = Target { process: process as u16, slot: slot as u16, lease: lease.id };
+                self.feed(target, Input::Changed);
+            }
+        }
+    }
+
+    // ── working ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    pub(super) fn begins_to_work(&mut self, target: Target) {
+        let ttl = self.processes[target.process as usize].member.ttl();
+        let work = &self.swarm.work;
+        let hold = match self.phase {
+            Phase::Faults => self.rng.skewed(0, work.hold_most * ttl / 100),
+            Phase::Healed | Phase::Steady | Phase::Fair | Phase::Quiet => self.rng.between(0, ttl / 2),
+        };
+        self.agenda.push(self.now + hold, Event::Release(target));
+        let act = self.rng.skewed(0, ttl / 4);
+        self.agenda.push(self.now + act, Event::Act(target));
+        if self.lease(target).is_some_and(|lease| lease.kind.manual) {
+            self.agenda.push(self.now + ttl / 4, Event::Renew(target));
+        }
+        self.save_handle(target);
+    }
+
+    /// Checks the lease, and writes to the resource if it is held. A stall may come in between.
+    pub(super) fn acts(&mut self, target: Target) {
+        let Some(lease) = self.lease(target) else { return };
+        let Some((_, token)) = lease.term.filter(|_| lease.acting) else { return };
+        let was_lost = lease.is_lost();
+        let held = self.check(target);
+        let ttl = self.processes[target.process as usize].member.ttl();
+        if held || was_lost {
+            // Work that is lost and has not stopped writes too: that is what the fence is for.
+            let way = self.arrival();
+            let stalled = self.phase == Phase::Faults && self.rng.chance(self.swarm.work.stall);
+            let stall = if stalled { self.rng.skewed(0, 3 * ttl) } else { 0 };
+            self.agenda.push(way + stall, Event::ResourceWrite { token: token.get() });
+        } else if self.rng.chance(500) {
+            // Whoever latches tells the keeper, or leaves it to find out.
+            self.agenda.push(self.now, Event::Latched(target));
+        }
+        let next = self.rng.between(ttl / 10, (self.swarm.work.check_most * ttl / 100).max(ttl / 10));
+        self.agenda.push(self.now + next, Event::Act(target));
+    }
+
+    pub(super) fn resource_write_arrives(&mut self, token: u64) {
+        self.tally.count(Number::ResourceWrites);
+        if self.resource.write(token) {
+            let verdict = self.oracle.fence.accepted(token);
+            self.oracle.judge(self.now, Invariant::S3, verdict);
+        } else {
+            self.tally.reached(Sometimes::StaleWriteStopped);
+        }
+    }
+
+    pub(super) fn renews_by_hand(&mut self, target: Target) {
+        if !self.lease(target).is_some_and(|lease| lease.holds()) {
+            return;
+        }
+        let ttl = self.processes[target.process as usize].member.ttl();
+        let most = if self.phase == Phase::Faults { ttl } else { ttl / 3 };
+        let next = self.rng.between(ttl / 5, most);
+        self.agenda.push(self.now + next, Event::Renew(target));
+        self.feed(target, Input::Renew);
+    }
+
+    /// Keeps what a restart needs to go on with the term; not every time, so that some are stale.
+    pub(super) fn save_handle(&mut self, target: Target) {
+        let process = &mut self.processes[target.process as usize];
+        if process.member.resume == 0 || !self.rng.chance(700) {
+            return;
+        }
+        let handle = process.leases[target.slot as usize].as_ref().and_then(|lease| lease.machine.handle());
+        if let Some(handle) = handle {
+            let boot = self.boots[process.member.host];
+            process.saved = Some(Saved { handle, boot, incarnation: process.incarnation });
+        }
+    }
+
+    // ── letting go ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    pub(super) fn lets_go(&mut self, target: Target) {
+        let Some(lease) = self.lease(target) else { return };
+        if lease.term.is_some() && matches!(self.phase, Phase::Healed | Phase::Steady | Phase::Quiet) {
+            return;
+        }
+        self.feed(target, Input::Release);
+    }
+
+    /// The work is told to stop, and does, sooner or later.
+    pub(super) fn stops_work(&mut self, target: Target) {
+        let ttl = self.processes[target.process as usize].member.ttl();
+        let work = &self.swarm.work;
+        let slow = self.phase == Phase::Faults && self.rng.chance(work.slow_stop);
+        let most = if slow { work.stop_most * ttl / 100 } else { 100 * MICRO };
+        let at = self.now + self.rng.between(0, most);
+        self.agenda.push(at, Event::Drained(target));
+    }
+
+    pub(super) fn work_stopped(&mut self, target: Target) {
+        if let Some(lease) = self.lease(target) {
+            lease.acting = false;
+            self.feed(target, Input::Drained);
+        }
+    }
+
+    /// Clears away a lease of which nothing is left, and rests.
+    pub(super) fn settle(&mut self, target: Target) {
+        let Some(lease) = self.lease(target) else { return };
+        if !lease.machine.is_ended() || lease.acting {
+            return;
+        }
+        let (witness, stuck) = (lease.witness, lease.stuck);
+        let resumed = lease.kind.resumes && lease.term.is_none();
+        if let Some(witness) = witness {
+            self.witnesses.unlock(witness);
+            if self.rng.chance(500) {
+                self.witnesses.remove(witness);
+            }
+        }
+        let (process, slot) = (target.process as usize, target.slot as usize);
+        self.processes[process].leases[slot] = None;
+        let ttl = self.processes[process].member.ttl();
+        let rest = match self.phase {
+            _ if resumed => MILLI,
+            // Trying again at once does not help: somebody has to look at the record.
+            _ if stuck => self.rng.between(ttl, 10 * ttl),
+            _ if self.seed.bug == Bug::NeverRests => 0,
+            Phase::Faults => self.rng.between(MILLI, (self.swarm.work.rest_most * ttl / 100).max(MILLI)),
+            Phase::Healed | Phase::Steady => MILLI,
+            Phase::Fair | Phase::Quiet => self.rng.between(0, 2 * ttl),
+        };
+        self.start_at(process, slot, self.now + rest);
+    }
+
+    // ── dying ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Kills a process. What it sent is still on its way.
+    pub(super) fn dies(&mut self, process: usize, orphans: bool) {
+        self.processes[process].state = Life::Dead;
+        self.processes[process].incarnation += 1;
+        for event in std::mem::take(&mut self.processes[process].waiting) {
+            self.forget(event);
+        }
+        for slot in 0..self.processes[process].leases.len() {
+            let Some(lease) = self.processes[process].leases[slot].take() else { continue };
+            let believes = self.oracle.beliefs.of(self.now, lease.id);
+            if believes && lease.acting && orphans && self.rng.chance(self.swarm.nemesis.orphans) {
+                self.leaves_orphan(process, &lease);
+                continue;
+            }
+            self.oracle.beliefs.ends(lease.id);
+            if let Some(witness) = lease.witness {
+                self.witnesses.unlock(witness);
+            }
+        }
+    }
+
+    fn leaves_orphan(&mut self, process: usize, lease: &Lease) {
+        self.tally.fault(crate::tally::Fault::Orphan);
+        let ttl = self.processes[process].member.ttl();
+        let orphan =
+            Orphan { process, lease: lease.id, witness: lease.witness, nonce: lease.confirmed, alive: true };
+        let number = self.orphans.len() as u32;
+        self.orphans.push(orphan);
+        self.processes[process].orphans += 1;
+        if let Some((_, token)) = lease.term {
+            let at = self.now + self.rng.between(0, ttl);
+            self.agenda.push(at, Event::ResourceWrite { token: token.get() });
+        }
+        let ends = self.now + self.rng.skewed(0, 3 * ttl);
+        self.agenda.push(ends, Event::OrphanEnds { orphan: number });
+    }
+
+    pub(super) fn orphan_ends(&mut self, number: usize) {
+        let orphan = &mut self.orphans[number];
+        if !std::mem::replace(&mut orphan.alive, false) {
+            return;
+        }
+        let (process, lease, witness) = (orphan.process, orphan.lease, orphan.witness);
+        self.oracle.beliefs.ends(lease);
+        self.processes[process].orphans -= 1;
+        if let Some(witness) = witness {
+            self.witnesses.unlock(witness);
+        }
+    }
+}
