@@ -90,7 +90,7 @@ counted! {
         CorruptDenied: 4_000, "nothing granted after a token went back, without a store clock";
         ForeignDenied: 1_000, "nothing granted over a foreign record";
         LatchedFirst: 70, "latch that beat the extension";
-        LearnedTooLate: 300, "grant learned of too late, and vacated unused";
+        LearnedTooLate: 300, "grant learned of too late or not wanted any more, and vacated unused";
         CancelledInFlight: 300, "acquire given up while a grant of it may still land";
         LapsedUnderWork: 7_000, "lease left to lapse because work went on";
         WarmGrant: 20_000, "grant without a read";
