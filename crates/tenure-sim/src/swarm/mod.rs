@@ -112,6 +112,11 @@ impl Swarm {
         }
     }
 
+    /// The shortest ttl that anybody asks for.
+    pub(crate) fn shortest_ttl(&self) -> u64 {
+        self.members.iter().map(|member| member.ttl()).min().unwrap_or(SECOND)
+    }
+
     /// The longest ttl of anybody.
     pub(crate) fn longest_ttl(&self) -> u64 {
         longest_ttl(&self.members)

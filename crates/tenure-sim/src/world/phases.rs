@@ -4,7 +4,7 @@ use super::World;
 use super::event::{Event, Target};
 use super::process::{Cut, Life};
 use crate::Invariant;
-use crate::oracle::calls_are_few;
+use crate::oracle::{calls_are_few, nobody_stampedes};
 use crate::time::{MILLI, SECOND};
 
 /// Where a seed is.
@@ -52,6 +52,9 @@ impl World<'_> {
             }
             self.stop_working(process);
             others |= self.wants_now(process, others);
+        }
+        for lease in self.processes.iter_mut().flat_map(|process| process.leases.iter_mut().flatten()) {
+            lease.calls = 0;
         }
         self.oracle.held_again.healed(self.now, self.oracle.beliefs.any(self.now));
         self.agenda.push(self.now + self.held_again_within(), Event::HeldAgainBy);
@@ -104,6 +107,12 @@ impl World<'_> {
     pub(super) fn held_again_by(&mut self) {
         if !self.oracle.tokens.void() && self.swarm.promises_exclusion() {
             self.oracle.judge(self.now, Invariant::L1, self.oracle.held_again.by(self.now));
+        }
+        if self.swarm.promises_exclusion() {
+            let (span, ttl) = (self.held_again_within(), self.swarm.shortest_ttl());
+            for lease in self.processes.iter().flat_map(|process| process.leases.iter().flatten()) {
+                self.oracle.judge(self.now, Invariant::L5, nobody_stampedes(lease.calls, span, ttl));
+            }
         }
         self.phase = Phase::Steady;
         for process in 0..self.processes.len() {
