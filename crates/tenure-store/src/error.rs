@@ -40,6 +40,8 @@ pub enum Reason {
     Unsupported,
     /// The call itself is wrong, for example a value that is too large. Fix the call.
     Invalid,
+    /// What is stored under the key is damaged, or not of this store's making. Look at it; it is never overwritten.
+    Damaged,
 }
 
 /// The outcome is not known: a timeout, a cut connection, a server error. It may have happened, or may happen yet.
@@ -79,6 +81,7 @@ impl std::fmt::Display for Reason {
             Self::Denied => "the store denied access",
             Self::Unsupported => "the store does not support this",
             Self::Invalid => "the store refused the call",
+            Self::Damaged => "what is stored is damaged",
         })
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tenure_store::{Key, Store};
+use tenure_store::{Key, Reason, Refused, Store, StoreError};
 
 use super::calls;
 use crate::machine::{Content, Observer};
@@ -23,10 +23,7 @@ impl Observers {
         let mut older = None;
         // An answer that was overtaken by a newer one is asked for again; one that stays older has gone back.
         for _ in 0..LOOKS_MAX {
-            let reading = store.get(key).await.map_err(|error| {
-                let sentence = format!("lease {key} on {name} could not be read: {error}");
-                Error::new(Kind::Unavailable, sentence).because(error)
-            })?;
+            let reading = store.get(key).await.map_err(|error| unreadable(name, key, error))?;
             match calls::look(reading).content {
                 Content::Absent => return Ok(None),
                 Content::Foreign { what, .. } => {
@@ -59,6 +56,14 @@ impl Observers {
         }
         observers.entry(key.clone()).or_default().show(content)
     }
+}
+
+fn unreadable(store: &str, key: &Key, error: StoreError) -> Error {
+    let kind = match &error {
+        StoreError::Refused(Refused { reason: Reason::Damaged, .. }) => Kind::Corrupt,
+        StoreError::Refused(_) | StoreError::Unknown(_) | StoreError::Throttled(_) => Kind::Unavailable,
+    };
+    Error::new(kind, format!("lease {key} on {store} could not be read: {error}")).because(error)
 }
 
 /// How often a look is repeated when it was overtaken.

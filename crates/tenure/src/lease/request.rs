@@ -226,6 +226,12 @@ pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -
         Denied::Refused(tenure_store::Reason::Invalid) => {
             (Kind::Invalid, format!("was not granted to {holder}: the store does not accept the call"))
         }
+        Denied::Refused(tenure_store::Reason::Damaged) => (
+            Kind::Corrupt,
+            format!(
+                "was not granted to {holder}: what is stored there is damaged, and nothing was overwritten. Look at it"
+            ),
+        ),
         Denied::Refused(reason) => (Kind::Unavailable, format!("was not granted to {holder}: {reason}")),
         Denied::Foreign(what) => (
             Kind::Corrupt,

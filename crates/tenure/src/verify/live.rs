@@ -215,7 +215,7 @@ impl Check<'_> {
                              granted: check the credentials, which must be allowed to read and to write"
                         ),
                     ),
-                    Some(Reason::Unsupported | Reason::Invalid) => (
+                    Some(Reason::Unsupported | Reason::Invalid | Reason::Damaged) => (
                         Kind::Unsupported,
                         format!(
                             "{store} does not take a conditional write of the key {scratch}, on which it is checked \
