@@ -1,0 +1,236 @@
+//! The store in a folder keeps the contract and carries leases, with racers in threads and in processes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure::clock::{BootClock, Clock};
+use tenure::store::File;
+use tenure_conformance::{Harness, Suite, Supported};
+use tenure_store::{BoxFuture, Expect, Key, Put, Store, StoreError};
+
+/// A folder that goes when it is dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(place: &str, name: &str) -> Self {
+        let path = Path::new(place).join(format!("tenure-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    /// On the disk that the build is on.
+    fn on_disk(name: &str) -> Self {
+        Self::new(env!("CARGO_TARGET_TMPDIR"), name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+struct InAFolder {
+    folder: Scratch,
+    backup: Scratch,
+}
+
+impl InAFolder {
+    fn new(folder: Scratch) -> Self {
+        let backup = Scratch(folder.0.with_extension("backup"));
+        let _ = std::fs::remove_dir_all(&backup.0);
+        Self { folder, backup }
+    }
+
+    fn store(&self) -> File {
+        File::open(&self.folder.0).expect("a folder of our own")
+    }
+}
+
+/// Makes `to` have exactly the files of `from`, each replaced as a whole, as rsync does.
+fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for old in std::fs::read_dir(to)? {
+        let old = old?;
+        if !from.join(old.file_name()).exists() {
+            std::fs::remove_file(old.path())?;
+        }
+    }
+    for new in std::fs::read_dir(from)? {
+        let new = new?;
+        let part = to.join("part.tmp");
+        std::fs::copy(new.path(), &part)?;
+        std::fs::rename(&part, to.join(new.file_name()))?;
+    }
+    Ok(())
+}
+
+impl Harness for InAFolder {
+    fn name(&self) -> String {
+        self.store().to_string()
+    }
+
+    fn open(&self) -> BoxFuture<'_, Arc<dyn Store>> {
+        Box::pin(async { Arc::new(self.store()) as Arc<dyn Store> })
+    }
+
+    fn pause(&self, wait: Duration) -> BoxFuture<'_, ()> {
+        BootClock.sleep_until(BootClock.now() + wait)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "racers in one task would take turns and never meet")]
+    fn race(&self, racers: Vec<BoxFuture<'static, ()>>) -> BoxFuture<'_, ()> {
+        let racers: Vec<_> = racers.into_iter().map(tokio::spawn).collect();
+        Box::pin(async {
+            for racer in racers {
+                racer.await.expect("a racer does not panic");
+            }
+        })
+    }
+
+    /// There is nothing to stop: whoever opens the folder anew has nothing but what is in it.
+    fn restart(&self) -> BoxFuture<'_, Supported> {
+        Box::pin(async { Supported::Yes })
+    }
+
+    fn delete<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Supported> {
+        std::fs::remove_file(self.store().path_of(key)).expect("the entry is there");
+        Box::pin(async { Supported::Yes })
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Supported> {
+        mirror(&self.folder.0, &self.backup.0).expect("files can be copied");
+        Box::pin(async { Supported::Yes })
+    }
+
+    fn restore(&self) -> BoxFuture<'_, Supported> {
+        mirror(&self.backup.0, &self.folder.0).expect("files can be copied");
+        Box::pin(async { Supported::Yes })
+    }
+}
+
+const NO_WIRE: [(&str, &str); 3] = [
+    ("unknown", "a create whose answer is lost is unknown"),
+    ("unknown", "a replace whose answer is lost is unknown"),
+    ("unknown", "a write that never arrived is not reported as applied or lost to somebody"),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_folder_on_a_disk_keeps_the_contract() {
+    let report = Suite::new(1)
+        .only_contract()
+        .racers(64)
+        .rounds(10)
+        .run(&InAFolder::new(Scratch::on_disk("disk")))
+        .await;
+    println!("{report}");
+    report.assert_passed();
+    let skipped: Vec<_> = report.skips().map(|finding| (finding.clause, finding.check)).collect();
+    assert_eq!(skipped, NO_WIRE);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_folder_in_memory_keeps_the_contract_in_many_more_races() {
+    let report = Suite::new(1)
+        .only_contract()
+        .racers(64)
+        .rounds(100)
+        .run(&InAFolder::new(Scratch::new("/dev/shm", "shm")))
+        .await;
+    report.assert_passed();
+    let skipped: Vec<_> = report.skips().map(|finding| (finding.clause, finding.check)).collect();
+    assert_eq!(skipped, NO_WIRE);
+}
+
+/// On the machine's own clock: the disk is as slow as it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_on_a_disk_carries_leases() {
+    let suite = Suite::new(1).only_leases().ttl(Duration::from_secs(3)).contenders(6).turns(2);
+    let report = suite.run(&InAFolder::new(Scratch::on_disk("leases"))).await;
+    println!("{report}");
+    report.assert_passed();
+    assert!(
+        report.skips().all(|finding| finding.clause == "answers"),
+        "a folder has no wire to be cut: {report}"
+    );
+}
+
+// ── processes ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const RACERS: usize = 64;
+const FOLDER: &str = "TENURE_TEST_RACE_IN";
+const WINS: usize = 10;
+
+/// Each win replaces a version that nobody else has replaced, and adds one. Who wins is told on stdout.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_the_racing_processes() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let store = File::open(folder).expect("the folder is there");
+    let key = Key::parse("counter").unwrap();
+    let mut wins = 0;
+    while wins < WINS {
+        let there = store.get(&key).await.expect("readers take no lock").entry;
+        let (count, expect, seen) = match there {
+            None => (0, Expect::Absent, "nothing".to_owned()),
+            Some(entry) => {
+                let count: u64 = std::str::from_utf8(&entry.value).unwrap().parse().unwrap();
+                (count, Expect::Version(entry.version.clone()), entry.version.to_string())
+            }
+        };
+        match store.put(&key, (count + 1).to_string().into(), expect).await {
+            Ok(Put::Applied(applied)) => {
+                wins += 1;
+                println!("won {seen} {} {}", applied.version, count + 1);
+            }
+            Ok(Put::Conflict(_)) => {}
+            // A machine on which 64 processes want two processors may keep a lock's holder waiting for a second.
+            Err(StoreError::Refused(refused)) => println!("refused {refused}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn of_sixty_four_racing_processes_exactly_one_replaces_each_version() {
+    for scratch in [Scratch::on_disk("race"), Scratch::new("/dev/shm", "race")] {
+        race(&scratch.0);
+    }
+}
+
+fn race(folder: &Path) {
+    let this = std::env::current_exe().unwrap();
+    let start = || {
+        Command::new(&this)
+            .args(["--exact", "one_of_the_racing_processes", "--nocapture"])
+            .env(FOLDER, folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let racers: Vec<_> = (0..RACERS).map(|_| start()).collect();
+    let (mut replaced, mut counts, mut refused) = (BTreeMap::new(), BTreeSet::new(), 0);
+    for racer in racers {
+        let output = racer.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        for line in String::from_utf8(output.stdout).unwrap().lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words[..] {
+                ["won", old, new, count] => {
+                    let twice = replaced.insert(old.to_owned(), new.to_owned());
+                    assert_eq!(twice, None, "version {old} was replaced twice");
+                    assert!(
+                        counts.insert(count.parse::<usize>().unwrap()),
+                        "count {count} was reached twice"
+                    );
+                }
+                ["refused", ..] => refused += 1,
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(counts, (1..=RACERS * WINS).collect());
+    println!("{}: {} wins in one chain, {refused} refused for a busy lock", folder.display(), counts.len());
+}

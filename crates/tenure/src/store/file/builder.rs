@@ -1,0 +1,160 @@
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::Dir;
+use tenure_store::{Guarantees, Reach, StoreClock};
+
+use super::domain::Domain;
+use super::filesystem::FileSystem;
+use super::folder::Folder;
+use super::mark::Mark;
+use super::name::{self, Named};
+use super::place::{self, Trust};
+use super::trouble::Trouble;
+use super::{File, Shared};
+use crate::clock::{BootClock, Clock};
+use crate::{Error, Kind};
+
+/// Opens a [`File`] store that differs from the ordinary one. Each risk is accepted by its name.
+///
+/// ```no_run
+/// # use tenure::store::File;
+/// // A home directory on NFS, used from this one machine alone.
+/// let store = File::builder().accept_file_system("nfs").open("/home/me/.local/state/tenure")?;
+/// # Ok::<(), tenure::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Builder {
+    clock: Arc<dyn Clock>,
+    trust: Trust,
+    file_systems: Vec<String>,
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        Self { clock: Arc::new(BootClock::new()), trust: Trust::default(), file_systems: Vec::new() }
+    }
+
+    /// Ages and the store's time go by this clock. For tests: everybody who uses the folder must have the same one.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Accepts a folder, or one above it, that belongs to another user, who can then read, change and remove every
+    /// lease. Files that root writes in such a folder are given to its owner.
+    pub fn accept_foreign_owner(mut self) -> Self {
+        self.trust.foreign_owner = true;
+        self
+    }
+
+    /// Accepts a folder that others may write to, or one that lies in such a folder: they can change and remove every
+    /// lease.
+    pub fn accept_writable_by_others(mut self) -> Self {
+        self.trust.writable_by_others = true;
+        self
+    }
+
+    /// Accepts a kind of file system that is not known to be local, as it is called in the error: `nfs`, `fuse`, `9p`, …
+    ///
+    /// Leases then hold between the processes of *this* machine, as far as the file system's locks and renames are what
+    /// they should be: ages are not told, nobody is woken by changes, and every failed rename has an unknown outcome.
+    pub fn accept_file_system(mut self, name: impl Into<String>) -> Self {
+        self.file_systems.push(name.into());
+        self
+    }
+
+    /// Opens the store in this folder, and makes the folder where there is none, for this user alone.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<File, Error> {
+        let path = place::resolve(path.as_ref())?;
+        // Nothing is made where it must not be. A new folder is on the file system of the one above it.
+        place::check_above(&path, self.trust)?;
+        self.check_file_system(&path, &place::nearest(&path)?)?;
+        let descriptor = place::open_or_make(&path)?;
+        // Once more, now that it is open: what is looked at is what is used.
+        let status = rustix::fs::fstat(&descriptor)
+            .map_err(|errno| Trouble::new("cannot look at", &path, errno).at_opening())?;
+        place::check_above(&path, self.trust)?;
+        place::check_folder(&path, &status, self.trust)?;
+        let local = self.check_file_system(&path, &descriptor)?.is_local();
+        let folder = Folder::new(path, descriptor, &status);
+        is_store_or_empty(&folder)?;
+        let domain = Domain::here();
+        let mark =
+            Mark::open(&folder, domain.as_ref(), super::wall_micros(&*self.clock)).map_err(|errno| {
+                Trouble::new("cannot open or make", &folder.path_of(name::MARK), errno).at_opening()
+            })?;
+        Ok(File::with(Shared::new(folder, mark, domain, self.clock, guarantees(local), local)))
+    }
+
+    fn check_file_system(&self, path: &Path, folder: &OwnedFd) -> Result<FileSystem, Error> {
+        let there = FileSystem::of(folder)
+            .map_err(|errno| Trouble::new("cannot look at", path, errno).at_opening())?;
+        if there.is_local() || self.file_systems.iter().any(|name| there.is_called(name)) {
+            return Ok(there);
+        }
+        let sentence = format!(
+            "{} is on {there}, which is not known to be local: {}. Use a folder on a local disk or a store for networks, \
+             or accept it by name (accept_file_system(\"{there}\")), with weaker guarantees",
+            path.display(),
+            there.lacks()
+        );
+        Err(Error::new(Kind::Unsupported, sentence))
+    }
+}
+
+/// What a folder is good for. On a file system that was only accepted by name, all that goes by the kernel's own
+/// knowledge is not promised.
+fn guarantees(local: bool) -> Guarantees {
+    let mut guarantees = Guarantees::default();
+    guarantees.atomic_create = true;
+    guarantees.atomic_replace = true;
+    guarantees.linearizable_reads = true;
+    guarantees.keeps_acknowledged = true;
+    guarantees.unique_versions = true;
+    guarantees.reach = Reach::Machine;
+    guarantees.clock = if local { StoreClock::Ages } else { StoreClock::Floors };
+    guarantees.watch = local;
+    guarantees.write_interval = Duration::ZERO;
+    guarantees.value_max = File::VALUE_MAX;
+    guarantees
+}
+
+/// A folder full of other things was most likely named by mistake, and is left alone.
+fn is_store_or_empty(folder: &Folder) -> Result<(), Error> {
+    if folder.status_of(name::MARK).is_ok() {
+        return Ok(());
+    }
+    let trouble = |errno| Trouble::new("cannot list", folder.path(), errno).at_opening();
+    let mut names = Dir::read_from(folder).map_err(trouble)?;
+    while let Some(name) = names.read() {
+        let name = name.map_err(trouble)?;
+        let bytes = name.file_name().to_bytes();
+        let nothing = [&b"."[..], b"..", b"lost+found"].contains(&bytes);
+        if !nothing && name::parse(bytes) == Named::Foreign {
+            let sentence = format!(
+                "{} is not a store and not empty ({:?} is in it): name a folder of its own, for example {}",
+                folder.path().display(),
+                name.file_name(),
+                folder.path_of("tenure").display()
+            );
+            return Err(Error::new(Kind::Invalid, sentence));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_only_accepted_by_name_promises_less_and_still_carries_leases() {
+        let (local, named) = (guarantees(true), guarantees(false));
+        assert_eq!((local.clock, local.watch), (StoreClock::Ages, true));
+        assert_eq!((named.clock, named.watch, named.reach), (StoreClock::Floors, false, Reach::Machine));
+        assert!(named.missing_for_leases().is_empty());
+    }
+}

@@ -1,0 +1,143 @@
+use std::fmt;
+use std::os::fd::AsFd;
+
+/// The kind of file system that a folder is on, by the number that `statfs` gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileSystem(u32);
+
+/// What is known of a kind of file system.
+struct Known {
+    number: u32,
+    name: &'static str,
+    /// `None` where all its users share a kernel, and renames, locks and syncs are the kernel's own; else why not.
+    lacks: Option<&'static str>,
+}
+
+impl FileSystem {
+    pub(super) fn of(folder: impl AsFd) -> rustix::io::Result<Self> {
+        // The kernel's numbers have 32 bits; where its word has 64, some come with their sign.
+        Ok(Self(rustix::fs::fstatfs(folder)?.f_type as u32))
+    }
+
+    /// Whether locks, renames and syncs are this kernel's own affair.
+    pub(super) fn is_local(self) -> bool {
+        self.known().is_some_and(|known| known.lacks.is_none())
+    }
+
+    /// Why it is not accepted unless named.
+    pub(super) fn lacks(self) -> &'static str {
+        self.known().map_or(UNKNOWN, |known| known.lacks.unwrap_or("nothing"))
+    }
+
+    /// Whether `name` is what it is called here or on the command line of `mount`.
+    pub(super) fn is_called(self, name: &str) -> bool {
+        self.to_string().eq_ignore_ascii_case(name)
+    }
+
+    fn known(self) -> Option<&'static Known> {
+        KNOWN.iter().find(|known| known.number == self.0)
+    }
+}
+
+impl fmt::Display for FileSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.known() {
+            Some(known) => f.write_str(known.name),
+            None => write!(f, "0x{:08x}", self.0),
+        }
+    }
+}
+
+const UNKNOWN: &str = "it is not known whether its locks and renames can be relied on";
+const REMOTE: &str =
+    "it is shared over a network: locks and renames are another machine's, and reads may be old";
+const USER: &str = "a program answers for it, so locks and renames are worth what that program makes of them";
+const HOST: &str = "it belongs to the machine around this one, where others may change it unseen";
+const CLUSTER: &str = "other machines write to it as well, and share neither clock nor kernel with this one";
+const PLAIN: &str =
+    "it has no owners and keeps no journal: a power cut may leave neither the old entry nor the new";
+const NOT_A_DISK: &str = "it is not a place for files";
+
+const fn local(number: u32, name: &'static str) -> Known {
+    Known { number, name, lacks: None }
+}
+
+const fn lacking(number: u32, name: &'static str, lacks: &'static str) -> Known {
+    Known { number, name, lacks: Some(lacks) }
+}
+
+/// `linux/magic.h`, and those that are not in there. An overlay is local when its upper layer is, which for containers
+/// it is; lock files are opened for writing, so that they lie in that layer before they are locked.
+const KNOWN: &[Known] = &[
+    local(0x0000_ef53, "ext4"),
+    local(0x5846_5342, "xfs"),
+    local(0x9123_683e, "btrfs"),
+    local(0x0102_1994, "tmpfs"),
+    local(0x8584_58f6, "ramfs"),
+    local(0xf2f5_2010, "f2fs"),
+    local(0x2fc1_2fc1, "zfs"),
+    local(0xca45_1a4e, "bcachefs"),
+    local(0x3153_464a, "jfs"),
+    local(0x0000_3434, "nilfs2"),
+    local(0x2405_1905, "ubifs"),
+    local(0x794c_7630, "overlay"),
+    lacking(0x0000_6969, "nfs", REMOTE),
+    lacking(0x0000_517b, "smb", REMOTE),
+    lacking(0xff53_4d42, "cifs", REMOTE),
+    lacking(0xfe53_4d42, "smb2", REMOTE),
+    lacking(0x00c3_6400, "ceph", REMOTE),
+    lacking(0x5346_414f, "afs", REMOTE),
+    lacking(0x7375_7245, "coda", REMOTE),
+    lacking(0x0bd0_0bd0, "lustre", REMOTE),
+    lacking(0x6573_5546, "fuse", USER),
+    lacking(0x0102_1997, "9p", HOST),
+    lacking(0x786f_4256, "vboxsf", HOST),
+    lacking(0x00c0_ffee, "hostfs", HOST),
+    lacking(0x0116_1970, "gfs2", CLUSTER),
+    lacking(0x7461_636f, "ocfs2", CLUSTER),
+    lacking(0x0000_4d44, "vfat", PLAIN),
+    lacking(0x2011_bab0, "exfat", PLAIN),
+    lacking(0x5346_544e, "ntfs", PLAIN),
+    lacking(0x7366_746e, "ntfs3", PLAIN),
+    lacking(0x0000_f15f, "ecryptfs", UNKNOWN),
+    lacking(0x0000_9fa0, "proc", NOT_A_DISK),
+    lacking(0x6265_6572, "sysfs", NOT_A_DISK),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn disks_are_local_and_what_others_answer_for_is_not() {
+        assert!(FileSystem(0x0000_ef53).is_local());
+        for (number, name) in
+            [(0x6969, "nfs"), (0xff53_4d42, "cifs"), (0x6573_5546, "fuse"), (0x0102_1997, "9p")]
+        {
+            let there = FileSystem(number);
+            assert!(!there.is_local() && there.is_called(name), "{there}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_knows_is_not_local_and_can_be_named_by_its_number() {
+        let strange = FileSystem(0x1234_abcd);
+        assert!(!strange.is_local());
+        assert_eq!(strange.lacks(), UNKNOWN);
+        assert!(strange.is_called("0x1234ABCD"));
+    }
+
+    #[test]
+    fn every_number_and_every_name_is_there_once() {
+        let (numbers, names): (HashSet<_>, HashSet<_>) =
+            KNOWN.iter().map(|known| (known.number, known.name)).unzip();
+        assert_eq!((numbers.len(), names.len()), (KNOWN.len(), KNOWN.len()));
+    }
+
+    #[test]
+    fn the_kernel_is_asked() {
+        assert!(FileSystem::of(std::fs::File::open("/proc").unwrap()).unwrap().is_called("proc"));
+    }
+}

@@ -1,0 +1,112 @@
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
+use tenure_store::{Reason, StoreError};
+
+use super::trouble::Trouble;
+
+/// The opened folder. Every file is reached from its descriptor, by a bare name and without following links.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    descriptor: OwnedFd,
+    device: u64,
+    inode: u64,
+    /// To whom new files are given, where this process is root and the folder somebody's.
+    owner: Option<(Uid, Gid)>,
+}
+
+impl Folder {
+    pub(super) fn new(path: PathBuf, descriptor: OwnedFd, status: &Stat) -> Self {
+        let gives_away = rustix::process::geteuid().is_root() && status.st_uid != 0;
+        let owner = gives_away.then(|| (Uid::from_raw(status.st_uid), Gid::from_raw(status.st_gid)));
+        Self { path, descriptor, device: status.st_dev, inode: status.st_ino, owner }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where a name of the folder is, for people.
+    pub(super) fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The path must still lead to this folder. Where it was moved away, deleted or mounted over, others who open the
+    /// store now see another one, and a lease in this one is worth nothing.
+    pub(super) fn is_in_place(&self) -> Result<(), StoreError> {
+        match rustix::fs::statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(status) if (status.st_dev, status.st_ino) == (self.device, self.inode) => Ok(()),
+            Ok(_) | Err(Errno::NOENT) => {
+                let sentence = format!(
+                    "{} is no longer the folder that was opened: it was deleted or replaced. Look what did that, and \
+                     restart",
+                    self.path.display()
+                );
+                Err(StoreError::refused(Reason::Unreachable, sentence))
+            }
+            Err(errno) => Err(Trouble::new("cannot look at", &self.path, errno).refused()),
+        }
+    }
+
+    /// Opens a file that is there.
+    pub(super) fn open(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        // Without O_NONBLOCK, a fifo that somebody left here would stop the caller.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        rustix::fs::openat(self, name, flags, Mode::empty())
+    }
+
+    /// Makes a file that is not there, for its owner alone.
+    pub(super) fn create(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(self, name, flags, Mode::RUSR | Mode::WUSR)?;
+        if let Some((user, group)) = self.owner {
+            rustix::fs::fchown(&file, Some(user), Some(group))?;
+        }
+        Ok(file)
+    }
+
+    /// Opens a file, and makes it where it is missing.
+    pub(super) fn open_or_create(&self, name: &str) -> rustix::io::Result<OwnedFd> {
+        for _ in 0..TRIES {
+            match self.open(name, OFlags::RDWR) {
+                Err(Errno::NOENT) => {}
+                opened => return opened,
+            }
+            match self.create(name, OFlags::RDWR) {
+                Err(Errno::EXIST) => {}
+                created => return created,
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+
+    pub(super) fn status_of(&self, name: &str) -> rustix::io::Result<Stat> {
+        rustix::fs::statat(self, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    pub(super) fn rename(&self, from: &str, to: &str) -> rustix::io::Result<()> {
+        rustix::fs::renameat(self, from, self, to)
+    }
+
+    pub(super) fn unlink(&self, name: &str) -> rustix::io::Result<()> {
+        rustix::fs::unlinkat(self, name, AtFlags::empty())
+    }
+
+    /// Renames are on the disk when this returns.
+    pub(super) fn sync(&self) -> rustix::io::Result<()> {
+        rustix::fs::fsync(&self.descriptor)
+    }
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// A file that appears and disappears all the time is somebody's game.
+const TRIES: usize = 8;

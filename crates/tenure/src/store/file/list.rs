@@ -1,0 +1,49 @@
+use std::collections::BTreeSet;
+
+use tenure_store::{Key, Prefix, StoreError};
+
+use super::envelope::Envelope;
+use super::folder::Folder;
+use super::name::{self, Named, Stem};
+use super::read;
+use super::trouble::Trouble;
+
+/// The keys that have an entry, each once. Marks, temporary files and strangers are passed over.
+pub(super) fn keys(folder: &Folder, prefix: &Prefix) -> Result<Vec<Key>, StoreError> {
+    folder.is_in_place()?;
+    let trouble = |errno| Trouble::new("cannot list", folder.path(), errno).refused();
+    let (mut entries, mut locks) = (BTreeSet::new(), BTreeSet::new());
+    let mut names = rustix::fs::Dir::read_from(folder).map_err(trouble)?;
+    while let Some(name) = names.read() {
+        let name = name.map_err(trouble)?;
+        match name::parse(name.file_name().to_bytes()) {
+            Named::Entry(stem) => entries.insert(stem.to_owned()),
+            Named::Lock(stem) => locks.insert(stem.to_owned()),
+            Named::Temporary | Named::Mark | Named::Foreign => false,
+        };
+    }
+    // On some file systems a name that is renamed to while the folder is read may be seen twice or not at all. The lock
+    // beside it is never renamed.
+    for stem in locks.difference(&entries.clone()) {
+        if folder.status_of(&name::entry_of(stem)).is_ok() {
+            entries.insert(stem.clone());
+        }
+    }
+    let mut keys = Vec::new();
+    for stem in &entries {
+        let key = match name::parse_stem(stem) {
+            Stem::Of(key) => Some(key),
+            Stem::Long => long(folder, &name::entry_of(stem))?,
+            Stem::Foreign => None,
+        };
+        keys.extend(key.filter(|key| prefix.covers(key)));
+    }
+    Ok(keys)
+}
+
+/// The key of an entry that is too long for a name. What cannot be read has no key to be listed by.
+fn long(folder: &Folder, name: &str) -> Result<Option<Key>, StoreError> {
+    let Some(bytes) = read::bytes(folder, name)? else { return Ok(None) };
+    let key = Envelope::decode(bytes).ok().map(|envelope| envelope.key);
+    Ok(key.filter(|key| name::entry(key) == name))
+}

@@ -1,0 +1,178 @@
+//! A store in a folder on the local disk: for the processes of one machine.
+//!
+//! Nothing has to run for it, and nothing of it stays behind when a process dies: what is locked is locked in the
+//! kernel. What it guarantees, how it lies on the disk, and where its limits are: `docs/stores/file.md`.
+
+mod builder;
+mod domain;
+mod envelope;
+mod filesystem;
+mod folder;
+mod list;
+mod lock;
+mod mark;
+mod name;
+mod place;
+mod read;
+mod shared;
+mod temporary;
+mod trouble;
+mod watch;
+mod workers;
+mod write;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use tenure_store::{
+    BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Store, StoreError, Version,
+};
+
+pub use builder::Builder;
+pub use trouble::Damaged;
+
+use crate::Error;
+use crate::clock::Clock;
+use shared::Shared;
+
+/// A store in a folder on the local disk. Clones are the same store.
+///
+/// All processes of the machine that open the folder share its keys. Calls must be polled inside a tokio runtime that
+/// has io and time enabled; they wait for the disk in threads of the store's own.
+///
+/// ```
+/// use tenure::store::File;
+/// use tenure_store::{Expect, Key, Put, Store};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = std::env::temp_dir().join(format!("tenure-doc-{}", std::process::id()));
+/// let store = File::open(&folder)?;
+/// let key = Key::parse("billing/nightly")?;
+///
+/// let Put::Applied(first) = store.put(&key, "one".into(), Expect::Absent).await? else { panic!() };
+/// // Another process, another look: it is there, and only one of two replaces of a version is applied.
+/// let again = File::open(&folder)?;
+/// let seen = Expect::Version(first.version);
+/// assert!(matches!(again.put(&key, "two".into(), seen.clone()).await?, Put::Applied(_)));
+/// assert!(matches!(store.put(&key, "three".into(), seen).await?, Put::Conflict(_)));
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct File {
+    shared: Arc<Shared>,
+}
+
+impl File {
+    /// The largest value, in bytes.
+    pub const VALUE_MAX: usize = 1 << 20;
+
+    /// Opens the store in this folder, and makes the folder where there is none, for this user alone.
+    ///
+    /// Refused are folders of other users, folders that others may write to, folders that are not empty and no store,
+    /// symbolic links, and file systems that are not known to be local. [`builder`](Self::builder) accepts some of that
+    /// by name.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::builder().open(path)
+    }
+
+    /// Starts opening a store that differs from the ordinary one.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// The folder, without links.
+    pub fn path(&self) -> &Path {
+        self.shared.folder().path()
+    }
+
+    /// The file that holds what this key holds, for people who look for it.
+    pub fn path_of(&self, key: &Key) -> PathBuf {
+        self.shared.folder().path_of(&name::entry(key))
+    }
+
+    fn with(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared) }
+    }
+}
+
+impl Store for File {
+    fn guarantees(&self) -> Guarantees {
+        self.shared.guarantees()
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+        Box::pin(self.shared.get(key))
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a Key,
+        value: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+        Box::pin(self.shared.put(key, value, expect))
+    }
+
+    /// The keys as they are at the first poll, in order.
+    fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
+        let keys = stream::once(async move {
+            match self.shared.list(prefix).await {
+                Ok(keys) => stream::iter(keys).map(Ok).left_stream(),
+                Err(error) => stream::iter([Err(error)]).right_stream(),
+            }
+        });
+        keys.flatten().boxed()
+    }
+
+    /// Hints are merged: any number of changes that nobody has looked at yet are one hint. The stream ends when the
+    /// folder is gone.
+    fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
+        if self.shared.guarantees().watch { watch::hints(self.shared.folder(), prefix) } else { None }
+    }
+
+    fn impossible_version(&self) -> Version {
+        version_of(IMPOSSIBLE)
+    }
+}
+
+impl fmt::Display for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file://{}", self.path().display())
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("File").field("path", &self.path()).finish_non_exhaustive()
+    }
+}
+
+/// The bits that no version is drawn with.
+const IMPOSSIBLE: u128 = 0;
+
+fn version_of(bits: u128) -> Version {
+    Version::new(format!("{bits:032x}"))
+}
+
+/// From the kernel: a counter would be given twice to copies of a virtual machine.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "versions and names of files are the store's own, and drawn here alone"
+)]
+fn random() -> u128 {
+    let mut bytes = [0; 16];
+    // Fails only where the kernel has no randomness at all; then nothing is written, and the worker's end says so.
+    getrandom::fill(&mut bytes).expect("the kernel gives randomness");
+    u128::from_ne_bytes(bytes).max(IMPOSSIBLE + 1)
+}
+
+/// The machine's wall clock in microseconds since 1970.
+fn wall_micros(clock: &dyn Clock) -> u64 {
+    clock.wall().as_millis().saturating_mul(1_000)
+}

@@ -1,0 +1,71 @@
+use std::os::fd::OwnedFd;
+
+use bytes::Bytes;
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
+use tenure_store::{Key, StoreError};
+
+use super::File;
+use super::envelope::Envelope;
+use super::folder::Folder;
+use super::name;
+use super::trouble::{Damaged, Trouble};
+
+/// What a key holds. No lock is needed: an entry is never written to, only replaced as a whole.
+pub(super) fn entry(folder: &Folder, key: &Key) -> Result<Option<Envelope>, StoreError> {
+    let name = name::entry(key);
+    let Some(bytes) = bytes(folder, &name)? else {
+        // In a folder that has been deleted everything is missing.
+        folder.is_in_place()?;
+        return Ok(None);
+    };
+    let envelope =
+        Envelope::decode_of(key, bytes).map_err(|flaw| Damaged::entry(&folder.path_of(&name), flaw))?;
+    Ok(Some(envelope))
+}
+
+/// The whole file, if there is one.
+pub(super) fn bytes(folder: &Folder, name: &str) -> Result<Option<Bytes>, StoreError> {
+    let file = match folder.open(name, OFlags::RDONLY) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => {
+            return Err(Damaged::because(
+                &folder.path_of(name),
+                "it is a symbolic link, and links are not followed",
+            ));
+        }
+        Err(errno) => return Err(Trouble::new("cannot open", &folder.path_of(name), errno).refused()),
+    };
+    let trouble = |errno| Trouble::new("cannot read", &folder.path_of(name), errno).refused();
+    let status = rustix::fs::fstat(&file).map_err(trouble)?;
+    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+        return Err(Damaged::because(&folder.path_of(name), "it is not a file"));
+    }
+    let size = usize::try_from(status.st_size).unwrap_or(usize::MAX);
+    if size > BYTES_MAX {
+        return Err(Damaged::because(
+            &folder.path_of(name),
+            format!("it has {size} bytes, more than any entry"),
+        ));
+    }
+    read_all(&file, size).map(Some).map_err(trouble)
+}
+
+fn read_all(file: &OwnedFd, size: usize) -> rustix::io::Result<Bytes> {
+    // One more than there should be, so that the end is seen without another call.
+    let mut bytes = vec![0; size + 1];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match rustix::io::read(file, &mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes.into())
+}
+
+const BYTES_MAX: usize = File::VALUE_MAX + Envelope::HEAD_MAX;

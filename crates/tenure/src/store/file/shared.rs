@@ -1,0 +1,226 @@
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tenure_store::{
+    Applied, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, StoreClock, StoreError, Version,
+};
+
+use super::domain::Domain;
+use super::envelope::{Envelope, Stamp};
+use super::folder::Folder;
+use super::mark::Mark;
+use super::trouble::Trouble;
+use super::workers::Workers;
+use super::write::{Attempt, Write};
+use super::{File, list, name, read, temporary, wall_micros, write};
+use crate::clock::{BootClock, Clock};
+
+/// An open store: what its calls share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    inner: Arc<Inner>,
+    workers: Workers,
+    guarantees: Guarantees,
+}
+
+/// What workers need.
+#[derive(Debug)]
+struct Inner {
+    folder: Arc<Folder>,
+    mark: Mark,
+    domain: Option<Domain>,
+    clock: Arc<dyn Clock>,
+    local: bool,
+    /// Entries of this process that are there, and perhaps not after a power cut.
+    unsynced: Mutex<HashMap<Key, Version>>,
+    cleaned: AtomicBool,
+}
+
+impl Shared {
+    pub(super) fn new(
+        folder: Folder,
+        mark: Mark,
+        domain: Option<Domain>,
+        clock: Arc<dyn Clock>,
+        guarantees: Guarantees,
+        local: bool,
+    ) -> Self {
+        let inner = Inner {
+            folder: Arc::new(folder),
+            mark,
+            domain,
+            clock,
+            local,
+            unsynced: Mutex::default(),
+            cleaned: AtomicBool::new(false),
+        };
+        Self { inner: Arc::new(inner), workers: Workers::new(), guarantees }
+    }
+
+    pub(super) fn folder(&self) -> &Folder {
+        &self.inner.folder
+    }
+
+    pub(super) fn guarantees(&self) -> Guarantees {
+        self.guarantees
+    }
+
+    pub(super) async fn get(&self, key: &Key) -> Result<Reading, StoreError> {
+        let tells_ages = self.guarantees.clock >= StoreClock::Ages;
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        self.workers.run(move || inner.get(&key, tells_ages)).await?
+    }
+
+    pub(super) async fn put(&self, key: &Key, value: Bytes, expect: Expect) -> Result<Put, StoreError> {
+        if value.len() > File::VALUE_MAX {
+            let (max, length) = (File::VALUE_MAX, value.len());
+            let path = self.folder().path().display();
+            let sentence = format!("file://{path} takes values of at most {max} bytes, not {length}");
+            return Err(StoreError::refused(Reason::Invalid, sentence));
+        }
+        let inner = Arc::clone(&self.inner);
+        let wanted = key.clone();
+        let mut attempt = self.workers.run(move || inner.begin(wanted, value, expect)).await?;
+        let give_up = BootClock.now() + LOCK_WAIT;
+        let mut pause = LOCK_PAUSE;
+        // Between two looks at the lock no thread waits: others would wait behind it for locks that are free.
+        while let Attempt::Busy(write) = attempt {
+            if BootClock.now() >= give_up {
+                return Err(self.locked_up(key));
+            }
+            BootClock.sleep_until(BootClock.now() + pause).await;
+            pause = (pause * 2).min(LOCK_PAUSE_MAX);
+            let inner = Arc::clone(&self.inner);
+            attempt = self.workers.run(move || inner.attempt(write)).await?;
+        }
+        self.clean_once();
+        match attempt {
+            Attempt::Applied(version) => {
+                let time = Some(self.inner.mark.time(wall_micros(&*self.inner.clock)));
+                Ok(Put::Applied(Applied { version, time }))
+            }
+            Attempt::Conflict => Ok(Attempt::CONFLICT),
+            Attempt::Unsynced(_, error) | Attempt::Failed(error) => Err(error),
+            Attempt::Busy(_) => unreachable!("it was waited for"),
+        }
+    }
+
+    pub(super) async fn list(&self, prefix: &Prefix) -> Result<Vec<Key>, StoreError> {
+        let (inner, prefix) = (Arc::clone(&self.inner), prefix.clone());
+        self.workers.run(move || list::keys(&inner.folder, &prefix)).await?
+    }
+
+    fn locked_up(&self, key: &Key) -> StoreError {
+        let lock = self.folder().path_of(&name::lock(key));
+        let sentence = format!(
+            "{} was locked by another process for more than {LOCK_WAIT:?}, which takes microseconds unless that \
+             process is stopped: find it (fuser -v {}), continue or kill it",
+            lock.display(),
+            lock.display()
+        );
+        StoreError::refused(Reason::Unreachable, sentence)
+    }
+
+    /// Once in the life of a store, after its first write: whoever only looks has nothing to tidy up.
+    fn clean_once(&self) {
+        if !self.inner.cleaned.swap(true, Ordering::Relaxed) {
+            let inner = Arc::clone(&self.inner);
+            self.workers.run_unheard(move || {
+                let seconds = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
+                // It is a courtesy: what stays does no harm.
+                let _ = temporary::clean(&inner.folder, seconds);
+            });
+        }
+    }
+}
+
+impl Inner {
+    fn get(&self, key: &Key, tells_ages: bool) -> Result<Reading, StoreError> {
+        self.folder.is_in_place()?;
+        let mut there = read::entry(&self.folder, key)?;
+        if let Some(envelope) = &there
+            && self.unsynced().get(key) == Some(&envelope.version)
+        {
+            self.write_again(envelope)?;
+            there = read::entry(&self.folder, key)?;
+        }
+        // After the read: an age is at least what it was when the entry was seen.
+        let now = self.clock.now();
+        let entry = there.map(|envelope| Entry {
+            age: envelope.stamp.age(self.domain.as_ref(), now).filter(|_| tells_ages),
+            value: envelope.value,
+            version: envelope.version,
+        });
+        Ok(Reading { entry, time: Some(self.mark.time(wall_micros(&*self.clock))) })
+    }
+
+    /// Everything up to the first look at the lock.
+    fn begin(&self, key: Key, value: Bytes, expect: Expect) -> Attempt {
+        match self.prepare(key, value, expect) {
+            Ok(Some(write)) => self.attempt(write),
+            Ok(None) => Attempt::Conflict,
+            Err(error) => Attempt::Failed(error),
+        }
+    }
+
+    /// A look at the lock, and what follows if it is free. Remembers what did not reach the disk even if nobody waits for
+    /// the answer any more.
+    fn attempt(&self, write: Write) -> Attempt {
+        let key = write.key().clone();
+        let attempt = write.attempt();
+        if let Attempt::Unsynced(version, _) = &attempt {
+            self.unsynced().insert(key, version.clone());
+        }
+        attempt
+    }
+
+    fn prepare(&self, key: Key, value: Bytes, expect: Expect) -> Result<Option<Write>, StoreError> {
+        self.folder.is_in_place()?;
+        // Whoever has lost already need not wait for the disk to hear of it.
+        if !write::is_as_expected(&self.folder, &key, &expect)? {
+            return Ok(None);
+        }
+        let wall = wall_micros(&*self.clock);
+        self.mark.raise(&self.folder, wall).map_err(|errno| {
+            Trouble::new("cannot write to", &self.folder.path_of(name::MARK), errno).refused()
+        })?;
+        let version = super::version_of(super::random());
+        // After the caller began to count, and before everything that takes time: the age is at most the time since the
+        // write was asked for, which is what its holder's deadline goes by, and at least the time since it could be seen.
+        let stamp = Stamp { domain: self.domain.clone(), at: self.clock.now() };
+        let bytes = Envelope { key: key.clone(), version: version.clone(), stamp, value }.encode().into();
+        Write::prepare(Arc::clone(&self.folder), self.local, key, expect, version, &bytes).map(Some)
+    }
+
+    /// An entry whose way to the disk failed is not shown: somebody would act on a grant that a power cut takes back. It
+    /// is written once more, as it is, and shown if that succeeds.
+    fn write_again(&self, envelope: &Envelope) -> Result<(), StoreError> {
+        let (key, version) = (envelope.key.clone(), envelope.version.clone());
+        let (folder, expect) = (Arc::clone(&self.folder), Expect::Version(version.clone()));
+        let bytes = envelope.encode().into();
+        let write = Write::prepare(folder, self.local, key.clone(), expect, version, &bytes)?;
+        match self.attempt(write) {
+            Attempt::Applied(_) | Attempt::Conflict => {
+                self.unsynced().remove(&key);
+                Ok(())
+            }
+            Attempt::Unsynced(_, error) | Attempt::Failed(error) => Err(error),
+            Attempt::Busy(_) => {
+                Err(StoreError::unknown(format!("{key} is being written, and not yet on the disk")))
+            }
+        }
+    }
+
+    fn unsynced(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Version>> {
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long a lock is waited for that others have for microseconds. Less than a renewal has.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+const LOCK_PAUSE: Duration = Duration::from_micros(500);
+const LOCK_PAUSE_MAX: Duration = Duration::from_millis(8);

@@ -1,0 +1,113 @@
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
+
+use super::folder::Folder;
+use super::name::{self, Named};
+
+/// A file that is on the disk and not yet an entry. It goes when it is dropped, unless it was renamed.
+///
+/// As long as its writer lives it is locked, so that others can tell it from what a dead one left behind.
+#[derive(Debug)]
+pub(super) struct Temporary<F: std::ops::Deref<Target = Folder>> {
+    folder: F,
+    name: String,
+    renamed: bool,
+    file: OwnedFd,
+}
+
+impl<F: std::ops::Deref<Target = Folder>> Temporary<F> {
+    /// Writes the bytes and waits until they are on the disk: a rename that is on the disk before what it renames leaves
+    /// an empty file after a power cut.
+    pub(super) fn write(folder: F, bytes: &[u8]) -> rustix::io::Result<Self> {
+        let (name, file) = create(&folder)?;
+        let temporary = Self { folder, name, renamed: false, file };
+        let mut left = bytes;
+        while !left.is_empty() {
+            match rustix::io::write(&temporary.file, left) {
+                Ok(0) => return Err(Errno::NOSPC),
+                Ok(written) => left = &left[written..],
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        rustix::fs::fsync(&temporary.file)?;
+        Ok(temporary)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// It has another name now.
+    pub(super) fn renamed(mut self) {
+        self.renamed = true;
+    }
+}
+
+impl<F: std::ops::Deref<Target = Folder>> Drop for Temporary<F> {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // What stays is cleaned up later, by anybody.
+            let _ = self.folder.unlink(&self.name);
+        }
+        // Said aloud: a process that was forked meanwhile has a copy of the descriptor.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+fn create(folder: &Folder) -> rustix::io::Result<(String, OwnedFd)> {
+    for _ in 0..TRIES {
+        let name = name::temporary(super::random());
+        let file = folder.create(&name, OFlags::WRONLY)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok((name, file)),
+            // This process stood still for a minute between the two calls, and somebody is cleaning up after it.
+            Err(Errno::WOULDBLOCK) => {}
+            Err(errno) => {
+                let _ = folder.unlink(&name);
+                return Err(errno);
+            }
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+/// Removes what dead writers left behind, and says how many files that was.
+///
+/// Only what nobody has locked and what is a minute old: between the two calls that make and lock a file, its writer is
+/// alive and holds nothing. Should that one have been stopped just there for so long, its rename finds nothing, and its
+/// write is refused without effect.
+pub(super) fn clean(folder: &Folder, wall_seconds: i64) -> rustix::io::Result<usize> {
+    let mut removed = 0;
+    let mut entries = rustix::fs::Dir::read_from(folder)?;
+    while let Some(entry) = entries.read() {
+        let entry = entry?;
+        if name::parse(entry.file_name().to_bytes()) != Named::Temporary {
+            continue;
+        }
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        removed += usize::from(remove_if_dead(folder, name, wall_seconds));
+    }
+    Ok(removed)
+}
+
+/// Every error means that it stays.
+fn remove_if_dead(folder: &Folder, name: &str, wall_seconds: i64) -> bool {
+    let Ok(there) = folder.status_of(name) else { return false };
+    if wall_seconds.saturating_sub(there.st_mtime) < OLD_SECONDS {
+        return false;
+    }
+    let Ok(file) = folder.open(name, OFlags::RDONLY) else { return false };
+    let is_free = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    let same = rustix::fs::fstat(&file).is_ok_and(|opened| opened.st_ino == there.st_ino);
+    is_free && same && folder.unlink(name).is_ok()
+}
+
+/// For those who keep it across threads.
+pub(super) type OwnedTemporary = Temporary<Arc<Folder>>;
+
+const TRIES: usize = 3;
+const OLD_SECONDS: i64 = 60;

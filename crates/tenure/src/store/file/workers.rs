@@ -1,0 +1,231 @@
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tenure_store::{Reason, StoreError};
+use tokio::sync::oneshot;
+
+/// A few threads that wait for the disk, so that nobody else has to.
+///
+/// A disk can take tens of milliseconds for a sync, and minutes when it fails; the keeper has the deadlines of all leases
+/// to watch meanwhile. The threads are started when there is work and go when there is none.
+pub(super) struct Workers {
+    queue: Arc<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+impl Workers {
+    pub(super) fn new() -> Self {
+        Self { queue: Arc::default() }
+    }
+
+    /// Has the job done by a worker. If this is dropped before a worker has begun, it is not done at all; after that it
+    /// is done to its end, and nobody hears of it.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let job = move || {
+            if !answer.is_closed() {
+                let _ = answer.send(job());
+            }
+        };
+        self.submit(Box::new(job))?;
+        answered.await.map_err(|_| StoreError::unknown("the thread that did it has failed"))
+    }
+
+    /// Has the job done some time, or not.
+    pub(super) fn run_unheard(&self, job: impl FnOnce() + Send + 'static) {
+        let _ = self.submit(Box::new(job));
+    }
+
+    fn submit(&self, job: Job) -> Result<(), StoreError> {
+        let mut state = self.queue.lock();
+        if state.jobs.len() >= JOBS_MAX {
+            let sentence =
+                format!("{JOBS_MAX} calls are already waiting for the disk: look at the kernel's log");
+            return Err(StoreError::refused(Reason::Unreachable, sentence));
+        }
+        if state.idle <= state.jobs.len() && state.threads < THREADS_MAX {
+            match start(Arc::clone(&self.queue)) {
+                Ok(()) => state.threads += 1,
+                Err(error) if state.threads == 0 => {
+                    return Err(StoreError::refused(
+                        Reason::Unreachable,
+                        format!("no thread can be started: {error}"),
+                    ));
+                }
+                // Those that are there will come to it.
+                Err(_) => {}
+            }
+        }
+        state.jobs.push_back(job);
+        drop(state);
+        self.queue.work.notify_one();
+        Ok(())
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.queue.lock().closed = true;
+        self.queue.work.notify_all();
+    }
+}
+
+impl fmt::Debug for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.queue.lock();
+        let (threads, waiting) = (state.threads, state.jobs.len());
+        drop(state);
+        f.debug_struct("Workers").field("threads", &threads).field("waiting", &waiting).finish()
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No job is run under the lock, so a panic leaves nothing half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next job; `None` when there was none for long, or will be none any more. The thread is then counted out already,
+    /// under the same lock, so that no job is ever left to a thread that goes.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                return Some(job);
+            }
+            if state.closed {
+                state.threads -= 1;
+                return None;
+            }
+            state.idle += 1;
+            let (woken, waited) =
+                self.work.wait_timeout(state, IDLE_MAX).unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            state.idle -= 1;
+            if waited.timed_out() && state.jobs.is_empty() {
+                state.threads -= 1;
+                return None;
+            }
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "these are the threads that wait for the disk, and this is their owner"
+)]
+fn start(queue: Arc<Queue>) -> std::io::Result<()> {
+    std::thread::Builder::new().name("tenure-disk".into()).spawn(move || {
+        while let Some(job) = queue.next() {
+            // Whoever waits for it hears that the outcome is not known; nothing here is left half done.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+        }
+    })?;
+    Ok(())
+}
+
+/// So many syncs at the same time; file systems combine them.
+const THREADS_MAX: usize = 8;
+
+/// More calls than this only pile up while the disk stands still.
+const JOBS_MAX: usize = 16_384;
+
+const IDLE_MAX: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::FutureExt;
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn many_jobs_share_few_threads_and_each_is_done_once() {
+        let workers = Workers::new();
+        let done = Arc::new(AtomicUsize::new(0));
+        let jobs = (0..1_000).map(|number| {
+            let done = Arc::clone(&done);
+            workers.run(move || {
+                done.fetch_add(1, Ordering::SeqCst);
+                number
+            })
+        });
+        let answers = join_all(jobs).await;
+        assert!(answers.into_iter().enumerate().all(|(at, answer)| answer.unwrap() == at));
+        assert_eq!(done.load(Ordering::SeqCst), 1_000);
+        assert!(workers.queue.lock().threads <= THREADS_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_job_that_nobody_waits_for_any_more_is_not_begun() {
+        let workers = Workers::new();
+        let (go, gate) = std::sync::mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let blocked: Vec<_> = (0..THREADS_MAX)
+            .map(|_| {
+                let gate = Arc::clone(&gate);
+                Box::pin(workers.run(move || gate.lock().unwrap().recv()))
+            })
+            .collect();
+        let mut blocked = join_all(blocked);
+        assert!((&mut blocked).now_or_never().is_none());
+        let done = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&done);
+        assert!(workers.run(move || counted.fetch_add(1, Ordering::SeqCst)).now_or_never().is_none());
+        for _ in 0..THREADS_MAX {
+            go.send(()).unwrap();
+        }
+        blocked.await;
+        workers.run(|| ()).await.unwrap();
+        assert_eq!(done.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_job_is_an_unknown_outcome_and_the_next_job_is_done() {
+        let workers = Workers::new();
+        for _ in 0..2 * THREADS_MAX {
+            let answer = workers.run(|| std::panic::resume_unwind(Box::new("on purpose"))).await;
+            let answer: Result<(), _> = answer;
+            assert!(matches!(answer, Err(StoreError::Unknown(_))), "{answer:?}");
+        }
+        assert_eq!(workers.run(|| 7).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn threads_go_when_the_store_is_gone() {
+        let workers = Workers::new();
+        workers.run(|| ()).await.unwrap();
+        let queue = Arc::downgrade(&workers.queue);
+        drop(workers);
+        for _ in 0..1_000 {
+            if queue.strong_count() == 0 {
+                return;
+            }
+            tokio::task::yield_now().await;
+            std::thread::yield_now();
+        }
+        assert!(queue.upgrade().is_none_or(|queue| queue.lock().closed));
+    }
+}

@@ -1,0 +1,123 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rustix::io::Errno;
+use tenure_store::{Conflict, Expect, Key, Put, StoreError, Version};
+
+use super::folder::Folder;
+use super::lock::KeyLock;
+use super::name;
+use super::read;
+use super::temporary::{OwnedTemporary, Temporary};
+use super::trouble::Trouble;
+
+/// A write that is on the disk, under a name of its own, and waits for the lock of its key.
+#[derive(Debug)]
+pub(super) struct Write {
+    folder: Arc<Folder>,
+    /// On a file system that was only accepted by name, an error proves nothing.
+    certain: bool,
+    key: Key,
+    expect: Expect,
+    version: Version,
+    temporary: OwnedTemporary,
+}
+
+/// What came of a look at the lock.
+#[derive(Debug)]
+pub(super) enum Attempt {
+    /// Somebody has it.
+    Busy(Write),
+    /// The entry is not what was expected, and nothing was written.
+    Conflict,
+    /// The entry was replaced, and that is on the disk.
+    Applied(Version),
+    /// The entry was replaced, and that may not be on the disk.
+    Unsynced(Version, StoreError),
+    /// It failed.
+    Failed(StoreError),
+}
+
+/// Whether the entry is what `expect` says. A file that is no entry is an error, and so is never overwritten.
+pub(super) fn is_as_expected(folder: &Folder, key: &Key, expect: &Expect) -> Result<bool, StoreError> {
+    let there = read::entry(folder, key)?.map(|envelope| envelope.version);
+    Ok(match expect {
+        Expect::Absent => there.is_none(),
+        Expect::Version(version) => there.as_ref() == Some(version),
+    })
+}
+
+impl Write {
+    /// Everything that takes time is done here, before the lock is taken.
+    pub(super) fn prepare(
+        folder: Arc<Folder>,
+        certain: bool,
+        key: Key,
+        expect: Expect,
+        version: Version,
+        bytes: &Bytes,
+    ) -> Result<Self, StoreError> {
+        let temporary = Temporary::write(Arc::clone(&folder), bytes)
+            .map_err(|errno| Trouble::new("cannot write to", folder.path(), errno).refused())?;
+        Ok(Self { folder, certain, key, expect, version, temporary })
+    }
+
+    pub(super) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Compares and renames, if the lock is free.
+    pub(super) fn attempt(self) -> Attempt {
+        match KeyLock::try_take(&self.folder, &self.key) {
+            Ok(None) => Attempt::Busy(self),
+            Ok(Some(lock)) => self.under(lock),
+            Err(error) => Attempt::Failed(error),
+        }
+    }
+
+    /// Whoever is stopped in here stops the key; so there is nothing in here but compare and rename.
+    fn under(self, lock: KeyLock) -> Attempt {
+        match self.folder.is_in_place().and_then(|()| is_as_expected(&self.folder, &self.key, &self.expect)) {
+            Ok(true) => {}
+            Ok(false) => return Attempt::Conflict,
+            Err(error) => return Attempt::Failed(error),
+        }
+        let entry = name::entry(&self.key);
+        if let Err(errno) = self.folder.rename(self.temporary.name(), &entry) {
+            let trouble = Trouble::new("cannot replace", &self.folder.path_of(&entry), errno);
+            let failed = self.certain && had_no_effect(errno);
+            return Attempt::Failed(if failed { trouble.refused() } else { trouble.unknown() });
+        }
+        self.temporary.renamed();
+        drop(lock);
+        match self.folder.sync() {
+            Ok(()) => Attempt::Applied(self.version),
+            Err(errno) => {
+                let trouble =
+                    Trouble::new("cannot put on the disk what was written to", self.folder.path(), errno);
+                Attempt::Unsynced(self.version, trouble.unknown())
+            }
+        }
+    }
+}
+
+impl Attempt {
+    pub(super) const CONFLICT: Put = Put::Conflict(Conflict);
+}
+
+/// The errors of a rename that come before anything was changed. A disk that fails may do so in the middle.
+fn had_no_effect(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::NOENT
+            | Errno::ACCESS
+            | Errno::PERM
+            | Errno::ROFS
+            | Errno::NOSPC
+            | Errno::DQUOT
+            | Errno::ISDIR
+            | Errno::NOTDIR
+            | Errno::BUSY
+            | Errno::NOMEM
+    )
+}

@@ -1,0 +1,267 @@
+//! A writer that dies, stops or meets an error at any point leaves the old entry or the new, and the next one goes on.
+
+mod file_support;
+
+use std::collections::BTreeMap;
+
+use file_support::{Call, Puppet, Scratch, Strace, be_a_puppet, block_on, calls, key, look, sleep_ms, write};
+use tenure::clock::{BootClock, Clock};
+use tenure_store::{Expect, Prefix, Store, StoreError};
+
+#[test]
+fn puppet() {
+    be_a_puppet();
+}
+
+/// A folder in which `k` holds `old`, or nothing; and what a puppet must expect there.
+fn folder(replace: bool) -> (Scratch, String) {
+    let scratch = Scratch::new("crash");
+    let store = scratch.store();
+    let expect = if replace {
+        block_on(write(&store, &key("k"), "old", Expect::Absent)).to_string()
+    } else {
+        "-".to_owned()
+    };
+    (scratch, expect)
+}
+
+/// The system calls of one write, as the kernel sees them.
+fn calls_of_a_write(replace: bool) -> Vec<Call> {
+    let (scratch, expect) = folder(replace);
+    let mut puppet = Puppet::start(&scratch.0);
+    let strace = Strace::attach(&puppet, &[]);
+    let answer = puppet.put("k", "new", &expect).unwrap();
+    assert!(answer.starts_with("applied"), "{answer}");
+    let calls = calls(&strace.detach());
+    assert!(calls.iter().any(|call| call.name.starts_with("rename")), "{calls:?}");
+    calls
+}
+
+/// Whether the new entry is there; nothing but the old or the new may be. Then somebody else goes on.
+fn old_or_new_and_goes_on(scratch: &Scratch, replace: bool, when: &str) -> bool {
+    let store = scratch.store();
+    block_on(async {
+        let there = look(&store, &key("k")).await;
+        let landed = match there.as_ref().map(|(value, _)| value.as_str()) {
+            Some("new") => true,
+            Some("old") if replace => false,
+            None if !replace => false,
+            other => panic!("{when}: {other:?}"),
+        };
+        let expect = there.map_or(Expect::Absent, |(_, version)| Expect::Version(version));
+        let version = write(&store, &key("k"), "next", expect).await;
+        assert_eq!(look(&store, &key("k")).await, Some(("next".to_owned(), version)), "{when}");
+        let listed: Vec<_> = futures_util::StreamExt::collect(store.list(&Prefix::all())).await;
+        assert_eq!(listed.into_iter().collect::<Result<Vec<_>, _>>().unwrap(), [key("k")], "{when}");
+        landed
+    })
+}
+
+#[test]
+fn a_writer_killed_before_any_of_its_calls_leaves_the_old_entry_or_the_new() {
+    if !Strace::is_there() {
+        return;
+    }
+    for replace in [false, true] {
+        let calls = calls_of_a_write(replace);
+        let mut landed = Vec::new();
+        for Call { name, number, .. } in &calls {
+            let (scratch, expect) = folder(replace);
+            let mut puppet = Puppet::start(&scratch.0);
+            let _strace = Strace::attach(&puppet, &[format!("{name}:signal=KILL:when={number}")]);
+            let answer = puppet.put("k", "new", &expect);
+            // The last calls come after the answer was on its way.
+            let acknowledged = answer.is_some_and(|answer| answer.starts_with("applied"));
+            drop(puppet);
+            let when = format!("killed before {name} number {number}");
+            let new = old_or_new_and_goes_on(&scratch, replace, &when);
+            assert!(new || !acknowledged, "{when}: acknowledged and lost");
+            assert!(scratch.names(".tmp").len() <= 1, "{when}: {:?}", scratch.names(".tmp"));
+            landed.push(new);
+        }
+        assert!(landed.is_sorted(), "once it has landed it has landed: {landed:?}");
+        let kind = if replace { "replace" } else { "create" };
+        let new = landed.iter().filter(|landed| **landed).count();
+        println!("{kind}: killed before each of {} calls; {new} times the new entry was there", calls.len());
+    }
+}
+
+/// What a writer says is true, whichever of its calls fails, and with whatever.
+#[test]
+fn a_writer_whose_call_fails_says_what_is_true() {
+    if !Strace::is_there() {
+        return;
+    }
+    let mut said: BTreeMap<String, usize> = BTreeMap::new();
+    for replace in [false, true] {
+        // No file system fails to close what it has opened, nor the kernel to give a random number.
+        let calls = calls_of_a_write(replace);
+        for Call { name, number, .. } in
+            calls.iter().filter(|call| !["close", "getrandom"].contains(&&*call.name))
+        {
+            for errno in ["EIO", "ENOSPC", "EMFILE", "EINTR"] {
+                let (scratch, expect) = folder(replace);
+                let mut puppet = Puppet::start(&scratch.0);
+                let _strace = Strace::attach(&puppet, &[format!("{name}:error={errno}:when={number}")]);
+                let when = format!("{name} number {number} failed with {errno}");
+                let answer = puppet.put("k", "new", &expect).unwrap_or_else(|| panic!("{when}: it died"));
+                drop(puppet);
+                let landed = old_or_new_and_goes_on(&scratch, replace, &when);
+                let answer = answer.split(' ').next().unwrap();
+                match answer {
+                    "applied" => assert!(landed, "{when}: said applied, and is not there"),
+                    "refused" => assert!(!landed, "{when}: said that it had no effect, and is there"),
+                    "unknown" => {}
+                    other => panic!("{when}: {other}"),
+                }
+                *said
+                    .entry(format!("{answer}, {}", if landed { "there" } else { "not there" }))
+                    .or_default() += 1;
+            }
+        }
+    }
+    println!("what was said, and what was so: {said:?}");
+}
+
+#[test]
+fn an_entry_that_could_not_be_put_on_the_disk_is_not_shown_until_it_was() {
+    if !Strace::is_there() {
+        return;
+    }
+    let (scratch, expect) = folder(true);
+    let mut puppet = Puppet::start(&scratch.0);
+    // The first sync is of the file, the second of the folder; from then on the disk fails.
+    let strace = Strace::attach_to_all(&puppet, &["fsync:error=EIO:when=2+".to_owned()]);
+    let answer = puppet.put("k", "new", &expect).unwrap();
+    assert!(answer.starts_with("unknown") && answer.contains("kernel's log"), "{answer}");
+    let read = puppet.get("k").unwrap();
+    assert!(read.starts_with("failed"), "a grant that a power cut takes back was shown: {read}");
+    strace.detach();
+    let read = puppet.get("k").unwrap();
+    assert!(read.contains(" new "), "{read}");
+    let (value, version) = block_on(look(&scratch.store(), &key("k"))).unwrap();
+    assert!(value == "new" && read.contains(version.as_str()), "it is the same entry: {read}");
+}
+
+#[test]
+fn a_writer_stopped_with_the_lock_in_its_hand_stops_its_key_and_nothing_else() {
+    if !Strace::is_there() {
+        return;
+    }
+    let calls = calls_of_a_write(true);
+    let taking = calls.iter().find(|call| call.name == "flock" && call.line.contains("/k.lock>")).unwrap();
+    let (scratch, expect) = folder(true);
+    let mut stopped = Puppet::start(&scratch.0);
+    // The signal comes with the call and takes effect after it.
+    let strace = Strace::attach(&stopped, &[format!("flock:signal=STOP:when={}", taking.number)]);
+    stopped.order_put("k", "new", &expect);
+    sleep_ms(300);
+    block_on(async {
+        let store = scratch.store();
+        let (value, version) = look(&store, &key("k")).await.unwrap();
+        assert_eq!(value, "old", "readers take no lock");
+        let before = BootClock.now();
+        let refused = store.put(&key("k"), "mine".into(), Expect::Version(version)).await.unwrap_err();
+        let took = BootClock.now().since(before);
+        assert!(took.as_secs_f64() < 3.0, "it took {took:?} to say that the key is locked");
+        let StoreError::Refused(refused) = refused else { panic!("{refused}") };
+        assert_eq!(refused.reason, tenure_store::Reason::Unreachable);
+        assert!(refused.to_string().contains("fuser"), "{refused}");
+        println!("after {took:?}: {refused}");
+
+        let before = BootClock.now();
+        for number in 0..20 {
+            write(&store, &key(&format!("other-{number}")), "mine", Expect::Absent).await;
+        }
+        println!("meanwhile 20 other keys were written in {:?}", BootClock.now().since(before));
+    });
+    strace.detach();
+    stopped.signal("CONT");
+    let answer = stopped.answer().unwrap();
+    assert!(answer.starts_with("applied"), "{answer}");
+    let (value, version) = block_on(look(&scratch.store(), &key("k"))).unwrap();
+    assert!(value == "new" && answer.ends_with(version.as_str()), "{answer}");
+}
+
+/// The mark is the one thing that all keys share.
+#[test]
+fn a_writer_stopped_while_it_raises_the_mark_stops_nobody() {
+    if !Strace::is_there() {
+        return;
+    }
+    let (scratch, expect) = folder(true);
+    let mut stopped = Puppet::start(&scratch.0);
+    let strace = Strace::attach(&stopped, &["pwrite64:signal=STOP:when=1".to_owned()]);
+    stopped.order_put("k", "new", &expect);
+    sleep_ms(300);
+    block_on(async {
+        let store = scratch.store();
+        let before = BootClock.now();
+        write(&store, &key("other"), "mine", Expect::Absent).await;
+        let (_, version) = look(&store, &key("k")).await.unwrap();
+        write(&store, &key("k"), "mine", Expect::Version(version)).await;
+        println!("two writes in {:?}", BootClock.now().since(before));
+    });
+    strace.detach();
+    stopped.signal("CONT");
+    assert_eq!(stopped.answer().as_deref(), Some("conflict"));
+}
+
+/// Eight processes count, and are killed at random. Nothing that was acknowledged is missing or there twice.
+#[test]
+fn whoever_is_killed_at_random_loses_no_acknowledged_write_and_hinders_nobody() {
+    const WRITERS: usize = 8;
+    const KILLS: usize = 150;
+    let scratch = Scratch::new("random");
+    let store = scratch.store();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    let mut puppets: Vec<Puppet> = (0..WRITERS).map(|_| Puppet::start(&scratch.0)).collect();
+    let (mut acknowledged, mut in_flight, mut in_the_middle) = (0_u64, 0_u64, 0);
+    for _ in 0..KILLS {
+        // All write at once; only one of them can win.
+        let there = block_on(look(&store, &key("k")));
+        let (count, expect) = match &there {
+            None => (0, "-"),
+            Some((value, version)) => (value.parse::<u64>().unwrap(), version.as_str()),
+        };
+        assert!(
+            count >= acknowledged && count <= acknowledged + in_flight,
+            "{count}, {acknowledged}, {in_flight}"
+        );
+        acknowledged = count;
+        in_flight = 0;
+        for puppet in &mut puppets {
+            puppet.order_put("k", &(count + 1).to_string(), expect);
+        }
+        let victim = usize::try_from(next(WRITERS as u64)).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "the kill is to come at any moment of a write")]
+        std::thread::sleep(std::time::Duration::from_micros(next(1_500)));
+        puppets[victim].signal("KILL");
+        let mut winners = 0;
+        for puppet in &mut puppets {
+            match puppet.answer() {
+                Some(answer) if answer.starts_with("applied") => winners += 1,
+                Some(answer) => assert!(answer.starts_with("conflict"), "{answer}"),
+                None => {
+                    in_flight = 1;
+                    in_the_middle += 1;
+                }
+            }
+        }
+        assert!(winners <= 1, "{winners} processes replaced the same version");
+        assert!(winners == 1 || in_flight == 1, "nobody won, and nobody was killed in the attempt");
+        acknowledged += winners;
+        if winners == 1 {
+            in_flight = 0;
+        }
+        puppets[victim] = Puppet::start(&scratch.0);
+    }
+    println!(
+        "{KILLS} kills, {in_the_middle} in the middle of a write; {acknowledged} written, {} files left behind",
+        scratch.names(".tmp").len()
+    );
+}

@@ -1,0 +1,201 @@
+//! Which folders are opened, which are refused, and what lies in them.
+
+mod file_support;
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use file_support::{Scratch, block_on, key, look, shell, write};
+use tenure::store::File;
+use tenure::{Error, Kind};
+use tenure_store::{Expect, Reach, Store, StoreClock};
+
+fn refused(opened: Result<File, Error>, kind: Kind, words: &[&str]) {
+    let error = opened.expect_err("it should have been refused");
+    println!("{error}");
+    assert_eq!(error.kind(), kind, "{error}");
+    for word in words {
+        assert!(error.to_string().contains(word), "{word:?} is missing: {error}");
+    }
+}
+
+fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        file_support::skipped("only root can give a folder away or mount a file system");
+    }
+    root
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_missing_folder_is_made_for_its_user_alone_with_all_that_is_above_it() {
+    let scratch = Scratch::new("made");
+    let path = scratch.0.join("state/tenure");
+    let store = File::open(&path).unwrap();
+    assert_eq!(store.to_string(), format!("file://{}", path.display()));
+    block_on(write(&store, &key("a/b"), "value", Expect::Absent));
+    for made in [&scratch.0, &scratch.0.join("state"), &path] {
+        assert_eq!(mode(made), 0o700, "{}", made.display());
+    }
+    let files: Vec<_> = std::fs::read_dir(&path).unwrap().map(|file| file.unwrap()).collect();
+    assert_eq!(files.len(), 3, "{files:?}");
+    for file in files {
+        assert_eq!(mode(&file.path()), 0o600, "{file:?}");
+    }
+    assert_eq!(store.path_of(&key("a/b")), path.join("a+b.entry"));
+}
+
+#[test]
+fn what_a_folder_promises() {
+    let promises = Scratch::new("promises").store().guarantees();
+    assert_eq!(promises.missing_for_leases(), Vec::<&str>::new());
+    assert_eq!((promises.reach, promises.clock, promises.watch), (Reach::Machine, StoreClock::Ages, true));
+}
+
+#[test]
+fn a_folder_with_other_things_in_it_is_left_alone() {
+    let scratch = Scratch::new("other");
+    std::fs::create_dir(&scratch.0).unwrap();
+    std::fs::write(scratch.0.join("notes.txt"), "mine").unwrap();
+    refused(File::open(&scratch.0), Kind::Invalid, &["not empty", "notes.txt", "/tenure"]);
+    assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1);
+    // A store in which somebody leaves a note stays a store.
+    let store = File::open(scratch.0.join("tenure")).unwrap();
+    std::fs::write(store.path().join("notes.txt"), "mine").unwrap();
+    File::open(store.path()).unwrap();
+}
+
+#[test]
+fn a_store_that_was_restored_without_its_mark_is_a_store() {
+    let scratch = Scratch::new("no-mark");
+    block_on(write(&scratch.store(), &key("k"), "value", Expect::Absent));
+    std::fs::remove_file(scratch.0.join("tenure.mark")).unwrap();
+    assert_eq!(block_on(look(&scratch.store(), &key("k"))).unwrap().0, "value");
+}
+
+#[test]
+fn links_files_and_the_root_are_no_folders_for_a_store() {
+    let scratch = Scratch::new("links");
+    let store = scratch.store();
+    let link = Scratch::new("link");
+    symlink(store.path(), &link.0).unwrap();
+    refused(File::open(&link.0), Kind::Invalid, &[link.0.to_str().unwrap(), "symbolic link"]);
+    std::fs::remove_file(&link.0).unwrap();
+    refused(File::open(scratch.0.join("tenure.mark")), Kind::Invalid, &["tenure.mark"]);
+    refused(File::open("/"), Kind::Invalid, &["below"]);
+}
+
+#[test]
+fn a_link_on_the_way_is_resolved_once_and_what_it_leads_to_is_looked_at() {
+    let scratch = Scratch::new("way");
+    std::fs::create_dir(&scratch.0).unwrap();
+    std::fs::create_dir(scratch.0.join("real")).unwrap();
+    symlink("real", scratch.0.join("link")).unwrap();
+    let store = File::open(scratch.0.join("link/store")).unwrap();
+    assert_eq!(store.path(), scratch.0.join("real/store"));
+    set_mode(&scratch.0.join("real"), 0o777);
+    refused(File::open(scratch.0.join("link/store")), Kind::Unsupported, &["/real", "chmod o-w"]);
+}
+
+#[test]
+fn a_folder_that_others_may_write_to_is_refused_unless_accepted() {
+    let scratch = Scratch::new("writable");
+    scratch.store();
+    for open_to in [0o770, 0o777, 0o1777] {
+        set_mode(&scratch.0, open_to);
+        refused(File::open(&scratch.0), Kind::Unsupported, &["chmod 700", "accept_writable_by_others"]);
+        File::builder().accept_writable_by_others().open(&scratch.0).unwrap();
+    }
+    set_mode(&scratch.0, 0o755);
+    File::open(&scratch.0).unwrap();
+}
+
+#[test]
+fn in_a_shared_temporary_folder_the_sticky_bit_decides() {
+    let shared = Scratch::new("shared");
+    std::fs::create_dir(&shared.0).unwrap();
+    let path = shared.0.join("store");
+    set_mode(&shared.0, 0o777);
+    refused(File::open(&path), Kind::Unsupported, &["anybody may replace"]);
+    set_mode(&shared.0, 0o1777);
+    File::open(&path).unwrap();
+}
+
+#[test]
+fn a_folder_of_somebody_else_is_refused_unless_accepted_and_then_stays_theirs() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new("foreign");
+    scratch.store();
+    assert!(shell(&format!("chown -R 12345:12345 {}", scratch.0.display())));
+    refused(File::open(&scratch.0), Kind::Unsupported, &["user 12345", "accept_foreign_owner"]);
+    refused(File::open(scratch.0.join("below")), Kind::Unsupported, &["user 12345"]);
+    assert!(!scratch.0.join("below").exists(), "nothing is made where it must not be");
+    let store = File::builder().accept_foreign_owner().open(&scratch.0).unwrap();
+    block_on(write(&store, &key("k"), "value", Expect::Absent));
+    for file in std::fs::read_dir(&scratch.0).unwrap().map(|file| file.unwrap()) {
+        assert_eq!(file.metadata().unwrap().uid(), 12345, "its owner could not read {file:?}");
+    }
+}
+
+#[test]
+fn a_file_system_that_is_not_local_is_refused_unless_named() {
+    refused(File::open("/proc/self/tenure"), Kind::Unsupported, &["is on proc"]);
+    refused(File::open("/sys/kernel"), Kind::Unsupported, &["sysfs", "accept_file_system(\"sysfs\")"]);
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new("named");
+    std::fs::create_dir(&scratch.0).unwrap();
+    // Something that can be written to and is on no list.
+    let mount = format!("mount -t cgroup2 none {}", scratch.0.display());
+    if !shell(&mount) {
+        file_support::skipped("no file system can be mounted here");
+        return;
+    }
+    let opened = File::open(&scratch.0);
+    assert!(shell(&format!("umount {}", scratch.0.display())));
+    refused(opened, Kind::Unsupported, &["0x63677270", "not known to be local"]);
+}
+
+#[test]
+fn an_overlay_of_local_disks_is_one() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new("overlay");
+    let all = ["lower", "upper", "work", "merged"];
+    for name in all {
+        std::fs::create_dir_all(scratch.0.join(name)).unwrap();
+    }
+    // What was there before the container started lies in the lower layer.
+    let below = File::open(scratch.0.join("lower/store")).unwrap();
+    let first = block_on(write(&below, &key("k"), "lower", Expect::Absent));
+    let [lower, upper, work, merged] = all.map(|name| scratch.0.join(name).display().to_string());
+    let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    if !shell(&format!("mount -t overlay overlay -o {options} {merged}")) {
+        file_support::skipped("no overlay can be mounted here");
+        return;
+    }
+    let path = scratch.0.join("merged/store");
+    let result = std::panic::catch_unwind(|| {
+        let (one, two) = (File::open(&path).unwrap(), File::open(&path).unwrap());
+        block_on(async {
+            let second = write(&one, &key("k"), "upper", Expect::Version(first)).await;
+            let third = write(&two, &key("k"), "again", Expect::Version(second)).await;
+            assert_eq!(look(&one, &key("k")).await, Some(("again".to_owned(), third)));
+        });
+        drop((one, two));
+    });
+    assert!(shell(&format!("umount -l {merged}")));
+    result.unwrap();
+}

@@ -1,0 +1,336 @@
+//! What the tests of the file store share: folders that go, and processes that can be watched and killed.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tenure::store::File;
+use tenure_store::{Expect, Key, Put, Store, StoreError, Version};
+
+/// A place for a folder, which goes when it is dropped.
+pub(crate) struct Scratch(pub(crate) PathBuf);
+
+impl Scratch {
+    /// On the disk that the build is on.
+    pub(crate) fn new(name: &str) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tenure-{name}-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    pub(crate) fn store(&self) -> File {
+        File::open(&self.0).expect("a folder of our own")
+    }
+
+    /// The names in the folder that end like this.
+    pub(crate) fn names(&self, ending: &str) -> Vec<String> {
+        let names = std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name());
+        names.map(|name| name.into_string().unwrap()).filter(|name| name.ends_with(ending)).collect()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Says loudly that something was left out. A machine that is meant to check everything may not leave anything out.
+pub(crate) fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: {why}");
+}
+
+pub(crate) fn key(name: &str) -> Key {
+    Key::parse(name).unwrap()
+}
+
+/// Runs a future on a small runtime.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// Writes, and must succeed.
+pub(crate) async fn write(store: &File, key: &Key, value: &str, expect: Expect) -> Version {
+    match store.put(key, value.to_owned().into(), expect).await.unwrap() {
+        Put::Applied(applied) => applied.version,
+        Put::Conflict(_) => panic!("{key} is not what was expected"),
+    }
+}
+
+/// The value and the version of a key.
+pub(crate) async fn look(store: &File, key: &Key) -> Option<(String, Version)> {
+    let entry = store.get(key).await.unwrap().entry?;
+    Some((String::from_utf8(entry.value.to_vec()).unwrap(), entry.version))
+}
+
+/// Runs a shell command; `false` if it failed.
+pub(crate) fn shell(command: &str) -> bool {
+    Command::new("sh")
+        .args(["-c", command])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+pub(crate) fn sleep_ms(millis: u64) {
+    #[expect(clippy::disallowed_methods, reason = "another process is given time")]
+    std::thread::sleep(std::time::Duration::from_millis(millis));
+}
+
+// ── a process that does what it is told ─────────────────────────────────────────────────────────────────────────────
+
+/// In seconds: a puppet that does not answer must not stop the test for ever.
+const PATIENCE: i64 = 30;
+
+const FOLDER: &str = "TENURE_TEST_PUPPET_IN";
+
+/// Another process with the store open, which does as it is told on its stdin. See [`be_a_puppet`].
+pub(crate) struct Puppet {
+    child: Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    /// The thread that waits for the disk.
+    pub(crate) worker: String,
+}
+
+impl Puppet {
+    pub(crate) fn start(folder: &Path) -> Self {
+        Self::start_with(Command::new(std::env::current_exe().unwrap()), folder)
+    }
+
+    /// `command` runs this test binary.
+    pub(crate) fn start_with(mut command: Command, folder: &Path) -> Self {
+        let mut child = command
+            .args(["--exact", "puppet", "--nocapture"])
+            .env(FOLDER, folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let orders = child.stdin.take().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        let mut puppet = Self { child, orders, answers, worker: String::new() };
+        puppet.worker = puppet.answer().expect("it starts").strip_prefix("ready ").unwrap().to_owned();
+        puppet
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Tells it to write, without waiting for the answer. `-` expects nothing to be there.
+    pub(crate) fn order_put(&mut self, key: &str, value: &str, expect: &str) {
+        let _ = writeln!(self.orders, "put {key} {value} {expect}");
+    }
+
+    pub(crate) fn put(&mut self, key: &str, value: &str, expect: &str) -> Option<String> {
+        self.order_put(key, value, expect);
+        self.answer()
+    }
+
+    pub(crate) fn get(&mut self, key: &str) -> Option<String> {
+        let _ = writeln!(self.orders, "get {key}");
+        self.answer()
+    }
+
+    /// The next answer; `None` if it has died.
+    pub(crate) fn answer(&mut self) -> Option<String> {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(self.has_something_to_say(), "no answer from a puppet in {PATIENCE} s");
+            match self.answers.read_line(&mut line) {
+                Ok(0) | Err(_) => return None,
+                // The test harness has something to say as well, and not always on a line of its own.
+                Ok(_) => {
+                    if let Some(at) = line.find("> ") {
+                        return Some(line[at + 2..].trim_end().to_owned());
+                    }
+                }
+            }
+        }
+    }
+
+    fn has_something_to_say(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let patience = Timespec { tv_sec: PATIENCE, tv_nsec: 0 };
+        let mut stdout = [PollFd::new(self.answers.get_ref(), PollFlags::IN)];
+        !self.answers.buffer().is_empty() || poll(&mut stdout, Some(&patience)).is_ok_and(|ready| ready == 1)
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        assert!(shell(&format!("kill -{signal} {}", self.id())));
+    }
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The body of a test named `puppet`: nothing, unless this process is one.
+pub(crate) fn be_a_puppet() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let store = File::open(folder).unwrap();
+    block_on(async {
+        // Brings the thread to life that waits for the disk.
+        let _ = store.get(&key("unused")).await;
+        println!("> ready {}", worker());
+        for order in std::io::stdin().lines() {
+            let order = order.unwrap();
+            let words: Vec<&str> = order.split(' ').collect();
+            println!("> {}", obey(&store, &words).await);
+        }
+    });
+}
+
+async fn obey(store: &File, words: &[&str]) -> String {
+    match *words {
+        ["put", name, value, expect] => {
+            let expect = if expect == "-" { Expect::Absent } else { Expect::Version(Version::new(expect)) };
+            match store.put(&key(name), value.to_owned().into(), expect).await {
+                Ok(Put::Applied(applied)) => format!("applied {}", applied.version),
+                Ok(Put::Conflict(_)) => "conflict".to_owned(),
+                Err(StoreError::Refused(refused)) => format!("refused {refused}"),
+                Err(error) => format!("unknown {error}"),
+            }
+        }
+        ["get", name] => match store.get(&key(name)).await {
+            Ok(reading) => {
+                let time = reading.time.unwrap().as_micros();
+                let entry = reading.entry.map_or("nothing".to_owned(), |entry| {
+                    let value = String::from_utf8(entry.value.to_vec()).unwrap();
+                    format!("{value} {} age {:?}", entry.version, entry.age)
+                });
+                format!("{time} {entry}")
+            }
+            Err(error) => format!("failed {error}"),
+        },
+        _ => panic!("{words:?}"),
+    }
+}
+
+fn worker() -> String {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap());
+    let named = |thread: &std::fs::DirEntry| {
+        std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim() == "tenure-disk")
+    };
+    threads.into_iter().find(named).unwrap().file_name().into_string().unwrap()
+}
+
+// ── somebody who watches it ─────────────────────────────────────────────────────────────────────────────────────────
+
+/// `strace`, attached to the thread of a puppet that waits for the disk.
+pub(crate) struct Strace {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Strace {
+    /// Whether there is one, and it may look. Says so if not.
+    pub(crate) fn is_there() -> bool {
+        let there = shell("strace -o /dev/null true");
+        if !there {
+            skipped("no strace here, or it may not trace: install it, or allow ptrace");
+        }
+        there
+    }
+
+    /// `inject` is what it does to the calls of the puppet, in its own words.
+    pub(crate) fn attach(puppet: &Puppet, inject: &[String]) -> Self {
+        Self::attach_to(puppet, &["-p", &puppet.worker], inject)
+    }
+
+    /// To all threads of the puppet, those to come included.
+    pub(crate) fn attach_to_all(puppet: &Puppet, inject: &[String]) -> Self {
+        Self::attach_to(puppet, &["-f", "-p", &puppet.id().to_string()], inject)
+    }
+
+    fn attach_to(puppet: &Puppet, whom: &[&str], inject: &[String]) -> Self {
+        let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("strace-{}", puppet.worker));
+        let mut command = Command::new("strace");
+        command.args(whom).args(["-y", "-s", "0", "-o"]).arg(&log);
+        for inject in inject {
+            command.args(["-e", &format!("inject={inject}")]);
+        }
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        assert!(line.contains("attached"), "{line}");
+        // The rest is not read: it is a few lines at most.
+        std::mem::forget(said);
+        Self { child, log }
+    }
+
+    /// Lets go, and gives what it saw.
+    pub(crate) fn detach(mut self) -> String {
+        assert!(shell(&format!("kill -INT {}", self.child.id())));
+        self.child.wait().unwrap();
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+}
+
+impl Drop for Strace {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(&self.log);
+    }
+}
+
+/// One system call of a log: its name, how many of its kind there were up to it, and how it looked.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) name: String,
+    pub(crate) number: usize,
+    pub(crate) line: String,
+}
+
+/// The calls of a log, in order, as far as they have to do with files: the thread is woken and wakes others too.
+pub(crate) fn calls(log: &str) -> Vec<Call> {
+    let mut seen = std::collections::HashMap::new();
+    let mut calls = Vec::new();
+    for line in log.lines() {
+        let Some((name, _)) = line.split_once('(') else { continue };
+        let number = seen.entry(name.to_owned()).or_insert(0);
+        *number += 1;
+        if FILE_CALLS.contains(&name) && !line.contains("anon_inode:") {
+            calls.push(Call { name: name.to_owned(), number: *number, line: line.to_owned() });
+        }
+    }
+    calls
+}
+
+const FILE_CALLS: &[&str] = &[
+    "openat",
+    "newfstatat",
+    "fstat",
+    "stat",
+    "lstat",
+    "statx",
+    "read",
+    "write",
+    "pread64",
+    "pwrite64",
+    "flock",
+    "fsync",
+    "fdatasync",
+    "rename",
+    "renameat",
+    "renameat2",
+    "unlink",
+    "unlinkat",
+    "close",
+    "fchown",
+    "getdents64",
+    "getrandom",
+];

@@ -1,0 +1,116 @@
+//! Hints come soon, to those concerned, over one inotify instance for the whole process.
+
+mod file_support;
+
+use std::time::Duration;
+
+use file_support::{Puppet, Scratch, be_a_puppet, block_on, key, look, sleep_ms, write};
+use futures_util::{FutureExt, StreamExt};
+use tenure::clock::{BootClock, Clock};
+use tenure_store::{BoxStream, Expect, Prefix, Store};
+
+#[test]
+fn puppet() {
+    be_a_puppet();
+}
+
+async fn hint(watch: &mut BoxStream<'static, ()>) -> bool {
+    tokio::select! {
+        hint = watch.next() => hint.is_some(),
+        () = BootClock.sleep_until(BootClock.now() + Duration::from_secs(5)) => panic!("no hint came"),
+    }
+}
+
+/// The inotify instances of this process.
+fn instances() -> usize {
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
+    let targets = descriptors.filter_map(|descriptor| std::fs::read_link(descriptor.unwrap().path()).ok());
+    targets.filter(|target| target.to_string_lossy().contains("inotify")).count()
+}
+
+/// One test, because it counts what the whole process has.
+#[test]
+fn a_thousand_waiters_in_three_folders_share_one_instance_and_one_thread_which_go_with_them() {
+    let threads = || {
+        std::fs::read_dir("/proc/self/task")
+            .unwrap()
+            .filter(|thread| {
+                let comm = thread.as_ref().unwrap().path().join("comm");
+                std::fs::read_to_string(comm).is_ok_and(|name| name.trim() == "tenure-watch")
+            })
+            .count()
+    };
+    let folders = [Scratch::new("watch"), Scratch::new("watch"), Scratch::new("watch")];
+    let stores = folders.each_ref().map(|folder| folder.store());
+    block_on(async {
+        let mut waiters: Vec<_> = (0..1_000)
+            .map(|number| stores[number % 3].watch(&Prefix::of(&key(&format!("k{number}")))).unwrap())
+            .collect();
+        assert_eq!((instances(), threads()), (1, 1));
+        for number in [0, 1, 2, 500, 999] {
+            write(&stores[number % 3], &key(&format!("k{number}")), "value", Expect::Absent).await;
+            assert!(hint(&mut waiters[number]).await);
+        }
+        // In the same folder, and not concerned.
+        assert!(waiters[3].next().now_or_never().is_none());
+        drop(waiters);
+        for _ in 0..500 {
+            if (instances(), threads()) == (0, 0) {
+                break;
+            }
+            sleep_ms(10);
+        }
+        assert_eq!((instances(), threads()), (0, 0));
+
+        // And again from the beginning.
+        let mut watch = stores[0].watch(&Prefix::all()).unwrap();
+        write(&stores[0], &key("again"), "value", Expect::Absent).await;
+        assert!(hint(&mut watch).await);
+
+        long_keys_and_deletions_are_hinted(&folders[0]).await;
+        another_process_wakes_a_waiter_soon(&folders[1]).await;
+        a_folder_that_goes_ends_its_streams().await;
+    });
+}
+
+async fn long_keys_and_deletions_are_hinted(folder: &Scratch) {
+    let (store, long) = (folder.store(), key(&"É".repeat(100)));
+    let mut watch = store.watch(&Prefix::of(&long)).unwrap();
+    write(&store, &long, "value", Expect::Absent).await;
+    assert!(hint(&mut watch).await);
+    std::fs::remove_file(store.path_of(&long)).unwrap();
+    assert!(hint(&mut watch).await);
+}
+
+async fn another_process_wakes_a_waiter_soon(folder: &Scratch) {
+    let (store, mut puppet) = (folder.store(), Puppet::start(&folder.0));
+    let mut watch = store.watch(&Prefix::of(&key("woken"))).unwrap();
+    let mut version = "-".to_owned();
+    let mut late = Vec::new();
+    for round in 0..20 {
+        puppet.order_put("woken", &round.to_string(), &version);
+        assert!(hint(&mut watch).await);
+        // The age is counted from before the sync, so this is the whole way and not only the hint.
+        let (value, seen) = look(&store, &key("woken")).await.unwrap();
+        assert_eq!(value, round.to_string());
+        late.push(store.get(&key("woken")).await.unwrap().entry.unwrap().age.unwrap());
+        version = seen.to_string();
+        assert!(puppet.answer().unwrap().starts_with("applied"));
+    }
+    late.sort();
+    println!(
+        "from the beginning of a write to a waiter's look: median {:?}, longest {:?}",
+        late[10], late[19]
+    );
+}
+
+async fn a_folder_that_goes_ends_its_streams() {
+    let folder = Scratch::new("goes");
+    let store = folder.store();
+    let mut watch = store.watch(&Prefix::all()).unwrap();
+    std::fs::remove_dir_all(&folder.0).unwrap();
+    // The kernel keeps the folder as long as somebody has it open.
+    drop(store);
+    assert!(hint(&mut watch).await, "a last hint");
+    while watch.next().await.is_some() {}
+}
