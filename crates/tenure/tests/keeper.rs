@@ -261,3 +261,23 @@ async fn a_release_that_meets_a_finished_renewal_is_reported_as_a_release() {
     let lost: Vec<_> = notes.all().into_iter().filter(|note| note.contains("Lost")).collect();
     assert_eq!(lost, ["k Lost Released"]);
 }
+
+#[tokio::test]
+async fn a_keeper_whose_last_lease_lapses_by_a_timer_ends_in_peace() {
+    let panics = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&panics);
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let keeper = std::thread::current().name() == Some("tenure-keeper");
+        let on_purpose = info.payload_as_str().is_some_and(|text| text.contains("on purpose"));
+        count.fetch_add(u64::from(keeper && !on_purpose), Ordering::SeqCst);
+        before(info);
+    }));
+    let world = World::new();
+    let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    // Nobody is left to ask for anything, and what is left cannot be vacated.
+    world.memory.faults().every_put(Some(PutFault::Refuse(tenure_store::Reason::Unreachable)));
+    drop(lease);
+    world.pass(2 * TTL).await;
+    assert_eq!(panics.load(Ordering::SeqCst), 0);
+}

@@ -78,10 +78,13 @@ impl Keeper {
     pub(super) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
         let mut asleep: Option<(Instant, BoxFuture<'static, ()>)> = None;
         let mut open = true;
-        while open || !self.leases.is_empty() {
+        loop {
             // Whatever is always ready must not keep this runtime from its sockets and timers.
             tokio::task::coop::consume_budget().await;
             self.fire_timers();
+            if !open && self.leases.is_empty() {
+                return;
+            }
             let next = self.timers.next();
             if asleep.as_ref().map(|(at, _)| *at) != next {
                 asleep = next.map(|at| (at, self.clock.sleep_until(at)));
