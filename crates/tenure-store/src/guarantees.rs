@@ -63,6 +63,7 @@ impl Guarantees {
             (self.linearizable_reads, "linearizable reads"),
             (self.keeps_acknowledged, "keeping acknowledged writes"),
             (self.reach > Reach::Nothing, "a reach"),
+            (self.write_interval < Duration::MAX, "how often a key may be written"),
         ];
         needed.iter().filter(|(promised, _)| !promised).map(|(_, name)| *name).collect()
     }
@@ -110,7 +111,8 @@ mod tests {
                 "atomic replace",
                 "linearizable reads",
                 "keeping acknowledged writes",
-                "a reach"
+                "a reach",
+                "how often a key may be written"
             ]
         );
         assert_eq!(Guarantees::default().value_max, 0, "not even room for a record is promised");

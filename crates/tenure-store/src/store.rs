@@ -20,6 +20,8 @@ pub type BoxStream<'a, T> = Pin<Box<dyn Stream<Item = T> + Send + 'a>>;
 ///   nothing else may change.
 /// * Conditional writes are sent **once**: every transparent retry in the client library underneath is turned off. A
 ///   retried write that had already been applied is answered with a conflict, and a win is reported as a loss.
+/// * A future never blocks its thread: the keeper of all leases polls it, and while it blocks nobody is renewed or told
+///   of a loss. Whoever has to wait for the kernel does so on a thread of its own.
 /// * When in doubt, the answer is [`Unknown`](crate::Unknown).
 /// * `Display` names the store for people, as in an error message, without credentials.
 pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {

@@ -49,8 +49,9 @@ async fn a_wait_of_no_time_and_one_beyond_all_time_are_both_waits() {
     let world = World::new();
     let _held = world.process("a").await.lease("k").unwrap().acquire().await.unwrap();
     let b = world.process("b").await;
-    let (none, ()) = tokio::join!(b.lease("k").unwrap().wait(Duration::ZERO).acquire(), world.settle());
-    assert!(none.is_err());
+    let none = b.lease("k").unwrap().wait(Duration::ZERO).acquire().await.unwrap_err();
+    assert_eq!(none.kind(), Kind::Held, "{none}");
+    assert!(b.lease("free at once").unwrap().wait(Duration::ZERO).acquire().await.is_ok());
     let free = b.lease("free").unwrap().wait(Duration::MAX).acquire().await;
     assert!(free.is_ok());
 }
@@ -157,6 +158,12 @@ async fn wrong_credentials_end_an_acquire_at_once_instead_of_waiting_for_ever() 
         let error = refused_on(&world).await;
         assert_eq!(error.kind(), kind, "{error}");
         assert!(std::error::Error::source(&error).is_some(), "what the store said is kept");
+        world.memory.faults().next_get(GetFault::Refuse(reason));
+        assert_eq!(
+            world.process("b").await.look("k").await.unwrap_err().kind(),
+            kind,
+            "looking is told the same"
+        );
     }
 }
 

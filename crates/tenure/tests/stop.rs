@@ -197,6 +197,7 @@ async fn every_renewal_is_delivered_and_none_is_skipped() {
     let renewals = lease.renewals();
     world.pass(5 * TTL).await;
     lease.release().await.unwrap();
+    assert_eq!(lease.renewals().count().await, 0, "the stream of a lost lease ends at once");
     let counts: Vec<_> = renewals.map(|renewal| renewal.count).collect().await;
     assert!(counts.len() >= 15, "{counts:?}");
     assert_eq!(counts, (1..=counts.len() as u64).collect::<Vec<_>>());

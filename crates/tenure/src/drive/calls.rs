@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tenure_store::{Applied, Expect, Key, Put, Reading, Store, StoreError};
+use tenure_store::{Applied, Expect, Key, Put, Reading, Reason, Store, StoreError, Version};
 
 use super::recorder::AttemptOutcome;
 use crate::machine::{Content, Fault, Input, Look, Outcome};
-use crate::record;
+use crate::{Kind, record};
 
 /// What a call gave, and what the store said if it failed.
 #[derive(Debug)]
@@ -19,20 +19,33 @@ pub(super) struct Answer {
 pub(super) async fn read(store: Arc<dyn Store>, key: Key) -> Answer {
     match store.get(&key).await {
         Ok(reading) => Answer { input: Input::Read(Ok(look(reading))), error: None },
-        Err(error) => Answer { input: Input::Read(Err(fault(&error))), error: Some(sentence(&error)) },
+        Err(error) => {
+            Answer { input: Input::Read(Err(fault(&error))), error: Some(error.to_string().into()) }
+        }
     }
 }
 
 pub(super) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, expect: Expect) -> Answer {
-    match store.put(&key, value, expect).await {
+    match store.put(&key, value, expect.clone()).await {
+        Ok(Put::Applied(Applied { version, .. })) if !is_new(&version, &expect) => {
+            // Whoever else saw this version could replace what we wrote. Nothing may be built on it.
+            let refused = Fault::Refused(Reason::Unsupported);
+            let error = format!("the store gave a write the version {version:?}, which is no new one");
+            Answer { input: Input::Written(Outcome::Fault(refused)), error: Some(error.into()) }
+        }
         Ok(Put::Applied(Applied { version, time })) => {
             Answer { input: Input::Written(Outcome::Applied { version, time }), error: None }
         }
         Ok(Put::Conflict(_)) => Answer { input: Input::Written(Outcome::Conflict), error: None },
-        Err(error) => {
-            Answer { input: Input::Written(Outcome::Fault(fault(&error))), error: Some(sentence(&error)) }
-        }
+        Err(error) => Answer {
+            input: Input::Written(Outcome::Fault(fault(&error))),
+            error: Some(error.to_string().into()),
+        },
     }
+}
+
+fn is_new(version: &Version, expect: &Expect) -> bool {
+    !version.as_str().is_empty() && *expect != Expect::Version(version.clone())
 }
 
 pub(super) fn look(reading: Reading) -> Look {
@@ -69,7 +82,20 @@ pub(super) fn fault(error: &StoreError) -> Fault {
     }
 }
 
-/// The error with its causes, in one sentence.
-fn sentence(error: &StoreError) -> Arc<str> {
-    error.to_string().into()
+/// What to do about an error of the store.
+pub(super) fn kind(error: &StoreError) -> Kind {
+    match error {
+        StoreError::Refused(refused) => refused_kind(refused.reason),
+        StoreError::Unknown(_) | StoreError::Throttled(_) => Kind::Unavailable,
+    }
+}
+
+/// What to do about a call that was refused.
+pub(crate) fn refused_kind(reason: Reason) -> Kind {
+    match reason {
+        Reason::Unreachable | Reason::Denied => Kind::Unavailable,
+        Reason::Unsupported => Kind::Unsupported,
+        Reason::Invalid => Kind::Invalid,
+        Reason::Damaged => Kind::Corrupt,
+    }
 }

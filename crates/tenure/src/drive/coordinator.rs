@@ -6,6 +6,7 @@ use futures_util::StreamExt;
 use tenure_store::{BoxFuture, Guarantees, Key, KeyError, Prefix, Store, StoreError};
 use tokio::sync::oneshot;
 
+use super::calls;
 use super::command::{Command, KeeperHandle};
 use super::entropy::Entropy;
 use super::keeper::Keeper;
@@ -268,7 +269,7 @@ async fn connect<S: Store>(
     unchecked: bool,
 ) -> Result<Arc<dyn Store>, Error> {
     let store = make.await.map_err(|error| {
-        Error::new(Kind::Unavailable, format!("the store could not be connected: {error}")).because(error)
+        Error::new(calls::kind(&error), format!("the store could not be connected: {error}")).because(error)
     })?;
     let store: Arc<dyn Store> = Arc::new(store);
     match unchecked {
@@ -289,7 +290,7 @@ async fn holders(
     while let Some(key) = keys.next().await {
         let key = key.map_err(|error| {
             Error::new(
-                Kind::Unavailable,
+                calls::kind(&error),
                 format!("leases under {prefix:?} on {name} could not be listed: {error}"),
             )
             .because(error)

@@ -225,7 +225,7 @@ impl Keeper {
                     }
                     self.timers.set(at, Timer::Wake(id));
                 }
-                // Witnesses come with the first store whose users share a kernel. Until then nobody knows anything.
+                // No holder has a witness yet. Whoever finds a record that names one knows nothing, and waits.
                 Effect::LookAtWitness { nonce, .. } => {
                     then = Some(Input::Witness { nonce, sighting: Sighting::default() });
                 }

@@ -18,6 +18,7 @@ mod reporter;
 mod timers;
 mod within;
 
+pub(crate) use calls::refused_kind;
 pub(crate) use command::{Command, KeeperHandle, LeaseId};
 pub use coordinator::{Builder, Coordinator};
 pub use recorder::{AttemptOutcome, AttemptReport, EventReport, Operation, Recorder};

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tenure_store::{Key, Reason, Refused, Store, StoreError};
+use tenure_store::{Key, Store, StoreError};
 
 use super::calls;
 use crate::machine::{Content, Observer};
@@ -59,10 +59,7 @@ impl Observers {
 }
 
 fn unreadable(store: &str, key: &Key, error: StoreError) -> Error {
-    let kind = match &error {
-        StoreError::Refused(Refused { reason: Reason::Damaged, .. }) => Kind::Corrupt,
-        StoreError::Refused(_) | StoreError::Unknown(_) | StoreError::Throttled(_) => Kind::Unavailable,
-    };
+    let kind = calls::kind(&error);
     Error::new(kind, format!("lease {key} on {store} could not be read: {error}")).because(error)
 }
 

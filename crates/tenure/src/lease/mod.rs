@@ -45,8 +45,9 @@ use shared::Shared;
 /// write(compute().await).await;
 ///
 /// // Right: the resource refuses a token smaller than one it has seen, atomically with the write.
+/// let report = compute().await;
 /// lease.check()?;
-/// write_fenced(lease.token().get(), compute().await).await;
+/// write_fenced(lease.token().get(), report).await;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_store::Key;
+use tenure_store::{Key, Reason};
 
 use super::Lease;
-use crate::drive::{Command, Coordinator, LeaseId};
+use crate::drive::{Command, Coordinator, LeaseId, refused_kind};
 use crate::machine::{Ask, Denied, Patience, Timing, Way};
 use crate::record::{Holder, Record, State};
 use crate::{Error, Kind};
@@ -102,6 +102,7 @@ impl Request {
     pub async fn acquire(self) -> Result<Lease, Error> {
         let patience = match self.wait {
             None => Patience::Forever,
+            Some(limit) if limit.is_zero() && self.revoke.is_none() => Patience::Once,
             Some(limit) => Patience::Until(self.coordinator.clock().now() + limit),
         };
         self.ask(patience).await
@@ -220,19 +221,22 @@ pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -
         Denied::Unavailable(_) => {
             (Kind::Unavailable, format!("could not be granted to {holder} in time: try again later"))
         }
-        Denied::Refused(tenure_store::Reason::Unsupported) => {
-            (Kind::Unsupported, format!("was not granted to {holder}: the store cannot do what is needed"))
-        }
-        Denied::Refused(tenure_store::Reason::Invalid) => {
-            (Kind::Invalid, format!("was not granted to {holder}: the store does not accept the call"))
-        }
-        Denied::Refused(tenure_store::Reason::Damaged) => (
-            Kind::Corrupt,
-            format!(
-                "was not granted to {holder}: what is stored there is damaged, and nothing was overwritten. Look at it"
-            ),
+        Denied::Refused(reason) => (
+            refused_kind(*reason),
+            match reason {
+                Reason::Unsupported => {
+                    format!("was not granted to {holder}: the store cannot do what is needed")
+                }
+                Reason::Invalid => format!("was not granted to {holder}: the store does not accept the call"),
+                Reason::Damaged => format!(
+                    "was not granted to {holder}: what is stored there is damaged, and nothing was overwritten. Look at it"
+                ),
+                Reason::Denied => {
+                    format!("was not granted to {holder}: the store denied access, check the credentials")
+                }
+                Reason::Unreachable => format!("was not granted to {holder}: {reason}, try again later"),
+            },
         ),
-        Denied::Refused(reason) => (Kind::Unavailable, format!("was not granted to {holder}: {reason}")),
         Denied::Foreign(what) => (
             Kind::Corrupt,
             format!(

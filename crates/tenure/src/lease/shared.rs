@@ -111,7 +111,12 @@ impl Shared {
 
     pub(crate) fn renewals(&self) -> mpsc::UnboundedReceiver<Renewal> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.renewals.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        let mut listeners = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever latches sets the reason before it clears this list: a listener that comes later hears nothing, and
+        // its stream ends at once.
+        if self.lost.get().is_none() {
+            listeners.push(sender);
+        }
         receiver
     }
 

@@ -137,7 +137,7 @@ impl Timing {
             Kind::Invalid,
             format!(
                 "{store} bears one write of a key every {:?}, but a ttl of {} renews every {:?} and tries again after \
-                 {shortest:?}: use a longer ttl",
+                 {shortest:?}: use a longer ttl, and a longer request timeout",
                 guarantees.write_interval, self.ttl, self.period
             ),
         ))
