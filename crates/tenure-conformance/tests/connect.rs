@@ -42,9 +42,23 @@ async fn an_honest_store_is_let_in_by_any_number_of_clients() {
     }
 }
 
-/// Documents the line between the two checks: what connects is caught by the suite, which `tenure probe` runs.
+/// Documents the line between the two checks: what connects is caught by the suite, which the long check with races runs.
 #[tokio::test]
 async fn a_liar_that_lies_only_in_a_race_is_let_in_and_left_to_the_suite() {
     let store = Arc::new(Broken::lying(Lie::RacyCheckThenAct));
     connect(&store).await.expect("one client alone has no race");
+}
+
+/// It cannot be seen without a write that succeeds, so it is seen at the first one, and nothing is built on it.
+#[tokio::test]
+async fn a_liar_whose_versions_never_change_grants_nothing() {
+    let store = Broken::lying(Lie::SameVersionForEveryWrite);
+    for name in ["a", "b"] {
+        let holder = tenure::Holder::new(name).unwrap();
+        let coordinator = tenure::Coordinator::builder().holder(holder).connect(store.clone()).await.unwrap();
+        let error = coordinator.lease("k").unwrap().acquire().await.unwrap_err();
+        assert_eq!(error.kind(), tenure::Kind::Unsupported, "{error}");
+        let source = std::error::Error::source(&error).expect("it says why").to_string();
+        assert!(source.contains("which is no new one"), "{source}");
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{Focus, Invariant, Mutant, Outcome, Seed, Tally, Violation};
+use crate::{Focus, Invariant, Mutant, Outcome, Seed, Tally, Violation, report};
 
 /// Lives through many seeds on all cores. What it finds does not depend on how many there are.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ impl Fleet {
         self.each(first, seeds, |numbers| {
             let (mut tally, mut violations) = (Tally::new(), Vec::new());
             for number in numbers {
-                let outcome = self.seed(number, focus).run();
+                let outcome = self.live(number, focus);
                 tally.add(&outcome.tally);
                 let violation = outcome.violation.clone().or_else(|| self.differs(number, focus, &outcome));
                 violations.extend(violation.map(|violation| (number, violation, outcome.config)));
@@ -71,6 +71,18 @@ impl Fleet {
         let (tally, mut violations) = found.into_inner().expect("no worker panicked");
         violations.sort_by_key(|(number, ..)| *number);
         Run { seeds, tally, violations, cpu: cpu_time() - cpu, wall: wall_time() - wall }
+    }
+
+    /// One seed. If the code under test panics, the command that replays it is said before everything ends.
+    fn live(&self, number: u64, focus: Focus) -> Outcome {
+        let run = std::panic::catch_unwind(|| self.seed(number, focus).run());
+        run.unwrap_or_else(|panic| {
+            eprintln!(
+                "seed {number} panicked\n  replay: {}",
+                report::replay(&self.seed(number, focus), None)
+            );
+            std::panic::resume_unwind(panic)
+        })
     }
 
     /// Looks for a mutant in so many seeds: in the first few to see how often it is caught, and then until it is.
@@ -119,6 +131,7 @@ impl Fleet {
     }
 
     /// Gives all numbers to the workers, a few at a time.
+    #[expect(clippy::disallowed_methods, reason = "the fleet owns its threads")]
     fn each(&self, first: u64, count: u64, work: impl Fn(std::ops::Range<u64>) + Sync) {
         let next = AtomicU64::new(0);
         let worker = || {

@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use crate::{Fault, Focus, Hunt, Mutant, Number, Run, Seed, Sometimes, Violation};
 
-/// A failure: the invariant, the sentence, the configuration, and the command that replays it.
-pub fn failure(seed: &Seed, violation: &Violation, config: &str, mutant: Option<&Mutant>) -> String {
-    let number = seed.number;
-    let mut command = format!("cargo run --release -p tenure-sim -- replay --seed {number}");
+/// The command that replays a seed.
+pub(crate) fn replay(seed: &Seed, mutant: Option<&Mutant>) -> String {
+    let mut command = format!("cargo run --release -p tenure-sim -- replay --seed {}", seed.number);
     if seed.minutes != Seed::MINUTES {
         let _ = write!(command, " --minutes {}", seed.minutes);
     }
@@ -20,6 +19,12 @@ pub fn failure(seed: &Seed, violation: &Violation, config: &str, mutant: Option<
         }
         None => {}
     }
+    command
+}
+
+/// A failure: the invariant, the sentence, the configuration, and the command that replays it.
+pub fn failure(seed: &Seed, violation: &Violation, config: &str, mutant: Option<&Mutant>) -> String {
+    let (number, command) = (seed.number, replay(seed, mutant));
     let Violation { invariant, at, sentence } = violation;
     format!(
         "seed {number} breaks {invariant} ({}) at{}:\n  {sentence}\n  {config}\n  replay: {command}\n",

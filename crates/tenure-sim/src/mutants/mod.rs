@@ -136,6 +136,8 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::S1, Focus::Restores, &tokens::FloorFromCache),
     rule("freshness-from-return", "an answer is as old as its arrival, not as its request",
         Invariant::S1, Focus::Restores, &tokens::FreshnessFromReturn),
+    rule("any-time-is-a-floor", "a store time of 1970 makes up for a token that went back",
+        Invariant::S1, Focus::Restores, &tokens::AnyTime),
     rule("grants-after-going-back", "a token that went back does not matter",
         Invariant::S1, Focus::GoingBack, &tokens::GrantsAfterGoingBack),
     // ── terms ──

@@ -4,7 +4,7 @@ use tenure::clock::Instant;
 use tenure::machine::rules::Floor;
 use tenure::machine::{Rules, Seen};
 use tenure::record::{Token, Ttl};
-use tenure_store::StoreTime;
+use tenure_store::{StoreClock, StoreTime};
 
 #[derive(Debug)]
 pub(super) struct NotRaised;
@@ -21,6 +21,19 @@ pub(super) struct ReleaseForgets;
 impl Rules for ReleaseForgets {
     fn token_left_behind(&self, _: Token) -> Token {
         Token::ZERO
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct AnyTime;
+
+impl Rules for AnyTime {
+    fn floor(&self, seen: &Seen, clock: StoreClock) -> Floor {
+        match (clock, seen.time) {
+            (StoreClock::Nothing, _) => Floor::None,
+            (_, None) => Floor::ReadFirst,
+            (_, Some(time)) => Floor::At(time),
+        }
     }
 }
 
