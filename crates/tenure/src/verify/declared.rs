@@ -33,6 +33,8 @@ fn list(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tenure_store::Guarantees;
 
     use super::*;
@@ -56,8 +58,8 @@ mod tests {
             error.to_string(),
             format!(
                 "memory:x does not promise atomic create, atomic replace, linearizable reads, keeping acknowledged \
-                 writes, a reach and values of {RECORD_MAX} bytes (it takes 0): nothing is granted on it. Use \
-                 another store, or set this one up so that it can"
+                 writes, a reach, how often a key may be written and values of {RECORD_MAX} bytes (it takes 0): \
+                 nothing is granted on it. Use another store, or set this one up so that it can"
             )
         );
     }
@@ -65,11 +67,12 @@ mod tests {
     #[test]
     fn each_single_gap_is_enough_to_be_refused() {
         type Gap = fn(&mut Guarantees);
-        let gaps: [(Gap, &str); 4] = [
+        let gaps: [(Gap, &str); 5] = [
             (|guarantees| guarantees.atomic_create = false, "atomic create"),
             (|guarantees| guarantees.atomic_replace = false, "atomic replace"),
             (|guarantees| guarantees.linearizable_reads = false, "linearizable reads"),
             (|guarantees| guarantees.keeps_acknowledged = false, "keeping acknowledged writes"),
+            (|guarantees| guarantees.write_interval = Duration::MAX, "how often a key may be written"),
         ];
         for (gap, name) in gaps {
             let message = refusal(gap).to_string();
