@@ -99,14 +99,7 @@ async fn release_may_be_called_from_inside_run_and_ends_it() {
 async fn release_waits_until_blocking_work_has_been_dropped() {
     let world = World::new();
     let lease = Arc::new(held(&world).await);
-    let (begun, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let worker = spawn({
-        let (lease, begun, go_on) = (Arc::clone(&lease), Arc::clone(&begun), Arc::clone(&go_on));
-        async move {
-            let _ = lease.run(async move { block_until(&begun, &go_on) }).await;
-        }
-    });
-    eventually("the work has begun", || begun.load(Ordering::SeqCst)).await;
+    let (worker, go_on) = blocked_under(&lease).await;
     let release = spawn({
         let lease = Arc::clone(&lease);
         async move { lease.release().await }
@@ -124,20 +117,26 @@ async fn release_waits_until_blocking_work_has_been_dropped() {
 async fn if_the_work_never_ends_the_lease_lapses_instead_of_being_vacated() {
     let world = World::new();
     let lease = Arc::new(held(&world).await);
-    let (begun, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let worker = spawn({
-        let (lease, begun, go_on) = (Arc::clone(&lease), Arc::clone(&begun), Arc::clone(&go_on));
-        async move {
-            let _ = lease.run(async move { block_until(&begun, &go_on) }).await;
-        }
-    });
-    eventually("the work has begun", || begun.load(Ordering::SeqCst)).await;
+    let (worker, go_on) = blocked_under(&lease).await;
     let (released, ()) = tokio::join!(lease.release(), world.pass(2 * TTL));
     let error = released.unwrap_err();
     assert!(error.to_string().contains("could not be vacated: it has lapsed"), "{error}");
     assert_eq!(state_of(&world), State::Held, "it runs out by itself");
     go_on.store(true, Ordering::SeqCst);
     worker.await.unwrap();
+}
+
+/// Work under the lease that blocks, and has begun, until it is told to go on.
+async fn blocked_under(lease: &Arc<Lease>) -> (tokio::task::JoinHandle<()>, Arc<AtomicBool>) {
+    let (begun, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let worker = spawn({
+        let (lease, begun, go_on) = (Arc::clone(lease), Arc::clone(&begun), Arc::clone(&go_on));
+        async move {
+            let _ = lease.run(async move { block_until(&begun, &go_on) }).await;
+        }
+    });
+    eventually("the work has begun", || begun.load(Ordering::SeqCst)).await;
+    (worker, go_on)
 }
 
 /// Blocking code, as users write it.

@@ -87,11 +87,7 @@ impl Machine {
     }
 
     pub(super) fn holding_written(&mut self, step: &mut Step<'_>, flown: Flown, outcome: Outcome) {
-        let fault = match &outcome {
-            Outcome::Fault(fault) => Some(*fault),
-            Outcome::Applied { .. } | Outcome::Conflict => None,
-        };
-        match (self.rules.verdict(&outcome), fault) {
+        match (self.rules.verdict(&outcome), outcome.fault()) {
             (Verdict::Done, _) => {
                 let version = landed_version(&flown, &outcome);
                 self.renewed(step, flown.attempt, &flown.record, version);
@@ -158,12 +154,7 @@ impl Machine {
                 self.lose_to(step, Lost::Revoked { by, because }, Some((record, version)));
             }
             _ => {
-                let found = self.attempts.find(record.nonce).copied();
-                let attempt = found.unwrap_or(super::Attempt {
-                    nonce: record.nonce,
-                    sent: step.ambient.now,
-                    purpose: Purpose::Renew,
-                });
+                let attempt = self.attempt_behind(step, &record);
                 self.renewed(step, attempt, &record, version);
             }
         }

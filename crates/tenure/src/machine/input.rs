@@ -92,6 +92,16 @@ pub enum Outcome {
     Fault(Fault),
 }
 
+impl Outcome {
+    /// Why there was no definite answer, if there was none.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        match self {
+            Self::Fault(fault) => Some(*fault),
+            Self::Applied { .. } | Self::Conflict => None,
+        }
+    }
+}
+
 /// A call without a definite answer, or one that the store would not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {

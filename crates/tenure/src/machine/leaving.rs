@@ -71,10 +71,7 @@ impl Machine {
     }
 
     pub(super) fn leaving_written(&mut self, step: &mut Step<'_>, flown: Flown, outcome: Outcome) {
-        let fault = match &outcome {
-            Outcome::Fault(fault) => Some(*fault),
-            Outcome::Applied { .. } | Outcome::Conflict => None,
-        };
+        let fault = outcome.fault();
         match (self.rules.verdict(&outcome), flown.attempt.purpose) {
             (Verdict::Done, Purpose::Vacate) => self.finish(step, Left::Vacated),
             (Verdict::Done, Purpose::Grant | Purpose::Resume | Purpose::Renew) => {
@@ -84,9 +81,6 @@ impl Machine {
                 self.leaving().term.get_or_insert(flown.record.term);
                 self.leaving().target = Some((flown.record, version));
                 self.leave(step);
-            }
-            (_, Purpose::Plant | Purpose::Revoke) if !self.attempts.may_land() => {
-                self.finish(step, Left::Nothing)
             }
             (Verdict::NoEffect, _) if self.leaving().term.is_none() && !self.attempts.may_land() => {
                 self.finish(step, Left::Nothing);

@@ -323,6 +323,12 @@ impl Machine {
         Mine { term, attempts: &self.attempts, holder: self.ask.holder.id() }
     }
 
+    /// The write of ours that left this record. Only a wrong rule calls a record ours that none of them left.
+    fn attempt_behind(&self, step: &Step<'_>, record: &Record) -> Attempt {
+        let unknown = Attempt { nonce: record.nonce, sent: step.ambient.now, purpose: Purpose::Grant };
+        self.attempts.find(record.holders_nonce()).copied().unwrap_or(unknown)
+    }
+
     fn nonce(&self, step: &Step<'_>, previous: &Record) -> crate::record::Nonce {
         self.rules.nonce(step.ambient.nonce, previous.nonce)
     }

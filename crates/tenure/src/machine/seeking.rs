@@ -90,10 +90,7 @@ impl Machine {
 
     fn seek_record(&mut self, step: &mut Step<'_>, seen: &Seen, record: &Arc<Record>, version: &Version) {
         if record.is_held() && self.rules.is_ours(record, self.mine()) {
-            let found = self.attempts.find(record.holders_nonce()).copied();
-            let now = step.ambient.now;
-            let attempt =
-                found.unwrap_or(Attempt { nonce: record.nonce, sent: now, purpose: Purpose::Grant });
+            let attempt = self.attempt_behind(step, record);
             return self.adopt(step, attempt, record, version);
         }
         // A read that was sent after our writes shows another version: the one they expect is gone for good.
@@ -274,10 +271,7 @@ impl Machine {
             (_, outcome) => {
                 // One lost answer, or one conflict, is read back at once. If nothing has changed after that and it fails
                 // again, the store gets its pause.
-                let fault = match outcome {
-                    Outcome::Fault(fault) => *fault,
-                    Outcome::Applied { .. } | Outcome::Conflict => Fault::Unknown,
-                };
+                let fault = outcome.fault().unwrap_or(Fault::Unknown);
                 if self.seeking().failures > 0 {
                     return self.seeking_failed(step, fault);
                 }
