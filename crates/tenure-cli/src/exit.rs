@@ -1,0 +1,62 @@
+//! Exit codes are a contract: scripts depend on them.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use tenure::{Error, Kind};
+
+/// The call is wrong.
+pub(crate) const USAGE: u8 = 64;
+/// The record is not ours to touch.
+pub(crate) const NOT_OURS: u8 = 65;
+/// The store or the credentials are not available.
+pub(crate) const UNAVAILABLE: u8 = 69;
+/// Somebody else holds it.
+pub(crate) const HELD: u8 = 75;
+/// The lease was lost and the child stopped, or a token or handle is stale.
+pub(crate) const LOST: u8 = 76;
+/// The store was refused: a guarantee is missing, or was seen broken.
+pub(crate) const REFUSED: u8 = 77;
+/// A configuration that cannot be safe.
+pub(crate) const UNSAFE: u8 = 78;
+
+/// Why the command ends without having done what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    sentence: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: u8, sentence: impl Into<String>) -> Self {
+        Self { code, sentence: sentence.into() }
+    }
+
+    pub(crate) fn code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match error.kind() {
+            Kind::Held => HELD,
+            Kind::Lost | Kind::Fenced => LOST,
+            Kind::Unsupported => REFUSED,
+            Kind::Invalid => USAGE,
+            Kind::Corrupt => NOT_OURS,
+            _ => UNAVAILABLE,
+        };
+        let mut sentence = error.to_string();
+        if let Some(source) = std::error::Error::source(&error) {
+            sentence = format!("{sentence} ({source})");
+        }
+        Self::new(code, sentence)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
