@@ -57,6 +57,7 @@ pub(crate) struct Run {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let span: jiff::SignedDuration = text.parse().map_err(|_| "write it like 15s, 1m30s or 500ms".to_owned())?;
+    let span: jiff::SignedDuration =
+        text.parse().map_err(|_| "write it like 15s, 1m30s or 500ms".to_owned())?;
     Duration::try_from(span).map_err(|_| "it cannot be negative".to_owned())
 }

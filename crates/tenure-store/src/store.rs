@@ -1,5 +1,6 @@
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -56,4 +57,38 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// A well-formed version that no write of this store ever has: a replace of it must always be refused. The check
     /// at connect is made of such writes.
     fn impossible_version(&self) -> Version;
+}
+
+/// A shared store is a store, whatever is behind it: what opens stores by their address cannot name their types.
+///
+/// Every method is passed on, those with a default too: the default would hide what the store can do.
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn guarantees(&self) -> Guarantees {
+        (**self).guarantees()
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+        (**self).get(key)
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a Key,
+        value: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+        (**self).put(key, value, expect)
+    }
+
+    fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
+        (**self).list(prefix)
+    }
+
+    fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
+        (**self).watch(prefix)
+    }
+
+    fn impossible_version(&self) -> Version {
+        (**self).impossible_version()
+    }
 }

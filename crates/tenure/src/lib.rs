@@ -9,10 +9,13 @@ pub mod record;
 pub mod store;
 pub mod verify;
 
-pub use drive::{AttemptOutcome, AttemptReport, Builder, Coordinator, EventReport, Operation, Recorder};
+pub use drive::{
+    AttemptOutcome, AttemptReport, Builder, Coordinator, EventReport, Observation, Observations, Operation,
+    Recorder,
+};
 pub use error::{Error, Kind};
 pub use lease::{Belief, Lease, LeaseState, Renewal, Request};
-pub use machine::{Drift, Lost, Timing, TimingBuilder};
+pub use machine::{Drift, Lost, Remaining, Standing, Timing, TimingBuilder};
 pub use record::{Holder, Token};
 pub use tenure_store::{Key, KeyError, Prefix};
 

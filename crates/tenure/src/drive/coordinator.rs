@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use tenure_store::{BoxFuture, Guarantees, Key, KeyError, Prefix, Store, StoreError};
 use tokio::sync::oneshot;
 
@@ -10,6 +10,7 @@ use super::calls;
 use super::command::{Command, KeeperHandle};
 use super::entropy::Entropy;
 use super::keeper::Keeper;
+use super::observation::{Observation, Observations};
 use super::observers::Observers;
 use super::recorder::Recorder;
 use super::reporter::Reporter;
@@ -69,11 +70,38 @@ impl Coordinator {
 
     /// The record of a key as it is now, whoever holds it; `None` if there is none.
     pub async fn look(&self, key: impl TryInto<Key, Error = KeyError>) -> Result<Option<Arc<Record>>, Error> {
+        self.observe(key).await?.into_record(&self.shared.store)
+    }
+
+    /// How a key stands now: who holds it, and for how much longer at most.
+    ///
+    /// What this coordinator saw of the same version before counts, as it does for a contender.
+    pub async fn observe(&self, key: impl TryInto<Key, Error = KeyError>) -> Result<Observation, Error> {
         let key = key.try_into()?;
-        let name = self.shared.store.clone();
         let observers = Arc::clone(&self.shared.observers);
-        self.visit("looking at a lease", move |store| {
-            Box::pin(async move { observers.look(&*store, &name, &key).await })
+        self.visit(move |store| Box::pin(async move { observers.observe(&*store, &key).await })).await
+    }
+
+    /// How every key under a prefix stands, in the order of the keys; each is read once, several at a time.
+    ///
+    /// A key that cannot be read is an error of its own. The whole fails only if the keys cannot be listed. It takes as
+    /// long as it takes: there may be any number of keys.
+    pub async fn observe_all(&self, prefix: &Prefix) -> Result<Observations, Error> {
+        let (name, prefix) = (self.shared.store.clone(), prefix.clone());
+        let clock = Arc::clone(&self.shared.clock);
+        let observers = Arc::clone(&self.shared.observers);
+        self.visit(move |store| {
+            Box::pin(async move {
+                let keys = keys(&*clock, &*store, &name, &prefix).await?;
+                let looks = keys.into_iter().map(|key| {
+                    let (store, observers) = (Arc::clone(&store), Arc::clone(&observers));
+                    async move {
+                        let observed = observers.observe(&*store, &key).await;
+                        (key, observed)
+                    }
+                });
+                Ok(stream::iter(looks).buffered(LOOKS_AT_ONCE).collect().await)
+            })
         })
         .await
     }
@@ -82,12 +110,15 @@ impl Coordinator {
     ///
     /// A record that is not one of ours is an error that names its key.
     pub async fn holders(&self, prefix: &Prefix) -> Result<Vec<(Key, Arc<Record>)>, Error> {
-        let (name, prefix) = (self.shared.store.clone(), prefix.clone());
-        let observers = Arc::clone(&self.shared.observers);
-        self.visit("listing the holders", move |store| {
-            Box::pin(async move { holders(&observers, &*store, &name, &prefix).await })
-        })
-        .await
+        let mut found = Vec::new();
+        for (key, observed) in self.observe_all(prefix).await? {
+            if let Some(record) = observed?.into_record(&self.shared.store)?
+                && record.is_held()
+            {
+                found.push((key, record));
+            }
+        }
+        Ok(found)
     }
 
     /// Lets all leases go, as [`Lease::release`](crate::Lease::release) does, and grants no more.
@@ -141,18 +172,16 @@ impl Coordinator {
         )
     }
 
-    /// Makes calls on the store, on the keeper's own runtime.
+    /// Makes calls on the store, on the keeper's own runtime. Each call has a limit of its own.
     async fn visit<T: Send + 'static>(
         &self,
-        what: &'static str,
         visit: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        let clock = Arc::clone(&self.shared.clock);
         self.keeper.send(Command::Visit(Box::new(move |store| {
             let visit = visit(store);
             Box::pin(async move {
-                let _ = reply.send(within(&*clock, VISIT_MAX, what, visit).await);
+                let _ = reply.send(visit.await);
             })
         })));
         answer.await.map_err(|_| self.gone_error())?
@@ -200,8 +229,8 @@ impl Builder {
         };
         let thread = Thread { clock: Arc::clone(&clock), recorder: self.recorder, unchecked: self.unchecked };
         let (keeper, store, guarantees) = thread.start(make).await?;
-        let shared =
-            Connected { store, guarantees, clock, holder: Arc::new(holder), observers: Arc::default() };
+        let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock)));
+        let shared = Connected { store, guarantees, clock, holder: Arc::new(holder), observers };
         Ok(Coordinator { keeper, shared: Arc::new(shared) })
     }
 
@@ -279,15 +308,13 @@ async fn connect<S: Store>(
     Ok(store)
 }
 
-async fn holders(
-    observers: &Observers,
-    store: &dyn Store,
-    name: &str,
-    prefix: &Prefix,
-) -> Result<Vec<(Key, Arc<Record>)>, Error> {
-    let mut keys = store.list(prefix);
-    let mut found = Vec::new();
-    while let Some(key) = keys.next().await {
+/// The keys that people see, in order.
+async fn keys(clock: &dyn Clock, store: &dyn Store, name: &str, prefix: &Prefix) -> Result<Vec<Key>, Error> {
+    let mut listing = store.list(prefix);
+    let mut keys = Vec::new();
+    loop {
+        let next = async { Ok(listing.next().await) };
+        let Some(key) = within(clock, LIST_STEP_MAX, "listing the leases", next).await? else { break };
         let key = key.map_err(|error| {
             Error::new(
                 calls::kind(&error),
@@ -295,19 +322,20 @@ async fn holders(
             )
             .because(error)
         })?;
-        if !key.is_reserved()
-            && let Some(record) = observers.look(store, name, &key).await?
-            && record.is_held()
-        {
-            found.push((key, record));
+        if !key.is_reserved() {
+            keys.push(key);
         }
     }
-    found.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(found)
+    keys.sort();
+    Ok(keys)
 }
 
-/// How long somebody who looks waits at most, however many keys there are.
-const VISIT_MAX: Duration = Duration::from_secs(60);
+/// How many keys of a listing are read at the same time: enough to keep a disk or a connection busy, and few enough to
+/// leave room for renewals.
+const LOOKS_AT_ONCE: usize = 16;
+
+/// How long a listing may take to its next key: it may have any number of them, but it must go on.
+const LIST_STEP_MAX: Duration = Duration::from_secs(60);
 
 /// How long connecting may take, the live check included: longer than any healthy store needs.
 const CONNECT_MAX: Duration = Duration::from_secs(30);

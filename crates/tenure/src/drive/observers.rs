@@ -1,70 +1,103 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tenure_store::{Key, Store, StoreError};
 
 use super::calls;
-use crate::machine::{Content, Observer};
-use crate::record::Record;
+use super::observation::Observation;
+use super::within::within;
+use crate::clock::Clock;
+use crate::machine::{Content, Glance, Observer, Sighting, Standing};
+use crate::record::{Nonce, Witness};
 use crate::{Error, Kind};
 
 /// Those who look at keys from outside, one per key, so that nobody is shown an older token after a newer one.
-#[derive(Debug, Default)]
-pub(super) struct Observers(Mutex<HashMap<Key, Observer>>);
+#[derive(Debug)]
+pub(super) struct Observers {
+    /// The store's name, for people.
+    store: String,
+    clock: Arc<dyn Clock>,
+    keys: Mutex<HashMap<Key, Observer>>,
+}
 
 impl Observers {
-    /// The record of a key as it is now; `None` if there is none.
-    pub(super) async fn look(
-        &self,
-        store: &dyn Store,
-        name: &str,
-        key: &Key,
-    ) -> Result<Option<Arc<Record>>, Error> {
+    pub(super) fn new(store: String, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock, keys: Mutex::default() }
+    }
+
+    /// A key as it is now.
+    pub(super) async fn observe(&self, store: &dyn Store, key: &Key) -> Result<Observation, Error> {
+        within(&*self.clock, LOOK_MAX, "looking at a lease", self.look(store, key)).await
+    }
+
+    async fn look(&self, store: &dyn Store, key: &Key) -> Result<Observation, Error> {
         let mut older = None;
         // An answer that was overtaken by a newer one is asked for again; one that stays older has gone back.
         for _ in 0..LOOKS_MAX {
-            let reading = store.get(key).await.map_err(|error| unreadable(name, key, error))?;
-            match calls::look(reading).content {
-                Content::Absent => return Ok(None),
-                Content::Foreign { what, .. } => {
-                    let sentence = format!("lease {key} on {name} has no record of ours: {what}. Look at it");
-                    return Err(Error::new(Kind::Corrupt, sentence));
+            let glance = self.glance(store, key).await?;
+            let record = match &glance.look.content {
+                Content::Record(record, _) => Some(Arc::clone(record)),
+                Content::Absent | Content::Foreign { .. } => None,
+            };
+            let sighting = match record.as_ref().and_then(|record| Some((record, record.witness.as_ref()?))) {
+                Some((record, witness)) => sight(witness, record.holders_nonce()).await,
+                None => Sighting::default(),
+            };
+            match self.judge(key, &glance, sighting) {
+                Some(standing) => {
+                    return Ok(Observation { key: key.clone(), record, standing, seen_at: glance.wall });
                 }
-                content @ Content::Record(..) => match self.show(key, &content) {
-                    Some(record) => return Ok(Some(record)),
-                    None => older = Some(content),
-                },
+                None => older = record,
             }
         }
-        let token = match older {
-            Some(Content::Record(record, _)) => record.token,
-            _ => unreachable!("only an older record is looked at again"),
-        };
+        let token = older.expect("only an older record is looked at again").token;
         Err(Error::new(
             Kind::Corrupt,
             format!(
-                "lease {key} on {name} went back in time: it shows token {token}, and a greater one was shown before. Look \
-                 what restored the record"
+                "lease {key} on {} went back in time: it shows token {token}, and a greater one was shown before. Look \
+                 what restored the record",
+                self.store
             ),
         ))
     }
 
-    fn show(&self, key: &Key, content: &Content) -> Option<Arc<Record>> {
-        let mut observers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    async fn glance(&self, store: &dyn Store, key: &Key) -> Result<Glance, Error> {
+        let sent = self.clock.now();
+        let reading = store.get(key).await.map_err(|error| self.unreadable(key, error))?;
+        Ok(Glance {
+            look: calls::look(reading),
+            clock: store.guarantees().clock,
+            sent,
+            returned: self.clock.now(),
+            wall: self.clock.wall(),
+        })
+    }
+
+    fn judge(&self, key: &Key, glance: &Glance, sighting: Sighting) -> Option<Standing> {
+        let mut observers = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if observers.len() >= KEYS_MAX && !observers.contains_key(key) {
             observers.clear();
         }
-        observers.entry(key.clone()).or_default().show(content)
+        observers.entry(key.clone()).or_default().judge(glance, sighting)
+    }
+
+    fn unreadable(&self, key: &Key, error: StoreError) -> Error {
+        let sentence = format!("lease {key} on {} could not be read: {error}", self.store);
+        Error::new(calls::kind(&error), sentence).because(error)
     }
 }
 
-fn unreadable(store: &str, key: &Key, error: StoreError) -> Error {
-    let kind = calls::kind(&error);
-    Error::new(kind, format!("lease {key} on {store} could not be read: {error}")).because(error)
+/// What there is to see, on this machine, of the witness that a record names. Nothing yet: nobody keeps one.
+async fn sight(_witness: &Witness, _nonce: Nonce) -> Sighting {
+    Sighting::default()
 }
 
 /// How often a look is repeated when it was overtaken.
 const LOOKS_MAX: u32 = 3;
+
+/// How long a look at one key may take: longer than any healthy store needs.
+const LOOK_MAX: Duration = Duration::from_secs(60);
 
 /// How many keys are remembered: beyond that, what was shown before is forgotten.
 const KEYS_MAX: usize = 100_000;

@@ -27,6 +27,7 @@ mod observer;
 pub mod rules;
 mod seeking;
 mod sightings;
+mod standing;
 mod timing;
 mod writes;
 
@@ -40,16 +41,17 @@ pub use drift::Drift;
 pub use effect::{Denied, Effect, Event, Left, Purpose, Write};
 pub use input::{Ambient, Content, Fault, Input, Look, Outcome, Sighting};
 pub use lost::Lost;
-pub use observer::Observer;
+pub use observer::{Glance, Observer};
 pub use rules::{Rules, Standard};
 pub use sightings::{Seen, Sightings};
+pub use standing::{Remaining, Standing};
 pub use timing::{Timing, TimingBuilder};
 
 use crate::clock::Instant;
 use crate::record::{Record, Token, Ttl};
 use holding::Holding;
 use leaving::Leaving;
-use rules::{Mine, Walls};
+use rules::Mine;
 use seeking::Seeking;
 
 /// One lease, from wanting it to having left it.
@@ -276,11 +278,10 @@ impl Machine {
     fn note_look(&self, step: &mut Step<'_>, sent: Instant, highest: Token, look: &Look) {
         let returned = step.ambient.now;
         let mut from = self.rules.observed_from(sent, returned);
-        if let Content::Record(record, _) = &look.content {
-            let walls = Walls { written: record.written_at, now: step.ambient.wall };
-            if let Some(aged) = self.rules.aged_from(returned, look.age, self.ask.store_clock, walls) {
-                from = from.min(aged);
-            }
+        if let Some(aged) =
+            sightings::aged_from(self.rules, look, self.ask.store_clock, returned, step.ambient.wall)
+        {
+            from = from.min(aged);
         }
         let content = look.content.clone();
         let seen = Seen { content, from, sent, returned, time: look.time, went_back: None };

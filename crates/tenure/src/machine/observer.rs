@@ -1,13 +1,34 @@
 use std::sync::Arc;
 
-use super::{Content, Rules, Standard};
-use crate::record::{Record, Token};
+use tenure_store::{StoreClock, Version};
+
+use super::standing::Known;
+use super::{Content, Look, Rules, Sighting, Standard, Standing, sightings};
+use crate::clock::{Instant, WallTime};
+use crate::record::{Nonce, Record, Token};
 
 /// Looks at a key from outside and shows what it sees, never an older token after a newer one.
 #[derive(Debug)]
 pub struct Observer {
     rules: &'static dyn Rules,
     shown: Token,
+    /// The version that was seen last, and since when it is known.
+    known: Option<(Version, Nonce, Instant)>,
+}
+
+/// A read that an observer made.
+#[derive(Clone, Debug)]
+pub struct Glance {
+    /// What it showed.
+    pub look: Look,
+    /// What the store's clock is good for.
+    pub clock: StoreClock,
+    /// When the request was sent.
+    pub sent: Instant,
+    /// When the answer was there.
+    pub returned: Instant,
+    /// The wall time of the answer, for people.
+    pub wall: WallTime,
 }
 
 impl Observer {
@@ -18,7 +39,7 @@ impl Observer {
 
     /// An observer under other rules, for the simulation.
     pub fn with_rules(rules: &'static dyn Rules) -> Self {
-        Self { rules, shown: Token::ZERO }
+        Self { rules, shown: Token::ZERO, known: None }
     }
 
     /// What may be shown of this content: `None` if it is older than what was shown before.
@@ -29,6 +50,29 @@ impl Observer {
         }
         self.shown = record.token;
         Some(Arc::clone(record))
+    }
+
+    /// How the key stands by this glance, and what `sighting` says of the record's witness: `None` if it is older than
+    /// what was shown before. What was seen earlier of the same version counts.
+    pub fn judge(&mut self, glance: &Glance, sighting: Sighting) -> Option<Standing> {
+        let (record, version) = match &glance.look.content {
+            Content::Absent => return Some(Standing::Absent),
+            Content::Foreign { what, .. } => return Some(Standing::Foreign(Arc::clone(what))),
+            Content::Record(record, version) => (record, version),
+        };
+        self.show(&glance.look.content)?;
+        let now = glance.returned;
+        let seen = self.rules.observed_from(glance.sent, now);
+        let aged = sightings::aged_from(self.rules, &glance.look, glance.clock, now, glance.wall);
+        let before = self
+            .known
+            .take()
+            .filter(|(old, nonce, _)| self.rules.same_observation((old, *nonce), (version, record.nonce)));
+        let before = before.map(|(.., from)| from);
+        let from = [aged, before].into_iter().flatten().fold(seen, Instant::min);
+        self.known = Some((version.clone(), record.nonce, from));
+        let known = Known { from, now, judged: aged.is_some() || before.is_some() };
+        Some(Standing::of(self.rules, record, known, sighting))
     }
 }
 

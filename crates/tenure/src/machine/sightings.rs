@@ -1,7 +1,8 @@
-use tenure_store::{StoreTime, Version};
+use tenure_store::{StoreClock, StoreTime, Version};
 
-use super::{Content, Rules};
-use crate::clock::Instant;
+use super::rules::Walls;
+use super::{Content, Look, Rules};
+use crate::clock::{Instant, WallTime};
 use crate::record::{Nonce, Token};
 
 /// What this process has seen of one key. All its leases of the key share it.
@@ -77,4 +78,17 @@ impl Seen {
     fn is_foreign(&self) -> bool {
         matches!(self.content, Content::Foreign { .. })
     }
+}
+
+/// From when the store itself knows the version that a look showed, where it tells.
+pub(super) fn aged_from(
+    rules: &dyn Rules,
+    look: &Look,
+    clock: StoreClock,
+    returned: Instant,
+    wall: WallTime,
+) -> Option<Instant> {
+    let Content::Record(record, _) = &look.content else { return None };
+    let walls = Walls { written: record.written_at, now: wall };
+    rules.aged_from(returned, look.age, clock, walls)
 }

@@ -1,0 +1,168 @@
+//! How a key stands for somebody who only looks.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use support::World;
+use tenure::clock::{Instant, WallTime};
+use tenure::machine::{Content, Glance, Look, Observer, Sighting};
+use tenure::store::memory::GetFault;
+use tenure::{Key, Kind, Prefix, Remaining, Standing, record};
+use tenure_store::{Store, StoreClock, Version};
+
+const TTL: Duration = Duration::from_secs(10);
+
+/// What a contender waits for a ttl of ten seconds.
+const WHOLE: Duration = Duration::from_millis(10_100);
+
+fn key(name: &str) -> Key {
+    Key::parse(name).unwrap()
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(path).unwrap()
+}
+
+#[tokio::test]
+async fn where_the_store_tells_ages_what_has_passed_is_taken_off_at_the_first_look() {
+    let world = World::with_store_clock(StoreClock::Ages);
+    let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
+    world.clock.advance(Duration::from_secs(4));
+    let b = world.process("b").await;
+    let seen = b.observe("k").await.unwrap();
+    let remaining = Remaining { at_most: WHOLE - Duration::from_secs(4), judged: true };
+    assert_eq!(seen.standing, Standing::Held(remaining));
+    assert_eq!(seen.record.unwrap().token, lease.token());
+    assert!(!seen.standing.is_free() && seen.standing.is_held());
+    world.clock.advance(remaining.at_most);
+    assert_eq!(b.observe("k").await.unwrap().standing, Standing::RanOut);
+    assert!(Standing::RanOut.is_free());
+}
+
+#[tokio::test]
+async fn where_it_does_not_the_first_look_cannot_judge_and_the_next_counts_from_it() {
+    let world = World::new();
+    let _lease = world.process("a").await.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
+    world.clock.advance(Duration::from_secs(4));
+    let b = world.process("b").await;
+    let first = b.observe("k").await.unwrap().standing;
+    assert_eq!(first, Standing::Held(Remaining { at_most: WHOLE, judged: false }));
+    world.clock.advance(Duration::from_secs(1));
+    let second = b.observe("k").await.unwrap().standing;
+    assert_eq!(second, Standing::Held(Remaining { at_most: WHOLE - Duration::from_secs(1), judged: true }));
+    world.clock.advance(WHOLE - Duration::from_secs(1));
+    assert_eq!(b.observe("k").await.unwrap().standing, Standing::RanOut);
+}
+
+#[tokio::test]
+async fn a_renewal_is_another_version_and_counts_anew() {
+    let world = World::new();
+    let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
+    let b = world.process("b").await;
+    b.observe("k").await.unwrap();
+    world.clock.advance(Duration::from_secs(3));
+    lease.renew().await.unwrap();
+    let seen = b.observe("k").await.unwrap().standing;
+    assert_eq!(seen, Standing::Held(Remaining { at_most: WHOLE, judged: false }));
+}
+
+#[tokio::test]
+async fn every_state_of_a_record_has_its_word() {
+    let world = World::new();
+    for name in ["reserved", "closed", "revoked", "vacant"] {
+        world.memory.overwrite(&key(name), fixture(name));
+    }
+    world.memory.overwrite(&key("foreign"), "{}");
+    let a = world.process("a").await;
+    let left = Remaining { at_most: Duration::from_millis(15_150), judged: false };
+    let standing = async |name: &str| a.observe(name).await.unwrap().standing;
+    assert_eq!(standing("reserved").await, Standing::Reserved(left));
+    assert_eq!(standing("revoked").await, Standing::Revoked(left));
+    assert_eq!(standing("closed").await, Standing::Closed);
+    assert_eq!(standing("vacant").await, Standing::Vacant);
+    assert_eq!(standing("nothing").await, Standing::Absent);
+    assert!(matches!(standing("foreign").await, Standing::Foreign(what) if what.contains("another program")));
+    assert!(!Standing::Closed.is_free(), "nobody is granted what is closed");
+    world.clock.advance(left.at_most);
+    assert_eq!(standing("reserved").await, Standing::RanOut);
+    assert_eq!(standing("revoked").await, Standing::RanOut);
+}
+
+#[tokio::test]
+async fn a_listing_has_every_key_in_order_and_an_error_is_only_that_keys_own() {
+    let world = World::with_store_clock(StoreClock::Ages);
+    let a = world.process("a").await;
+    let held = a.lease("jobs/b").unwrap().ttl(TTL).acquire().await.unwrap();
+    a.lease("jobs/a").unwrap().acquire().await.unwrap().release().await.unwrap();
+    world.memory.overwrite(&key("jobs/c"), "not ours");
+    world.memory.overwrite(&key("other"), "not ours");
+    world.memory.overwrite(&Key::scratch(), "ours alone");
+    let all = a.observe_all(&Prefix::parse("jobs").unwrap()).await.unwrap();
+    let names: Vec<_> = all.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(names, ["jobs/a", "jobs/b", "jobs/c"]);
+    let standings: Vec<_> = all.iter().map(|(_, seen)| &seen.as_ref().unwrap().standing).collect();
+    assert!(
+        matches!(standings[..], [Standing::Vacant, Standing::Held(_), Standing::Foreign(_)]),
+        "{standings:?}"
+    );
+    world.memory.faults().next_get(GetFault::Fail);
+    let all = a.observe_all(&Prefix::all()).await.unwrap();
+    let failed: Vec<_> = all.iter().filter_map(|(key, seen)| Some((key, seen.as_ref().err()?))).collect();
+    assert_eq!((all.len(), failed.len()), (4, 1), "{all:?}");
+    assert_eq!(failed[0].1.kind(), Kind::Unavailable);
+    assert!(failed[0].1.to_string().contains(failed[0].0.as_str()));
+    drop(held);
+}
+
+#[tokio::test]
+async fn a_listing_reads_each_key_once() {
+    let world = World::new();
+    let a = world.process("a").await;
+    for number in 0..500 {
+        world.memory.overwrite(&key(&format!("k{number}")), fixture("vacant"));
+    }
+    let before = world.memory.calls();
+    assert_eq!(a.observe_all(&Prefix::all()).await.unwrap().len(), 500);
+    assert_eq!(world.calls_since(before), (500, 0));
+}
+
+#[test]
+fn a_holder_whose_witness_is_gone_is_dead_and_any_doubt_keeps_it_alive() {
+    let record = Arc::new(record::decode(&fixture("revoked")).unwrap());
+    let content = Content::Record(Arc::clone(&record), Version::new("1"));
+    let glance = Glance {
+        look: Look { content, age: None, time: None },
+        clock: StoreClock::Nothing,
+        sent: Instant::default(),
+        returned: Instant::default(),
+        wall: WallTime::default(),
+    };
+    let gone = Sighting { found: true, same_file: true, locked: false, lists_nonce: true };
+    assert_eq!(Observer::new().judge(&glance, gone), Some(Standing::Dead));
+    let doubts = [
+        Sighting { found: false, ..gone },
+        Sighting { same_file: false, ..gone },
+        Sighting { locked: true, ..gone },
+        Sighting { lists_nonce: false, ..gone },
+    ];
+    for doubt in doubts {
+        let standing = Observer::new().judge(&glance, doubt).unwrap();
+        assert!(matches!(standing, Standing::Revoked(_)), "{doubt:?}: {standing:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_shared_store_of_an_unnamed_type_does_what_the_store_does() {
+    let world = World::new();
+    let shared: Arc<dyn Store> = Arc::new(world.memory.clone());
+    assert_eq!(shared.guarantees(), world.memory.guarantees());
+    assert_eq!(Store::guarantees(&shared), world.memory.guarantees());
+    assert_eq!(Store::impossible_version(&shared), world.memory.impossible_version());
+    assert!(Store::watch(&shared, &Prefix::all()).is_some(), "the default would hide it");
+    let a = tenure::Coordinator::connect(shared).await.unwrap();
+    a.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
+    assert_eq!(a.observe("k").await.unwrap().standing, Standing::Vacant);
+}
