@@ -98,6 +98,10 @@ fn a_store_on_a_disk_mounted_read_only_is_refused_at_opening_and_whole_when_it_i
         drop(store);
         assert!(shell(&format!("mount -o remount,ro {path}")), "it is not busy");
         refused_opening(&mount);
+        // Whoever only looks needs nothing more.
+        let store = File::builder().open_to_read(mount.folder()).unwrap().unwrap();
+        assert_eq!(look(&store, &key("k")).await, Some(("value".to_owned(), version.clone())));
+        drop(store);
         assert!(shell(&format!("mount -o remount,rw {path}")));
         let store = File::open(mount.folder()).unwrap();
         assert_eq!(look(&store, &key("k")).await, Some(("value".to_owned(), version)));

@@ -199,3 +199,67 @@ fn an_overlay_of_local_disks_is_one() {
     assert!(shell(&format!("umount -l {merged}")));
     result.unwrap();
 }
+
+#[test]
+fn a_url_of_any_path_is_plain_text_without_surprises() {
+    use std::os::unix::ffi::OsStrExt;
+    let url = |bytes: &[u8]| File::url_of(Path::new(std::ffi::OsStr::from_bytes(bytes)));
+    assert_eq!(url(b"/var/lib/tenure"), "file:///var/lib/tenure");
+    assert_eq!(
+        url(b"/a b/100%/x?y#z/\xc3\xbc/\xff/$'\"\n"),
+        "file:///a%20b/100%25/x%3Fy%23z/%C3%BC/%FF/%24%27%22%0A"
+    );
+}
+
+// ── only to look ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+fn open_to_read(path: &Path) -> File {
+    File::builder().open_to_read(path).unwrap().expect("there is a folder")
+}
+
+#[test]
+fn whoever_only_looks_makes_no_folder_and_is_told_that_there_is_none() {
+    let scratch = Scratch::new("look-nothing");
+    assert!(File::builder().open_to_read(scratch.0.join("state/tenure")).unwrap().is_none());
+    assert!(!scratch.0.exists(), "not even what is above it is made");
+    // Nor is anything put into an empty one.
+    std::fs::create_dir(&scratch.0).unwrap();
+    let store = open_to_read(&scratch.0);
+    assert_eq!(block_on(look(&store, &key("k"))), None);
+    assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 0);
+}
+
+#[test]
+fn whoever_only_looks_sees_what_is_there_and_changes_nothing() {
+    let scratch = Scratch::new("look-only");
+    let writer = scratch.store();
+    let version = block_on(write(&writer, &key("k"), "value", Expect::Absent));
+    let before: Vec<_> = scratch.names("");
+    let store = open_to_read(&scratch.0);
+    block_on(async {
+        let seen = store.get(&key("k")).await.unwrap();
+        assert_eq!(seen.entry.as_ref().unwrap().version, version);
+        assert!(seen.entry.unwrap().age.is_some(), "ages are told as ever");
+        let answer = store.put(&key("k"), "mine".into(), Expect::Version(version.clone())).await;
+        let error = answer.expect_err("it may only look").to_string();
+        assert!(error.contains("opened to be read"), "{error}");
+        // It is no copy: what others write is seen.
+        write(&writer, &key("k"), "next", Expect::Version(version)).await;
+        assert_eq!(look(&store, &key("k")).await.unwrap().0, "next");
+    });
+    assert_eq!(scratch.names("").len(), before.len());
+}
+
+#[test]
+fn whoever_only_looks_is_as_careful_about_whom_to_believe() {
+    let scratch = Scratch::new("look-careful");
+    scratch.store();
+    set_mode(&scratch.0, 0o777);
+    let error = File::builder().open_to_read(&scratch.0).unwrap_err();
+    assert!(error.to_string().contains("others may write to it"), "{error}");
+    set_mode(&scratch.0, 0o700);
+    std::fs::create_dir(scratch.0.join("other")).unwrap();
+    std::fs::write(scratch.0.join("other/notes.txt"), "mine").unwrap();
+    let error = File::builder().open_to_read(scratch.0.join("other")).unwrap_err();
+    assert!(error.to_string().contains("not a store"), "{error}");
+}

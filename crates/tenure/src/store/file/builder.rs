@@ -1,5 +1,5 @@
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,12 +68,42 @@ impl Builder {
 
     /// Opens the store in this folder, and makes the folder where there is none, for this user alone.
     pub fn open(self, path: impl AsRef<Path>) -> Result<File, Error> {
-        let path = place::resolve(path.as_ref())?;
-        // Nothing is made where it must not be. A new folder is on the file system of the one above it.
+        let path = self.resolve(path.as_ref())?;
+        let descriptor = place::open_or_make(&path)?;
+        let (folder, local) = self.check(path, descriptor)?;
+        let domain = Domain::here();
+        let mark =
+            Mark::open(&folder, domain.as_ref(), super::wall_micros(&*self.clock)).map_err(|errno| {
+                Trouble::new("cannot open or make", &folder.path_of(name::MARK), errno).at_opening()
+            })?;
+        Ok(File::with(Shared::new(folder, Some(mark), true, domain, self.clock, guarantees(local), local)))
+    }
+
+    /// Opens the store in this folder to look at it, without making or changing anything; `None` where there is no such
+    /// folder, so that every key is free. Every write is refused.
+    ///
+    /// It works where nothing can be written, as on a disk that is mounted read-only.
+    pub fn open_to_read(self, path: impl AsRef<Path>) -> Result<Option<File>, Error> {
+        let path = self.resolve(path.as_ref())?;
+        let Some(descriptor) = place::open_if_there(&path)? else { return Ok(None) };
+        let (folder, local) = self.check(path, descriptor)?;
+        let domain = Domain::here();
+        let mark = Mark::open_to_read(&folder, domain.as_ref(), super::wall_micros(&*self.clock))
+            .map_err(|errno| Trouble::new("cannot open", &folder.path_of(name::MARK), errno).at_opening())?;
+        Ok(Some(File::with(Shared::new(folder, mark, false, domain, self.clock, guarantees(local), local))))
+    }
+
+    /// Where the folder is. Nothing is made where it must not be, and a new folder is on the file system of the one
+    /// above it.
+    fn resolve(&self, path: &Path) -> Result<PathBuf, Error> {
+        let path = place::resolve(path)?;
         place::check_above(&path, self.trust)?;
         self.check_file_system(&path, &place::nearest(&path)?)?;
-        let descriptor = place::open_or_make(&path)?;
-        // Once more, now that it is open: what is looked at is what is used.
+        Ok(path)
+    }
+
+    /// Once more, now that it is open: what is looked at is what is used. Tells whether it is local, too.
+    fn check(&self, path: PathBuf, descriptor: OwnedFd) -> Result<(Folder, bool), Error> {
         let status = rustix::fs::fstat(&descriptor)
             .map_err(|errno| Trouble::new("cannot look at", &path, errno).at_opening())?;
         place::check_above(&path, self.trust)?;
@@ -81,12 +111,7 @@ impl Builder {
         let local = self.check_file_system(&path, &descriptor)?.is_local();
         let folder = Folder::new(path, descriptor, &status);
         is_store_or_empty(&folder)?;
-        let domain = Domain::here();
-        let mark =
-            Mark::open(&folder, domain.as_ref(), super::wall_micros(&*self.clock)).map_err(|errno| {
-                Trouble::new("cannot open or make", &folder.path_of(name::MARK), errno).at_opening()
-            })?;
-        Ok(File::with(Shared::new(folder, mark, domain, self.clock, guarantees(local), local)))
+        Ok((folder, local))
     }
 
     fn check_file_system(&self, path: &Path, folder: &OwnedFd) -> Result<FileSystem, Error> {
@@ -97,7 +122,7 @@ impl Builder {
         }
         let sentence = format!(
             "{} is on {there}, which is not known to be local: {}. Use a folder on a local disk or a store for networks, \
-             or accept it by name (accept_file_system(\"{there}\")), with weaker guarantees",
+             or accept it by name (accept_file_system(\"{there}\"), in a URL ?accept={there}), with weaker guarantees",
             path.display(),
             there.lacks()
         );

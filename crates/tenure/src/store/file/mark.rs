@@ -46,11 +46,27 @@ struct Line {
 impl Mark {
     /// Opens the mark, or makes it: then it is on the disk when this returns.
     pub(super) fn open(folder: &Folder, domain: Option<&Domain>, wall: u64) -> rustix::io::Result<Self> {
-        let boot = domain.map_or_else(|| "-".to_owned(), Domain::to_string);
+        let boot = boot(domain);
         let file = match folder.open(MARK, OFlags::RDWR) {
             Err(Errno::NOENT) => make(folder, &Line { micros: wall, synced: wall, boot: boot.clone() })?,
             opened => opened?,
         };
+        Ok(Self::of(file, boot, wall))
+    }
+
+    /// Opens the mark for somebody who never raises it; `None` if there is none.
+    pub(super) fn open_to_read(
+        folder: &Folder,
+        domain: Option<&Domain>,
+        wall: u64,
+    ) -> rustix::io::Result<Option<Self>> {
+        match folder.open(MARK, OFlags::RDONLY) {
+            Err(Errno::NOENT) => Ok(None),
+            opened => Ok(Some(Self::of(opened?, boot(domain), wall))),
+        }
+    }
+
+    fn of(file: OwnedFd, boot: String, wall: u64) -> Self {
         let mark = Self {
             file: Mutex::new(Arc::new(file)),
             boot,
@@ -58,7 +74,7 @@ impl Mark {
             raising: Mutex::new(()),
         };
         mark.look(&mark.file(), wall);
-        Ok(mark)
+        mark
     }
 
     /// The time to tell.
@@ -135,6 +151,10 @@ impl Mark {
     fn file(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.file.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+fn boot(domain: Option<&Domain>) -> String {
+    domain.map_or_else(|| "-".to_owned(), Domain::to_string)
 }
 
 /// Makes the file, whole from the start. Whoever is slower takes what is there.

@@ -22,11 +22,13 @@ mod workers;
 mod write;
 
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use tenure_store::{
     BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Store, StoreError, Version,
 };
@@ -86,6 +88,12 @@ impl File {
         Builder::new()
     }
 
+    /// The URL of a folder, which `tenure-connect` opens. What would mean something else in a URL, or in a shell, is written
+    /// as `%XX`, byte for byte.
+    pub fn url_of(path: &Path) -> String {
+        format!("file://{}", percent_encode(path.as_os_str().as_bytes(), &ESCAPED))
+    }
+
     /// The folder, without links.
     pub fn path(&self) -> &Path {
         self.shared.folder().path()
@@ -143,7 +151,7 @@ impl Store for File {
 
 impl fmt::Display for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "file://{}", self.path().display())
+        f.write_str(&Self::url_of(self.path()))
     }
 }
 
@@ -152,6 +160,19 @@ impl fmt::Debug for File {
         f.debug_struct("File").field("path", &self.path()).finish_non_exhaustive()
     }
 }
+
+/// What is not itself in the path of a URL.
+const ESCAPED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b':')
+    .remove(b'=')
+    .remove(b'@');
 
 /// The bits that no version is drawn with.
 const IMPOSSIBLE: u128 = 0;

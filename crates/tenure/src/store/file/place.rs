@@ -71,6 +71,14 @@ pub(super) fn open_or_make(path: &Path) -> Result<OwnedFd, Error> {
         .map_err(|errno| Trouble::new("cannot open", path, errno).at_opening())
 }
 
+/// Opens the folder; `None` if there is none.
+pub(super) fn open_if_there(path: &Path) -> Result<Option<OwnedFd>, Error> {
+    match open(path) {
+        Err(Errno::NOENT) => Ok(None),
+        opened => opened.map(Some).map_err(|errno| Trouble::new("cannot open", path, errno).at_opening()),
+    }
+}
+
 fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
@@ -101,7 +109,8 @@ pub(super) fn check_above(path: &Path, trust: Trust) -> Result<(), Error> {
         if status.st_mode & OTHERS_WRITE != 0 && !sticky && !trust.writable_by_others {
             let sentence = format!(
                 "{} is not safe for leases: anybody may replace what lies in {}. Use another folder, take that \
-                 permission away (chmod o-w {}), or accept it by name (accept_writable_by_others)",
+                 permission away (chmod o-w {}), or accept it by name (accept_writable_by_others, in a URL \
+                 ?accept=writable-by-others)",
                 path.display(),
                 above.display(),
                 above.display()
@@ -125,7 +134,7 @@ pub(super) fn check_folder(path: &Path, status: &Stat, trust: Trust) -> Result<(
     if status.st_mode & (GROUP_WRITE | OTHERS_WRITE) != 0 && !trust.writable_by_others {
         let sentence = format!(
             "{} is not safe for leases: others may write to it. Take that permission away (chmod 700 {}), or accept it \
-             by name (accept_writable_by_others)",
+             by name (accept_writable_by_others, in a URL ?accept=writable-by-others)",
             path.display(),
             path.display()
         );
@@ -137,7 +146,7 @@ pub(super) fn check_folder(path: &Path, status: &Stat, trust: Trust) -> Result<(
 fn foreign(path: &Path, owned: &Path, status: &Stat) -> Error {
     let sentence = format!(
         "{} is not safe for leases: {} belongs to user {}, and this is user {}. Use a folder of your own, run as its \
-         owner, or accept it by name (accept_foreign_owner)",
+         owner, or accept it by name (accept_foreign_owner, in a URL ?accept=foreign-owner)",
         path.display(),
         owned.display(),
         status.st_uid,

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tenure_store::{
-    Applied, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, StoreClock, StoreError, Version,
+    Applied, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, StoreClock, StoreError, StoreTime,
+    Version,
 };
 
 use super::domain::Domain;
@@ -24,13 +25,15 @@ pub(super) struct Shared {
     inner: Arc<Inner>,
     workers: Workers,
     guarantees: Guarantees,
+    writable: bool,
 }
 
 /// What workers need.
 #[derive(Debug)]
 struct Inner {
     folder: Arc<Folder>,
-    mark: Mark,
+    /// Always there in a store that is written to.
+    mark: Option<Mark>,
     domain: Option<Domain>,
     clock: Arc<dyn Clock>,
     local: bool,
@@ -42,7 +45,8 @@ struct Inner {
 impl Shared {
     pub(super) fn new(
         folder: Folder,
-        mark: Mark,
+        mark: Option<Mark>,
+        writable: bool,
         domain: Option<Domain>,
         clock: Arc<dyn Clock>,
         guarantees: Guarantees,
@@ -57,7 +61,7 @@ impl Shared {
             unsynced: Mutex::default(),
             cleaned: AtomicBool::new(false),
         };
-        Self { inner: Arc::new(inner), workers: Workers::new(), guarantees }
+        Self { inner: Arc::new(inner), workers: Workers::new(), guarantees, writable }
     }
 
     pub(super) fn folder(&self) -> &Folder {
@@ -75,10 +79,14 @@ impl Shared {
     }
 
     pub(super) async fn put(&self, key: &Key, value: Bytes, expect: Expect) -> Result<Put, StoreError> {
+        let url = || File::url_of(self.folder().path());
+        if !self.writable {
+            let sentence = format!("{} was opened to be read: open it anew to write to it", url());
+            return Err(StoreError::refused(Reason::Invalid, sentence));
+        }
         if value.len() > File::VALUE_MAX {
             let (max, length) = (File::VALUE_MAX, value.len());
-            let path = self.folder().path().display();
-            let sentence = format!("file://{path} takes values of at most {max} bytes, not {length}");
+            let sentence = format!("{} takes values of at most {max} bytes, not {length}", url());
             return Err(StoreError::refused(Reason::Invalid, sentence));
         }
         let inner = Arc::clone(&self.inner);
@@ -98,10 +106,7 @@ impl Shared {
         }
         self.clean_once();
         match attempt {
-            Attempt::Applied(version) => {
-                let time = Some(self.inner.mark.time(wall_micros(&*self.inner.clock)));
-                Ok(Put::Applied(Applied { version, time }))
-            }
+            Attempt::Applied(version) => Ok(Put::Applied(Applied { version, time: Some(self.inner.time()) })),
             Attempt::Conflict => Ok(Attempt::CONFLICT),
             Attempt::Unsynced(_, error) | Attempt::Failed(error) => Err(error),
             Attempt::Busy(_) => unreachable!("it was waited for"),
@@ -154,7 +159,12 @@ impl Inner {
             value: envelope.value,
             version: envelope.version,
         });
-        Ok(Reading { entry, time: Some(self.mark.time(wall_micros(&*self.clock))) })
+        Ok(Reading { entry, time: Some(self.time()) })
+    }
+
+    fn time(&self) -> StoreTime {
+        let wall = wall_micros(&*self.clock);
+        self.mark.as_ref().map_or(StoreTime::from_micros(wall), |mark| mark.time(wall))
     }
 
     /// Everything up to the first look at the lock.
@@ -183,10 +193,11 @@ impl Inner {
         if !write::is_as_expected(&self.folder, &key, &expect)? {
             return Ok(None);
         }
-        let wall = wall_micros(&*self.clock);
-        self.mark.raise(&self.folder, wall).map_err(|errno| {
-            Trouble::new("cannot write to", &self.folder.path_of(name::MARK), errno).refused()
-        })?;
+        if let Some(mark) = &self.mark {
+            mark.raise(&self.folder, wall_micros(&*self.clock)).map_err(|errno| {
+                Trouble::new("cannot write to", &self.folder.path_of(name::MARK), errno).refused()
+            })?;
+        }
         let version = super::version_of(super::random());
         // After the caller began to count, and before everything that takes time: the age is at most the time since the
         // write was asked for, which is what its holder's deadline goes by, and at least the time since it could be seen.

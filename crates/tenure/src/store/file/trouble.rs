@@ -36,8 +36,8 @@ impl Trouble {
     /// The store could not be opened because of it.
     pub(super) fn at_opening(self) -> Error {
         let kind = match reason(self.errno) {
-            Reason::Unreachable => Kind::Unavailable,
-            Reason::Denied | Reason::Unsupported => Kind::Unsupported,
+            Reason::Unreachable | Reason::Denied => Kind::Unavailable,
+            Reason::Unsupported => Kind::Unsupported,
             Reason::Invalid | Reason::Damaged => Kind::Invalid,
         };
         Error::new(kind, self.to_string()).because(self)
