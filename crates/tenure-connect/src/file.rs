@@ -1,0 +1,163 @@
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use percent_encoding::percent_decode;
+use tenure::Error;
+use tenure::store::File;
+use tenure::store::file::Builder;
+use tenure_store::Store;
+
+use crate::UrlError;
+
+/// A folder, and the risks that are accepted for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FilePlace {
+    path: PathBuf,
+    foreign_owner: bool,
+    writable_by_others: bool,
+    file_systems: Vec<String>,
+}
+
+impl FilePlace {
+    pub(crate) fn new(path: &Path) -> Result<Self, UrlError> {
+        if !path.is_absolute() {
+            return Err(UrlError::new(format!(
+                "{path:?} is a relative path, which means another folder in every directory: write it like {EXAMPLE}"
+            )));
+        }
+        if path.file_name().is_none() {
+            return Err(UrlError::new(format!("{path:?} is no folder for a store: write it like {EXAMPLE}")));
+        }
+        if path.as_os_str().as_bytes().contains(&0) {
+            return Err(UrlError::new(format!(
+                "no path has a zero byte (%00) in it: write it like {EXAMPLE}"
+            )));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            foreign_owner: false,
+            writable_by_others: false,
+            file_systems: vec![],
+        })
+    }
+
+    /// What comes after `file:`.
+    pub(crate) fn parse(rest: &str) -> Result<Self, UrlError> {
+        if rest.contains('#') {
+            return Err(UrlError::new(
+                "the URL of a store has no part after '#': write %23 where it belongs to the path",
+            ));
+        }
+        let (place, query) = match rest.split_once('?') {
+            Some((place, query)) => (place, Some(query)),
+            None => (rest, None),
+        };
+        let mut place = Self::new(&path(place)?)?;
+        for option in query.into_iter().flat_map(|query| query.split('&')) {
+            place.accept(option)?;
+        }
+        Ok(place)
+    }
+
+    fn accept(&mut self, option: &str) -> Result<(), UrlError> {
+        match option.split_once('=') {
+            Some(("accept", "foreign-owner")) => self.foreign_owner = true,
+            Some(("accept", "writable-by-others")) => self.writable_by_others = true,
+            // Which one it is on, the folder itself says when it is refused. None is called like this with a dash.
+            Some(("accept", name))
+                if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric()) =>
+            {
+                let name = name.to_ascii_lowercase();
+                if !self.file_systems.contains(&name) {
+                    self.file_systems.push(name);
+                }
+            }
+            Some(("accept", name)) => {
+                return Err(UrlError::new(format!(
+                    "{name:?} is nothing that a store of files can accept: it is foreign-owner, writable-by-others, or \
+                     the name of a file system such as nfs"
+                )));
+            }
+            _ => {
+                return Err(UrlError::new(format!(
+                    "a store of files has no option {option:?}: it has accept, as in {EXAMPLE}?accept=foreign-owner"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn open(&self) -> Result<Arc<dyn Store>, Error> {
+        Ok(Arc::new(self.builder().open(&self.path)?))
+    }
+
+    pub(crate) fn open_to_read(&self) -> Result<Option<Arc<dyn Store>>, Error> {
+        let store = self.builder().open_to_read(&self.path)?;
+        Ok(store.map(|store| Arc::new(store) as Arc<dyn Store>))
+    }
+
+    fn builder(&self) -> Builder {
+        let mut builder = File::builder();
+        if self.foreign_owner {
+            builder = builder.accept_foreign_owner();
+        }
+        if self.writable_by_others {
+            builder = builder.accept_writable_by_others();
+        }
+        self.file_systems.iter().fold(builder, Builder::accept_file_system)
+    }
+}
+
+impl fmt::Display for FilePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&File::url_of(&self.path))?;
+        let named = [(self.foreign_owner, "foreign-owner"), (self.writable_by_others, "writable-by-others")];
+        let named = named.iter().filter(|(accepted, _)| *accepted).map(|(_, name)| *name);
+        for (at, name) in named.chain(self.file_systems.iter().map(String::as_str)).enumerate() {
+            write!(f, "{}accept={name}", if at == 0 { '?' } else { '&' })?;
+        }
+        Ok(())
+    }
+}
+
+/// The path of a URL, byte for byte.
+fn path(place: &str) -> Result<PathBuf, UrlError> {
+    let Some(place) = place.strip_prefix("//") else {
+        if place.starts_with('/') {
+            return Err(UrlError::new(format!("file:{place} lacks two slashes: write file://{place}")));
+        }
+        return Err(UrlError::new(format!(
+            "file:{place} has a relative path, which means another folder in every directory: write it like {EXAMPLE}"
+        )));
+    };
+    if place.is_empty() || place.bytes().all(|byte| byte == b'/') {
+        return Err(UrlError::new(format!("file://{place} names no folder: write it like {EXAMPLE}")));
+    }
+    if !place.starts_with('/') {
+        let (host, path) = place.split_once('/').unwrap_or((place, ""));
+        let whole = if host == "localhost" { format!("/{path}") } else { format!("/{place}") };
+        return Err(UrlError::new(format!(
+            "file://{place} names a host, {host:?}, and a store of files is on this machine: write file://{whole}"
+        )));
+    }
+    let mut bytes = place.bytes();
+    while let Some(byte) = bytes.next() {
+        let broken = byte == b'%' && !(is_hex(bytes.next()) && is_hex(bytes.next()));
+        if broken {
+            return Err(UrlError::new(format!(
+                "file://{place} has a '%' without two hexadecimal digits: write %25 where it belongs to the path"
+            )));
+        }
+    }
+    let bytes: Vec<u8> = percent_decode(place.as_bytes()).collect();
+    Ok(PathBuf::from(OsStr::from_bytes(&bytes)))
+}
+
+fn is_hex(byte: Option<u8>) -> bool {
+    byte.is_some_and(|byte| byte.is_ascii_hexdigit())
+}
+
+const EXAMPLE: &str = "file:///var/lib/tenure";

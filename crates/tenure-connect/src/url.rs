@@ -1,0 +1,120 @@
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use tenure::Error;
+use tenure_store::Store;
+
+use crate::UrlError;
+
+/// The URL of a store: parsed, and known to be one that this build can open.
+///
+/// Its `Display` is canonical: it parses back to an equal one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreUrl(Place);
+
+/// Where a store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    #[cfg(feature = "file")]
+    File(crate::file::FilePlace),
+    #[cfg(feature = "memory")]
+    Memory(crate::memory::MemoryPlace),
+}
+
+impl StoreUrl {
+    /// The store in this folder, with no risk accepted. The path must be absolute.
+    #[cfg(feature = "file")]
+    pub fn of_folder(path: impl AsRef<std::path::Path>) -> Result<Self, UrlError> {
+        crate::file::FilePlace::new(path.as_ref()).map(Place::File).map(Self)
+    }
+
+    /// Opens the store, and makes what it needs where that is missing.
+    pub fn open(&self) -> Result<Arc<dyn Store>, Error> {
+        match &self.0 {
+            #[cfg(feature = "file")]
+            Place::File(place) => place.open(),
+            #[cfg(feature = "memory")]
+            Place::Memory(place) => Ok(place.open()),
+        }
+    }
+
+    /// Opens the store to look at it, without making or changing anything; `None` where there is none yet, so that
+    /// every key is free.
+    pub fn open_to_read(&self) -> Result<Option<Arc<dyn Store>>, Error> {
+        match &self.0 {
+            #[cfg(feature = "file")]
+            Place::File(place) => place.open_to_read(),
+            #[cfg(feature = "memory")]
+            Place::Memory(place) => Ok(Some(place.open())),
+        }
+    }
+}
+
+impl FromStr for StoreUrl {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        let Some((scheme, rest)) = split_scheme(text) else { return Err(no_scheme(text)) };
+        match scheme.to_ascii_lowercase().as_str() {
+            #[cfg(feature = "file")]
+            "file" => crate::file::FilePlace::parse(rest).map(Place::File).map(Self),
+            #[cfg(feature = "memory")]
+            "memory" => crate::memory::MemoryPlace::parse(rest).map(Place::Memory).map(Self),
+            scheme if PLANNED.contains(&scheme) => {
+                let known = KNOWN.join(" and ");
+                Err(UrlError::new(format!(
+                    "{scheme}: stores are not built into this version, which has {known}"
+                )))
+            }
+            scheme => {
+                let known = KNOWN.join(" and ");
+                Err(UrlError::new(format!("{scheme:?} is no kind of store: this version has {known}")))
+            }
+        }
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            #[cfg(feature = "file")]
+            Place::File(place) => place.fmt(f),
+            #[cfg(feature = "memory")]
+            Place::Memory(place) => place.fmt(f),
+        }
+    }
+}
+
+/// What is before the first colon, if that can be a scheme.
+fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.chars().all(|next| next.is_ascii_alphanumeric() || "+-.".contains(next));
+    is_scheme.then_some((scheme, rest))
+}
+
+fn no_scheme(text: &str) -> UrlError {
+    if text.is_empty() {
+        return UrlError::new(format!("the URL of a store is empty: write it like {EXAMPLE}"));
+    }
+    #[cfg(feature = "file")]
+    if let Ok(url) = StoreUrl::of_folder(text) {
+        return UrlError::new(format!("{text:?} is a path, and a store is named by a URL: write {url}"));
+    }
+    UrlError::new(format!("{text:?} is no URL of a store: write it like {EXAMPLE}"))
+}
+
+/// What can be opened, as examples.
+const KNOWN: &[&str] = &[
+    #[cfg(feature = "file")]
+    "file:///path",
+    #[cfg(feature = "memory")]
+    "memory:",
+];
+
+const EXAMPLE: &str = KNOWN[0];
+
+/// The stores that Tenure names by URL elsewhere, or in another build.
+const PLANNED: &[&str] =
+    &["file", "memory", "s3", "gs", "az", "redis", "rediss", "etcd", "postgres", "postgresql", "nats", "k8s"];

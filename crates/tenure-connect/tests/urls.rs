@@ -1,0 +1,165 @@
+//! Which URLs are taken, what is said about the others, and that the canonical form comes back.
+#![cfg(feature = "file")]
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use proptest::prelude::*;
+use tenure_connect::StoreUrl;
+
+fn canonical(text: &str) -> String {
+    let url: StoreUrl = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+    let canonical = url.to_string();
+    assert_eq!(canonical.parse::<StoreUrl>().unwrap(), url, "{canonical} does not come back");
+    canonical
+}
+
+#[track_caller]
+fn refused(text: &str, sentence: &str) {
+    let error = text.parse::<StoreUrl>().expect_err(text);
+    assert_eq!(error.to_string(), sentence);
+}
+
+#[test]
+fn the_canonical_form_is_what_people_write_where_that_is_plain() {
+    for text in ["file:///var/lib/tenure", "file:///a/b-c_d.e~f+g,h:i=j@k", "file:///srv/x?accept=nfs"] {
+        assert_eq!(canonical(text), text);
+    }
+    assert_eq!(canonical("FILE:///x"), "file:///x");
+    assert_eq!(canonical("file:///jürgen/my%20jobs"), "file:///j%C3%BCrgen/my%20jobs");
+    assert_eq!(canonical("file:///x%3fy%23z%25"), "file:///x%3Fy%23z%25");
+    assert_eq!(
+        canonical("file:///x?accept=nfs&accept=writable-by-others&accept=NFS&accept=foreign-owner"),
+        "file:///x?accept=foreign-owner&accept=writable-by-others&accept=nfs"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_would_be_right() {
+    refused("", "the URL of a store is empty: write it like file:///path");
+    refused(
+        "/var/lib/my jobs",
+        "\"/var/lib/my jobs\" is a path, and a store is named by a URL: write file:///var/lib/my%20jobs",
+    );
+    refused("leases", "\"leases\" is no URL of a store: write it like file:///path");
+    refused("./a:b", "\"./a:b\" is no URL of a store: write it like file:///path");
+    refused(
+        "file:leases",
+        "file:leases has a relative path, which means another folder in every directory: write it like \
+         file:///var/lib/tenure",
+    );
+    refused("file:/var/lib", "file:/var/lib lacks two slashes: write file:///var/lib");
+    for empty in ["file://", "file:///", "file:////"] {
+        refused(empty, &format!("{empty} names no folder: write it like file:///var/lib/tenure"));
+    }
+    refused(
+        "file://var/lib",
+        "file://var/lib names a host, \"var\", and a store of files is on this machine: write file:///var/lib",
+    );
+    refused(
+        "file://localhost/var/lib",
+        "file://localhost/var/lib names a host, \"localhost\", and a store of files is on this machine: write \
+         file:///var/lib",
+    );
+    refused(
+        "file:///x#y",
+        "the URL of a store has no part after '#': write %23 where it belongs to the path",
+    );
+    for bad in ["file:///100%", "file:///%4", "file:///%zz"] {
+        refused(
+            bad,
+            &format!(
+                "{bad} has a '%' without two hexadecimal digits: write %25 where it belongs to the path"
+            ),
+        );
+    }
+    refused("file:///a%00b", "no path has a zero byte (%00) in it: write it like file:///var/lib/tenure");
+    refused("file:///a/..", "\"/a/..\" is no folder for a store: write it like file:///var/lib/tenure");
+    refused(
+        "file:///x?acept=nfs",
+        "a store of files has no option \"acept=nfs\": it has accept, as in \
+         file:///var/lib/tenure?accept=foreign-owner",
+    );
+    refused(
+        "file:///x?",
+        "a store of files has no option \"\": it has accept, as in file:///var/lib/tenure?accept=foreign-owner",
+    );
+    refused(
+        "file:///x?accept=foreign-ownr",
+        "\"foreign-ownr\" is nothing that a store of files can accept: it is foreign-owner, writable-by-others, or the \
+         name of a file system such as nfs",
+    );
+}
+
+#[cfg(not(feature = "memory"))]
+#[test]
+fn a_store_of_another_build_is_named_without_what_may_be_a_password() {
+    refused(
+        "postgres://me:secret@db/leases",
+        "postgres: stores are not built into this version, which has file:///path",
+    );
+    refused("s3://bucket/prefix", "s3: stores are not built into this version, which has file:///path");
+    refused("memory:", "memory: stores are not built into this version, which has file:///path");
+    refused("gopher://secret", "\"gopher\" is no kind of store: this version has file:///path");
+}
+
+#[cfg(feature = "memory")]
+#[test]
+fn memory_is_a_store_of_its_own_each_time() {
+    assert_eq!(canonical("memory:"), "memory:");
+    assert_eq!(canonical("memory:jobs"), "memory:jobs");
+    refused("memory:///x", "memory:///x has more than a plain name: write memory: or memory:name");
+    refused("gopher://secret", "\"gopher\" is no kind of store: this version has file:///path and memory:");
+    let url: StoreUrl = "memory:jobs".parse().unwrap();
+    assert_eq!(url.open().unwrap().to_string(), "memory:jobs");
+    assert!(url.open_to_read().unwrap().is_some());
+}
+
+#[test]
+fn a_folder_is_opened_made_and_looked_at_through_its_url() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("connect-{}", std::process::id()));
+    let folder = folder.join(OsStr::from_bytes(b"not utf-8: \xff %41"));
+    let url = StoreUrl::of_folder(&folder).unwrap();
+    assert!(url.open_to_read().unwrap().is_none());
+    assert!(!folder.exists());
+    let store = url.open().unwrap();
+    assert!(folder.exists(), "byte for byte");
+    // The name that a store has for people is a URL that opens it.
+    let again: StoreUrl = store.to_string().parse().unwrap();
+    assert_eq!(again, url);
+    assert!(again.open_to_read().unwrap().is_some());
+    std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn what_is_accepted_in_the_url_reaches_the_store() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("accept-{}", std::process::id()));
+    let url = StoreUrl::of_folder(&folder).unwrap();
+    url.open().unwrap();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o770)).unwrap();
+    let error = url.open().unwrap_err().to_string();
+    assert!(error.contains("?accept=writable-by-others"), "{error}");
+    let accepting: StoreUrl = format!("{url}?accept=writable-by-others").parse().unwrap();
+    accepting.open().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+proptest! {
+    #[test]
+    fn every_path_comes_back_byte_for_byte(name in proptest::collection::vec(1..=255u8, 1..40)) {
+        let path = [b"/x/".as_slice(), &name].concat();
+        if let Ok(url) = StoreUrl::of_folder(OsStr::from_bytes(&path)) {
+            let text = url.to_string();
+            prop_assert!(text.is_ascii() && !text.contains(char::is_whitespace));
+            prop_assert_eq!(text.parse::<StoreUrl>().unwrap(), url);
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in ".{0,60}", rest in "(//)?[a-z/%?#=&]{0,30}") {
+        let _ = text.parse::<StoreUrl>();
+        let _ = format!("file:{rest}").parse::<StoreUrl>();
+    }
+}
