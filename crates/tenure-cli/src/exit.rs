@@ -5,6 +5,10 @@ use std::process::ExitCode;
 
 use tenure::{Error, Kind};
 
+use crate::output;
+
+/// It is free. `status` alone says so.
+pub(crate) const FREE: u8 = 1;
 /// The call is wrong.
 pub(crate) const USAGE: u8 = 64;
 /// The record is not ours to touch.
@@ -17,7 +21,7 @@ pub(crate) const HELD: u8 = 75;
 pub(crate) const LOST: u8 = 76;
 /// The store was refused: a guarantee is missing, or was seen broken.
 pub(crate) const REFUSED: u8 = 77;
-/// A configuration that cannot be safe.
+/// A configuration that is wrong, or cannot be safe.
 pub(crate) const UNSAFE: u8 = 78;
 
 /// Why the command ends without having done what it was asked.
@@ -35,6 +39,16 @@ impl Failure {
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
+
+    /// Says it on standard error, for people or for programs.
+    pub(crate) fn report(&self, json: bool) {
+        if json {
+            let error = serde_json::json!({ "exit": self.code, "message": self.sentence });
+            output::say(&serde_json::json!({ "error": error }).to_string());
+        } else {
+            output::say(&format!("tenure: {}", output::plain(&self.sentence)));
+        }
+    }
 }
 
 impl From<Error> for Failure {
@@ -48,10 +62,19 @@ impl From<Error> for Failure {
             _ => UNAVAILABLE,
         };
         let mut sentence = error.to_string();
-        if let Some(source) = std::error::Error::source(&error) {
+        // Most sentences tell their cause already.
+        if let Some(source) = std::error::Error::source(&error).map(ToString::to_string)
+            && !sentence.contains(&source)
+        {
             sentence = format!("{sentence} ({source})");
         }
         Self::new(code, sentence)
+    }
+}
+
+impl From<tenure::KeyError> for Failure {
+    fn from(error: tenure::KeyError) -> Self {
+        Self::from(Error::from(error))
     }
 }
 

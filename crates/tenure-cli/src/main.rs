@@ -1,24 +1,37 @@
 //! `tenure`: runs a program only while it holds a lease, and shows who holds what.
+#![allow(dead_code, reason = "run is not there yet, and what it needs is: this goes when it comes")]
 
 mod args;
+mod config;
+mod duration;
 mod exit;
+mod help;
+mod home;
+mod lease;
+mod ls;
+mod output;
 mod run;
+mod status;
 mod store;
+mod table;
+mod usage;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return usage::answer(&error),
+    };
     let done = match &args.command {
         args::Command::Run(run) => run::run(&args, run),
+        args::Command::Status(status) => status::status(&args, status),
+        args::Command::Ls(ls) => ls::ls(&args, ls),
     };
-    match done {
-        Ok(code) => code,
-        Err(failure) => {
-            eprintln!("tenure: {failure}");
-            failure.code()
-        }
-    }
+    done.unwrap_or_else(|failure| {
+        failure.report(args.json());
+        failure.code()
+    })
 }

@@ -1,14 +1,164 @@
 //! Which store the command works on.
 
-use tenure::store::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tenure::{Coordinator, Error, Kind};
+use tenure_connect::StoreUrl;
+use tenure_store::Store;
 
 use crate::args::Args;
+use crate::config::Config;
 use crate::exit::{self, Failure};
+use crate::home;
 
-/// Opens the store that the user named.
-pub(crate) fn open(args: &Args) -> Result<File, Failure> {
-    match args.store.as_deref().and_then(|url| url.strip_prefix("file://")) {
-        Some(path) => Ok(File::open(path)?),
-        None => Err(Failure::new(exit::USAGE, "name a store: --store file:///path")),
+/// A store that is open.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    /// Names it for another process: it opens the same store, with the same risks accepted.
+    pub(crate) url: String,
+}
+
+/// The store that was chosen.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    url: StoreUrl,
+    by: Source,
+}
+
+/// Who chose it.
+#[derive(Debug)]
+enum Source {
+    Flag,
+    Variable,
+    Config(PathBuf),
+    Default,
+}
+
+/// Opens the store that was chosen, and makes what it needs where that is missing.
+pub(crate) fn open(args: &Args) -> Result<Opened, Failure> {
+    let chosen = choose(args)?;
+    let store = chosen.url.open().map_err(|error| chosen.failure(error))?;
+    Ok(Opened { store, url: chosen.url.to_string() })
+}
+
+/// The store that the user named, or the user's own.
+pub(crate) fn choose(args: &Args) -> Result<Chosen, Failure> {
+    if let Some(url) = &args.store {
+        return Chosen::parse(url, Source::Flag);
+    }
+    if let Some(url) = home::filled(VARIABLE) {
+        let url = url.into_string().map_err(|url| {
+            Failure::new(
+                exit::USAGE,
+                format!("{VARIABLE} is not text: {url:?}. Write other bytes as %XX, as in file:///x%FF"),
+            )
+        })?;
+        return Chosen::parse(&url, Source::Variable);
+    }
+    if let Some((path, Config { store: Some(url) })) = Config::find()? {
+        return Chosen::parse(&url, Source::Config(path));
+    }
+    let none = |why: String| {
+        let advice = "name a store with --store file:///path, or in TENURE_STORE";
+        Failure::new(
+            exit::UNSAFE,
+            format!("there is no place for a store of this user's own, because {why}: {advice}"),
+        )
+    };
+    let state = home::state().ok_or_else(|| {
+        let user = nix::unistd::geteuid();
+        none(format!("HOME is not set and the password database has no home for user {user}"))
+    })?;
+    // A home that is not there belongs to a user who shall have none.
+    if let Some(home) = home::home().filter(|home| state.starts_with(home) && !home.is_dir()) {
+        return Err(none(format!("the home directory {} is not there", home.display())));
+    }
+    let url = StoreUrl::of_folder(state.join("tenure")).map_err(|error| none(error.to_string()))?;
+    Ok(Chosen { url, by: Source::Default })
+}
+
+impl Chosen {
+    fn parse(url: &str, by: Source) -> Result<Self, Failure> {
+        let wrong = |what: String| Failure::new(by.code(), format!("{}: {what}", by.name()));
+        if url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("memory:")) {
+            return Err(wrong(
+                "memory: ends with this command, so nobody else would ever see the lease: name a store that stays, such \
+                 as file:///var/lib/tenure"
+                    .to_owned(),
+            ));
+        }
+        match url.parse() {
+            Ok(url) => Ok(Self { url, by }),
+            Err(error) => Err(wrong(error.to_string())),
+        }
+    }
+
+    /// The URL, in its canonical form.
+    pub(crate) fn url(&self) -> String {
+        self.url.to_string()
+    }
+
+    /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.
+    pub(crate) async fn connect_to_read(&self) -> Result<Option<Coordinator>, Failure> {
+        match self.url.open_to_read().map_err(|error| self.failure(error))? {
+            Some(store) => Ok(Some(Coordinator::connect(store).await?)),
+            None => Ok(None),
+        }
+    }
+
+    fn failure(&self, error: Error) -> Failure {
+        match (&self.by, error.kind()) {
+            (Source::Config(_), Kind::Invalid) => Failure::new(exit::UNSAFE, error.to_string()),
+            (Source::Default, Kind::Unsupported) => match foreign_home() {
+                Some(sentence) => Failure::new(exit::REFUSED, sentence),
+                None => error.into(),
+            },
+            _ => error.into(),
+        }
     }
 }
+
+impl Source {
+    fn name(&self) -> String {
+        match self {
+            Self::Flag => "--store".to_owned(),
+            Self::Variable => VARIABLE.to_owned(),
+            Self::Config(path) => format!("store in {}", path.display()),
+            Self::Default => "the default".to_owned(),
+        }
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::Flag | Self::Variable => exit::USAGE,
+            Self::Config(_) | Self::Default => exit::UNSAFE,
+        }
+    }
+}
+
+/// Runs what only waits for the answers of a coordinator.
+pub(crate) fn block_on<T>(looking: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| {
+        Failure::new(exit::UNAVAILABLE, format!("this machine has no room to wait for an answer: {error}"))
+    })?;
+    runtime.block_on(looking)
+}
+
+/// `sudo` leaves HOME as it is on some machines, and then the default is in the folder of somebody else.
+fn foreign_home() -> Option<String> {
+    let home = home::home()?;
+    let owner = std::fs::metadata(&home).ok()?.uid();
+    let me = nix::unistd::geteuid().as_raw();
+    (owner != me && owner != 0).then(|| {
+        format!(
+            "the store would be in the home directory of somebody else: HOME is {}, which belongs to user {owner}, and \
+             this is user {me}. After sudo, use sudo -H; or name a store with --store file:///path",
+            home.display()
+        )
+    })
+}
+
+const VARIABLE: &str = "TENURE_STORE";

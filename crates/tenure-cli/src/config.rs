@@ -1,0 +1,94 @@
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::exit::{self, Failure};
+use crate::home;
+
+/// The configuration file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The URL of the store.
+    pub(crate) store: Option<String>,
+}
+
+impl Config {
+    /// The configuration, and the file that it is in; `None` if there is none.
+    pub(crate) fn find() -> Result<Option<(PathBuf, Self)>, Failure> {
+        if let Some(named) = home::filled(NAMED_BY).map(PathBuf::from) {
+            return match Self::read(&named)? {
+                Some(config) => Ok(Some((named, config))),
+                None => Err(wrong(
+                    &named,
+                    format!("{NAMED_BY} names it, and it is not there: make it, or unset {NAMED_BY}"),
+                )),
+            };
+        }
+        let own = home::config().map(|folder| folder.join("tenure/config.toml"));
+        for path in own.into_iter().chain([PathBuf::from(SYSTEM)]) {
+            if let Some(config) = Self::read(&path)? {
+                return Ok(Some((path, config)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn read(path: &Path) -> Result<Option<Self>, Failure> {
+        let unreadable = |error| wrong(path, format!("it cannot be read: {error}"));
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            // A home that is no directory has no configuration in it either.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(unreadable(error)),
+        };
+        // Whoever may write to it decides where the leases are.
+        let status = file.metadata().map_err(unreadable)?;
+        let me = nix::unistd::geteuid().as_raw();
+        if ![0, me].contains(&status.uid()) {
+            let owner = status.uid();
+            return Err(wrong(
+                path,
+                format!("it belongs to user {owner}, and this is user {me}: use a file of your own"),
+            ));
+        }
+        if status.mode() & OTHERS_WRITE != 0 {
+            let advice = format!("chmod go-w {}", path.display());
+            return Err(wrong(
+                path,
+                format!(
+                    "others may write to it, and so move the leases: take that permission away ({advice})"
+                ),
+            ));
+        }
+        let mut text = String::new();
+        file.by_ref().take(BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
+        let config = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let what = error.message().replace('\n', " ");
+            wrong(path, format!("line {line}: {what}. It has one field: store = \"file:///path\""))
+        })?;
+        Ok(Some(config))
+    }
+}
+
+fn wrong(path: &Path, what: String) -> Failure {
+    Failure::new(exit::UNSAFE, format!("the configuration file {} is not used: {what}", path.display()))
+}
+
+/// The variable that names the file.
+const NAMED_BY: &str = "TENURE_CONFIG";
+
+/// What an administrator has chosen for everybody.
+const SYSTEM: &str = "/etc/tenure/config.toml";
+
+/// Group and others.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// More than any configuration has.
+const BYTES_MAX: u64 = 64 * 1024;

@@ -1,0 +1,33 @@
+//! The user's own directories.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The home directory: `HOME`, or where that is unset, as under cron and systemd, what the password database says, so
+/// that both agree.
+pub(crate) fn home() -> Option<PathBuf> {
+    named("HOME").or_else(|| {
+        let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten()?;
+        Some(user.dir).filter(|home| home.is_absolute())
+    })
+}
+
+/// Where the user's state is kept.
+pub(crate) fn state() -> Option<PathBuf> {
+    named("XDG_STATE_HOME").or_else(|| Some(home()?.join(".local/state")))
+}
+
+/// Where the user's configuration is kept.
+pub(crate) fn config() -> Option<PathBuf> {
+    named("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
+}
+
+/// The directory that a variable names. A relative one would be another directory for every caller, and counts as unset.
+fn named(variable: &str) -> Option<PathBuf> {
+    filled(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// What a variable says. An empty one is unset.
+pub(crate) fn filled(variable: &str) -> Option<OsString> {
+    std::env::var_os(variable).filter(|value| !value.is_empty())
+}

@@ -1,0 +1,192 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::builder::styling::{AnsiColor, Style};
+use serde::Serialize;
+use tenure::record::{Record, State};
+use tenure::{Error, Key, Kind, Observation, Remaining, Standing};
+
+use crate::duration;
+use crate::output::plain;
+
+/// A lease as it is shown. The fields and their names are a contract: `docs/reference/command.md`.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Lease {
+    pub(crate) name: String,
+    state: &'static str,
+    /// Whether a contender would be granted at once.
+    pub(crate) free: bool,
+    holder: Option<String>,
+    address: Option<String>,
+    labels: BTreeMap<String, String>,
+    token: Option<u64>,
+    ttl_ms: Option<u64>,
+    left_ms: Option<u64>,
+    judged: Option<bool>,
+    held_ms: Option<u64>,
+    granted_at: Option<String>,
+    written_at: Option<String>,
+    value: Option<String>,
+    successor: Option<String>,
+    by: Option<String>,
+    because: Option<String>,
+    problem: Option<String>,
+}
+
+impl Lease {
+    /// A lease that nobody ever wanted.
+    pub(crate) fn absent(key: &Key) -> Self {
+        Self { name: key.to_string(), state: "absent", free: true, ..Self::default() }
+    }
+
+    pub(crate) fn observed(seen: &Observation) -> Self {
+        let mut lease = Self::absent(&seen.key);
+        lease.state = match &seen.standing {
+            Standing::Absent => "absent",
+            Standing::Vacant => "vacant",
+            Standing::Held(_) => "held",
+            Standing::Revoked(_) => "revoked",
+            Standing::Reserved(_) => "reserved",
+            Standing::RanOut => "run-out",
+            Standing::Dead => "dead",
+            Standing::Closed => "closed",
+            Standing::Foreign(_) => "foreign",
+            _ => "unknown",
+        };
+        lease.free = seen.standing.is_free();
+        if let Standing::Foreign(what) = &seen.standing {
+            lease.problem = Some(what.to_string());
+        }
+        if let Some(record) = &seen.record {
+            lease.describe(record);
+        }
+        if let Some(Remaining { at_most, judged }) = seen.standing.remaining() {
+            (lease.left_ms, lease.judged) = (Some(duration::millis_up(at_most)), Some(judged));
+        }
+        if let Some(record) = seen.record.as_ref().filter(|_| seen.standing.is_held()) {
+            let held = seen.seen_at.as_millis().saturating_sub(record.granted_at.as_millis());
+            lease.held_ms = Some(held);
+        }
+        lease
+    }
+
+    /// A lease that could not be read.
+    pub(crate) fn unread(key: &Key, error: &Error) -> Self {
+        let state = if error.kind() == Kind::Corrupt { "foreign" } else { "unreadable" };
+        Self { state, free: false, problem: Some(error.to_string()), ..Self::absent(key) }
+    }
+
+    fn describe(&mut self, record: &Record) {
+        if let Some(holder) = &record.holder {
+            self.holder = Some(holder.id().to_string());
+            self.address = holder.address().map(str::to_owned);
+            self.labels = holder.labels().clone();
+        }
+        let granted = record.token > tenure::Token::ZERO;
+        self.token = granted.then(|| record.token.get());
+        self.granted_at = granted.then(|| record.granted_at.to_string());
+        self.written_at = Some(record.written_at.to_string());
+        self.ttl_ms = record.ttl.map(|ttl| ttl.as_millis());
+        self.value = Some(record.value.to_string()).filter(|value| !value.is_empty());
+        match &record.state {
+            State::Vacant | State::Held => {}
+            State::Reserved(successor) => self.successor = Some(successor.to_string()),
+            State::Revoked(revocation) => {
+                (self.by, self.because) =
+                    (Some(revocation.by.to_string()), Some(revocation.because.to_string()));
+            }
+            State::Closed(closure) => {
+                (self.by, self.because) = (Some(closure.by.to_string()), Some(closure.because.to_string()));
+            }
+        }
+    }
+
+    /// The lease in one line, for people.
+    pub(crate) fn sentence(&self) -> String {
+        let holder = self.holder.as_deref().map(plain).unwrap_or_default();
+        let token = self.token.map(|token| format!("token {token}")).unwrap_or_default();
+        let what = match self.state {
+            "held" | "revoked" => {
+                let held = self.held().unwrap_or_default();
+                let left = self.left().unwrap_or_default();
+                let revoked =
+                    if self.state == "revoked" { format!(", {}", self.by_whom()) } else { String::new() };
+                let judged = if self.judged == Some(false) { ", not judged yet" } else { "" };
+                format!(
+                    "{} by {holder}, {token}, for {held}, at most {left} left{judged}{revoked}",
+                    self.word("held")
+                )
+            }
+            "reserved" => {
+                let left = self.left().unwrap_or_default();
+                format!("{}, for at most {left}", self.word(&self.long_state()))
+            }
+            "closed" => format!("{}, and never granted again", self.word(&self.long_state())),
+            "run-out" if self.holder.is_some() => {
+                format!("{}: the lease of {holder}, {token}, has run out", self.word("free"))
+            }
+            "run-out" => format!("{}: what was reserved has run out", self.word("free")),
+            "dead" => format!("{}: {holder}, {token}, is dead", self.word("free")),
+            "vacant" if self.token.is_some() => format!("{}, the last {token}", self.word("free")),
+            _ => self.word("free"),
+        };
+        format!("{}: {what}\n", plain(&self.name))
+    }
+
+    /// The cells of a table, in the order of [`Self::HEAD`].
+    pub(crate) fn row(&self) -> [String; 6] {
+        let mut state = self.word(&self.long_state());
+        if self.judged == Some(false) {
+            state.push_str(", not judged yet");
+        }
+        [
+            plain(&self.name),
+            self.holder.as_deref().map_or(NOTHING.to_owned(), plain),
+            self.token.map_or(NOTHING.to_owned(), |token| token.to_string()),
+            self.held().unwrap_or(NOTHING.to_owned()),
+            self.left().unwrap_or(NOTHING.to_owned()),
+            state,
+        ]
+    }
+
+    pub(crate) const HEAD: [&'static str; 6] =
+        ["NAME", "HOLDER", "TOKEN", "HELD FOR", "LEFT AT MOST", "STATE"];
+
+    fn held(&self) -> Option<String> {
+        self.held_ms.map(|held| duration::at_least(Duration::from_millis(held)))
+    }
+
+    fn left(&self) -> Option<String> {
+        self.left_ms.map(|left| duration::at_most(Duration::from_millis(left)))
+    }
+
+    fn long_state(&self) -> String {
+        match (self.state, &self.successor) {
+            ("revoked" | "closed", _) => self.by_whom(),
+            ("reserved", Some(successor)) => format!("reserved for {}", plain(successor)),
+            ("run-out", _) => "run out".to_owned(),
+            (state, _) => state.to_owned(),
+        }
+    }
+
+    fn by_whom(&self) -> String {
+        let said = |text: &Option<String>| plain(text.as_deref().unwrap_or_default());
+        match said(&self.because).as_str() {
+            "" => format!("{} by {}", self.state, said(&self.by)),
+            because => format!("{} by {} because {because}", self.state, said(&self.by)),
+        }
+    }
+
+    /// A word in the colour of the state: free to take, in use, or to be looked at.
+    fn word(&self, word: &str) -> String {
+        let colour = match self.state {
+            _ if self.free => AnsiColor::Green,
+            "foreign" | "unreadable" | "closed" => AnsiColor::Red,
+            _ => AnsiColor::Yellow,
+        };
+        let style = Style::new().fg_color(Some(colour.into()));
+        format!("{style}{word}{style:#}")
+    }
+}
+
+const NOTHING: &str = "-";

@@ -1,0 +1,53 @@
+//! `tenure ls`.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use tenure::{Kind, Observations, Prefix};
+
+use crate::args::{Args, Ls};
+use crate::exit::Failure;
+use crate::lease::Lease;
+use crate::output;
+use crate::store::{self, Chosen};
+use crate::table;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    store: String,
+    leases: &'a [Lease],
+}
+
+/// Lists the leases. Those that could not be read are listed too, and are a failure only after that.
+pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
+    let prefix = Prefix::parse(&ls.prefix)?;
+    let store = store::choose(args)?;
+    let mut unread = None;
+    let mut leases = Vec::new();
+    for (key, seen) in store::block_on(look(&store, &prefix))? {
+        leases.push(match &seen {
+            Ok(seen) => Lease::observed(seen),
+            Err(error) => Lease::unread(&key, error),
+        });
+        // What is not ours is shown as that, which is all there is to say about it.
+        unread = unread.or(seen.err().filter(|error| error.kind() != Kind::Corrupt));
+    }
+    if ls.json {
+        output::answer_json(&Answer { store: store.url(), leases: &leases })?;
+    } else if leases.is_empty() {
+        output::say(&match ls.prefix.as_str() {
+            "" => format!("no leases in {}", store.url()),
+            _ => format!("no leases under {prefix} in {}", store.url()),
+        });
+    } else {
+        output::answer(&table::lines(Lease::HEAD, leases.iter().map(Lease::row).collect()))?;
+    }
+    unread.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
+}
+
+async fn look(store: &Chosen, prefix: &Prefix) -> Result<Observations, Failure> {
+    match store.connect_to_read().await? {
+        Some(coordinator) => Ok(coordinator.observe_all(prefix).await?),
+        None => Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,73 @@
+//! What goes to standard output and standard error.
+
+use std::io::{ErrorKind, Write};
+
+use serde::Serialize;
+
+use crate::exit::{self, Failure};
+
+/// Writes an answer to standard output. Styles are taken out unless it is a terminal, or `CLICOLOR_FORCE` is set.
+///
+/// Whoever has read enough (`tenure ls | head -1`) is no reason to complain.
+pub(crate) fn answer(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let sentence = format!("the answer could not be written to standard output: {error}");
+            Err(Failure::new(exit::UNAVAILABLE, sentence))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes an answer for programs to standard output: one object on one line.
+pub(crate) fn answer_json(object: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(object).expect("all names are texts, and no writing can fail");
+    answer(&(text + "\n"))
+}
+
+/// Writes a line to standard error. If nobody is there to hear it, nothing can be done about it.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{line}");
+}
+
+/// A text that somebody else chose, fit for a terminal: what moves the cursor, changes colours or turns the direction of
+/// writing is shown as an escape.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for next in text.chars() {
+        if next.is_control() || is_unseen(next) {
+            plain.extend(next.escape_default());
+        } else {
+            plain.push(next);
+        }
+    }
+    plain
+}
+
+/// Marks of direction, separators of lines, and characters without width: two names that look the same should be.
+fn is_unseen(next: char) -> bool {
+    matches!(
+        next,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_act_on_is_shown_as_an_escape() {
+        assert_eq!(plain("web-1 Ünï 键"), "web-1 Ünï 键");
+        assert_eq!(plain("\x1b[31mred\x07\r\n\u{9b}"), "\\u{1b}[31mred\\u{7}\\r\\n\\u{9b}");
+        assert_eq!(plain("a\u{202e}b\u{200b}\u{2028}"), "a\\u{202e}b\\u{200b}\\u{2028}");
+    }
+}

@@ -1,0 +1,42 @@
+//! `tenure status`.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use tenure::{Key, Standing};
+
+use crate::args::{Args, Status};
+use crate::exit::{self, Failure};
+use crate::lease::Lease;
+use crate::output;
+use crate::store::{self, Chosen};
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    store: String,
+    #[serde(flatten)]
+    lease: &'a Lease,
+}
+
+/// Says who holds a lease.
+pub(crate) fn status(args: &Args, status: &Status) -> Result<ExitCode, Failure> {
+    let key = Key::parse(&status.name)?;
+    let store = store::choose(args)?;
+    let lease = store::block_on(look(&store, &key))?;
+    if status.json {
+        output::answer_json(&Answer { store: store.url(), lease: &lease })?;
+    } else {
+        output::answer(&lease.sentence())?;
+    }
+    Ok(if lease.free { ExitCode::from(exit::FREE) } else { ExitCode::SUCCESS })
+}
+
+async fn look(store: &Chosen, key: &Key) -> Result<Lease, Failure> {
+    let Some(coordinator) = store.connect_to_read().await? else { return Ok(Lease::absent(key)) };
+    let seen = coordinator.observe(key.as_str()).await?;
+    if let Standing::Foreign(what) = &seen.standing {
+        let sentence = format!("lease {key} on {} has no record of ours: {what}", store.url());
+        return Err(Failure::new(exit::NOT_OURS, sentence));
+    }
+    Ok(Lease::observed(&seen))
+}

@@ -1,0 +1,68 @@
+//! What is said about a command line that is wrong.
+
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::duration;
+use crate::exit::{self, Failure};
+
+/// Answers what clap found: help and the version that were asked for, or what is wrong in one sentence.
+pub(crate) fn answer(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Whoever reads no further has read enough.
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            ExitCode::from(exit::USAGE)
+        }
+        _ => {
+            let failure = Failure::new(exit::USAGE, sentence(error));
+            failure.report(wants_json());
+            failure.code()
+        }
+    }
+}
+
+/// Clap's paragraphs as one sentence, with the next step.
+fn sentence(error: &clap::Error) -> String {
+    // A dash makes it look like an option, and what clap says then leads astray.
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg)
+        && let Err(negative) = duration::parse(word)
+        && word[1..].starts_with(|next: char| next.is_ascii_digit())
+    {
+        return format!("'{word}' is no option, and {negative}. See {} --help", subject());
+    }
+    let rendered = error.render().to_string();
+    let what = rendered.strip_prefix("error: ").unwrap_or(&rendered);
+    let what = what.split("\n\nUsage:").next().unwrap_or(what);
+    let what = what.split("\n\nFor more information").next().unwrap_or(what);
+    let lines: Vec<&str> = what.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let (tips, said): (Vec<&str>, Vec<&str>) = lines.into_iter().partition(|line| line.starts_with("tip: "));
+    let mut sentence = said.join(" ");
+    for tip in tips {
+        sentence = format!("{sentence} ({})", tip.trim_start_matches("tip: "));
+    }
+    format!("{sentence}. See {} --help", subject())
+}
+
+/// The command that was meant, as far as it can be told.
+fn subject() -> &'static str {
+    let known = ["tenure run", "tenure status", "tenure ls"];
+    let mut words = own_words();
+    words
+        .find_map(|word| known.into_iter().find(|name| name.split(' ').nth(1) == word.to_str()))
+        .unwrap_or("tenure")
+}
+
+fn wants_json() -> bool {
+    own_words().any(|word| word == "--json")
+}
+
+/// The words up to `--`: what comes after it is not ours.
+fn own_words() -> impl Iterator<Item = std::ffi::OsString> {
+    std::env::args_os().skip(1).take_while(|word| word != "--")
+}
