@@ -69,7 +69,10 @@ impl Config {
         let mut text = String::new();
         file.by_ref().take(BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
         let config = toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let line = error
+                .span()
+                .and_then(|span| text.get(..span.start))
+                .map_or(1, |before| before.matches('\n').count() + 1);
             let what = error.message().replace('\n', " ");
             wrong(path, format!("line {line}: {what}. It has one field: store = \"file:///path\""))
         })?;

@@ -83,7 +83,7 @@ Exit codes:
 pub(crate) const LS: &str = "\
 Examples:
   tenure ls                                          all leases, vacant ones too
-  tenure ls billing                                  billing and billing/nightly, and not billing-old
+  tenure ls billing                                  that and what is below it, not billing-old
   tenure ls --json                                   for programs
 
 It only looks: nothing is made or changed. A lease that cannot be read does not hide the others.

@@ -29,24 +29,33 @@ pub(crate) fn answer(error: &clap::Error) -> ExitCode {
 
 /// Clap's paragraphs as one sentence, with the next step.
 fn sentence(error: &clap::Error) -> String {
-    // A dash makes it look like an option, and what clap says then leads astray.
-    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg)
-        && let Err(negative) = duration::parse(word)
-        && word[1..].starts_with(|next: char| next.is_ascii_digit())
-    {
-        return format!("'{word}' is no option, and {negative}. See {} --help", subject());
-    }
     let rendered = error.render().to_string();
     let what = rendered.strip_prefix("error: ").unwrap_or(&rendered);
     let what = what.split("\n\nUsage:").next().unwrap_or(what);
     let what = what.split("\n\nFor more information").next().unwrap_or(what);
     let lines: Vec<&str> = what.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let (tips, said): (Vec<&str>, Vec<&str>) = lines.into_iter().partition(|line| line.starts_with("tip: "));
-    let mut sentence = said.join(" ");
+    let mut sentence = said.join(" ").replace(">...", ">");
+    let tips = match better_tip(error) {
+        Some(tip) => vec![tip],
+        None => tips.into_iter().map(|tip| tip.trim_start_matches("tip: ").to_owned()).collect(),
+    };
     for tip in tips {
-        sentence = format!("{sentence} ({})", tip.trim_start_matches("tip: "));
+        sentence = format!("{sentence} ({tip})");
     }
     format!("{sentence}. See {} --help", subject())
+}
+
+/// What is most likely meant by an argument that has no place, where clap does not see it.
+fn better_tip(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    match word.strip_prefix('-') {
+        Some(rest) if rest.starts_with(|next: char| next.is_ascii_digit()) => duration::parse(word).err(),
+        None if error.kind() == ErrorKind::UnknownArgument && subject() == "tenure run" => {
+            Some(format!("the command comes after --, as in tenure run NAME -- {word}"))
+        }
+        _ => None,
+    }
 }
 
 /// The command that was meant, as far as it can be told.

@@ -1,0 +1,141 @@
+//! What the tests of the command share: a home that goes, and the command in a clean environment.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tenure::store::File;
+use tenure::{Coordinator, Holder, Lease};
+
+/// A home directory, which goes when it is dropped.
+pub(crate) struct Home(pub(crate) PathBuf);
+
+/// What the command did.
+#[derive(Debug)]
+pub(crate) struct Did {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Home {
+    /// On the disk that the build is on.
+    pub(crate) fn new(name: &str) -> Self {
+        Self::below(Path::new(env!("CARGO_TARGET_TMPDIR")), name)
+    }
+
+    pub(crate) fn below(folder: &Path, name: &str) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("tenure-cli-{name}-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// Where the command keeps its leases if nobody says otherwise.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.0.join(".local/state/tenure")
+    }
+
+    pub(crate) fn store(&self) -> File {
+        File::open(self.folder()).unwrap()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        File::url_of(&self.folder())
+    }
+
+    /// The command, with nothing in its environment but this home.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        command.env_clear().env("HOME", &self.0).args(args);
+        command
+    }
+
+    pub(crate) fn tenure(&self, args: &[&str]) -> Did {
+        did(&mut self.command(args))
+    }
+
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn did(command: &mut Command) -> Did {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    Did {
+        code: status.code().expect("no signal ended it"),
+        out: String::from_utf8(stdout).unwrap(),
+        err: String::from_utf8(stderr).unwrap(),
+    }
+}
+
+impl Did {
+    /// It failed with this code and said exactly this.
+    #[track_caller]
+    pub(crate) fn failed(&self, code: i32, sentence: &str) {
+        assert_eq!((self.err.as_str(), self.code), (format!("tenure: {sentence}\n").as_str(), code));
+        assert_eq!(self.out, "");
+    }
+
+    /// It answered this, and had nothing to complain about.
+    #[track_caller]
+    pub(crate) fn answered(&self, code: i32, out: &str) {
+        assert_eq!((self.err.as_str(), self.out.as_str(), self.code), ("", out, code));
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// Runs a future on a small runtime.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// Somebody who takes leases in this test's own process.
+pub(crate) fn process(home: &Home, holder: &str) -> Coordinator {
+    let holder = Holder::new(holder).unwrap();
+    block_on(Coordinator::builder().holder(holder).connect(home.store())).unwrap()
+}
+
+/// A lease that nobody renews.
+pub(crate) fn hold(coordinator: &Coordinator, name: &str, ttl_ms: u64) -> Lease {
+    let ttl = std::time::Duration::from_millis(ttl_ms);
+    block_on(coordinator.lease(name).unwrap().ttl(ttl).manual().acquire()).unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "another process counts in real time")]
+pub(crate) fn sleep_ms(millis: u64) {
+    std::thread::sleep(std::time::Duration::from_millis(millis));
+}
+
+/// Whether this is root, who can be somebody else.
+pub(crate) fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Runs a shell command; `false` if it failed.
+pub(crate) fn shell(command: impl AsRef<OsStr>) -> bool {
+    Command::new("sh").arg("-c").arg(command).status().is_ok_and(|status| status.success())
+}
+
+/// Says loudly that something was left out. A machine that is meant to check everything may not leave anything out.
+pub(crate) fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: {why}");
+}

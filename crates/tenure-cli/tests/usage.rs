@@ -1,0 +1,153 @@
+//! What is said about a wrong command line, and that help teaches.
+
+mod support;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use support::{Home, did};
+
+#[test]
+fn without_arguments_it_teaches_and_fails() {
+    let home = Home::new("bare");
+    let did = home.tenure(&[]);
+    assert_eq!((did.code, did.out.as_str()), (64, ""));
+    assert!(did.err.contains("Examples:") && did.err.contains("Exit codes:"), "{}", did.err);
+}
+
+#[test]
+fn help_that_was_asked_for_is_an_answer_and_says_what_can_be_relied_on() {
+    let home = Home::new("help");
+    let all = ["Examples:", "Exit codes:"];
+    for (args, words) in [
+        (
+            &["--help"][..],
+            &["TENURE_STORE", "TENURE_CONFIG", "XDG_STATE_HOME", "root included", "cron", "75  "][..],
+        ),
+        (
+            &["run", "--help"],
+            &["belong to CMD", "TENURE_TOKEN", "KILL after the grace", "--conflict-exit-code", "76  "],
+        ),
+        (&["status", "--help"], &["1  it is free", "only looks"]),
+        (&["ls", "--help"], &["not billing-old", "only looks"]),
+        (&["help", "ls"], &["not billing-old", "only looks"]),
+    ] {
+        let did = home.tenure(args);
+        assert_eq!((did.code, did.err.as_str()), (0, ""), "{args:?}");
+        for word in all.iter().chain(words) {
+            assert!(did.out.contains(word), "{args:?} lacks {word:?}:\n{}", did.out);
+        }
+        let widest = did.out.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(100), "{args:?}: {widest:?}");
+    }
+    home.tenure(&["--version"]).answered(0, &format!("tenure {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn every_wrong_command_line_is_one_sentence_with_the_next_step() {
+    let home = Home::new("usage");
+    for (args, sentence) in [
+        (
+            &["status"][..],
+            "the following required arguments were not provided: <NAME>. See tenure status --help",
+        ),
+        (
+            &["stauts", "x"],
+            "unrecognized subcommand 'stauts' (a similar subcommand exists: 'status'). See tenure --help",
+        ),
+        (
+            &["--store", "file:///x"],
+            "'tenure' requires a subcommand but one was not provided [subcommands: run, status, ls, help]. See tenure --help",
+        ),
+        (
+            &["ls", "--jsn"],
+            "unexpected argument '--jsn' found (a similar argument exists: '--json'). See tenure ls --help",
+        ),
+        (&["ls", "a", "b"], "unexpected argument 'b' found. See tenure ls --help"),
+        (&["run", "x"], "the following required arguments were not provided: <CMD>. See tenure run --help"),
+        (
+            &["run", "x", "true"],
+            "unexpected argument 'true' found (the command comes after --, as in tenure run NAME -- true). See tenure run --help",
+        ),
+        (
+            &["run", "x", "--wait", "1s", "--no-wait", "--", "true"],
+            "the argument '--wait <DURATION>' cannot be used with '--no-wait'. See tenure run --help",
+        ),
+        (
+            &["run", "x", "--wait", "--", "true"],
+            "a value is required for '--wait <DURATION>' but none was supplied. See tenure run --help",
+        ),
+        (
+            &["run", "x", "--ttl", "15", "--", "true"],
+            "invalid value '15' for '--ttl <DURATION>': it has no unit: write it like 15s, 1m30s or 500ms. See tenure \
+             run --help",
+        ),
+        (
+            &["run", "x", "--ttl=-15s", "--", "true"],
+            "invalid value '-15s' for '--ttl <DURATION>': a duration cannot be negative: write it like 15s, 1m30s or \
+             500ms. See tenure run --help",
+        ),
+        (
+            &["run", "x", "--ttl", "-15s", "--", "true"],
+            "unexpected argument '-1' found (a duration cannot be negative: write it like 15s, 1m30s or 500ms). See tenure \
+             run --help",
+        ),
+        (
+            &["run", "x", "--kill-grace", "soon", "--", "true"],
+            "invalid value 'soon' for '--kill-grace <DURATION>': it is no duration: write it like 15s, 1m30s or 500ms. \
+             See tenure run --help",
+        ),
+        (
+            &["run", "x", "--conflict-exit-code", "256", "--", "true"],
+            "invalid value '256' for '--conflict-exit-code <N>': 256 is not in 0..=255. See tenure run --help",
+        ),
+        (
+            &["run", "é", "é"],
+            "unexpected argument 'é' found (the command comes after --, as in tenure run NAME -- é). See tenure run --help",
+        ),
+    ] {
+        println!("{args:?}");
+        home.tenure(args).failed(64, sentence);
+    }
+}
+
+#[test]
+fn a_program_is_told_in_json() {
+    let home = Home::new("usage-json");
+    let did = home.tenure(&["status", "--json"]);
+    let said: serde_json::Value = serde_json::from_str(&did.err).unwrap();
+    assert_eq!(did.code, 64);
+    let message = "the following required arguments were not provided: <NAME>. See tenure status --help";
+    assert_eq!(said, serde_json::json!({ "error": { "exit": 64, "message": message } }));
+    // What comes after -- is not ours.
+    let did = home.tenure(&["run", "--", "--json"]);
+    assert!(did.err.starts_with("tenure: "), "{}", did.err);
+}
+
+#[test]
+fn hostile_names_are_refused_and_never_reach_the_store() {
+    let home = Home::new("names");
+    for (name, sentence) in [
+        ("", "a key must not be empty: give it a name such as billing/nightly"),
+        ("../etc/passwd", "a key must not have '.' or '..' between its slashes: \"../etc/passwd\""),
+        ("/etc", "a key must not begin or end with '/' nor contain '//': \"/etc\""),
+        ("a\x1b[31m", "a key must not contain control characters: \"a\\u{1b}[31m\""),
+        ("a\nb", "a key must not contain control characters: \"a\\nb\""),
+        (".tenure/scratch", "keys under .tenure/ are Tenure's own: \".tenure/scratch\""),
+    ] {
+        home.tenure(&["status", name]).failed(64, sentence);
+    }
+    let long = "k".repeat(10_240);
+    home.tenure(&["status", &long])
+        .failed(64, "a key has at most 200 bytes, and this one has 10240: \"kkkkkkkkkkkkkkkkkkkkkkkk\"…");
+    home.tenure(&["ls", ".."]).failed(64, "a key must not have '.' or '..' between its slashes: \"..\"");
+    home.tenure(&["status", "Ünïcødé/键"]).answered(1, "Ünïcødé/键: free\n");
+    assert!(!home.folder().exists(), "whoever only looks makes nothing");
+}
+
+#[test]
+fn bytes_that_are_no_text_are_an_error_and_no_panic() {
+    let home = Home::new("bytes");
+    let did = did(home.command(&["status"]).arg(OsStr::from_bytes(b"\xff")));
+    did.failed(64, "invalid UTF-8 was detected in one or more arguments. See tenure status --help");
+}
