@@ -1,6 +1,6 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -39,7 +39,9 @@ impl Config {
 
     fn read(path: &Path) -> Result<Option<Self>, Failure> {
         let unreadable = |error| wrong(path, format!("it cannot be read: {error}"));
-        let mut file = match File::open(path) {
+        // Without O_NONBLOCK, a fifo would stop the command.
+        let mut options = File::options();
+        let mut file = match options.read(true).custom_flags(nix::libc::O_NONBLOCK).open(path) {
             Ok(file) => file,
             // A home that is no directory has no configuration in it either.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -47,8 +49,12 @@ impl Config {
             }
             Err(error) => return Err(unreadable(error)),
         };
-        // Whoever may write to it decides where the leases are.
         let status = file.metadata().map_err(unreadable)?;
+        if !status.is_file() || status.len() > BYTES_MAX {
+            let what = "it is not a file of a few lines";
+            return Err(wrong(path, format!("{what}, such as store = \"file:///path\"")));
+        }
+        // Whoever may write to it decides where the leases are.
         let me = nix::unistd::geteuid().as_raw();
         if ![0, me].contains(&status.uid()) {
             let owner = status.uid();
@@ -67,7 +73,7 @@ impl Config {
             ));
         }
         let mut text = String::new();
-        file.by_ref().take(BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
+        file.read_to_string(&mut text).map_err(unreadable)?;
         let config = toml::from_str(&text).map_err(|error| {
             let line = error
                 .span()

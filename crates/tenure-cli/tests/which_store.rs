@@ -106,11 +106,24 @@ fn a_configuration_that_is_wrong_is_not_passed_over() {
         "the configuration file /nowhere/at-all.toml is not used: TENURE_CONFIG names it, and it is not there: make it, \
          or unset TENURE_CONFIG",
     );
+    home.write("bytes.toml", b"store = '\xff'");
+    let bytes = home.0.join("bytes.toml");
+    did(home.command(&["ls"]).env("TENURE_CONFIG", &bytes)).failed(
+        78,
+        &format!(
+            "the configuration file {} is not used: it cannot be read: stream did not contain valid UTF-8",
+            bytes.display()
+        ),
+    );
+    // A pipe that nobody writes to does not stop it.
+    let pipe = home.0.join("pipe");
+    assert!(shell(format!("mkfifo {}", pipe.display())));
+    assert_eq!(did(home.command(&["ls"]).env("TENURE_CONFIG", &pipe)).code, 78);
     let named = did(home.command(&["ls"]).env("TENURE_CONFIG", &home.0));
     named.failed(
         78,
         &format!(
-            "the configuration file {} is not used: it cannot be read: Is a directory (os error 21)",
+            "the configuration file {} is not used: it is not a file of a few lines, such as store = \"file:///path\"",
             home.0.display()
         ),
     );
