@@ -82,6 +82,28 @@ fn a_lease_that_has_run_out_is_free_though_its_record_is_held() {
 }
 
 #[test]
+fn a_holder_that_cannot_be_judged_yet_counts_as_held() {
+    let home = Home::new("unjudged");
+    let _lease = hold(&process(&home, "me"), "k", 10_000);
+    // In another time namespace the clock of the holder says nothing.
+    let elsewhere = |args: &[&str]| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--time", "--fork", env!("CARGO_BIN_EXE_tenure")]).args(args);
+        did(command.env("HOME", &home.0).env_remove("TENURE_STORE").env_remove("XDG_STATE_HOME"))
+    };
+    if !shell("unshare --time --fork true 2>/dev/null") {
+        return skipped("no time namespace can be made here");
+    }
+    let seen = elsewhere(&["status", "k"]);
+    assert!(seen.out.ends_with("at most 11s left, not judged yet\n"), "{seen:?}");
+    assert_eq!(seen.code, 0);
+    let seen = elsewhere(&["ls"]);
+    assert!(seen.out.ends_with("  held, not judged yet\n"), "{seen:?}");
+    let seen = elsewhere(&["status", "--json", "k"]).json();
+    assert_eq!((&seen["left_ms"], &seen["judged"]), (&json!(10_100), &json!(false)));
+}
+
+#[test]
 fn every_other_state_has_its_sentence() {
     let home = Home::new("states");
     for name in ["reserved", "closed", "revoked"] {
