@@ -41,7 +41,7 @@ impl Observers {
                 Content::Absent | Content::Foreign { .. } => None,
             };
             let sighting = match record.as_ref().and_then(|record| Some((record, record.witness.as_ref()?))) {
-                Some((record, witness)) => sight(witness, record.holders_nonce()).await,
+                Some((record, witness)) => sight(store, witness, record.holders_nonce()).await,
                 None => Sighting::default(),
             };
             match self.judge(key, &glance, sighting) {
@@ -89,7 +89,7 @@ impl Observers {
 }
 
 /// What there is to see, on this machine, of the witness that a record names. Nothing yet: nobody keeps one.
-async fn sight(_witness: &Witness, _nonce: Nonce) -> Sighting {
+async fn sight(_store: &dyn Store, _witness: &Witness, _nonce: Nonce) -> Sighting {
     Sighting::default()
 }
 
