@@ -1,5 +1,6 @@
 //! What users hold.
 
+mod acting;
 mod belief;
 pub(crate) mod fork;
 mod request;
@@ -11,10 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use tenure_store::Key;
 use tokio_util::sync::CancellationToken;
 
+pub use acting::Acting;
 pub use belief::Belief;
 pub use request::Request;
 pub(crate) use request::denied;
@@ -110,6 +112,12 @@ impl Lease {
         work::Work::new(self, work).await
     }
 
+    /// Says that somebody acts under the lease until the answer is dropped: nothing is vacated before. Fails if the lease is
+    /// lost already.
+    pub fn acting(&self) -> Result<Acting, Error> {
+        Acting::begin(self)
+    }
+
     /// How the lease stands, at once and at every change, until it is lost. Changes in between may be skipped; the
     /// loss never is.
     pub fn states(&self) -> impl Stream<Item = LeaseState> + Send + use<> {
@@ -122,12 +130,14 @@ impl Lease {
             let ended = matches!(state, LeaseState::Lost(_));
             Some((state, (receiver, false, ended)))
         })
+        .fuse()
     }
 
     /// Every renewal from now on, none skipped, until the lease is lost.
     pub fn renewals(&self) -> impl Stream<Item = Renewal> + Send + use<> {
         let receiver = self.shared.renewals();
         stream::unfold(receiver, |mut receiver| async move { Some((receiver.recv().await?, receiver)) })
+            .fuse()
     }
 
     /// Renews now. With [`Request::manual`] nobody else does.
