@@ -1,5 +1,4 @@
 //! `tenure`: runs a program only while it holds a lease, and shows who holds what.
-#![allow(dead_code, reason = "run is not there yet, and what it needs is: this goes when it comes")]
 
 mod args;
 mod config;

@@ -1,0 +1,196 @@
+//! What `tenure run` costs, as multiples of the bare operations in the same run, and how soon waiters wake up.
+#![expect(clippy::disallowed_methods, reason = "it measures real time, and looks after its own processes")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tenure::Coordinator;
+use tenure::store::File;
+
+const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
+
+fn main() {
+    let folder = Folder::new();
+    println!("{:<58} {:>9} {:>9}", "", "p50", "p90");
+
+    let mut run = Samples::new("tenure run x -- true");
+    let mut flock = Samples::new("flock(1) around true");
+    let mut chain = Samples::new("a bare write, fsync, rename, fsync");
+    let mut lease = Samples::new("acquire and release on the file store");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let store = File::open(folder.path("library")).unwrap();
+    let coordinator = runtime.block_on(Coordinator::connect(store)).unwrap();
+    let lock = folder.path("lock");
+    let has_flock = Command::new("flock").arg("--version").stdout(Stdio::null()).status().is_ok();
+    for round in 0..ROUNDS {
+        // In turn, so that whatever else the machine does falls on all of them.
+        run.take(round, || {
+            let status = tenure(&folder).args(["run", "x", "--", "true"]).status().unwrap();
+            assert!(status.success());
+        });
+        if has_flock {
+            flock.take(round, || {
+                assert!(Command::new("flock").arg(&lock).arg("true").status().unwrap().success());
+            });
+        }
+        chain.take(round, || bare_chain(&folder));
+        lease.take(round, || {
+            runtime.block_on(async {
+                let lease = coordinator.lease("x").unwrap().acquire().await.unwrap();
+                lease.release().await.unwrap();
+            });
+        });
+    }
+    for samples in [&run, &flock, &chain, &lease] {
+        samples.print();
+    }
+
+    let mut released = Samples::new("from a release to the next one's output");
+    let mut died = Samples::new("from kill -9 of a supervisor to the next one's output");
+    for round in 0..WAKINGS {
+        let held = runtime.block_on(async { coordinator.lease("w").unwrap().acquire().await.unwrap() });
+        let mut waiter = waiter_in(&folder.path("library"));
+        released.take(round, || {
+            runtime.block_on(held.release()).unwrap();
+            waiter.hear();
+        });
+        drop(waiter);
+
+        let path = folder.path("store");
+        let mut holder = tenure(&folder);
+        holder.args(["run", "w", "--", "sh", "-c", "echo; exec sleep 1000"]);
+        let mut holder = Speaking::start(holder);
+        holder.hear();
+        let mut waiter = waiter_in(&path);
+        died.take(round, || {
+            holder.child.kill().unwrap();
+            waiter.hear();
+        });
+    }
+    released.print();
+    died.print();
+
+    println!();
+    if has_flock {
+        let bare = flock.p50() + chain.p50() * 2;
+        ratio("tenure run x -- true, to flock(1) and two bare chains", run.p50(), bare, 1.5);
+    } else {
+        println!("SKIPPED: flock(1) is not installed, so there is nothing to compare `tenure run` with");
+    }
+    ratio("acquire and release, to two bare chains", lease.p50(), chain.p50() * 2, 1.3);
+}
+
+fn ratio(what: &str, ours: Duration, bare: Duration, goal: f64) {
+    println!("{what:<58} {:>8.2}x (goal {goal}x)", ours.as_secs_f64() / bare.as_secs_f64());
+}
+
+fn tenure(folder: &Folder) -> Command {
+    let mut command = Command::new(TENURE);
+    command.arg("--store").arg(format!("file://{}", folder.path("store").display()));
+    command
+}
+
+fn waiter_in(store: &Path) -> Speaking {
+    let mut command = Command::new(TENURE);
+    command.arg("--store").arg(format!("file://{}", store.display()));
+    command.args(["run", "w", "--wait", "1m", "--", "echo"]);
+    let waiter = Speaking::start(command);
+    // Long enough to have looked, and to wait.
+    std::thread::sleep(Duration::from_millis(150));
+    waiter
+}
+
+fn bare_chain(folder: &Folder) {
+    let temporary = folder.path("temporary");
+    let mut file = fs::File::create(&temporary).unwrap();
+    file.write_all(&[b'x'; 600]).unwrap();
+    file.sync_all().unwrap();
+    fs::rename(&temporary, folder.path("entry")).unwrap();
+    fs::File::open(folder.path("")).unwrap().sync_all().unwrap();
+}
+
+/// A process whose first byte of output is waited for.
+struct Speaking {
+    child: Child,
+}
+
+impl Speaking {
+    fn start(mut command: Command) -> Self {
+        Self { child: command.stdout(Stdio::piped()).spawn().unwrap() }
+    }
+
+    fn hear(&mut self) {
+        self.child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    }
+}
+
+impl Drop for Speaking {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Samples {
+    what: &'static str,
+    spans: Vec<Duration>,
+}
+
+impl Samples {
+    fn new(what: &'static str) -> Self {
+        Self { what, spans: Vec::new() }
+    }
+
+    /// The first ones warm up.
+    fn take(&mut self, round: usize, work: impl FnOnce()) {
+        let began = Instant::now();
+        work();
+        if round >= 3 {
+            self.spans.push(began.elapsed());
+        }
+    }
+
+    fn percentile(&self, part: usize) -> Duration {
+        let mut spans = self.spans.clone();
+        spans.sort();
+        spans.get(spans.len() * part / 100).copied().unwrap_or_default()
+    }
+
+    fn p50(&self) -> Duration {
+        self.percentile(50)
+    }
+
+    fn print(&self) {
+        if !self.spans.is_empty() {
+            let millis = |span: Duration| span.as_secs_f64() * 1e3;
+            println!("{:<58} {:>6.2} ms {:>6.2} ms", self.what, millis(self.p50()), millis(self.percentile(90)));
+        }
+    }
+}
+
+/// A folder on the disk that the target folder is on, gone at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-bench-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const ROUNDS: usize = 103;
+const WAKINGS: usize = 13;

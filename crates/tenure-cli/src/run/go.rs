@@ -1,0 +1,50 @@
+use tenure::clock::Instant;
+
+/// What opens the gate of the stub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Go {
+    /// From this instant on it is too late to begin.
+    pub(super) before: Instant,
+    /// What the child finds in its environment.
+    pub(super) environment: Vec<(String, String)>,
+}
+
+impl Go {
+    /// Names and values hold no NUL byte: no environment can.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.before.as_nanos().to_ne_bytes().to_vec();
+        for (name, value) in &self.environment {
+            for part in [name, value] {
+                bytes.extend_from_slice(part.as_bytes());
+                bytes.push(0);
+            }
+        }
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (before, rest) = bytes.split_at_checked(8)?;
+        let before = Instant::from_nanos(u64::from_ne_bytes(before.try_into().ok()?));
+        let text = std::str::from_utf8(rest).ok()?;
+        let mut parts = text.split_terminator('\0').map(str::to_owned);
+        let mut environment = Vec::new();
+        while let Some(name) = parts.next() {
+            environment.push((name, parts.next()?));
+        }
+        Some(Self { before, environment })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let environment =
+            vec![("TENURE_NAME".to_owned(), "a=b/ü".to_owned()), ("EMPTY".to_owned(), String::new())];
+        let go = Go { before: Instant::from_nanos(7), environment };
+        assert_eq!(Go::from_bytes(&go.to_bytes()), Some(go));
+        assert_eq!(Go::from_bytes(b"short"), None);
+    }
+}

@@ -1,0 +1,123 @@
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+
+use tokio::io::unix::AsyncFd;
+
+use super::ready::when_readable;
+
+/// One end of a connection between two of our processes. Messages stay whole, may carry a descriptor, and the end of the
+/// other process is the end of the stream.
+#[derive(Debug)]
+pub(super) struct Link(OwnedFd);
+
+/// What came over a link.
+#[derive(Debug)]
+pub(super) enum Received {
+    Message(Vec<u8>, Option<OwnedFd>),
+    /// Nothing yet.
+    Nothing,
+    /// The other end is gone.
+    End,
+}
+
+impl Link {
+    /// Both ends. Neither survives an exec.
+    pub(super) fn pair() -> io::Result<(Self, Self)> {
+        let (a, b) = rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        )?;
+        Ok((Self(a), Self(b)))
+    }
+
+    /// Sends without waiting: an end that does not read for so long that the kernel keeps no more is as good as gone.
+    pub(super) fn send(&self, message: &[u8], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = descriptor.as_slice();
+        if !descriptors.is_empty() {
+            control.push(SendAncillaryMessage::ScmRights(descriptors));
+        }
+        // NOSIGNAL: a dead other end is an error here, not a signal.
+        rustix::net::sendmsg(&self.0, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// What there is to receive, without waiting. Whatever is wrong with the connection is its end.
+    pub(super) fn receive(&self) -> Received {
+        let mut message = vec![0; MESSAGE_MAX];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(&mut message)];
+        let received = loop {
+            match rustix::net::recvmsg(&self.0, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
+                Err(Errno::INTR) => {}
+                received => break received,
+            }
+        };
+        let length = match received {
+            Ok(received) => received.bytes,
+            Err(Errno::AGAIN) => return Received::Nothing,
+            Err(_) => return Received::End,
+        };
+        let descriptor = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+            _ => None,
+        });
+        if length == 0 {
+            return Received::End;
+        }
+        message.truncate(length);
+        Received::Message(message, descriptor)
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for Link {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// One end of a link, in a runtime that watches it.
+#[derive(Debug)]
+pub(super) struct Listening(AsyncFd<Link>);
+
+impl Listening {
+    pub(super) fn to(link: Link) -> io::Result<Self> {
+        when_readable(link).map(Self)
+    }
+
+    pub(super) fn link(&self) -> &Link {
+        self.0.get_ref()
+    }
+
+    /// The next message with its descriptor; `None` at the end.
+    pub(super) async fn next(&self) -> Option<(Vec<u8>, Option<OwnedFd>)> {
+        loop {
+            let mut ready = self.0.readable().await.ok()?;
+            match self.link().receive() {
+                Received::Nothing => ready.clear_ready(),
+                Received::Message(message, descriptor) => return Some((message, descriptor)),
+                Received::End => return None,
+            }
+        }
+    }
+}
+
+/// More than the longest message: a name, a holder and a store.
+const MESSAGE_MAX: usize = 64 * 1024;

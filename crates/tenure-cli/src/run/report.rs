@@ -1,0 +1,52 @@
+use super::link::Listening;
+
+/// What the watchdog tells the supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    /// The stub waits at its gate, under this number.
+    Ready { stub: i32 },
+    /// The witness is held and the timer set.
+    Armed,
+    /// No renewal was told in time: the tree was sent TERM.
+    Terminating,
+    /// The child is reaped, with this status of `wait(2)`.
+    Ended { status: i32 },
+    /// The whole tree is reaped.
+    Alone,
+}
+
+impl Report {
+    /// The next one; `None` when the watchdog is gone.
+    pub(super) async fn next(control: &Listening) -> Option<Self> {
+        loop {
+            let (message, _) = control.next().await?;
+            if let Some(report) = Self::from_bytes(&message) {
+                return Some(report);
+            }
+        }
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        let (tag, number) = match self {
+            Self::Ready { stub } => (b'R', stub),
+            Self::Armed => (b'A', 0),
+            Self::Terminating => (b'T', 0),
+            Self::Ended { status } => (b'E', status),
+            Self::Alone => (b'L', 0),
+        };
+        [&[tag][..], &number.to_ne_bytes()].concat()
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (tag, number) = bytes.split_first()?;
+        let number = i32::from_ne_bytes(number.try_into().ok()?);
+        match tag {
+            b'R' => Some(Self::Ready { stub: number }),
+            b'A' => Some(Self::Armed),
+            b'T' => Some(Self::Terminating),
+            b'E' => Some(Self::Ended { status: number }),
+            b'L' => Some(Self::Alone),
+            _ => None,
+        }
+    }
+}

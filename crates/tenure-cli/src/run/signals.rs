@@ -1,0 +1,92 @@
+use std::fs;
+use std::io;
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use tokio::io::unix::AsyncFd;
+
+use super::ready::when_readable;
+
+/// The signals that come to this process, one at a time. They are blocked in all threads, and taken from the kernel here.
+#[derive(Debug)]
+pub(super) struct Signals(AsyncFd<SignalFd>);
+
+/// A signal that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Came {
+    pub(super) signal: Signal,
+    /// A key on the terminal, or its end: every process of the foreground group has got it from the kernel.
+    pub(super) by_terminal: bool,
+}
+
+/// The signals are blocked, and nobody takes them yet.
+#[derive(Debug)]
+pub(super) struct Blocked(SignalFd);
+
+impl Blocked {
+    /// Blocks them, which must come before the first thread: threads inherit it.
+    pub(super) fn now() -> io::Result<Self> {
+        let mut set = SigSet::empty();
+        let ignored = ignored();
+        for signal in HEARD {
+            // What was ignored when this process started stays so, as `nohup` and shells want it: a blocked signal
+            // would be seen here in spite of that.
+            if ignored >> (signal as i32 - 1) & 1 == 0 {
+                set.add(signal);
+            }
+        }
+        set.thread_block()?;
+        Ok(Self(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?))
+    }
+
+    /// Takes them, inside a runtime.
+    pub(super) fn take(self) -> io::Result<Signals> {
+        Ok(Signals(when_readable(self.0)?))
+    }
+}
+
+impl Signals {
+    /// The next one.
+    pub(super) async fn next(&self) -> Came {
+        loop {
+            let Ok(mut ready) = self.0.readable().await else { return std::future::pending().await };
+            match self.pending() {
+                Some(came) => return came,
+                None => ready.clear_ready(),
+            }
+        }
+    }
+
+    /// One that has come already.
+    pub(super) fn pending(&self) -> Option<Came> {
+        loop {
+            let info = self.0.get_ref().read_signal().ok()??;
+            if let Ok(signal) = Signal::try_from(info.ssi_signo as i32) {
+                return Some(Came { signal, by_terminal: info.ssi_code == BY_KERNEL });
+            }
+        }
+    }
+}
+
+/// The set of ignored signals, as the kernel shows it; none if it does not.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// What is heard. All but the last two are for the child.
+const HEARD: [Signal; 9] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGWINCH,
+    Signal::SIGCONT,
+    Signal::SIGCHLD,
+];
+
+/// `SI_KERNEL`: sent by the kernel itself.
+const BY_KERNEL: i32 = 0x80;

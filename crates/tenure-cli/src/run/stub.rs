@@ -1,0 +1,72 @@
+//! What the child is before it is the child: a process that waits at a gate, so that nothing but one exec lies between
+//! the grant and the user's program.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, exit};
+
+use nix::sys::signal::{SigSet, SigmaskHow};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::FdFlags;
+use tenure::clock::{BootClock, Clock};
+
+use super::go::Go;
+use super::link::{Link, Received};
+
+/// The program was not found.
+pub(super) const NOT_FOUND: i32 = 127;
+/// The program cannot be executed.
+pub(super) const NOT_EXECUTABLE: i32 = 126;
+
+/// Waits for the gate to open, and becomes the user's program. The supervisor sees the end of the link when that has
+/// happened; otherwise it is told the error's number, and zero if it was too late.
+pub(super) fn run(gate: Link, command: &[OsString]) -> ! {
+    // What comes while it waits is for the program. Only the end of the supervisor ends the stub.
+    let usual = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    let (message, witness) = match wait(&gate) {
+        Received::Message(message, witness) => (message, witness),
+        Received::Nothing | Received::End => exit(0),
+    };
+    let Some(go) = Go::from_bytes(&message) else { exit(0) };
+    if let Some(witness) = witness {
+        keep_through_exec(witness);
+    }
+    let mut program = Command::new(&command[0]);
+    program.args(&command[1..]).envs(go.environment);
+    // The last look: a process can be stopped for any time between the grant and this line.
+    if BootClock::new().now() >= go.before {
+        let _ = gate.send(&0i32.to_ne_bytes(), None);
+        exit(NOT_EXECUTABLE);
+    }
+    if let Ok(usual) = usual {
+        let _ = usual.thread_set_mask();
+    }
+    let error = program.exec();
+    let number = error.raw_os_error().unwrap_or(rustix::io::Errno::INVAL.raw_os_error());
+    let _ = gate.send(&number.to_ne_bytes(), None);
+    exit(if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE })
+}
+
+fn wait(gate: &Link) -> Received {
+    loop {
+        match gate.receive() {
+            Received::Nothing => {}
+            received => return received,
+        }
+        let _ = poll(&mut [PollFd::new(gate, PollFlags::IN)], None);
+    }
+}
+
+/// The program inherits the witness, under a number that scripts do not redirect. If that cannot be, supervisor and
+/// watchdog still hold it.
+fn keep_through_exec(witness: OwnedFd) {
+    let witness = rustix::io::fcntl_dupfd_cloexec(&witness, FIRST).unwrap_or(witness);
+    if rustix::io::fcntl_setfd(&witness, FdFlags::empty()).is_ok() {
+        let _ = witness.into_raw_fd();
+    }
+}
+
+/// Shell scripts redirect 3 to 9, and some programs count on low numbers.
+const FIRST: i32 = 101;

@@ -1,0 +1,445 @@
+//! Holds the lease, and has the tree dead before the lease is over.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use nix::sys::signal::Signal as Heard;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, pidfd_send_signal};
+use serde_json::json;
+use tenure::clock::{BootClock, Clock, Instant};
+use tenure::{Acting, Lease, LeaseState, Lost, Timing};
+use tokio::io::unix::AsyncFd;
+
+use super::cgroup::{self, Cgroup};
+use super::link::Listening;
+use super::order::Order;
+use super::report::Report;
+use super::signals::{Came, Signals};
+use super::tree::Tree;
+use super::voice::{Event, Voice, about};
+use super::why::Why;
+
+/// The child and the watchdog as the supervisor has them.
+#[derive(Debug)]
+pub(super) struct Charges {
+    pub(super) watchdog: Pid,
+    pub(super) cgroup: cgroup::Name,
+    pub(super) control: Listening,
+    pub(super) child: Pid,
+    /// Stays the child's when its number is somebody else's.
+    pub(super) child_fd: AsyncFd<OwnedFd>,
+}
+
+/// How it ended.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    /// The child's status; `None` if it could not be waited for.
+    pub(super) status: Option<ExitStatus>,
+    /// Why the child was stopped; `None` if it ended by itself.
+    pub(super) why: Option<Why>,
+    /// Those who live on, because they run as somebody else and may not be signalled.
+    pub(super) left: Vec<Pid>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// TERM was sent; KILL at this instant.
+    Stopping(Instant),
+    /// KILL is sent until nobody is left; since this instant.
+    Killing(Instant),
+}
+
+/// What wakes the supervisor.
+enum Happened {
+    Signal(Came),
+    Report(Option<Report>),
+    Lost(Lost),
+    Renewed,
+    Stands(LeaseState),
+    ChildDied,
+    Time,
+}
+
+/// The loop around a running child.
+pub(super) struct Supervisor<'a> {
+    voice: Voice,
+    lease: &'a Lease,
+    timing: Timing,
+    charges: Charges,
+    acting: Option<Acting>,
+    tree: Tree,
+    phase: Phase,
+    /// When to send TERM and KILL, by the lease.
+    term_at: Instant,
+    kill_at: Instant,
+    watched: bool,
+    watchdog_is_reaped: bool,
+    status: Option<ExitStatus>,
+    child_is_dead: bool,
+    alone: bool,
+    why: Option<Why>,
+    /// When the watchdog has had its time, and its work is done here.
+    replace_at: Option<Instant>,
+    was_stopped: bool,
+    left: Vec<Pid>,
+}
+
+impl<'a> Supervisor<'a> {
+    pub(super) fn new(
+        voice: Voice,
+        lease: &'a Lease,
+        acting: Acting,
+        timing: Timing,
+        charges: Charges,
+    ) -> Self {
+        let tree = Tree::below(rustix::process::getpid()).without(charges.watchdog);
+        let mut supervisor = Self {
+            voice,
+            lease,
+            timing,
+            charges,
+            acting: Some(acting),
+            tree,
+            phase: Phase::Running,
+            term_at: Instant::default(),
+            kill_at: Instant::default(),
+            watched: true,
+            watchdog_is_reaped: false,
+            status: None,
+            child_is_dead: false,
+            alone: false,
+            why: None,
+            replace_at: None,
+            was_stopped: false,
+            left: Vec::new(),
+        };
+        supervisor.set_times();
+        supervisor
+    }
+
+    /// Arms the watchdog: it has the witness and knows the time. `false` if it does not answer in time.
+    pub(super) async fn arm(&mut self, witness: Option<OwnedFd>) -> bool {
+        let until = Order::Until { term_at: self.term_at, kill_at: self.kill_at };
+        let control = self.charges.control.link();
+        if control.send(&until.into_bytes(), witness.as_ref().map(std::os::fd::AsFd::as_fd)).is_err() {
+            return false;
+        }
+        let armed = async {
+            loop {
+                match Report::next(&self.charges.control).await {
+                    Some(Report::Armed) => return true,
+                    Some(_) => {}
+                    None => return false,
+                }
+            }
+        };
+        tokio::select! {
+            armed = armed => armed,
+            () = BootClock::new().sleep_until(self.term_at) => false,
+        }
+    }
+
+    /// From when on it is too late to begin.
+    pub(super) fn too_late_at(&self) -> Instant {
+        self.term_at
+    }
+
+    /// Watches until the whole tree is gone, and gives back the promise not to vacate with it.
+    pub(super) async fn watch(mut self, signals: &Signals) -> (Ending, Option<Acting>) {
+        let lease = self.lease;
+        let mut renewals = std::pin::pin!(lease.renewals());
+        let mut states = std::pin::pin!(lease.states());
+        let mut lost = false;
+        // What was renewed before this listened.
+        self.renewed();
+        while !self.alone && self.left.is_empty() {
+            let next = self.next();
+            let happened = tokio::select! {
+                biased;
+                came = signals.next() => Happened::Signal(came),
+                report = Report::next(&self.charges.control), if self.watched => Happened::Report(report),
+                why = lease.lost(), if !lost => Happened::Lost(why),
+                Some(_) = renewals.next() => Happened::Renewed,
+                Some(state) = states.next() => Happened::Stands(state),
+                _ = self.charges.child_fd.readable(), if !self.child_is_dead => Happened::ChildDied,
+                () = BootClock::new().sleep_until(next) => Happened::Time,
+            };
+            // Signals before anything else: that this process was stopped explains whatever follows.
+            while let Some(came) = signals.pending() {
+                self.signalled(came);
+            }
+            match happened {
+                Happened::Signal(came) => self.signalled(came),
+                Happened::Report(Some(report)) => self.hear(report),
+                Happened::Report(None) => self.watchdog_is_gone(),
+                Happened::Lost(why) => {
+                    lost = true;
+                    self.lost(why);
+                }
+                Happened::Renewed => self.renewed(),
+                Happened::Stands(state) => self.stands(&state),
+                Happened::ChildDied => self.child_died(),
+                Happened::Time => self.act(BootClock::new().now()),
+            }
+        }
+        if !self.watched
+            && let Some(cgroup) = Cgroup::find(self.charges.cgroup)
+        {
+            // The watchdog ended before it could.
+            cgroup.remove();
+        }
+        (Ending { status: self.status, why: self.why, left: self.left }, self.acting.take())
+    }
+
+    // ── what happens ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn hear(&mut self, report: Report) {
+        match report {
+            Report::Ready { .. } | Report::Armed => {}
+            Report::Terminating => self.stopped_by_watchdog(),
+            Report::Ended { status } => self.ended(ExitStatus::from_raw(status)),
+            Report::Alone => self.alone = true,
+        }
+    }
+
+    fn ended(&mut self, status: ExitStatus) {
+        self.status = Some(status);
+        self.child_is_dead = true;
+        if self.why.is_none() && self.lease.check().is_err() {
+            self.why = Some(if self.was_stopped { Why::Stopped } else { Why::Lost(Lost::Expired) });
+        }
+        // What the child leaves behind is ended in order; the watchdog does it, and has its time for it.
+        self.replace_at = Some(BootClock::new().now() + self.timing.grace() + SILENCE);
+    }
+
+    /// The child is dead, and the watchdog should say so soon.
+    fn child_died(&mut self) {
+        self.child_is_dead = true;
+        self.replace_at.get_or_insert(BootClock::new().now() + SILENCE);
+    }
+
+    fn stopped_by_watchdog(&mut self) {
+        if self.phase == Phase::Running {
+            self.why.get_or_insert(if self.was_stopped { Why::Stopped } else { Why::Risk });
+            self.phase = Phase::Stopping(self.kill_at);
+        }
+    }
+
+    fn renewed(&mut self) {
+        self.set_times();
+        if self.lease.check().is_ok() {
+            self.order(Order::Until { term_at: self.term_at, kill_at: self.kill_at });
+        }
+    }
+
+    fn stands(&self, state: &LeaseState) {
+        if *state == LeaseState::AtRisk && self.phase == Phase::Running {
+            let left = self.term_at.since(BootClock::new().now());
+            self.voice.say(&Event {
+                name: "at_risk",
+                fields: json!({ "stop_in_ms": millis(left) }),
+                sentence: format!(
+                    "lease {} could not be renewed: the command is stopped in {} unless that succeeds before",
+                    self.lease.key(),
+                    about(left)
+                ),
+                nice_to_know: true,
+            });
+        }
+    }
+
+    fn lost(&mut self, why: Lost) {
+        let in_order = matches!(why, Lost::Revoked { .. } | Lost::RenewalFailed);
+        let why = if self.was_stopped && why == Lost::Expired { Why::Stopped } else { Why::Lost(why) };
+        // Whoever revokes waits for the acknowledgement or the ttl, and a strict lease is still in the record: there is
+        // time to stop in order. Everything else means that somebody else may act already.
+        if in_order {
+            self.stop(why);
+        } else {
+            self.say_stopping(&why);
+            self.why.get_or_insert(why);
+            self.kill();
+        }
+    }
+
+    fn signalled(&mut self, Came { signal, by_terminal }: Came) {
+        match signal {
+            Heard::SIGCHLD => self.reap(),
+            Heard::SIGCONT => self.was_stopped = true,
+            // The child has got it from the kernel, as this process has.
+            _ if by_terminal => {}
+            _ => {
+                if let Some(signal) = Signal::from_named_raw(signal as i32) {
+                    let _ = pidfd_send_signal(self.charges.child_fd.get_ref(), signal);
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, now: Instant) {
+        if self.phase == Phase::Running && self.term_at <= now && !self.child_is_dead {
+            self.stop(Why::Risk);
+        }
+        if let Phase::Stopping(kill_at) = self.phase
+            && kill_at.min(self.kill_at) <= now
+        {
+            self.kill();
+        } else if let Phase::Killing(since) = self.phase {
+            self.sweep(since, now);
+        }
+        if self.replace_at.is_some_and(|at| at <= now) {
+            self.replace_watchdog();
+        }
+        if !self.watched {
+            self.reap();
+        }
+    }
+
+    fn next(&self) -> Instant {
+        let now = BootClock::new().now();
+        let phase = match self.phase {
+            Phase::Running if self.child_is_dead => None,
+            Phase::Running => Some(self.term_at),
+            Phase::Stopping(kill_at) => Some(kill_at.min(self.kill_at)),
+            Phase::Killing(_) => Some(now + AGAIN),
+        };
+        let adopted = (!self.watched).then(|| now + AGAIN);
+        let next = [phase, adopted, self.replace_at].into_iter().flatten().min();
+        next.unwrap_or(now + Duration::from_secs(3600))
+    }
+
+    // ── ending the tree ───────────────────────────────────────────────────────────────────────────────────────────
+
+    /// In order: TERM, and KILL after the grace.
+    fn stop(&mut self, why: Why) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        self.say_stopping(&why);
+        self.why.get_or_insert(why);
+        self.terminate();
+    }
+
+    fn terminate(&mut self) {
+        let kill_at = self.kill_at.min(BootClock::new().now() + self.timing.grace());
+        self.tree.terminate();
+        self.phase = Phase::Stopping(kill_at);
+        self.order(Order::Stopping { kill_at });
+    }
+
+    fn kill(&mut self) {
+        if let Phase::Killing(_) = self.phase {
+            return;
+        }
+        let now = BootClock::new().now();
+        self.phase = Phase::Killing(now);
+        self.replace_at = Some(now + SILENCE);
+        self.order(Order::Kill);
+        self.sweep(now, now);
+    }
+
+    /// Again and again: what was forked during a sweep is found by the next.
+    fn sweep(&mut self, since: Instant, now: Instant) {
+        if let Some(cgroup) = Cgroup::find(self.charges.cgroup) {
+            cgroup.kill();
+        }
+        let swept = self.tree.kill();
+        if swept.reached == 0 && !swept.denied.is_empty() && since + PATIENCE <= now {
+            self.left = swept.denied;
+        }
+    }
+
+    /// The watchdog does not do its work, most likely because it is stopped: it is ended, and what was below it is below
+    /// this process.
+    fn replace_watchdog(&mut self) {
+        self.replace_at = None;
+        if !self.watchdog_is_reaped {
+            // A child that was not reaped has its number for itself.
+            let _ = kill_process(self.charges.watchdog, Signal::KILL);
+        }
+    }
+
+    fn watchdog_is_gone(&mut self) {
+        self.watched = false;
+        self.replace_at = None;
+        self.reap();
+        if self.alone {
+            return;
+        }
+        if self.status.is_some() || self.child_is_dead {
+            if self.phase == Phase::Running {
+                self.terminate();
+            }
+        } else {
+            self.stop(Why::Unwatched);
+        }
+    }
+
+    /// Takes in those who ended: the watchdog, and after it those whom it leaves to this process.
+    fn reap(&mut self) {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.charges.child => {
+                    self.ended(ExitStatus::from_raw(status.as_raw()))
+                }
+                Ok(Some((pid, _))) => self.watchdog_is_reaped |= pid == self.charges.watchdog,
+                Err(Errno::INTR) => {}
+                Ok(None) => return,
+                Err(_) => {
+                    // What the watchdog said before it ended is heard first.
+                    self.alone |= !self.watched;
+                    return;
+                }
+            }
+        }
+    }
+
+    // ── small things ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Rounded to the safe side: the clock is read before the lease.
+    fn set_times(&mut self) {
+        let now = BootClock::new().now();
+        let deadline = now + self.lease.remaining();
+        self.kill_at = deadline - self.timing.margin();
+        self.term_at = self.kill_at - self.timing.grace();
+    }
+
+    fn order(&mut self, order: Order) {
+        if !self.watched {
+            return;
+        }
+        match self.charges.control.link().send(&order.into_bytes(), None) {
+            // It has not listened for so long that it is as good as gone.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.replace_watchdog(),
+            _ => {}
+        }
+    }
+
+    fn say_stopping(&self, why: &Why) {
+        self.voice.say(&Event {
+            name: "stopping",
+            fields: json!({ "why": why.word() }),
+            sentence: format!("stopping the command: {}", why.sentence()),
+            nice_to_know: false,
+        });
+    }
+}
+
+pub(super) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// How long the watchdog may be silent when it has something to say: under heavy load it is late by a tenth of this.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// How soon KILL is sent again, and adopted processes are looked at.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// How long those who may not be signalled have to end by themselves, as those who watch over others do.
+const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,0 +1,180 @@
+use std::collections::HashMap;
+use std::{fs, io};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// All descendants of a process. It is a sub-reaper, so that none of them can leave: whoever leaves its group, its
+/// session or loses its parent is still found below it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tree {
+    root: Pid,
+    except: Option<Pid>,
+}
+
+/// What became of a signal to all of a tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Swept {
+    /// How many got it.
+    pub(super) reached: usize,
+    /// Those that may not be signalled: they run as somebody else.
+    pub(super) denied: Vec<Pid>,
+}
+
+/// One process as `/proc` shows it.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    parent: i32,
+    /// In ticks since boot. Together with the number it names one process for ever.
+    started: u64,
+    /// Dead and not yet reaped, and no thread of it lives on.
+    is_dead: bool,
+    /// Stopped by a signal: others wait until it goes on.
+    is_stopped: bool,
+}
+
+impl Tree {
+    pub(super) fn below(root: Pid) -> Self {
+        Self { root, except: None }
+    }
+
+    /// The same tree without this process, but with what is below it.
+    pub(super) fn without(self, except: Pid) -> Self {
+        Self { except: Some(except), ..self }
+    }
+
+    /// Whether this process sees its own namespace in `/proc`. Where it does not, the numbers there are strangers.
+    pub(super) fn can_be_seen() -> bool {
+        let own = rustix::process::getpid().as_raw_nonzero().to_string();
+        fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == own.as_str())
+    }
+
+    /// Tells each process of the tree to end. Those that are stopped are continued, or they could not.
+    pub(super) fn terminate(&self) -> Swept {
+        self.signal(Signal::TERM).unwrap_or_default()
+    }
+
+    /// Kills each process of the tree. What is forked meanwhile is found by the next call.
+    pub(super) fn kill(&self) -> Swept {
+        self.signal(Signal::KILL).unwrap_or_default()
+    }
+
+    /// One by one and not by group: `kill(-group)` succeeds while a member that runs as another user is left out, and it
+    /// never reaches those who left the group.
+    fn signal(&self, signal: Signal) -> io::Result<Swept> {
+        let all = scan()?;
+        let mut swept = Swept::default();
+        for (number, seen) in self.members(&all) {
+            let Some(pid) = Pid::from_raw(number) else { continue };
+            // The number may be somebody else's by now. The descriptor cannot become so: look again behind it.
+            let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+            let still = look(number).is_some_and(|now| {
+                now.started == seen.started && (now.parent == seen.parent || all.contains_key(&now.parent))
+            });
+            if !still {
+                continue;
+            }
+            match pidfd_send_signal(&descriptor, signal) {
+                Ok(()) => {
+                    swept.reached += 1;
+                    if seen.is_stopped {
+                        let _ = pidfd_send_signal(&descriptor, Signal::CONT);
+                    }
+                }
+                Err(Errno::PERM) if !seen.is_dead => swept.denied.push(pid),
+                Err(_) => {}
+            }
+        }
+        Ok(swept)
+    }
+
+    fn members(&self, all: &HashMap<i32, Seen>) -> Vec<(i32, Seen)> {
+        let mut children: HashMap<i32, Vec<(i32, Seen)>> = HashMap::new();
+        for (&number, &seen) in all {
+            children.entry(seen.parent).or_default().push((number, seen));
+        }
+        let mut found = Vec::new();
+        let mut parents = vec![self.root.as_raw_nonzero().get()];
+        while let Some(parent) = parents.pop() {
+            for (number, seen) in children.remove(&parent).unwrap_or_default() {
+                parents.push(number);
+                if Pid::from_raw(number) != self.except {
+                    found.push((number, seen));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// All processes of this namespace. Those that end meanwhile are left out.
+fn scan() -> io::Result<HashMap<i32, Seen>> {
+    let mut all = HashMap::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        if let Some(number) = name.to_str().and_then(|name| name.parse().ok())
+            && let Some(seen) = look(number)
+        {
+            all.insert(number, seen);
+        }
+    }
+    Ok(all)
+}
+
+fn look(number: i32) -> Option<Seen> {
+    parse(&fs::read(format!("/proc/{number}/stat")).ok()?)
+}
+
+/// `1 (name) S 0 …`: the name may hold anything, so the fields are counted from the last bracket.
+fn parse(stat: &[u8]) -> Option<Seen> {
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    let fields: Vec<_> = std::str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace().collect();
+    let threads: u64 = fields.get(17)?.parse().ok()?;
+    Some(Seen {
+        parent: fields.get(1)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+        is_dead: matches!(*fields.first()?, "Z" | "X") && threads <= 1,
+        is_stopped: *fields.first()? == "T",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(parent: i32) -> Seen {
+        Seen { parent, started: 1, is_dead: false, is_stopped: false }
+    }
+
+    #[test]
+    fn a_tree_is_everything_below_its_root_without_the_root_and_the_one_left_out() {
+        let all =
+            HashMap::from([(10, seen(1)), (20, seen(10)), (30, seen(20)), (40, seen(30)), (50, seen(1))]);
+        let pid = |number| Pid::from_raw(number).unwrap();
+        let numbers = |tree: Tree| {
+            let mut numbers: Vec<_> = tree.members(&all).into_iter().map(|(number, _)| number).collect();
+            numbers.sort();
+            numbers
+        };
+        assert_eq!(numbers(Tree::below(pid(10))), [20, 30, 40]);
+        assert_eq!(numbers(Tree::below(pid(10)).without(pid(20))), [30, 40]);
+        assert!(numbers(Tree::below(pid(50))).is_empty());
+    }
+
+    #[test]
+    fn a_name_with_brackets_and_spaces_does_not_hide_a_process() {
+        let stat = b"7 (a) R 1 (b) S 42 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 3 0 123456 0 0\n";
+        let seen = parse(stat).unwrap();
+        assert_eq!((seen.parent, seen.started, seen.is_dead), (42, 123_456, false));
+        let zombie = b"7 (x) Z 42 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 123456 0 0\n";
+        assert!(parse(zombie).unwrap().is_dead);
+        assert!(parse(b"7 (x").is_none() && parse(b"7 (x) S").is_none());
+    }
+
+    #[test]
+    fn this_process_is_found_in_proc() {
+        assert!(Tree::can_be_seen());
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        assert!(scan().unwrap().contains_key(&own));
+    }
+}

@@ -1,0 +1,45 @@
+use tenure::Lost;
+
+/// Why the child was stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// No renewal succeeded for so long that the child had to end.
+    Risk,
+    /// The lease is not held any more.
+    Lost(Lost),
+    /// This process was stopped, and the watchdog acted.
+    Stopped,
+    /// The watchdog is gone.
+    Unwatched,
+}
+
+impl Why {
+    /// For programs.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Risk => "not_renewed",
+            Self::Lost(Lost::Revoked { .. }) => "revoked",
+            Self::Lost(Lost::RenewalFailed) => "strict",
+            Self::Lost(_) => "lost",
+            Self::Stopped => "was_stopped",
+            Self::Unwatched => "watchdog_gone",
+        }
+    }
+
+    /// For people.
+    pub(super) fn sentence(&self) -> String {
+        match self {
+            Self::Risk => {
+                "no renewal succeeded in time, and it must have ended before the lease does".to_owned()
+            }
+            Self::Lost(why) => why.to_string(),
+            Self::Stopped => {
+                "this process was stopped (Ctrl-Z or SIGSTOP) and could not renew meanwhile".to_owned()
+            }
+            Self::Unwatched => {
+                "its watchdog was killed, and nothing would end it if this process were stopped too"
+                    .to_owned()
+            }
+        }
+    }
+}
