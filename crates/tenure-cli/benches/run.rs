@@ -166,7 +166,12 @@ impl Samples {
     fn print(&self) {
         if !self.spans.is_empty() {
             let millis = |span: Duration| span.as_secs_f64() * 1e3;
-            println!("{:<58} {:>6.2} ms {:>6.2} ms", self.what, millis(self.p50()), millis(self.percentile(90)));
+            println!(
+                "{:<58} {:>6.2} ms {:>6.2} ms",
+                self.what,
+                millis(self.p50()),
+                millis(self.percentile(90))
+            );
         }
     }
 }

@@ -28,7 +28,8 @@ pub(crate) fn answer_json(object: &impl Serialize) -> Result<(), Failure> {
 
 /// Writes a line to standard error. If nobody is there to hear it, nothing can be done about it.
 pub(crate) fn say(line: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{line}");
+    // In one write, so that it does not mix with what others say there.
+    let _ = anstream::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
 
 /// A text that somebody else chose, fit for a terminal: what moves the cursor, changes colours or turns the direction of

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, kill_process, pidfd_open};
-use serde_json::json;
+use serde_json::{Value, json};
 use tenure::{Coordinator, Holder, Key, Kind, Lease, Timing};
 
 use crate::args::{Args, Run};
@@ -40,7 +40,7 @@ use link::{Link, Listening, Received};
 use ready::when_readable;
 use report::Report;
 use signals::{Blocked, Signals};
-use supervisor::{Charges, Ending, Supervisor, millis};
+use supervisor::{Charges, Ending, Supervisor};
 use tree::Tree;
 use voice::{Event, Voice};
 use watchdog::Terms;
@@ -158,7 +158,7 @@ impl Running<'_> {
                 "holder": &**lease.holder().id(),
                 "token": lease.token().get(),
                 "store": self.coordinator.store_name(),
-                "ttl_ms": millis(self.timing.ttl().as_duration()),
+                "ttl_ms": self.timing.ttl().as_millis(),
             }),
             sentence: format!("lease {} is held with token {}", lease.key(), lease.token()),
             nice_to_know: true,
@@ -213,27 +213,60 @@ impl Running<'_> {
         if self.run.strict {
             request = request.strict();
         }
-        let first = request.clone().try_acquire().await;
+        let mut granted = request.clone().try_acquire().await;
         let waits = !self.run.no_wait && self.run.wait != Some(Duration::ZERO);
-        let granted = match first {
-            Err(error) if error.kind() == Kind::Held && waits => {
-                self.voice.say(&Event {
-                    name: "waiting",
-                    fields: json!({ "key": self.key.as_str() }),
-                    sentence: format!("waiting: {error}"),
-                    nice_to_know: true,
-                });
-                if let Some(limit) = self.run.wait {
-                    request = request.wait(limit);
-                }
-                request.acquire().await
+        if waits && granted.as_ref().is_err_and(|error| error.kind() == Kind::Held) {
+            self.say_waiting().await;
+            if let Some(limit) = self.run.wait {
+                request = request.wait(limit);
             }
-            first => first,
+            granted = request.acquire().await;
+        }
+        match granted {
+            Err(error) if error.kind() == Kind::Held => {
+                let by = self.held_by().await.map_or(error.to_string(), |(_, sentence)| {
+                    format!("{sentence}: try again later, or wait for it with --wait DURATION")
+                });
+                Err(Failure::new(self.run.conflict_exit_code, by))
+            }
+            granted => Ok(granted?),
+        }
+    }
+
+    async fn say_waiting(&self) {
+        let Some((fields, sentence)) = self.held_by().await else { return };
+        let limit = match self.run.wait {
+            Some(limit) => format!("for {} at the longest", duration::exact(limit)),
+            None => "for as long as it takes".to_owned(),
         };
-        granted.map_err(|error| match error.kind() {
-            Kind::Held => Failure::new(self.run.conflict_exit_code, error.to_string()),
-            _ => error.into(),
-        })
+        self.voice.say(&Event {
+            name: "waiting",
+            fields,
+            sentence: format!("waiting {limit}: {sentence}"),
+            nice_to_know: true,
+        });
+    }
+
+    /// Who holds it, for programs and for people; `None` if nobody does any more, or nobody can tell.
+    async fn held_by(&self) -> Option<(Value, String)> {
+        let seen = self.coordinator.observe(self.key.as_str()).await.ok()?;
+        let (left, record) = (seen.standing.remaining()?, seen.record?);
+        let holder = record.holder.as_ref().map_or("somebody", |holder| holder.id());
+        let fields = json!({
+            "key": self.key.as_str(),
+            "holder": holder,
+            "token": record.token.get(),
+            "left_ms": duration::millis_up(left.at_most),
+        });
+        let sentence = format!(
+            "lease {} on {} is held by {} (token {}), at most {} left",
+            self.key,
+            self.url,
+            output::plain(holder),
+            record.token,
+            duration::at_most(left.at_most)
+        );
+        Some((fields, sentence))
     }
 
     /// The first signal that ends a program which does not handle it.

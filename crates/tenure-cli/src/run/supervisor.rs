@@ -15,13 +15,15 @@ use tenure::clock::{BootClock, Clock, Instant};
 use tenure::{Acting, Lease, LeaseState, Lost, Timing};
 use tokio::io::unix::AsyncFd;
 
+use crate::duration;
+
 use super::cgroup::{self, Cgroup};
 use super::link::Listening;
 use super::order::Order;
 use super::report::Report;
 use super::signals::{Came, Signals};
 use super::tree::Tree;
-use super::voice::{Event, Voice, about};
+use super::voice::{Event, Voice};
 use super::why::Why;
 
 /// The child and the watchdog as the supervisor has them.
@@ -243,11 +245,11 @@ impl<'a> Supervisor<'a> {
             let left = self.term_at.since(BootClock::new().now());
             self.voice.say(&Event {
                 name: "at_risk",
-                fields: json!({ "stop_in_ms": millis(left) }),
+                fields: json!({ "stop_in_ms": duration::millis_up(left) }),
                 sentence: format!(
                     "lease {} could not be renewed: the command is stopped in {} unless that succeeds before",
                     self.lease.key(),
-                    about(left)
+                    duration::at_least(left)
                 ),
                 nice_to_know: true,
             });
@@ -429,10 +431,6 @@ impl<'a> Supervisor<'a> {
             nice_to_know: false,
         });
     }
-}
-
-pub(super) fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// How long the watchdog may be silent when it has something to say: under heavy load it is late by a tenth of this.

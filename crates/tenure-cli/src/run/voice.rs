@@ -1,7 +1,8 @@
-use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::io::IsTerminal;
 
 use serde_json::{Value, json};
+
+use crate::output;
 
 /// What `tenure run` says on standard error, which otherwise belongs to the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,25 +41,15 @@ impl Voice {
         let line = match self {
             Self::Quiet => return,
             Self::People { on_terminal } if event.nice_to_know && !on_terminal => return,
-            Self::People { .. } => format!("tenure: {}\n", event.sentence),
+            Self::People { .. } => format!("tenure: {}", event.sentence),
             Self::Json => {
                 let mut object = json!({ "event": event.name });
                 if let (Some(object), Some(fields)) = (object.as_object_mut(), event.fields.as_object()) {
                     object.extend(fields.clone());
                 }
-                format!("{object}\n")
+                object.to_string()
             }
         };
-        // In one write, so that it does not mix with what the child says. If nobody reads it, nobody misses it.
-        let _ = std::io::stderr().write_all(line.as_bytes());
-    }
-}
-
-/// A duration for people: whole seconds from two seconds on.
-pub(super) fn about(span: Duration) -> String {
-    if span >= Duration::from_secs(2) {
-        format!("{}s", span.as_secs())
-    } else {
-        format!("{}ms", span.as_millis())
+        output::say(&line);
     }
 }
