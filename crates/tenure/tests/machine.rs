@@ -37,6 +37,7 @@ impl Solo {
             patience: Patience::Forever,
             strict: false,
             manual: false,
+            hint_pause: Timing::new(TTL).unwrap().retry(),
             way: Way::Wait,
         };
         choose(&mut ask);

@@ -226,6 +226,7 @@ impl World {
             patience: self.dice.pick(&[Patience::Once, Patience::Forever, Patience::Until(self.now + wait)]),
             strict: self.dice.chance(15),
             manual: self.dice.chance(25),
+            hint_pause: self.dice.pick(&[Duration::ZERO, timing.retry()]),
             way: match self.dice.below(100) {
                 0..20 => Way::Revoke("because".into()),
                 20..40 if !self.handles.is_empty() => {

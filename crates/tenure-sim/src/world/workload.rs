@@ -1,6 +1,7 @@
 //! What processes do with the lease: want it, work under it, let go, rest.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure::clock::Instant;
 use tenure::machine::{Ask, Input, Machine, Patience, Way};
@@ -105,6 +106,7 @@ impl World<'_> {
             patience,
             strict: faulty && self.rng.chance(it.member.strict),
             manual: self.rng.chance(it.member.manual),
+            hint_pause: if self.swarm.hosts > 1 { it.member.timing.retry() } else { Duration::ZERO },
             way: match resumes {
                 Some(saved) => Way::Resume(saved.handle),
                 None if steals => Way::Revoke("it is my turn".into()),

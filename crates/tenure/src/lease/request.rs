@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_store::{Key, Reason};
+use tenure_store::{Key, Reach, Reason};
 
 use super::Lease;
 use crate::drive::{Command, Coordinator, LeaseId, refused_kind};
@@ -170,6 +170,10 @@ impl Request {
             patience,
             strict: self.strict,
             manual: self.manual,
+            hint_pause: match guarantees.reach {
+                Reach::Process | Reach::Machine => Duration::ZERO,
+                Reach::Network | Reach::Nothing => timing.retry(),
+            },
             way: match &self.revoke {
                 Some(because) => Way::Revoke(Arc::clone(because)),
                 None => Way::Wait,

@@ -234,7 +234,7 @@ impl Machine {
         self.tell(step, Event::Lost(why));
         if gone {
             self.tell(step, Event::Left(Left::Nothing));
-            self.stage = Stage::Ended;
+            self.stage = Stage::Ended(Left::Nothing);
             return;
         }
         let until = self.lapsed_at(step.ambient.now);

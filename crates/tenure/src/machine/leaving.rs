@@ -156,7 +156,7 @@ impl Machine {
         if self.leaving().term.is_some() {
             self.tell(step, Event::Left(left));
         }
-        self.stage = Stage::Ended;
+        self.stage = Stage::Ended(left);
     }
 
     fn leaving(&mut self) -> &mut Leaving {

@@ -48,7 +48,7 @@ pub use standing::{Remaining, Standing};
 pub use timing::{Timing, TimingBuilder};
 
 use crate::clock::Instant;
-use crate::record::{Record, Token, Ttl};
+use crate::record::{Record, Token, Ttl, Witness};
 use holding::Holding;
 use leaving::Leaving;
 use rules::Mine;
@@ -70,7 +70,7 @@ enum Stage {
     Seeking(Seeking),
     Holding(Holding),
     Leaving(Leaving),
-    Ended,
+    Ended(Left),
 }
 
 /// The one call that is under way, with the greatest token that had been seen when it was sent.
@@ -108,6 +108,11 @@ impl Machine {
         Self { rules, ask, stage, flight: None, attempts: Attempts::default(), asleep_until: None }
     }
 
+    /// Names the witness of this holder, which takes a moment to make. Only before [`Input::Start`].
+    pub fn name_witness(&mut self, witness: Arc<Witness>) {
+        self.ask.witness = Some(witness);
+    }
+
     /// Takes an input and appends what shall be done.
     ///
     /// `sightings` is what this process has seen of the key; all its machines for the key share it.
@@ -139,7 +144,15 @@ impl Machine {
 
     /// Whether it has ended: it wants nothing any more and nothing of it can land.
     pub fn is_ended(&self) -> bool {
-        matches!(self.stage, Stage::Ended)
+        matches!(self.stage, Stage::Ended(_))
+    }
+
+    /// What it left behind, once it has ended.
+    pub fn left(&self) -> Option<Left> {
+        match self.stage {
+            Stage::Ended(left) => Some(left),
+            _ => None,
+        }
     }
 
     /// Whether it wants the lease and a hint that the key changed would make it look.
@@ -182,7 +195,7 @@ impl Machine {
             Stage::Seeking(_) => self.seeking_read(step, answer),
             Stage::Holding(_) => self.holding_read(step, answer),
             Stage::Leaving(_) => self.leaving_read(step, answer),
-            Stage::Ended => {}
+            Stage::Ended(_) => {}
         }
     }
 
@@ -200,7 +213,7 @@ impl Machine {
             Stage::Seeking(_) => self.seeking_written(step, flown, outcome),
             Stage::Holding(_) => self.holding_written(step, flown, outcome),
             Stage::Leaving(_) => self.leaving_written(step, flown, outcome),
-            Stage::Ended => {}
+            Stage::Ended(_) => {}
         }
     }
 
@@ -209,7 +222,7 @@ impl Machine {
             Stage::Seeking(_) => self.seeking_woken(step),
             Stage::Holding(_) => self.holding_woken(step),
             Stage::Leaving(_) => self.leaving_woken(step),
-            Stage::Ended => {}
+            Stage::Ended(_) => {}
         }
     }
 
@@ -222,7 +235,7 @@ impl Machine {
                     self.tell(step, Event::Denied(Denied::Cancelled));
                 }
             }
-            Stage::Ended => {}
+            Stage::Ended(_) => {}
         }
     }
 
@@ -230,6 +243,9 @@ impl Machine {
 
     fn read(&mut self, step: &mut Step<'_>) {
         assert!(self.flight.is_none(), "one call at a time");
+        if let Stage::Seeking(seeking) = &mut self.stage {
+            seeking.overtaken = false;
+        }
         self.flight = Some(Flight::Read { sent: step.ambient.now, highest: step.sightings.highest() });
         step.effects.push(Effect::Read);
     }
@@ -263,7 +279,7 @@ impl Machine {
                 let limit = self.limit().filter(|_| leaving.seek_again);
                 earliest(limit, earliest(Some(leaving.until), leaving.next).filter(|_| idle))
             }
-            Stage::Ended => None,
+            Stage::Ended(_) => None,
         };
         if let Some(at) = wake
             && self.asleep_until != wake

@@ -9,7 +9,7 @@ use super::holding::Holding;
 use super::leaving::Leaving;
 use super::rules::{Floor, Verdict, earlier_by_chance};
 use super::{
-    Attempt, Content, Denied, Effect, Event, Fault, Flown, Machine, Outcome, Patience, Purpose, Seen,
+    Attempt, Content, Denied, Effect, Event, Fault, Flown, Left, Machine, Outcome, Patience, Purpose, Seen,
     Sighting, Stage, Step, Way, writes,
 };
 use crate::clock::Instant;
@@ -26,6 +26,8 @@ pub(super) struct Seeking {
     failures: u32,
     /// How the latest call failed.
     trouble: Option<Fault>,
+    /// Whether a hint came while a look was under way, which may have missed what it hints at.
+    pub(super) overtaken: bool,
     /// The nonce whose witness was looked at.
     witness_asked: Option<Nonce>,
     /// The nonce whose witness proved that nobody acts under it.
@@ -156,7 +158,11 @@ impl Machine {
         let ttl = record.ttl.unwrap_or(self.own_ttl());
         let look = now + self.rules.poll_after(ttl, step.ambient.jitter);
         let out = self.rules.runs_out_at(seen.from, ttl, self.own_ttl(), self.ask.timing.drift());
-        self.seeking().next = Some(look.min(out));
+        let mut next = look.min(out);
+        if std::mem::take(&mut self.seeking().overtaken) {
+            next = next.min(now.max(seen.sent + self.ask.hint_pause));
+        }
+        self.seeking().next = Some(next);
     }
 
     fn grant(&mut self, step: &mut Step<'_>, seen: &Seen, old: &Arc<Record>, version: &Version, end: End) {
@@ -222,7 +228,7 @@ impl Machine {
     pub(super) fn deny(&mut self, step: &mut Step<'_>, denied: Denied) {
         self.tell(step, Event::Denied(denied));
         if !self.attempts.may_land() {
-            self.stage = Stage::Ended;
+            self.stage = Stage::Ended(Left::Nothing);
             return;
         }
         let until = self.lapsed_at(step.ambient.now);
@@ -321,20 +327,22 @@ impl Machine {
         self.seek(step);
     }
 
-    /// A hint is worth a look, but not more looks than failures would get: some stores hint at every renewal, and some
-    /// all the time.
+    /// A hint is worth a look, but with a pause between two of them: some stores hint at every renewal, and some all the
+    /// time.
     pub(super) fn hinted(&mut self, step: &mut Step<'_>) {
-        let Stage::Seeking(Seeking { next: Some(next), trouble: None, .. }) = &self.stage else { return };
+        let Stage::Seeking(seeking) = &mut self.stage else { return };
         if self.flight.is_some() {
+            seeking.overtaken = true;
             return;
         }
+        let Seeking { next: Some(next), trouble: None, .. } = seeking else { return };
         let soonest =
-            step.sightings.latest().map_or(step.ambient.now, |seen| seen.sent + self.ask.timing.retry());
+            step.sightings.latest().map_or(step.ambient.now, |seen| seen.sent + self.ask.hint_pause);
         if soonest > step.ambient.now {
-            self.seeking().next = Some(soonest.min(*next));
+            *next = soonest.min(*next);
             return;
         }
-        self.seeking().next = None;
+        seeking.next = None;
         self.read(step);
     }
 
