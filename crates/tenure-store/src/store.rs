@@ -1,4 +1,5 @@
 use std::fmt;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -51,6 +52,15 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// thing. Hints may be late, merged, spurious or missing: nothing relies on them for safety.
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
         let _ = prefix;
+        None
+    }
+
+    /// A folder of this machine where the witnesses of all users of this store lie; `None` where there is none.
+    ///
+    /// A witness is a small locked file by which others on the machine see whether its holder is alive. The folder must
+    /// lie on a file system whose locks are this kernel's own affair, and all programs on the machine that use the store
+    /// must be given the same one. The store itself passes over files that end in `.witness`.
+    fn witness_folder(&self) -> Option<PathBuf> {
         None
     }
 

@@ -94,6 +94,67 @@ mod acquire_and_release {
     }
 }
 
+/// On a disk: two writes that are on it when they return, and the witness. Goal: at most 1.3 times the bare pair.
+mod acquire_and_release_on_a_disk {
+    use std::fs;
+    use std::io::Write;
+    use std::path::{Path, PathBuf};
+
+    use tenure::store::File;
+
+    use super::*;
+
+    /// Goes when it is dropped.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path =
+                Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Write, sync, rename, sync: what it takes to replace a file so that it stays replaced.
+    #[divan::bench]
+    fn a_bare_pair_of_synced_replaces(bencher: Bencher<'_, '_>) {
+        let folder = Folder::new("bare");
+        let (from, to, above) =
+            (folder.0.join("from"), folder.0.join("to"), fs::File::open(&folder.0).unwrap());
+        bencher.bench_local(|| {
+            for _ in 0..2 {
+                let mut file = fs::File::create(&from).unwrap();
+                file.write_all(&[b'x'; 700]).unwrap();
+                file.sync_all().unwrap();
+                fs::rename(&from, &to).unwrap();
+                above.sync_all().unwrap();
+            }
+        });
+    }
+
+    #[divan::bench(args = [false, true])]
+    fn warm(bencher: Bencher<'_, '_>, witness: bool) {
+        let folder = Folder::new("store");
+        let store = File::open(folder.0.join("store")).unwrap();
+        let coordinator = RUNTIME.block_on(Coordinator::connect(store)).unwrap();
+        bencher.bench_local(|| {
+            RUNTIME.block_on(async {
+                let request = coordinator.lease("k").unwrap();
+                let request = if witness { request } else { request.without_witness() };
+                let lease = request.acquire().await.unwrap();
+                lease.release().await.unwrap();
+            });
+        });
+    }
+}
+
 /// As many bytes as a record has.
 fn put(memory: &Memory, key: &Key, expect: Expect) -> tenure_store::Version {
     match RUNTIME.block_on(memory.put(key, Bytes::from_static(&[b'x'; 500]), expect)) {

@@ -1,13 +1,17 @@
 #![doc = include_str!("docs/crate.md")]
 
+mod checksum;
 pub mod clock;
 mod drive;
 mod error;
+mod inotify;
 mod lease;
 pub mod machine;
 pub mod record;
 pub mod store;
 pub mod verify;
+mod witness;
+mod workers;
 
 pub use drive::{
     AttemptOutcome, AttemptReport, Builder, Coordinator, EventReport, Observation, Observations, Operation,

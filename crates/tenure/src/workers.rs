@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 ///
 /// A disk can take tens of milliseconds for a sync, and minutes when it fails; the keeper has the deadlines of all leases
 /// to watch meanwhile. The threads are started when there is work and go when there is none.
-pub(super) struct Workers {
+pub(crate) struct Workers {
     queue: Arc<Queue>,
 }
 
@@ -31,13 +31,13 @@ struct State {
 type Job = Box<dyn FnOnce() + Send>;
 
 impl Workers {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { queue: Arc::default() }
     }
 
     /// Has the job done by a worker. If this is dropped before a worker has begun, it is not done at all; after that it
     /// is done to its end, and nobody hears of it.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -52,7 +52,7 @@ impl Workers {
     }
 
     /// Has the job done some time, or not.
-    pub(super) fn run_unheard(&self, job: impl FnOnce() + Send + 'static) {
+    pub(crate) fn run_unheard(&self, job: impl FnOnce() + Send + 'static) {
         let _ = self.submit(Box::new(job));
     }
 

@@ -195,7 +195,10 @@ async fn a_watch_that_always_has_a_hint_costs_neither_a_lease_nor_many_reads() {
     let (waited, ()) = tokio::join!(a.lease("k").unwrap().ttl(TTL).wait(TTL).acquire(), world.pass(TTL));
     assert!(waited.is_err() && healthy.check().is_ok());
     let (reads, _) = world.calls_since(before);
-    assert!(reads <= 22, "{reads} reads in one ttl: no more than failures would get");
+    assert!(
+        reads <= 36,
+        "{reads} reads in one ttl: some after each renewal, else no more than failures would get"
+    );
 }
 
 #[tokio::test]

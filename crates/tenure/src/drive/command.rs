@@ -19,7 +19,13 @@ pub(crate) type Visit = Box<dyn FnOnce(Arc<dyn Store>) -> BoxFuture<'static, ()>
 /// What a keeper is asked.
 pub(crate) enum Command {
     /// Get this lease.
-    Acquire { id: LeaseId, key: Key, ask: Box<Ask>, reply: oneshot::Sender<Result<Arc<Shared>, Error>> },
+    Acquire {
+        id: LeaseId,
+        key: Key,
+        ask: Box<Ask>,
+        witnessed: bool,
+        reply: oneshot::Sender<Result<Arc<Shared>, Error>>,
+    },
     /// Renew it now.
     Renew { id: LeaseId, reply: oneshot::Sender<Result<(), Error>> },
     /// Let it go.

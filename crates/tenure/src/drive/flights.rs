@@ -51,11 +51,24 @@ impl Flights {
         self.start(lease, now, Operation::Read, None, Box::pin(future))
     }
 
-    /// Starts a write for a lease.
-    pub(super) fn write(&mut self, lease: LeaseId, key: Key, now: Instant, write: Write) -> CallId {
+    /// Starts a write for a lease, after what must happen before it.
+    pub(super) fn write(
+        &mut self,
+        lease: LeaseId,
+        key: Key,
+        now: Instant,
+        before: Option<BoxFuture<'static, ()>>,
+        write: Write,
+    ) -> CallId {
         let token = Some(write.record.token).filter(|_| write.purpose != Purpose::Plant);
         let value = record::encode(&write.record);
-        let future = calls::write(Arc::clone(&self.store), key, value, write.expect);
+        let written = calls::write(Arc::clone(&self.store), key, value, write.expect);
+        let future = async move {
+            if let Some(before) = before {
+                before.await;
+            }
+            written.await
+        };
         self.start(lease, now, Operation::Write(write.purpose), token, Box::pin(future))
     }
 

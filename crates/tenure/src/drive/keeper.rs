@@ -1,3 +1,5 @@
+mod tell;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,15 +12,15 @@ use super::entropy::Entropy;
 use super::flights::{Flights, Landed};
 use super::hints::Hints;
 use super::kept::Kept;
-use super::recorder::{AttemptReport, EventReport};
+use super::recorder::AttemptReport;
 use super::reporter::{Report, Reporter};
 use super::timers::{CallId, Timer, Timers};
+use super::witnesses::{Coming, Witnesses};
 use crate::clock::{Clock, Instant};
 use crate::lease::fork::Incarnation;
-use crate::lease::shared::{Granted, Shared};
-use crate::machine::{Ambient, Ask, Denied, Effect, Event, Input, Left, Lost, Sighting, Sightings};
-use crate::record::Holder;
-use crate::{Error, Kind, lease};
+use crate::lease::shared::Shared;
+use crate::machine::{Ambient, Ask, Effect, Input, Left, Lost, Purpose, Sighting, Sightings, Write};
+use crate::{Error, record};
 
 /// Keeps all leases of a coordinator: the loop that turns effects into calls and answers into inputs.
 #[derive(Debug)]
@@ -33,6 +35,7 @@ pub(super) struct Keeper {
     timers: Timers,
     flights: Flights,
     hints: Hints,
+    witnesses: Witnesses,
     closing: Option<Closing>,
     effects: Vec<Effect>,
 }
@@ -61,6 +64,7 @@ impl Keeper {
         Self {
             store_name: store.to_string().into(),
             flights: Flights::new(Arc::clone(&store)),
+            witnesses: Witnesses::new(&*store, Arc::clone(&clock)),
             hints: Hints::new(store, Arc::clone(&clock)),
             clock,
             incarnation,
@@ -82,7 +86,7 @@ impl Keeper {
             // Whatever is always ready must not keep this runtime from its sockets and timers.
             tokio::task::coop::consume_budget().await;
             self.fire_timers();
-            if !open && self.leases.is_empty() {
+            if !open && self.leases.is_empty() && self.witnesses.is_tidy() {
                 return;
             }
             let next = self.timers.next();
@@ -99,6 +103,7 @@ impl Keeper {
                 },
                 Some(landed) = self.flights.next() => self.landed(landed),
                 Some(key) = self.hints.next() => self.hinted(&key),
+                Some(coming) = self.witnesses.next() => self.witnessed(coming),
                 () = async { asleep.as_mut().expect("guarded").1.as_mut().await }, if asleep.is_some() => asleep = None,
             }
         }
@@ -108,7 +113,9 @@ impl Keeper {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Acquire { id, key, ask, reply } => self.acquire(id, key, *ask, reply),
+            Command::Acquire { id, key, ask, witnessed, reply } => {
+                self.acquire(id, key, *ask, witnessed, reply)
+            }
             Command::Renew { id, reply } => {
                 if let Some(kept) = self.leases.get_mut(&id) {
                     kept.renewed.push(reply);
@@ -177,6 +184,43 @@ impl Keeper {
         }
     }
 
+    fn witnessed(&mut self, coming: Coming) {
+        match coming {
+            Coming::Made(id, made) => {
+                let made = made.map(Arc::new);
+                match self.leases.get_mut(&id) {
+                    Some(kept) => {
+                        if let Some(lock) = &made {
+                            kept.machine.name_witness(Arc::clone(lock.named()));
+                        }
+                        kept.witness = made;
+                        self.step(id, Input::Start);
+                    }
+                    // Nobody wants the lease any more.
+                    None => {
+                        if let Some(lock) = made {
+                            self.witnesses.remove(lock, Vec::new());
+                        }
+                    }
+                }
+            }
+            Coming::Seen { lease, witness, nonce, sighting } => self.seen(lease, witness, nonce, sighting),
+            Coming::Removed => self.maybe_closed(),
+        }
+    }
+
+    fn seen(&mut self, id: LeaseId, witness: Arc<record::Witness>, nonce: record::Nonce, sighting: Sighting) {
+        let Some(kept) = self.leases.get_mut(&id) else { return };
+        if sighting.same_file && !sighting.locked {
+            kept.dead = Some(Arc::clone(&witness));
+        }
+        self.step(id, Input::Witness { nonce, sighting });
+        let seeking = self.leases.get(&id).is_some_and(|kept| kept.machine.is_seeking());
+        if seeking && sighting.same_file && sighting.locked {
+            self.witnesses.watch(id, &witness, nonce);
+        }
+    }
+
     // ── leases ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     fn acquire(
@@ -184,16 +228,20 @@ impl Keeper {
         id: LeaseId,
         key: Key,
         ask: Ask,
+        witnessed: bool,
         reply: oneshot::Sender<Result<Arc<Shared>, Error>>,
     ) {
         if self.closing.is_some() {
-            let _ = reply.send(Err(shut_down(&key, &self.store_name)));
+            let _ = reply.send(Err(tell::shut_down(&key, &self.store_name)));
             return;
         }
         self.make_room_for(&key);
         self.keys.entry(key.clone()).or_default().leases.push(id);
         self.leases.insert(id, Kept::new(key, ask, reply));
-        self.step(id, Input::Start);
+        // The record names the witness, so that it must be there before the first request.
+        if !witnessed || !self.witnesses.make(id, self.entropy.nonce().to_bits()) {
+            self.step(id, Input::Start);
+        }
     }
 
     /// Gives a lease an input, and does what it wants done.
@@ -216,7 +264,14 @@ impl Keeper {
                     self.bound(id, ambient.now, call);
                 }
                 Effect::Write(write) => {
-                    let call = self.flights.write(id, self.leases[&id].key.clone(), ambient.now, write);
+                    let kept = &self.leases[&id];
+                    let listed = match &kept.witness {
+                        Some(witness) if is_of_a_holder(&write) => {
+                            Some(self.witnesses.list(witness, write.record.nonce))
+                        }
+                        _ => None,
+                    };
+                    let call = self.flights.write(id, kept.key.clone(), ambient.now, listed, write);
                     self.bound(id, ambient.now, call);
                 }
                 Effect::SleepUntil(at) => {
@@ -225,9 +280,10 @@ impl Keeper {
                     }
                     self.timers.set(at, Timer::Wake(id));
                 }
-                // No holder has a witness yet. Whoever finds a record that names one knows nothing, and waits.
-                Effect::LookAtWitness { nonce, .. } => {
-                    then = Some(Input::Witness { nonce, sighting: Sighting::default() });
+                Effect::LookAtWitness { witness, nonce } => {
+                    if !self.witnesses.look(id, &witness, nonce) {
+                        then = Some(Input::Witness { nonce, sighting: Sighting::default() });
+                    }
                 }
                 Effect::Tell(event) => then = self.tell(id, event).or(then),
             }
@@ -237,7 +293,21 @@ impl Keeper {
             self.step(id, input);
         }
         self.listen(id);
-        self.forget_if_ended(id);
+        self.answer(id);
+    }
+
+    /// Gives the answers that are due. Whoever has left in order has no witness any more when it hears of it.
+    fn answer(&mut self, id: LeaseId) {
+        let Some(kept) = self.leases.get_mut(&id) else { return };
+        let answers = std::mem::take(&mut kept.answers);
+        let left = kept.machine.left();
+        match kept.witness.take_if(|_| matches!(left, Some(Left::Vacated | Left::Nothing))) {
+            Some(witness) => self.witnesses.remove(witness, answers),
+            None => answers.into_iter().for_each(|answer| answer()),
+        }
+        if left.is_some() {
+            self.forget(id);
+        }
     }
 
     /// A call is over, one way or the other, when its time is.
@@ -250,6 +320,9 @@ impl Keeper {
     fn listen(&mut self, id: LeaseId) {
         let Some(kept) = self.leases.get(&id) else { return };
         let key = kept.key.clone();
+        if !kept.machine.is_seeking() {
+            self.witnesses.stop(id);
+        }
         if kept.machine.is_waiting() && !self.hints.listens_to(&key) {
             if self.hints.listen(&key) {
                 // What changed between the look and now gave no hint.
@@ -263,91 +336,8 @@ impl Keeper {
         }
     }
 
-    /// Tells whoever asked. The machine may have to be told something in return.
-    fn tell(&mut self, id: LeaseId, event: Event) -> Option<Input> {
-        let kept = self.leases.get_mut(&id)?;
-        let mut back = None;
-        match &event {
-            Event::Granted { token, deadline, .. } => {
-                let granted = Granted {
-                    key: kept.key.clone(),
-                    holder: Arc::clone(&kept.holder),
-                    token: *token,
-                    store: Arc::clone(&self.store_name),
-                    deadline: *deadline,
-                };
-                let shared = Arc::new(Shared::new(granted, Arc::clone(&self.clock), self.incarnation));
-                kept.shared = Some(Arc::clone(&shared));
-                // If nobody waits for it any more, it is let go at once.
-                let wanted = kept.granted.take().is_some_and(|reply| reply.send(Ok(shared)).is_ok());
-                if !wanted {
-                    back = Some(Input::Release);
-                }
-            }
-            Event::Renewed { deadline } => {
-                if let Some(shared) = &kept.shared {
-                    if shared.extend(*deadline) {
-                        for reply in kept.renewed.drain(..) {
-                            let _ = reply.send(Ok(()));
-                        }
-                    } else {
-                        back = Some(over(shared));
-                    }
-                }
-            }
-            Event::AtRisk(_) => {
-                if let Some(shared) = &kept.shared {
-                    shared.at_risk();
-                }
-            }
-            Event::Lost(why) => {
-                if let Some(shared) = &kept.shared {
-                    shared.latch(why.clone());
-                    for reply in kept.renewed.drain(..) {
-                        let _ = reply.send(Err(shared.lost_error()));
-                    }
-                    if shared.is_drained() {
-                        back = Some(Input::Drained);
-                    }
-                }
-            }
-            Event::Denied(Denied::Cancelled) if self.closing.is_some() => {
-                if let Some(reply) = kept.granted.take() {
-                    let _ = reply.send(Err(shut_down(&kept.key, &self.store_name)));
-                }
-            }
-            Event::Denied(denied) => {
-                let mut error = lease::denied(&kept.key, &self.store_name, &kept.holder, denied);
-                if let Some(trouble) = kept.trouble.take() {
-                    error = error.because(trouble.to_string());
-                }
-                if let Some(reply) = kept.granted.take() {
-                    let _ = reply.send(Err(error));
-                }
-            }
-            Event::Left(left) => {
-                let result = || left_error(kept, &self.store_name, *left);
-                if let Some(closing) = &mut self.closing {
-                    closing.errors.extend(result());
-                }
-                let results: Vec<_> = kept.left.iter().map(|_| result().map_or(Ok(()), Err)).collect();
-                for (reply, result) in kept.left.drain(..).zip(results) {
-                    let _ = reply.send(result);
-                }
-            }
-            Event::WentBack { .. } => {}
-        }
-        let (token, holder, key) = (kept.token(), Arc::clone(&kept.holder), kept.key.clone());
-        let store = Arc::clone(&self.store_name);
-        self.reporter.report(Report::Event(EventReport { store, key, holder, token, event }));
-        back
-    }
-
-    fn forget_if_ended(&mut self, id: LeaseId) {
-        if !self.leases.get(&id).is_some_and(|kept| kept.machine.is_ended()) {
-            return;
-        }
-        let kept = self.leases.remove(&id).expect("just seen");
+    fn forget(&mut self, id: LeaseId) {
+        let Some(kept) = self.leases.remove(&id) else { return };
         if let Some(wake) = kept.wake {
             self.timers.unset(wake, Timer::Wake(id));
         }
@@ -369,6 +359,7 @@ impl Keeper {
 
     fn maybe_closed(&mut self) {
         if self.leases.is_empty()
+            && self.witnesses.is_tidy()
             && let Some(closing) = &mut self.closing
         {
             for reply in closing.replies.drain(..) {
@@ -389,36 +380,11 @@ impl Keeper {
     }
 }
 
-fn shut_down(key: &Key, store: &str) -> Error {
-    let sentence = format!("lease {key} on {store} is not granted: the coordinator is shut down");
-    Error::new(Kind::Unavailable, sentence)
-}
-
-/// What to tell a machine whose lease was latched by somebody else: that it was let go, or that the deadline passed.
-fn over(shared: &Shared) -> Input {
-    match shared.why() {
-        Some(Lost::Released) => Input::Release,
-        _ => Input::Latched,
-    }
-}
-
-fn left_error(kept: &Kept, store: &str, left: Left) -> Option<Error> {
-    let holder: &Holder = &kept.holder;
-    match left {
-        Left::Vacated | Left::Nothing => None,
-        Left::Lapsing => {
-            let token = kept.token().unwrap_or_default();
-            let what =
-                format!("lease {} of {holder} (token {token}) on {store} could not be vacated", kept.key);
-            let error = Error::new(
-                Kind::Unavailable,
-                format!("{what}: it has lapsed, and others may have waited for it"),
-            );
-            Some(match &kept.trouble {
-                Some(trouble) => error.because(trouble.to_string()),
-                None => error,
-            })
-        }
+/// Whether the write leaves a record that somebody may be acting under, by which others look for its nonce.
+fn is_of_a_holder(write: &Write) -> bool {
+    match write.purpose {
+        Purpose::Grant | Purpose::Resume | Purpose::Renew => true,
+        Purpose::Plant | Purpose::Revoke | Purpose::Vacate => false,
     }
 }
 

@@ -1,16 +1,18 @@
+use std::fmt;
 use std::sync::Arc;
 
 use tenure_store::Key;
 use tokio::sync::oneshot;
 
+use super::witnesses::Then;
 use crate::Error;
 use crate::clock::Instant;
 use crate::lease::shared::Shared;
 use crate::machine::{Ask, Lost, Machine, Timing};
-use crate::record::{Holder, Token};
+use crate::record::{Holder, Token, Witness};
+use crate::witness::Lock;
 
 /// One lease as the keeper keeps it.
-#[derive(Debug)]
 pub(super) struct Kept {
     pub(super) key: Key,
     pub(super) holder: Arc<Holder>,
@@ -18,6 +20,8 @@ pub(super) struct Kept {
     pub(super) machine: Machine,
     /// When it wants to be woken.
     pub(super) wake: Option<Instant>,
+    /// Answers that are given once the machine has come to rest.
+    pub(super) answers: Vec<Then>,
     /// Whoever waits for the grant.
     pub(super) granted: Option<oneshot::Sender<Result<Arc<Shared>, Error>>>,
     /// Whoever waits for a renewal.
@@ -26,6 +30,10 @@ pub(super) struct Kept {
     pub(super) left: Vec<oneshot::Sender<Result<(), Error>>>,
     /// The lease, once there is one.
     pub(super) shared: Option<Arc<Shared>>,
+    /// Shows others that it is alive, where that can be seen.
+    pub(super) witness: Option<Arc<Lock>>,
+    /// A witness that proved its holder dead: no record names it once this lease is granted.
+    pub(super) dead: Option<Arc<Witness>>,
     /// What the store said when a call failed last.
     pub(super) trouble: Option<Arc<str>>,
 }
@@ -38,16 +46,32 @@ impl Kept {
             timing: ask.timing,
             machine: Machine::new(ask),
             wake: None,
+            answers: Vec::new(),
             granted: Some(granted),
             renewed: Vec::new(),
             left: Vec::new(),
             shared: None,
+            witness: None,
+            dead: None,
             trouble: None,
+        }
+    }
+
+    /// Whoever waits for the grant waits in vain.
+    pub(super) fn answer_denied(&mut self, error: Error) {
+        if let Some(reply) = self.granted.take() {
+            self.answers.push(Box::new(move || drop(reply.send(Err(error)))));
         }
     }
 
     pub(super) fn token(&self) -> Option<Token> {
         self.shared.as_ref().map(|shared| shared.token)
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").field("key", &self.key).field("machine", &self.machine).finish_non_exhaustive()
     }
 }
 

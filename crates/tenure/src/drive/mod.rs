@@ -18,6 +18,7 @@ mod recorder;
 mod reporter;
 mod timers;
 mod within;
+mod witnesses;
 
 pub(crate) use calls::refused_kind;
 pub(crate) use command::{Command, KeeperHandle, LeaseId};

@@ -1,30 +1,56 @@
+//! What the kernel says about files that change: one inotify instance for the whole process.
+//!
+//! A user has 128 instances by default, so all who wait share one, and one thread that reads from it as long as there is
+//! anybody to tell.
+
 use std::collections::HashMap;
+use std::fmt;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use futures_util::{StreamExt, stream};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
-use tenure_store::{BoxStream, Prefix};
 use tokio::sync::watch;
 
-use super::folder::Folder;
-use super::name::{self, Named, Stem};
+/// What is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A folder: names that are renamed to, or deleted.
+    Names,
+    /// A file: somebody who could write to it has closed it, or died.
+    Closing,
+}
 
-/// Hints on the keys of a folder that `prefix` covers; `None` where the kernel has no more to give.
+/// Changes of an open file or folder, from now on; `None` where the kernel has no more to give.
 ///
-/// A user has 128 inotify instances by default, so the whole process shares one, and one thread that reads from it as
-/// long as there is anybody to tell.
-pub(super) fn hints(folder: &Folder, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
-    let mut hub = lock();
-    let hints = hub.register(folder, prefix)?;
-    drop(hub);
-    let hints = stream::unfold(hints, async |mut hints| {
-        hints.changed.changed().await.ok()?;
-        Some(((), hints))
-    });
-    Some(hints.boxed())
+/// `concerns` is asked about each name that changed in a folder.
+pub(crate) fn watch(
+    file: impl AsFd,
+    target: Target,
+    concerns: impl Fn(&[u8]) -> bool + Send + 'static,
+) -> Option<Changes> {
+    lock().register(file, target, Box::new(concerns))
+}
+
+/// One who waits. Gone when dropped.
+pub(crate) struct Changes {
+    number: i32,
+    id: u64,
+    changed: watch::Receiver<()>,
+}
+
+impl Changes {
+    /// Any number of changes that nobody has waited for yet are one; `None` when there will be no more.
+    pub(crate) async fn next(&mut self) -> Option<()> {
+        self.changed.changed().await.ok()
+    }
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changes").field("number", &self.number).finish_non_exhaustive()
+    }
 }
 
 /// All who wait for hints in this process.
@@ -32,14 +58,14 @@ pub(super) fn hints(folder: &Folder, prefix: &Prefix) -> Option<BoxStream<'stati
 struct Hub {
     /// There as long as its thread is.
     inotify: Option<Arc<OwnedFd>>,
-    /// By the kernel's number of the watched folder.
-    folders: HashMap<i32, Vec<Watcher>>,
+    /// By the kernel's number of what is watched.
+    watched: HashMap<i32, Vec<Watcher>>,
     next_id: u64,
 }
 
 struct Watcher {
     id: u64,
-    prefix: Prefix,
+    concerns: Box<dyn Fn(&[u8]) -> bool + Send>,
     change: Arc<watch::Sender<()>>,
 }
 
@@ -47,29 +73,30 @@ struct Watcher {
 #[must_use = "they are told by `send`"]
 struct Concerned(Vec<Arc<watch::Sender<()>>>);
 
-/// One who waits. Gone when dropped.
-struct Hints {
-    number: i32,
-    id: u64,
-    changed: watch::Receiver<()>,
-}
-
 impl Hub {
-    fn register(&mut self, folder: &Folder, prefix: &Prefix) -> Option<Hints> {
+    fn register(
+        &mut self,
+        file: impl AsFd,
+        target: Target,
+        concerns: Box<dyn Fn(&[u8]) -> bool + Send>,
+    ) -> Option<Changes> {
         let inotify = match &self.inotify {
             Some(inotify) => Arc::clone(inotify),
             None => self.start()?,
         };
         // By the descriptor and not by the path, which may lead elsewhere by now.
-        let path = format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd());
-        let flags = WatchFlags::MOVED_TO | WatchFlags::DELETE | WatchFlags::ONLYDIR;
+        let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+        let flags = match target {
+            Target::Names => WatchFlags::MOVED_TO | WatchFlags::DELETE | WatchFlags::ONLYDIR,
+            Target::Closing => WatchFlags::CLOSE_WRITE,
+        };
         // Where that fails the thread stays, for the next who asks.
         let number = inotify::add_watch(&*inotify, path, flags).ok()?;
         self.next_id += 1;
         let (change, changed) = watch::channel(());
-        let watcher = Watcher { id: self.next_id, prefix: prefix.clone(), change: Arc::new(change) };
-        self.folders.entry(number).or_default().push(watcher);
-        Some(Hints { number, id: self.next_id, changed })
+        let watcher = Watcher { id: self.next_id, concerns, change: Arc::new(change) };
+        self.watched.entry(number).or_default().push(watcher);
+        Some(Changes { number, id: self.next_id, changed })
     }
 
     #[expect(
@@ -86,12 +113,12 @@ impl Hub {
     }
 
     fn unregister(&mut self, number: i32, id: u64) {
-        let Some(watchers) = self.folders.get_mut(&number) else { return };
+        let Some(watchers) = self.watched.get_mut(&number) else { return };
         watchers.retain(|watcher| watcher.id != id);
         if !watchers.is_empty() {
             return;
         }
-        self.folders.remove(&number);
+        self.watched.remove(&number);
         if let Some(inotify) = &self.inotify {
             // The kernel answers with a last event, which wakes the thread, and that one sees that it is idle.
             let _ = inotify::remove_watch(&**inotify, number);
@@ -99,7 +126,7 @@ impl Hub {
     }
 
     fn stop_if_idle(&mut self) -> bool {
-        if self.folders.is_empty() {
+        if self.watched.is_empty() {
             self.inotify = None;
         }
         self.inotify.is_none()
@@ -108,20 +135,15 @@ impl Hub {
     fn concerned(&mut self, number: i32, events: ReadFlags, name: Option<&[u8]>) -> Concerned {
         if events.contains(ReadFlags::QUEUE_OVERFLOW) {
             // Something was dropped, and nobody knows what.
-            return Concerned::of(self.folders.values().flatten());
+            return Concerned::of(self.watched.values().flatten());
         }
         if events.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT) {
-            // The folder is gone: a last hint, and the end of the stream.
-            return Concerned::of(self.folders.remove(&number).iter().flatten());
+            // It is gone: a last change, and no more.
+            return Concerned::of(self.watched.remove(&number).iter().flatten());
         }
-        let Named::Entry(stem) = name::parse(name.unwrap_or_default()) else { return Concerned(Vec::new()) };
-        let watchers = self.folders.get(&number).into_iter().flatten();
-        match name::parse_stem(stem) {
-            Stem::Of(key) => Concerned::of(watchers.filter(|watcher| watcher.prefix.covers(&key))),
-            // Its key is in the file. To look is as much work for each of them as for this thread.
-            Stem::Long => Concerned::of(watchers),
-            Stem::Foreign => Concerned(Vec::new()),
-        }
+        let name = name.unwrap_or_default();
+        let watchers = self.watched.get(&number).into_iter().flatten();
+        Concerned::of(watchers.filter(|watcher| (watcher.concerns)(name)))
     }
 }
 
@@ -137,7 +159,7 @@ impl Concerned {
     }
 }
 
-impl Drop for Hints {
+impl Drop for Changes {
     fn drop(&mut self) {
         lock().unregister(self.number, self.id);
     }
@@ -164,7 +186,7 @@ fn read(inotify: &Arc<OwnedFd>) {
             Err(_) => {
                 // It should not be possible; then all streams end, and whoever waits looks from time to time.
                 let mut hub = lock();
-                let ended = std::mem::take(&mut hub.folders);
+                let ended = std::mem::take(&mut hub.watched);
                 hub.inotify = None;
                 drop(hub);
                 return drop(ended);
@@ -183,17 +205,19 @@ const BUFFER: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use tenure_store::Key;
-
     use super::*;
 
-    fn hub(prefixes: &[(i32, &str)]) -> (Hub, Vec<watch::Receiver<()>>) {
+    fn hub(watchers: &[(i32, &'static str)]) -> (Hub, Vec<watch::Receiver<()>>) {
         let mut hub = Hub::default();
         let mut receivers = Vec::new();
-        for (number, prefix) in prefixes {
+        for (number, name) in watchers {
             let (change, changed) = watch::channel(());
-            let prefix = Prefix::parse(prefix).unwrap();
-            hub.folders.entry(*number).or_default().push(Watcher { id: 0, prefix, change: Arc::new(change) });
+            let concerns = Box::new(|there: &[u8]| there.starts_with(name.as_bytes()));
+            hub.watched.entry(*number).or_default().push(Watcher {
+                id: 0,
+                concerns,
+                change: Arc::new(change),
+            });
             receivers.push(changed);
         }
         (hub, receivers)
@@ -207,23 +231,20 @@ mod tests {
 
     #[test]
     fn a_change_is_told_to_those_concerned_and_an_overflow_to_everybody() {
-        let (mut hub, mut all) = hub(&[(1, "jobs"), (1, "other"), (2, "jobs")]);
-        let entry = name::entry(&Key::parse("jobs/a").unwrap());
-        hub.concerned(1, ReadFlags::MOVED_TO, Some(entry.as_bytes())).send();
-        assert_eq!(told(&mut all), [true, false, false]);
-        for name in ["jobs.lock", "tenure.mark", "00.tmp", "NOT-OURS.entry"] {
-            hub.concerned(1, ReadFlags::MOVED_TO, Some(name.as_bytes())).send();
-            assert_eq!(told(&mut all), [false; 3], "{name}");
-        }
+        let (mut hub, mut all) = hub(&[(1, "jobs"), (1, "other"), (2, "jobs"), (3, "")]);
+        hub.concerned(1, ReadFlags::MOVED_TO, Some(b"jobs+a")).send();
+        assert_eq!(told(&mut all), [true, false, false, false]);
+        hub.concerned(3, ReadFlags::CLOSE_WRITE, None).send();
+        assert_eq!(told(&mut all), [false, false, false, true]);
         hub.concerned(-1, ReadFlags::QUEUE_OVERFLOW, None).send();
-        assert_eq!(told(&mut all), [true; 3]);
+        assert_eq!(told(&mut all), [true; 4]);
     }
 
     #[test]
-    fn when_a_folder_goes_its_streams_end_and_others_stay() {
+    fn when_a_folder_goes_nobody_waits_for_it_any_more_and_others_stay() {
         let (mut hub, all) = hub(&[(1, ""), (2, "")]);
         hub.concerned(1, ReadFlags::IGNORED, None).send();
         assert!(all[0].has_changed().is_err() && all[1].has_changed().is_ok());
-        assert!(!hub.stop_if_idle() || hub.folders.len() == 1);
+        assert_eq!(hub.watched.len(), 1);
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod shared;
 mod state;
 mod work;
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,10 +23,10 @@ pub use request::Request;
 pub(crate) use request::denied;
 pub use state::{LeaseState, Renewal};
 
-use crate::Error;
 use crate::drive::{Command, KeeperHandle, LeaseId};
 use crate::machine::Lost;
 use crate::record::{Holder, Token};
+use crate::{Error, Kind};
 use shared::Shared;
 
 /// A lease that was granted. Share it by reference; dropping it gives it up.
@@ -138,6 +139,28 @@ impl Lease {
         let receiver = self.shared.renewals();
         stream::unfold(receiver, |mut receiver| async move { Some((receiver.recv().await?, receiver)) })
             .fuse()
+    }
+
+    /// A descriptor for another process that acts under the lease, such as a child that does the work.
+    ///
+    /// As long as a copy of it is open anywhere, the lease counts as held by somebody who is alive, whatever becomes of
+    /// this process; it then ends by its ttl, and not at once. It closes itself on exec: whoever passes it on clears that
+    /// flag in the child, best under a number above 100, because scripts redirect the small ones. Without it, others on
+    /// this machine may be granted the lease the moment this process is dead, while its children go on.
+    ///
+    /// `None` where there is no witness: on stores that have no folder for one, and where none could be made.
+    pub fn witness(&self) -> Result<Option<OwnedFd>, Error> {
+        self.check()?;
+        let Some(witness) = self.shared.witness() else { return Ok(None) };
+        witness.share().map(Some).map_err(|error| {
+            let sentence = format!(
+                "the witness {} of lease {} on {} cannot be passed on: {error}",
+                witness.named().name,
+                self.key(),
+                self.shared.store
+            );
+            Error::new(Kind::Unavailable, sentence).because(error)
+        })
     }
 
     /// Renews now. With [`Request::manual`] nobody else does.

@@ -23,6 +23,7 @@ pub struct Request {
     revoke: Option<Arc<str>>,
     strict: bool,
     manual: bool,
+    witness: bool,
 }
 
 impl Request {
@@ -42,6 +43,7 @@ impl Request {
             revoke: None,
             strict: false,
             manual: false,
+            witness: true,
         }
     }
 
@@ -88,6 +90,13 @@ impl Request {
         self
     }
 
+    /// Nobody is to judge from the life of this process whether the lease is held: it is meant to outlive the process,
+    /// and runs out by its ttl alone.
+    pub fn without_witness(mut self) -> Self {
+        self.witness = false;
+        self
+    }
+
     /// Asks the present holder to let go, saying why, and then waits for it: until it acknowledges, or its ttl has run
     /// out. It is written into the history.
     pub fn revoke(mut self, because: &str) -> Self {
@@ -124,8 +133,13 @@ impl Request {
         let keeper = self.coordinator.keeper().clone();
         let id = keeper.next_id();
         let guard = Cancel { coordinator: &self.coordinator, id, armed: true };
-        let answer =
-            keeper.ask(|reply| Command::Acquire { id, key: self.key.clone(), ask: Box::new(ask), reply });
+        let answer = keeper.ask(|reply| Command::Acquire {
+            id,
+            key: self.key.clone(),
+            ask: Box::new(ask),
+            witnessed: self.witness,
+            reply,
+        });
         let answer = answer.await.map_err(|_| self.coordinator.gone_error())?;
         guard.disarm();
         match answer {

@@ -13,7 +13,7 @@ use super::{Belief, LeaseState, Renewal};
 use crate::clock::{Clock, Instant};
 use crate::machine::Lost;
 use crate::record::{Holder, Token};
-use crate::{Error, Kind};
+use crate::{Error, Kind, witness};
 
 /// What a lease and its keeper share.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     renewals: Mutex<Vec<mpsc::UnboundedSender<Renewal>>>,
     renewed: AtomicU64,
     works: AtomicUsize,
+    /// Held as long as anybody can act under the lease, which may be longer than the keeper keeps it.
+    witness: Option<Arc<witness::Lock>>,
 }
 
 /// What a grant consists of.
@@ -40,6 +42,7 @@ pub(crate) struct Granted {
     pub(crate) token: Token,
     pub(crate) store: Arc<str>,
     pub(crate) deadline: Instant,
+    pub(crate) witness: Option<Arc<witness::Lock>>,
 }
 
 impl Shared {
@@ -58,6 +61,7 @@ impl Shared {
             renewals: Mutex::default(),
             renewed: AtomicU64::new(0),
             works: AtomicUsize::new(0),
+            witness: granted.witness,
         }
     }
 
@@ -99,6 +103,10 @@ impl Shared {
                 self.key, self.holder, self.token, self.store
             ),
         )
+    }
+
+    pub(crate) fn witness(&self) -> Option<&Arc<witness::Lock>> {
+        self.witness.as_ref()
     }
 
     pub(crate) fn cancellation(&self) -> &CancellationToken {

@@ -28,8 +28,8 @@ pub struct Ask {
     pub strict: bool,
     /// Whether renewals come by themselves, or only when asked for.
     pub manual: bool,
-    /// How long after the last look a hint is worth another one: nothing where a look costs next to nothing, and on
-    /// the network not more looks than failures would get.
+    /// How long after the last look a hint is worth another one, at least: nothing where a look costs next to nothing,
+    /// and on the network not more looks than failures would get.
     pub hint_pause: Duration,
     /// How to come by it.
     pub way: Way,

@@ -28,6 +28,12 @@ pub(super) struct Seeking {
     trouble: Option<Fault>,
     /// Whether a hint came while a look was under way, which may have missed what it hints at.
     pub(super) overtaken: bool,
+    /// The nonce of the record that is waited for.
+    waits_for: Option<Nonce>,
+    /// Whether the latest look was made because of a hint.
+    hinted: bool,
+    /// How many hints in a row hinted at nothing.
+    in_vain: u32,
     /// The nonce whose witness was looked at.
     witness_asked: Option<Nonce>,
     /// The nonce whose witness proved that nobody acts under it.
@@ -158,11 +164,17 @@ impl Machine {
         let ttl = record.ttl.unwrap_or(self.own_ttl());
         let look = now + self.rules.poll_after(ttl, step.ambient.jitter);
         let out = self.rules.runs_out_at(seen.from, ttl, self.own_ttl(), self.ask.timing.drift());
-        let mut next = look.min(out);
-        if std::mem::take(&mut self.seeking().overtaken) {
-            next = next.min(now.max(seen.sent + self.ask.hint_pause));
+        let seeking = self.seeking();
+        seeking.next = Some(look.min(out));
+        let hinted = std::mem::take(&mut seeking.hinted);
+        if seeking.waits_for.replace(record.nonce) != Some(record.nonce) {
+            seeking.in_vain = 0;
+        } else if hinted {
+            seeking.in_vain = seeking.in_vain.saturating_add(1);
         }
-        self.seeking().next = Some(next);
+        if std::mem::take(&mut seeking.overtaken) {
+            self.look_soon(seen.sent);
+        }
     }
 
     fn grant(&mut self, step: &mut Step<'_>, seen: &Seen, old: &Arc<Record>, version: &Version, end: End) {
@@ -335,15 +347,26 @@ impl Machine {
             seeking.overtaken = true;
             return;
         }
-        let Seeking { next: Some(next), trouble: None, .. } = seeking else { return };
-        let soonest =
-            step.sightings.latest().map_or(step.ambient.now, |seen| seen.sent + self.ask.hint_pause);
-        if soonest > step.ambient.now {
-            *next = soonest.min(*next);
-            return;
+        let Seeking { next: Some(_), trouble: None, .. } = seeking else { return };
+        let now = step.ambient.now;
+        self.look_soon(step.sightings.latest().map_or(now, |seen| seen.sent));
+        if self.seeking().next.is_some_and(|next| next <= now) {
+            self.seeking().next = None;
+            self.read(step);
         }
-        seeking.next = None;
-        self.read(step);
+    }
+
+    /// Looks again because of a hint: after a pause since the last look, and a longer one the more hints were in vain.
+    fn look_soon(&mut self, looked: Instant) {
+        let (usual, longest) = (self.ask.hint_pause, self.ask.timing.retry());
+        let seeking = self.seeking();
+        let growing = match seeking.in_vain {
+            0 => Duration::ZERO,
+            count => VAIN_PAUSE * 8u32.pow(count.min(8) - 1),
+        };
+        seeking.hinted = true;
+        let soonest = looked + growing.min(longest).max(usual);
+        seeking.next = seeking.next.map(|next| next.min(soonest));
     }
 
     pub(super) fn witnessed(&mut self, step: &mut Step<'_>, nonce: Nonce, sighting: Sighting) {
@@ -401,6 +424,9 @@ impl Machine {
         sent + self.ask.timing.drift().lengthen(self.own_ttl().as_duration())
     }
 }
+
+/// After the first hint in vain; then eight times as long for each.
+const VAIN_PAUSE: Duration = Duration::from_millis(8);
 
 /// How long a throttling store asks to be left alone, as far as we listen to it.
 pub(super) fn asked_for(fault: Fault) -> Duration {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tenure::clock::{BootClock, Clock, Instant};
 use tenure::store::File;
 use tenure_store::{Expect, Key, Put, Store, StoreError, Version};
 
@@ -69,6 +70,11 @@ pub(crate) async fn look(store: &File, key: &Key) -> Option<(String, Version)> {
     Some((String::from_utf8(entry.value.to_vec()).unwrap(), entry.version))
 }
 
+pub(crate) fn kill(id: u32) {
+    let id = rustix::process::Pid::from_raw(id as i32).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+}
+
 /// Runs a shell command; `false` if it failed.
 pub(crate) fn shell(command: &str) -> bool {
     Command::new("sh")
@@ -88,7 +94,7 @@ pub(crate) fn sleep_ms(millis: u64) {
 /// In seconds: a puppet that does not answer must not stop the test for ever.
 const PATIENCE: i64 = 30;
 
-const FOLDER: &str = "TENURE_TEST_PUPPET_IN";
+pub(crate) const FOLDER: &str = "TENURE_TEST_PUPPET_IN";
 
 /// Another process with the store open, which does as it is told on its stdin. See [`be_a_puppet`].
 pub(crate) struct Puppet {
@@ -122,6 +128,23 @@ impl Puppet {
 
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Tells it something, without waiting for the answer.
+    pub(crate) fn order(&mut self, order: &str) {
+        let _ = writeln!(self.orders, "{order}");
+    }
+
+    /// Tells it something, and gives its answer.
+    pub(crate) fn ask(&mut self, order: &str) -> String {
+        self.order(order);
+        self.answer().expect("it lives")
+    }
+
+    /// Ends it without a word, and says when, on the boot-time clock.
+    pub(crate) fn kill(&self) -> Instant {
+        kill(self.id());
+        BootClock::new().now()
     }
 
     /// Tells it to write, without waiting for the answer. `-` expects nothing to be there.

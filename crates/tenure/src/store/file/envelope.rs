@@ -6,6 +6,7 @@ use tenure_store::{Key, Version};
 
 use super::domain::Domain;
 use super::name;
+use crate::checksum::checksum;
 use crate::clock::Instant;
 
 /// What a file of the folder holds: a line about the value, and the value.
@@ -118,19 +119,6 @@ impl Stamp {
         let same = here.is_some() && self.domain.as_ref() == here;
         (same && now >= self.at).then(|| now.since(self.at))
     }
-}
-
-/// FNV-1a with 64 bits, over the parts and their lengths: against rot, editors and half a file, not against forgers, who
-/// could write the file just as well.
-pub(super) fn checksum(parts: &[&[u8]]) -> u64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for part in parts {
-        for byte in part.iter().chain(&(part.len() as u64).to_le_bytes()) {
-            hash ^= u64::from(*byte);
-            hash = hash.wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-    hash
 }
 
 const MAGIC: &str = "tenure-entry";

@@ -18,7 +18,6 @@ mod shared;
 mod temporary;
 mod trouble;
 mod watch;
-mod workers;
 mod write;
 
 use std::fmt;
@@ -142,6 +141,11 @@ impl Store for File {
     /// folder is gone.
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
         if self.shared.guarantees().watch { watch::hints(self.shared.folder(), prefix) } else { None }
+    }
+
+    /// The folder itself, where its locks are this kernel's own.
+    fn witness_folder(&self) -> Option<PathBuf> {
+        self.shared.is_local().then(|| self.path().to_owned())
     }
 
     fn impossible_version(&self) -> Version {

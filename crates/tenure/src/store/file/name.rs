@@ -1,5 +1,7 @@
 use tenure_store::Key;
 
+use crate::witness;
+
 /// What a name in the folder stands for. A stem is a name without its ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named<'a> {
@@ -9,6 +11,8 @@ pub(super) enum Named<'a> {
     Lock(&'a str),
     /// A write that was not finished, or is under way.
     Temporary,
+    /// A witness of somebody who holds a lease, or held one: see [`witness`](crate::witness).
+    Witness,
     /// The folder's time.
     Mark,
     /// Nothing of a store.
@@ -54,6 +58,9 @@ pub(super) fn parse(name: &[u8]) -> Named<'_> {
     }
     if name.ends_with(TEMPORARY) {
         return Named::Temporary;
+    }
+    if witness::is_name(name) {
+        return Named::Witness;
     }
     if let Some(stem) = name.strip_suffix(ENTRY) {
         return Named::Entry(stem);
@@ -174,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_key_that_looks_like_a_file_of_ours_is_a_key() {
-        for name in ["a.lock", "a.tmp", "a.entry", "tenure.mark", "a.lock/b.tmp", "x~1"] {
+        for name in ["a.lock", "a.tmp", "a.entry", "a.witness", "tenure.mark", "a.lock/b.tmp", "x~1"] {
             assert_eq!(stem_of(&entry(&key(name))), Stem::Of(key(name)));
             let lock = lock(&key(name));
             let Named::Lock(stem) = parse(lock.as_bytes()) else { panic!("{lock}") };
@@ -182,6 +189,8 @@ mod tests {
         }
         assert_ne!(entry(&key("a.lock")), lock(&key("a")));
         assert_eq!(parse(temporary(7).as_bytes()), Named::Temporary);
+        assert_eq!(parse(format!("{:032x}.witness", 7).as_bytes()), Named::Witness);
+        assert_eq!(parse(b"a.witness"), Named::Foreign);
         assert_eq!(parse(MARK.as_bytes()), Named::Mark);
         assert_eq!(parse(b"notes.txt"), Named::Foreign);
         assert_eq!(parse(b"\xff.entry"), Named::Foreign);

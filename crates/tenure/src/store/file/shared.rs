@@ -14,10 +14,10 @@ use super::envelope::{Envelope, Stamp};
 use super::folder::Folder;
 use super::mark::Mark;
 use super::trouble::Trouble;
-use super::workers::Workers;
 use super::write::{Attempt, Write};
 use super::{File, list, name, read, temporary, wall_micros, write};
 use crate::clock::{BootClock, Clock};
+use crate::workers::Workers;
 
 /// An open store: what its calls share.
 #[derive(Debug)]
@@ -66,6 +66,10 @@ impl Shared {
 
     pub(super) fn folder(&self) -> &Folder {
         &self.inner.folder
+    }
+
+    pub(super) fn is_local(&self) -> bool {
+        self.inner.local
     }
 
     pub(super) fn guarantees(&self) -> Guarantees {

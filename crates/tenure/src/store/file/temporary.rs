@@ -6,6 +6,7 @@ use rustix::io::Errno;
 
 use super::folder::Folder;
 use super::name::{self, Named};
+use crate::witness;
 
 /// A file that is on the disk and not yet an entry. It goes when it is dropped, unless it was renamed.
 ///
@@ -75,9 +76,9 @@ fn create(folder: &Folder) -> rustix::io::Result<(String, OwnedFd)> {
     Err(Errno::AGAIN)
 }
 
-/// Removes what dead writers left behind, and says how many files that was.
+/// Removes what dead writers and dead holders left behind, and says how many files that was.
 ///
-/// Only what nobody has locked and what is a minute old: between the two calls that make and lock a file, its writer is
+/// Of writes, only what nobody has locked and what is a minute old: between the two calls that make and lock a file, its writer is
 /// alive and holds nothing. Should that one have been stopped just there for so long, its rename finds nothing, and its
 /// write is refused without effect.
 pub(super) fn clean(folder: &Folder, wall_seconds: i64) -> rustix::io::Result<usize> {
@@ -85,25 +86,34 @@ pub(super) fn clean(folder: &Folder, wall_seconds: i64) -> rustix::io::Result<us
     let mut entries = rustix::fs::Dir::read_from(folder)?;
     while let Some(entry) = entries.read() {
         let entry = entry?;
-        if name::parse(entry.file_name().to_bytes()) != Named::Temporary {
-            continue;
-        }
         let Ok(name) = entry.file_name().to_str() else { continue };
-        removed += usize::from(remove_if_dead(folder, name, wall_seconds));
+        removed += usize::from(match name::parse(name.as_bytes()) {
+            Named::Temporary => remove_if_dead(folder, name, wall_seconds - OLD_SECONDS, is_free),
+            Named::Witness => remove_if_dead(folder, name, wall_seconds - WITNESS_OLD_SECONDS, is_unlocked),
+            Named::Entry(_) | Named::Lock(_) | Named::Mark | Named::Foreign => false,
+        });
     }
     Ok(removed)
 }
 
 /// Every error means that it stays.
-fn remove_if_dead(folder: &Folder, name: &str, wall_seconds: i64) -> bool {
+fn remove_if_dead(folder: &Folder, name: &str, before: i64, is_dead: fn(&OwnedFd) -> bool) -> bool {
     let Ok(there) = folder.status_of(name) else { return false };
-    if wall_seconds.saturating_sub(there.st_mtime) < OLD_SECONDS {
+    if there.st_mtime > before {
         return false;
     }
     let Ok(file) = folder.open(name, OFlags::RDONLY) else { return false };
-    let is_free = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
     let same = rustix::fs::fstat(&file).is_ok_and(|opened| opened.st_ino == there.st_ino);
-    is_free && same && folder.unlink(name).is_ok()
+    same && is_dead(&file) && folder.unlink(name).is_ok()
+}
+
+fn is_free(file: &OwnedFd) -> bool {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// Nobody acts under it. Whoever would have looked at it waits out the ttl instead.
+fn is_unlocked(witness: &OwnedFd) -> bool {
+    witness::is_locked(witness).is_ok_and(|locked| !locked)
 }
 
 /// For those who keep it across threads.
@@ -111,3 +121,6 @@ pub(super) type OwnedTemporary = Temporary<Arc<Folder>>;
 
 const TRIES: usize = 3;
 const OLD_SECONDS: i64 = 60;
+
+/// Mostly its successor removes it. This one had none, or did not come to it.
+const WITNESS_OLD_SECONDS: i64 = 24 * 60 * 60;

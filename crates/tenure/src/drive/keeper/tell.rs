@@ -1,0 +1,131 @@
+//! From events to those who wait for them.
+
+use std::sync::Arc;
+
+use tenure_store::Key;
+
+use super::super::command::LeaseId;
+use super::super::kept::Kept;
+use super::super::recorder::EventReport;
+use super::super::reporter::Report;
+use super::Keeper;
+use crate::lease::shared::{Granted, Shared};
+use crate::machine::{Denied, Event, Input, Left, Lost};
+use crate::record::Holder;
+use crate::{Error, Kind, lease};
+
+impl Keeper {
+    /// Tells whoever asked. The machine may have to be told something in return.
+    pub(super) fn tell(&mut self, id: LeaseId, event: Event) -> Option<Input> {
+        let kept = self.leases.get_mut(&id)?;
+        let mut back = None;
+        match &event {
+            Event::Granted { token, deadline, .. } => {
+                let granted = Granted {
+                    key: kept.key.clone(),
+                    holder: Arc::clone(&kept.holder),
+                    token: *token,
+                    store: Arc::clone(&self.store_name),
+                    deadline: *deadline,
+                    witness: kept.witness.clone(),
+                };
+                let shared = Arc::new(Shared::new(granted, Arc::clone(&self.clock), self.incarnation));
+                kept.shared = Some(Arc::clone(&shared));
+                if let Some(dead) = kept.dead.take() {
+                    self.witnesses.bury(dead);
+                }
+                // If nobody waits for it any more, it is let go at once.
+                let wanted = kept.granted.take().is_some_and(|reply| reply.send(Ok(shared)).is_ok());
+                if !wanted {
+                    back = Some(Input::Release);
+                }
+            }
+            Event::Renewed { deadline } => {
+                if let Some(shared) = &kept.shared {
+                    if shared.extend(*deadline) {
+                        for reply in kept.renewed.drain(..) {
+                            let _ = reply.send(Ok(()));
+                        }
+                    } else {
+                        back = Some(over(shared));
+                    }
+                }
+            }
+            Event::AtRisk(_) => {
+                if let Some(shared) = &kept.shared {
+                    shared.at_risk();
+                }
+            }
+            Event::Lost(why) => {
+                if let Some(shared) = &kept.shared {
+                    shared.latch(why.clone());
+                    for reply in kept.renewed.drain(..) {
+                        let _ = reply.send(Err(shared.lost_error()));
+                    }
+                    if shared.is_drained() {
+                        back = Some(Input::Drained);
+                    }
+                }
+            }
+            Event::Denied(Denied::Cancelled) if self.closing.is_some() => {
+                let error = shut_down(&kept.key, &self.store_name);
+                kept.answer_denied(error);
+            }
+            Event::Denied(denied) => {
+                let mut error = lease::denied(&kept.key, &self.store_name, &kept.holder, denied);
+                if let Some(trouble) = kept.trouble.take() {
+                    error = error.because(trouble.to_string());
+                }
+                kept.answer_denied(error);
+            }
+            Event::Left(left) => {
+                let result = || left_error(kept, &self.store_name, *left);
+                if let Some(closing) = &mut self.closing {
+                    closing.errors.extend(result());
+                }
+                let results: Vec<_> = kept.left.iter().map(|_| result().map_or(Ok(()), Err)).collect();
+                for (reply, result) in kept.left.drain(..).zip(results) {
+                    kept.answers.push(Box::new(move || drop(reply.send(result))));
+                }
+            }
+            Event::WentBack { .. } => {}
+        }
+        let (token, holder, key) = (kept.token(), Arc::clone(&kept.holder), kept.key.clone());
+        let store = Arc::clone(&self.store_name);
+        self.reporter.report(Report::Event(EventReport { store, key, holder, token, event }));
+        back
+    }
+}
+
+pub(super) fn shut_down(key: &Key, store: &str) -> Error {
+    let sentence = format!("lease {key} on {store} is not granted: the coordinator is shut down");
+    Error::new(Kind::Unavailable, sentence)
+}
+
+/// What to tell a machine whose lease was latched by somebody else: that it was let go, or that the deadline passed.
+fn over(shared: &Shared) -> Input {
+    match shared.why() {
+        Some(Lost::Released) => Input::Release,
+        _ => Input::Latched,
+    }
+}
+
+fn left_error(kept: &Kept, store: &str, left: Left) -> Option<Error> {
+    let holder: &Holder = &kept.holder;
+    match left {
+        Left::Vacated | Left::Nothing => None,
+        Left::Lapsing => {
+            let token = kept.token().unwrap_or_default();
+            let what =
+                format!("lease {} of {holder} (token {token}) on {store} could not be vacated", kept.key);
+            let error = Error::new(
+                Kind::Unavailable,
+                format!("{what}: it has lapsed, and others may have waited for it"),
+            );
+            Some(match &kept.trouble {
+                Some(trouble) => error.because(trouble.to_string()),
+                None => error,
+            })
+        }
+    }
+}

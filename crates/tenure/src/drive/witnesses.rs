@@ -1,0 +1,251 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::FuturesUnordered;
+use tenure_store::{BoxFuture, Reach, Store};
+
+use super::command::LeaseId;
+use crate::clock::Clock;
+use crate::machine::Sighting;
+use crate::record::{Nonce, Witness};
+use crate::witness::{Folder, Lock};
+use crate::workers::Workers;
+
+/// The witnesses of those whose leases are kept, and those of others that are watched.
+///
+/// All of it takes microseconds on a healthy disk, and for ever on one that fails. So it is done by threads that may wait,
+/// each time with a limit, and what is not done by then is done without.
+pub(super) struct Witnesses {
+    folder: Option<Arc<Folder>>,
+    clock: Arc<dyn Clock>,
+    workers: Arc<Workers>,
+    coming: FuturesUnordered<BoxFuture<'static, Option<Coming>>>,
+    watching: HashMap<LeaseId, Watching>,
+    removing: usize,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) enum Coming {
+    /// A witness was made for this lease, or could not be made.
+    Made(LeaseId, Option<Lock>),
+    /// A contender has seen what became of the witness that a record names.
+    Seen { lease: LeaseId, witness: Arc<Witness>, nonce: Nonce, sighting: Sighting },
+    /// A witness is gone.
+    Removed,
+}
+
+/// A contender waits for somebody's death.
+struct Watching {
+    witness: Arc<Witness>,
+    /// What the latest record carries. The holder renews meanwhile.
+    nonce: Arc<Mutex<Nonce>>,
+    abort: AbortHandle,
+}
+
+/// An answer that somebody gets once the witness is gone: a program may end the moment it has the answer, and would
+/// leave the file behind.
+pub(super) type Then = Box<dyn FnOnce() + Send>;
+
+impl Witnesses {
+    pub(super) fn new(store: &dyn Store, clock: Arc<dyn Clock>) -> Self {
+        let open = match store.guarantees().reach {
+            Reach::Network | Reach::Nothing => Folder::of_this_boot,
+            Reach::Machine | Reach::Process => Folder::of_this_machine,
+        };
+        // Without witnesses everything is as safe, and the death of a holder costs its ttl.
+        let folder = store.witness_folder().and_then(|path| open(&path).ok()).map(Arc::new);
+        Self {
+            folder,
+            clock,
+            workers: Arc::new(Workers::new()),
+            coming: FuturesUnordered::new(),
+            watching: HashMap::new(),
+            removing: 0,
+        }
+    }
+
+    /// Makes a witness for a lease; `false` where there is no place for one.
+    pub(super) fn make(&mut self, lease: LeaseId, random: u128) -> bool {
+        let Some(folder) = self.folder.clone() else { return false };
+        let made = self.within(MAKE_MAX, move || folder.create(random).ok());
+        self.coming.push(Box::pin(async move { Some(Coming::Made(lease, made.await.flatten())) }));
+        true
+    }
+
+    /// Lists a nonce in a witness of ours. The request that carries it is sent afterwards, whatever came of this.
+    pub(super) fn list(&self, witness: &Arc<Lock>, nonce: Nonce) -> BoxFuture<'static, ()> {
+        let witness = Arc::clone(witness);
+        let listed = self.within(LIST_MAX, move || witness.list(nonce));
+        Box::pin(async move { drop(listed.await) })
+    }
+
+    /// Looks at the witness that a record names; `false` where there is none to be seen.
+    pub(super) fn look(&mut self, lease: LeaseId, witness: &Arc<Witness>, nonce: Nonce) -> bool {
+        let Some(folder) = &self.folder else { return false };
+        let seen = self.within(LOOK_MAX, look(folder, witness, nonce));
+        let witness = Arc::clone(witness);
+        self.coming.push(Box::pin(async move {
+            let sighting = seen.await.unwrap_or_default();
+            Some(Coming::Seen { lease, witness, nonce, sighting })
+        }));
+        true
+    }
+
+    /// Tells when the witness that this contender has seen locked is locked no more.
+    pub(super) fn watch(&mut self, lease: LeaseId, witness: &Arc<Witness>, nonce: Nonce) {
+        let Some(folder) = self.folder.clone() else { return };
+        if let Some(watching) = self.watching.get(&lease)
+            && watching.witness == *witness
+            && !watching.abort.is_aborted()
+        {
+            *watching.nonce.lock().unwrap_or_else(PoisonError::into_inner) = nonce;
+            return;
+        }
+        self.stop(lease);
+        let nonce = Arc::new(Mutex::new(nonce));
+        let (abort, registration) = AbortHandle::new_pair();
+        let unlocked = until_unlocked(
+            folder,
+            Arc::clone(&self.workers),
+            Arc::clone(&self.clock),
+            Arc::clone(witness),
+            Arc::clone(&nonce),
+        );
+        let ends = abort.clone();
+        self.watching.insert(lease, Watching { witness: Arc::clone(witness), nonce, abort });
+        let witness = Arc::clone(witness);
+        self.coming.push(Box::pin(async move {
+            let seen = Abortable::new(unlocked, registration).await.ok().flatten();
+            // Whoever watches next begins anew.
+            ends.abort();
+            let (nonce, sighting) = seen?;
+            Some(Coming::Seen { lease, witness, nonce, sighting })
+        }));
+    }
+
+    /// This contender waits no more.
+    pub(super) fn stop(&mut self, lease: LeaseId) {
+        if let Some(watching) = self.watching.remove(&lease) {
+            watching.abort.abort();
+        }
+    }
+
+    /// Removes a witness of ours that no record names any more, and then does the rest.
+    pub(super) fn remove(&mut self, witness: Arc<Lock>, then: Vec<Then>) {
+        let removed = self.within(REMOVE_MAX, move || witness.remove());
+        self.removing += 1;
+        self.coming.push(Box::pin(async move {
+            drop(removed.await);
+            then.into_iter().for_each(|then| then());
+            Some(Coming::Removed)
+        }));
+    }
+
+    /// Removes what a dead holder left behind.
+    pub(super) fn bury(&mut self, witness: Arc<Witness>) {
+        let Some(folder) = self.folder.clone() else { return };
+        let removed = self.within(REMOVE_MAX, move || folder.remove_dead(&witness));
+        self.removing += 1;
+        self.coming.push(Box::pin(async move {
+            drop(removed.await);
+            Some(Coming::Removed)
+        }));
+    }
+
+    /// Whether nothing is left to be removed.
+    pub(super) fn is_tidy(&self) -> bool {
+        self.removing == 0
+    }
+
+    /// What comes next.
+    pub(super) async fn next(&mut self) -> Option<Coming> {
+        loop {
+            match self.coming.next().await? {
+                Some(Coming::Removed) => {
+                    self.removing -= 1;
+                    return Some(Coming::Removed);
+                }
+                Some(coming) => return Some(coming),
+                None => {}
+            }
+        }
+    }
+
+    /// What a worker makes of it, if that takes no longer than `limit`.
+    fn within<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = Option<T>> + Send + 'static {
+        let (workers, clock) = (Arc::clone(&self.workers), Arc::clone(&self.clock));
+        async move {
+            tokio::select! {
+                biased;
+                done = workers.run(job) => done.ok(),
+                () = clock.sleep_until(clock.now() + limit) => None,
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Witnesses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Witnesses")
+            .field("folder", &self.folder)
+            .field("watching", &self.watching.len())
+            .finish_non_exhaustive()
+    }
+}
+
+fn look(
+    folder: &Arc<Folder>,
+    witness: &Arc<Witness>,
+    nonce: Nonce,
+) -> impl FnOnce() -> Sighting + Send + 'static {
+    let (folder, witness) = (Arc::clone(folder), Arc::clone(witness));
+    move || folder.look(&witness, nonce)
+}
+
+/// Looks whenever somebody who could write to the witness has closed it: its holder does so with every renewal, and for
+/// the last time when it dies. `None` when it cannot be watched any more: then the machine looks from time to time.
+async fn until_unlocked(
+    folder: Arc<Folder>,
+    workers: Arc<Workers>,
+    clock: Arc<dyn Clock>,
+    witness: Arc<Witness>,
+    nonce: Arc<Mutex<Nonce>>,
+) -> Option<(Nonce, Sighting)> {
+    let watched = (Arc::clone(&folder), Arc::clone(&witness));
+    let mut changes = workers.run(move || watched.0.watch(&watched.1)).await.ok()??;
+    loop {
+        // At once also the first time: what happened before it was watched was told to nobody.
+        for pause in PROBES {
+            if !pause.is_zero() {
+                clock.sleep_until(clock.now() + pause).await;
+            }
+            let nonce = *nonce.lock().unwrap_or_else(PoisonError::into_inner);
+            let sighting = workers.run(look(&folder, &witness, nonce)).await.ok()?;
+            if !sighting.locked {
+                return Some((nonce, sighting));
+            }
+        }
+        changes.next().await?;
+    }
+}
+
+/// The kernel tells that a file was closed just before it gives the locks back.
+const PROBES: [Duration; 4] =
+    [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(20)];
+
+/// Nobody waits longer for a witness than it is worth.
+const MAKE_MAX: Duration = Duration::from_secs(1);
+const LOOK_MAX: Duration = Duration::from_secs(1);
+const REMOVE_MAX: Duration = Duration::from_secs(1);
+
+/// A renewal waits for this.
+const LIST_MAX: Duration = Duration::from_millis(100);

@@ -1,0 +1,179 @@
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
+
+use super::lock::Lock;
+use super::mapping::Mapping;
+use super::{name, ofd, ring};
+use crate::inotify::{self, Changes, Target};
+use crate::machine::Sighting;
+use crate::record::{Nonce, Witness};
+
+/// Where the witnesses of a store lie: a folder of this machine that all its users share.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    descriptor: OwnedFd,
+    device: u64,
+    inode: u64,
+    owner: u32,
+    /// To whom new files are given, where this process is root and the folder somebody's.
+    given_to: Option<(Uid, Gid)>,
+    /// The boot id, where records are seen by other machines too: those may have a copy of a witness, inode and all.
+    boot: Option<String>,
+}
+
+impl Folder {
+    /// The witnesses of a store that only this machine sees. After a reboot they are simply unlocked.
+    pub(crate) fn of_this_machine(path: &Path) -> io::Result<Self> {
+        Self::open(path, None)
+    }
+
+    /// The witnesses of a store that other machines see: records name the boot of this one.
+    pub(crate) fn of_this_boot(path: &Path) -> io::Result<Self> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+        Self::open(path, Some(boot.trim().to_owned()))
+    }
+
+    pub(super) fn open(path: &Path, boot: Option<String>) -> io::Result<Self> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let descriptor = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        let status = rustix::fs::fstat(&descriptor)?;
+        let gives = rustix::process::geteuid().is_root() && status.st_uid != 0;
+        Ok(Self {
+            descriptor,
+            device: status.st_dev,
+            inode: status.st_ino,
+            owner: status.st_uid,
+            given_to: gives.then(|| (Uid::from_raw(status.st_uid), Gid::from_raw(status.st_gid))),
+            boot,
+        })
+    }
+
+    /// Makes a witness. It is locked before it has a name, and never has another one.
+    pub(crate) fn create(self: &Arc<Self>, random: u128) -> io::Result<Lock> {
+        let name = name::of(random);
+        let (file, named) = self.create_file(&name)?;
+        let furnished = self.furnish(&file);
+        if named && furnished.is_err() {
+            let _ = rustix::fs::unlinkat(self.descriptor()?, &name, AtFlags::empty());
+        }
+        let (inode, mapping) = furnished?;
+        if !named {
+            let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+            rustix::fs::linkat(CWD, unnamed, self.descriptor()?, &name, AtFlags::SYMLINK_FOLLOW)?;
+        }
+        let named = Witness { name, inode, boot: self.boot.clone() };
+        // The descriptor goes now, and the mapping stays.
+        Ok(Lock::new(Arc::clone(self), named, mapping))
+    }
+
+    /// A new file, and whether it has its name already.
+    fn create_file(&self, name: &str) -> io::Result<(OwnedFd, bool)> {
+        let folder = self.descriptor()?;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        match rustix::fs::openat(folder, ".", flags | OFlags::TMPFILE, mode) {
+            Ok(file) => Ok((file, false)),
+            // Not every file system has files without a name. There it lies unlocked for a moment, and no record names it.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {
+                let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+                Ok((rustix::fs::openat(folder, name, flags, mode)?, true))
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Everything it needs before others may see it.
+    fn furnish(&self, file: &OwnedFd) -> io::Result<(u64, Mapping)> {
+        if let Some((user, group)) = self.given_to {
+            rustix::fs::fchown(file, Some(user), Some(group))?;
+        }
+        // Whole from the start: what is written in place later needs no more room on the disk.
+        if rustix::io::pwrite(file, &ring::EMPTY, 0)? != ring::BYTES {
+            return Err(Errno::NOSPC.into());
+        }
+        ofd::share(file)?;
+        Ok((rustix::fs::fstat(file)?.st_ino, Mapping::of(file)?))
+    }
+
+    /// What there is to see of the witness that a record names. Every error means that nothing is known.
+    pub(crate) fn look(&self, named: &Witness, nonce: Nonce) -> Sighting {
+        self.try_look(named, nonce).unwrap_or_default()
+    }
+
+    fn try_look(&self, named: &Witness, nonce: Nonce) -> io::Result<Sighting> {
+        let (file, same_file) = self.open_named(named, OFlags::RDONLY)?;
+        if !same_file {
+            return Ok(Sighting { found: true, ..Sighting::default() });
+        }
+        // Once unlocked it stays so, and nothing is listed any more: what is read after the lock was seen free is all
+        // there will ever be.
+        let locked = ofd::is_locked(&file)?;
+        let mut bytes = [0; ring::BYTES + 1];
+        let read = rustix::io::pread(&file, &mut bytes[..], 0)?;
+        let lists_nonce = ring::lists(&bytes[..read], &named.name, nonce);
+        Ok(Sighting { found: true, same_file, locked, lists_nonce })
+    }
+
+    /// Changes of the witness that a record names: somebody has written to it, or died.
+    pub(crate) fn watch(&self, named: &Witness) -> Option<Changes> {
+        let (file, same_file) = self.open_named(named, OFlags::RDONLY).ok()?;
+        if same_file { inotify::watch(&file, Target::Closing, |_| true) } else { None }
+    }
+
+    /// Removes a witness that nobody has locked. Whoever still wanted to look at it waits out the ttl instead.
+    pub(crate) fn remove_dead(&self, named: &Witness) -> io::Result<()> {
+        let (file, same_file) = self.open_named(named, OFlags::RDONLY)?;
+        if same_file && !ofd::is_locked(&file)? {
+            rustix::fs::unlinkat(self.descriptor()?, &named.name, AtFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    /// Removes the witness whether it is locked or not, if it is the one that is meant.
+    pub(super) fn remove(&self, named: &Witness) -> io::Result<()> {
+        let folder = self.descriptor()?;
+        let status = rustix::fs::statat(folder, &named.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if status.st_ino == named.inode {
+            rustix::fs::unlinkat(folder, &named.name, AtFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    /// Opens what a record names, and says whether it is the very file.
+    pub(super) fn open_named(&self, named: &Witness, flags: OFlags) -> io::Result<(OwnedFd, bool)> {
+        if !name::is_name(&named.name) {
+            return Err(Errno::INVAL.into());
+        }
+        // Without O_NONBLOCK, a fifo that somebody left here would stop the caller.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let file = rustix::fs::openat(self.descriptor()?, &named.name, flags, Mode::empty())?;
+        let status = rustix::fs::fstat(&file)?;
+        let same_file = self.is_witness(&status) && status.st_ino == named.inode && named.boot == self.boot;
+        Ok((file, same_file))
+    }
+
+    /// Whether it can be a witness at all: a file with one name, of the right length, made by somebody who may.
+    fn is_witness(&self, status: &Stat) -> bool {
+        let trusted = [rustix::process::geteuid().as_raw(), 0, self.owner];
+        FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
+            && status.st_nlink == 1
+            && status.st_size == ring::BYTES as i64
+            && trusted.contains(&status.st_uid)
+    }
+
+    /// The folder, if the number of its descriptor still stands for it: a program that becomes a daemon closes
+    /// everything, and opens something else in its place.
+    fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+        let status = rustix::fs::fstat(&self.descriptor)?;
+        match (status.st_dev, status.st_ino) == (self.device, self.inode) {
+            true => Ok(self.descriptor.as_fd()),
+            false => Err(Errno::BADF.into()),
+        }
+    }
+}

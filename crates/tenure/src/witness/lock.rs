@@ -1,0 +1,73 @@
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::folder::Folder;
+use super::mapping::Mapping;
+use super::{ofd, ring};
+use crate::record::{Nonce, Witness};
+
+/// A witness of our own, locked as long as this lives. The file stays when this is dropped: unlocked, it tells others that
+/// nobody acts any more.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    folder: Arc<Folder>,
+    named: Arc<Witness>,
+    turn: AtomicUsize,
+    mapping: Mapping,
+}
+
+impl Lock {
+    pub(super) fn new(folder: Arc<Folder>, named: Witness, mapping: Mapping) -> Self {
+        Self { folder, named: Arc::new(named), turn: AtomicUsize::new(0), mapping }
+    }
+
+    /// What the record says about it.
+    pub(crate) fn named(&self) -> &Arc<Witness> {
+        &self.named
+    }
+
+    /// Lists a nonce, before the request that carries it is sent. One that could not be listed must not stop the
+    /// request: whoever finds it in the record knows nothing, and waits.
+    ///
+    /// The file is opened anew each time. A descriptor that is kept could be closed by others and stand for a stranger's
+    /// file, and a write through the mapping to a full disk is a signal.
+    pub(crate) fn list(&self, nonce: Nonce) -> io::Result<()> {
+        let file = self.reopen(OFlags::WRONLY)?;
+        let slot = ring::slot(&self.named.name, nonce);
+        let at = ring::offset(self.turn.fetch_add(1, Ordering::Relaxed));
+        match rustix::io::pwrite(&file, &slot, at)? {
+            ring::SLOT => Ok(()),
+            _ => Err(Errno::NOSPC.into()),
+        }
+    }
+
+    /// A lock of its own for somebody else who acts under the term, in a descriptor that can be inherited.
+    ///
+    /// It is opened for writing, so that whoever watches is told when the last one who has it dies.
+    pub(crate) fn share(&self) -> io::Result<OwnedFd> {
+        if !self.mapping.is_here() {
+            // A forked copy of the process holds nothing, and must not lock again what others may have seen unlocked.
+            return Err(Errno::BADF.into());
+        }
+        let file = self.reopen(OFlags::RDWR)?;
+        ofd::share(&file)?;
+        Ok(file)
+    }
+
+    /// Takes the file away: no record names it any more.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        self.folder.remove(&self.named)
+    }
+
+    fn reopen(&self, flags: OFlags) -> io::Result<OwnedFd> {
+        match self.folder.open_named(&self.named, flags)? {
+            (file, true) => Ok(file),
+            (_, false) => Err(Errno::STALE.into()),
+        }
+    }
+}

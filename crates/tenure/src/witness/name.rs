@@ -1,0 +1,29 @@
+//! Names of witnesses: drawn once, never used again.
+
+/// The name of a new witness.
+pub(super) fn of(random: u128) -> String {
+    format!("{random:0DIGITS$x}{ENDING}")
+}
+
+/// Whether this can be the name of a witness. No other file of anybody's is opened because a record says so.
+pub(crate) fn is_name(name: &str) -> bool {
+    let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    name.strip_suffix(ENDING).is_some_and(|stem| stem.len() == DIGITS && stem.bytes().all(hex))
+}
+
+const ENDING: &str = ".witness";
+const DIGITS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_witness_is_told_from_everything_else() {
+        assert!(is_name(&of(0)) && is_name(&of(u128::MAX)));
+        for name in ["", ".witness", "a.witness", "../0.witness", "tenure.mark", &of(7).to_uppercase()] {
+            assert!(!is_name(name), "{name}");
+        }
+        assert!(!is_name(&of(7).replace("000", "../")));
+    }
+}

@@ -1,0 +1,468 @@
+//! The witness: a holder that is dead is replaced at once, and one that is alive never is. With real processes.
+#![expect(unsafe_code, reason = "there is no safe fork, and no safe way to hand a descriptor to a child")]
+
+mod file_support;
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Command;
+use std::time::Duration;
+
+use file_support::{FOLDER, Puppet, Scratch, Strace, block_on, kill, shell, skipped, sleep_ms};
+use tenure::clock::{BootClock, Clock, Instant};
+use tenure::record::State;
+use tenure::store::File;
+use tenure::{Coordinator, Error, Kind, Lease, Request};
+
+/// So long that nobody gets a lease here by waiting it out.
+const TTL: Duration = Duration::from_secs(60);
+
+/// What "at once" means on a machine that is busy with other tests.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// How long a contender tries that must not get the lease.
+const LONG_ENOUGH: Duration = Duration::from_millis(700);
+
+// ── a process that holds ────────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn puppet() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let coordinator = runtime.block_on(Coordinator::connect(File::open(folder).unwrap())).unwrap();
+    println!("> ready {}", std::process::id());
+    let mut leases: Vec<Lease> = Vec::new();
+    let mut shared: Vec<OwnedFd> = Vec::new();
+    for order in std::io::stdin().lines() {
+        let order = order.unwrap();
+        let answer = match *order.split(' ').collect::<Vec<_>>() {
+            ["acquire", name] => {
+                let lease = runtime.block_on(request(&coordinator, name).acquire());
+                let answer = at(&lease);
+                leases.extend(lease);
+                answer
+            }
+            ["unwitnessed", name] => {
+                leases
+                    .push(runtime.block_on(request(&coordinator, name).without_witness().acquire()).unwrap());
+                "granted".to_owned()
+            }
+            ["renew"] => format!("{:?}", runtime.block_on(leases[0].renew()).is_ok()),
+            ["release"] => {
+                let lease = leases.remove(0);
+                let began = BootClock::new().now().as_nanos();
+                runtime.block_on(lease.release()).unwrap();
+                began.to_string()
+            }
+            ["fork"] => fork_and_sleep().to_string(),
+            ["spawn"] => sleeper().spawn().unwrap().id().to_string(),
+            ["inherit"] => {
+                let witness = leases[0].witness().unwrap().expect("there is one");
+                // SAFETY: a number that nothing here has, for a copy that the child inherits.
+                assert_eq!(unsafe { libc::dup2(witness.as_raw_fd(), 150) }, 150);
+                let child = sleeper().spawn().unwrap().id();
+                // SAFETY: the copy just made.
+                unsafe { libc::close(150) };
+                child.to_string()
+            }
+            ["unlock"] => {
+                let witness = leases[0].witness().unwrap().expect("there is one");
+                // SAFETY: all zeroes is a lock of the whole file, of which only the kind is missing.
+                let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+                lock.l_type = libc::F_UNLCK as _;
+                // SAFETY: the descriptor is open and the lock lives.
+                assert_eq!(
+                    unsafe { libc::fcntl(witness.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) },
+                    0
+                );
+                shared.push(witness);
+                "unlocked".to_owned()
+            }
+            _ => panic!("{order}"),
+        };
+        println!("> {answer}");
+    }
+    std::mem::forget(leases);
+}
+
+fn at(lease: &Result<Lease, Error>) -> String {
+    match lease {
+        Ok(_) => BootClock::new().now().as_nanos().to_string(),
+        Err(error) => format!("{error}"),
+    }
+}
+
+/// Sleeps for longer than any test, and is killed by the test.
+fn sleeper() -> Command {
+    let mut command = Command::new("sleep");
+    command.arg("30");
+    command
+}
+
+fn fork_and_sleep() -> i32 {
+    // SAFETY: the child only sleeps and leaves by _exit.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above.
+        unsafe {
+            libc::sleep(30);
+            libc::_exit(0);
+        }
+    }
+    child
+}
+
+// ── what the tests share ────────────────────────────────────────────────────────────────────────────────────────────
+
+fn request(coordinator: &Coordinator, name: &str) -> Request {
+    coordinator.lease(name).unwrap().ttl(TTL)
+}
+
+async fn connect(scratch: &Scratch) -> Coordinator {
+    Coordinator::connect(scratch.store()).await.unwrap()
+}
+
+/// Another process that holds `k`.
+fn holder(scratch: &Scratch) -> Puppet {
+    let mut holder = Puppet::start(&scratch.0);
+    granted_at(&holder.ask("acquire k"));
+    holder
+}
+
+fn granted_at(answer: &str) -> Instant {
+    Instant::from_nanos(answer.parse().unwrap_or_else(|_| panic!("not granted: {answer}")))
+}
+
+/// Nobody may have it, however long they try.
+fn stays_held(scratch: &Scratch) {
+    block_on(async {
+        let contender = connect(scratch).await;
+        let error = request(&contender, "k").wait(LONG_ENOUGH).acquire().await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Held, "{error}");
+        contender.shutdown().await.unwrap();
+    });
+}
+
+/// Whoever comes now has it at once.
+fn is_free(scratch: &Scratch) -> Coordinator {
+    block_on(async {
+        let contender = connect(scratch).await;
+        let lease = request(&contender, "k").wait(AT_ONCE).acquire().await.expect("its holder is dead");
+        lease.release().await.unwrap();
+        contender
+    })
+}
+
+/// How long after `event` somebody who waits already, in this process, is granted the lease.
+fn latency(scratch: &Scratch, event: impl FnOnce() -> Instant) -> Duration {
+    block_on(async {
+        let contender = connect(scratch).await;
+        let acquired = request(&contender, "k").acquire();
+        tokio::pin!(acquired);
+        let waiting = poll_for(Duration::from_millis(60), acquired.as_mut()).await;
+        assert!(waiting.is_none(), "granted before anything happened");
+        let happened = event();
+        let lease = acquired.await.unwrap();
+        let latency = BootClock::new().now().since(happened);
+        lease.release().await.unwrap();
+        contender.shutdown().await.unwrap();
+        latency
+    })
+}
+
+async fn poll_for<T>(span: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let clock = BootClock::new();
+    tokio::select! {
+        done = future => Some(done),
+        () = clock.sleep_until(clock.now() + span) => None,
+    }
+}
+
+fn witnesses(scratch: &Scratch) -> usize {
+    scratch.names(".witness").len()
+}
+
+/// What others do a moment later.
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..2_000 {
+        if is_so() {
+            return;
+        }
+        sleep_ms(1);
+    }
+    panic!("this never happened: {what}");
+}
+
+// ── the dead ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn a_holder_that_was_killed_is_replaced_at_once_again_and_again() {
+    let scratch = Scratch::new("witness-kill");
+    let mut latencies: Vec<_> = (0..20)
+        .map(|_| {
+            let holder = holder(&scratch);
+            latency(&scratch, || holder.kill())
+        })
+        .collect();
+    latencies.sort();
+    println!("from kill to grant, of 20: median {:?}, most {:?}", latencies[10], latencies[19]);
+    assert!(latencies[19] < AT_ONCE, "{latencies:?}");
+    assert_eq!(witnesses(&scratch), 0, "successors clean up, and so do those who leave");
+    let record = block_on(async { connect(&scratch).await.look("k").await.unwrap().unwrap() });
+    let died = record.history.iter().filter(|past| past.end == tenure::record::End::Died).count();
+    assert!(died > 0, "{:?}", record.history);
+}
+
+#[test]
+fn those_who_wait_in_other_processes_are_woken_too_and_only_one_of_them_gets_it() {
+    let scratch = Scratch::new("witness-others");
+    let holder = holder(&scratch);
+    let mut waiters: Vec<_> = (0..3).map(|_| Puppet::start(&scratch.0)).collect();
+    waiters.iter_mut().for_each(|waiter| waiter.order("acquire k"));
+    sleep_ms(300);
+    let mut before = holder.kill();
+    // Each of them has its turn, and is killed.
+    for _ in 0..3 {
+        let id = living_holder(&scratch);
+        let winner = waiters.iter().position(|waiter| waiter.id() == id).expect("one of those who wait");
+        let mut winner = waiters.remove(winner);
+        let got = granted_at(&winner.answer().unwrap());
+        assert!(got.since(before) < AT_ONCE, "{:?}", got.since(before));
+        println!("another process was granted it after {:?}", got.since(before));
+        before = winner.kill();
+    }
+}
+
+/// The living process that holds `k`.
+fn living_holder(scratch: &Scratch) -> u32 {
+    let mut found = 0;
+    block_on(async {
+        let observer = connect(scratch).await;
+        for _ in 0..2_000 {
+            let record = observer.look("k").await.unwrap().unwrap();
+            let holder = record.holder.as_ref().map(|holder| holder.id().rsplit(':').next().unwrap().parse());
+            found = holder.map_or(0, Result::unwrap);
+            if is_alive(found) {
+                return;
+            }
+            sleep_ms(1);
+        }
+        panic!("nobody else holds it");
+    });
+    found
+}
+
+fn is_alive(id: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{id}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
+}
+
+#[test]
+fn one_look_is_enough_when_the_holder_is_dead_already() {
+    let scratch = Scratch::new("witness-once");
+    let holder = holder(&scratch);
+    holder.kill();
+    drop(holder);
+    // As after a reboot: all processes are gone, and nobody waited.
+    block_on(async {
+        let contender = connect(&scratch).await;
+        let lease = request(&contender, "k").try_acquire().await.expect("its holder is dead");
+        eventually("the dead one's witness is removed", || witnesses(&scratch) == 1);
+        lease.release().await.unwrap();
+        assert_eq!(witnesses(&scratch), 0);
+    });
+}
+
+#[test]
+fn a_holder_that_died_in_another_pid_namespace_is_replaced_at_once() {
+    if !shell("unshare --pid --fork --kill-child true") {
+        return skipped("no pid namespaces here: run as root, or allow them to users");
+    }
+    let scratch = Scratch::new("witness-namespace");
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child"]).arg(std::env::current_exe().unwrap());
+    let mut holder = Puppet::start_with(command, &scratch.0);
+    assert_eq!(holder.worker, "1", "its process id is that of another process here");
+    granted_at(&holder.ask("acquire k"));
+    stays_held(&scratch);
+    let latency = latency(&scratch, || holder.kill());
+    assert!(latency < AT_ONCE, "{latency:?}");
+}
+
+// ── the living ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn a_holder_that_is_stopped_is_not_mistaken_for_dead() {
+    let scratch = Scratch::new("witness-stop");
+    let mut holder = holder(&scratch);
+    holder.signal("STOP");
+    stays_held(&scratch);
+    holder.signal("CONT");
+    assert_eq!(holder.ask("renew"), "true");
+}
+
+#[test]
+fn a_release_wakes_whoever_waits_within_milliseconds() {
+    let scratch = Scratch::new("witness-release");
+    let mut latencies: Vec<_> = (0..10)
+        .map(|_| {
+            let mut holder = holder(&scratch);
+            latency(&scratch, || granted_at(&holder.ask("release")))
+        })
+        .collect();
+    latencies.sort();
+    println!("from release to grant, of 10: median {:?}, most {:?}", latencies[5], latencies[9]);
+    assert!(latencies[5] < Duration::from_millis(200), "{latencies:?}");
+}
+
+#[test]
+fn children_do_not_keep_it_with_and_without_exec() {
+    for order in ["fork", "spawn"] {
+        let scratch = Scratch::new("witness-children");
+        let mut holder = holder(&scratch);
+        let child: u32 = holder.ask(order).parse().unwrap();
+        holder.kill();
+        drop(holder);
+        is_free(&scratch);
+        assert!(is_alive(child), "the child was to outlive the holder");
+        kill(child);
+    }
+}
+
+#[test]
+fn a_child_that_was_given_the_witness_keeps_it_as_long_as_it_lives() {
+    let scratch = Scratch::new("witness-inherit");
+    let mut holder = holder(&scratch);
+    let child: u32 = holder.ask("inherit").parse().unwrap();
+    holder.kill();
+    drop(holder);
+    stays_held(&scratch);
+    let latency = latency(&scratch, || {
+        kill(child);
+        BootClock::new().now()
+    });
+    assert!(latency < AT_ONCE, "{latency:?}");
+}
+
+#[test]
+fn unlocking_another_descriptor_of_it_does_not_free_it() {
+    let scratch = Scratch::new("witness-unlock");
+    let mut holder = holder(&scratch);
+    holder.ask("unlock");
+    stays_held(&scratch);
+    holder.kill();
+    drop(holder);
+    is_free(&scratch);
+}
+
+#[test]
+fn a_lease_that_is_meant_to_outlive_its_process_does() {
+    let scratch = Scratch::new("witness-without");
+    let mut holder = Puppet::start(&scratch.0);
+    assert_eq!(holder.ask("unwitnessed k"), "granted");
+    assert_eq!(witnesses(&scratch), 0);
+    holder.kill();
+    drop(holder);
+    stays_held(&scratch);
+}
+
+// ── what goes wrong ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn a_nonce_that_cannot_be_listed_does_not_stop_a_renewal_and_proves_nothing() {
+    let scratch = Scratch::new("witness-unlisted");
+    let mut holder = holder(&scratch);
+    let name = scratch.names(".witness").remove(0);
+    // Another file under its name: the holder does not write to it, and nobody believes it.
+    let (path, copy) = (scratch.0.join(&name), scratch.0.join("copy.tmp"));
+    std::fs::copy(&path, &copy).unwrap();
+    std::fs::rename(&copy, &path).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    assert_eq!(holder.ask("renew"), "true");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    stays_held(&scratch);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(holder.ask("renew"), "true");
+    holder.kill();
+    drop(holder);
+    stays_held(&scratch);
+}
+
+#[test]
+fn where_no_witness_can_be_made_a_lease_is_granted_without() {
+    if !Strace::is_there() {
+        return;
+    }
+    for inject in [
+        "linkat:error=ENOSPC",
+        "pwrite64:error=ENOSPC:when=1",
+        "openat:error=EMFILE:when=1",
+        "mmap:error=ENOMEM",
+    ] {
+        let scratch = Scratch::new("witness-none");
+        let mut holder = Puppet::start(&scratch.0);
+        // Some of what it needs is there already, so that what fails is the witness.
+        holder.ask("acquire other");
+        let strace = Strace::attach_to_all(&holder, &[inject.to_owned()]);
+        granted_at(&holder.ask("acquire k"));
+        drop(strace);
+        let record = block_on(async { connect(&scratch).await.look("k").await.unwrap().unwrap() });
+        assert_eq!(record.state, State::Held);
+        println!("{inject}: {:?}", record.witness);
+        assert!(record.witness.is_none() || !inject.starts_with("linkat"), "{inject}: {:?}", record.witness);
+        assert_eq!(holder.ask("renew"), "true", "{inject}");
+    }
+}
+
+// ── what it costs ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn whoever_leaves_and_whoever_waits_in_vain_leaves_no_file_behind() {
+    let scratch = Scratch::new("witness-files");
+    block_on(async {
+        let (a, b) = (connect(&scratch).await, connect(&scratch).await);
+        for _ in 0..50 {
+            let lease = request(&a, "k").acquire().await.unwrap();
+            assert_eq!(request(&b, "k").try_acquire().await.unwrap_err().kind(), Kind::Held);
+            assert_eq!(witnesses(&scratch), 1, "that of the holder");
+            lease.release().await.unwrap();
+            assert_eq!(witnesses(&scratch), 0, "it is gone when the release is told");
+        }
+        // Nor does one who gives up in the middle, or a lease that is dropped.
+        for _ in 0..10 {
+            drop(poll_for(Duration::ZERO, request(&a, "k").acquire()).await);
+        }
+        a.shutdown().await.unwrap();
+        assert_eq!(witnesses(&scratch), 0);
+    });
+}
+
+#[test]
+fn many_who_wait_share_one_inotify_instance() {
+    let scratch = Scratch::new("witness-inotify");
+    block_on(async {
+        let (a, b) = (connect(&scratch).await, connect(&scratch).await);
+        let names: Vec<_> = (0..10).map(|number| format!("k{number}")).collect();
+        let mut leases = Vec::new();
+        for name in &names {
+            leases.push(request(&a, name).acquire().await.unwrap());
+        }
+        let waiting: Vec<_> = names.iter().flat_map(|name| [request(&b, name), request(&a, name)]).collect();
+        let waiting = futures_util::future::join_all(waiting.into_iter().map(|request| async move {
+            let lease = request.acquire().await.unwrap();
+            lease.release().await.unwrap();
+        }));
+        tokio::pin!(waiting);
+        assert!(poll_for(Duration::from_millis(300), waiting.as_mut()).await.is_none());
+        assert_eq!(inotify_instances(), 1);
+        for lease in &leases {
+            lease.release().await.unwrap();
+        }
+        poll_for(5 * AT_ONCE, waiting).await.expect("all of them had their turn");
+    });
+    assert_eq!(witnesses(&scratch), 0);
+}
+
+fn inotify_instances() -> usize {
+    let links = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
+    links.filter(|link| std::fs::read_link(link).is_ok_and(|to| to.ends_with("anon_inode:inotify"))).count()
+}
