@@ -272,3 +272,51 @@ fn a_released_record_keeps_everything_but_the_holder() {
     assert_eq!((vacant.state.clone(), vacant.token, &*vacant.value), (State::Vacant, held.token, "v"));
     assert!(vacant.holder.is_none() && vacant.history.len() == 1 && vacant.sequence == held.sequence + 1);
 }
+
+#[test]
+fn on_one_machine_a_hint_is_looked_at_at_once_and_hints_in_vain_ever_more_slowly() {
+    let (mut a, held) = Solo::holding("a", |_| {});
+    let mut solo = Solo::new("b", |ask| ask.hint_pause = Duration::ZERO);
+    solo.step(Input::Start);
+    solo.read_shows(held.clone());
+    let mut looks = 0;
+    let began = solo.now;
+    while solo.now < began + Duration::from_secs(2) {
+        solo.step(Input::Changed);
+        if solo.call.is_some() {
+            solo.read_shows(held.clone());
+            looks += 1;
+        }
+        solo.now = solo.now + Duration::from_millis(1);
+        if solo.wake.is_some_and(|at| at <= solo.now) {
+            solo.wake = None;
+            solo.step(Input::Wake);
+            if solo.call.is_some() {
+                solo.read_shows(held.clone());
+                looks += 1;
+            }
+        }
+    }
+    assert!((4..=7).contains(&looks), "{looks} looks in two seconds of hints that hint at nothing");
+    // Something happened at last: the next hint is believed at once again.
+    a.step(Input::Renew);
+    let renewed = a.apply("renewed");
+    solo.now = solo.now + Duration::from_secs(1);
+    solo.step(Input::Changed);
+    solo.read_shows(renewed.clone());
+    solo.step(Input::Changed);
+    solo.read_shows(renewed);
+}
+
+#[test]
+fn a_hint_that_comes_while_a_look_is_under_way_is_looked_at_afterwards() {
+    let (_, held) = Solo::holding("a", |_| {});
+    let mut solo = Solo::new("b", |ask| ask.hint_pause = Duration::ZERO);
+    solo.step(Input::Start);
+    solo.step(Input::Changed);
+    solo.read_shows(held.clone());
+    assert_eq!(solo.wake, Some(solo.now), "the look may have been answered before the change");
+    solo.step(Input::Wake);
+    solo.read_shows(held);
+    assert!(solo.wake.is_some_and(|at| at > solo.now));
+}

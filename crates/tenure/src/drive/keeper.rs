@@ -197,11 +197,10 @@ impl Keeper {
                         self.step(id, Input::Start);
                     }
                     // Nobody wants the lease any more.
-                    None => {
-                        if let Some(lock) = made {
-                            self.witnesses.remove(lock, Vec::new());
-                        }
-                    }
+                    None => match made {
+                        Some(lock) => self.witnesses.remove(lock, Vec::new()),
+                        None => self.maybe_closed(),
+                    },
                 }
             }
             Coming::Seen { lease, witness, nonce, sighting } => self.seen(lease, witness, nonce, sighting),

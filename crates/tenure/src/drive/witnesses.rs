@@ -25,7 +25,8 @@ pub(super) struct Witnesses {
     workers: Arc<Workers>,
     coming: FuturesUnordered<BoxFuture<'static, Option<Coming>>>,
     watching: HashMap<LeaseId, Watching>,
-    removing: usize,
+    /// Files that are being made or removed: whoever ends before that would leave them behind.
+    unsettled: usize,
 }
 
 /// What came of it.
@@ -65,7 +66,7 @@ impl Witnesses {
             workers: Arc::new(Workers::new()),
             coming: FuturesUnordered::new(),
             watching: HashMap::new(),
-            removing: 0,
+            unsettled: 0,
         }
     }
 
@@ -73,6 +74,7 @@ impl Witnesses {
     pub(super) fn make(&mut self, lease: LeaseId, random: u128) -> bool {
         let Some(folder) = self.folder.clone() else { return false };
         let made = self.within(MAKE_MAX, move || folder.create(random).ok());
+        self.unsettled += 1;
         self.coming.push(Box::pin(async move { Some(Coming::Made(lease, made.await.flatten())) }));
         true
     }
@@ -138,7 +140,7 @@ impl Witnesses {
     /// Removes a witness of ours that no record names any more, and then does the rest.
     pub(super) fn remove(&mut self, witness: Arc<Lock>, then: Vec<Then>) {
         let removed = self.within(REMOVE_MAX, move || witness.remove());
-        self.removing += 1;
+        self.unsettled += 1;
         self.coming.push(Box::pin(async move {
             drop(removed.await);
             then.into_iter().for_each(|then| then());
@@ -150,28 +152,24 @@ impl Witnesses {
     pub(super) fn bury(&mut self, witness: Arc<Witness>) {
         let Some(folder) = self.folder.clone() else { return };
         let removed = self.within(REMOVE_MAX, move || folder.remove_dead(&witness));
-        self.removing += 1;
+        self.unsettled += 1;
         self.coming.push(Box::pin(async move {
             drop(removed.await);
             Some(Coming::Removed)
         }));
     }
 
-    /// Whether nothing is left to be removed.
+    /// Whether no file is being made or removed.
     pub(super) fn is_tidy(&self) -> bool {
-        self.removing == 0
+        self.unsettled == 0
     }
 
     /// What comes next.
     pub(super) async fn next(&mut self) -> Option<Coming> {
         loop {
-            match self.coming.next().await? {
-                Some(Coming::Removed) => {
-                    self.removing -= 1;
-                    return Some(Coming::Removed);
-                }
-                Some(coming) => return Some(coming),
-                None => {}
+            if let Some(coming) = self.coming.next().await? {
+                self.unsettled -= usize::from(!matches!(coming, Coming::Seen { .. }));
+                return Some(coming);
             }
         }
     }

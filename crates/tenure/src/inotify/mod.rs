@@ -63,9 +63,12 @@ struct Hub {
     next_id: u64,
 }
 
+/// Whether a name that changed matters to somebody.
+type Concerns = Box<dyn Fn(&[u8]) -> bool + Send>;
+
 struct Watcher {
     id: u64,
-    concerns: Box<dyn Fn(&[u8]) -> bool + Send>,
+    concerns: Concerns,
     change: Arc<watch::Sender<()>>,
 }
 
@@ -74,12 +77,7 @@ struct Watcher {
 struct Concerned(Vec<Arc<watch::Sender<()>>>);
 
 impl Hub {
-    fn register(
-        &mut self,
-        file: impl AsFd,
-        target: Target,
-        concerns: Box<dyn Fn(&[u8]) -> bool + Send>,
-    ) -> Option<Changes> {
+    fn register(&mut self, file: impl AsFd, target: Target, concerns: Concerns) -> Option<Changes> {
         let inotify = match &self.inotify {
             Some(inotify) => Arc::clone(inotify),
             None => self.start()?,
