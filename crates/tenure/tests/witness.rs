@@ -437,6 +437,34 @@ fn whoever_leaves_and_whoever_waits_in_vain_leaves_no_file_behind() {
 }
 
 #[test]
+fn witnesses_that_nobody_came_for_go_after_a_day_and_locked_ones_never() {
+    let scratch = Scratch::new("witness-orphans");
+    block_on(async {
+        let holder = connect(&scratch).await;
+        let _lease = request(&holder, "held").acquire().await.unwrap();
+        let locked = scratch.names(".witness").remove(0);
+        let named = |number: u32| format!("{number:032x}.witness");
+        for name in [&named(1), &named(2), &"notes.witness".to_owned()] {
+            std::fs::write(scratch.0.join(name), [0; 3072]).unwrap();
+        }
+        for name in [&locked, &named(1), &"notes.witness".to_owned()] {
+            assert!(shell(&format!("touch -d '25 hours ago' {}", scratch.0.join(name).display())));
+        }
+        assert!(shell(&format!("touch -d '23 hours ago' {}", scratch.0.join(named(2)).display())));
+        // Whoever writes for the first time tidies up.
+        let other = connect(&scratch).await;
+        other.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
+        eventually("the old one goes", || !scratch.0.join(named(1)).exists());
+        other.shutdown().await.unwrap();
+        let mut left = scratch.names(".witness");
+        left.sort();
+        let mut expected = vec![locked, named(2), "notes.witness".to_owned()];
+        expected.sort();
+        assert_eq!(left, expected);
+    });
+}
+
+#[test]
 fn many_who_wait_share_one_inotify_instance() {
     let scratch = Scratch::new("witness-inotify");
     block_on(async {
