@@ -219,21 +219,21 @@ fn those_who_wait_in_other_processes_are_woken_too_and_only_one_of_them_gets_it(
     let mut waiters: Vec<_> = (0..3).map(|_| Puppet::start(&scratch.0)).collect();
     waiters.iter_mut().for_each(|waiter| waiter.order("acquire k"));
     sleep_ms(300);
-    let mut before = holder.kill();
+    let (mut before, mut killed) = (holder.kill(), holder.id());
     // Each of them has its turn, and is killed.
     for _ in 0..3 {
-        let id = living_holder(&scratch);
+        let id = successor_of(killed, &scratch);
         let winner = waiters.iter().position(|waiter| waiter.id() == id).expect("one of those who wait");
         let mut winner = waiters.remove(winner);
         let got = granted_at(&winner.answer().unwrap());
         assert!(got.since(before) < AT_ONCE, "{:?}", got.since(before));
         println!("another process was granted it after {:?}", got.since(before));
-        before = winner.kill();
+        (before, killed) = (winner.kill(), winner.id());
     }
 }
 
-/// The living process that holds `k`.
-fn living_holder(scratch: &Scratch) -> u32 {
+/// The process that holds `k` after the one that was killed.
+fn successor_of(killed: u32, scratch: &Scratch) -> u32 {
     let mut found = 0;
     block_on(async {
         let observer = connect(scratch).await;
@@ -241,7 +241,7 @@ fn living_holder(scratch: &Scratch) -> u32 {
             let record = observer.look("k").await.unwrap().unwrap();
             let holder = record.holder.as_ref().map(|holder| holder.id().rsplit(':').next().unwrap().parse());
             found = holder.map_or(0, Result::unwrap);
-            if is_alive(found) {
+            if ![0, killed].contains(&found) {
                 return;
             }
             sleep_ms(1);
@@ -411,6 +411,27 @@ fn where_no_witness_can_be_made_a_lease_is_granted_without() {
         assert!(record.witness.is_none() || !inject.starts_with("linkat"), "{inject}: {:?}", record.witness);
         assert_eq!(holder.ask("renew"), "true", "{inject}");
     }
+}
+
+#[test]
+fn a_witness_that_takes_for_ever_to_make_is_not_waited_for() {
+    if !Strace::is_there() {
+        return;
+    }
+    let scratch = Scratch::new("witness-slow");
+    let mut holder = Puppet::start(&scratch.0);
+    let strace = Strace::attach_to_all(&holder, &["linkat:delay_enter=2500000".to_owned()]);
+    let asked = BootClock::new().now();
+    let granted = granted_at(&holder.ask("acquire k"));
+    assert!(granted.since(asked) < Duration::from_secs(2), "{:?}", granted.since(asked));
+    // The keeper is not held up by it, and the lease is kept.
+    assert_eq!(holder.ask("renew"), "true");
+    sleep_ms(2_000);
+    drop(strace);
+    let record = block_on(async { connect(&scratch).await.look("k").await.unwrap().unwrap() });
+    assert!(record.state == State::Held && record.witness.is_none());
+    sleep_ms(50);
+    assert_eq!(witnesses(&scratch), 0, "what came too late is taken away again");
 }
 
 // ── what it costs ───────────────────────────────────────────────────────────────────────────────────────────────────

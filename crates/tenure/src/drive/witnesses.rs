@@ -73,9 +73,12 @@ impl Witnesses {
     /// Makes a witness for a lease; `false` where there is no place for one.
     pub(super) fn make(&mut self, lease: LeaseId, random: u128) -> bool {
         let Some(folder) = self.folder.clone() else { return false };
-        let made = self.within(MAKE_MAX, move || folder.create(random).ok());
+        let made = self.within(MAKE_MAX, move || folder.create(random).ok().map(Unclaimed::new));
         self.unsettled += 1;
-        self.coming.push(Box::pin(async move { Some(Coming::Made(lease, made.await.flatten())) }));
+        self.coming.push(Box::pin(async move {
+            let made = made.await.flatten().and_then(Unclaimed::claim);
+            Some(Coming::Made(lease, made))
+        }));
         true
     }
 
@@ -197,6 +200,27 @@ impl fmt::Debug for Witnesses {
             .field("folder", &self.folder)
             .field("watching", &self.watching.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// A witness that is removed again if it comes too late.
+struct Unclaimed(Option<Lock>);
+
+impl Unclaimed {
+    fn new(witness: Lock) -> Self {
+        Self(Some(witness))
+    }
+
+    fn claim(mut self) -> Option<Lock> {
+        self.0.take()
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if let Some(witness) = &self.0 {
+            let _ = witness.remove();
+        }
     }
 }
 
