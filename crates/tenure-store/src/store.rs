@@ -101,4 +101,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     fn impossible_version(&self) -> Version {
         (**self).impossible_version()
     }
+
+    fn witness_folder(&self) -> Option<PathBuf> {
+        (**self).witness_folder()
+    }
 }

@@ -22,6 +22,7 @@ mod why;
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
@@ -176,7 +177,9 @@ impl Running<'_> {
             Charges { watchdog: household.watchdog, cgroup: household.cgroup, control, child, child_fd };
         let acting = lease.acting()?;
         let mut supervisor = Supervisor::new(self.voice, &lease, acting, self.timing, charges);
-        if !supervisor.arm(None).await {
+        // Supervisor, watchdog and child each hold the witness: whoever is left of them counts.
+        let witness = lease.witness()?;
+        if !supervisor.arm(witness.as_ref()).await {
             // Nothing was started. A watchdog that does not answer is most likely stopped, and would stay for ever.
             let _ = kill_process(household.watchdog, rustix::process::Signal::KILL);
             drop(supervisor);
@@ -186,7 +189,8 @@ impl Running<'_> {
         let before = supervisor.too_late_at();
         let gate = household.gate;
         let go = Go { before, environment: self.environment(&lease) };
-        let opened = gate.send(&go.to_bytes(), None).is_ok();
+        let opened = gate.send(&go.to_bytes(), witness.as_ref().map(AsFd::as_fd)).is_ok();
+        drop(witness);
         self.voice.say(&Event {
             name: "started",
             fields: json!({ "pid": child.as_raw_nonzero() }),

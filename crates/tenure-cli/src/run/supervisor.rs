@@ -1,7 +1,7 @@
 //! Holds the lease, and has the tree dead before the lease is over.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -126,10 +126,10 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Arms the watchdog: it has the witness and knows the time. `false` if it does not answer in time.
-    pub(super) async fn arm(&mut self, witness: Option<OwnedFd>) -> bool {
+    pub(super) async fn arm(&mut self, witness: Option<&OwnedFd>) -> bool {
         let until = Order::Until { term_at: self.term_at, kill_at: self.kill_at };
         let control = self.charges.control.link();
-        if control.send(&until.into_bytes(), witness.as_ref().map(std::os::fd::AsFd::as_fd)).is_err() {
+        if control.send(&until.into_bytes(), witness.map(AsFd::as_fd)).is_err() {
             return false;
         }
         let armed = async {

@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tenure_store::{Key, Store, StoreError};
@@ -10,6 +10,8 @@ use super::within::within;
 use crate::clock::Clock;
 use crate::machine::{Content, Glance, Observer, Sighting, Standing};
 use crate::record::{Nonce, Witness};
+use crate::witness::Folder;
+use crate::workers::Workers;
 use crate::{Error, Kind};
 
 /// Those who look at keys from outside, one per key, so that nobody is shown an older token after a newer one.
@@ -19,11 +21,14 @@ pub(super) struct Observers {
     store: String,
     clock: Arc<dyn Clock>,
     keys: Mutex<HashMap<Key, Observer>>,
+    /// Where witnesses are looked at, once one is: by threads that may wait for a disk that fails.
+    witnesses: OnceLock<Option<Arc<Folder>>>,
+    workers: Workers,
 }
 
 impl Observers {
     pub(super) fn new(store: String, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, keys: Mutex::default() }
+        Self { store, clock, keys: Mutex::default(), witnesses: OnceLock::new(), workers: Workers::new() }
     }
 
     /// A key as it is now.
@@ -41,7 +46,7 @@ impl Observers {
                 Content::Absent | Content::Foreign { .. } => None,
             };
             let sighting = match record.as_ref().and_then(|record| Some((record, record.witness.as_ref()?))) {
-                Some((record, witness)) => sight(store, witness, record.holders_nonce()).await,
+                Some((record, witness)) => self.sight(store, witness, record.holders_nonce()).await,
                 None => Sighting::default(),
             };
             match self.judge(key, &glance, sighting) {
@@ -82,15 +87,18 @@ impl Observers {
         observers.entry(key.clone()).or_default().judge(glance, sighting)
     }
 
+    /// What there is to see, on this machine, of the witness that a record names.
+    async fn sight(&self, store: &dyn Store, witness: &Arc<Witness>, nonce: Nonce) -> Sighting {
+        let folder = self.witnesses.get_or_init(|| Folder::of_store(store).map(Arc::new)).clone();
+        let Some(folder) = folder else { return Sighting::default() };
+        let witness = Arc::clone(witness);
+        self.workers.run(move || folder.look(&witness, nonce)).await.unwrap_or_default()
+    }
+
     fn unreadable(&self, key: &Key, error: StoreError) -> Error {
         let sentence = format!("lease {key} on {} could not be read: {error}", self.store);
         Error::new(calls::kind(&error), sentence).because(error)
     }
-}
-
-/// What there is to see, on this machine, of the witness that a record names. Nothing yet: nobody keeps one.
-async fn sight(_store: &dyn Store, _witness: &Witness, _nonce: Nonce) -> Sighting {
-    Sighting::default()
 }
 
 /// How often a look is repeated when it was overtaken.

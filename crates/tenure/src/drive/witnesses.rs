@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
-use tenure_store::{BoxFuture, Reach, Store};
+use tenure_store::{BoxFuture, Store};
 
 use super::command::LeaseId;
 use crate::clock::Clock;
@@ -54,14 +54,8 @@ pub(super) type Then = Box<dyn FnOnce() + Send>;
 
 impl Witnesses {
     pub(super) fn new(store: &dyn Store, clock: Arc<dyn Clock>) -> Self {
-        let open = match store.guarantees().reach {
-            Reach::Network | Reach::Nothing => Folder::of_this_boot,
-            Reach::Machine | Reach::Process => Folder::of_this_machine,
-        };
-        // Without witnesses everything is as safe, and the death of a holder costs its ttl.
-        let folder = store.witness_folder().and_then(|path| open(&path).ok()).map(Arc::new);
         Self {
-            folder,
+            folder: Folder::of_store(store).map(Arc::new),
             clock,
             workers: Arc::new(Workers::new()),
             coming: FuturesUnordered::new(),

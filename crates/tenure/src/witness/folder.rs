@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
+use tenure_store::{Reach, Store};
 
 use super::lock::Lock;
 use super::mapping::Mapping;
@@ -28,6 +29,16 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
+    /// The witnesses of a store, if there is a place for them. Without one everything is as safe, and the death of a
+    /// holder costs its ttl.
+    pub(crate) fn of_store(store: &dyn Store) -> Option<Self> {
+        let path = store.witness_folder()?;
+        match store.guarantees().reach {
+            Reach::Network | Reach::Nothing => Self::of_this_boot(&path).ok(),
+            Reach::Machine | Reach::Process => Self::of_this_machine(&path).ok(),
+        }
+    }
+
     /// The witnesses of a store that only this machine sees. After a reboot they are simply unlocked.
     pub(crate) fn of_this_machine(path: &Path) -> io::Result<Self> {
         Self::open(path, None)
