@@ -26,6 +26,9 @@ impl Go {
         let (before, rest) = bytes.split_at_checked(8)?;
         let before = Instant::from_nanos(u64::from_ne_bytes(before.try_into().ok()?));
         let text = std::str::from_utf8(rest).ok()?;
+        if !text.is_empty() && !text.ends_with('\0') {
+            return None;
+        }
         let mut parts = text.split_terminator('\0').map(str::to_owned);
         let mut environment = Vec::new();
         while let Some(name) = parts.next() {

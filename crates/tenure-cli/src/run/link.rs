@@ -60,7 +60,8 @@ impl Link {
         let mut parts = [IoSliceMut::new(&mut message)];
         let received = loop {
             match rustix::net::recvmsg(&self.0, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
-                Err(Errno::INTR) => {}
+                // The other end went without having read all: that is said once, before what it has sent.
+                Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received,
             }
         };
@@ -121,3 +122,19 @@ impl Listening {
 
 /// More than the longest message: a name, a holder and a store.
 const MESSAGE_MAX: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_last_is_heard_although_the_other_end_did_not_listen_any_more() {
+        let (ours, theirs) = Link::pair().unwrap();
+        ours.send(b"until", None).unwrap();
+        theirs.send(b"ended", None).unwrap();
+        drop(theirs);
+        assert!(matches!(ours.receive(), Received::Message(message, None) if message == b"ended"));
+        assert!(matches!(ours.receive(), Received::End));
+        assert!(matches!(ours.receive(), Received::End));
+    }
+}

@@ -1,37 +1,90 @@
 use tenure::clock::Instant;
 
+use super::go::Go;
+
 /// What the supervisor tells the watchdog.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The lease is held for so long: TERM at the first instant, KILL at the second, unless told otherwise before. The
-    /// first of these carries the witness.
-    Until { term_at: Instant, kill_at: Instant },
+    /// The lease is granted: watch by these times, and then open the gate of the stub. It carries the witness.
+    Start { times: Times, go: Go },
+    /// The lease is held for longer.
+    Until(Times),
     /// The supervisor has sent TERM. KILL at this instant at the latest.
     Stopping { kill_at: Instant },
     /// KILL now.
     Kill,
 }
 
+/// When the tree is ended unless the lease is renewed before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Times {
+    pub(super) term_at: Instant,
+    pub(super) kill_at: Instant,
+}
+
 impl Order {
-    pub(super) fn into_bytes(self) -> Vec<u8> {
-        let (tag, first, second) = match self {
-            Self::Until { term_at, kill_at } => (b'U', term_at.as_nanos(), kill_at.as_nanos()),
-            Self::Stopping { kill_at } => (b'S', kill_at.as_nanos(), 0),
-            Self::Kill => (b'K', 0, 0),
-        };
-        [&[tag][..], &first.to_ne_bytes(), &second.to_ne_bytes()].concat()
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Start { times, go } => [b"S", &*times.to_bytes(), &*go.to_bytes()].concat(),
+            Self::Until(times) => [b"U", &*times.to_bytes()].concat(),
+            Self::Stopping { kill_at } => [b"T", &kill_at.as_nanos().to_ne_bytes()[..]].concat(),
+            Self::Kill => b"K".to_vec(),
+        }
     }
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (tag, rest) = bytes.split_first()?;
-        let (first, second) = rest.split_at_checked(8)?;
-        let instant = |bytes: &[u8]| Some(Instant::from_nanos(u64::from_ne_bytes(bytes.try_into().ok()?)));
-        let (first, second) = (instant(first)?, instant(second)?);
-        match tag {
-            b'U' => Some(Self::Until { term_at: first, kill_at: second }),
-            b'S' => Some(Self::Stopping { kill_at: first }),
-            b'K' => Some(Self::Kill),
-            _ => None,
+        let (tag, mut rest) = bytes.split_first()?;
+        let order = match tag {
+            b'S' => {
+                let times = Times::take(&mut rest)?;
+                Self::Start { times, go: Go::from_bytes(std::mem::take(&mut rest))? }
+            }
+            b'U' => Self::Until(Times::take(&mut rest)?),
+            b'T' => Self::Stopping { kill_at: take_instant(&mut rest)? },
+            b'K' => Self::Kill,
+            _ => return None,
+        };
+        rest.is_empty().then_some(order)
+    }
+}
+
+impl Times {
+    fn to_bytes(self) -> Vec<u8> {
+        [self.term_at, self.kill_at].map(|instant| instant.as_nanos().to_ne_bytes()).concat()
+    }
+
+    fn take(bytes: &mut &[u8]) -> Option<Self> {
+        Some(Self { term_at: take_instant(bytes)?, kill_at: take_instant(bytes)? })
+    }
+}
+
+fn take_instant(bytes: &mut &[u8]) -> Option<Instant> {
+    let (first, rest) = bytes.split_at_checked(8)?;
+    *bytes = rest;
+    Some(Instant::from_nanos(u64::from_ne_bytes(first.try_into().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let at = Instant::from_nanos;
+        let times = Times { term_at: at(1), kill_at: at(u64::MAX) };
+        let go = Go { before: at(3), environment: vec![("NAME".to_owned(), "value".to_owned())] };
+        let orders = [
+            Order::Start { times, go },
+            Order::Until(times),
+            Order::Stopping { kill_at: at(9) },
+            Order::Kill,
+        ];
+        for order in orders {
+            let bytes = order.to_bytes();
+            assert_eq!(Order::from_bytes(&bytes), Some(order));
+            assert_eq!(Order::from_bytes(&bytes[..bytes.len() - 1]), None);
         }
+        assert_eq!(Order::from_bytes(b""), None);
+        assert_eq!(Order::from_bytes(b"X"), None);
     }
 }

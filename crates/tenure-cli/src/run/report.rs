@@ -5,8 +5,10 @@ use super::link::Listening;
 pub(super) enum Report {
     /// The stub waits at its gate, under this number.
     Ready { stub: i32 },
-    /// The witness is held and the timer set.
-    Armed,
+    /// The witness is held, the timer set, and the gate open.
+    Started,
+    /// The stub could not become the program: the number of the error, or zero if it was too late to begin.
+    NotStarted { error: i32 },
     /// No renewal was told in time: the tree was sent TERM.
     Terminating,
     /// The child is reaped, with this status of `wait(2)`.
@@ -29,7 +31,8 @@ impl Report {
     pub(super) fn into_bytes(self) -> Vec<u8> {
         let (tag, number) = match self {
             Self::Ready { stub } => (b'R', stub),
-            Self::Armed => (b'A', 0),
+            Self::Started => (b'S', 0),
+            Self::NotStarted { error } => (b'N', error),
             Self::Terminating => (b'T', 0),
             Self::Ended { status } => (b'E', status),
             Self::Alone => (b'L', 0),
@@ -42,7 +45,8 @@ impl Report {
         let number = i32::from_ne_bytes(number.try_into().ok()?);
         match tag {
             b'R' => Some(Self::Ready { stub: number }),
-            b'A' => Some(Self::Armed),
+            b'S' => Some(Self::Started),
+            b'N' => Some(Self::NotStarted { error: number }),
             b'T' => Some(Self::Terminating),
             b'E' => Some(Self::Ended { status: number }),
             b'L' => Some(Self::Alone),

@@ -18,12 +18,13 @@ use tokio::io::unix::AsyncFd;
 use crate::duration;
 
 use super::cgroup::{self, Cgroup};
+use super::go::Go;
 use super::link::Listening;
-use super::order::Order;
+use super::order::{Order, Times};
 use super::report::Report;
 use super::signals::{Came, Signals};
 use super::tree::Tree;
-use super::voice::{Event, Voice};
+use super::voice::{Event, Voice, Weight};
 use super::why::Why;
 
 /// The child and the watchdog as the supervisor has them.
@@ -44,6 +45,8 @@ pub(super) struct Ending {
     pub(super) status: Option<ExitStatus>,
     /// Why the child was stopped; `None` if it ended by itself.
     pub(super) why: Option<Why>,
+    /// Why the program was not started: the number of the error, or zero if it was too late.
+    pub(super) not_started: Option<i32>,
     /// Those who live on, because they run as somebody else and may not be signalled.
     pub(super) left: Vec<Pid>,
 }
@@ -78,8 +81,7 @@ pub(super) struct Supervisor<'a> {
     tree: Tree,
     phase: Phase,
     /// When to send TERM and KILL, by the lease.
-    term_at: Instant,
-    kill_at: Instant,
+    times: Times,
     watched: bool,
     watchdog_is_reaped: bool,
     status: Option<ExitStatus>,
@@ -90,6 +92,7 @@ pub(super) struct Supervisor<'a> {
     replace_at: Option<Instant>,
     was_stopped: bool,
     left: Vec<Pid>,
+    not_started: Option<i32>,
 }
 
 impl<'a> Supervisor<'a> {
@@ -109,8 +112,7 @@ impl<'a> Supervisor<'a> {
             acting: Some(acting),
             tree,
             phase: Phase::Running,
-            term_at: Instant::default(),
-            kill_at: Instant::default(),
+            times: Times::default(),
             watched: true,
             watchdog_is_reaped: false,
             status: None,
@@ -120,36 +122,20 @@ impl<'a> Supervisor<'a> {
             replace_at: None,
             was_stopped: false,
             left: Vec::new(),
+            not_started: None,
         };
         supervisor.set_times();
         supervisor
     }
 
-    /// Arms the watchdog: it has the witness and knows the time. `false` if it does not answer in time.
-    pub(super) async fn arm(&mut self, witness: Option<&OwnedFd>) -> bool {
-        let until = Order::Until { term_at: self.term_at, kill_at: self.kill_at };
-        let control = self.charges.control.link();
-        if control.send(&until.into_bytes(), witness.map(AsFd::as_fd)).is_err() {
-            return false;
-        }
-        let armed = async {
-            loop {
-                match Report::next(&self.charges.control).await {
-                    Some(Report::Armed) => return true,
-                    Some(_) => {}
-                    None => return false,
-                }
-            }
-        };
-        tokio::select! {
-            armed = armed => armed,
-            () = BootClock::new().sleep_until(self.term_at) => false,
-        }
-    }
-
-    /// From when on it is too late to begin.
-    pub(super) fn too_late_at(&self) -> Instant {
-        self.term_at
+    /// Has the child let go, by a watchdog that is armed. What it holds of the witness goes along.
+    pub(super) fn start(&mut self, environment: Vec<(String, String)>, witness: Option<&OwnedFd>) {
+        let go = Go { before: self.times.term_at, environment };
+        let start = Order::Start { times: self.times, go };
+        // If this fails, the watchdog is gone, and its end is what is heard next.
+        let _ = self.charges.control.link().send(&start.to_bytes(), witness.map(AsFd::as_fd));
+        // A watchdog that does not start the child in time is stopped, and would keep the lease for nothing.
+        self.replace_at = Some(self.times.term_at);
     }
 
     /// Watches until the whole tree is gone, and gives back the promise not to vacate with it.
@@ -196,14 +182,19 @@ impl<'a> Supervisor<'a> {
             // The watchdog ended before it could.
             cgroup.remove();
         }
-        (Ending { status: self.status, why: self.why, left: self.left }, self.acting.take())
+        (
+            Ending { status: self.status, why: self.why, not_started: self.not_started, left: self.left },
+            self.acting.take(),
+        )
     }
 
     // ── what happens ──────────────────────────────────────────────────────────────────────────────────────────────
 
     fn hear(&mut self, report: Report) {
         match report {
-            Report::Ready { .. } | Report::Armed => {}
+            Report::Ready { .. } => {}
+            Report::Started => self.replace_at = None,
+            Report::NotStarted { error } => self.not_started = Some(error),
             Report::Terminating => self.stopped_by_watchdog(),
             Report::Ended { status } => self.ended(ExitStatus::from_raw(status)),
             Report::Alone => self.alone = true,
@@ -229,20 +220,20 @@ impl<'a> Supervisor<'a> {
     fn stopped_by_watchdog(&mut self) {
         if self.phase == Phase::Running {
             self.why.get_or_insert(if self.was_stopped { Why::Stopped } else { Why::Risk });
-            self.phase = Phase::Stopping(self.kill_at);
+            self.phase = Phase::Stopping(self.times.kill_at);
         }
     }
 
     fn renewed(&mut self) {
         self.set_times();
         if self.lease.check().is_ok() {
-            self.order(Order::Until { term_at: self.term_at, kill_at: self.kill_at });
+            self.order(Order::Until(self.times));
         }
     }
 
     fn stands(&self, state: &LeaseState) {
         if *state == LeaseState::AtRisk && self.phase == Phase::Running {
-            let left = self.term_at.since(BootClock::new().now());
+            let left = self.times.term_at.since(BootClock::new().now());
             self.voice.say(&Event {
                 name: "at_risk",
                 fields: json!({ "stop_in_ms": duration::millis_up(left) }),
@@ -251,7 +242,7 @@ impl<'a> Supervisor<'a> {
                     self.lease.key(),
                     duration::at_least(left)
                 ),
-                nice_to_know: true,
+                weight: Weight::Chat,
             });
         }
     }
@@ -274,8 +265,9 @@ impl<'a> Supervisor<'a> {
         match signal {
             Heard::SIGCHLD => self.reap(),
             Heard::SIGCONT => self.was_stopped = true,
-            // The child has got it from the kernel, as this process has.
-            _ if by_terminal => {}
+            // The child has got it from the kernel, as this process has. Only of a hang-up the kernel tells the leader of
+            // the session alone, which is this process where no shell is around it (`ssh -t host tenure run …`).
+            _ if by_terminal && !(signal == Heard::SIGHUP && leads_its_session()) => {}
             _ => {
                 if let Some(signal) = Signal::from_named_raw(signal as i32) {
                     let _ = pidfd_send_signal(self.charges.child_fd.get_ref(), signal);
@@ -285,11 +277,11 @@ impl<'a> Supervisor<'a> {
     }
 
     fn act(&mut self, now: Instant) {
-        if self.phase == Phase::Running && self.term_at <= now && !self.child_is_dead {
+        if self.phase == Phase::Running && self.times.term_at <= now && !self.child_is_dead {
             self.stop(Why::Risk);
         }
         if let Phase::Stopping(kill_at) = self.phase
-            && kill_at.min(self.kill_at) <= now
+            && kill_at.min(self.times.kill_at) <= now
         {
             self.kill();
         } else if let Phase::Killing(since) = self.phase {
@@ -307,8 +299,8 @@ impl<'a> Supervisor<'a> {
         let now = BootClock::new().now();
         let phase = match self.phase {
             Phase::Running if self.child_is_dead => None,
-            Phase::Running => Some(self.term_at),
-            Phase::Stopping(kill_at) => Some(kill_at.min(self.kill_at)),
+            Phase::Running => Some(self.times.term_at),
+            Phase::Stopping(kill_at) => Some(kill_at.min(self.times.kill_at)),
             Phase::Killing(_) => Some(now + AGAIN),
         };
         let adopted = (!self.watched).then(|| now + AGAIN);
@@ -329,7 +321,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn terminate(&mut self) {
-        let kill_at = self.kill_at.min(BootClock::new().now() + self.timing.grace());
+        let kill_at = self.times.kill_at.min(BootClock::new().now() + self.timing.grace());
         self.tree.terminate();
         self.phase = Phase::Stopping(kill_at);
         self.order(Order::Stopping { kill_at });
@@ -408,15 +400,15 @@ impl<'a> Supervisor<'a> {
     fn set_times(&mut self) {
         let now = BootClock::new().now();
         let deadline = now + self.lease.remaining();
-        self.kill_at = deadline - self.timing.margin();
-        self.term_at = self.kill_at - self.timing.grace();
+        let kill_at = deadline - self.timing.margin();
+        self.times = Times { term_at: kill_at - self.timing.grace(), kill_at };
     }
 
     fn order(&mut self, order: Order) {
         if !self.watched {
             return;
         }
-        match self.charges.control.link().send(&order.into_bytes(), None) {
+        match self.charges.control.link().send(&order.to_bytes(), None) {
             // It has not listened for so long that it is as good as gone.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.replace_watchdog(),
             _ => {}
@@ -428,9 +420,13 @@ impl<'a> Supervisor<'a> {
             name: "stopping",
             fields: json!({ "why": why.word() }),
             sentence: format!("stopping the command: {}", why.sentence()),
-            nice_to_know: false,
+            weight: Weight::News,
         });
     }
+}
+
+fn leads_its_session() -> bool {
+    rustix::process::getsid(None) == Ok(rustix::process::getpid())
 }
 
 /// How long the watchdog may be silent when it has something to say: under heavy load it is late by a tenth of this.

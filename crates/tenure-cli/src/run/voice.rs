@@ -7,11 +7,11 @@ use crate::output;
 /// What `tenure run` says on standard error, which otherwise belongs to the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Voice {
-    /// Nothing but errors.
+    /// Trouble alone.
     Quiet,
     /// One JSON object for each event.
     Json,
-    /// Sentences. What is only nice to know is said on a terminal alone.
+    /// Sentences.
     People { on_terminal: bool },
 }
 
@@ -24,8 +24,19 @@ pub(super) struct Event {
     pub(super) fields: Value,
     /// The sentence for people.
     pub(super) sentence: String,
-    /// Said to people on a terminal alone.
-    pub(super) nice_to_know: bool,
+    /// Who wants to hear it.
+    pub(super) weight: Weight,
+}
+
+/// How much an event matters to people. Programs are told everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// To somebody who sits at a terminal.
+    Chat,
+    /// To whoever reads the log.
+    News,
+    /// To everybody, also those who asked for quiet.
+    Trouble,
 }
 
 impl Voice {
@@ -38,18 +49,21 @@ impl Voice {
     }
 
     pub(super) fn say(self, event: &Event) {
-        let line = match self {
-            Self::Quiet => return,
-            Self::People { on_terminal } if event.nice_to_know && !on_terminal => return,
-            Self::People { .. } => format!("tenure: {}", event.sentence),
-            Self::Json => {
-                let mut object = json!({ "event": event.name });
-                if let (Some(object), Some(fields)) = (object.as_object_mut(), event.fields.as_object()) {
-                    object.extend(fields.clone());
-                }
-                object.to_string()
-            }
+        let heard = match self {
+            Self::Json => true,
+            Self::Quiet => event.weight == Weight::Trouble,
+            Self::People { on_terminal } => on_terminal || event.weight != Weight::Chat,
         };
-        output::say(&line);
+        if !heard {
+            return;
+        }
+        if self != Self::Json {
+            return output::say(&format!("tenure: {}", event.sentence));
+        }
+        let mut object = json!({ "event": event.name });
+        if let (Some(object), Some(fields)) = (object.as_object_mut(), event.fields.as_object()) {
+            object.extend(fields.clone());
+        }
+        output::say(&object.to_string());
     }
 }

@@ -23,7 +23,7 @@ use tenure::clock::{BootClock, Clock, Instant};
 use super::cgroup::{self, Cgroup};
 use super::fork::{Side, fork, fork_into};
 use super::link::{Link, Received};
-use super::order::Order;
+use super::order::{Order, Times};
 use super::report::Report;
 use super::stub;
 use super::tree::Tree;
@@ -40,8 +40,8 @@ pub(super) struct Terms {
 }
 
 /// Starts the stub, watches over it, and never returns.
-pub(super) fn run(terms: Terms, control: Link, gate: Link, command: &[OsString]) -> ! {
-    match Watchdog::start(terms, control, gate, command) {
+pub(super) fn run(terms: Terms, control: Link, command: &[OsString]) -> ! {
+    match Watchdog::start(terms, control, command) {
         Ok(watchdog) => watchdog.watch(),
         // The supervisor sees the end of the link.
         Err(_) => exit(1),
@@ -52,6 +52,8 @@ struct Watchdog {
     terms: Terms,
     /// The supervisor, while it lives.
     control: Option<Link>,
+    /// The stub, until it is the program.
+    gate: Link,
     signals: SignalFd,
     timer: OwnedFd,
     tree: Tree,
@@ -78,7 +80,8 @@ enum Phase {
 }
 
 impl Watchdog {
-    fn start(terms: Terms, control: Link, gate: Link, command: &[OsString]) -> io::Result<Self> {
+    fn start(terms: Terms, control: Link, command: &[OsString]) -> io::Result<Self> {
+        let (gate, stubs) = Link::pair()?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let (forked, cgroup) = match Cgroup::make(terms.cgroup) {
             None => (fork(), None),
@@ -92,17 +95,16 @@ impl Watchdog {
         };
         let child = match forked? {
             Side::Child => {
-                drop(control);
-                stub::run(gate, command)
+                // The gate's own end lives in the watchdog alone: its end is the stub's.
+                drop((control, gate));
+                stub::run(stubs, command)
             }
             Side::Parent { child } => child,
         };
-        drop(gate);
+        drop(stubs);
         // After the stub, which stays in the terminal's session.
         rustix::process::setsid()?;
         let _ = rustix::thread::set_name(c"tenure-watchdog");
-        // A late timer is what the margin is for. Where it is allowed, the timer is not late.
-        let _ = rustix::process::setpriority_process(None, -20);
         let all = SigSet::all();
         all.thread_block()?;
         let signals = SignalFd::with_flags(&all, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
@@ -110,12 +112,13 @@ impl Watchdog {
             TimerfdClockId::Boottime,
             TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
         )?;
-        let kept = [control.as_fd().as_raw_fd(), signals.as_raw_fd(), timer.as_raw_fd()];
+        let kept = [control.as_raw_fd(), gate.as_raw_fd(), signals.as_raw_fd(), timer.as_raw_fd()];
         let_go_of_everything_but(&kept.into())?;
         control.send(&Report::Ready { stub: child.as_raw_nonzero().get() }.into_bytes(), None)?;
         Ok(Self {
             terms,
             control: Some(control),
+            gate,
             signals,
             timer,
             tree: Tree::below(rustix::process::getpid()),
@@ -160,17 +163,15 @@ impl Watchdog {
 
     fn obey(&mut self, order: Order, witness: Option<OwnedFd>) {
         match order {
-            Order::Until { term_at, kill_at } => {
-                self.kill_at = Some(kill_at);
-                let first = self.phase == Phase::Watching { term_at: None };
-                if let Phase::Watching { .. } = self.phase {
-                    self.phase = Phase::Watching { term_at: Some(term_at) };
-                }
-                if first {
-                    self.witness = witness;
-                    self.report(Report::Armed);
-                }
+            Order::Start { times, go } => {
+                // A late timer is what the margin is for. Where it is allowed, the timer is not late.
+                let _ = rustix::process::setpriority_process(None, -20);
+                self.hold_on(times);
+                let _ = self.gate.send(&go.to_bytes(), witness.as_ref().map(AsFd::as_fd));
+                self.witness = witness;
+                self.report(Report::Started);
             }
+            Order::Until(times) => self.hold_on(times),
             Order::Stopping { kill_at } => {
                 self.grace_ends = Some(kill_at);
                 if self.phase != Phase::Killing {
@@ -181,6 +182,22 @@ impl Watchdog {
         }
     }
 
+    fn hold_on(&mut self, times: Times) {
+        self.kill_at = Some(times.kill_at);
+        if let Phase::Watching { .. } = self.phase {
+            self.phase = Phase::Watching { term_at: Some(times.term_at) };
+        }
+    }
+
+    /// Passes on what the stub says if it cannot become the program.
+    fn hear_stub(&self) {
+        if let Received::Message(message, _) = self.gate.receive()
+            && let Ok(error) = message.try_into().map(i32::from_ne_bytes)
+        {
+            self.report(Report::NotStarted { error });
+        }
+    }
+
     /// Reaps whoever has ended. When nobody is left, the work is done.
     fn reap(&mut self) {
         while let Ok(Some(_)) = self.signals.read_signal() {}
@@ -188,6 +205,7 @@ impl Watchdog {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.child => {
                     self.ended = true;
+                    self.hear_stub();
                     self.report(Report::Ended { status: status.as_raw() });
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}

@@ -1,0 +1,50 @@
+use std::ffi::OsString;
+use std::io;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal};
+use rustix::time::Timespec;
+use tenure::Timing;
+
+use super::cgroup;
+use super::fork::{Side, fork};
+use super::link::Link;
+use super::watchdog::{self, Terms};
+
+/// The watchdog, and below it the stub, before anything is held.
+#[derive(Debug)]
+pub(super) struct Household {
+    pub(super) watchdog: Pid,
+    pub(super) cgroup: cgroup::Name,
+    pub(super) control: Link,
+}
+
+impl Household {
+    /// Starts them. This process must not have a second thread yet.
+    pub(super) fn start(timing: Timing, command: &[OsString]) -> io::Result<Self> {
+        let cgroup = cgroup::Name::random()?;
+        let (control, theirs) = Link::pair()?;
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        match fork()? {
+            Side::Child => {
+                // This end lives in the supervisor alone, or its end would never be seen.
+                drop(control);
+                let terms = Terms { grace: timing.grace(), margin: timing.margin(), cgroup };
+                watchdog::run(terms, theirs, command)
+            }
+            Side::Parent { child } => Ok(Self { watchdog: child, cgroup, control }),
+        }
+    }
+}
+
+/// Waits until a watchdog whose link is gone has ended, so that nobody else has to reap it. One that does not end is
+/// stopped, and is ended: there is no tree any more.
+pub(super) fn bury(watchdog: Pid) {
+    if let Ok(descriptor) = pidfd_open(watchdog, PidfdFlags::empty()) {
+        let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&PATIENCE));
+        let _ = pidfd_send_signal(&descriptor, Signal::KILL);
+    }
+    let _ = rustix::process::waitpid(Some(watchdog), WaitOptions::empty());
+}
+
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };

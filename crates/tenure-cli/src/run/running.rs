@@ -1,0 +1,239 @@
+use std::cell::Cell;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
+
+use nix::sys::signal::Signal;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde_json::json;
+use tenure::{Acting, Coordinator, Key, Lease, Timing};
+
+use super::household::Household;
+use super::link::Listening;
+use super::ready::when_readable;
+use super::report::Report;
+use super::signals::Signals;
+use super::supervisor::{Charges, Ending, Supervisor};
+use super::voice::{Event, Voice, Weight};
+use crate::args::Run;
+use crate::exit::{self, Failure};
+
+/// One `tenure run`, connected.
+#[derive(Debug)]
+pub(super) struct Running<'a> {
+    pub(super) run: &'a Run,
+    pub(super) key: Key,
+    pub(super) timing: Timing,
+    pub(super) voice: Voice,
+    pub(super) coordinator: Coordinator,
+    /// Names the store, for the child and for people.
+    pub(super) url: String,
+    pub(super) signals: Signals,
+}
+
+impl Running<'_> {
+    /// Gets the lease, runs the command, and lets go.
+    pub(super) async fn to_its_end(&self, household: Household) -> Result<ExitCode, Failure> {
+        let control = Listening::to(household.control).map_err(|_| unwatched())?;
+        let stub = Cell::new(None);
+        let lease = tokio::select! {
+            lease = self.acquire() => lease?,
+            signal = self.ended_by() => return Ok(self.give_up(signal).await),
+            () = until_gone(&control, &stub) => return Err(unwatched()),
+        };
+        self.say_granted(&lease);
+        let child = match stub.get() {
+            Some(child) => Some(child),
+            None => ready(&control).await,
+        };
+        let begun = self.begin(&lease, household.watchdog, household.cgroup, control, child);
+        let supervisor = match begun {
+            Ok(supervisor) => supervisor,
+            Err(failure) => {
+                // Nothing was started.
+                let _ = self.coordinator.shutdown().await;
+                return Err(failure);
+            }
+        };
+        let (ending, acting) = supervisor.watch(&self.signals).await;
+        self.finish(&lease, &ending, acting).await
+    }
+
+    /// Lets the child go.
+    fn begin<'l>(
+        &self,
+        lease: &'l Lease,
+        watchdog: Pid,
+        cgroup: super::cgroup::Name,
+        control: Listening,
+        child: Option<Pid>,
+    ) -> Result<Supervisor<'l>, Failure> {
+        // The stub waits at its gate, so the number is its own.
+        let child = child.ok_or_else(unwatched)?;
+        let descriptor = pidfd_open(child, PidfdFlags::empty()).map_err(|_| unwatched())?;
+        let child_fd = when_readable(descriptor).map_err(|_| unwatched())?;
+        let charges = Charges { watchdog, cgroup, control, child, child_fd };
+        let mut supervisor = Supervisor::new(self.voice, lease, lease.acting()?, self.timing, charges);
+        // Supervisor, watchdog and child each hold the witness: whoever is left of them counts.
+        let witness = lease.witness()?;
+        supervisor.start(self.environment(lease), witness.as_ref());
+        self.voice.say(&Event {
+            name: "started",
+            fields: json!({ "pid": child.as_raw_nonzero() }),
+            sentence: format!("{} runs as process {}", self.run.command[0].display(), child.as_raw_nonzero()),
+            weight: Weight::Chat,
+        });
+        Ok(supervisor)
+    }
+
+    /// What the child finds in its environment.
+    fn environment(&self, lease: &Lease) -> Vec<(String, String)> {
+        let variables = [
+            ("TENURE_NAME", lease.key().to_string()),
+            ("TENURE_TOKEN", lease.token().to_string()),
+            ("TENURE_HOLDER", lease.holder().id().to_string()),
+            ("TENURE_STORE", self.url.clone()),
+        ];
+        variables.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    /// The first signal that ends a program which does not handle it.
+    async fn ended_by(&self) -> Signal {
+        loop {
+            match self.signals.next().await.signal {
+                Signal::SIGCHLD | Signal::SIGCONT | Signal::SIGWINCH => {}
+                signal => return signal,
+            }
+        }
+    }
+
+    /// Somebody sent a signal while we waited: what may have been granted meanwhile is let go.
+    async fn give_up(&self, signal: Signal) -> ExitCode {
+        let _ = self.coordinator.shutdown().await;
+        ExitCode::from(128 + signal as u8)
+    }
+
+    async fn finish(
+        &self,
+        lease: &Lease,
+        ending: &Ending,
+        acting: Option<Acting>,
+    ) -> Result<ExitCode, Failure> {
+        self.say_ended(ending);
+        let what =
+            format!("lease {} of {} (token {}) on {}", lease.key(), lease.holder(), lease.token(), self.url);
+        if !ending.left.is_empty() {
+            self.say_left(&what, ending);
+            // Nothing may be vacated on the way out.
+            std::process::exit(code(ending.status).into());
+        }
+        drop(acting);
+        match self.coordinator.shutdown().await {
+            Ok(()) => self.voice.say(&Event {
+                name: "released",
+                fields: json!({ "key": lease.key().as_str(), "token": lease.token().get() }),
+                sentence: format!("lease {} is let go", lease.key()),
+                weight: Weight::Chat,
+            }),
+            Err(error) => self.voice.say(&Event {
+                name: "not_released",
+                fields: json!({ "key": lease.key().as_str(), "token": lease.token().get() }),
+                sentence: error.to_string(),
+                weight: Weight::Trouble,
+            }),
+        }
+        if let Some(why) = &ending.why {
+            let sentence = format!("the command was stopped, and {what} is over: {}", why.sentence());
+            return Err(Failure::new(exit::LOST, sentence));
+        }
+        let program = self.run.command[0].display();
+        match ending.not_started {
+            None => Ok(ExitCode::from(code(ending.status))),
+            Some(0) => {
+                let sentence = format!("{what} was granted too late to start {program}: try again");
+                Err(Failure::new(exit::LOST, sentence))
+            }
+            Some(number) => {
+                let error = io::Error::from_raw_os_error(number);
+                let sentence = format!("{program} could not be started: {error}");
+                Err(Failure::new(code(ending.status), sentence))
+            }
+        }
+    }
+
+    // ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn say_granted(&self, lease: &Lease) {
+        self.voice.say(&Event {
+            name: "granted",
+            fields: json!({
+                "key": lease.key().as_str(),
+                "holder": &**lease.holder().id(),
+                "token": lease.token().get(),
+                "store": self.url,
+                "ttl_ms": self.timing.ttl().as_millis(),
+            }),
+            sentence: format!("lease {} is held with token {}", lease.key(), lease.token()),
+            weight: Weight::Chat,
+        });
+    }
+
+    fn say_ended(&self, ending: &Ending) {
+        let status = ending.status;
+        self.voice.say(&Event {
+            name: "ended",
+            fields: json!({
+                "code": status.and_then(|status| status.code()),
+                "signal": status.and_then(|status| status.signal()),
+            }),
+            sentence: match status {
+                Some(status) => format!("the command ended: {status}"),
+                None => "the command ended".to_owned(),
+            },
+            weight: Weight::Chat,
+        });
+    }
+
+    fn say_left(&self, what: &str, ending: &Ending) {
+        let numbers: Vec<_> = ending.left.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+        let list = numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        self.voice.say(&Event {
+            name: "not_released",
+            fields: json!({ "pids": numbers }),
+            sentence: format!(
+                "{what} is not released but lapses within {}: process {list} runs as another user and could not be ended. \
+                 End it before the command runs again",
+                self.timing.ttl()
+            ),
+            weight: Weight::Trouble,
+        });
+    }
+}
+
+fn unwatched() -> Failure {
+    let sentence = "the watchdog could not be started, or was killed, and nothing was run: try again";
+    Failure::new(exit::UNAVAILABLE, sentence)
+}
+
+/// Waits until the watchdog is gone, and notes the stub's number when it comes.
+async fn until_gone(control: &Listening, stub: &Cell<Option<Pid>>) {
+    while let Some(number) = ready(control).await {
+        stub.set(Some(number));
+    }
+}
+
+/// The number of the stub that waits at its gate; `None` if the watchdog is gone.
+async fn ready(control: &Listening) -> Option<Pid> {
+    loop {
+        if let Report::Ready { stub } = Report::next(control).await? {
+            return Pid::from_raw(stub);
+        }
+    }
+}
+
+/// The child's own code, or 128 and the number of the signal that ended it.
+fn code(status: Option<ExitStatus>) -> u8 {
+    let Some(status) = status else { return exit::LOST };
+    let number = status.code().or(status.signal().map(|signal| 128 + signal));
+    number.and_then(|number| u8::try_from(number).ok()).unwrap_or(exit::LOST)
+}

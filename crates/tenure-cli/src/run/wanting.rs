@@ -1,0 +1,79 @@
+//! How the lease is got, or not.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tenure::{Kind, Lease};
+
+use super::running::Running;
+use super::voice::{Event, Weight};
+use crate::exit::Failure;
+use crate::{duration, output};
+
+impl Running<'_> {
+    pub(super) async fn acquire(&self) -> Result<Lease, Failure> {
+        let mut request = self.coordinator.lease(self.key.as_str())?.timing(self.timing);
+        if self.run.strict {
+            request = request.strict();
+        }
+        let mut granted = request.clone().try_acquire().await;
+        let waits = !self.run.no_wait && self.run.wait != Some(Duration::ZERO);
+        // A store that is busy for a moment is waited for like a holder.
+        let passes = |kind| matches!(kind, Kind::Held | Kind::Unavailable);
+        if waits && granted.as_ref().is_err_and(|error| passes(error.kind())) {
+            self.say_waiting().await;
+            if let Some(limit) = self.run.wait {
+                request = request.wait(limit);
+            }
+            granted = request.acquire().await;
+        }
+        match granted {
+            Err(error) if error.kind() == Kind::Held => {
+                let sentence = match self.held_by().await {
+                    Some((_, sentence)) => {
+                        format!("{sentence}: try again later, or wait for it with --wait DURATION")
+                    }
+                    None => error.to_string(),
+                };
+                Err(Failure::new(self.run.conflict_exit_code, sentence))
+            }
+            granted => Ok(granted?),
+        }
+    }
+
+    async fn say_waiting(&self) {
+        let Some((fields, sentence)) = self.held_by().await else { return };
+        let limit = match self.run.wait {
+            Some(limit) => format!("for {} at the longest", duration::exact(limit)),
+            None => "for as long as it takes".to_owned(),
+        };
+        self.voice.say(&Event {
+            name: "waiting",
+            fields,
+            sentence: format!("waiting {limit}: {sentence}"),
+            weight: Weight::Chat,
+        });
+    }
+
+    /// Who holds it, for programs and for people; `None` if nobody does any more, or nobody can tell.
+    async fn held_by(&self) -> Option<(Value, String)> {
+        let seen = self.coordinator.observe(self.key.as_str()).await.ok()?;
+        let (left, record) = (seen.standing.remaining()?, seen.record?);
+        let holder = record.holder.as_ref().map_or("somebody", |holder| holder.id());
+        let fields = json!({
+            "key": self.key.as_str(),
+            "holder": holder,
+            "token": record.token.get(),
+            "left_ms": duration::millis_up(left.at_most),
+        });
+        let sentence = format!(
+            "lease {} on {} is held by {} (token {}), at most {} left",
+            self.key,
+            self.url,
+            output::plain(holder),
+            record.token,
+            duration::at_most(left.at_most)
+        );
+        Some((fields, sentence))
+    }
+}
