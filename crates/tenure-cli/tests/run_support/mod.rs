@@ -1,0 +1,412 @@
+//! What the tests of the command share: a folder that goes, and processes that are found and ended whatever happens.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![expect(clippy::disallowed_methods, reason = "other processes are given time")]
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File as Disk, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tenure::record::{Record, decode};
+use tenure::store::File;
+use tenure_store::{Key, Store};
+
+/// How long anything may take that should happen at once, on a busy machine.
+pub(crate) const SOON: Duration = Duration::from_secs(2);
+
+/// How long anything may take at all.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A folder of its own, and a mark by which every process that was started in it is known.
+pub(crate) struct World {
+    folder: PathBuf,
+    mark: String,
+    next: AtomicUsize,
+}
+
+impl World {
+    /// On the disk that the build is on.
+    pub(crate) fn new(name: &str) -> Self {
+        Self::under(Path::new(env!("CARGO_TARGET_TMPDIR")), name)
+    }
+
+    pub(crate) fn under(parent: &Path, name: &str) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("tenure-{name}-{}-{number}", std::process::id());
+        let folder = parent.join(&mark);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        Self { folder, mark, next: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The folder of the leases.
+    pub(crate) fn leases(&self) -> PathBuf {
+        self.path("leases")
+    }
+
+    /// A program in the folder, with the mark.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.folder).env(MARK, &self.mark).env("TENURE_STORE", self.store_url());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn store_url(&self) -> String {
+        format!("file://{}", self.leases().display())
+    }
+
+    /// `tenure` with these words.
+    pub(crate) fn tenure(&self, words: &[&str]) -> Command {
+        let mut command = self.command(TENURE);
+        command.args(words);
+        command
+    }
+
+    /// `tenure run` with these words.
+    pub(crate) fn run(&self, words: &[&str]) -> Command {
+        let mut command = self.tenure(&["run"]);
+        command.args(words);
+        command
+    }
+
+    /// A shell script.
+    pub(crate) fn sh(&self, script: &str) -> Command {
+        let mut command = self.command("sh");
+        command.args(["-c", script]).env("TENURE", TENURE);
+        command
+    }
+
+    /// Starts it with its output in files.
+    pub(crate) fn start(&self, mut command: Command) -> Started {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let (out, err) = (self.path(&format!("out-{number}")), self.path(&format!("err-{number}")));
+        command.stdout(Disk::create(&out).unwrap()).stderr(Disk::create(&err).unwrap());
+        Started { child: command.spawn().unwrap(), out, err, mark: self.mark.clone(), began: Instant::now() }
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn ran(&self, command: Command) -> Ran {
+        self.start(command).end()
+    }
+
+    /// The leases, as a library user sees them.
+    pub(crate) fn store(&self) -> File {
+        File::open(self.leases()).unwrap()
+    }
+
+    /// The record of a key, if there is one.
+    pub(crate) fn record(&self, name: &str) -> Option<Record> {
+        let store = self.store();
+        let reading = block_on(async { store.get(&key(name)).await }).unwrap();
+        Some(decode(&reading.entry?.value).unwrap())
+    }
+
+    pub(crate) fn is_held(&self, name: &str) -> bool {
+        self.record(name).is_some_and(|record| record.is_held())
+    }
+
+    /// The file that writers of a key lock for a moment. The key must be there.
+    pub(crate) fn lock_of(&self, name: &str) -> Disk {
+        let record = self.store().path_of(&key(name));
+        let stem = record.file_stem().unwrap().to_str().unwrap().to_owned();
+        let mut found = fs::read_dir(self.leases()).unwrap().map(|entry| entry.unwrap().path());
+        let lock = found.find(|path| {
+            let other = path.file_name().unwrap().to_str().unwrap();
+            *path != record && other.starts_with(&stem) && other.contains("lock")
+        });
+        Disk::open(lock.expect("a lock file beside the record")).unwrap()
+    }
+
+    /// What a child wrote there, once it has: a whole line at least.
+    pub(crate) fn told(&self, name: &str) -> String {
+        let path = self.path(name);
+        let told = || fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n'));
+        until(&format!("something in {name}"), PATIENCE, told).trim_end().to_owned()
+    }
+
+    /// The number that a child wrote there.
+    pub(crate) fn told_pid(&self, name: &str) -> Process {
+        Process::of(self.told(name).parse().unwrap()).expect("it lives")
+    }
+
+    pub(crate) fn exists(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    /// The lines of a file; none if there is no such file.
+    pub(crate) fn lines(&self, name: &str) -> Vec<String> {
+        fs::read_to_string(self.path(name)).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// Everything of this world that lives, and what it is.
+    pub(crate) fn alive(&self) -> BTreeMap<i32, String> {
+        marked(&self.mark)
+    }
+
+    /// Nothing of this world lives on.
+    pub(crate) fn is_empty_soon(&self) {
+        let end = Instant::now() + SOON;
+        loop {
+            let alive = self.alive();
+            if alive.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < end, "processes are left behind: {alive:?}");
+            sleep_ms(5);
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        end_all(&self.mark);
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Ends every process with this mark. Once more and once more: they start each other.
+pub(crate) fn end_all(mark: &str) {
+    for _ in 0..500 {
+        let alive = marked(mark);
+        if alive.is_empty() {
+            return;
+        }
+        for number in alive.into_keys() {
+            if let Some(process) = Process::of(number)
+                && has_mark(number, mark)
+            {
+                process.send(Signal::KILL);
+            }
+        }
+        sleep_ms(10);
+    }
+    eprintln!("could not end {:?}", marked(mark));
+}
+
+fn marked(mark: &str) -> BTreeMap<i32, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        if let Some(number) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok())
+            && has_mark(number, mark)
+        {
+            let line = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+            let words = String::from_utf8_lossy(&line).replace('\0', " ");
+            found.insert(number, format!("{} [{}]", words.trim(), state_of(number).unwrap_or('?')));
+        }
+    }
+    found
+}
+
+/// A zombie has no environment, and thus no mark.
+fn has_mark(number: i32, mark: &str) -> bool {
+    let wanted = format!("{MARK}={mark}");
+    fs::read(format!("/proc/{number}/environ"))
+        .is_ok_and(|environment| environment.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes()))
+}
+
+/// A command that runs, with its output in files.
+pub(crate) struct Started {
+    child: Child,
+    out: PathBuf,
+    err: PathBuf,
+    mark: String,
+    began: Instant,
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// As a shell shows it.
+    pub(crate) code: i32,
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: String,
+    pub(crate) took: Duration,
+}
+
+impl Ran {
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.out).unwrap()
+    }
+}
+
+impl Started {
+    pub(crate) fn process(&self) -> Process {
+        Process::of(self.child.id() as i32).expect("it is not reaped yet")
+    }
+
+    /// The watchdog, once it is one.
+    pub(crate) fn watchdog(&self) -> Process {
+        until("a watchdog", PATIENCE, || watchdog_of(self.process().number))
+    }
+
+    pub(crate) fn err_so_far(&self) -> String {
+        fs::read_to_string(&self.err).unwrap()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits for its end, which must come.
+    pub(crate) fn end(self) -> Ran {
+        self.end_within(PATIENCE)
+    }
+
+    pub(crate) fn end_within(mut self, limit: Duration) -> Ran {
+        let waited = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if waited.elapsed() > limit {
+                let alive = marked(&self.mark);
+                panic!("it does not end within {limit:?}: {alive:?}; it said {:?}", self.err_so_far());
+            }
+            sleep_ms(2);
+        };
+        Ran {
+            code: code_of(status),
+            out: fs::read(&self.out).unwrap(),
+            err: self.err_so_far(),
+            took: self.began.elapsed(),
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn code_of(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap())
+}
+
+/// One process, which stays the same one when its number is somebody else's.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) number: i32,
+    descriptor: std::os::fd::OwnedFd,
+}
+
+impl Process {
+    /// `None` if there is none with this number.
+    pub(crate) fn of(number: i32) -> Option<Self> {
+        let descriptor = pidfd_open(Pid::from_raw(number)?, PidfdFlags::empty()).ok()?;
+        Some(Self { number, descriptor })
+    }
+
+    /// Whether it got there.
+    pub(crate) fn send(&self, signal: Signal) -> bool {
+        pidfd_send_signal(&self.descriptor, signal).is_ok()
+    }
+
+    /// A zombie is dead.
+    pub(crate) fn is_dead(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], Some(&now)) == Ok(1)
+    }
+
+    /// Waits for its death, and gives the time it took.
+    pub(crate) fn dies_within(&self, limit: Duration) -> Duration {
+        let began = Instant::now();
+        while !self.is_dead() {
+            assert!(began.elapsed() < limit, "process {} still lives after {limit:?}", self.number);
+            sleep_ms(1);
+        }
+        began.elapsed()
+    }
+
+    pub(crate) fn state(&self) -> Option<char> {
+        state_of(self.number)
+    }
+}
+
+fn stat_of(number: i32) -> Option<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+    let fields = stat.rsplit_once(") ")?.1;
+    Some(fields.split(' ').map(str::to_owned).collect())
+}
+
+fn state_of(number: i32) -> Option<char> {
+    stat_of(number)?.first()?.chars().next()
+}
+
+pub(crate) fn parent_of(number: i32) -> Option<i32> {
+    stat_of(number)?.get(1)?.parse().ok()
+}
+
+pub(crate) fn session_of(number: i32) -> Option<i32> {
+    stat_of(number)?.get(3)?.parse().ok()
+}
+
+/// Those whose parent it is.
+pub(crate) fn children_of(number: i32) -> Vec<i32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    numbers.filter(|&child| parent_of(child) == Some(number)).collect()
+}
+
+/// The watchdog of a supervisor, once it has its name.
+pub(crate) fn watchdog_of(supervisor: i32) -> Option<Process> {
+    let named = |number: &i32| {
+        fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|name| name.trim() == "tenure-watchdog")
+    };
+    children_of(supervisor).into_iter().find(named).and_then(Process::of)
+}
+
+/// Waits for something that must come.
+pub(crate) fn until<T>(what: &str, limit: Duration, mut come: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(come) = come() {
+            return come;
+        }
+        assert!(began.elapsed() < limit, "no {what} within {limit:?}");
+        sleep_ms(2);
+    }
+}
+
+pub(crate) fn sleep_ms(millis: u64) {
+    std::thread::sleep(Duration::from_millis(millis));
+}
+
+/// Says loudly that something was left out. A machine that is meant to check everything may not leave anything out.
+pub(crate) fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: {why}");
+}
+
+pub(crate) fn key(name: &str) -> Key {
+    Key::parse(name).unwrap()
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// A file to which each line is added whole, whoever else writes to it.
+pub(crate) fn appending(path: &Path) -> Disk {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path).unwrap()
+}
+
+/// The command under test.
+pub(crate) const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
+
+/// In the environment of everything that a test starts.
+pub(crate) const MARK: &str = "TENURE_TEST_MARK";

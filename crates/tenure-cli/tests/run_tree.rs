@@ -1,0 +1,677 @@
+//! The whole process tree is dead before the lease is over, whoever of us is killed or stopped.
+#![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
+
+mod run_support;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::fs::FlockOperation;
+use rustix::process::Signal;
+use run_support::{
+    PATIENCE, Process, SOON, Started, TENURE, World, block_on, key, skipped, sleep_ms, until, watchdog_of,
+};
+use tenure::record::{Holder, Nonce, decode, encode};
+use tenure_store::{Expect, Put, Store};
+
+/// At once, for a busy machine of two cores.
+const AT_ONCE: Duration = Duration::from_millis(700);
+
+/// A child that heeds no TERM but writes down that it came, and is no single process.
+const STUBBORN: &str = "trap 'echo term >> termed' TERM; sh -c 'trap \"\" TERM; echo $$ > inner; exec sleep 100' & \
+                        echo $$ > pid; while :; do sleep 0.02; done";
+
+/// Starts a shell script under a lease, and gives its process once it has written its number to `pid`.
+fn start(world: &World, words: &[&str], script: &str) -> (Started, Process) {
+    start_as(world, "pid", words, script)
+}
+
+fn start_as(world: &World, pid: &str, words: &[&str], script: &str) -> (Started, Process) {
+    let started = world.start(world.run(&[words, &["--", "sh", "-c", script]].concat()));
+    let child = world.told_pid(pid);
+    (started, child)
+}
+
+// ── the end of CMD ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn the_end_of_the_command_ends_everything_it_started() {
+    let world = World::new("leftovers");
+    let script = "sleep 100 & setsid sleep 100 & nohup sleep 100 > /dev/null 2>&1 & (sleep 100 &); \
+                  (setsid sh -c '(setsid sleep 100 &); sleep 100' &) ; sh -c 'sleep 100 & exec sleep 100' & \
+                  sleep 0.2; exit 3";
+    let ran = world.ran(world.run(&["x", "--", "sh", "-c", script]));
+    assert_eq!((ran.code, ran.err.as_str()), (3, ""));
+    assert!(ran.took < SOON, "{:?}", ran.took);
+    assert_eq!(world.alive().len(), 0, "{:?}", world.alive());
+    assert!(!world.is_held("x"), "it was let go");
+}
+
+#[test]
+fn what_the_command_leaves_behind_is_asked_to_end_first_and_killed_after_the_grace() {
+    let world = World::new("leftover-grace");
+    let left = "trap \"echo \\$(date +%s%N) > asked\" TERM; echo > ready; while :; do sleep 0.02; done";
+    let script =
+        format!("setsid sh -c '{left}' & while ! [ -e ready ]; do sleep 0.01; done; date +%s%N > ended");
+    let ran = world.ran(world.run(&["x", "--kill-grace", "600ms", "--", "sh", "-c", &script]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!ran.err.contains("tenure"), "{}", ran.err);
+    assert_eq!(world.alive().len(), 0, "{:?}", world.alive());
+    let nanos = |name| world.told(name).parse::<u64>().unwrap();
+    let asked = Duration::from_nanos(nanos("asked") - nanos("ended"));
+    assert!(asked < AT_ONCE, "{asked:?}");
+    assert!(ran.took >= Duration::from_millis(600) && ran.took < SOON, "{:?}", ran.took);
+}
+
+#[test]
+fn the_lease_stays_held_until_the_last_process_is_gone() {
+    let world = World::new("held-until-gone");
+    let script = "sh -c 'trap \"\" TERM; echo $$ > pid; while :; do sleep 0.02; done' & while ! [ -s pid ]; do \
+                  sleep 0.01; done; exit 0";
+    let started = world.start(world.run(&["x", "--kill-grace", "1s", "--", "sh", "-c", script]));
+    let left = world.told_pid("pid");
+    sleep_ms(300);
+    assert!(world.is_held("x") && !left.is_dead());
+    let look = format!("[ -d /proc/{} ] && echo alive || echo dead", left.number);
+    let next = world.ran(world.run(&["x", "--", "sh", "-c", &look]));
+    assert_eq!((next.code, next.text()), (0, "dead\n"));
+    assert_eq!(started.end().code, 0);
+    world.is_empty_soon();
+}
+
+// ── the supervisor is killed ────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn when_the_supervisor_is_killed_the_tree_is_dead_at_once() {
+    let world = World::new("supervisor-killed");
+    let script = format!("setsid sh -c 'trap \"\" TERM; echo $$ > apart; exec sleep 100' & {STUBBORN}");
+    let (started, child) = start(&world, &["x"], &script);
+    let (inner, apart) = (world.told_pid("inner"), world.told_pid("apart"));
+    let watchdog = started.watchdog();
+    started.process().send(Signal::KILL);
+    for process in [child, inner, apart, watchdog] {
+        process.dies_within(AT_ONCE);
+    }
+    assert_eq!(started.end().code, 137);
+    world.is_empty_soon();
+    assert!(!world.exists("termed"), "nobody renews any more, so nobody is asked");
+}
+
+#[test]
+fn the_next_one_starts_only_after_the_tree_of_a_killed_supervisor_is_dead() {
+    let world = World::new("killed-next");
+    let (started, child) = start(&world, &["x", "--ttl", "2s"], STUBBORN);
+    let script = format!("[ -d /proc/{} ] && echo alive || echo dead", child.number);
+    let waiter = world.start(world.run(&["x", "--ttl", "2s", "--wait", "20s", "--", "sh", "-c", &script]));
+    waiter.watchdog();
+    let killed = Instant::now();
+    started.process().send(Signal::KILL);
+    child.dies_within(AT_ONCE);
+    let ran = waiter.end();
+    assert_eq!((ran.code, ran.text()), (0, "dead\n"));
+    assert!(killed.elapsed() < Duration::from_secs(5), "{:?}", killed.elapsed());
+    drop(started);
+    world.is_empty_soon();
+}
+
+// ── the watchdog is killed ──────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn when_the_watchdog_is_killed_the_command_is_stopped_in_order() {
+    let world = World::new("watchdog-killed");
+    let script = "trap 'echo term > termed; exit 0' TERM; echo $$ > pid; while :; do sleep 0.02; done";
+    let (started, child) = start(&world, &["x"], script);
+    started.watchdog().send(Signal::KILL);
+    child.dies_within(AT_ONCE);
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert!(ran.err.contains("watchdog"), "{}", ran.err);
+    assert_eq!(world.told("termed"), "term");
+    assert!(!world.is_held("x"), "it was let go");
+    world.is_empty_soon();
+}
+
+#[test]
+fn when_the_watchdog_is_killed_those_who_do_not_heed_term_are_killed_after_the_grace() {
+    let world = World::new("watchdog-killed-stubborn");
+    let (started, child) = start(&world, &["x", "--kill-grace", "500ms"], STUBBORN);
+    world.told("inner");
+    started.watchdog().send(Signal::KILL);
+    let took = child.dies_within(SOON);
+    assert!(took >= Duration::from_millis(450), "{took:?}");
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert_eq!(world.lines("termed"), ["term"], "once");
+    assert!(!world.is_held("x"), "it was let go");
+    world.is_empty_soon();
+}
+
+// ── the supervisor is stopped ───────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn when_the_supervisor_is_stopped_the_child_is_dead_before_the_deadline_and_before_anybody_elses_starts() {
+    let world = World::new("supervisor-stopped");
+    let ttl = Duration::from_secs(2);
+    let (mut started, child) = start(&world, &["x", "--ttl", "2s"], STUBBORN);
+    world.told("inner");
+    let script = format!("ls -d /proc/{} 2>/dev/null; echo begun > begun; sleep 0.3", child.number);
+    let waiter = world.start(world.run(&["x", "--ttl", "2s", "--", "sh", "-c", &script]));
+    waiter.watchdog();
+    let stopped = Instant::now();
+    started.process().send(Signal::STOP);
+    child.dies_within(PATIENCE);
+    let lived = stopped.elapsed();
+    assert!(lived < ttl, "the lease was over before it died: {lived:?}");
+    assert!(!world.exists("begun"));
+    assert_eq!(world.lines("termed"), ["term"], "it was asked first, once");
+    let ran = waiter.end();
+    assert_eq!((ran.code, ran.text()), (0, ""), "the next one found the first dead");
+    assert!(!started.has_ended(), "it is left to say so");
+    started.process().send(Signal::CONT);
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert!(ran.err.contains("stopped"), "{}", ran.err);
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_supervisor_that_is_stopped_for_a_moment_goes_on() {
+    let world = World::new("stopped-shortly");
+    let (started, _) = start(&world, &["x", "--ttl", "3s"], "echo $$ > pid; sleep 2; exit 4");
+    let supervisor = started.process();
+    for _ in 0..3 {
+        supervisor.send(Signal::STOP);
+        sleep_ms(250);
+        supervisor.send(Signal::CONT);
+        sleep_ms(250);
+    }
+    let ran = started.end();
+    assert_eq!((ran.code, ran.err.as_str()), (4, ""));
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_command_that_ends_while_the_supervisor_is_stopped_gives_its_code_when_that_goes_on_in_time() {
+    let world = World::new("ends-while-stopped");
+    let (started, child) = start(&world, &["x", "--ttl", "4s"], "echo $$ > pid; sleep 0.5; exit 9");
+    started.process().send(Signal::STOP);
+    child.dies_within(PATIENCE);
+    sleep_ms(100);
+    assert!(world.is_held("x"));
+    started.process().send(Signal::CONT);
+    let ran = started.end();
+    assert_eq!((ran.code, ran.err.as_str()), (9, ""));
+    assert!(!world.is_held("x"));
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_supervisor_stopped_before_the_grant_never_starts_its_command_late() {
+    let world = World::new("stopped-waiting");
+    let (held, _) = start(&world, &["x", "--ttl", "2s"], "echo $$ > pid; sleep 1");
+    let waiter = world.start(world.run(&["x", "--ttl", "2s", "--", "touch", "started"]));
+    waiter.watchdog();
+    sleep_ms(150);
+    waiter.process().send(Signal::STOP);
+    assert_eq!(held.end().code, 0);
+    // Somebody else has it meanwhile.
+    let third = world.ran(world.run(&["x", "--ttl", "2s", "--", "sleep", "0.5"]));
+    assert_eq!(third.code, 0, "{third:?}");
+    assert!(!world.exists("started"));
+    waiter.process().send(Signal::CONT);
+    assert_eq!(waiter.end().code, 0);
+    assert!(world.exists("started"));
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_child_that_wakes_up_too_late_to_begin_does_not_begin() {
+    let world = World::new("late-stub");
+    let (held, _) =
+        start(&world, &["x", "--ttl", "2s"], "echo $$ > pid; while ! [ -e end ]; do sleep 0.02; done");
+    let waiter = world.start(world.run(&["x", "--ttl", "2s", "--json", "--", "touch", "started"]));
+    let (supervisor, watchdog) = (waiter.process(), waiter.watchdog());
+    let stub = until("a stub", SOON, || run_support::children_of(watchdog.number).pop());
+    let stub = Process::of(stub).unwrap();
+    until("wait", SOON, || waiter.err_so_far().contains("waiting").then_some(()));
+    stub.send(Signal::STOP);
+    fs::write(world.path("end"), "").unwrap();
+    assert_eq!(held.end().code, 0);
+    until("grant", SOON, || waiter.err_so_far().contains("granted").then_some(()));
+    // The gate is open by now. All of them are frozen, as a container can be, and the lease lapses.
+    sleep_ms(200);
+    watchdog.send(Signal::STOP);
+    supervisor.send(Signal::STOP);
+    let (next, _) = start_as(&world, "next", &["x", "--ttl", "2s"], "echo $$ > next; exec sleep 100");
+    stub.send(Signal::CONT);
+    stub.dies_within(SOON);
+    assert!(!world.exists("started"), "it acted beside the next holder");
+    watchdog.send(Signal::CONT);
+    supervisor.send(Signal::CONT);
+    let ran = waiter.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    next.process().send(Signal::TERM);
+    assert_eq!(next.end().code, 143);
+    world.is_empty_soon();
+}
+
+// ── the watchdog is stopped ─────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn when_the_watchdog_is_stopped_the_end_of_the_command_is_noticed_and_the_lease_let_go() {
+    let world = World::new("watchdog-stopped");
+    let script = "setsid sleep 100 & echo $$ > pid; sleep 1; exit 8";
+    let (started, child) = start(&world, &["x"], script);
+    started.watchdog().send(Signal::STOP);
+    child.dies_within(SOON);
+    let ran = started.end_within(Duration::from_secs(5));
+    assert_eq!(ran.code, 8, "{ran:?}");
+    assert!(!world.is_held("x"), "it was let go");
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_watchdog_that_is_stopped_for_longer_than_the_ttl_does_no_harm_when_continued() {
+    let world = World::new("watchdog-stopped-long");
+    let (mut started, _) = start(&world, &["x", "--ttl", "1s"], "echo $$ > pid; sleep 4; exit 2");
+    let watchdog = started.watchdog();
+    watchdog.send(Signal::STOP);
+    sleep_ms(2500);
+    assert!(!started.has_ended());
+    watchdog.send(Signal::CONT);
+    let ran = started.end();
+    assert_eq!((ran.code, ran.err.as_str()), (2, ""));
+    world.is_empty_soon();
+}
+
+#[test]
+fn the_watchdog_ignores_what_ends_others() {
+    let world = World::new("watchdog-deaf");
+    let (started, child) = start(&world, &["x"], "echo $$ > pid; exec sleep 100");
+    let watchdog = started.watchdog();
+    for signal in
+        [Signal::HUP, Signal::INT, Signal::TERM, Signal::QUIT, Signal::TSTP, Signal::PIPE, Signal::ALARM]
+    {
+        watchdog.send(signal);
+    }
+    sleep_ms(200);
+    assert!(!watchdog.is_dead() && !child.is_dead());
+    assert!(watchdog.state().is_some_and(|state| state != 'T'), "{:?}", watchdog.state());
+    started.process().send(Signal::TERM);
+    assert_eq!(started.end().code, 143);
+    world.is_empty_soon();
+}
+
+#[test]
+fn with_a_stopped_watchdog_a_store_that_is_gone_still_ends_the_command_in_time() {
+    let world = World::new("watchdog-stopped-risk");
+    let (started, child) = start(&world, &["x", "--ttl", "2s"], STUBBORN);
+    started.watchdog().send(Signal::STOP);
+    fs::rename(world.leases(), world.path("away")).unwrap();
+    let took = child.dies_within(PATIENCE);
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    world.is_empty_soon();
+}
+
+// ── one in another ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// `tenure run a -- tenure run b -- …`: the outer one, the inner supervisor and the child.
+fn nested(world: &World) -> (Started, Process, Process) {
+    let words = ["a", "--ttl", "3s", "--", TENURE, "run", "b", "--ttl", "3s", "--", "sh", "-c", STUBBORN];
+    let started = world.start(world.run(&words));
+    let child = world.told_pid("pid");
+    world.told("inner");
+    let outer_dog = started.watchdog();
+    let inner = until("an inner supervisor", SOON, || {
+        run_support::children_of(outer_dog.number).into_iter().find(|&one| watchdog_of(one).is_some())
+    });
+    (started, Process::of(inner).unwrap(), child)
+}
+
+#[test]
+fn nested_the_end_of_the_inner_command_ends_both() {
+    let world = World::new("nested-end");
+    let words = ["a", "--", TENURE, "run", "b", "--", "sh", "-c", "echo $TENURE_NAME; exit 11"];
+    let ran = world.ran(world.run(&words));
+    assert_eq!((ran.code, ran.text(), ran.err.as_str()), (11, "b\n", ""));
+    assert!(!world.is_held("a") && !world.is_held("b"));
+    world.is_empty_soon();
+}
+
+#[test]
+fn nested_a_killed_outer_supervisor_ends_all() {
+    let world = World::new("nested-outer");
+    let (started, inner, child) = nested(&world);
+    let inner_dog = watchdog_of(inner.number).unwrap();
+    started.process().send(Signal::KILL);
+    for process in [child, inner, inner_dog] {
+        process.dies_within(AT_ONCE);
+    }
+    drop(started);
+    world.is_empty_soon();
+}
+
+#[test]
+fn nested_a_killed_inner_supervisor_ends_the_inner_tree_and_the_outer_says_so() {
+    let world = World::new("nested-inner");
+    let (started, inner, child) = nested(&world);
+    inner.send(Signal::KILL);
+    child.dies_within(AT_ONCE);
+    let ran = started.end();
+    assert_eq!(ran.code, 137, "{ran:?}");
+    assert!(!ran.err.contains("tenure"), "{}", ran.err);
+    assert!(!world.is_held("a"), "it was let go");
+    world.is_empty_soon();
+}
+
+#[test]
+fn nested_a_killed_outer_watchdog_ends_all_in_order() {
+    let world = World::new("nested-dog");
+    let (started, inner, child) = nested(&world);
+    started.watchdog().send(Signal::KILL);
+    child.dies_within(Duration::from_secs(4));
+    inner.dies_within(SOON);
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert!(world.exists("termed"), "TERM came first");
+    assert!(!world.is_held("a"), "it was let go");
+    world.is_empty_soon();
+}
+
+#[test]
+fn nested_a_stopped_outer_supervisor_has_all_dead_before_the_deadline() {
+    let world = World::new("nested-stopped");
+    let (started, inner, child) = nested(&world);
+    let stopped = Instant::now();
+    started.process().send(Signal::STOP);
+    child.dies_within(PATIENCE);
+    inner.dies_within(SOON);
+    assert!(stopped.elapsed() < Duration::from_secs(3), "{:?}", stopped.elapsed());
+    started.process().send(Signal::CONT);
+    assert_eq!(started.end().code, 76);
+    world.is_empty_soon();
+}
+
+#[test]
+fn nested_an_inner_supervisor_that_is_stopped_and_an_outer_one_that_is_killed_leave_nothing() {
+    let world = World::new("nested-both");
+    let (started, inner, child) = nested(&world);
+    inner.send(Signal::STOP);
+    started.process().send(Signal::KILL);
+    child.dies_within(AT_ONCE);
+    inner.dies_within(AT_ONCE);
+    drop(started);
+    world.is_empty_soon();
+}
+
+#[test]
+fn nested_both_watchdogs_killed_together_leave_nothing() {
+    let world = World::new("nested-dogs");
+    let (started, inner, child) = nested(&world);
+    let inner_dog = watchdog_of(inner.number).unwrap();
+    inner_dog.send(Signal::KILL);
+    started.watchdog().send(Signal::KILL);
+    child.dies_within(Duration::from_secs(4));
+    assert_eq!(started.end().code, 76);
+    assert!(!world.is_held("a"), "it was let go");
+    world.is_empty_soon();
+}
+
+// ── those who are hard to end ───────────────────────────────────────────────────────────────────────────────────────
+
+/// Starts others as fast as it can, for five seconds at most.
+const STORM: &str = "trap '' TERM; echo $$ > pid; end=$(($(date +%s) + 5)); \
+                     while [ $(date +%s) -lt $end ]; do sleep 0.05 & setsid sleep 7 & done; wait";
+
+#[test]
+fn a_storm_of_processes_is_ended_when_the_supervisor_is_killed() {
+    let world = World::new("storm");
+    let (started, child) = start(&world, &["x"], STORM);
+    sleep_ms(500);
+    started.process().send(Signal::KILL);
+    child.dies_within(SOON);
+    drop(started);
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_storm_of_processes_is_ended_by_the_supervisor_alone() {
+    let world = World::new("storm-alone");
+    let (started, child) = start(&world, &["x", "--kill-grace", "300ms"], STORM);
+    sleep_ms(500);
+    started.watchdog().send(Signal::KILL);
+    child.dies_within(SOON);
+    assert_eq!(started.end_within(SOON).code, 76);
+    world.is_empty_soon();
+}
+
+#[test]
+fn processes_that_run_away_by_forking_and_ending_are_caught() {
+    let world = World::new("runaway");
+    // Each one lives just long enough to start the next.
+    fs::write(world.path("next"), "#!/bin/sh\ntrap '' TERM\n[ $(date +%s) -lt $END ] && setsid ./next &\n")
+        .unwrap();
+    fs::set_permissions(world.path("next"), fs::Permissions::from_mode(0o755)).unwrap();
+    let script =
+        "trap '' TERM; export END=$(($(date +%s) + 6)); ./next & ./next & ./next & echo $$ > pid; sleep 100";
+    let (started, child) = start(&world, &["x"], script);
+    sleep_ms(300);
+    let killed = Instant::now();
+    started.process().send(Signal::KILL);
+    child.dies_within(SOON);
+    drop(started);
+    world.is_empty_soon();
+    assert!(killed.elapsed() < Duration::from_secs(4), "{:?}", killed.elapsed());
+}
+
+#[test]
+fn stopped_processes_are_ended_too() {
+    let world = World::new("stopped-child");
+    let (started, child) =
+        start(&world, &["x", "--kill-grace", "300ms"], "echo $$ > pid; sleep 100 & kill -STOP $$");
+    until("stop", SOON, || (child.state() == Some('T')).then_some(()));
+    started.watchdog().send(Signal::KILL);
+    child.dies_within(SOON);
+    assert_eq!(started.end().code, 76);
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_process_of_another_user_is_reported_and_the_lease_is_not_vacated() {
+    let Some(world) = world_of_nobody("another-user") else { return };
+    // Root by its file, and root for good: its parent may not signal it.
+    let script = "./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > pid; exec sleep 100' & \
+                  while ! [ -s pid ]; do sleep 0.02; done; exit 3";
+    let mut command = world.command(world.path("tenure"));
+    command.args(["run", "x", "--ttl", "3s", "--kill-grace", "300ms", "--", "sh", "-c", script]);
+    command.uid(NOBODY).gid(NOBODY);
+    let started = world.start(command);
+    let root = world.told_pid("pid");
+    let ran = started.end();
+    assert!(!root.is_dead(), "the test is void");
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.err.contains("not released") && ran.err.contains(&root.number.to_string()), "{}", ran.err);
+    assert!(world.record_of_nobody("x"), "the record still says held");
+    root.send(Signal::KILL);
+}
+
+#[test]
+fn what_may_be_signalled_is_ended_beside_what_may_not() {
+    let Some(world) = world_of_nobody("beside") else { return };
+    let script = "./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > root-pid; exec sleep 100' & \
+                  while ! [ -s root-pid ]; do sleep 0.02; done; trap '' TERM; echo $$ > pid; while :; do sleep 0.02; done";
+    let mut command = world.command(world.path("tenure"));
+    command.args(["run", "x", "--ttl", "3s", "--kill-grace", "300ms", "--", "sh", "-c", script]);
+    command.uid(NOBODY).gid(NOBODY);
+    let started = world.start(command);
+    let (child, root) = (world.told_pid("pid"), world.told_pid("root-pid"));
+    let watchdog = started.watchdog();
+    started.process().send(Signal::KILL);
+    child.dies_within(AT_ONCE);
+    assert!(!root.is_dead());
+    // It holds on for as long as somebody else might wait for the lease, and then goes.
+    watchdog.dies_within(Duration::from_secs(6));
+    root.send(Signal::KILL);
+    drop(started);
+    world.is_empty_soon();
+}
+
+/// The user that is nobody.
+const NOBODY: u32 = 65534;
+
+/// A world that nobody can use, with `tenure` and a program in it that makes whoever starts it root.
+fn world_of_nobody(name: &str) -> Option<World> {
+    if !rustix::process::geteuid().is_root() {
+        skipped("only root can set up a process that its parent may not signal");
+        return None;
+    }
+    let setpriv = ["/usr/bin/setpriv", "/bin/setpriv"].into_iter().find(|path| Path::new(path).exists());
+    let Some(setpriv) = setpriv else {
+        skipped("no setpriv here: install util-linux");
+        return None;
+    };
+    // Where the build is may be closed to others.
+    let world = World::under(&std::env::temp_dir(), name);
+    chown(world.path(""), Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::copy(TENURE, world.path("tenure")).unwrap();
+    fs::copy(setpriv, world.path("root")).unwrap();
+    fs::set_permissions(world.path("root"), fs::Permissions::from_mode(0o4755)).unwrap();
+    let mut id = Command::new(world.path("root"));
+    id.args(["--reuid", "0", "--regid", "0", "--clear-groups", "id", "-u"]).uid(NOBODY).gid(NOBODY);
+    let becomes_root = id.output().is_ok_and(|output| output.stdout == b"0\n");
+    if !becomes_root {
+        skipped("no program can make its user root here: the temporary folder is mounted nosuid");
+        return None;
+    }
+    Some(world)
+}
+
+impl World {
+    /// Whether the record in the store of nobody says held.
+    fn record_of_nobody(&self, name: &str) -> bool {
+        let store = tenure::store::File::builder().accept_foreign_owner().open(self.leases()).unwrap();
+        let reading = block_on(async { store.get(&key(name)).await }).unwrap();
+        decode(&reading.entry.unwrap().value).unwrap().is_held()
+    }
+}
+
+// ── the lease is lost ───────────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn another_grant_in_the_record_kills_at_once() {
+    let world = World::new("usurped");
+    let (started, child) = start(&world, &["x", "--ttl", "3s"], STUBBORN);
+    let store = world.store();
+    let written = until("a write that is not raced by a renewal", SOON, || {
+        block_on(async {
+            let entry = store.get(&key("x")).await.unwrap().entry.unwrap();
+            let mut record = decode(&entry.value).unwrap();
+            record.term = Nonce::from_bits(7);
+            record.nonce = Nonce::from_bits(7);
+            record.token = record.token.next().unwrap();
+            record.sequence += 1;
+            record.witness = None;
+            record.holder = Some(Holder::new("usurper").unwrap().into());
+            let put = store.put(&key("x"), encode(&record), Expect::Version(entry.version)).await.unwrap();
+            matches!(put, Put::Applied(_)).then_some(record)
+        })
+    });
+    // It is seen by the next renewal at the latest, and a third of the ttl passes until then.
+    child.dies_within(Duration::from_millis(1000) + AT_ONCE);
+    assert!(!world.exists("termed"), "somebody else acts already: no time for TERM");
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert_eq!(world.record("x").unwrap().term, written.term, "the other's record is left alone");
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_record_that_was_deleted_kills_at_once() {
+    let world = World::new("deleted");
+    let (started, child) = start(&world, &["x", "--ttl", "3s"], STUBBORN);
+    fs::remove_file(world.store().path_of(&key("x"))).unwrap();
+    child.dies_within(Duration::from_millis(1000) + AT_ONCE);
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert!(!world.exists("termed"));
+    world.is_empty_soon();
+}
+
+/// What a child wrote down when TERM came, and when it was killed, counted from `began`.
+fn asked_and_killed(world: &World, child: &Process, began: Instant) -> (Duration, Duration) {
+    let asked = until("TERM", PATIENCE, || world.exists("termed").then(|| began.elapsed()));
+    child.dies_within(PATIENCE);
+    (asked, began.elapsed())
+}
+
+#[test]
+fn when_the_store_is_gone_term_comes_in_time_and_kill_before_the_deadline() {
+    let world = World::new("store-gone");
+    let words = ["x", "--ttl", "4s", "--kill-grace", "1s"];
+    let (started, child) = start(&world, &words, STUBBORN);
+    world.told("inner");
+    let began = Instant::now();
+    fs::rename(world.leases(), world.path("away")).unwrap();
+    let (asked, killed) = asked_and_killed(&world, &child, began);
+    // The latest renewal was at most one period of 4/3 s ago: TERM at 3.96 − 0.15 − 1 s after it, KILL a second later.
+    assert!(
+        asked > Duration::from_millis(2810 - 1340) && asked < Duration::from_millis(2810 + 300),
+        "{asked:?}"
+    );
+    assert!(killed < Duration::from_millis(3960), "{killed:?}");
+    let grace = killed - asked;
+    assert!(grace > Duration::from_millis(800) && grace < Duration::from_millis(1150), "{grace:?}");
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert!(ran.err.contains("renew"), "{}", ran.err);
+    assert_eq!(world.lines("termed"), ["term"], "once");
+    world.is_empty_soon();
+}
+
+#[test]
+fn when_the_key_cannot_be_written_for_too_long_the_command_is_stopped_in_time() {
+    let world = World::new("locked");
+    let (started, child) = start(&world, &["x", "--ttl", "3s", "--kill-grace", "500ms"], STUBBORN);
+    let lock = world.lock_of("x");
+    let began = Instant::now();
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let (_, killed) = asked_and_killed(&world, &child, began);
+    assert!(killed < Duration::from_millis(2970), "{killed:?}");
+    drop(lock);
+    assert_eq!(started.end().code, 76);
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_store_that_comes_back_in_time_ends_nothing() {
+    let world = World::new("outage");
+    let (started, _) =
+        start(&world, &["x", "--ttl", "4s", "--kill-grace", "500ms"], "echo $$ > pid; sleep 3; exit 6");
+    let lock = world.lock_of("x");
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
+    sleep_ms(500);
+    drop(lock);
+    let ran = started.end();
+    assert_eq!((ran.code, ran.err.as_str()), (6, ""));
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_strict_lease_stops_the_command_in_order_at_the_first_failed_renewal() {
+    let world = World::new("strict");
+    let words = ["x", "--ttl", "6s", "--kill-grace", "500ms", "--strict"];
+    let (started, child) = start(&world, &words, STUBBORN);
+    let began = Instant::now();
+    fs::rename(world.leases(), world.path("away")).unwrap();
+    let (asked, killed) = asked_and_killed(&world, &child, began);
+    assert!(asked < Duration::from_millis(3200), "{asked:?}");
+    assert!(killed - asked < SOON, "{killed:?}");
+    assert_eq!(started.end().code, 76);
+    world.is_empty_soon();
+}

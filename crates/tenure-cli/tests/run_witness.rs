@@ -1,0 +1,175 @@
+//! A holder whose processes are all gone is replaced at once, and one of whom anybody lives is not.
+#![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
+
+mod run_support;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use run_support::{PATIENCE, Process, SOON, Started, World, sleep_ms};
+
+/// Long, so that whoever gets it sooner did not wait for it to run out.
+const TTL: &str = "20s";
+
+/// How late the next one may start. The command promises 100 ms, for a machine that is not busy with other tests.
+const AT_ONCE: Duration = Duration::from_millis(500);
+
+fn start(world: &World, script: &str) -> (Started, Process) {
+    let started = world.start(world.run(&["x", "--ttl", TTL, "--", "sh", "-c", script]));
+    let child = world.told_pid("pid");
+    (started, child)
+}
+
+fn waiter(world: &World) -> Started {
+    let words = ["x", "--ttl", TTL, "--", "sh", "-c", "echo $TENURE_TOKEN > begun"];
+    let waiter = world.start(world.run(&words));
+    waiter.watchdog();
+    sleep_ms(300);
+    assert!(!world.exists("begun"));
+    waiter
+}
+
+/// The time until the waiter's command has begun.
+fn begins(world: &World) -> Duration {
+    let began = Instant::now();
+    world.told("begun");
+    began.elapsed()
+}
+
+#[test]
+fn a_waiter_starts_at_once_when_the_tree_of_a_killed_supervisor_is_gone() {
+    let world = World::new("witness-killed");
+    let script = "trap '' TERM; setsid sleep 100 & echo $$ > pid; while :; do sleep 0.02; done";
+    let (started, child) = start(&world, script);
+    let waiter = waiter(&world);
+    let first = world.record("x").unwrap().token;
+    started.process().send(Signal::KILL);
+    child.dies_within(PATIENCE);
+    let late = begins(&world);
+    assert!(late < AT_ONCE, "{late:?}");
+    assert_eq!(waiter.end().code, 0);
+    assert!(world.told("begun").parse::<u64>().unwrap() > first.get());
+    drop(started);
+    world.is_empty_soon();
+}
+
+#[test]
+fn whoever_does_not_wait_gets_the_lease_of_a_dead_holder() {
+    let world = World::new("witness-no-wait");
+    let (started, child) = start(&world, "echo $$ > pid; exec sleep 100");
+    let watchdog = started.watchdog();
+    started.process().send(Signal::KILL);
+    child.dies_within(PATIENCE);
+    watchdog.dies_within(PATIENCE);
+    drop(started);
+    let ran = world.ran(world.run(&["x", "--ttl", TTL, "--no-wait", "--", "true"]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    world.is_empty_soon();
+}
+
+#[test]
+fn everybody_killed_together_frees_the_lease_at_once() {
+    let world = World::new("witness-all");
+    let (started, child) = start(&world, "echo $$ > pid; exec sleep 100");
+    let watchdog = started.watchdog();
+    let waiter = waiter(&world);
+    for process in [&watchdog, &started.process(), &child] {
+        process.send(Signal::KILL);
+    }
+    let late = begins(&world);
+    assert!(late < AT_ONCE, "{late:?}");
+    assert_eq!(waiter.end().code, 0);
+    drop(started);
+    world.is_empty_soon();
+}
+
+/// Nobody else gets the lease for two seconds, and whoever does not wait is told that it is held.
+fn stays_held(world: &World) {
+    let end = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < end {
+        assert!(!world.exists("begun"), "somebody of the first term was alive");
+        sleep_ms(20);
+    }
+    let ran = world.ran(world.run(&["x", "--ttl", TTL, "--no-wait", "--", "touch", "begun"]));
+    assert_eq!(ran.code, 75, "{ran:?}");
+}
+
+#[test]
+fn a_child_that_outlives_supervisor_and_watchdog_keeps_the_lease_for_its_time() {
+    let world = World::new("witness-orphan");
+    let (started, child) = start(&world, "trap '' TERM; echo $$ > pid; while :; do sleep 0.02; done");
+    let _waiter = waiter(&world);
+    // More than is promised: both at once, and none of them has time to do anything.
+    let (watchdog, supervisor) = (started.watchdog(), started.process());
+    watchdog.send(Signal::STOP);
+    supervisor.send(Signal::STOP);
+    watchdog.send(Signal::KILL);
+    supervisor.send(Signal::KILL);
+    stays_held(&world);
+    assert!(!child.is_dead(), "the test is void");
+}
+
+#[test]
+fn a_child_that_closes_what_it_inherited_is_still_seen_while_the_watchdog_lives() {
+    let world = World::new("witness-closed");
+    let script = "exec bash -c 'for n in {3..255}; do eval \"exec $n>&-\"; done; trap \"\" TERM; echo $$ > pid; \
+                  while :; do sleep 0.02; done'";
+    let (started, child) = start(&world, script);
+    let _waiter = waiter(&world);
+    started.watchdog().send(Signal::STOP);
+    started.process().send(Signal::KILL);
+    stays_held(&world);
+    assert!(!child.is_dead(), "the test is void");
+}
+
+#[test]
+fn a_stopped_holder_is_not_taken_for_dead() {
+    let world = World::new("witness-stopped");
+    let (started, child) = start(&world, "echo $$ > pid; while :; do sleep 0.02; done");
+    let _waiter = waiter(&world);
+    started.process().send(Signal::STOP);
+    stays_held(&world);
+    assert!(!child.is_dead(), "the test is void");
+    started.process().send(Signal::CONT);
+    started.process().send(Signal::TERM);
+    assert_eq!(started.end().code, 143);
+}
+
+#[test]
+fn a_lease_that_was_let_go_leaves_no_file_of_its_holder() {
+    let world = World::new("witness-files");
+    let names = || {
+        let names = fs::read_dir(world.leases()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(world.ran(world.run(&["x", "--", "true"])).code, 0);
+    let first = names();
+    for _ in 0..5 {
+        assert_eq!(world.ran(world.run(&["x", "--", "true"])).code, 0);
+    }
+    assert_eq!(names(), first);
+    world.is_empty_soon();
+}
+
+#[test]
+fn what_a_killed_holder_left_in_the_folder_does_not_grow() {
+    let world = World::new("witness-litter");
+    let count = || fs::read_dir(world.leases()).unwrap().count();
+    let mut counts = Vec::new();
+    for _ in 0..3 {
+        let started =
+            world.start(world.run(&["x", "--ttl", "1s", "--", "sh", "-c", "echo $$ > pid; exec sleep 100"]));
+        let child = world.told_pid("pid");
+        let _ = fs::remove_file(world.path("pid"));
+        started.process().send(Signal::KILL);
+        child.dies_within(SOON);
+        drop(started);
+        assert_eq!(world.ran(world.run(&["x", "--ttl", "1s", "--", "true"])).code, 0);
+        counts.push(count());
+    }
+    assert!(counts[2] <= counts[0] + 1, "{counts:?}");
+    world.is_empty_soon();
+}
