@@ -16,8 +16,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use run_support::{
+    PATIENCE, Process, World, appending, block_on, code_of, key, skipped, sleep_ms, watchdog_of,
+};
 use rustix::process::Signal;
-use run_support::{PATIENCE, Process, World, appending, block_on, code_of, key, skipped, sleep_ms, watchdog_of};
 use tenure::record::decode;
 use tenure_store::Store;
 

@@ -13,8 +13,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use run_support::{Ran, SOON, Started, TENURE, World, block_on, key, session_of, sleep_ms, until};
+use rustix::process::Signal;
 use tenure_store::{Expect, Put, Store};
 
 /// Somebody who holds `x` until the world ends.

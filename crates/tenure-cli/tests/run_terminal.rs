@@ -9,10 +9,10 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use run_support::{PATIENCE, Process, SOON, TENURE, World, code_of, parent_of, sleep_ms, until};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use run_support::{PATIENCE, Process, SOON, TENURE, World, code_of, parent_of, sleep_ms, until};
 
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";

@@ -10,11 +10,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::fs::FlockOperation;
-use rustix::process::Signal;
 use run_support::{
     PATIENCE, Process, SOON, Started, TENURE, World, block_on, key, skipped, sleep_ms, until, watchdog_of,
 };
+use rustix::fs::FlockOperation;
+use rustix::process::Signal;
 use tenure::record::{Holder, Nonce, decode, encode};
 use tenure_store::{Expect, Put, Store};
 

@@ -6,8 +6,8 @@ mod run_support;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use run_support::{PATIENCE, Process, SOON, Started, World, sleep_ms};
+use rustix::process::Signal;
 
 /// Long, so that whoever gets it sooner did not wait for it to run out.
 const TTL: &str = "20s";

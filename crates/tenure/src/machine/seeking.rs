@@ -34,6 +34,10 @@ pub(super) struct Seeking {
     hinted: bool,
     /// How many hints in a row hinted at nothing.
     in_vain: u32,
+    /// The term that is waited for.
+    waits_for_term: Option<Nonce>,
+    /// How often others were faster of late.
+    crowd: u32,
     /// The nonce whose witness was looked at.
     witness_asked: Option<Nonce>,
     /// The nonce whose witness proved that nobody acts under it.
@@ -167,13 +171,16 @@ impl Machine {
         let seeking = self.seeking();
         seeking.next = Some(look.min(out));
         let hinted = std::mem::take(&mut seeking.hinted);
+        if seeking.waits_for_term.replace(record.term).is_some_and(|term| term != record.term) {
+            seeking.crowd = (seeking.crowd + 1).min(CROWD_MAX);
+        }
         if seeking.waits_for.replace(record.nonce) != Some(record.nonce) {
             seeking.in_vain = 0;
         } else if hinted {
             seeking.in_vain = seeking.in_vain.saturating_add(1);
         }
         if std::mem::take(&mut seeking.overtaken) {
-            self.look_soon(seen.sent);
+            self.look_soon(step, seen.sent);
         }
     }
 
@@ -190,6 +197,8 @@ impl Machine {
         let Some(token) = self.rules.next_token(old.token, step.sightings.highest(), floor) else {
             return self.deny(step, Denied::TokensExhausted);
         };
+        let seeking = self.seeking();
+        seeking.crowd = seeking.crowd.saturating_sub(1);
         let nonce = self.nonce(step, old);
         let record = writes::granted(old, nonce, token, end, &self.ask, step.ambient);
         self.write(step, Purpose::Grant, Expect::Version(version.clone()), record);
@@ -290,6 +299,10 @@ impl Machine {
                 // One lost answer, or one conflict, is read back at once. If nothing has changed after that and it fails
                 // again, the store gets its pause.
                 let fault = outcome.fault().unwrap_or(Fault::Unknown);
+                if matches!(outcome, Outcome::Conflict) {
+                    let seeking = self.seeking();
+                    seeking.crowd = (seeking.crowd + 1).min(CROWD_MAX);
+                }
                 if self.seeking().failures > 0 {
                     return self.seeking_failed(step, fault);
                 }
@@ -349,7 +362,7 @@ impl Machine {
         }
         let Seeking { next: Some(_), trouble: None, .. } = seeking else { return };
         let now = step.ambient.now;
-        self.look_soon(step.sightings.latest().map_or(now, |seen| seen.sent));
+        self.look_soon(step, step.sightings.latest().map_or(now, |seen| seen.sent));
         if self.seeking().next.is_some_and(|next| next <= now) {
             self.seeking().next = None;
             self.read(step);
@@ -357,15 +370,24 @@ impl Machine {
     }
 
     /// Looks again because of a hint: after a pause since the last look, and a longer one the more hints were in vain.
-    fn look_soon(&mut self, looked: Instant) {
+    ///
+    /// Everybody who waits gets the hint at one moment, and only one of them can be granted. Whoever finds others faster
+    /// again and again is one of many: it takes its look at a random moment of a longer and longer time, so that most of
+    /// them find the key taken and spare the store a write.
+    fn look_soon(&mut self, step: &Step<'_>, looked: Instant) {
         let (usual, longest) = (self.ask.hint_pause, self.ask.timing.retry());
         let seeking = self.seeking();
+        if seeking.hinted {
+            return;
+        }
         let growing = match seeking.in_vain {
             0 => Duration::ZERO,
             count => VAIN_PAUSE * 8u32.pow(count.min(8) - 1),
         };
         seeking.hinted = true;
-        let soonest = looked + growing.min(longest).max(usual);
+        let crowd = (CROWD_PAUSE * (2u32.pow(seeking.crowd) - 1)).min(longest);
+        let soonest = (looked + growing.min(longest).max(usual))
+            .max(step.ambient.now + part(crowd, step.ambient.jitter));
         seeking.next = seeking.next.map(|next| next.min(soonest));
     }
 
@@ -424,6 +446,17 @@ impl Machine {
         sent + self.ask.timing.drift().lengthen(self.own_ttl().as_duration())
     }
 }
+
+/// A random part of a span.
+fn part(span: Duration, jitter: u32) -> Duration {
+    Duration::from_nanos(((span.as_nanos() * u128::from(jitter)) >> 32) as u64)
+}
+
+/// Doubled for each time that others were faster.
+const CROWD_PAUSE: Duration = Duration::from_millis(1);
+
+/// So that a look comes after 63 ms at most.
+const CROWD_MAX: u32 = 6;
 
 /// After the first hint in vain; then eight times as long for each.
 const VAIN_PAUSE: Duration = Duration::from_millis(8);
