@@ -22,6 +22,7 @@ mod wanting;
 mod watchdog;
 mod why;
 
+use std::cell::Cell;
 use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         let store::Opened { store, url } = store::open(args)?;
         let coordinator = builder.connect(store).await?;
         let voice = Voice::new(run.quiet, run.json);
-        let running = Running { run, key, timing, voice, coordinator, url, signals };
+        let running = Running { run, key, timing, voice, coordinator, url, signals, waited: Cell::default() };
         running.to_its_end(household).await
     });
     // Its link is gone by now, and so is the tree.

@@ -29,6 +29,8 @@ pub(super) struct Running<'a> {
     /// Names the store, for the child and for people.
     pub(super) url: String,
     pub(super) signals: Signals,
+    /// Whether somebody else had it first.
+    pub(super) waited: Cell<bool>,
 }
 
 impl Running<'_> {
@@ -81,7 +83,7 @@ impl Running<'_> {
             name: "started",
             fields: json!({ "pid": child.as_raw_nonzero() }),
             sentence: format!("{} runs as process {}", self.run.command[0].display(), child.as_raw_nonzero()),
-            weight: Weight::Chat,
+            weight: Weight::Detail,
         });
         Ok(supervisor)
     }
@@ -133,7 +135,7 @@ impl Running<'_> {
                 name: "released",
                 fields: json!({ "key": lease.key().as_str(), "token": lease.token().get() }),
                 sentence: format!("lease {} is let go", lease.key()),
-                weight: Weight::Chat,
+                weight: Weight::Detail,
             }),
             Err(error) => self.voice.say(&Event {
                 name: "not_released",
@@ -173,8 +175,9 @@ impl Running<'_> {
                 "store": self.url,
                 "ttl_ms": self.timing.ttl().as_millis(),
             }),
-            sentence: format!("lease {} is held with token {}", lease.key(), lease.token()),
-            weight: Weight::Chat,
+            sentence: format!("lease {} is held now, with token {}", lease.key(), lease.token()),
+            // Whoever was told that it waits wants to know when it does not.
+            weight: if self.waited.get() { Weight::Chat } else { Weight::Detail },
         });
     }
 
@@ -190,7 +193,7 @@ impl Running<'_> {
                 Some(status) => format!("the command ended: {status}"),
                 None => "the command ended".to_owned(),
             },
-            weight: Weight::Chat,
+            weight: Weight::Detail,
         });
     }
 

@@ -31,6 +31,8 @@ pub(super) struct Event {
 /// How much an event matters to people. Programs are told everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weight {
+    /// To programs alone: people see it for themselves.
+    Detail,
     /// To somebody who sits at a terminal.
     Chat,
     /// To whoever reads the log.
@@ -52,7 +54,11 @@ impl Voice {
         let heard = match self {
             Self::Json => true,
             Self::Quiet => event.weight == Weight::Trouble,
-            Self::People { on_terminal } => on_terminal || event.weight != Weight::Chat,
+            Self::People { on_terminal } => match event.weight {
+                Weight::Detail => false,
+                Weight::Chat => on_terminal,
+                Weight::News | Weight::Trouble => true,
+            },
         };
         if !heard {
             return;

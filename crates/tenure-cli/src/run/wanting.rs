@@ -21,6 +21,7 @@ impl Running<'_> {
         // A store that is busy for a moment is waited for like a holder.
         let passes = |kind| matches!(kind, Kind::Held | Kind::Unavailable);
         if waits && granted.as_ref().is_err_and(|error| passes(error.kind())) {
+            self.waited.set(true);
             self.say_waiting().await;
             if let Some(limit) = self.run.wait {
                 request = request.wait(limit);
