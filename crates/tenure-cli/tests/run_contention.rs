@@ -17,7 +17,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use run_support::{
-    PATIENCE, Process, World, appending, block_on, code_of, key, skipped, sleep_ms, watchdog_of,
+    PATIENCE, Process, World, appending, block_on, code_of, is_running, key, parent_of, skipped, sleep_ms,
+    watchdog_of,
 };
 use rustix::process::Signal;
 use tenure::record::decode;
@@ -55,9 +56,16 @@ fn child() {
         left.args(["-c", "trap '' TERM; exec setsid sleep 60"]).stdin(probe.try_clone().unwrap());
         left.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     }
-    for _ in 0..rng.u32(5..50) {
+    let supervisor = parent_of(std::os::unix::process::parent_id() as i32).unwrap_or(0);
+    let began = Instant::now();
+    let mut left = rng.u32(5..50);
+    while left > 0 && began.elapsed() < 5 * TTL {
         sleep_ms(10);
         act("act");
+        // While its supervisor is stopped or dead it does not end by itself: somebody has to end it.
+        if is_running(supervisor) {
+            left -= 1;
+        }
     }
     act("end");
     std::process::exit(0);

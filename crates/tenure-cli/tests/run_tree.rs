@@ -157,8 +157,9 @@ fn when_the_supervisor_is_stopped_the_child_is_dead_before_the_deadline_and_befo
     let world = World::new("supervisor-stopped");
     let ttl = Duration::from_secs(2);
     let (mut started, child) = start(&world, &["x", "--ttl", "2s"], STUBBORN);
-    world.told("inner");
-    let script = format!("ls -d /proc/{} 2>/dev/null; echo begun > begun; sleep 0.3", child.number);
+    let inner = world.told("inner");
+    // The next one looks itself: whoever looks from outside may look late.
+    let script = format!("ls -d /proc/{} /proc/{inner} 2>/dev/null; sleep 0.3", child.number);
     let waiter = world.start(world.run(&["x", "--ttl", "2s", "--", "sh", "-c", &script]));
     waiter.watchdog();
     let stopped = Instant::now();
@@ -166,7 +167,6 @@ fn when_the_supervisor_is_stopped_the_child_is_dead_before_the_deadline_and_befo
     child.dies_within(PATIENCE);
     let lived = stopped.elapsed();
     assert!(lived < ttl, "the lease was over before it died: {lived:?}");
-    assert!(!world.exists("begun"));
     assert_eq!(world.lines("termed"), ["term"], "it was asked first, once");
     let ran = waiter.end();
     assert_eq!((ran.code, ran.text()), (0, ""), "the next one found the first dead");
@@ -626,7 +626,7 @@ fn when_the_store_is_gone_term_comes_in_time_and_kill_before_the_deadline() {
     );
     assert!(killed < Duration::from_millis(3960), "{killed:?}");
     let grace = killed - asked;
-    assert!(grace > Duration::from_millis(800) && grace < Duration::from_millis(1150), "{grace:?}");
+    assert!(grace > Duration::from_millis(500) && grace < Duration::from_millis(1150), "{grace:?}");
     let ran = started.end();
     assert_eq!(ran.code, 76, "{ran:?}");
     assert!(ran.err.contains("renew"), "{}", ran.err);

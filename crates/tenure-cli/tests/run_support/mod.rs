@@ -347,6 +347,11 @@ fn state_of(number: i32) -> Option<char> {
     stat_of(number)?.first()?.chars().next()
 }
 
+/// Whether it is neither stopped nor dead.
+pub(crate) fn is_running(number: i32) -> bool {
+    state_of(number).is_some_and(|state| !matches!(state, 'T' | 't' | 'Z' | 'X'))
+}
+
 pub(crate) fn parent_of(number: i32) -> Option<i32> {
     stat_of(number)?.get(1)?.parse().ok()
 }
