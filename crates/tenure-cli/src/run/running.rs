@@ -53,7 +53,7 @@ impl Running<'_> {
             Ok(supervisor) => supervisor,
             Err(failure) => {
                 // Nothing was started.
-                let _ = self.coordinator.shutdown().await;
+                let _ = self.let_go().await;
                 return Err(failure);
             }
         };
@@ -111,8 +111,20 @@ impl Running<'_> {
 
     /// Somebody sent a signal while we waited: what may have been granted meanwhile is let go.
     async fn give_up(&self, signal: Signal) -> ExitCode {
-        let _ = self.coordinator.shutdown().await;
+        let _ = self.let_go().await;
         ExitCode::from(128 + signal as u8)
+    }
+
+    /// Lets go, unless somebody is in a hurry: then the lease lapses.
+    async fn let_go(&self) -> Result<(), String> {
+        tokio::select! {
+            left = self.coordinator.shutdown() => left.map_err(|error| error.to_string()),
+            signal = self.ended_by() => Err(format!(
+                "lease {} is not released but lapses within {}: {signal} came meanwhile",
+                self.key,
+                self.timing.ttl()
+            )),
+        }
     }
 
     async fn finish(
@@ -130,7 +142,7 @@ impl Running<'_> {
             std::process::exit(code(ending.status).into());
         }
         drop(acting);
-        match self.coordinator.shutdown().await {
+        match self.let_go().await {
             Ok(()) => self.voice.say(&Event {
                 name: "released",
                 fields: json!({ "key": lease.key().as_str(), "token": lease.token().get() }),
@@ -140,7 +152,7 @@ impl Running<'_> {
             Err(error) => self.voice.say(&Event {
                 name: "not_released",
                 fields: json!({ "key": lease.key().as_str(), "token": lease.token().get() }),
-                sentence: error.to_string(),
+                sentence: error,
                 weight: Weight::Trouble,
             }),
         }

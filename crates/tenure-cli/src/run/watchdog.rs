@@ -134,10 +134,12 @@ impl Watchdog {
 
     fn watch(mut self) -> ! {
         loop {
-            // In this order: a watchdog that was stopped itself must hear of the renewals before it looks at the clock.
+            // The clock first: a watchdog that was stopped itself, wherever that was, hears of the renewals before it acts
+            // on what the clock says.
+            let now = BootClock::new().now();
             self.hear();
             self.reap();
-            self.act(BootClock::new().now());
+            self.act(now);
             self.sleep();
         }
     }
