@@ -151,7 +151,7 @@ impl Running<'_> {
             }),
             Err(error) => self.voice.say(&Event {
                 name: "not_released",
-                fields: json!({ "key": lease.key().as_str(), "token": lease.token().get() }),
+                fields: json!({ "key": lease.key().as_str(), "token": lease.token().get(), "message": error }),
                 sentence: error,
                 weight: Weight::Trouble,
             }),

@@ -90,7 +90,8 @@ pub(super) struct Supervisor<'a> {
     why: Option<Why>,
     /// When the watchdog has had its time, and its work is done here.
     replace_at: Option<Instant>,
-    was_stopped: bool,
+    /// When this process was continued after somebody had stopped it.
+    continued_at: Option<Instant>,
     left: Vec<Pid>,
     not_started: Option<i32>,
 }
@@ -120,7 +121,7 @@ impl<'a> Supervisor<'a> {
             alone: false,
             why: None,
             replace_at: None,
-            was_stopped: false,
+            continued_at: None,
             left: Vec::new(),
             not_started: None,
         };
@@ -205,7 +206,7 @@ impl<'a> Supervisor<'a> {
         self.status = Some(status);
         self.child_is_dead = true;
         if self.why.is_none() && self.lease.check().is_err() {
-            self.why = Some(if self.was_stopped { Why::Stopped } else { Why::Lost(Lost::Expired) });
+            self.why = Some(if self.was_stopped() { Why::Stopped } else { Why::Lost(Lost::Expired) });
         }
         // What the child leaves behind is ended in order; the watchdog does it, and has its time for it.
         self.replace_at = Some(BootClock::new().now() + self.timing.grace() + SILENCE);
@@ -219,7 +220,7 @@ impl<'a> Supervisor<'a> {
 
     fn stopped_by_watchdog(&mut self) {
         if self.phase == Phase::Running {
-            self.why.get_or_insert(if self.was_stopped { Why::Stopped } else { Why::Risk });
+            self.why.get_or_insert(if self.was_stopped() { Why::Stopped } else { Why::Risk });
             self.phase = Phase::Stopping(self.times.kill_at);
         }
     }
@@ -249,7 +250,7 @@ impl<'a> Supervisor<'a> {
 
     fn lost(&mut self, why: Lost) {
         let in_order = matches!(why, Lost::Revoked { .. } | Lost::RenewalFailed);
-        let why = if self.was_stopped && why == Lost::Expired { Why::Stopped } else { Why::Lost(why) };
+        let why = if self.was_stopped() && why == Lost::Expired { Why::Stopped } else { Why::Lost(why) };
         // Whoever revokes waits for the acknowledgement or the ttl, and a strict lease is still in the record: there is
         // time to stop in order. Everything else means that somebody else may act already.
         if in_order {
@@ -264,7 +265,7 @@ impl<'a> Supervisor<'a> {
     fn signalled(&mut self, Came { signal, by_terminal }: Came) {
         match signal {
             Heard::SIGCHLD => self.reap(),
-            Heard::SIGCONT => self.was_stopped = true,
+            Heard::SIGCONT => self.continued_at = Some(BootClock::new().now()),
             // The child has got it from the kernel, as this process has. Only of a hang-up the kernel tells the leader of
             // the session alone, which is this process where no shell is around it (`ssh -t host tenure run …`).
             _ if by_terminal && !(signal == Heard::SIGHUP && leads_its_session()) => {}
@@ -395,6 +396,11 @@ impl<'a> Supervisor<'a> {
     }
 
     // ── small things ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Whether this process goes on after a stop. Whatever was lost meanwhile is found at once.
+    fn was_stopped(&self) -> bool {
+        self.continued_at.is_some_and(|at| BootClock::new().now().since(at) < SILENCE)
+    }
 
     /// Rounded to the safe side: the clock is read before the lease.
     fn set_times(&mut self) {
