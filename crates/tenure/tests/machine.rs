@@ -23,6 +23,7 @@ struct Solo {
     wake: Option<Instant>,
     told: Vec<Event>,
     call: Option<Effect>,
+    jitter: u32,
 }
 
 impl Solo {
@@ -44,13 +45,13 @@ impl Solo {
         let now = Instant::from_nanos(1_000_000_000_000);
         let machine = Machine::new(ask);
         let sightings = Sightings::default();
-        Self { machine, sightings, now, steps: 0, wake: None, told: vec![], call: None }
+        Self { machine, sightings, now, steps: 0, wake: None, told: vec![], call: None, jitter: 0 }
     }
 
     fn step(&mut self, input: Input) {
         self.steps += 1;
         let nonce = Nonce::from_bits(self.steps << 64 | self.machine_name());
-        let ambient = Ambient { now: self.now, wall: WallTime::from_millis(1), nonce, jitter: 0 };
+        let ambient = Ambient { now: self.now, wall: WallTime::from_millis(1), nonce, jitter: self.jitter };
         let mut effects = vec![];
         self.machine.step(&ambient, &mut self.sightings, input, &mut effects);
         for effect in effects {
@@ -306,6 +307,44 @@ fn on_one_machine_a_hint_is_looked_at_at_once_and_hints_in_vain_ever_more_slowly
     solo.read_shows(renewed.clone());
     solo.step(Input::Changed);
     solo.read_shows(renewed);
+}
+
+#[test]
+fn one_of_many_who_wait_looks_later_the_more_often_others_were_faster() {
+    // Each time it looks, somebody else has just been granted.
+    let terms: Vec<_> = ["a", "c", "d", "e", "f", "g", "h", "i", "j"]
+        .into_iter()
+        .zip(10..)
+        .map(|(name, steps)| {
+            let mut solo = Solo::new(name, |_| {});
+            solo.steps = steps * 1_000;
+            solo.step(Input::Start);
+            solo.read_shows(Content::Absent);
+            solo.apply("planted");
+            solo.apply(name)
+        })
+        .collect();
+    let mut solo = Solo::new("b", |ask| ask.hint_pause = Duration::ZERO);
+    solo.jitter = u32::MAX;
+    solo.step(Input::Start);
+    let mut waits = Vec::new();
+    for held in terms {
+        solo.read_shows(held);
+        solo.now = solo.now + Duration::from_millis(20);
+        solo.step(Input::Changed);
+        let at = if solo.call.is_some() { solo.now } else { solo.wake.unwrap() };
+        waits.push(at.since(solo.now).as_millis());
+        if solo.call.is_none() {
+            // More hints do not draw a new moment, which would be an earlier one on the average.
+            solo.jitter = 0;
+            solo.step(Input::Changed);
+            solo.jitter = u32::MAX;
+            assert_eq!((solo.wake, solo.call.is_none()), (Some(at), true));
+            solo.now = at;
+            solo.step(Input::Wake);
+        }
+    }
+    assert_eq!(waits, [0, 0, 2, 6, 14, 30, 62, 62, 62], "as far as one millisecond goes into the next");
 }
 
 #[test]
