@@ -1,5 +1,6 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fs, io};
 
 use rustix::fs::{Mode, OFlags};
@@ -60,6 +61,20 @@ impl Cgroup {
     pub(super) fn remove(&self) {
         remove(&self.path);
     }
+
+    /// Removes those that were left behind beside it, because supervisor and watchdog were killed together.
+    pub(super) fn tidy(&self) {
+        let Some(beside) = self.path.parent().and_then(|parent| fs::read_dir(parent).ok()) else { return };
+        for entry in beside.flatten() {
+            let is_ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
+            // One that was just made is empty too. The kernel does not remove one that is not.
+            let is_old =
+                || entry.metadata().and_then(|made| made.modified()?.elapsed().map_err(io::Error::other));
+            if is_ours && is_old().is_ok_and(|age| age > OLD) {
+                remove(&entry.path());
+            }
+        }
+    }
 }
 
 impl AsFd for Cgroup {
@@ -84,7 +99,7 @@ fn remove(path: &Path) {
 fn path(Name(name): Name) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-    Some(below(&mounts, &own)?.join(format!("tenure-{name:016x}")))
+    Some(below(&mounts, &own)?.join(format!("{PREFIX}{name:016x}")))
 }
 
 /// Where the cgroup of this process is. Only where the whole hierarchy is mounted, or a part of it that this process is
@@ -103,6 +118,10 @@ fn below(mounts: &str, own: &str) -> Option<PathBuf> {
         Some(PathBuf::from(format!("{point}{inside}")))
     })
 }
+
+const PREFIX: &str = "tenure-";
+
+const OLD: Duration = Duration::from_secs(60);
 
 const KILL: &str = "cgroup.kill";
 

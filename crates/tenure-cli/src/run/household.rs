@@ -6,7 +6,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_se
 use rustix::time::Timespec;
 use tenure::Timing;
 
-use super::cgroup;
+use super::cgroup::{self, Cgroup};
 use super::fork::{Side, fork};
 use super::link::Link;
 use super::watchdog::{self, Terms};
@@ -39,12 +39,18 @@ impl Household {
 
 /// Waits until a watchdog whose link is gone has ended, so that nobody else has to reap it. One that does not end is
 /// stopped, and is ended: there is no tree any more.
-pub(super) fn bury(watchdog: Pid) {
+pub(super) fn bury(watchdog: Pid, cgroup: cgroup::Name) {
     if let Ok(descriptor) = pidfd_open(watchdog, PidfdFlags::empty()) {
         let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&PATIENCE));
         let _ = pidfd_send_signal(&descriptor, Signal::KILL);
     }
-    let _ = rustix::process::waitpid(Some(watchdog), WaitOptions::empty());
+    let ended = rustix::process::waitpid(Some(watchdog), WaitOptions::empty());
+    if matches!(ended, Ok(Some((_, status))) if status.signaled())
+        && let Some(cgroup) = Cgroup::find(cgroup)
+    {
+        // It could not tidy up after itself.
+        cgroup.remove();
+    }
 }
 
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     let household = Household::start(timing, &run.command).map_err(cannot)?;
     let blocked = Blocked::now().map_err(cannot)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
-    let watchdog = household.watchdog;
+    let (watchdog, cgroup) = (household.watchdog, household.cgroup);
     let ended = runtime.block_on(async {
         let signals = blocked.take().map_err(cannot)?;
         let mut builder = Coordinator::builder();
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         running.to_its_end(household).await
     });
     // Its link is gone by now, and so is the tree.
-    bury(watchdog);
+    bury(watchdog, cgroup);
     ended
 }
 

@@ -214,7 +214,10 @@ impl Watchdog {
                 Ok(None) => break,
                 Err(_) => {
                     self.report(Report::Alone);
-                    self.cgroup.as_ref().inspect(|cgroup| cgroup.remove());
+                    if let Some(cgroup) = &self.cgroup {
+                        cgroup.remove();
+                        cgroup.tidy();
+                    }
                     exit(0)
                 }
             }

@@ -1,0 +1,82 @@
+//! Where a cgroup can be had, the command has one of its own, and all that is in it dies at once.
+
+mod run_support;
+
+use std::fs;
+use std::path::PathBuf;
+
+use run_support::{PATIENCE, World, skipped, until};
+use rustix::process::Signal;
+
+/// The cgroup in which a process is, in the unified hierarchy.
+fn cgroup_in(status: &str) -> Option<String> {
+    status.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
+}
+
+/// Where the cgroup of this process is in the file system, if cgroups can be made there.
+fn own_folder() -> Option<PathBuf> {
+    let own = cgroup_in(&fs::read_to_string("/proc/self/cgroup").ok()?)?;
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let point = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let (point, kind) = (fields.next()?, fields.next()?);
+        (kind == "cgroup2").then(|| point.to_owned())
+    })?;
+    let folder = PathBuf::from(format!("{point}{own}"));
+    let trial = folder.join(format!("trial-{}", std::process::id()));
+    fs::create_dir(&trial).ok()?;
+    let can_kill = trial.join("cgroup.kill").exists();
+    fs::remove_dir(&trial).unwrap();
+    can_kill.then_some(folder)
+}
+
+/// The folder of the child's cgroup, which the child told.
+fn folder_of(world: &World, own: &std::path::Path) -> PathBuf {
+    let cgroup = cgroup_in(&fs::read_to_string(world.path("cgroup")).unwrap()).unwrap();
+    own.join(PathBuf::from(cgroup).file_name().unwrap())
+}
+
+#[test]
+fn the_command_is_born_in_a_cgroup_of_its_own_which_goes_with_it() {
+    let Some(own) = own_folder() else { return skipped("no cgroup can be made here") };
+    let world = World::new("cgroup");
+    let ran = world.ran(world.run(&["x", "--", "sh", "-c", "cat /proc/self/cgroup > cgroup; exit 3"]));
+    assert_eq!(ran.code, 3);
+    let folder = folder_of(&world, &own);
+    assert!(folder.file_name().unwrap().to_str().unwrap().starts_with("tenure-"), "{folder:?}");
+    until("the cgroup goes", PATIENCE, || (!folder.exists()).then_some(()));
+}
+
+#[test]
+fn what_forks_faster_than_it_can_be_found_dies_by_one_write() {
+    let Some(own) = own_folder() else { return skipped("no cgroup can be made here") };
+    let world = World::new("cgroup-storm");
+    // Bounded: each of them ends by itself after some thousand children.
+    let storm = "cat /proc/self/cgroup > cgroup; trap '' TERM
+        storm() { n=0; while [ $n -lt 3000 ]; do (trap '' TERM; : & :) & n=$((n+1)); done; }
+        storm & storm & storm & storm & echo $$ > pid; wait";
+    let started = world.start(world.run(&["x", "--", "sh", "-c", storm]));
+    world.told("pid");
+    started.process().send(Signal::KILL);
+    drop(started);
+    world.is_empty_soon();
+    let folder = folder_of(&world, &own);
+    until("the cgroup goes", PATIENCE, || (!folder.exists()).then_some(()));
+}
+
+#[test]
+fn a_cgroup_goes_also_when_the_watchdog_went_first_and_with_those_below_it() {
+    let Some(own) = own_folder() else { return skipped("no cgroup can be made here") };
+    let world = World::new("cgroup-nested");
+    let inner = "cat /proc/self/cgroup > cgroup; \"$TENURE\" run y -- sh -c 'echo $$ > pid; exec sleep 100'";
+    let mut outer = world.run(&["x", "--kill-grace", "100ms", "--", "sh", "-c", inner]);
+    outer.env("TENURE", run_support::TENURE);
+    let started = world.start(outer);
+    world.told("pid");
+    let folder = folder_of(&world, &own);
+    assert!(folder.exists());
+    started.watchdog().send(Signal::KILL);
+    assert_eq!(started.end().code, 76);
+    until("the cgroup goes", PATIENCE, || (!folder.exists()).then_some(()));
+    world.is_empty_soon();
+}
