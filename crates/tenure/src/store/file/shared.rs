@@ -136,11 +136,13 @@ impl Shared {
     /// Once in the life of a store, after its first write: whoever only looks has nothing to tidy up.
     fn clean_once(&self) {
         if !self.inner.cleaned.swap(true, Ordering::Relaxed) {
-            let inner = Arc::clone(&self.inner);
+            // The folder alone: when the store is dropped, nothing of it shall stay open for writing, or its disk could not
+            // be mounted read-only.
+            let folder = Arc::clone(&self.inner.folder);
             self.workers.run_unheard(move || {
                 let seconds = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
                 // It is a courtesy: what stays does no harm.
-                let _ = temporary::clean(&inner.folder, seconds);
+                let _ = temporary::clean(&folder, seconds);
             });
         }
     }
