@@ -1,16 +1,24 @@
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
+
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
 
 use super::recorder::{AttemptReport, EventReport, Recorder};
 use crate::machine::Event;
 
 /// Passes reports to people's code on a thread of its own, so that the keeper never waits for it and never panics with
 /// it.
+///
+/// Mostly nobody listens, and then there is no thread: waking one for each report would cost a lease more than all the
+/// rest of its bookkeeping. Whoever begins to listen later is told what happens from then on.
 #[derive(Debug)]
 pub(super) struct Reporter {
-    queue: SyncSender<Report>,
+    recorder: Option<Arc<dyn Recorder>>,
+    queue: Option<SyncSender<Report>>,
     missed: u64,
 }
 
@@ -22,20 +30,77 @@ pub(super) enum Report {
 }
 
 impl Reporter {
-    #[expect(clippy::disallowed_methods, reason = "the reporter owns its thread")]
-    pub(super) fn start(recorder: Option<Arc<dyn Recorder>>) -> std::io::Result<Self> {
-        let (queue, reports) = sync_channel(QUEUE_MAX);
-        thread::Builder::new().name("tenure-reporter".into()).spawn(move || pass_on(reports, recorder))?;
-        Ok(Self { queue, missed: 0 })
+    /// With a recorder the thread is there from the start; without one, when somebody listens to traces.
+    pub(super) fn start(recorder: Option<Arc<dyn Recorder>>) -> io::Result<Self> {
+        let queue = recorder.clone().map(|recorder| start(Some(recorder))).transpose()?;
+        Ok(Self { recorder, queue, missed: 0 })
+    }
+
+    /// Whether anybody wants to hear of something like this.
+    fn is_wanted(&self, level: Level) -> bool {
+        self.recorder.is_some() || is_traced(level)
     }
 
     /// Never waits: what does not fit is counted.
     pub(super) fn report(&mut self, report: Report) {
-        if self.missed > 0 && self.queue.try_send(Report::Missed(self.missed)).is_ok() {
+        if !self.is_wanted(report.level()) {
+            return;
+        }
+        let Some(queue) = self.queue() else {
+            self.missed += 1;
+            return;
+        };
+        if self.missed > 0 && queue.try_send(Report::Missed(self.missed)).is_ok() {
             self.missed = 0;
         }
-        if let Err(TrySendError::Full(_)) = self.queue.try_send(report) {
+        if let Err(TrySendError::Full(_)) = queue.try_send(report) {
             self.missed += 1;
+        }
+    }
+
+    fn queue(&mut self) -> Option<SyncSender<Report>> {
+        if self.queue.is_none() {
+            // No thread to be had now: perhaps for the next report.
+            self.queue = start(self.recorder.clone()).ok();
+        }
+        self.queue.clone()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the reporter owns its thread")]
+fn start(recorder: Option<Arc<dyn Recorder>>) -> io::Result<SyncSender<Report>> {
+    let (queue, reports) = sync_channel(QUEUE_MAX);
+    thread::Builder::new().name("tenure-reporter".into()).spawn(move || pass_on(reports, recorder))?;
+    Ok(queue)
+}
+
+/// Whether there is a subscriber for it: of traces, or of `log`, to which traces go where the program was built so.
+fn is_traced(level: Level) -> bool {
+    level <= LevelFilter::current() || log_level(level) <= log::max_level()
+}
+
+fn log_level(level: Level) -> log::Level {
+    match level {
+        Level::ERROR => log::Level::Error,
+        Level::WARN => log::Level::Warn,
+        Level::INFO => log::Level::Info,
+        Level::DEBUG => log::Level::Debug,
+        Level::TRACE => log::Level::Trace,
+    }
+}
+
+impl Report {
+    /// How much it matters to people. `trace` below says it again, as its macros must.
+    fn level(&self) -> Level {
+        match self {
+            Self::Attempt(_) => Level::DEBUG,
+            Self::Event(report) => match report.event {
+                Event::Renewed { .. } => Level::DEBUG,
+                Event::Granted { .. } | Event::Lost(_) | Event::Left(_) | Event::Denied(_) => Level::INFO,
+                Event::AtRisk(_) => Level::WARN,
+                Event::WentBack { .. } => Level::ERROR,
+            },
+            Self::Missed(_) => Level::WARN,
         }
     }
 }
