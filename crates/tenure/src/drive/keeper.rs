@@ -11,7 +11,7 @@ use super::command::{Command, LeaseId};
 use super::entropy::Entropy;
 use super::flights::{Flights, Landed};
 use super::hints::Hints;
-use super::kept::Kept;
+use super::kept::{Kept, Making};
 use super::recorder::AttemptReport;
 use super::reporter::{Report, Reporter};
 use super::timers::{CallId, Timer, Timers};
@@ -89,9 +89,13 @@ impl Keeper {
             if !open && self.leases.is_empty() && self.witnesses.is_tidy() {
                 return;
             }
-            let next = self.timers.next();
-            if asleep.as_ref().map(|(at, _)| *at) != next {
-                asleep = next.map(|at| (at, self.clock.sleep_until(at)));
+            let next = [self.timers.next(), self.witnesses.next_limit()].into_iter().flatten().min();
+            // One that ends too early costs a look at the timers, and another one five calls of the kernel. So what is there
+            // stays unless it ends too late: mostly nothing that was waited for has to be waited out.
+            if let Some(at) = next
+                && asleep.as_ref().is_none_or(|(ends, _)| at < *ends)
+            {
+                asleep = Some((at, self.clock.sleep_until(at)));
             }
             tokio::select! {
                 command = commands.recv(), if open => match command {
@@ -142,6 +146,7 @@ impl Keeper {
     /// not keep its own call, or anybody else's, from ending.
     fn fire_timers(&mut self) {
         let now = self.clock.now();
+        self.witnesses.give_up(now);
         let due: Vec<_> = std::iter::from_fn(|| self.timers.due(now)).collect();
         for timer in due {
             match timer {
@@ -174,7 +179,10 @@ impl Keeper {
             latency: self.clock.now().since(call.sent),
         };
         self.reporter.report(Report::Attempt(report));
-        self.step(lease, answer.input);
+        match &mut kept.making {
+            Making::Beside(early) => *early = Some(answer.input),
+            Making::Done | Making::First => self.step(lease, answer.input),
+        }
     }
 
     fn hinted(&mut self, key: &Key) {
@@ -194,7 +202,11 @@ impl Keeper {
                             kept.machine.name_witness(Arc::clone(lock.named()));
                         }
                         kept.witness = made;
-                        self.step(id, Input::Start);
+                        match std::mem::take(&mut kept.making) {
+                            Making::First => self.step(id, Input::Start),
+                            Making::Beside(Some(early)) => self.step(id, early),
+                            Making::Beside(None) | Making::Done => {}
+                        }
                     }
                     // Nobody wants the lease any more.
                     None => match made {
@@ -235,10 +247,19 @@ impl Keeper {
             return;
         }
         self.make_room_for(&key);
-        self.keys.entry(key.clone()).or_default().leases.push(id);
-        self.leases.insert(id, Kept::new(key, ask, reply));
-        // The record names the witness, so that it must be there before the first request.
-        if !witnessed || !self.witnesses.make(id, self.entropy.nonce().to_bits()) {
+        let known = self.keys.entry(key.clone()).or_default();
+        known.leases.push(id);
+        // Whoever has seen nothing reads first.
+        let reads_first = known.sightings.latest().is_none();
+        let mut kept = Kept::new(key, ask, reply);
+        kept.making = match witnessed && self.witnesses.make(id, self.entropy.nonce().to_bits()) {
+            false => Making::Done,
+            true if reads_first => Making::Beside(None),
+            true => Making::First,
+        };
+        let starts = !matches!(kept.making, Making::First);
+        self.leases.insert(id, kept);
+        if starts {
             self.step(id, Input::Start);
         }
     }

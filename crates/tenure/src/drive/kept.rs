@@ -8,9 +8,24 @@ use super::witnesses::Then;
 use crate::Error;
 use crate::clock::Instant;
 use crate::lease::shared::Shared;
-use crate::machine::{Ask, Lost, Machine, Timing};
+use crate::machine::{Ask, Input, Lost, Machine, Timing};
 use crate::record::{Holder, Token, Witness};
 use crate::witness::Lock;
+
+/// How far the witness of a lease is. No write is sent before it is there: the record names it.
+#[derive(Debug, Default)]
+pub(super) enum Making {
+    /// It is there, or will not be.
+    #[default]
+    Done,
+    /// Nothing else is done meanwhile.
+    First,
+    /// The first read is made meanwhile, and its answer, if it comes first, is kept until then.
+    ///
+    /// So the machine takes it for an answer that came later. That is never less safe: waiting for a version counts from
+    /// when its answer came, and how fresh the answer is, from when it was asked for.
+    Beside(Option<Input>),
+}
 
 /// One lease as the keeper keeps it.
 pub(super) struct Kept {
@@ -32,6 +47,7 @@ pub(super) struct Kept {
     pub(super) shared: Option<Arc<Shared>>,
     /// Shows others that it is alive, where that can be seen.
     pub(super) witness: Option<Arc<Lock>>,
+    pub(super) making: Making,
     /// A witness that proved its holder dead: no record names it once this lease is granted.
     pub(super) dead: Option<Arc<Witness>>,
     /// What the store said when a call failed last.
@@ -52,6 +68,7 @@ impl Kept {
             left: Vec::new(),
             shared: None,
             witness: None,
+            making: Making::Done,
             dead: None,
             trouble: None,
         }

@@ -12,6 +12,7 @@ mod flights;
 mod hints;
 mod keeper;
 mod kept;
+mod limits;
 mod observation;
 mod observers;
 mod recorder;

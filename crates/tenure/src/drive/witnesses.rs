@@ -9,7 +9,8 @@ use futures_util::stream::FuturesUnordered;
 use tenure_store::{BoxFuture, Store};
 
 use super::command::LeaseId;
-use crate::clock::Clock;
+use super::limits::Limits;
+use crate::clock::{Clock, Instant};
 use crate::machine::Sighting;
 use crate::record::{Nonce, Witness};
 use crate::witness::{Folder, Lock};
@@ -23,6 +24,7 @@ pub(super) struct Witnesses {
     folder: Option<Arc<Folder>>,
     clock: Arc<dyn Clock>,
     workers: Arc<Workers>,
+    limits: Limits,
     coming: FuturesUnordered<BoxFuture<'static, Option<Coming>>>,
     watching: HashMap<LeaseId, Watching>,
     /// Files that are being made or removed: whoever ends before that would leave them behind.
@@ -58,6 +60,7 @@ impl Witnesses {
             folder: Folder::of_store(store).map(Arc::new),
             clock,
             workers: Arc::new(Workers::new()),
+            limits: Limits::default(),
             coming: FuturesUnordered::new(),
             watching: HashMap::new(),
             unsettled: 0,
@@ -76,7 +79,8 @@ impl Witnesses {
         true
     }
 
-    /// Lists a nonce in a witness of ours. The request that carries it is sent afterwards, whatever came of this.
+    /// Lists a nonce in a witness of ours, while the request that carries it is on its way; whoever waits for its answer waits
+    /// for this too.
     pub(super) fn list(&self, witness: &Arc<Lock>, nonce: Nonce) -> BoxFuture<'static, ()> {
         let witness = Arc::clone(witness);
         let listed = self.within(LIST_MAX, move || witness.list(nonce));
@@ -161,6 +165,16 @@ impl Witnesses {
         self.unsettled == 0
     }
 
+    /// When the first of what is under way will have taken too long.
+    pub(super) fn next_limit(&self) -> Option<Instant> {
+        self.limits.next()
+    }
+
+    /// Goes on without what has taken too long.
+    pub(super) fn give_up(&self, now: Instant) {
+        self.limits.end(now);
+    }
+
     /// What comes next.
     pub(super) async fn next(&mut self) -> Option<Coming> {
         loop {
@@ -177,14 +191,9 @@ impl Witnesses {
         limit: Duration,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = Option<T>> + Send + 'static {
-        let (workers, clock) = (Arc::clone(&self.workers), Arc::clone(&self.clock));
-        async move {
-            tokio::select! {
-                biased;
-                done = workers.run(job) => done.ok(),
-                () = clock.sleep_until(clock.now() + limit) => None,
-            }
-        }
+        let workers = Arc::clone(&self.workers);
+        let done = self.limits.until(self.clock.now() + limit, async move { workers.run(job).await.ok() });
+        async move { done.await.flatten() }
     }
 }
 
@@ -263,5 +272,5 @@ const MAKE_MAX: Duration = Duration::from_secs(1);
 const LOOK_MAX: Duration = Duration::from_secs(1);
 const REMOVE_MAX: Duration = Duration::from_secs(1);
 
-/// A renewal waits for this.
+/// Whoever waits for a renewal waits for this too.
 const LIST_MAX: Duration = Duration::from_millis(100);

@@ -108,7 +108,8 @@ impl Machine {
         Self { rules, ask, stage, flight: None, attempts: Attempts::default(), asleep_until: None }
     }
 
-    /// Names the witness of this holder, which takes a moment to make. Only before [`Input::Start`].
+    /// Names the witness of this holder, which takes a moment to make. Only before the answer to its first read, or
+    /// before [`Input::Start`].
     pub fn name_witness(&mut self, witness: Arc<Witness>) {
         self.ask.witness = Some(witness);
     }
