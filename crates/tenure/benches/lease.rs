@@ -139,6 +139,19 @@ mod acquire_and_release_on_a_disk {
         });
     }
 
+    /// The store alone: what is left is the keeper's.
+    #[divan::bench]
+    fn a_pair_of_puts(bencher: Bencher<'_, '_>) {
+        let folder = Folder::new("puts");
+        let (store, key) = (File::open(folder.0.join("store")).unwrap(), Key::parse("k").unwrap());
+        let mut expect = Expect::Absent;
+        bencher.bench_local(|| {
+            for _ in 0..2 {
+                expect = Expect::Version(put(&store, &key, expect.clone()));
+            }
+        });
+    }
+
     #[divan::bench(args = [false, true])]
     fn warm(bencher: Bencher<'_, '_>, witness: bool) {
         let folder = Folder::new("store");
@@ -153,11 +166,33 @@ mod acquire_and_release_on_a_disk {
             });
         });
     }
+
+    /// What a program pays that takes one lease and ends.
+    #[divan::bench]
+    fn opened_and_connected(bencher: Bencher<'_, '_>) {
+        let folder = Folder::new("connect");
+        let path = folder.0.join("store");
+        File::open(&path).unwrap();
+        bencher.bench_local(|| RUNTIME.block_on(Coordinator::connect(File::open(&path).unwrap())).unwrap());
+    }
+
+    #[divan::bench]
+    fn cold(bencher: Bencher<'_, '_>) {
+        let folder = Folder::new("cold");
+        let path = folder.0.join("store");
+        let connect = || RUNTIME.block_on(Coordinator::connect(File::open(&path).unwrap())).unwrap();
+        bencher.with_inputs(connect).bench_local_values(|coordinator| {
+            RUNTIME.block_on(async {
+                let lease = coordinator.lease("k").unwrap().acquire().await.unwrap();
+                lease.release().await.unwrap();
+            });
+        });
+    }
 }
 
 /// As many bytes as a record has.
-fn put(memory: &Memory, key: &Key, expect: Expect) -> tenure_store::Version {
-    match RUNTIME.block_on(memory.put(key, Bytes::from_static(&[b'x'; 500]), expect)) {
+fn put(store: &impl Store, key: &Key, expect: Expect) -> tenure_store::Version {
+    match RUNTIME.block_on(store.put(key, Bytes::from_static(&[b'x'; 500]), expect)) {
         Ok(Put::Applied(Applied { version, .. })) => version,
         other => panic!("{other:?}"),
     }

@@ -105,9 +105,8 @@ impl Mark {
     }
 
     fn raise_locked(&self, file: &OwnedFd, wall: u64) -> rustix::io::Result<()> {
-        self.look(file, wall);
+        let synced = self.look(file, wall).map_or(0, |line| line.synced);
         let micros = wall.max(self.latest.load(Ordering::SeqCst).saturating_add(1));
-        let synced = read(file).map_or(0, |line| line.synced);
         let due = micros.saturating_sub(synced) >= SYNC_EVERY;
         let synced = if due { micros } else { synced };
         let written = write(file, &Line { micros, synced, boot: self.boot.clone() });
@@ -122,12 +121,13 @@ impl Mark {
         Ok(())
     }
 
-    fn look(&self, file: &OwnedFd, wall: u64) {
+    fn look(&self, file: &OwnedFd, wall: u64) -> Option<Line> {
         // A reader may meet a writer, and then looks again; what it knows already is never forgotten.
-        let Some(line) = (0..READ_TRIES).find_map(|_| read(file)) else { return };
+        let line = (0..READ_TRIES).find_map(|_| read(file))?;
         let lost = line.boot != self.boot && wall < line.micros;
         let micros = if lost { line.micros.saturating_add(2 * SYNC_EVERY) } else { line.micros };
         self.latest.fetch_max(micros, Ordering::SeqCst);
+        Some(line)
     }
 
     /// The file that the name stands for now: somebody may have deleted or restored it.

@@ -53,10 +53,11 @@ pub(super) fn bytes(folder: &Folder, name: &str) -> Result<Option<Bytes>, StoreE
 }
 
 fn read_all(file: &OwnedFd, size: usize) -> rustix::io::Result<Bytes> {
-    // One more than there should be, so that the end is seen without another call.
+    // Room for one more than there should be. As long as that stays free the end was seen, and another call would only say
+    // so again.
     let mut bytes = vec![0; size + 1];
     let mut filled = 0;
-    while filled < bytes.len() {
+    while filled < size.max(1) {
         match rustix::io::read(file, &mut bytes[filled..]) {
             Ok(0) => break,
             Ok(read) => filled += read,

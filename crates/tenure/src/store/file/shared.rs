@@ -110,7 +110,7 @@ impl Shared {
         }
         self.clean_once();
         match attempt {
-            Attempt::Applied(version) => Ok(Put::Applied(Applied { version, time: Some(self.inner.time()) })),
+            Attempt::Applied(version, time) => Ok(Put::Applied(Applied { version, time })),
             Attempt::Conflict => Ok(Attempt::CONFLICT),
             Attempt::Unsynced(_, error) | Attempt::Failed(error) => Err(error),
             Attempt::Busy(_) => unreachable!("it was waited for"),
@@ -186,9 +186,12 @@ impl Inner {
     /// the answer any more.
     fn attempt(&self, write: Write) -> Attempt {
         let key = write.key().clone();
-        let attempt = write.attempt();
-        if let Attempt::Unsynced(version, _) = &attempt {
-            self.unsynced().insert(key, version.clone());
+        let mut attempt = write.attempt();
+        match &mut attempt {
+            Attempt::Unsynced(version, _) => drop(self.unsynced().insert(key, version.clone())),
+            // Here, where a disk may be waited for.
+            Attempt::Applied(_, time) => *time = Some(self.time()),
+            Attempt::Busy(_) | Attempt::Conflict | Attempt::Failed(_) => {}
         }
         attempt
     }
@@ -220,7 +223,7 @@ impl Inner {
         let bytes = envelope.encode().into();
         let write = Write::prepare(folder, self.local, key.clone(), expect, version, &bytes)?;
         match self.attempt(write) {
-            Attempt::Applied(_) | Attempt::Conflict => {
+            Attempt::Applied(..) | Attempt::Conflict => {
                 self.unsynced().remove(&key);
                 Ok(())
             }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rustix::io::Errno;
-use tenure_store::{Conflict, Expect, Key, Put, StoreError, Version};
+use tenure_store::{Conflict, Expect, Key, Put, StoreError, StoreTime, Version};
 
 use super::folder::Folder;
 use super::lock::KeyLock;
@@ -30,8 +30,8 @@ pub(super) enum Attempt {
     Busy(Write),
     /// The entry is not what was expected, and nothing was written.
     Conflict,
-    /// The entry was replaced, and that is on the disk.
-    Applied(Version),
+    /// The entry was replaced, and that is on the disk; and what time it was then, once somebody has looked.
+    Applied(Version, Option<StoreTime>),
     /// The entry was replaced, and that may not be on the disk.
     Unsynced(Version, StoreError),
     /// It failed.
@@ -91,7 +91,7 @@ impl Write {
         self.temporary.renamed();
         drop(lock);
         match self.folder.sync() {
-            Ok(()) => Attempt::Applied(self.version),
+            Ok(()) => Attempt::Applied(self.version, None),
             Err(errno) => {
                 let trouble =
                     Trouble::new("cannot put on the disk what was written to", self.folder.path(), errno);
