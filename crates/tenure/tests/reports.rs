@@ -1,0 +1,61 @@
+//! Reports go to whoever listens, from when they listen. One test, because a process has one subscriber.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tenure::Coordinator;
+use tenure::store::Memory;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+static HEARD: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts what it hears of Tenure.
+struct Counting;
+
+impl Subscriber for Counting {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("tenure")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        HEARD.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+fn has_a_reporter() -> bool {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    threads
+        .filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok())
+        .any(|name| name.trim() == "tenure-reporter")
+}
+
+#[tokio::test]
+async fn while_nobody_listens_there_is_no_thread_and_whoever_listens_later_is_told() {
+    let coordinator = Coordinator::connect(Memory::new()).await.unwrap();
+    let turn = async || coordinator.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
+    turn().await;
+    assert!(!has_a_reporter());
+    tracing::subscriber::set_global_default(Counting).unwrap();
+    turn().await;
+    // Granted, lost, left, and an attempt for each write.
+    for _ in 0..10_000 {
+        if HEARD.load(Ordering::SeqCst) >= 5 {
+            return;
+        }
+        #[expect(clippy::disallowed_methods, reason = "another thread needs real time")]
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    panic!("only {} reports were heard", HEARD.load(Ordering::SeqCst));
+}
