@@ -4,7 +4,7 @@ mod file_support;
 
 use std::path::PathBuf;
 
-use file_support::{Puppet, Scratch, be_a_puppet, block_on, key, look, shell, write};
+use file_support::{Puppet, Scratch, Strace, be_a_puppet, block_on, key, look, shell, write};
 use tenure::store::File;
 use tenure::store::file::Damaged;
 use tenure_store::{Expect, Key, Put, Reason, Store, StoreError, Version};
@@ -143,6 +143,29 @@ fn without_a_free_descriptor_a_call_is_refused_and_says_what_to_raise() {
     assert!(answer.starts_with("failed") && answer.contains("ulimit -n"), "{answer}");
     limit(1024);
     assert!(puppet.get("k").unwrap().contains(" value "), "it goes on when there are some again");
+}
+
+/// Of many who wait for a key and are woken at once, all but one have lost before they begin.
+#[test]
+fn whoever_has_lost_already_hears_of_it_without_waiting_for_the_disk() {
+    if !Strace::is_there() {
+        return;
+    }
+    let scratch = Scratch::new("lost");
+    let mut puppet = Puppet::start(&scratch.0);
+    let first = puppet.put("k", "one", "-").unwrap().strip_prefix("applied ").unwrap().to_owned();
+    let second = puppet.put("k", "two", &first).unwrap().strip_prefix("applied ").unwrap().to_owned();
+    let strace = Strace::attach_to_all(&puppet, &[]);
+    for expect in ["-", &first] {
+        assert_eq!(puppet.put("k", "late", expect).unwrap(), "conflict");
+    }
+    let quiet = strace.detach();
+    let strace = Strace::attach_to_all(&puppet, &[]);
+    assert!(puppet.put("k", "three", &second).unwrap().starts_with("applied"));
+    let loud = strace.detach();
+    let syncs = |log: &str| log.lines().filter(|line| line.contains("fsync(")).count();
+    assert_eq!((syncs(&quiet), syncs(&loud)), (0, 2), "{quiet}");
+    assert!(!quiet.contains(".tmp"), "{quiet}");
 }
 
 #[test]
