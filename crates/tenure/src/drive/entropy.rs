@@ -9,8 +9,12 @@ impl Entropy {
         Nonce::from_bits(u128::from_ne_bytes(draw()))
     }
 
-    pub(super) fn jitter(&self) -> u32 {
-        u32::from_ne_bytes(draw())
+    /// A nonce and a jitter, for one step of a machine: drawn at once, and never ahead of it.
+    pub(super) fn step(&self) -> (Nonce, u32) {
+        let bytes: [u8; 20] = draw();
+        let (nonce, jitter) = bytes.split_at(16);
+        let nonce = u128::from_ne_bytes(nonce.try_into().expect("sixteen bytes"));
+        (Nonce::from_bits(nonce), u32::from_ne_bytes(jitter.try_into().expect("four bytes")))
     }
 }
 

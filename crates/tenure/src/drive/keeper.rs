@@ -267,12 +267,8 @@ impl Keeper {
     /// Gives a lease an input, and does what it wants done.
     fn step(&mut self, id: LeaseId, input: Input) {
         let Some(kept) = self.leases.get_mut(&id) else { return };
-        let ambient = Ambient {
-            now: self.clock.now(),
-            wall: self.clock.wall(),
-            nonce: self.entropy.nonce(),
-            jitter: self.entropy.jitter(),
-        };
+        let (nonce, jitter) = self.entropy.step();
+        let ambient = Ambient { now: self.clock.now(), wall: self.clock.wall(), nonce, jitter };
         let mut effects = std::mem::take(&mut self.effects);
         let known = self.keys.get_mut(&kept.key).expect("a lease's key is known");
         kept.machine.step(&ambient, &mut known.sightings, input, &mut effects);
