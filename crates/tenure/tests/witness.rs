@@ -387,6 +387,42 @@ fn a_nonce_that_cannot_be_listed_does_not_stop_a_renewal_and_proves_nothing() {
     stays_held(&scratch);
 }
 
+/// More often than the ring has slots.
+#[test]
+fn the_nonce_of_all_that_a_holder_was_told_is_listed() {
+    let scratch = Scratch::new("witness-listed");
+    block_on(async {
+        let coordinator = connect(&scratch).await;
+        let lease = request(&coordinator, "k").acquire().await.unwrap();
+        for round in 0..150 {
+            let record = coordinator.look("k").await.unwrap().unwrap();
+            let ring = std::fs::read(scratch.0.join(&record.witness.as_ref().unwrap().name)).unwrap();
+            let nonce = record.nonce.to_bits().to_le_bytes();
+            assert!(ring.chunks(24).any(|slot| slot.starts_with(&nonce)), "round {round}");
+            lease.renew().await.unwrap();
+        }
+        lease.release().await.unwrap();
+    });
+}
+
+#[test]
+fn a_list_that_takes_for_ever_is_not_waited_for() {
+    if !Strace::is_there() {
+        return;
+    }
+    let scratch = Scratch::new("witness-slow-list");
+    let mut holder = holder(&scratch);
+    // Whoever opens a witness asks who it is, and nobody else does.
+    let strace = Strace::attach_to_all(&holder, &["geteuid:delay_enter=20000000".to_owned()]);
+    for _ in 0..2 {
+        let asked = BootClock::new().now();
+        assert_eq!(holder.ask("renew"), "true");
+        let took = BootClock::new().now().since(asked);
+        assert!(took < Duration::from_secs(10), "{took:?}");
+    }
+    drop(strace);
+}
+
 #[test]
 fn where_no_witness_can_be_made_a_lease_is_granted_without() {
     if !Strace::is_there() {
