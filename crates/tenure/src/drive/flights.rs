@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use futures_util::future::{AbortHandle, Abortable, join};
+use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tenure_store::{BoxFuture, Key, Store};
@@ -51,23 +51,23 @@ impl Flights {
         self.start(lease, now, Operation::Read, None, Box::pin(future))
     }
 
-    /// Starts a write for a lease. It has landed when what happens beside it is done too.
+    /// Starts a write for a lease, once what comes first is done.
     pub(super) fn write(
         &mut self,
         lease: LeaseId,
         key: Key,
         now: Instant,
-        beside: Option<BoxFuture<'static, ()>>,
+        first: Option<BoxFuture<'static, ()>>,
         write: Write,
     ) -> CallId {
         let token = Some(write.record.token).filter(|_| write.purpose != Purpose::Plant);
         let value = record::encode(&write.record);
         let written = calls::write(Arc::clone(&self.store), key, value, write.expect);
         let future = async move {
-            match beside {
-                Some(beside) => join(beside, written).await.1,
-                None => written.await,
+            if let Some(first) = first {
+                first.await;
             }
+            written.await
         };
         self.start(lease, now, Operation::Write(write.purpose), token, Box::pin(future))
     }

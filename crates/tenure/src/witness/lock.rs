@@ -31,8 +31,8 @@ impl Lock {
         &self.named
     }
 
-    /// Lists a nonce, while the request that carries it is on its way. One that is not listed yet, or could not be, stops
-    /// nobody: whoever finds it in the record knows nothing, and waits.
+    /// Lists a nonce, before the request that carries it is sent. One that could not be listed must not stop the
+    /// request: whoever finds it in the record knows nothing, and waits.
     ///
     /// It must be a fresh one. Nonces that are listed ahead would be in every copy of a machine that was copied while it
     /// ran, and a copy whose holder is dead would take them for proof that the other one is.

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!   holder                                       contender
-//!   create, lock, send and list the nonce        read the record, look: same file? locked? nonce listed?
+//!   create, lock, list the nonce, send it        read the record, look: same file? locked? nonce listed?
 //!   …                                            watch the file
 //!   dies: the kernel unlocks it           ────▶  look again: nobody acts, replace the record
 //! ```
