@@ -522,6 +522,32 @@ fn what_may_be_signalled_is_ended_beside_what_may_not() {
     world.is_empty_soon();
 }
 
+#[test]
+fn without_a_watchdog_the_lease_lapses_and_not_sooner_where_somebody_may_not_be_signalled() {
+    let Some(world) = world_of_nobody("unwatched-beside") else { return };
+    // It closes what it inherits, as sudo and Python do: the witness among it.
+    let script = "(eval 'exec 101>&-'; exec ./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > pid; exec sleep 100') & \
+                  while ! [ -s pid ]; do sleep 0.02; done; echo $$ > child; exec sleep 100";
+    let run = |words: &[&str]| {
+        let mut command = world.command(world.path("tenure"));
+        command.args(["run", "x"]).args(words).uid(NOBODY).gid(NOBODY);
+        world.start(command)
+    };
+    let started = run(&["--ttl", "4s", "--kill-grace", "300ms", "--", "bash", "-c", script]);
+    let (root, _) = (world.told_pid("pid"), world.told_pid("child"));
+    let watchdog = started.watchdog();
+    let waiter = run(&["--wait", "20s", "--", "true"]);
+    let killed = Instant::now();
+    watchdog.send(Signal::KILL);
+    assert_eq!(waiter.end().code, 0);
+    // The latest renewal was at most a third of the ttl ago.
+    assert!(killed.elapsed() > Duration::from_millis(2600), "{:?}: the witness was let go", killed.elapsed());
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert!(!root.is_dead(), "the test is void");
+    root.send(Signal::KILL);
+}
+
 /// The user that is nobody.
 const NOBODY: u32 = 65534;
 

@@ -138,8 +138,14 @@ impl Running<'_> {
             format!("lease {} of {} (token {}) on {}", lease.key(), lease.holder(), lease.token(), self.url);
         if !ending.left.is_empty() {
             self.say_left(&what, ending);
+            if !ending.watched {
+                // Nobody else holds the witness until the lease has lapsed. As long as somebody acts, nothing is vacated,
+                // and letting go is waiting for that.
+                let _ = self.coordinator.shutdown().await;
+            }
             // Nothing may be vacated on the way out.
-            std::process::exit(code(ending.status).into());
+            let code = if ending.why.is_some() { exit::LOST } else { code(ending.status) };
+            std::process::exit(code.into());
         }
         drop(acting);
         match self.let_go().await {

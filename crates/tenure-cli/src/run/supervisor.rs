@@ -49,6 +49,8 @@ pub(super) struct Ending {
     pub(super) not_started: Option<i32>,
     /// Those who live on, because they run as somebody else and may not be signalled.
     pub(super) left: Vec<Pid>,
+    /// Whether the watchdog lives, and with it somebody else who holds the witness.
+    pub(super) watched: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,10 +185,14 @@ impl<'a> Supervisor<'a> {
             // The watchdog ended before it could.
             cgroup.remove();
         }
-        (
-            Ending { status: self.status, why: self.why, not_started: self.not_started, left: self.left },
-            self.acting.take(),
-        )
+        let ending = Ending {
+            status: self.status,
+            why: self.why,
+            not_started: self.not_started,
+            left: self.left,
+            watched: self.watched,
+        };
+        (ending, self.acting.take())
     }
 
     // ── what happens ──────────────────────────────────────────────────────────────────────────────────────────────
