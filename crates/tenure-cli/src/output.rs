@@ -2,6 +2,8 @@
 
 use std::io::{ErrorKind, Write};
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
 use serde::Serialize;
 
 use crate::exit::{self, Failure};
@@ -31,6 +33,19 @@ pub(crate) fn say(line: &str) {
     // In one write, so that it does not mix with what others say there.
     let _ = anstream::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
+
+/// Writes a line to standard error while something else must go on. If nobody reads there (a full pipe, a terminal that
+/// is held by Ctrl-S), the line is left out: renewals must be told and processes ended meanwhile.
+pub(crate) fn mention(line: &str) {
+    let there = std::io::stderr();
+    let is_full = poll(&mut [PollFd::new(&there, PollFlags::OUT)], Some(&READ_WITHIN)) == Ok(0);
+    if !is_full {
+        say(line);
+    }
+}
+
+/// How long a reader that is slow is waited for.
+const READ_WITHIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A text that somebody else chose, fit for a terminal: what moves the cursor, changes colours or turns the direction of
 /// writing is shown as an escape.

@@ -4,6 +4,7 @@
 mod run_support;
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -630,6 +631,34 @@ fn a_record_that_was_deleted_kills_at_once() {
 }
 
 /// What a child wrote down when TERM came, and when it was killed, counted from `began`.
+/// A pipe that takes nothing more.
+fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let blocking = rustix::fs::fcntl_getfl(&writer).unwrap();
+    rustix::fs::fcntl_setfl(&writer, blocking | rustix::fs::OFlags::NONBLOCK).unwrap();
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    rustix::fs::fcntl_setfl(&writer, blocking).unwrap();
+    (reader, writer)
+}
+
+#[test]
+fn a_reader_that_does_not_read_keeps_nobody_from_ending_the_command() {
+    let world = World::new("unread");
+    let (mut reader, writer) = full_pipe();
+    let mut command = world.run(&["x", "--ttl", "9s", "--", "sh", "-c", STUBBORN]);
+    let mut supervisor = command.stderr(writer).spawn().unwrap();
+    drop(command);
+    let child = world.told_pid("pid");
+    fs::remove_file(world.store().path_of(&key("x"))).unwrap();
+    // The next renewal sees it. The watchdog alone would act after two thirds of the ttl.
+    child.dies_within(Duration::from_millis(3000) + AT_ONCE);
+    let mut said = String::new();
+    reader.read_to_string(&mut said).unwrap();
+    assert_eq!(supervisor.wait().unwrap().code(), Some(76));
+    assert!(said.contains("the command was stopped"), "why it ended is told to whoever reads at last");
+    world.is_empty_soon();
+}
+
 fn asked_and_killed(world: &World, child: &Process, began: Instant) -> (Duration, Duration) {
     let asked = until("TERM", PATIENCE, || world.exists("termed").then(|| began.elapsed()));
     child.dies_within(PATIENCE);

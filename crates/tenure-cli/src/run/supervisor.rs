@@ -262,9 +262,9 @@ impl<'a> Supervisor<'a> {
         if in_order {
             self.stop(why);
         } else {
-            self.say_stopping(&why);
-            self.why.get_or_insert(why);
+            self.why.get_or_insert(why.clone());
             self.kill();
+            self.say_stopping(&why);
         }
     }
 
@@ -322,9 +322,9 @@ impl<'a> Supervisor<'a> {
         if self.phase != Phase::Running {
             return;
         }
-        self.say_stopping(&why);
-        self.why.get_or_insert(why);
+        self.why.get_or_insert(why.clone());
         self.terminate();
+        self.say_stopping(&why);
     }
 
     fn terminate(&mut self) {

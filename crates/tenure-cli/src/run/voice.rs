@@ -64,12 +64,12 @@ impl Voice {
             return;
         }
         if self != Self::Json {
-            return output::say(&format!("tenure: {}", event.sentence));
+            return output::mention(&format!("tenure: {}", event.sentence));
         }
         let mut object = json!({ "event": event.name });
         if let (Some(object), Some(fields)) = (object.as_object_mut(), event.fields.as_object()) {
             object.extend(fields.clone());
         }
-        output::say(&object.to_string());
+        output::mention(&object.to_string());
     }
 }
