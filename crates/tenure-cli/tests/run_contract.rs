@@ -445,6 +445,20 @@ fn the_child_finds_the_signals_as_the_caller_left_them() {
 }
 
 #[test]
+fn a_caller_that_ignores_the_end_of_children_gets_the_childs_code_at_once() {
+    let world = World::new("ignored-chld");
+    // A shell does not ignore it, whatever it is told.
+    let ignoring = "exec env --ignore-signal=CHLD";
+    let ran = world.ran(world.sh(&format!("{ignoring} \"$TENURE\" run x -- sh -c 'sleep 100 & exit 3'")));
+    assert_eq!((ran.code, ran.err.as_str()), (3, ""));
+    assert!(ran.took < Duration::from_millis(900), "{:?}: nobody was told of the end", ran.took);
+    let plain = world.ran(world.sh(&format!("{ignoring} cat /proc/self/status")));
+    let under = world.ran(world.sh(&format!("{ignoring} \"$TENURE\" run x -- cat /proc/self/status")));
+    assert_eq!(signal_sets(&under), signal_sets(&plain));
+    world.is_empty_soon();
+}
+
+#[test]
 fn what_the_caller_ignores_ends_neither_a_waiter_nor_a_child() {
     let world = World::new("nohup");
     let run =

@@ -1,9 +1,10 @@
-//! The one place of the command that needs `unsafe`: forking.
+//! The one place of the command that needs `unsafe`: forking, and hearing of the end of what was forked.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::{fs, io};
 
 use nix::libc;
+use nix::sys::signal::{SigHandler, Signal, signal};
 use rustix::process::Pid;
 
 /// Which of the two this process is.
@@ -54,6 +55,16 @@ pub(super) fn fork_into(cgroup: BorrowedFd<'_>) -> io::Result<Side> {
         Ok(child) if child > 0 => Ok(parent(child)),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Sets what happens when a child ends, and tells what it was before.
+///
+/// A caller that ignores it leaves that to those it starts, and then the kernel reaps in our place: no status, no
+/// signal, and a number that may be somebody else's.
+#[expect(unsafe_code, reason = "the call is unsafe for the sake of handlers that are functions")]
+pub(super) fn when_a_child_ends(action: SigHandler) -> io::Result<SigHandler> {
+    // SAFETY: the default, or ignoring: nothing of ours is called.
+    Ok(unsafe { signal(Signal::SIGCHLD, action) }?)
 }
 
 fn is_alone() -> io::Result<()> {

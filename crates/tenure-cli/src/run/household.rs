@@ -1,13 +1,14 @@
 use std::ffi::OsString;
 use std::io;
 
+use nix::sys::signal::SigHandler;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal};
 use rustix::time::Timespec;
 use tenure::Timing;
 
 use super::cgroup::{self, Cgroup};
-use super::fork::{Side, fork};
+use super::fork::{Side, fork, when_a_child_ends};
 use super::link::Link;
 use super::watchdog::{self, Terms};
 
@@ -24,12 +25,14 @@ impl Household {
     pub(super) fn start(timing: Timing, command: &[OsString]) -> io::Result<Self> {
         let cgroup = cgroup::Name::random()?;
         let (control, theirs) = Link::pair()?;
+        let when_a_child_ends = when_a_child_ends(SigHandler::SigDfl)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         match fork()? {
             Side::Child => {
                 // This end lives in the supervisor alone, or its end would never be seen.
                 drop(control);
-                let terms = Terms { grace: timing.grace(), margin: timing.margin(), cgroup };
+                let terms =
+                    Terms { grace: timing.grace(), margin: timing.margin(), cgroup, when_a_child_ends };
                 watchdog::run(terms, theirs, command)
             }
             Side::Parent { child } => Ok(Self { watchdog: child, cgroup, control }),

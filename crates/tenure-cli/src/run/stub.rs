@@ -7,11 +7,12 @@ use std::os::fd::{IntoRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, exit};
 
-use nix::sys::signal::{SigSet, SigmaskHow};
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::FdFlags;
 use tenure::clock::{BootClock, Clock};
 
+use super::fork;
 use super::go::Go;
 use super::link::{Link, Received};
 
@@ -22,7 +23,7 @@ pub(super) const NOT_EXECUTABLE: i32 = 126;
 
 /// Waits for the gate to open, and becomes the user's program. The supervisor sees the end of the link when that has
 /// happened; otherwise it is told the error's number, and zero if it was too late.
-pub(super) fn run(gate: Link, command: &[OsString]) -> ! {
+pub(super) fn run(gate: Link, when_a_child_ends: SigHandler, command: &[OsString]) -> ! {
     // What comes while it waits is for the program. Only the end of the supervisor ends the stub.
     let usual = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let (message, witness) = match wait(&gate) {
@@ -40,6 +41,7 @@ pub(super) fn run(gate: Link, command: &[OsString]) -> ! {
         let _ = gate.send(&0i32.to_ne_bytes(), None);
         exit(NOT_EXECUTABLE);
     }
+    let _ = fork::when_a_child_ends(when_a_child_ends);
     if let Ok(usual) = usual {
         let _ = usual.thread_set_mask();
     }

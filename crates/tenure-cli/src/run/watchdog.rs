@@ -11,7 +11,7 @@ use std::process::exit;
 use std::time::Duration;
 use std::{fs, io};
 
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigHandler, SigSet};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
@@ -37,6 +37,8 @@ pub(super) struct Terms {
     pub(super) margin: Duration,
     /// How the cgroup of the child is called, if there can be one.
     pub(super) cgroup: cgroup::Name,
+    /// What the caller does when a child of its own ends, and so shall the program.
+    pub(super) when_a_child_ends: SigHandler,
 }
 
 /// Starts the stub, watches over it, and never returns.
@@ -97,7 +99,7 @@ impl Watchdog {
             Side::Child => {
                 // The gate's own end lives in the watchdog alone: its end is the stub's.
                 drop((control, gate));
-                stub::run(stubs, command)
+                stub::run(stubs, terms.when_a_child_ends, command)
             }
             Side::Parent { child } => child,
         };
