@@ -43,11 +43,15 @@ impl Household {
 /// Waits until a watchdog whose link is gone has ended, so that nobody else has to reap it. One that does not end is
 /// stopped, and is ended: there is no tree any more.
 pub(super) fn bury(watchdog: Pid, cgroup: cgroup::Name) {
-    if let Ok(descriptor) = pidfd_open(watchdog, PidfdFlags::empty()) {
-        let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&PATIENCE));
-        let _ = pidfd_send_signal(&descriptor, Signal::KILL);
+    let mut ended = rustix::process::waitpid(Some(watchdog), WaitOptions::NOHANG);
+    // Otherwise it is reaped, now or long ago: the number may be somebody else's.
+    if matches!(ended, Ok(None)) {
+        if let Ok(descriptor) = pidfd_open(watchdog, PidfdFlags::empty()) {
+            let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&PATIENCE));
+            let _ = pidfd_send_signal(&descriptor, Signal::KILL);
+        }
+        ended = rustix::process::waitpid(Some(watchdog), WaitOptions::empty());
     }
-    let ended = rustix::process::waitpid(Some(watchdog), WaitOptions::empty());
     if matches!(ended, Ok(Some((_, status))) if status.signaled())
         && let Some(cgroup) = Cgroup::find(cgroup)
     {
@@ -57,3 +61,31 @@ pub(super) fn bury(watchdog: Pid, cgroup: cgroup::Name) {
 }
 
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn only_a_child_that_was_not_reaped_is_ended() {
+        let mut sleeper = Command::new("sleep").arg("100").spawn().unwrap();
+        let number = |id: u32| Pid::from_raw(id as i32).unwrap();
+        // The child of a child is a stranger, like one that has got the number of the watchdog.
+        let mut script = Command::new("sh");
+        script.args(["-c", "sleep 100 >&- & echo $!; exec sleep 100 >&-"]).stdout(std::process::Stdio::piped());
+        let parent = script.spawn().unwrap();
+        let (parent_number, mut told) = (number(parent.id()), String::new());
+        std::io::Read::read_to_string(&mut parent.stdout.unwrap(), &mut told).unwrap();
+        let stranger = Pid::from_raw(told.trim().parse().unwrap()).unwrap();
+        bury(stranger);
+        assert!(rustix::process::test_kill_process(stranger).is_ok(), "a stranger lives on");
+        rustix::process::kill_process(stranger, Signal::KILL).unwrap();
+        for child in [parent_number, number(sleeper.id())] {
+            bury(child);
+            assert!(rustix::process::test_kill_process(child).is_err(), "a child that does not end is ended");
+        }
+        assert!(sleeper.wait().is_err(), "and reaped");
+    }
+}
