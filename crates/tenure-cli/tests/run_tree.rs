@@ -137,6 +137,27 @@ fn when_the_watchdog_is_killed_the_command_is_stopped_in_order() {
 }
 
 #[test]
+fn a_watchdog_that_is_killed_before_it_starts_the_command_is_no_success() {
+    let world = World::new("killed-before");
+    let (holder, child) = start(&world, &["x"], "echo $$ > pid; exec sleep 100");
+    let waiter = world.start(world.run(&["x", "--", "touch", "ran"]));
+    let watchdog = waiter.watchdog();
+    sleep_ms(200);
+    assert!(watchdog.send(Signal::STOP) && child.send(Signal::TERM));
+    holder.end();
+    until("a grant", SOON, || world.is_held("x").then_some(()));
+    sleep_ms(50);
+    // By the time the supervisor hears of it, all have ended.
+    assert!(waiter.process().send(Signal::STOP) && watchdog.send(Signal::KILL));
+    sleep_ms(100);
+    assert!(waiter.process().send(Signal::CONT));
+    let ran = waiter.end();
+    assert!(!world.exists("ran"), "the test is void");
+    assert_eq!(ran.code, 76, "{ran:?}");
+    world.is_empty_soon();
+}
+
+#[test]
 fn when_the_watchdog_is_killed_those_who_do_not_heed_term_are_killed_after_the_grace() {
     let world = World::new("watchdog-killed-stubborn");
     let (started, child) = start(&world, &["x", "--kill-grace", "500ms"], STUBBORN);

@@ -86,6 +86,8 @@ pub(super) struct Supervisor<'a> {
     times: Times,
     watched: bool,
     watchdog_is_reaped: bool,
+    /// Whether the gate of the stub was opened, as the watchdog said.
+    started: bool,
     status: Option<ExitStatus>,
     child_is_dead: bool,
     alone: bool,
@@ -118,6 +120,7 @@ impl<'a> Supervisor<'a> {
             times: Times::default(),
             watched: true,
             watchdog_is_reaped: false,
+            started: false,
             status: None,
             child_is_dead: false,
             alone: false,
@@ -200,7 +203,10 @@ impl<'a> Supervisor<'a> {
     fn hear(&mut self, report: Report) {
         match report {
             Report::Ready { .. } => {}
-            Report::Started => self.replace_at = None,
+            Report::Started => {
+                self.started = true;
+                self.replace_at = None;
+            }
             Report::NotStarted { error } => self.not_started = Some(error),
             Report::Terminating => self.stopped_by_watchdog(),
             Report::Ended { status } => self.ended(ExitStatus::from_raw(status)),
@@ -370,6 +376,10 @@ impl<'a> Supervisor<'a> {
         self.watched = false;
         self.replace_at = None;
         self.reap();
+        if !self.started {
+            // The stub ends with its watchdog, and its code is not the program's.
+            self.why.get_or_insert(Why::Unwatched);
+        }
         if self.alone {
             return;
         }
