@@ -9,11 +9,12 @@ use std::fs;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use run_support::{Ran, SOON, Started, TENURE, World, block_on, key, session_of, sleep_ms, until};
+use run_support::{Ran, SOON, Started, TENURE, World, block_on, key, session_of, skipped, sleep_ms, until};
 use rustix::process::Signal;
 use tenure_store::{Expect, Put, Store};
 
@@ -602,6 +603,37 @@ fn it_runs_with_closed_streams() {
 }
 
 // ── what it says ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn a_machine_without_room_for_more_processes_gives_69_and_a_sentence() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("only root can be a user of whom nothing else runs");
+    }
+    // Whose processes are counted: nobody else's.
+    const USER: u32 = 54_321;
+    let world = World::under(&std::env::temp_dir(), "no-room");
+    chown(world.path(""), Some(USER), Some(USER)).unwrap();
+    fs::copy(TENURE, world.path("tenure")).unwrap();
+    let limited = |limit: u64| {
+        let mut command = world.command("prlimit");
+        command.arg(format!("--nproc={limit}")).arg(world.path("tenure")).args([
+            "run",
+            "x",
+            "--no-wait",
+            "--",
+            "true",
+        ]);
+        command.uid(USER).gid(USER);
+        let ran = world.ran(command);
+        if ran.code != 0 {
+            assert_eq!(ran.code, 69, "{ran:?}");
+            assert_one_sentence(&ran);
+        }
+        ran.code
+    };
+    let codes: Vec<_> = (1..12).map(limited).collect();
+    assert!(codes.contains(&0) && codes.contains(&69), "{codes:?}");
+}
 
 #[test]
 fn it_says_nothing_when_all_is_well_and_nobody_watches() {

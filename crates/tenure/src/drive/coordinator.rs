@@ -259,18 +259,15 @@ impl Thread {
         F: Future<Output = Result<S, StoreError>> + Send + 'static,
     {
         let cannot = |error: std::io::Error| {
-            Error::new(
-                Kind::Unsupported,
-                "this machine cannot run a keeper: no thread, runtime or memory for it",
-            )
-            .because(error)
+            let sentence = "there is no keeper: this process gets no thread, descriptor or memory for it. Look at its limits, \
+                            and try again";
+            Error::new(Kind::Unavailable, sentence).because(error)
         };
         let incarnation = Incarnation::present().map_err(cannot)?;
         let reporter = Reporter::start(self.recorder).map_err(cannot)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
         let (handle, commands) = KeeperHandle::new(incarnation);
         let (connected, connection) = oneshot::channel();
-        let keep = async move {
+        let keep = move |connected: oneshot::Sender<_>| async move {
             let connecting = connect(make(), &*self.clock, self.unchecked);
             let store = match within(&*self.clock, CONNECT_MAX, "connecting to the store", connecting).await {
                 Ok(store) => store,
@@ -283,7 +280,13 @@ impl Thread {
         };
         thread::Builder::new()
             .name("tenure-keeper".into())
-            .spawn(move || runtime.block_on(keep))
+            .spawn(move || {
+                // Made here: where no thread can be had it would be dropped in async code, which panics.
+                match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                    Ok(runtime) => runtime.block_on(keep(connected)),
+                    Err(error) => drop(connected.send(Err(cannot(error)))),
+                }
+            })
             .map_err(cannot)?;
         let gone =
             |_| Error::new(Kind::Unavailable, "the keeper ended while it connected: see its panic message");
