@@ -310,6 +310,42 @@ fn a_watchdog_that_is_stopped_for_longer_than_the_ttl_does_no_harm_when_continue
     world.is_empty_soon();
 }
 
+/// Starts a run whose watchdog is stopped before it has said anything: often enough, sooner or later.
+fn start_with_watchdog_stopped_early(world: &World, words: &[&str]) -> Started {
+    for _ in 0..100 {
+        let started = world.start(world.run(words));
+        let supervisor = started.process().number;
+        // Without a pause in between: it has its name within a millisecond.
+        let children = format!("/proc/{supervisor}/task/{supervisor}/children");
+        let first =
+            || fs::read_to_string(&children).unwrap().split(' ').next().and_then(|word| word.parse().ok());
+        let watchdog = std::iter::repeat_with(first).flatten().next().and_then(Process::of).unwrap();
+        watchdog.send(Signal::STOP);
+        let name = fs::read_to_string(format!("/proc/{}/comm", watchdog.number)).unwrap_or_default();
+        if name.trim() == "tenure" {
+            return started;
+        }
+        watchdog.send(Signal::CONT);
+        started.end();
+    }
+    panic!("a watchdog is never caught early");
+}
+
+#[test]
+fn a_watchdog_that_is_stopped_before_it_is_ready_does_not_keep_the_lease() {
+    let world = World::new("early");
+    let words = ["x", "--ttl", "2s", "--", "touch", "ran"];
+    let ran = start_with_watchdog_stopped_early(&world, &words).end_within(Duration::from_secs(8));
+    assert_eq!(ran.code, 69, "{ran:?}");
+    assert!(!world.is_held("x"));
+    let waits = start_with_watchdog_stopped_early(&world, &["x", "--ttl", "60s", "--", "touch", "ran"]);
+    until("a grant", SOON, || world.is_held("x").then_some(()));
+    assert!(waits.process().send(Signal::TERM));
+    assert_eq!(waits.end_within(Duration::from_secs(8)).code, 143, "signals are heard meanwhile");
+    assert!(!world.is_held("x"));
+    world.is_empty_soon();
+}
+
 #[test]
 fn the_watchdog_ignores_what_ends_others() {
     let world = World::new("watchdog-deaf");

@@ -74,7 +74,9 @@ mod tests {
         let number = |id: u32| Pid::from_raw(id as i32).unwrap();
         // The child of a child is a stranger, like one that has got the number of the watchdog.
         let mut script = Command::new("sh");
-        script.args(["-c", "sleep 100 >&- & echo $!; exec sleep 100 >&-"]).stdout(std::process::Stdio::piped());
+        script
+            .args(["-c", "sleep 100 >&- & echo $!; exec sleep 100 >&-"])
+            .stdout(std::process::Stdio::piped());
         let parent = script.spawn().unwrap();
         let (parent_number, mut told) = (number(parent.id()), String::new());
         std::io::Read::read_to_string(&mut parent.stdout.unwrap(), &mut told).unwrap();

@@ -6,6 +6,7 @@ use std::process::{ExitCode, ExitStatus};
 use nix::sys::signal::Signal;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
+use tenure::clock::{BootClock, Clock, Instant};
 use tenure::{Acting, Coordinator, Key, Lease, Timing};
 
 use super::household::Household;
@@ -46,7 +47,12 @@ impl Running<'_> {
         self.say_granted(&lease);
         let child = match stub.get() {
             Some(child) => Some(child),
-            None => ready(&control).await,
+            // A watchdog that is stopped says nothing, and would keep the lease for nothing.
+            None => tokio::select! {
+                child = ready(&control) => child,
+                signal = self.ended_by() => return Ok(self.give_up(signal).await),
+                () = BootClock::new().sleep_until(self.too_late_to_begin(&lease)) => None,
+            },
         };
         let begun = self.begin(&lease, household.watchdog, household.cgroup, control, child);
         let supervisor = match begun {
@@ -59,6 +65,11 @@ impl Running<'_> {
         };
         let (ending, acting) = supervisor.watch(&self.signals).await;
         self.finish(&lease, &ending, acting).await
+    }
+
+    /// From when on the program would be told to end before it has begun.
+    fn too_late_to_begin(&self, lease: &Lease) -> Instant {
+        BootClock::new().now() + lease.remaining() - self.timing.margin() - self.timing.grace()
     }
 
     /// Lets the child go.
