@@ -77,9 +77,9 @@ mod tests {
         script
             .args(["-c", "sleep 100 >&- & echo $!; exec sleep 100 >&-"])
             .stdout(std::process::Stdio::piped());
-        let parent = script.spawn().unwrap();
+        let mut parent = script.spawn().unwrap();
         let (parent_number, mut told) = (number(parent.id()), String::new());
-        std::io::Read::read_to_string(&mut parent.stdout.unwrap(), &mut told).unwrap();
+        std::io::Read::read_to_string(&mut parent.stdout.take().unwrap(), &mut told).unwrap();
         let stranger = Pid::from_raw(told.trim().parse().unwrap()).unwrap();
         bury(stranger);
         assert!(rustix::process::test_kill_process(stranger).is_ok(), "a stranger lives on");
@@ -88,6 +88,6 @@ mod tests {
             bury(child);
             assert!(rustix::process::test_kill_process(child).is_err(), "a child that does not end is ended");
         }
-        assert!(sleeper.wait().is_err(), "and reaped");
+        assert!(sleeper.wait().is_err() && parent.wait().is_err(), "and reaped");
     }
 }
