@@ -70,6 +70,7 @@ mod tests {
 
     #[test]
     fn only_a_child_that_was_not_reaped_is_ended() {
+        let name = cgroup::Name::random().unwrap();
         let mut sleeper = Command::new("sleep").arg("100").spawn().unwrap();
         let number = |id: u32| Pid::from_raw(id as i32).unwrap();
         // The child of a child is a stranger, like one that has got the number of the watchdog.
@@ -81,11 +82,11 @@ mod tests {
         let (parent_number, mut told) = (number(parent.id()), String::new());
         std::io::Read::read_to_string(&mut parent.stdout.take().unwrap(), &mut told).unwrap();
         let stranger = Pid::from_raw(told.trim().parse().unwrap()).unwrap();
-        bury(stranger);
+        bury(stranger, name);
         assert!(rustix::process::test_kill_process(stranger).is_ok(), "a stranger lives on");
         rustix::process::kill_process(stranger, Signal::KILL).unwrap();
         for child in [parent_number, number(sleeper.id())] {
-            bury(child);
+            bury(child, name);
             assert!(rustix::process::test_kill_process(child).is_err(), "a child that does not end is ended");
         }
         assert!(sleeper.wait().is_err() && parent.wait().is_err(), "and reaped");
