@@ -688,6 +688,20 @@ fn a_record_that_was_deleted_kills_at_once() {
 }
 
 /// What a child wrote down when TERM came, and when it was killed, counted from `began`.
+#[test]
+fn what_a_shell_had_started_before_it_became_the_supervisor_is_not_the_commands() {
+    let world = World::new("bystander");
+    let script = "sleep 100 & echo $! > bystander; exec \"$TENURE\" run x --ttl 3s -- sh -c 'echo $$ > pid; exec sleep 100'";
+    let started = world.start(world.sh(script));
+    let (child, bystander) = (world.told_pid("pid"), world.told_pid("bystander"));
+    fs::remove_file(world.store().path_of(&key("x"))).unwrap();
+    child.dies_within(Duration::from_millis(1000) + AT_ONCE);
+    assert_eq!(started.end().code, 76);
+    assert!(!bystander.is_dead(), "it has nothing to do with the lease");
+    bystander.send(Signal::KILL);
+    world.is_empty_soon();
+}
+
 /// A pipe that takes nothing more.
 fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
     let (reader, mut writer) = std::io::pipe().unwrap();

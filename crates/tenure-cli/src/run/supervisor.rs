@@ -80,7 +80,6 @@ pub(super) struct Supervisor<'a> {
     timing: Timing,
     charges: Charges,
     acting: Option<Acting>,
-    tree: Tree,
     phase: Phase,
     /// When to send TERM and KILL, by the lease.
     times: Times,
@@ -108,14 +107,12 @@ impl<'a> Supervisor<'a> {
         timing: Timing,
         charges: Charges,
     ) -> Self {
-        let tree = Tree::below(rustix::process::getpid()).without(charges.watchdog);
         let mut supervisor = Self {
             voice,
             lease,
             timing,
             charges,
             acting: Some(acting),
-            tree,
             phase: Phase::Running,
             times: Times::default(),
             watched: true,
@@ -335,7 +332,7 @@ impl<'a> Supervisor<'a> {
 
     fn terminate(&mut self) {
         let kill_at = self.times.kill_at.min(BootClock::new().now() + self.timing.grace());
-        self.tree.terminate();
+        self.tree().terminate();
         self.phase = Phase::Stopping(kill_at);
         self.order(Order::Stopping { kill_at });
     }
@@ -356,7 +353,7 @@ impl<'a> Supervisor<'a> {
         if let Some(cgroup) = Cgroup::find(self.charges.cgroup) {
             cgroup.kill();
         }
-        let swept = self.tree.kill();
+        let swept = self.tree().kill();
         if swept.reached == 0 && !swept.denied.is_empty() && since + PATIENCE <= now {
             self.left = swept.denied;
         }
@@ -387,6 +384,9 @@ impl<'a> Supervisor<'a> {
             if self.phase == Phase::Running {
                 self.terminate();
             }
+        } else if let Phase::Stopping(_) = self.phase {
+            // Whoever was below it when TERM was sent, and below this process a moment later, may have got none.
+            self.tree().terminate();
         } else {
             self.stop(Why::Unwatched);
         }
@@ -408,6 +408,15 @@ impl<'a> Supervisor<'a> {
                     return;
                 }
             }
+        }
+    }
+
+    /// What is below the watchdog, and below this process once that is gone. Not more: a shell that became this process
+    /// by `exec` may have left it children of its own, such as the logger of `exec > >(logger)`.
+    fn tree(&self) -> Tree {
+        match self.watched && !self.watchdog_is_reaped {
+            true => Tree::below(self.charges.watchdog),
+            false => Tree::below(rustix::process::getpid()).without(self.charges.watchdog),
         }
     }
 
