@@ -2,6 +2,7 @@ use std::cell::Cell;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -128,9 +129,14 @@ impl Running<'_> {
 
     /// Lets go, unless somebody is in a hurry: then the lease lapses.
     async fn let_go(&self) -> Result<(), String> {
+        let hurried = async {
+            // What ended the command often comes again at once: from the terminal that hangs up and from its shell.
+            BootClock::new().sleep_until(BootClock::new().now() + USUAL).await;
+            self.ended_by().await
+        };
         tokio::select! {
             left = self.coordinator.shutdown() => left.map_err(|error| error.to_string()),
-            signal = self.ended_by() => Err(format!(
+            signal = hurried => Err(format!(
                 "lease {} is not released but lapses within {}: {signal} came meanwhile",
                 self.key,
                 self.timing.ttl()
@@ -241,6 +247,9 @@ impl Running<'_> {
         });
     }
 }
+
+/// How long letting go may take before a signal cuts it short: longer than on any healthy store.
+const USUAL: Duration = Duration::from_millis(500);
 
 fn unwatched() -> Failure {
     let sentence = "the watchdog could not be started, or was killed, and nothing was run: try again";
