@@ -5,7 +5,7 @@ mod run_support;
 use std::fs;
 use std::path::PathBuf;
 
-use run_support::{PATIENCE, World, skipped, until};
+use run_support::{PATIENCE, World, until};
 use rustix::process::Signal;
 
 /// The cgroup in which a process is, in the unified hierarchy.
@@ -14,7 +14,7 @@ fn cgroup_in(status: &str) -> Option<String> {
 }
 
 /// Where the cgroup of this process is in the file system, if cgroups can be made there.
-fn own_folder() -> Option<PathBuf> {
+fn own_folder(test: &str) -> Option<PathBuf> {
     let own = cgroup_in(&fs::read_to_string("/proc/self/cgroup").ok()?)?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let point = mounts.lines().find_map(|line| {
@@ -23,7 +23,7 @@ fn own_folder() -> Option<PathBuf> {
         (kind == "cgroup2").then(|| point.to_owned())
     })?;
     let folder = PathBuf::from(format!("{point}{own}"));
-    let trial = folder.join(format!("trial-{}", std::process::id()));
+    let trial = folder.join(format!("trial-{test}-{}", std::process::id()));
     fs::create_dir(&trial).ok()?;
     let can_kill = trial.join("cgroup.kill").exists();
     fs::remove_dir(&trial).unwrap();
@@ -38,7 +38,7 @@ fn folder_of(world: &World, own: &std::path::Path) -> PathBuf {
 
 #[test]
 fn the_command_is_born_in_a_cgroup_of_its_own_which_goes_with_it() {
-    let Some(own) = own_folder() else { return skipped("no cgroup can be made here") };
+    let Some(own) = own_folder("born") else { return eprintln!("SKIPPED: no cgroup can be made here") };
     let world = World::new("cgroup");
     let ran = world.ran(world.run(&["x", "--", "sh", "-c", "cat /proc/self/cgroup > cgroup; exit 3"]));
     assert_eq!(ran.code, 3);
@@ -49,7 +49,7 @@ fn the_command_is_born_in_a_cgroup_of_its_own_which_goes_with_it() {
 
 #[test]
 fn what_forks_faster_than_it_can_be_found_dies_by_one_write() {
-    let Some(own) = own_folder() else { return skipped("no cgroup can be made here") };
+    let Some(own) = own_folder("storm") else { return eprintln!("SKIPPED: no cgroup can be made here") };
     let world = World::new("cgroup-storm");
     // Bounded: each of them ends by itself after some thousand children.
     let storm = "cat /proc/self/cgroup > cgroup; trap '' TERM
@@ -66,7 +66,7 @@ fn what_forks_faster_than_it_can_be_found_dies_by_one_write() {
 
 #[test]
 fn a_cgroup_goes_also_when_the_watchdog_went_first_and_with_those_below_it() {
-    let Some(own) = own_folder() else { return skipped("no cgroup can be made here") };
+    let Some(own) = own_folder("nested") else { return eprintln!("SKIPPED: no cgroup can be made here") };
     let world = World::new("cgroup-nested");
     let inner = "cat /proc/self/cgroup > cgroup; \"$TENURE\" run y -- sh -c 'echo $$ > pid; exec sleep 100'";
     let mut outer = world.run(&["x", "--kill-grace", "100ms", "--", "sh", "-c", inner]);

@@ -57,7 +57,14 @@ impl World {
 
     /// A program in the folder, with the mark.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new(program);
+        let mut command = if signals_are_ignored() {
+            // Under `nohup`, say. What these tests do is what happens where they are not.
+            let mut command = Command::new("env");
+            command.arg("--default-signal").arg(program);
+            command
+        } else {
+            Command::new(program)
+        };
         command.current_dir(&self.folder).env(MARK, &self.mark).env("TENURE_STORE", self.store_url());
         command.stdin(Stdio::null());
         command
@@ -389,6 +396,16 @@ pub(crate) fn until<T>(what: &str, limit: Duration, mut come: impl FnMut() -> Op
 
 pub(crate) fn sleep_ms(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
+}
+
+/// Whether this process ignores a signal that the tests send.
+fn signals_are_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    let sent =
+        [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::CHILD];
+    sent.iter().any(|signal| ignored >> (signal.as_raw() - 1) & 1 == 1)
 }
 
 /// Says loudly that something was left out. A machine that is meant to check everything may not leave anything out.
