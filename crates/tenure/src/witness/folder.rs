@@ -65,6 +65,11 @@ impl Folder {
         })
     }
 
+    /// The device that it is on.
+    pub(super) fn device(&self) -> u64 {
+        self.device
+    }
+
     /// Makes a witness. It is locked before it has a name, and never has another one.
     pub(crate) fn create(self: &Arc<Self>, random: u128) -> io::Result<Lock> {
         let name = name::of(random);
@@ -127,7 +132,7 @@ impl Folder {
         let locked = ofd::is_locked(&file)?;
         let mut bytes = [0; ring::BYTES + 1];
         let read = rustix::io::pread(&file, &mut bytes[..], 0)?;
-        let lists_nonce = ring::lists(&bytes[..read], &named.name, nonce);
+        let lists_nonce = ring::lists(&bytes[..read], &named.name, self.device, nonce);
         Ok(Sighting { found: true, same_file, locked, lists_nonce })
     }
 

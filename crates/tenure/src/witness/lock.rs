@@ -41,7 +41,7 @@ impl Lock {
     /// file, and a write through the mapping to a full disk is a signal.
     pub(crate) fn list(&self, nonce: Nonce) -> io::Result<()> {
         let file = self.reopen(OFlags::WRONLY)?;
-        let slot = ring::slot(&self.named.name, nonce);
+        let slot = ring::slot(&self.named.name, self.folder.device(), nonce);
         let at = ring::offset(self.turn.fetch_add(1, Ordering::Relaxed));
         match rustix::io::pwrite(&file, &slot, at)? {
             ring::SLOT => Ok(()),
