@@ -167,6 +167,9 @@ impl Keeper {
         self.timers.unset(call.sent + kept.timing.timeout(), Timer::Timeout(call.id));
         if answer.error.is_some() {
             kept.trouble.clone_from(&answer.error);
+            if let (Some(shared), Some(trouble)) = (&kept.shared, &kept.trouble) {
+                shared.set_trouble(Arc::clone(trouble));
+            }
         }
         let report = AttemptReport {
             store: Arc::clone(&self.store_name),

@@ -101,6 +101,12 @@ impl Lease {
         self.shared.why().unwrap_or(Lost::Expired)
     }
 
+    /// What the store said when a call for this lease failed last, for people who want to know why it is at risk or lost;
+    /// `None` if none did.
+    pub fn trouble(&self) -> Option<Arc<str>> {
+        self.shared.trouble()
+    }
+
     /// A token that is cancelled when the lease is lost, for spawned and blocking work. Cancelling it yourself has no
     /// effect on the lease.
     pub fn cancelled(&self) -> CancellationToken {

@@ -31,6 +31,7 @@ pub(crate) struct Shared {
     renewals: Mutex<Vec<mpsc::UnboundedSender<Renewal>>>,
     renewed: AtomicU64,
     works: AtomicUsize,
+    trouble: Mutex<Option<Arc<str>>>,
     /// Held as long as anybody can act under the lease, which may be longer than the keeper keeps it.
     witness: Option<Arc<witness::Lock>>,
 }
@@ -61,6 +62,7 @@ impl Shared {
             renewals: Mutex::default(),
             renewed: AtomicU64::new(0),
             works: AtomicUsize::new(0),
+            trouble: Mutex::default(),
             witness: granted.witness,
         }
     }
@@ -158,6 +160,15 @@ impl Shared {
         let mut listeners = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.send(renewal).is_ok());
         true
+    }
+
+    /// What the store said when a call failed.
+    pub(crate) fn set_trouble(&self, trouble: Arc<str>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
+    }
+
+    pub(crate) fn trouble(&self) -> Option<Arc<str>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn at_risk(&self) {
