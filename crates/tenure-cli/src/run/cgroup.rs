@@ -1,4 +1,4 @@
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
@@ -12,7 +12,6 @@ use rustix::fs::{Mode, OFlags};
 #[derive(Debug)]
 pub(super) struct Cgroup {
     path: PathBuf,
-    descriptor: OwnedFd,
 }
 
 /// A name that no two supervisors have, also where they do not see each other.
@@ -32,24 +31,25 @@ impl Cgroup {
     pub(super) fn make(name: Name) -> Option<Self> {
         let path = path(name)?;
         fs::create_dir(&path).ok()?;
-        let made = Self::open(path);
-        if made.as_ref().is_none_or(|made| !made.path.join(KILL).exists()) {
+        let made = Self { path };
+        if !made.path.join(KILL).exists() {
             // A kernel before 5.14 has no such thing.
-            made.inspect(Self::remove);
+            made.remove();
             return None;
         }
-        made
+        Some(made)
     }
 
     /// Finds the one that another process made.
     pub(super) fn find(name: Name) -> Option<Self> {
-        Self::open(path(name)?)
+        let path = path(name)?;
+        path.exists().then_some(Self { path })
     }
 
-    fn open(path: PathBuf) -> Option<Self> {
+    /// What a process is born in it by.
+    pub(super) fn open(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let descriptor = rustix::fs::open(&path, flags, Mode::empty()).ok()?;
-        Some(Self { path, descriptor })
+        Ok(rustix::fs::open(&self.path, flags, Mode::empty())?)
     }
 
     /// Kills all that is in it.
@@ -74,12 +74,6 @@ impl Cgroup {
                 remove(&entry.path());
             }
         }
-    }
-}
-
-impl AsFd for Cgroup {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::ready::when_readable;
 
-/// One end of a connection between two of our processes. Messages stay whole, may carry a descriptor, and the end of the
+/// One end of a connection between two of our processes. Messages stay whole, may carry descriptors, and the end of the
 /// other process is the end of the stream.
 #[derive(Debug)]
 pub(super) struct Link(OwnedFd);
@@ -20,7 +20,7 @@ pub(super) struct Link(OwnedFd);
 /// What came over a link.
 #[derive(Debug)]
 pub(super) enum Received {
-    Message(Vec<u8>, Option<OwnedFd>),
+    Message(Vec<u8>, Vec<OwnedFd>),
     /// Nothing yet.
     Nothing,
     /// The other end is gone.
@@ -40,10 +40,9 @@ impl Link {
     }
 
     /// Sends without waiting: an end that does not read for so long that the kernel keeps no more is as good as gone.
-    pub(super) fn send(&self, message: &[u8], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    pub(super) fn send(&self, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut control = SendAncillaryBuffer::new(&mut space);
-        let descriptors = descriptor.as_slice();
         if !descriptors.is_empty() {
             control.push(SendAncillaryMessage::ScmRights(descriptors));
         }
@@ -55,7 +54,7 @@ impl Link {
     /// What there is to receive, without waiting. Whatever is wrong with the connection is its end.
     pub(super) fn receive(&self) -> Received {
         let mut message = vec![0; MESSAGE_MAX];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut message)];
         let received = loop {
@@ -70,15 +69,16 @@ impl Link {
             Err(Errno::AGAIN) => return Received::Nothing,
             Err(_) => return Received::End,
         };
-        let descriptor = control.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-            _ => None,
+        let descriptors = control.drain().flat_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
+            _ => Vec::new(),
         });
+        let descriptors = descriptors.collect();
         if length == 0 {
             return Received::End;
         }
         message.truncate(length);
-        Received::Message(message, descriptor)
+        Received::Message(message, descriptors)
     }
 }
 
@@ -107,18 +107,21 @@ impl Listening {
         self.0.get_ref()
     }
 
-    /// The next message with its descriptor; `None` at the end.
-    pub(super) async fn next(&self) -> Option<(Vec<u8>, Option<OwnedFd>)> {
+    /// The next message with its descriptors; `None` at the end.
+    pub(super) async fn next(&self) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
         loop {
             let mut ready = self.0.readable().await.ok()?;
             match self.link().receive() {
                 Received::Nothing => ready.clear_ready(),
-                Received::Message(message, descriptor) => return Some((message, descriptor)),
+                Received::Message(message, descriptors) => return Some((message, descriptors)),
                 Received::End => return None,
             }
         }
     }
 }
+
+/// How many descriptors a message carries at most.
+const DESCRIPTORS_MAX: usize = 2;
 
 /// More than the longest message: a name, a holder and a store.
 const MESSAGE_MAX: usize = 64 * 1024;
@@ -130,10 +133,10 @@ mod tests {
     #[test]
     fn what_was_said_last_is_heard_although_the_other_end_did_not_listen_any_more() {
         let (ours, theirs) = Link::pair().unwrap();
-        ours.send(b"until", None).unwrap();
-        theirs.send(b"ended", None).unwrap();
+        ours.send(b"until", &[]).unwrap();
+        theirs.send(b"ended", &[]).unwrap();
         drop(theirs);
-        assert!(matches!(ours.receive(), Received::Message(message, None) if message == b"ended"));
+        assert!(matches!(ours.receive(), Received::Message(message, _) if message == b"ended"));
         assert!(matches!(ours.receive(), Received::End));
         assert!(matches!(ours.receive(), Received::End));
     }

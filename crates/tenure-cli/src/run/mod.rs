@@ -23,9 +23,10 @@ mod watchdog;
 mod why;
 
 use std::cell::Cell;
-use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use std::{fs, io};
 
 use tenure::{Coordinator, Holder, Key, Timing};
 
@@ -48,6 +49,12 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
             exit::UNSAFE,
             "/proc does not show this process, so nothing could find and end what the command starts: mount the /proc of \
              this pid namespace",
+        ));
+    }
+    if !clock_is_shared() {
+        return Err(Failure::new(
+            exit::UNSAFE,
+            "this process and those it starts would not have the same clock: start it in the time namespace of its children",
         ));
     }
     let cannot = |error: io::Error| {
@@ -85,6 +92,13 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     // Its link is gone by now, and so is the tree.
     bury(watchdog, cgroup);
     ended
+}
+
+/// Whether the watchdog will read the clock that this process reads. A process that made a time namespace has only its
+/// children in it.
+fn clock_is_shared() -> bool {
+    let space = |name: &str| fs::read_link(Path::new("/proc/self/ns").join(name)).ok();
+    space("time") == space("time_for_children")
 }
 
 /// The durations that are safe for a program which needs time to end, and for a watchdog that may wake up late.

@@ -5,8 +5,9 @@ use super::go::Go;
 /// What the supervisor tells the watchdog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The lease is granted: watch by these times, and then open the gate of the stub. It carries the witness.
-    Start { times: Times, go: Go },
+    /// The lease is granted: watch by these times, and then open the gate of the stub. It carries the witness twice, where
+    /// there is one: for the watchdog, and for the child.
+    Start { times: Times, witnessed: bool, go: Go },
     /// The lease is held for longer.
     Until(Times),
     /// The supervisor has sent TERM. KILL at this instant at the latest.
@@ -25,7 +26,9 @@ pub(super) struct Times {
 impl Order {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Start { times, go } => [b"S", &*times.to_bytes(), &*go.to_bytes()].concat(),
+            Self::Start { times, witnessed, go } => {
+                [b"S", &*times.to_bytes(), &[u8::from(*witnessed)], &*go.to_bytes()].concat()
+            }
             Self::Until(times) => [b"U", &*times.to_bytes()].concat(),
             Self::Stopping { kill_at } => [b"T", &kill_at.as_nanos().to_ne_bytes()[..]].concat(),
             Self::Kill => b"K".to_vec(),
@@ -37,7 +40,8 @@ impl Order {
         let order = match tag {
             b'S' => {
                 let times = Times::take(&mut rest)?;
-                Self::Start { times, go: Go::from_bytes(std::mem::take(&mut rest))? }
+                let (witnessed, go) = std::mem::take(&mut rest).split_first()?;
+                Self::Start { times, witnessed: *witnessed != 0, go: Go::from_bytes(go)? }
             }
             b'U' => Self::Until(Times::take(&mut rest)?),
             b'T' => Self::Stopping { kill_at: take_instant(&mut rest)? },
@@ -74,7 +78,7 @@ mod tests {
         let times = Times { term_at: at(1), kill_at: at(u64::MAX) };
         let go = Go { before: at(3), environment: vec![("NAME".to_owned(), "value".to_owned())] };
         let orders = [
-            Order::Start { times, go },
+            Order::Start { times, witnessed: true, go },
             Order::Until(times),
             Order::Stopping { kill_at: at(9) },
             Order::Kill,

@@ -38,12 +38,12 @@ pub(super) struct Running<'a> {
 impl Running<'_> {
     /// Gets the lease, runs the command, and lets go.
     pub(super) async fn to_its_end(&self, household: Household) -> Result<ExitCode, Failure> {
-        let control = Listening::to(household.control).map_err(|_| unwatched())?;
+        let control = Listening::to(household.control).map_err(|_| self.unwatched())?;
         let stub = Cell::new(None);
         let lease = tokio::select! {
             lease = self.acquire() => lease?,
             signal = self.ended_by() => return Ok(self.give_up(signal).await),
-            () = until_gone(&control, &stub) => return Err(unwatched()),
+            () = until_gone(&control, &stub) => return Err(self.unwatched()),
         };
         self.say_granted(&lease);
         let child = match stub.get() {
@@ -83,14 +83,17 @@ impl Running<'_> {
         child: Option<Pid>,
     ) -> Result<Supervisor<'l>, Failure> {
         // The stub waits at its gate, so the number is its own.
-        let child = child.ok_or_else(unwatched)?;
-        let descriptor = pidfd_open(child, PidfdFlags::empty()).map_err(|_| unwatched())?;
-        let child_fd = when_readable(descriptor).map_err(|_| unwatched())?;
+        let child = child.ok_or_else(|| self.unwatched())?;
+        let descriptor = pidfd_open(child, PidfdFlags::empty()).map_err(|_| self.unwatched())?;
+        let child_fd = when_readable(descriptor).map_err(|_| self.unwatched())?;
         let charges = Charges { watchdog, cgroup, control, child, child_fd };
         let mut supervisor = Supervisor::new(self.voice, lease, lease.acting()?, self.timing, charges);
         // Supervisor, watchdog and child each hold the witness: whoever is left of them counts.
-        let witness = lease.witness()?;
-        supervisor.start(self.environment(lease), witness.as_ref());
+        let witnesses = match (lease.witness()?, lease.witness()?) {
+            (Some(one), Some(other)) => Some([one, other]),
+            _ => None,
+        };
+        supervisor.start(self.environment(lease), witnesses);
         self.voice.say(&Event {
             name: "started",
             fields: json!({ "pid": child.as_raw_nonzero() }),
@@ -153,8 +156,8 @@ impl Running<'_> {
         self.say_ended(ending);
         let what =
             format!("lease {} of {} (token {}) on {}", lease.key(), lease.holder(), lease.token(), self.url);
-        if !ending.left.is_empty() {
-            self.say_left(&what, ending);
+        if let Some(left) = &ending.left {
+            self.say_left(&what, left);
             if !ending.watched {
                 // Nobody else holds the witness until the lease has lapsed. As long as somebody acts, nothing is vacated,
                 // and letting go is waiting for that.
@@ -180,10 +183,13 @@ impl Running<'_> {
             }),
         }
         if let Some(why) = &ending.why {
-            let sentence = format!("the command was stopped, and {what} is over: {}", why.sentence());
+            let mut sentence = format!("the command was stopped, and {what} is over: {}", why.sentence());
+            if let Some(trouble) = lease.trouble().filter(|_| why.is_of_the_store()) {
+                sentence = format!("{sentence} ({trouble})");
+            }
             return Err(Failure::new(exit::LOST, sentence));
         }
-        let program = self.run.command[0].display();
+        let program = format!("{:?}", self.run.command[0]);
         match ending.not_started {
             None => Ok(ExitCode::from(code(ending.status))),
             Some(0) => {
@@ -196,6 +202,15 @@ impl Running<'_> {
                 Err(Failure::new(code(ending.status), sentence))
             }
         }
+    }
+
+    /// Nothing is run without a watchdog.
+    fn unwatched(&self) -> Failure {
+        let sentence = format!(
+            "{:?} was not run under lease {}: its watchdog could not be started, or was killed. Try again",
+            self.run.command[0], self.key
+        );
+        Failure::new(exit::UNAVAILABLE, sentence)
     }
 
     // ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,15 +247,18 @@ impl Running<'_> {
         });
     }
 
-    fn say_left(&self, what: &str, ending: &Ending) {
-        let numbers: Vec<_> = ending.left.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
-        let list = numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    fn say_left(&self, what: &str, left: &[Pid]) {
+        let numbers: Vec<_> = left.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+        let who = match numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => "a process that cannot be seen".to_owned(),
+            list => format!("process {list}"),
+        };
         self.voice.say(&Event {
             name: "not_released",
             fields: json!({ "pids": numbers }),
             sentence: format!(
-                "{what} is not released but lapses within {}: process {list} runs as another user and could not be ended. \
-                 End it before the command runs again",
+                "{what} is not released but lapses within {}: {who} runs as another user and could not be ended. End it \
+                 before the command runs again",
                 self.timing.ttl()
             ),
             weight: Weight::Trouble,
@@ -250,11 +268,6 @@ impl Running<'_> {
 
 /// How long letting go may take before a signal cuts it short: longer than on any healthy store.
 const USUAL: Duration = Duration::from_millis(500);
-
-fn unwatched() -> Failure {
-    let sentence = "the watchdog could not be started, or was killed, and nothing was run: try again";
-    Failure::new(exit::UNAVAILABLE, sentence)
-}
 
 /// Waits until the watchdog is gone, and notes the stub's number when it comes.
 async fn until_gone(control: &Listening, stub: &Cell<Option<Pid>>) {

@@ -35,7 +35,9 @@ impl Blocked {
                 set.add(signal);
             }
         }
-        set.thread_block()?;
+        let mut blocked = set;
+        blocked.extend(SILENCED);
+        blocked.thread_block()?;
         Ok(Self(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?))
     }
 
@@ -87,6 +89,10 @@ const HEARD: [Signal; 9] = [
     Signal::SIGCONT,
     Signal::SIGCHLD,
 ];
+
+/// What is blocked and never taken: a file that may not grow is an error of the write that wanted it to, and a message on
+/// a terminal from the background is no reason to be stopped.
+const SILENCED: [Signal; 2] = [Signal::SIGXFSZ, Signal::SIGTTOU];
 
 /// `SI_KERNEL`: sent by the kernel itself.
 const BY_KERNEL: i32 = 0x80;

@@ -21,13 +21,13 @@ pub(super) const NOT_FOUND: i32 = 127;
 /// The program cannot be executed.
 pub(super) const NOT_EXECUTABLE: i32 = 126;
 
-/// Waits for the gate to open, and becomes the user's program. The supervisor sees the end of the link when that has
-/// happened; otherwise it is told the error's number, and zero if it was too late.
+/// Waits for the gate to open, and becomes the user's program. Where that cannot be, the watchdog is told the number of
+/// the error, or zero if it was too late.
 pub(super) fn run(gate: Link, when_a_child_ends: SigHandler, command: &[OsString]) -> ! {
     // What comes while it waits is for the program. Only the end of the supervisor ends the stub.
     let usual = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let (message, witness) = match wait(&gate) {
-        Received::Message(message, witness) => (message, witness),
+        Received::Message(message, descriptors) => (message, descriptors.into_iter().next()),
         Received::Nothing | Received::End => exit(0),
     };
     let Some(go) = Go::from_bytes(&message) else { exit(0) };
@@ -38,7 +38,7 @@ pub(super) fn run(gate: Link, when_a_child_ends: SigHandler, command: &[OsString
     program.args(&command[1..]).envs(go.environment);
     // The last look: a process can be stopped for any time between the grant and this line.
     if BootClock::new().now() >= go.before {
-        let _ = gate.send(&0i32.to_ne_bytes(), None);
+        let _ = gate.send(&0i32.to_ne_bytes(), &[]);
         exit(NOT_EXECUTABLE);
     }
     let _ = fork::when_a_child_ends(when_a_child_ends);
@@ -47,7 +47,7 @@ pub(super) fn run(gate: Link, when_a_child_ends: SigHandler, command: &[OsString
     }
     let error = program.exec();
     let number = error.raw_os_error().unwrap_or(rustix::io::Errno::INVAL.raw_os_error());
-    let _ = gate.send(&number.to_ne_bytes(), None);
+    let _ = gate.send(&number.to_ne_bytes(), &[]);
     exit(if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE })
 }
 

@@ -48,7 +48,8 @@ pub(super) struct Ending {
     /// Why the program was not started: the number of the error, or zero if it was too late.
     pub(super) not_started: Option<i32>,
     /// Those who live on, because they run as somebody else and may not be signalled.
-    pub(super) left: Vec<Pid>,
+    /// Empty if not even their numbers can be seen.
+    pub(super) left: Option<Vec<Pid>>,
     /// Whether the watchdog lives, and with it somebody else who holds the witness.
     pub(super) watched: bool,
 }
@@ -95,7 +96,9 @@ pub(super) struct Supervisor<'a> {
     replace_at: Option<Instant>,
     /// When this process was continued after somebody had stopped it.
     continued_at: Option<Instant>,
-    left: Vec<Pid>,
+    left: Option<Vec<Pid>>,
+    /// Since when there are children that nobody can see.
+    unseen_since: Option<Instant>,
     not_started: Option<i32>,
 }
 
@@ -124,21 +127,25 @@ impl<'a> Supervisor<'a> {
             why: None,
             replace_at: None,
             continued_at: None,
-            left: Vec::new(),
+            left: None,
+            unseen_since: None,
             not_started: None,
         };
         supervisor.set_times();
         supervisor
     }
 
-    /// Has the child let go, by a watchdog that is armed. What it holds of the witness goes along.
-    pub(super) fn start(&mut self, environment: Vec<(String, String)>, witness: Option<&OwnedFd>) {
+    /// Has the child let go, by a watchdog that is armed. Both get a hold of the witness that is their own: what one of them
+    /// unlocks, the other has still locked.
+    pub(super) fn start(&mut self, environment: Vec<(String, String)>, witnesses: Option<[OwnedFd; 2]>) {
         let go = Go { before: self.times.term_at, environment };
-        let start = Order::Start { times: self.times, go };
-        // If this fails, the watchdog is gone, and its end is what is heard next.
-        let _ = self.charges.control.link().send(&start.to_bytes(), witness.map(AsFd::as_fd));
+        let start = Order::Start { times: self.times, witnessed: witnesses.is_some(), go };
+        let descriptors: Vec<_> = witnesses.iter().flatten().map(AsFd::as_fd).collect();
         // A watchdog that does not start the child in time is stopped, and would keep the lease for nothing.
         self.replace_at = Some(self.times.term_at);
+        if self.charges.control.link().send(&start.to_bytes(), &descriptors).is_err() {
+            self.replace_watchdog();
+        }
     }
 
     /// Watches until the whole tree is gone, and gives back the promise not to vacate with it.
@@ -149,7 +156,7 @@ impl<'a> Supervisor<'a> {
         let mut lost = false;
         // What was renewed before this listened.
         self.renewed();
-        while !self.alone && self.left.is_empty() {
+        while !self.alone && self.left.is_none() {
             let next = self.next();
             let happened = tokio::select! {
                 biased;
@@ -354,8 +361,15 @@ impl<'a> Supervisor<'a> {
             cgroup.kill();
         }
         let swept = self.tree().kill();
-        if swept.reached == 0 && !swept.denied.is_empty() && since + PATIENCE <= now {
-            self.left = swept.denied;
+        let (anybody, denied) = (swept.reached > 0, !swept.denied.is_empty());
+        if denied && !anybody && since + PATIENCE <= now {
+            self.left = Some(swept.denied);
+        }
+        // Those who run as somebody else may be hidden (`hidepid`): then there are children, and none to be seen.
+        if self.watched || anybody || denied {
+            self.unseen_since = None;
+        } else if *self.unseen_since.get_or_insert(now) + PATIENCE <= now {
+            self.left = Some(Vec::new());
         }
     }
 
@@ -439,7 +453,7 @@ impl<'a> Supervisor<'a> {
         if !self.watched {
             return;
         }
-        match self.charges.control.link().send(&order.to_bytes(), None) {
+        match self.charges.control.link().send(&order.to_bytes(), &[]) {
             // It has not listened for so long that it is as good as gone.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.replace_watchdog(),
             _ => {}

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure::{Kind, Lease};
+use tenure::clock::{BootClock, Clock};
+use tenure::{Error, Kind, Lease};
 
 use super::running::Running;
 use super::voice::{Event, Weight};
@@ -19,14 +20,26 @@ impl Running<'_> {
         let mut granted = request.clone().try_acquire().await;
         let waits = !self.run.no_wait && self.run.wait != Some(Duration::ZERO);
         // A store that is busy for a moment is waited for like a holder.
-        let passes = |kind| matches!(kind, Kind::Held | Kind::Unavailable);
-        if waits && granted.as_ref().is_err_and(|error| passes(error.kind())) {
+        if let Err(error) = &granted
+            && waits
+            && matches!(error.kind(), Kind::Held | Kind::Unavailable)
+        {
             self.waited.set(true);
             self.say_waiting().await;
             if let Some(limit) = self.run.wait {
                 request = request.wait(limit);
             }
-            granted = request.acquire().await;
+            let mut acquiring = std::pin::pin!(request.acquire());
+            granted = match error.kind() {
+                Kind::Held => acquiring.await,
+                _ => tokio::select! {
+                    granted = &mut acquiring => granted,
+                    () = BootClock::new().sleep_until(BootClock::new().now() + BUSY) => {
+                        self.say_unavailable(error);
+                        acquiring.await
+                    }
+                },
+            };
         }
         match granted {
             Err(error) if error.kind() == Kind::Held => {
@@ -56,6 +69,16 @@ impl Running<'_> {
         });
     }
 
+    /// A store that stays unusable is no reason to give up, and one to speak: nobody would know why nothing happens.
+    fn say_unavailable(&self, error: &Error) {
+        self.voice.say(&Event {
+            name: "unavailable",
+            fields: json!({ "key": self.key.as_str(), "message": error.to_string() }),
+            sentence: format!("still waiting, because the store cannot be used: {error}"),
+            weight: Weight::News,
+        });
+    }
+
     /// Who holds it, for programs and for people; `None` if nobody does any more, or nobody can tell.
     async fn held_by(&self) -> Option<(Value, String)> {
         let seen = self.coordinator.observe(self.key.as_str()).await.ok()?;
@@ -78,3 +101,6 @@ impl Running<'_> {
         Some((fields, sentence))
     }
 }
+
+/// How long a store may be busy without a word.
+const BUSY: Duration = Duration::from_secs(5);

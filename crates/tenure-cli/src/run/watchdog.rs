@@ -87,7 +87,7 @@ impl Watchdog {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let (forked, cgroup) = match Cgroup::make(terms.cgroup) {
             None => (fork(), None),
-            Some(cgroup) => match fork_into(cgroup.as_fd()) {
+            Some(cgroup) => match cgroup.open().and_then(|opened| fork_into(opened.as_fd())) {
                 Ok(side) => (Ok(side), Some(cgroup)),
                 Err(_) => {
                     cgroup.remove();
@@ -116,7 +116,7 @@ impl Watchdog {
         )?;
         let kept = [control.as_raw_fd(), gate.as_raw_fd(), signals.as_raw_fd(), timer.as_raw_fd()];
         let_go_of_everything_but(&kept.into())?;
-        control.send(&Report::Ready { stub: child.as_raw_nonzero().get() }.into_bytes(), None)?;
+        control.send(&Report::Ready { stub: child.as_raw_nonzero().get() }.into_bytes(), &[])?;
         Ok(Self {
             terms,
             control: Some(control),
@@ -149,10 +149,10 @@ impl Watchdog {
     fn hear(&mut self) {
         while let Some(control) = &self.control {
             match control.receive() {
-                Received::Message(message, descriptor) => {
+                Received::Message(message, descriptors) => {
                     let order = Order::from_bytes(&message);
                     if let Some(order) = order {
-                        self.obey(order, descriptor);
+                        self.obey(order, descriptors);
                     }
                 }
                 Received::Nothing => return,
@@ -165,14 +165,20 @@ impl Watchdog {
         }
     }
 
-    fn obey(&mut self, order: Order, witness: Option<OwnedFd>) {
+    fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>) {
         match order {
-            Order::Start { times, go } => {
+            Order::Start { times, witnessed, go } => {
+                let mut witnesses = descriptors.into_iter();
+                let (own, childs) = (witnesses.next(), witnesses.next());
+                if witnessed && childs.is_none() {
+                    // No descriptor could be had. Without the witness, nobody may act: the gate goes with this process.
+                    exit(1);
+                }
                 // A late timer is what the margin is for. Where it is allowed, the timer is not late.
                 let _ = rustix::process::setpriority_process(None, -20);
                 self.hold_on(times);
-                let _ = self.gate.send(&go.to_bytes(), witness.as_ref().map(AsFd::as_fd));
-                self.witness = witness;
+                self.witness = own;
+                let _ = self.gate.send(&go.to_bytes(), childs.as_ref().map(AsFd::as_fd).as_slice());
                 self.report(Report::Started);
             }
             Order::Until(times) => self.hold_on(times),
@@ -255,8 +261,9 @@ impl Watchdog {
             self.cgroup.as_ref().inspect(|cgroup| cgroup.kill());
             let swept = self.tree.kill();
             let lapsed = self.kill_at.is_none_or(|kill_at| kill_at + self.terms.margin <= now);
-            if swept.reached == 0 && !swept.denied.is_empty() && lapsed {
-                // Whoever is left cannot be ended from here, and the lease has lapsed: there is nothing more to protect.
+            if swept.reached == 0 && lapsed {
+                // Whoever is left may not be signalled, or not even be seen, and the lease has lapsed: there is nothing more
+                // to protect.
                 exit(1);
             }
         }
@@ -285,7 +292,7 @@ impl Watchdog {
 
     fn report(&self, report: Report) {
         if let Some(control) = &self.control {
-            let _ = control.send(&report.into_bytes(), None);
+            let _ = control.send(&report.into_bytes(), &[]);
         }
     }
 }

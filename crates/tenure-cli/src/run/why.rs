@@ -26,6 +26,11 @@ impl Why {
         }
     }
 
+    /// Whether what the store said last explains it.
+    pub(super) fn is_of_the_store(&self) -> bool {
+        matches!(self, Self::Risk | Self::Lost(Lost::Expired | Lost::RenewalFailed))
+    }
+
     /// For people.
     pub(super) fn sentence(&self) -> String {
         match self {
