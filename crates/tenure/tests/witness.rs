@@ -300,6 +300,28 @@ fn a_holder_that_is_stopped_is_not_mistaken_for_dead() {
     assert_eq!(holder.ask("renew"), "true");
 }
 
+/// The kernel keeps two locks for what looks like one file there.
+#[test]
+fn a_holder_in_an_overlay_is_not_judged_dead_from_the_folder_below_it() {
+    let scratch = Scratch::new("witness-overlay");
+    let at = |name: &str| scratch.0.join(name);
+    for name in ["lower", "upper/leases", "work", "merged"] {
+        std::fs::create_dir_all(at(name)).unwrap();
+    }
+    shell(&format!("chmod 700 {}", at("upper/leases").display()));
+    let [lower, upper, work, merged] =
+        ["lower", "upper", "work", "merged"].map(|name| at(name).display().to_string());
+    let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    if !shell(&format!("mount -t overlay -o {options} overlay {merged}")) {
+        return eprintln!("SKIPPED: no overlay can be mounted here");
+    }
+    let mut holder = Puppet::start(&at("merged/leases"));
+    granted_at(&holder.ask("acquire k"));
+    stays_held(&Scratch(at("upper/leases")));
+    drop(holder);
+    assert!(shell(&format!("umount -l {merged}")));
+}
+
 #[test]
 fn a_release_wakes_whoever_waits_within_milliseconds() {
     let scratch = Scratch::new("witness-release");
