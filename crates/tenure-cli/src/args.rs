@@ -53,7 +53,7 @@ pub(crate) struct Run {
     /// Exit with this when somebody else holds it, for a CMD that uses 75 itself
     #[arg(long, value_name = "N", default_value_t = crate::exit::HELD)]
     pub(crate) conflict_exit_code: u8,
-    /// Say nothing on standard error but errors
+    /// Say nothing on standard error but errors; that somebody else holds it is told by the exit code alone
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Say what happens as JSON on standard error, one object on each line

@@ -36,12 +36,20 @@ impl Failure {
         Self { code, sentence: sentence.into() }
     }
 
+    /// One that the exit code tells alone.
+    pub(crate) fn silent(code: u8) -> Self {
+        Self::new(code, "")
+    }
+
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
 
     /// Says it on standard error, for people or for programs.
     pub(crate) fn report(&self, json: bool) {
+        if self.sentence.is_empty() {
+            return;
+        }
         if json {
             let error = serde_json::json!({ "exit": self.code, "message": self.sentence });
             output::say(&serde_json::json!({ "error": error }).to_string());

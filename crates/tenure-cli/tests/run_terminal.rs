@@ -412,9 +412,11 @@ fn quiet_means_nothing_but_errors() {
     held.end();
     let held = alice(&world);
     let (code, screen) = Terminal::run(&world, &["x", "--quiet", "--no-wait", "--", "true"]).ends();
-    assert_eq!(code, 75);
-    assert!(screen.contains("alice") && screen.trim_end().lines().count() == 1, "{screen}");
+    assert_eq!((code, screen.as_str()), (75, ""), "the exit code says it");
     drop(held);
+    let (code, screen) = Terminal::run(&world, &["y", "--quiet", "--", "no-such-program"]).ends();
+    assert_eq!(code, 127);
+    assert!(screen.contains("no-such-program") && screen.trim_end().lines().count() == 1, "{screen}");
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub(super) enum Report {
     Terminating,
     /// The child is reaped, with this status of `wait(2)`.
     Ended { status: i32 },
+    /// Nobody is left but those who may not be signalled: this is one of them, or zero if it cannot even be seen.
+    Left { pid: i32 },
     /// The whole tree is reaped.
     Alone,
 }
@@ -35,6 +37,7 @@ impl Report {
             Self::NotStarted { error } => (b'N', error),
             Self::Terminating => (b'T', 0),
             Self::Ended { status } => (b'E', status),
+            Self::Left { pid } => (b'D', pid),
             Self::Alone => (b'L', 0),
         };
         [&[tag][..], &number.to_ne_bytes()].concat()
@@ -49,6 +52,7 @@ impl Report {
             b'N' => Some(Self::NotStarted { error: number }),
             b'T' => Some(Self::Terminating),
             b'E' => Some(Self::Ended { status: number }),
+            b'D' => Some(Self::Left { pid: number }),
             b'L' => Some(Self::Alone),
             _ => None,
         }

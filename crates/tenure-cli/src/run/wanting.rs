@@ -43,10 +43,13 @@ impl Running<'_> {
         }
         match granted {
             Err(error) if error.kind() == Kind::Held => {
+                if self.run.quiet {
+                    // It is an answer and no error, and the exit code gives it.
+                    return Err(Failure::silent(self.run.conflict_exit_code));
+                }
+                let next = if waits { "or wait for longer" } else { "or wait for it with --wait DURATION" };
                 let sentence = match self.held_by().await {
-                    Some((_, sentence)) => {
-                        format!("{sentence}: try again later, or wait for it with --wait DURATION")
-                    }
+                    Some((_, sentence)) => format!("{sentence}: try again later, {next}"),
                     None => error.to_string(),
                 };
                 Err(Failure::new(self.run.conflict_exit_code, sentence))

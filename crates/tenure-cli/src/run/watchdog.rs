@@ -69,6 +69,9 @@ struct Watchdog {
     kill_at: Option<Instant>,
     /// When those to whom TERM was sent have had their grace.
     grace_ends: Option<Instant>,
+    /// Since when KILL reaches nobody although somebody is left, and whether the supervisor knows.
+    stuck_since: Option<Instant>,
+    told_left: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +134,8 @@ impl Watchdog {
             phase: Phase::Watching { term_at: None },
             kill_at: None,
             grace_ends: None,
+            stuck_since: None,
+            told_left: false,
         })
     }
 
@@ -260,10 +265,20 @@ impl Watchdog {
         if self.phase == Phase::Killing {
             self.cgroup.as_ref().inspect(|cgroup| cgroup.kill());
             let swept = self.tree.kill();
-            let lapsed = self.kill_at.is_none_or(|kill_at| kill_at + self.terms.margin <= now);
-            if swept.reached == 0 && lapsed {
-                // Whoever is left may not be signalled, or not even be seen, and the lease has lapsed: there is nothing more
-                // to protect.
+            if swept.reached > 0 {
+                self.stuck_since = None;
+                return;
+            }
+            // Whoever is left may not be signalled, or not even be seen.
+            let since = *self.stuck_since.get_or_insert(now);
+            if since + PATIENCE <= now && !self.told_left {
+                self.told_left = true;
+                self.report(Report::Left {
+                    pid: swept.denied.first().map_or(0, |pid| pid.as_raw_nonzero().get()),
+                });
+            }
+            if self.kill_at.is_none_or(|kill_at| kill_at + self.terms.margin <= now) {
+                // And the lease has lapsed: there is nothing more to protect.
                 exit(1);
             }
         }
@@ -323,3 +338,6 @@ const SLACK: Duration = Duration::from_millis(30);
 
 /// How soon KILL is sent again.
 const AGAIN: Duration = Duration::from_millis(10);
+
+/// How long those who may not be signalled have to end by themselves, as those who watch over others do.
+const PATIENCE: Duration = Duration::from_millis(500);

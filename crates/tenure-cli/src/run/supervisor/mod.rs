@@ -213,6 +213,7 @@ impl<'a> Supervisor<'a> {
             Report::NotStarted { error } => self.not_started = Some(error),
             Report::Terminating => self.stopped_by_watchdog(),
             Report::Ended { status } => self.ended(ExitStatus::from_raw(status)),
+            Report::Left { pid } => self.left = Some(Pid::from_raw(pid).into_iter().collect()),
             Report::Alone => self.alone = true,
         }
     }
