@@ -38,7 +38,14 @@ impl Config {
     }
 
     fn read(path: &Path) -> Result<Option<Self>, Failure> {
-        let unreadable = |error| wrong(path, format!("it cannot be read: {error}"));
+        let unreadable = |error| {
+            wrong(
+                path,
+                format!(
+                    "it cannot be read: {error}. Make it readable, or name the store by --store or TENURE_STORE"
+                ),
+            )
+        };
         // Without O_NONBLOCK, a fifo would stop the command.
         let mut options = File::options();
         let mut file = match options.read(true).custom_flags(nix::libc::O_NONBLOCK).open(path) {

@@ -111,7 +111,8 @@ fn a_configuration_that_is_wrong_is_not_passed_over() {
     did(home.command(&["ls"]).env("TENURE_CONFIG", &bytes)).failed(
         78,
         &format!(
-            "the configuration file {} is not used: it cannot be read: stream did not contain valid UTF-8",
+            "the configuration file {} is not used: it cannot be read: stream did not contain valid UTF-8. Make it readable, or name the \
+             store by --store or TENURE_STORE",
             bytes.display()
         ),
     );
