@@ -267,8 +267,12 @@ pub(crate) fn poll_period(records: Ttl) -> Duration {
 
 /// Makes a span up to a tenth shorter.
 pub(crate) fn earlier_by_chance(span: Duration, jitter: u32) -> Duration {
-    let most = (span / JITTER_PART).as_nanos() as u64;
-    span - Duration::from_nanos(((u128::from(most) * u128::from(jitter)) >> 32) as u64)
+    span - part_by_chance(span / JITTER_PART, jitter)
+}
+
+/// A random part of a span.
+pub(crate) fn part_by_chance(span: Duration, jitter: u32) -> Duration {
+    Duration::from_nanos(((span.as_nanos() * u128::from(jitter)) >> 32) as u64)
 }
 
 /// Jitter takes away at most one part in so many.

@@ -7,7 +7,7 @@ use tenure_store::{Expect, Reason, Version};
 
 use super::holding::Holding;
 use super::leaving::Leaving;
-use super::rules::{Floor, Verdict, earlier_by_chance};
+use super::rules::{Floor, Verdict, earlier_by_chance, part_by_chance};
 use super::{
     Attempt, Content, Denied, Effect, Event, Fault, Flown, Left, Machine, Outcome, Patience, Purpose, Seen,
     Sighting, Stage, Step, Way, writes,
@@ -46,6 +46,12 @@ pub(super) struct Seeking {
     revokes: Option<Nonce>,
     /// Whether this contender has revoked it.
     revoked: bool,
+}
+
+impl Seeking {
+    fn others_were_faster(&mut self) {
+        self.crowd = (self.crowd + 1).min(CROWD_MAX);
+    }
 }
 
 /// How a held version came to be free.
@@ -172,7 +178,7 @@ impl Machine {
         seeking.next = Some(look.min(out));
         let hinted = std::mem::take(&mut seeking.hinted);
         if seeking.waits_for_term.replace(record.term).is_some_and(|term| term != record.term) {
-            seeking.crowd = (seeking.crowd + 1).min(CROWD_MAX);
+            seeking.others_were_faster();
         }
         if seeking.waits_for.replace(record.nonce) != Some(record.nonce) {
             seeking.in_vain = 0;
@@ -300,8 +306,7 @@ impl Machine {
                 // again, the store gets its pause.
                 let fault = outcome.fault().unwrap_or(Fault::Unknown);
                 if matches!(outcome, Outcome::Conflict) {
-                    let seeking = self.seeking();
-                    seeking.crowd = (seeking.crowd + 1).min(CROWD_MAX);
+                    self.seeking().others_were_faster();
                 }
                 if self.seeking().failures > 0 {
                     return self.seeking_failed(step, fault);
@@ -387,7 +392,7 @@ impl Machine {
         seeking.hinted = true;
         let crowd = (CROWD_PAUSE * (2u32.pow(seeking.crowd) - 1)).min(longest);
         let soonest = (looked + growing.min(longest).max(usual))
-            .max(step.ambient.now + part(crowd, step.ambient.jitter));
+            .max(step.ambient.now + part_by_chance(crowd, step.ambient.jitter));
         seeking.next = seeking.next.map(|next| next.min(soonest));
     }
 
@@ -445,11 +450,6 @@ impl Machine {
         let sent = self.attempts.latest_sent().unwrap_or(now);
         sent + self.ask.timing.drift().lengthen(self.own_ttl().as_duration())
     }
-}
-
-/// A random part of a span.
-fn part(span: Duration, jitter: u32) -> Duration {
-    Duration::from_nanos(((span.as_nanos() * u128::from(jitter)) >> 32) as u64)
 }
 
 /// Doubled for each time that others were faster.
