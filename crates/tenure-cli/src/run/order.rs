@@ -1,4 +1,5 @@
-use tenure::clock::Instant;
+use tenure::clock::{BootClock, Clock, Instant};
+use tenure::{Lease, Timing};
 
 use super::go::Go;
 
@@ -17,7 +18,7 @@ pub(super) enum Order {
 }
 
 /// When the tree is ended unless the lease is renewed before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Times {
     pub(super) term_at: Instant,
     pub(super) kill_at: Instant,
@@ -53,6 +54,13 @@ impl Order {
 }
 
 impl Times {
+    /// As long as the lease is held now. Rounded to the safe side: the clock is read before the lease.
+    pub(super) fn of(lease: &Lease, timing: Timing) -> Self {
+        let now = BootClock::new().now();
+        let kill_at = now + lease.remaining() - timing.margin();
+        Self { term_at: kill_at - timing.grace(), kill_at }
+    }
+
     fn to_bytes(self) -> Vec<u8> {
         [self.term_at, self.kill_at].map(|instant| instant.as_nanos().to_ne_bytes()).concat()
     }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
-use tenure::clock::{BootClock, Clock, Instant};
+use tenure::clock::{BootClock, Clock};
 use tenure::{Acting, Coordinator, Key, Lease, Timing};
 
 use super::household::Household;
 use super::link::Listening;
+use super::order::Times;
 use super::ready::when_readable;
 use super::report::Report;
 use super::signals::Signals;
@@ -52,7 +53,7 @@ impl Running<'_> {
             None => tokio::select! {
                 child = ready(&control) => child,
                 signal = self.ended_by() => return Ok(self.give_up(signal).await),
-                () = BootClock::new().sleep_until(self.too_late_to_begin(&lease)) => None,
+                () = BootClock::new().sleep_until(Times::of(&lease, self.timing).term_at) => None,
             },
         };
         let begun = self.begin(&lease, household.watchdog, household.cgroup, control, child);
@@ -66,11 +67,6 @@ impl Running<'_> {
         };
         let (ending, acting) = supervisor.watch(&self.signals).await;
         self.finish(&lease, &ending, acting).await
-    }
-
-    /// From when on the program would be told to end before it has begun.
-    fn too_late_to_begin(&self, lease: &Lease) -> Instant {
-        BootClock::new().now() + lease.remaining() - self.timing.margin() - self.timing.grace()
     }
 
     /// Lets the child go.

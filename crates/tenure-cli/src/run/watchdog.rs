@@ -155,8 +155,7 @@ impl Watchdog {
         while let Some(control) = &self.control {
             match control.receive() {
                 Received::Message(message, descriptors) => {
-                    let order = Order::from_bytes(&message);
-                    if let Some(order) = order {
+                    if let Some(order) = Order::from_bytes(&message) {
                         self.obey(order, descriptors);
                     }
                 }

@@ -109,14 +109,14 @@ impl<'a> Supervisor<'a> {
         timing: Timing,
         charges: Charges,
     ) -> Self {
-        let mut supervisor = Self {
+        Self {
             voice,
             lease,
             timing,
             charges,
             acting: Some(acting),
             phase: Phase::Running,
-            times: Times::default(),
+            times: Times::of(lease, timing),
             watched: true,
             watchdog_is_reaped: false,
             started: false,
@@ -129,9 +129,7 @@ impl<'a> Supervisor<'a> {
             left: None,
             unseen_since: None,
             not_started: None,
-        };
-        supervisor.set_times();
-        supervisor
+        }
     }
 
     /// Has the child let go, by a watchdog that is armed. Both get a hold of the witness that is their own: what one of them
@@ -242,7 +240,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn renewed(&mut self) {
-        self.set_times();
+        self.times = Times::of(self.lease, self.timing);
         if self.lease.check().is_ok() {
             self.order(Order::Until(self.times));
         }
@@ -330,14 +328,6 @@ impl<'a> Supervisor<'a> {
     /// Whether this process goes on after a stop. Whatever was lost meanwhile is found at once.
     fn was_stopped(&self) -> bool {
         self.continued_at.is_some_and(|at| BootClock::new().now().since(at) < SILENCE)
-    }
-
-    /// Rounded to the safe side: the clock is read before the lease.
-    fn set_times(&mut self) {
-        let now = BootClock::new().now();
-        let deadline = now + self.lease.remaining();
-        let kill_at = deadline - self.timing.margin();
-        self.times = Times { term_at: kill_at - self.timing.grace(), kill_at };
     }
 
     fn order(&mut self, order: Order) {
