@@ -7,6 +7,7 @@ mod error;
 mod inotify;
 mod lease;
 pub mod machine;
+mod owner;
 pub mod record;
 pub mod store;
 pub mod verify;

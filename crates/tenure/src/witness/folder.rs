@@ -13,6 +13,7 @@ use super::mapping::Mapping;
 use super::{name, ofd, ring};
 use crate::inotify::{self, Changes, Target};
 use crate::machine::Sighting;
+use crate::owner::given_to;
 use crate::record::{Nonce, Witness};
 
 /// Where the witnesses of a store lie: a folder of this machine that all its users share.
@@ -54,13 +55,12 @@ impl Folder {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
         let status = rustix::fs::fstat(&descriptor)?;
-        let gives = rustix::process::geteuid().is_root() && status.st_uid != 0;
         Ok(Self {
             descriptor,
             device: status.st_dev,
             inode: status.st_ino,
             owner: status.st_uid,
-            given_to: gives.then(|| (Uid::from_raw(status.st_uid), Gid::from_raw(status.st_gid))),
+            given_to: given_to(&status),
             boot,
         })
     }

@@ -7,6 +7,7 @@ use rustix::process::{Gid, Uid};
 use tenure_store::{Reason, StoreError};
 
 use super::trouble::Trouble;
+use crate::owner::given_to;
 
 /// The opened folder. Every file is reached from its descriptor, by a bare name and without following links.
 #[derive(Debug)]
@@ -21,8 +22,7 @@ pub(super) struct Folder {
 
 impl Folder {
     pub(super) fn new(path: PathBuf, descriptor: OwnedFd, status: &Stat) -> Self {
-        let gives_away = rustix::process::geteuid().is_root() && status.st_uid != 0;
-        let owner = gives_away.then(|| (Uid::from_raw(status.st_uid), Gid::from_raw(status.st_gid)));
+        let owner = given_to(status);
         Self { path, descriptor, device: status.st_dev, inode: status.st_ino, owner }
     }
 
