@@ -10,7 +10,7 @@ use tenure_store::BoxFuture;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::{Clock, Instant, WallTime};
+use super::{Clock, Domain, Instant, WallTime};
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(
@@ -57,6 +57,10 @@ impl Clock for BootClock {
 
     fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()> {
         Box::pin(sleep_with(at, arm))
+    }
+
+    fn domain(&self) -> Option<Domain> {
+        Domain::here()
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tenure_store::BoxFuture;
 
-use super::{Clock, Instant, WallTime};
+use super::{Clock, Domain, Instant, WallTime};
 
 /// A clock that stands still until a test moves it. Clones are the same clock.
 ///
@@ -115,6 +115,11 @@ impl Clock for ManualClock {
 
     fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()> {
         Box::pin(Sleep { clock: self.clone(), at, id: None })
+    }
+
+    /// Clones are the same clock, and no other is.
+    fn domain(&self) -> Option<Domain> {
+        Domain::parse(&format!("manual,{:p}", Arc::as_ptr(&self.shared)))
     }
 }
 

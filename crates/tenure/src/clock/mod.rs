@@ -1,6 +1,7 @@
 //! Time, behind one trait, so that simulation and tests can own it.
 
 mod boot;
+mod domain;
 mod instant;
 mod manual;
 mod wall;
@@ -10,6 +11,7 @@ use std::fmt;
 use tenure_store::BoxFuture;
 
 pub use boot::BootClock;
+pub use domain::Domain;
 pub use instant::Instant;
 pub use manual::ManualClock;
 pub use wall::WallTime;
@@ -26,4 +28,9 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     ///
     /// It is called and polled on the keeper's own runtime.
     fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()>;
+
+    /// Who reads the same clock; `None` if its readings mean nothing outside of this process.
+    fn domain(&self) -> Option<Domain> {
+        None
+    }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use rustix::fs::Dir;
 use tenure_store::{Guarantees, Reach, StoreClock};
 
-use super::domain::Domain;
 use super::filesystem::FileSystem;
 use super::folder::Folder;
 use super::mark::Mark;
@@ -14,7 +13,7 @@ use super::name::{self, Named};
 use super::place::{self, Trust};
 use super::trouble::Trouble;
 use super::{File, Shared};
-use crate::clock::{BootClock, Clock};
+use crate::clock::{BootClock, Clock, Domain};
 use crate::{Error, Kind};
 
 /// Opens a [`File`] store that differs from the ordinary one. Each risk is accepted by its name.

@@ -4,10 +4,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tenure_store::{Key, Version};
 
-use super::domain::Domain;
 use super::name;
 use crate::checksum::checksum;
-use crate::clock::Instant;
+use crate::clock::{Domain, Instant};
 
 /// What a file of the folder holds: a line about the value, and the value.
 ///

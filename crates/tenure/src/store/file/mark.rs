@@ -7,11 +7,11 @@ use rustix::fs::{AtFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
 use tenure_store::StoreTime;
 
-use super::domain::Domain;
 use super::folder::Folder;
 use super::name::MARK;
 use super::temporary::Temporary;
 use crate::checksum::checksum;
+use crate::clock::Domain;
 
 /// The time of the folder: the machine's wall clock, which all its users share, and never less than what the folder has
 /// seen before.

@@ -4,7 +4,6 @@
 //! kernel. What it guarantees, how it lies on the disk, and where its limits are: `docs/stores/file.md`.
 
 mod builder;
-mod domain;
 mod envelope;
 mod filesystem;
 mod folder;

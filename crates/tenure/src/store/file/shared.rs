@@ -9,14 +9,13 @@ use tenure_store::{
     Version,
 };
 
-use super::domain::Domain;
 use super::envelope::{Envelope, Stamp};
 use super::folder::Folder;
 use super::mark::Mark;
 use super::trouble::Trouble;
 use super::write::{Attempt, Write};
 use super::{File, list, name, read, temporary, wall_micros, write};
-use crate::clock::{BootClock, Clock};
+use crate::clock::{BootClock, Clock, Domain};
 use crate::workers::Workers;
 
 /// An open store: what its calls share.

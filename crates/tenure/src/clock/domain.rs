@@ -5,14 +5,14 @@ use std::path::Path;
 /// A time namespace shifts the clock and keeps the boot id, so both are compared. A different boot id proves nothing
 /// (systemd-nspawn puts another one over the kernel's): then readings are simply not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Domain {
+pub struct Domain {
     boot: String,
     time_namespace: String,
 }
 
 impl Domain {
     /// Where this process is; `None` where `/proc` does not say.
-    pub(super) fn here() -> Option<Self> {
+    pub fn here() -> Option<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let time_namespace = match std::fs::read_link("/proc/self/ns/time") {
             Ok(link) => link.to_str()?.to_owned(),
@@ -24,7 +24,7 @@ impl Domain {
     }
 
     /// The written form, a single word.
-    pub(super) fn parse(word: &str) -> Option<Self> {
+    pub fn parse(word: &str) -> Option<Self> {
         let (boot, time_namespace) = word.split_once(',')?;
         let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_graphic());
         let fits = word.len() <= Self::MAX_BYTES && plain(boot) && plain(time_namespace);
@@ -32,7 +32,7 @@ impl Domain {
     }
 
     /// The longest written form.
-    pub(super) const MAX_BYTES: usize = 128;
+    pub const MAX_BYTES: usize = 128;
 }
 
 impl std::fmt::Display for Domain {
