@@ -19,7 +19,7 @@ pub use drive::{
     Recorder,
 };
 pub use error::{Error, Kind};
-pub use lease::{Acting, Belief, Lease, LeaseState, Renewal, Request};
+pub use lease::{Acting, Belief, Handle, Lease, LeaseState, Renewal, Request};
 pub use machine::{Drift, Lost, Remaining, Standing, Timing, TimingBuilder};
 pub use record::{Holder, Token};
 pub use tenure_store::{Key, KeyError, Prefix};

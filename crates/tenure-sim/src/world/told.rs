@@ -228,7 +228,7 @@ impl World<'_> {
             Denied::Cancelled if !ended => self.tally.reached(Sometimes::CancelledInFlight),
             Denied::WentBack { .. } => self.tally.reached(Sometimes::CorruptDenied),
             Denied::Foreign(_) => self.tally.reached(Sometimes::ForeignDenied),
-            Denied::StaleHandle => self.tally.reached(Sometimes::ResumeRefused),
+            Denied::StaleHandle(_) => self.tally.reached(Sometimes::ResumeRefused),
             _ => {}
         }
     }

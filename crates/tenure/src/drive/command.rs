@@ -5,8 +5,8 @@ use tenure_store::{BoxFuture, Key, Store};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::Error;
+use crate::lease::Wanted;
 use crate::lease::fork::Incarnation;
-use crate::lease::shared::Shared;
 use crate::machine::Ask;
 
 /// One lease of one coordinator.
@@ -18,14 +18,8 @@ pub(crate) type Visit = Box<dyn FnOnce(Arc<dyn Store>) -> BoxFuture<'static, ()>
 
 /// What a keeper is asked.
 pub(crate) enum Command {
-    /// Get this lease.
-    Acquire {
-        id: LeaseId,
-        key: Key,
-        ask: Box<Ask>,
-        witnessed: bool,
-        reply: oneshot::Sender<Result<Arc<Shared>, Error>>,
-    },
+    /// Get this lease, or end it if that is what is wanted.
+    Acquire { id: LeaseId, key: Key, ask: Box<Ask>, witnessed: bool, wanted: Wanted },
     /// Renew it now.
     Renew { id: LeaseId, reply: oneshot::Sender<Result<(), Error>> },
     /// Let it go.

@@ -1,3 +1,4 @@
+use crate::lease::Secret;
 use crate::record::Nonce;
 
 /// The kernel's randomness. Nothing seeded in this process would do: a cloned virtual machine has the same seed.
@@ -16,6 +17,11 @@ impl Entropy {
         let nonce = u128::from_ne_bytes(nonce.try_into().expect("sixteen bytes"));
         (Nonce::from_bits(nonce), u32::from_ne_bytes(jitter.try_into().expect("four bytes")))
     }
+}
+
+/// The secret of a handle.
+pub(crate) fn secret() -> Secret {
+    Secret::new(draw())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the keeper owns randomness")]

@@ -17,8 +17,8 @@ use super::reporter::{Report, Reporter};
 use super::timers::{CallId, Timer, Timers};
 use super::witnesses::{Coming, Witnesses};
 use crate::clock::{Clock, Instant};
+use crate::lease::Wanted;
 use crate::lease::fork::Incarnation;
-use crate::lease::shared::Shared;
 use crate::machine::{Ambient, Ask, Effect, Input, Left, Lost, Purpose, Sighting, Sightings, Write};
 use crate::{Error, record};
 
@@ -117,8 +117,8 @@ impl Keeper {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Acquire { id, key, ask, witnessed, reply } => {
-                self.acquire(id, key, *ask, witnessed, reply)
+            Command::Acquire { id, key, ask, witnessed, wanted } => {
+                self.acquire(id, key, *ask, witnessed, wanted)
             }
             Command::Renew { id, reply } => {
                 if let Some(kept) = self.leases.get_mut(&id) {
@@ -237,24 +237,19 @@ impl Keeper {
 
     // ── leases ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    fn acquire(
-        &mut self,
-        id: LeaseId,
-        key: Key,
-        ask: Ask,
-        witnessed: bool,
-        reply: oneshot::Sender<Result<Arc<Shared>, Error>>,
-    ) {
+    fn acquire(&mut self, id: LeaseId, key: Key, ask: Ask, witnessed: bool, wanted: Wanted) {
         if self.closing.is_some() {
-            let _ = reply.send(Err(tell::shut_down(&key, &self.store_name)));
-            return;
+            let error = tell::shut_down(&key, &self.store_name);
+            let mut kept = Kept::new(key, ask, wanted);
+            kept.answer_denied(error);
+            return kept.answers.drain(..).for_each(|answer| answer());
         }
         self.make_room_for(&key);
         let known = self.keys.entry(key.clone()).or_default();
         known.leases.push(id);
         // Whoever has seen nothing reads first.
         let reads_first = known.sightings.latest().is_none();
-        let mut kept = Kept::new(key, ask, reply);
+        let mut kept = Kept::new(key, ask, wanted);
         kept.making = match witnessed && self.witnesses.make(id, self.entropy.nonce().to_bits()) {
             false => Making::Done,
             true if reads_first => Making::Beside(None),
@@ -324,7 +319,7 @@ impl Keeper {
             Some(witness) => self.witnesses.remove(witness, answers),
             None => answers.into_iter().for_each(|answer| answer()),
         }
-        if left.is_some() {
+        if left.is_some() || self.leases.get(&id).is_some_and(|kept| kept.detached) {
             self.forget(id);
         }
     }

@@ -7,8 +7,9 @@ use tokio::sync::oneshot;
 use super::witnesses::Then;
 use crate::Error;
 use crate::clock::Instant;
+use crate::lease::Wanted;
 use crate::lease::shared::Shared;
-use crate::machine::{Ask, Input, Lost, Machine, Timing};
+use crate::machine::{Ask, Input, Lost, Machine, Timing, Way};
 use crate::record::{Holder, Token, Witness};
 use crate::witness::Lock;
 
@@ -37,8 +38,12 @@ pub(super) struct Kept {
     pub(super) wake: Option<Instant>,
     /// Answers that are given once the machine has come to rest.
     pub(super) answers: Vec<Then>,
-    /// Whoever waits for the grant.
-    pub(super) granted: Option<oneshot::Sender<Result<Arc<Shared>, Error>>>,
+    /// Whoever waits for the answer.
+    pub(super) wanted: Option<Wanted>,
+    /// Whether it goes on with a term of another process.
+    pub(super) resumes: bool,
+    /// Whether the term is left to whoever has its handle: nobody keeps it here any more.
+    pub(super) detached: bool,
     /// Whoever waits for a renewal.
     pub(super) renewed: Vec<oneshot::Sender<Result<(), Error>>>,
     /// Whoever waits until it is left.
@@ -55,15 +60,17 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn new(key: Key, ask: Ask, granted: oneshot::Sender<Result<Arc<Shared>, Error>>) -> Self {
+    pub(super) fn new(key: Key, ask: Ask, wanted: Wanted) -> Self {
         Self {
             key,
             holder: Arc::clone(&ask.holder),
             timing: ask.timing,
+            resumes: matches!(ask.way, Way::Resume(_)),
             machine: Machine::new(ask),
             wake: None,
             answers: Vec::new(),
-            granted: Some(granted),
+            wanted: Some(wanted),
+            detached: false,
             renewed: Vec::new(),
             left: Vec::new(),
             shared: None,
@@ -74,15 +81,22 @@ impl Kept {
         }
     }
 
-    /// Whoever waits for the grant waits in vain.
+    /// Whoever waits for the answer waits in vain.
     pub(super) fn answer_denied(&mut self, error: Error) {
-        if let Some(reply) = self.granted.take() {
-            self.answers.push(Box::new(move || drop(reply.send(Err(error)))));
+        match self.wanted.take() {
+            Some(Wanted::Lease(reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
+            Some(Wanted::Handle(reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
+            Some(Wanted::End(_, reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
+            None => {}
         }
     }
 
     pub(super) fn token(&self) -> Option<Token> {
-        self.shared.as_ref().map(|shared| shared.token)
+        match (&self.shared, &self.wanted) {
+            (Some(shared), _) => Some(shared.token),
+            (None, Some(Wanted::End(token, _))) => Some(*token),
+            (None, _) => None,
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! What users hold.
 
 mod acting;
+mod asking;
 mod belief;
 pub(crate) mod fork;
+mod handle;
 mod request;
+mod secret;
 pub(crate) mod shared;
 mod state;
 mod work;
@@ -18,9 +21,12 @@ use tenure_store::Key;
 use tokio_util::sync::CancellationToken;
 
 pub use acting::Acting;
+pub(crate) use asking::{Asking, Wanted};
 pub use belief::Belief;
+pub use handle::Handle;
 pub use request::Request;
 pub(crate) use request::denied;
+pub(crate) use secret::Secret;
 pub use state::{LeaseState, Renewal};
 
 use crate::drive::{Command, KeeperHandle, LeaseId};

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use tenure_store::{Key, Reach, Reason};
 
-use super::Lease;
-use crate::drive::{Command, Coordinator, LeaseId, refused_kind};
+use super::{Asking, Handle, Lease};
+use crate::drive::{Coordinator, refused_kind, secret};
 use crate::machine::{Ask, Denied, Patience, Timing, Way};
 use crate::record::{Holder, Record, State};
 use crate::{Error, Kind};
@@ -20,7 +20,7 @@ pub struct Request {
     timing: Option<Timing>,
     value: Option<Arc<str>>,
     wait: Option<Duration>,
-    revoke: Option<Arc<str>>,
+    way: Way,
     strict: bool,
     manual: bool,
     witness: bool,
@@ -40,7 +40,7 @@ impl Request {
             timing: None,
             value: None,
             wait: None,
-            revoke: None,
+            way: Way::Wait,
             strict: false,
             manual: false,
             witness: true,
@@ -100,7 +100,16 @@ impl Request {
     /// Asks the present holder to let go, saying why, and then waits for it: until it acknowledges, or its ttl has run
     /// out. It is written into the history.
     pub fn revoke(mut self, because: &str) -> Self {
-        self.revoke = Some(because.into());
+        self.way = Way::Revoke(because.into());
+        self
+    }
+
+    /// Takes it from the present holder without waiting, saying why. It is written into the history.
+    ///
+    /// **This gives up that only one holder believes at a time**: the present holder learns of it at its next renewal, and
+    /// acts until then, or until its deadline if it cannot reach the store. Only a resource that checks tokens is safe.
+    pub fn take_now(mut self, because: &str) -> Self {
+        self.way = Way::TakeNow(because.into());
         self
     }
 
@@ -109,11 +118,7 @@ impl Request {
     /// Cancel-safe: dropping the future leaves at worst one unused grant, which the keeper vacates, or which is gone
     /// after one ttl.
     pub async fn acquire(self) -> Result<Lease, Error> {
-        let patience = match self.wait {
-            None => Patience::Forever,
-            Some(limit) if limit.is_zero() && self.revoke.is_none() => Patience::Once,
-            Some(limit) => Patience::Until(self.coordinator.clock().now() + limit),
-        };
+        let patience = self.patience();
         self.ask(patience).await
     }
 
@@ -121,35 +126,62 @@ impl Request {
     ///
     /// Cancel-safe, as [`acquire`](Self::acquire) is.
     pub async fn try_acquire(self) -> Result<Lease, Error> {
-        if self.revoke.is_some() {
+        if matches!(self.way, Way::Revoke(_)) {
             let sentence = format!("revoking lease {} means waiting for its holder: use acquire()", self.key);
             return Err(Error::new(Kind::Invalid, sentence));
         }
         self.ask(Patience::Once).await
     }
 
-    async fn ask(self, patience: Patience) -> Result<Lease, Error> {
-        let ask = self.parse(patience)?;
-        let keeper = self.coordinator.keeper().clone();
-        let id = keeper.next_id();
-        let guard = Cancel { coordinator: &self.coordinator, id, armed: true };
-        let answer = keeper.ask(|reply| Command::Acquire {
-            id,
+    /// Waits as [`acquire`](Self::acquire) does, and gives the term to whoever has the [`Handle`]: nobody here keeps it,
+    /// and it runs out unless [`Coordinator::renew`] is called with the handle in time.
+    ///
+    /// Such a lease has no witness: from the life of a process nobody learns whether it is held.
+    pub async fn acquire_handle(self) -> Result<Handle, Error> {
+        let Some(domain) = self.coordinator.clock().domain() else {
+            let sentence = format!(
+                "lease {} is not granted to a handle: this machine does not tell which clock it has, so that nobody else \
+                 could tell its deadline",
+                self.key
+            );
+            return Err(Error::new(Kind::Unsupported, sentence));
+        };
+        let secret = secret();
+        let mut ask = self.parse(self.patience())?;
+        ask.secret_hash = Some(secret.hash());
+        ask.manual = true;
+        let asking = Asking { witnessed: false, ..self.asking(ask) };
+        let (token, term) = asking.for_handle().await?;
+        let store = self.coordinator.store_name().into();
+        Ok(Handle {
+            store,
             key: self.key.clone(),
-            ask: Box::new(ask),
-            witnessed: self.witness,
-            reply,
-        });
-        let answer = answer.await.map_err(|_| self.coordinator.gone_error())?;
-        guard.disarm();
-        match answer {
-            Ok(shared) => Ok(Lease::new(id, keeper, shared)),
-            Err(error) => Err(error),
+            holder: Arc::clone(&self.holder),
+            token,
+            domain,
+            term,
+            secret,
+        })
+    }
+
+    fn patience(&self) -> Patience {
+        match self.wait {
+            None => Patience::Forever,
+            Some(limit) if limit.is_zero() && !matches!(self.way, Way::Revoke(_)) => Patience::Once,
+            Some(limit) => Patience::Until(self.coordinator.clock().now() + limit),
         }
     }
 
+    async fn ask(self, patience: Patience) -> Result<Lease, Error> {
+        self.asking(self.parse(patience)?).for_lease().await
+    }
+
+    fn asking(&self, ask: Ask) -> Asking<'_> {
+        Asking { coordinator: &self.coordinator, key: &self.key, ask, witnessed: self.witness }
+    }
+
     /// Everything that can be wrong with the call is found before anything is sent.
-    fn parse(&self, patience: Patience) -> Result<Ask, Error> {
+    pub(crate) fn parse(&self, patience: Patience) -> Result<Ask, Error> {
         let invalid = |what: String| Err(Error::new(Kind::Invalid, what));
         let timing = match self.timing {
             Some(timing) => timing,
@@ -163,14 +195,14 @@ impl Request {
             let (max, is) = (Record::VALUE_MAX, value.len());
             return invalid(format!("the value of lease {} has at most {max} bytes, not {is}", self.key));
         }
-        if let Some(because) = &self.revoke
+        if let Way::Revoke(because) | Way::TakeNow(because) = &self.way
             && (because.trim().is_empty()
                 || because.len() > Holder::TEXT_MAX
                 || because.chars().any(char::is_control))
         {
             let max = Holder::TEXT_MAX;
             return invalid(format!(
-                "revoking lease {} needs a reason of 1 to {max} bytes on one line",
+                "taking lease {} from its holder needs a reason of 1 to {max} bytes on one line",
                 self.key
             ));
         }
@@ -188,33 +220,8 @@ impl Request {
                 Reach::Process | Reach::Machine => Duration::ZERO,
                 Reach::Network | Reach::Nothing => timing.retry(),
             },
-            way: match &self.revoke {
-                Some(because) => Way::Revoke(Arc::clone(because)),
-                None => Way::Wait,
-            },
+            way: self.way.clone(),
         })
-    }
-}
-
-/// Tells the keeper when nobody waits for the answer any more. What may still land, it vacates.
-#[derive(Debug)]
-struct Cancel<'a> {
-    coordinator: &'a Coordinator,
-    id: LeaseId,
-    armed: bool,
-}
-
-impl Cancel<'_> {
-    fn disarm(mut self) {
-        self.armed = false;
-    }
-}
-
-impl Drop for Cancel<'_> {
-    fn drop(&mut self) {
-        if self.armed {
-            self.coordinator.keeper().send(Command::Release { id: self.id, reply: None });
-        }
     }
 }
 
@@ -282,8 +289,8 @@ pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -
             Kind::Corrupt,
             "is at the top of its token range, and nothing is granted: use another key".to_owned(),
         ),
-        Denied::StaleHandle => {
-            (Kind::Lost, format!("is not continued by {holder}: the term of the handle is over"))
+        Denied::StaleHandle(why) => {
+            (Kind::Lost, format!("is not held by {holder} any more, stop acting: {why}"))
         }
         Denied::Cancelled => (Kind::Unavailable, format!("is not wanted by {holder} any more")),
     };

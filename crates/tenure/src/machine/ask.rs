@@ -53,11 +53,19 @@ pub enum Way {
     Wait,
     /// Ask the present holder to let go, saying why, and then wait.
     Revoke(Arc<str>),
+    /// Take it from the present holder, saying why, without waiting for it: two may believe at once, and only a fence
+    /// tells their writes apart.
+    TakeNow(Arc<str>),
     /// Go on with a term that this machine held before, with the ttl that it has.
+    ///
+    /// Somebody may be acting under the handle meanwhile, until its deadline. So nothing is vacated unless the term has
+    /// been resumed.
     Resume(Handle),
+    /// Let go of a term that was held under this handle, for somebody who does not act under it any more.
+    Leave(Handle),
 }
 
-/// What is needed to go on with a term after a restart.
+/// What is needed to go on with a term in another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
     /// The term.

@@ -121,8 +121,8 @@ pub enum Denied {
     },
     /// The token is at the top of its range.
     TokensExhausted,
-    /// The term of the handle is over.
-    StaleHandle,
+    /// The term of the handle is over, or others have it.
+    StaleHandle(Lost),
     /// It was not wanted any more.
     Cancelled,
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use tenure_store::{Expect, Version};
+use tenure_store::{Expect, Reason, Version};
 
 use super::rules::{Verdict, earlier_by_chance};
 use super::seeking::{Seeking, asked_for, landed_version};
-use super::{Content, Denied, Event, Fault, Flown, Left, Machine, Outcome, Purpose, Stage, Step, writes};
+use super::{
+    Attempt, Content, Denied, Event, Fault, Flown, Handle, Left, Machine, Outcome, Purpose, Stage, Step, Way,
+    writes,
+};
 use crate::clock::Instant;
 use crate::record::{Nonce, Record};
 
@@ -47,6 +50,16 @@ impl Leaving {
 }
 
 impl Machine {
+    /// Lets go of a term of another process: its record is ours to vacate if it is the one that the handle tells of.
+    pub(super) fn leave_by(&mut self, step: &mut Step<'_>, handle: Handle) {
+        let now = step.ambient.now;
+        self.attempts.confirm(Attempt { nonce: handle.nonce, sent: now, purpose: Purpose::Renew });
+        let lapsed = self.lapsed_at(now);
+        let until = self.limit().map_or(lapsed, |limit| limit.min(lapsed));
+        self.stage = Stage::Leaving(Leaving::unused(Some(handle.term), None, until, false));
+        self.leave(step);
+    }
+
     /// Does the next thing towards having left.
     pub(super) fn leave(&mut self, step: &mut Step<'_>) {
         if self.flight.is_some() {
@@ -101,11 +114,18 @@ impl Machine {
 
     pub(super) fn leaving_read(&mut self, step: &mut Step<'_>, answer: Result<Content, Fault>) {
         let (record, version) = match answer {
+            // Whoever has only a handle is told at once what trying again cannot change.
+            Err(Fault::Refused(reason))
+                if reason != Reason::Unreachable && matches!(self.ask.way, Way::Leave(_)) =>
+            {
+                return self.finish(step, Left::Lapsing);
+            }
             Err(fault) => return self.leave_later(step, fault),
             Ok(Content::Absent | Content::Foreign { .. }) => return self.finish(step, Left::Nothing),
             Ok(Content::Record(record, version)) => (record, version),
         };
-        if record.is_held() && self.rules.may_vacate(&record, self.mine()) {
+        let ours = self.rules.may_vacate(&record, self.mine()) && self.knows_the_secret(&record);
+        if record.is_held() && ours {
             self.leaving().target = Some((record, version));
             return self.leave(step);
         }

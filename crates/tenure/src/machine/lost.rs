@@ -34,6 +34,8 @@ pub enum Lost {
     },
     /// A renewal failed, and the lease is strict.
     RenewalFailed,
+    /// Somebody else went on with the term, by a copy of its handle.
+    Resumed,
     /// The thread that keeps the lease has ended.
     KeeperGone,
     /// This is a forked copy of the process that holds the lease.
@@ -53,6 +55,9 @@ impl fmt::Display for Lost {
             Self::Deleted => f.write_str("its record was deleted from outside"),
             Self::Replaced { what } => write!(f, "its record was replaced from outside: {what}"),
             Self::RenewalFailed => f.write_str("a renewal failed and the lease is strict"),
+            Self::Resumed => {
+                f.write_str("its handle was renewed since, and only the handle which that gave is good")
+            }
             Self::KeeperGone => f.write_str("the thread that keeps it has ended"),
             Self::Forked => f.write_str("this is a forked copy of the process that holds it"),
         }

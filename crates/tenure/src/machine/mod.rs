@@ -43,6 +43,7 @@ pub use input::{Ambient, Content, Fault, Input, Look, Outcome, Sighting};
 pub use lost::Lost;
 pub use observer::{Glance, Observer};
 pub use rules::{Rules, Standard};
+pub(crate) use seeking::why_not_ours;
 pub use sightings::{Seen, Sightings};
 pub use standing::{Remaining, Standing};
 pub use timing::{Timing, TimingBuilder};
@@ -126,7 +127,7 @@ impl Machine {
     ) {
         let step = &mut Step { ambient, sightings, effects };
         match input {
-            Input::Start => self.seek(step),
+            Input::Start => self.start(step),
             Input::Read(answer) => self.read_answered(step, answer),
             Input::Written(outcome) => self.write_answered(step, outcome),
             Input::Wake => {
@@ -183,6 +184,13 @@ impl Machine {
     }
 
     // ── inputs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn start(&mut self, step: &mut Step<'_>) {
+        match &self.ask.way {
+            Way::Leave(handle) => self.leave_by(step, handle.clone()),
+            Way::Wait | Way::Revoke(_) | Way::TakeNow(_) | Way::Resume(_) => self.seek(step),
+        }
+    }
 
     fn read_answered(&mut self, step: &mut Step<'_>, answer: Result<Look, Fault>) {
         let Some(Flight::Read { sent, highest }) = self.flight.take() else {

@@ -179,6 +179,12 @@ pub trait Rules: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Is a resumption that may have landed vacated when it is given up? No: whoever has the handle may be acting under
+    /// the term until its deadline, and is not asked.
+    fn vacates_doubtful_resume(&self) -> bool {
+        false
+    }
+
     // ── taking on purpose ─────────────────────────────────────────────────────────────────────────────────────────
 
     /// Does a second stealer revoke again what is revoked already? No: a new version would restart everybody's wait.

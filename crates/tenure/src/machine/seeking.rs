@@ -9,11 +9,11 @@ use super::holding::Holding;
 use super::leaving::Leaving;
 use super::rules::{Floor, Verdict, earlier_by_chance, part_by_chance};
 use super::{
-    Attempt, Content, Denied, Effect, Event, Fault, Flown, Left, Machine, Outcome, Patience, Purpose, Seen,
-    Sighting, Stage, Step, Way, writes,
+    Attempt, Content, Denied, Effect, Event, Fault, Flown, Handle, Left, Lost, Machine, Outcome, Patience,
+    Purpose, Seen, Sighting, Stage, Step, Way, writes,
 };
 use crate::clock::Instant;
-use crate::record::{End, Nonce, Record, State, Token};
+use crate::record::{End, Nonce, Past, Record, State, Token};
 
 /// Where a contender is.
 #[derive(Debug, Default)]
@@ -91,7 +91,7 @@ impl Machine {
 
     fn plant(&mut self, step: &mut Step<'_>, seen: &Seen, expect: Expect) {
         if matches!(self.ask.way, Way::Resume(_)) {
-            return self.deny(step, Denied::StaleHandle);
+            return self.deny(step, Denied::StaleHandle(Lost::Deleted));
         }
         let floor = match self.rules.floor(seen, self.ask.store_clock) {
             Floor::At(time) => Token::new(time.as_micros()).unwrap_or(Token::ZERO),
@@ -120,9 +120,13 @@ impl Machine {
         if let Way::Resume(handle) = self.ask.way.clone() {
             let same = record.state == State::Held
                 && (record.term, record.nonce, record.ttl)
-                    == (handle.term, handle.nonce, Some(self.own_ttl()));
-            if !same || !self.rules.may_go_on(step.ambient.now, handle.deadline) {
-                return self.deny(step, Denied::StaleHandle);
+                    == (handle.term, handle.nonce, Some(self.own_ttl()))
+                && self.knows_the_secret(record);
+            if !same {
+                return self.deny(step, Denied::StaleHandle(why_not_ours(record, &handle)));
+            }
+            if !self.rules.may_go_on(step.ambient.now, handle.deadline) {
+                return self.deny(step, Denied::StaleHandle(Lost::Expired));
             }
             return self.resume(step, record, version, handle.deadline);
         }
@@ -136,7 +140,13 @@ impl Machine {
                 match self.run_out(step.ambient.now, seen, record) {
                     RunOut::Ttl => self.grant(step, seen, record, version, End::RanOut),
                     RunOut::Dead => self.grant(step, seen, record, version, End::Died),
-                    RunOut::Not => self.wait_or_revoke(step, seen, record, version),
+                    RunOut::Not => match self.ask.way.clone() {
+                        Way::TakeNow(because) => {
+                            let by = Arc::clone(self.ask.holder.id());
+                            self.grant(step, seen, record, version, End::Revoked { by, because });
+                        }
+                        _ => self.wait_or_revoke(step, seen, record, version),
+                    },
                 }
             }
         }
@@ -229,6 +239,13 @@ impl Machine {
         }
         // Learned too late, or revoked before it was learned: nobody ever believed it, and it is not wanted like that.
         self.attempts.confirm(attempt);
+        if let Way::Resume(handle) = &self.ask.way {
+            let why = match &record.state {
+                State::Held => Lost::Expired,
+                _ => why_not_ours(record, handle),
+            };
+            return self.deny(step, Denied::StaleHandle(why));
+        }
         let until = self.lapsed_at(now);
         let target = Some((Arc::clone(record), version.clone()));
         self.stage = Stage::Leaving(Leaving::unused(Some(record.term), target, until, true));
@@ -256,6 +273,10 @@ impl Machine {
         self.tell(step, Event::Denied(denied));
         if !self.attempts.may_land() {
             self.stage = Stage::Ended(Left::Nothing);
+            return;
+        }
+        if matches!(self.ask.way, Way::Resume(_)) && !self.rules.vacates_doubtful_resume() {
+            self.stage = Stage::Ended(Left::Lapsing);
             return;
         }
         let until = self.lapsed_at(step.ambient.now);
@@ -340,6 +361,7 @@ impl Machine {
         let now = step.ambient.now;
         if self.limit().is_some_and(|limit| limit <= now) {
             let denied = match (self.seeking().trouble, step.sightings.latest()) {
+                _ if matches!(self.ask.way, Way::Resume(_)) => Denied::StaleHandle(Lost::Expired),
                 (None, Some(Seen { content: Content::Record(record, _), .. }))
                     if record.state != State::Vacant =>
                 {
@@ -445,6 +467,12 @@ impl Machine {
         if out <= now { RunOut::Ttl } else { RunOut::Not }
     }
 
+    /// Whether the record was granted with the secret of the handle, or with none if it has none. The nonces are in the
+    /// record for everybody to read.
+    pub(super) fn knows_the_secret(&self, record: &Record) -> bool {
+        record.secret_hash == self.ask.secret_hash
+    }
+
     /// When whatever this lease may have left in the store has run out for everybody.
     pub(super) fn lapsed_at(&self, now: Instant) -> Instant {
         let sent = self.attempts.latest_sent().unwrap_or(now);
@@ -460,6 +488,24 @@ const CROWD_MAX: u32 = 6;
 
 /// After the first hint in vain; then eight times as long for each.
 const VAIN_PAUSE: Duration = Duration::from_millis(8);
+
+/// Why a handle of an earlier process is not good for this record any more.
+pub(crate) fn why_not_ours(record: &Record, handle: &Handle) -> Lost {
+    let by = || record.holder.as_ref().map(|holder| Arc::clone(holder.id()));
+    match &record.state {
+        _ if record.term != handle.term => Lost::Superseded { by: by(), token: record.token },
+        State::Revoked(revocation) => {
+            Lost::Revoked { by: Arc::clone(&revocation.by), because: Arc::clone(&revocation.because) }
+        }
+        State::Held => Lost::Resumed,
+        State::Vacant | State::Reserved(_) | State::Closed(_) => match record.history.last() {
+            Some(Past { end: End::Revoked { by, because }, .. }) => {
+                Lost::Revoked { by: Arc::clone(by), because: Arc::clone(because) }
+            }
+            _ => Lost::Released,
+        },
+    }
+}
 
 /// How long a throttling store asks to be left alone, as far as we listen to it.
 pub(super) fn asked_for(fault: Fault) -> Duration {

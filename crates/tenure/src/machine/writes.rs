@@ -35,6 +35,7 @@ pub(super) fn granted(
     ask: &Ask,
     ambient: &Ambient,
 ) -> Record {
+    let end = end_of_revoked(old).unwrap_or(end);
     Record {
         state: State::Held,
         term: nonce,
@@ -72,10 +73,7 @@ pub(super) fn resumed(old: &Record, nonce: Nonce, ask: &Ask, ambient: &Ambient) 
 
 /// The vacant record that a term leaves behind. It keeps token, value and history.
 pub(super) fn vacated(old: &Record, nonce: Nonce, token: Token, ambient: &Ambient) -> Record {
-    let end = match &old.state {
-        State::Revoked(by) => End::Revoked { by: Arc::clone(&by.by), because: Arc::clone(&by.because) },
-        _ => End::Released,
-    };
+    let end = end_of_revoked(old).unwrap_or(End::Released);
     Record {
         state: State::Vacant,
         token,
@@ -109,6 +107,14 @@ pub(super) fn revoked(
         sequence: next_sequence(old),
         written_at: ambient.wall,
         ..old.clone()
+    }
+}
+
+/// How the term of a revoked record ends, whether its holder acknowledges or not.
+fn end_of_revoked(old: &Record) -> Option<End> {
+    match &old.state {
+        State::Revoked(by) => Some(End::Revoked { by: Arc::clone(&by.by), because: Arc::clone(&by.because) }),
+        _ => None,
     }
 }
 

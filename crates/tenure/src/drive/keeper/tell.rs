@@ -9,9 +9,10 @@ use super::super::kept::Kept;
 use super::super::recorder::EventReport;
 use super::super::reporter::Report;
 use super::Keeper;
+use crate::lease::Wanted;
 use crate::lease::shared::{Granted, Shared};
 use crate::machine::{Denied, Event, Input, Left, Lost};
-use crate::record::Holder;
+use crate::record::{Holder, Token};
 use crate::{Error, Kind, lease};
 
 impl Keeper {
@@ -21,21 +22,32 @@ impl Keeper {
         let mut back = None;
         match &event {
             Event::Granted { token, deadline, .. } => {
-                let granted = Granted {
-                    key: kept.key.clone(),
-                    holder: Arc::clone(&kept.holder),
-                    token: *token,
-                    store: Arc::clone(&self.store_name),
-                    deadline: *deadline,
-                    witness: kept.witness.clone(),
-                };
-                let shared = Arc::new(Shared::new(granted, Arc::clone(&self.clock), self.incarnation));
-                kept.shared = Some(Arc::clone(&shared));
                 if let Some(dead) = kept.dead.take() {
                     self.witnesses.bury(dead);
                 }
+                let wanted = match kept.wanted.take() {
+                    Some(Wanted::Lease(reply)) => {
+                        let granted = Granted {
+                            key: kept.key.clone(),
+                            holder: Arc::clone(&kept.holder),
+                            token: *token,
+                            store: Arc::clone(&self.store_name),
+                            deadline: *deadline,
+                            witness: kept.witness.clone(),
+                        };
+                        let shared = Shared::new(granted, Arc::clone(&self.clock), self.incarnation);
+                        let shared = kept.shared.insert(Arc::new(shared));
+                        reply.send(Ok(Arc::clone(shared))).is_ok()
+                    }
+                    Some(Wanted::Handle(reply)) => {
+                        let handle = kept.machine.handle().expect("it was granted");
+                        // Whoever has the handle that was resumed may be acting under the term, heard of this or not.
+                        kept.detached = reply.send(Ok((*token, handle))).is_ok() || kept.resumes;
+                        kept.detached
+                    }
+                    Some(Wanted::End(..)) | None => false,
+                };
                 // If nobody waits for it any more, it is let go at once.
-                let wanted = kept.granted.take().is_some_and(|reply| reply.send(Ok(shared)).is_ok());
                 if !wanted {
                     back = Some(Input::Release);
                 }
@@ -87,6 +99,13 @@ impl Keeper {
                 for (reply, result) in kept.left.drain(..).zip(results) {
                     kept.answers.push(Box::new(move || drop(reply.send(result))));
                 }
+                if let Some(Wanted::End(token, reply)) = kept.wanted.take() {
+                    let ended = match left {
+                        Left::Lapsing => Err(unended(kept, &self.store_name, token)),
+                        Left::Vacated | Left::Nothing => Ok(*left),
+                    };
+                    kept.answers.push(Box::new(move || drop(reply.send(ended))));
+                }
             }
             Event::WentBack { .. } => {}
         }
@@ -107,6 +126,20 @@ fn over(shared: &Shared) -> Input {
     match shared.why() {
         Some(Lost::Released) => Input::Release,
         _ => Input::Latched,
+    }
+}
+
+/// A term of another process could not be ended.
+fn unended(kept: &Kept, store: &str, token: Token) -> Error {
+    let (key, holder) = (&kept.key, &kept.holder);
+    let sentence = format!(
+        "lease {key} of {holder} (token {token}) on {store} could not be let go: try again, or let it run out within {}",
+        kept.timing.ttl()
+    );
+    let error = Error::new(Kind::Unavailable, sentence);
+    match &kept.trouble {
+        Some(trouble) => error.because(trouble.to_string()),
+        None => error,
     }
 }
 

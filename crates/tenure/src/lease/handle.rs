@@ -1,0 +1,179 @@
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use serde::{Deserialize, Serialize};
+use tenure_store::Key;
+
+use super::secret::Secret;
+use crate::checksum::checksum;
+use crate::clock::{Clock, Domain, Instant};
+use crate::machine;
+use crate::record::{Holder, Nonce, Token, Ttl};
+use crate::{Error, Kind};
+
+/// A lease in writing: what a program needs to go on with a term that another process of this machine was granted.
+///
+/// [`Request::acquire_handle`](crate::Request::acquire_handle) gives one, [`Coordinator::renew`](crate::Coordinator::renew)
+/// takes it and gives the next, and [`Coordinator::release`](crate::Coordinator::release) ends it. Each is good for one
+/// of them: of two copies, the one that is used first counts.
+///
+/// It carries a secret, of which the record has only a hash, so that whoever can read the record cannot renew or release
+/// it by mistake. So it has no `Display`: [`reveal`](Self::reveal) says what it does.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) store: Arc<str>,
+    pub(crate) key: Key,
+    pub(crate) holder: Arc<Holder>,
+    pub(crate) token: Token,
+    /// Whose clock the deadline is on.
+    pub(crate) domain: Domain,
+    pub(crate) term: machine::Handle,
+    pub(crate) secret: Secret,
+}
+
+impl Handle {
+    /// The handle as a text of one word, its secret included. Keep it where nobody else reads.
+    pub fn reveal(&self) -> String {
+        let Self { store, key, holder, token, domain, term, secret } = self;
+        let written = Written {
+            store: store.to_string(),
+            key: key.to_string(),
+            holder: holder.id().to_string(),
+            token: token.get(),
+            clock: domain.to_string(),
+            deadline: term.deadline.as_nanos(),
+            ttl: term.ttl.as_millis(),
+            term: term.term.to_string(),
+            nonce: term.nonce.to_string(),
+            secret: secret.reveal(),
+        };
+        let mut bytes = serde_json::to_vec(&written).expect("numbers and texts can be written");
+        bytes.extend(checksum(&[&bytes]).to_be_bytes());
+        format!("{PREFIX}{}", BASE64.encode(bytes))
+    }
+
+    /// The key.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The name of the store.
+    pub fn store(&self) -> &str {
+        &self.store
+    }
+
+    /// Who holds it. The name is for people.
+    pub fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
+    /// The token. Send it with every write.
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    /// How long the lease lasts without a renewal.
+    pub fn ttl(&self) -> Ttl {
+        self.term.ttl
+    }
+
+    /// How much longer it is held if nothing renews it: zero after its deadline, and on a clock that is not the one of
+    /// its deadline, such as after a restart of the machine.
+    pub fn remaining(&self, clock: &dyn Clock) -> Duration {
+        match self.is_of(clock) {
+            true => self.term.deadline.since(clock.now()),
+            false => Duration::ZERO,
+        }
+    }
+
+    /// Whether the deadline is on this clock.
+    ///
+    /// A deadline that is further away than the ttl is on no clock of this machine, whatever the clock is called: a
+    /// virtual machine that was put back to an earlier state has the name that it had.
+    pub(crate) fn is_of(&self, clock: &dyn Clock) -> bool {
+        clock.domain().as_ref() == Some(&self.domain)
+            && self.term.deadline <= clock.now() + self.term.ttl.as_duration()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let bytes = BASE64.decode(text).ok()?;
+        let (json, sum) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
+        if checksum(&[json]).to_be_bytes() != sum {
+            return None;
+        }
+        let written: Written = serde_json::from_slice(json).ok()?;
+        Some(Self {
+            store: written.store.into(),
+            key: Key::parse(&written.key).ok()?,
+            holder: Arc::new(Holder::new(&written.holder).ok()?),
+            token: Token::new(written.token)?,
+            domain: Domain::parse(&written.clock)?,
+            term: machine::Handle {
+                term: nonce(&written.term)?,
+                nonce: nonce(&written.nonce)?,
+                ttl: Ttl::from_millis(written.ttl)?,
+                deadline: Instant::from_nanos(written.deadline),
+            },
+            secret: Secret::parse(&written.secret)?,
+        })
+    }
+}
+
+impl FromStr for Handle {
+    type Err = Error;
+
+    /// Takes what [`reveal`](Handle::reveal) gave. The error never repeats the text.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let invalid = |what: &str| Error::new(Kind::Invalid, what);
+        let Some(rest) = text.strip_prefix(PREFIX) else {
+            return Err(invalid(
+                "this is no handle of a lease: use the text that acquiring or the latest renewal gave, which begins with \
+                 tenure1_",
+            ));
+        };
+        Self::read(rest).ok_or_else(|| {
+            invalid(
+                "the handle is damaged, it was cut short or edited: use the whole text that acquiring or the latest renewal \
+                 gave, or wait until the lease has run out",
+            )
+        })
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle")
+            .field("store", &self.store)
+            .field("key", &self.key)
+            .field("holder", &self.holder.id())
+            .field("token", &self.token)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a handle is written as.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    store: String,
+    key: String,
+    holder: String,
+    token: u64,
+    clock: String,
+    deadline: u64,
+    ttl: u64,
+    term: String,
+    nonce: String,
+    secret: String,
+}
+
+/// Tells a handle from every other text, and its format from later ones.
+const PREFIX: &str = "tenure1_";
+
+fn nonce(text: &str) -> Option<Nonce> {
+    u128::from_str_radix(text, 16).ok().map(Nonce::from_bits)
+}
