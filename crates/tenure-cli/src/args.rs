@@ -1,7 +1,9 @@
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use tenure::Holder;
 
 use crate::duration;
 use crate::help;
@@ -21,6 +23,16 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run CMD only while NAME is held
     Run(Run),
+    /// Get NAME for a script, and print a handle to renew and release it with
+    Acquire(Acquire),
+    /// Renew the lease of a handle, and print the next handle
+    #[command(after_help = help::RENEW)]
+    Renew(HandleArgs),
+    /// Let go of the lease of a handle
+    #[command(after_help = help::RELEASE)]
+    Release(HandleArgs),
+    /// Take NAME from whoever holds it: ask them to stop, wait, and then hold it
+    Steal(Steal),
     /// Say who holds NAME: exit 0 if somebody does, 1 if it is free
     Status(Status),
     /// List the leases: who holds what, and for how much longer at most
@@ -35,12 +47,8 @@ pub(crate) struct Run {
     /// How long the lease lasts without a renewal: CMD is dead before that
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
     pub(crate) ttl: Duration,
-    /// Wait at most this long while somebody else holds it; without this, for ever
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
-    pub(crate) wait: Option<Duration>,
-    /// Do not wait: give up at once if somebody else holds it
-    #[arg(long)]
-    pub(crate) no_wait: bool,
+    #[command(flatten)]
+    pub(crate) waiting: Waiting,
     /// Who holds it, for people to read; the host and the process if this is not given
     #[arg(long, value_name = "ID")]
     pub(crate) holder: Option<String>,
@@ -59,8 +67,107 @@ pub(crate) struct Run {
     /// Say what happens as JSON on standard error, one object on each line
     #[arg(long)]
     pub(crate) json: bool,
+    /// Whether it is taken from whoever holds it: what `steal` does with a command.
+    #[arg(skip)]
+    pub(crate) taking: Option<Taking>,
     /// The program and its arguments, after --
     #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// How long to wait for a lease.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Waiting {
+    /// Wait at most this long while somebody else holds it; without this, for ever
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
+    pub(crate) wait: Option<Duration>,
+    /// Do not wait: give up at once if somebody else holds it
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+/// Why a lease is taken from whoever holds it, and how.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Taking {
+    /// Why it is taken: told to the holder, and written into the history
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub(crate) reason: String,
+    /// Do not wait for the holder to stop: both may act at once, and only a resource that checks tokens is safe
+    #[arg(long)]
+    pub(crate) now: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::ACQUIRE)]
+pub(crate) struct Acquire {
+    /// The lease, such as backup or billing/nightly
+    pub(crate) name: String,
+    /// How long the lease lasts without a renewal
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration::parse)]
+    pub(crate) ttl: Duration,
+    #[command(flatten)]
+    pub(crate) waiting: Waiting,
+    /// Who holds it, for people to read; the host and the process if this is not given
+    #[arg(long, value_name = "ID")]
+    pub(crate) holder: Option<String>,
+    /// Write the handle to this file, for you alone to read, and print the token
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Say nothing on standard error but errors; that somebody else holds it is told by the exit code alone
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Answer with a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A handle, for `renew` and `release`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HandleArgs {
+    /// The handle that acquire or the latest renew printed; - or nothing reads it from standard input
+    #[arg(conflicts_with = "file", hide_possible_values = true)]
+    pub(crate) handle: Option<String>,
+    /// The file that has the handle
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Answer with a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::STEAL)]
+pub(crate) struct Steal {
+    /// The lease, such as backup or billing/nightly
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) taking: Taking,
+    /// How long the lease lasts without a renewal; 15s for a CMD, 60s for a handle
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
+    /// Wait at most this long for the holder to stop; without this, until its ttl is over
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) wait: Option<Duration>,
+    /// Who takes it, for people to read; the host and the process if this is not given
+    #[arg(long, value_name = "ID")]
+    pub(crate) holder: Option<String>,
+    /// Write the handle to this file, for you alone to read, and print the token
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    pub(crate) file: Option<PathBuf>,
+    /// How long CMD has between TERM and KILL; 5s, or a third of the ttl if that is less
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "command")]
+    pub(crate) kill_grace: Option<Duration>,
+    /// Stop CMD at the first renewal that fails, and not only before the lease runs out
+    #[arg(long, requires = "command")]
+    pub(crate) strict: bool,
+    /// Say nothing on standard error but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Answer with a JSON object on standard output; with a CMD, say what happens as JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The program and its arguments, after --; without one, the handle is printed
+    #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -85,11 +192,42 @@ pub(crate) struct Ls {
     pub(crate) json: bool,
 }
 
+/// A reason that says something, in one line.
+fn reason(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("it says nothing: whoever loses the lease is told why".to_owned());
+    }
+    if text.len() > Holder::TEXT_MAX || text.chars().any(char::is_control) {
+        return Err(format!("it must be one line of at most {} bytes", Holder::TEXT_MAX));
+    }
+    Ok(text.to_owned())
+}
+
+impl Run {
+    /// The ttl unless one is given.
+    pub(crate) const TTL: Duration = Duration::from_secs(15);
+}
+
+impl Acquire {
+    /// The ttl unless one is given: a script renews between its steps, and those take time.
+    pub(crate) const TTL: Duration = Duration::from_secs(60);
+}
+
+impl Waiting {
+    /// How long to wait at most; `None` for as long as it takes.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        if self.no_wait { Some(Duration::ZERO) } else { self.wait }
+    }
+}
+
 impl Args {
     /// Whether programs read what is said.
     pub(crate) fn json(&self) -> bool {
         match &self.command {
             Command::Run(run) => run.json,
+            Command::Acquire(acquire) => acquire.json,
+            Command::Renew(handle) | Command::Release(handle) => handle.json,
+            Command::Steal(steal) => steal.json,
             Command::Status(status) => status.json,
             Command::Ls(ls) => ls.json,
         }

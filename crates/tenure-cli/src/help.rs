@@ -10,7 +10,7 @@ Exit codes:
   65  the record is not ours to touch: look at it
   69  the store cannot be reached, or may not be read or written: try again, or fix the credentials
   75  somebody else holds it: try again later, or wait for longer
-  76  the lease was lost and CMD was stopped: look why the store did not answer in time
+  76  the lease was lost and CMD was stopped, or the handle is not good any more: look why
   77  the store was refused, because a guarantee is missing or was seen broken: use another
   78  the configuration is wrong, or cannot be safe: fix it
 "
@@ -22,8 +22,10 @@ pub(crate) const TENURE: &str = concat!(
 Examples:
   tenure run backup -- /usr/local/bin/backup --all   one backup at a time on this machine
   tenure run backup --no-wait -- backup --all        or none, if somebody else is at it: exit 75
+  tenure acquire backup --file lease                 for scripts: hold it yourself, with renew and release
   tenure status backup                               who is at it, and for how much longer at most
   tenure ls                                          all leases
+  tenure steal backup --reason 'it hangs'            take it from whoever is at it
   tenure run --help                                  more, on each command
 
 The store is the first of these that is given:
@@ -60,6 +62,74 @@ before anybody else is let in. When CMD ends, what it left running is ended too,
 the waiting, or is passed on to CMD.
 
 Durations are written like 15s, 1m30s or 500ms.
+
+",
+    exit_codes!()
+);
+
+pub(crate) const ACQUIRE: &str = concat!(
+    "\
+Examples:
+  token=$(tenure acquire backup --file lease)        wait for it, keep the handle in a file
+  tenure renew --file lease                          between two steps, well within the ttl
+  tenure release --file lease                        at the end
+  handle=$(tenure acquire backup --no-wait)          or keep the handle in a variable
+  tenure acquire backup --json                       for programs: token, time left and handle
+
+A handle is what holds the lease, not a process: the lease runs out unless it is renewed within the ttl, and nobody stops \
+the script then. Renew between its steps, stop at the first renewal that fails, and send the token with every write. Where \
+one program does the work, tenure run is safer: it stops it in time.
+
+Each renewal gives a new handle, and only that one is good from then on; with --file it is put in the place of the old one. \
+Whoever has the handle can renew and release the lease, so keep it to yourself: arguments of commands can be seen by others \
+on the machine, files and standard input cannot.
+
+",
+    exit_codes!()
+);
+
+pub(crate) const RENEW: &str = concat!(
+    "\
+Examples:
+  tenure renew --file lease || exit                  stop when it is lost
+  handle=$(tenure renew \"$handle\") || exit           with the handle in a variable
+  echo \"$handle\" | tenure renew                      without showing it to others
+
+It tries until the deadline of the handle, and never after it: a lease that could not be renewed is lost, exit 76, also if \
+nobody else has it yet. So is a handle from before a restart of the machine. The handle names its store.
+
+",
+    exit_codes!()
+);
+
+pub(crate) const RELEASE: &str = concat!(
+    "\
+Examples:
+  tenure release --file lease                        and remove the file
+  tenure release \"$handle\"                           with the handle in a variable
+  trap 'tenure release --file lease' EXIT            however the script ends
+
+Release when nothing acts under the lease any more: the next one is let in at once. Exit 0 also tells that nobody else had \
+it until now; exit 76 that somebody has had it, or has it.
+
+",
+    exit_codes!()
+);
+
+pub(crate) const STEAL: &str = concat!(
+    "\
+Examples:
+  tenure steal backup --reason 'it hangs'            ask, wait, and print a handle
+  tenure steal backup --reason 'it hangs' -- backup --all
+                                                     ask, wait, and run it
+  tenure steal backup --reason 'host is gone' --now  do not wait
+
+The holder is asked to let go. A tenure run stops its CMD and exits 76 with the reason; whoever renews a handle is told the \
+reason and lets go by releasing it. It is waited for until it has let go, its ttl is over, or this machine can see that it is \
+dead. Two who steal at once wait together, and one of them gets it.
+
+--now does not wait. The old holder may go on for as long as its ttl, and both act at once: only a resource that checks tokens \
+keeps its late writes out.
 
 ",
     exit_codes!()

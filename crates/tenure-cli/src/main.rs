@@ -4,16 +4,21 @@ mod args;
 mod config;
 mod duration;
 mod exit;
+mod handle;
 mod help;
 mod home;
 mod lease;
 mod ls;
 mod output;
+mod ready;
 mod run;
+mod signals;
 mod status;
 mod store;
 mod table;
 mod usage;
+mod voice;
+mod wanting;
 
 use std::process::ExitCode;
 
@@ -26,6 +31,10 @@ fn main() -> ExitCode {
     };
     let done = match &args.command {
         args::Command::Run(run) => run::run(&args, run),
+        args::Command::Acquire(acquire) => handle::acquire(&args, acquire),
+        args::Command::Renew(renew) => handle::renew(&args, renew),
+        args::Command::Release(release) => handle::release(&args, release),
+        args::Command::Steal(steal) => handle::steal(&args, steal),
         args::Command::Status(status) => status::status(&args, status),
         args::Command::Ls(ls) => ls::ls(&args, ls),
     };

@@ -12,20 +12,39 @@ use crate::exit::{self, Failure};
 ///
 /// Whoever has read enough (`tenure ls | head -1`) is no reason to complain.
 pub(crate) fn answer(text: &str) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            let sentence = format!("the answer could not be written to standard output: {error}");
-            Err(Failure::new(exit::UNAVAILABLE, sentence))
-        }
-        _ => Ok(()),
+    match write(text) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(unanswered),
     }
 }
 
 /// Writes an answer for programs to standard output: one object on one line.
 pub(crate) fn answer_json(object: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(object).expect("all names are texts, and no writing can fail");
-    answer(&(text + "\n"))
+    answer(&json_line(object))
+}
+
+/// Writes an answer that somebody must get. That nobody reads it is a failure.
+pub(crate) fn deliver(text: &str) -> Result<(), Failure> {
+    write(text).map_err(unanswered)
+}
+
+/// Writes an answer for programs that somebody must get.
+pub(crate) fn deliver_json(object: &impl Serialize) -> Result<(), Failure> {
+    deliver(&json_line(object))
+}
+
+fn write(text: &str) -> std::io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+fn unanswered(error: std::io::Error) -> Failure {
+    Failure::new(exit::UNAVAILABLE, format!("the answer could not be written to standard output: {error}"))
+}
+
+fn json_line(object: &impl Serialize) -> String {
+    serde_json::to_string(object).expect("all names are texts, and no writing can fail") + "\n"
 }
 
 /// Writes a line to standard error. If nobody is there to hear it, nothing can be done about it.

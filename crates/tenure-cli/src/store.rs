@@ -35,11 +35,24 @@ enum Source {
     Variable,
     Config(PathBuf),
     Default,
+    Handle,
 }
 
 /// Opens the store that was chosen, and makes what it needs where that is missing.
 pub(crate) fn open(args: &Args) -> Result<Opened, Failure> {
     let chosen = choose(args)?;
+    let store = chosen.url.open().map_err(|error| chosen.failure(error))?;
+    Ok(Opened { store, url: chosen.url.to_string() })
+}
+
+/// Opens the store that a handle names. Where the user names one too, that is taken, and must be the same; a store that
+/// is only configured is taken if it is the same, for the risks that its URL accepts.
+pub(crate) fn open_for(args: &Args, name: &str) -> Result<Opened, Failure> {
+    let chosen = match choose(args)? {
+        chosen if matches!(chosen.by, Source::Flag | Source::Variable) => chosen,
+        chosen if chosen.url().split('?').next() == Some(name) => chosen,
+        _ => Chosen::parse(name, Source::Handle)?,
+    };
     let store = chosen.url.open().map_err(|error| chosen.failure(error))?;
     Ok(Opened { store, url: chosen.url.to_string() })
 }
@@ -128,12 +141,13 @@ impl Source {
             Self::Variable => VARIABLE.to_owned(),
             Self::Config(path) => format!("store in {}", path.display()),
             Self::Default => "the default".to_owned(),
+            Self::Handle => "the store of the handle".to_owned(),
         }
     }
 
     fn code(&self) -> u8 {
         match self {
-            Self::Flag | Self::Variable => exit::USAGE,
+            Self::Flag | Self::Variable | Self::Handle => exit::USAGE,
             Self::Config(_) | Self::Default => exit::UNSAFE,
         }
     }
@@ -141,7 +155,7 @@ impl Source {
 
 /// Runs what only waits for the answers of a coordinator.
 pub(crate) fn block_on<T>(looking: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         Failure::new(exit::UNAVAILABLE, format!("this machine has no room to wait for an answer: {error}"))
     })?;
     runtime.block_on(looking)

@@ -10,7 +10,7 @@ use rustix::net::{
 
 use tokio::io::unix::AsyncFd;
 
-use super::ready::when_readable;
+use crate::ready::when_readable;
 
 /// One end of a connection between two of our processes. Messages stay whole, may carry descriptors, and the end of the
 /// other process is the end of the stream.

@@ -10,19 +10,14 @@ mod go;
 mod household;
 mod link;
 mod order;
-mod ready;
 mod report;
 mod running;
-mod signals;
 mod stub;
 mod supervisor;
 mod tree;
-mod voice;
-mod wanting;
 mod watchdog;
 mod why;
 
-use std::cell::Cell;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -32,12 +27,12 @@ use tenure::{Coordinator, Holder, Key, Timing};
 
 use crate::args::{Args, Run};
 use crate::exit::{self, Failure};
+use crate::signals::Blocked;
 use crate::store;
+use crate::voice::Voice;
 use household::{Household, bury};
 use running::Running;
-use signals::Blocked;
 use tree::Tree;
-use voice::Voice;
 
 /// Runs the command while the lease is held.
 pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
@@ -86,7 +81,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         let store::Opened { store, url } = store::open(args)?;
         let coordinator = builder.connect(store).await?;
         let voice = Voice::new(run.quiet, run.json);
-        let running = Running { run, key, timing, voice, coordinator, url, signals, waited: Cell::default() };
+        let running = Running { run, key, timing, voice, coordinator, url, signals };
         running.to_its_end(household).await
     });
     // Its link is gone by now, and so is the tree.

@@ -13,13 +13,14 @@ use tenure::{Acting, Coordinator, Key, Lease, Timing};
 use super::household::Household;
 use super::link::Listening;
 use super::order::Times;
-use super::ready::when_readable;
 use super::report::Report;
-use super::signals::Signals;
 use super::supervisor::{Charges, Ending, Supervisor};
-use super::voice::{Event, Voice, Weight};
 use crate::args::Run;
 use crate::exit::{self, Failure};
+use crate::ready::when_readable;
+use crate::signals::Signals;
+use crate::voice::{Event, Voice, Weight};
+use crate::wanting::Wanting;
 
 /// One `tenure run`, connected.
 #[derive(Debug)]
@@ -32,8 +33,6 @@ pub(super) struct Running<'a> {
     /// Names the store, for the child and for people.
     pub(super) url: String,
     pub(super) signals: Signals,
-    /// Whether somebody else had it first.
-    pub(super) waited: Cell<bool>,
 }
 
 impl Running<'_> {
@@ -43,16 +42,15 @@ impl Running<'_> {
         let stub = Cell::new(None);
         let lease = tokio::select! {
             lease = self.acquire() => lease?,
-            signal = self.ended_by() => return Ok(self.give_up(signal).await),
+            signal = self.signals.ended() => return Ok(self.give_up(signal).await),
             () = until_gone(&control, &stub) => return Err(self.unwatched()),
         };
-        self.say_granted(&lease);
         let child = match stub.get() {
             Some(child) => Some(child),
             // A watchdog that is stopped says nothing, and would keep the lease for nothing.
             None => tokio::select! {
                 child = ready(&control) => child,
-                signal = self.ended_by() => return Ok(self.give_up(signal).await),
+                signal = self.signals.ended() => return Ok(self.give_up(signal).await),
                 () = BootClock::new().sleep_until(Times::of(&lease, self.timing).term_at) => None,
             },
         };
@@ -67,6 +65,26 @@ impl Running<'_> {
         };
         let (ending, acting) = supervisor.watch(&self.signals).await;
         self.finish(&lease, &ending, acting).await
+    }
+
+    async fn acquire(&self) -> Result<Lease, Failure> {
+        let mut request = self.coordinator.lease(self.key.as_str())?.timing(self.timing);
+        if self.run.strict {
+            request = request.strict();
+        }
+        let wanting = Wanting {
+            coordinator: &self.coordinator,
+            key: &self.key,
+            url: &self.url,
+            voice: self.voice,
+            wait: self.run.waiting.limit(),
+            taking: self.run.taking.as_ref(),
+            quiet: self.run.quiet,
+            conflict: self.run.conflict_exit_code,
+        };
+        let (lease, waited) = wanting.get(request, async |request| request.acquire().await).await?;
+        self.say_granted(&lease, waited);
+        Ok(lease)
     }
 
     /// Lets the child go.
@@ -110,16 +128,6 @@ impl Running<'_> {
         variables.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
-    /// The first signal that ends a program which does not handle it.
-    async fn ended_by(&self) -> Signal {
-        loop {
-            match self.signals.next().await.signal {
-                Signal::SIGCHLD | Signal::SIGCONT | Signal::SIGWINCH => {}
-                signal => return signal,
-            }
-        }
-    }
-
     /// Somebody sent a signal while we waited: what may have been granted meanwhile is let go.
     async fn give_up(&self, signal: Signal) -> ExitCode {
         let _ = self.let_go().await;
@@ -131,7 +139,7 @@ impl Running<'_> {
         let hurried = async {
             // What ended the command often comes again at once: from the terminal that hangs up and from its shell.
             BootClock::new().sleep_until(BootClock::new().now() + USUAL).await;
-            self.ended_by().await
+            self.signals.ended().await
         };
         tokio::select! {
             left = self.coordinator.shutdown() => left.map_err(|error| error.to_string()),
@@ -211,7 +219,7 @@ impl Running<'_> {
 
     // ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    fn say_granted(&self, lease: &Lease) {
+    fn say_granted(&self, lease: &Lease, waited: bool) {
         self.voice.say(&Event {
             name: "granted",
             fields: json!({
@@ -223,7 +231,7 @@ impl Running<'_> {
             }),
             sentence: format!("lease {} is held now, with token {}", lease.key(), lease.token()),
             // Whoever was told that it waits wants to know when it does not.
-            weight: if self.waited.get() { Weight::Chat } else { Weight::Detail },
+            weight: if waited { Weight::Chat } else { Weight::Detail },
         });
     }
 

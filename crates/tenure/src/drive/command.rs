@@ -8,6 +8,7 @@ use crate::Error;
 use crate::lease::Wanted;
 use crate::lease::fork::Incarnation;
 use crate::machine::Ask;
+use crate::record::Token;
 
 /// One lease of one coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +20,7 @@ pub(crate) type Visit = Box<dyn FnOnce(Arc<dyn Store>) -> BoxFuture<'static, ()>
 /// What a keeper is asked.
 pub(crate) enum Command {
     /// Get this lease, or end it if that is what is wanted.
-    Acquire { id: LeaseId, key: Key, ask: Box<Ask>, witnessed: bool, wanted: Wanted },
+    Acquire { id: LeaseId, key: Key, ask: Box<Ask>, witnessed: bool, token: Option<Token>, wanted: Wanted },
     /// Renew it now.
     Renew { id: LeaseId, reply: oneshot::Sender<Result<(), Error>> },
     /// Let it go.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::coordinator::Coordinator;
-use crate::lease::{Asking, Handle, Lease, Request};
+use crate::lease::{Asking, Handle, Lease, Request, stale};
 use crate::machine::{Ask, Left, Lost, Patience, Timing, Way, why_not_ours};
 use crate::{Error, Kind};
 
@@ -21,6 +21,7 @@ impl Coordinator {
             key: handle.key(),
             ask: self.ask_by(handle, Way::Resume(handle.term.clone()), true)?,
             witnessed: false,
+            token: Some(handle.token()),
         };
         let (_, term) = asking.for_handle().await?;
         Ok(Handle { term, ..handle.clone() })
@@ -36,6 +37,7 @@ impl Coordinator {
             key: handle.key(),
             ask: self.ask_by(handle, Way::Resume(handle.term.clone()), false)?,
             witnessed: true,
+            token: Some(handle.token()),
         };
         asking.for_lease().await
     }
@@ -51,8 +53,9 @@ impl Coordinator {
             key: handle.key(),
             ask: self.ask_by(handle, Way::Leave(handle.term.clone()), true)?,
             witnessed: false,
+            token: Some(handle.token()),
         };
-        match asking.for_end(handle.token()).await? {
+        match asking.for_end().await? {
             Left::Vacated => Ok(()),
             Left::Nothing | Left::Lapsing => {
                 let record = self.look(handle.key().as_str()).await?;
@@ -99,11 +102,7 @@ impl Coordinator {
     }
 
     fn stale(&self, handle: &Handle, why: &str) -> Error {
-        let (key, holder, token, store) = (handle.key(), handle.holder(), handle.token(), self.store_name());
-        let sentence = format!(
-            "lease {key} of {holder} (token {token}) on {store} is not held under this handle any more, stop acting: {why}"
-        );
-        Error::new(Kind::Lost, sentence)
+        stale(handle.key(), handle.holder(), handle.token(), self.store_name(), why)
     }
 }
 

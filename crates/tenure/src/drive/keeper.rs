@@ -17,9 +17,8 @@ use super::reporter::{Report, Reporter};
 use super::timers::{CallId, Timer, Timers};
 use super::witnesses::{Coming, Witnesses};
 use crate::clock::{Clock, Instant};
-use crate::lease::Wanted;
 use crate::lease::fork::Incarnation;
-use crate::machine::{Ambient, Ask, Effect, Input, Left, Lost, Purpose, Sighting, Sightings, Write};
+use crate::machine::{Ambient, Effect, Input, Left, Lost, Purpose, Sighting, Sightings, Write};
 use crate::{Error, record};
 
 /// Keeps all leases of a coordinator: the loop that turns effects into calls and answers into inputs.
@@ -117,8 +116,10 @@ impl Keeper {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Acquire { id, key, ask, witnessed, wanted } => {
-                self.acquire(id, key, *ask, witnessed, wanted)
+            Command::Acquire { id, key, ask, witnessed, token, wanted } => {
+                let mut kept = Kept::new(key, *ask, wanted);
+                kept.resumes = token;
+                self.acquire(id, kept, witnessed);
             }
             Command::Renew { id, reply } => {
                 if let Some(kept) = self.leases.get_mut(&id) {
@@ -237,19 +238,16 @@ impl Keeper {
 
     // ── leases ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    fn acquire(&mut self, id: LeaseId, key: Key, ask: Ask, witnessed: bool, wanted: Wanted) {
+    fn acquire(&mut self, id: LeaseId, mut kept: Kept, witnessed: bool) {
         if self.closing.is_some() {
-            let error = tell::shut_down(&key, &self.store_name);
-            let mut kept = Kept::new(key, ask, wanted);
-            kept.answer_denied(error);
+            kept.answer_denied(tell::shut_down(&kept.key, &self.store_name));
             return kept.answers.drain(..).for_each(|answer| answer());
         }
-        self.make_room_for(&key);
-        let known = self.keys.entry(key.clone()).or_default();
+        self.make_room_for(&kept.key);
+        let known = self.keys.entry(kept.key.clone()).or_default();
         known.leases.push(id);
         // Whoever has seen nothing reads first.
         let reads_first = known.sightings.latest().is_none();
-        let mut kept = Kept::new(key, ask, wanted);
         kept.making = match witnessed && self.witnesses.make(id, self.entropy.nonce().to_bits()) {
             false => Making::Done,
             true if reads_first => Making::Beside(None),

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::clock::Instant;
 use crate::lease::Wanted;
 use crate::lease::shared::Shared;
-use crate::machine::{Ask, Input, Lost, Machine, Timing, Way};
+use crate::machine::{Ask, Input, Lost, Machine, Timing};
 use crate::record::{Holder, Token, Witness};
 use crate::witness::Lock;
 
@@ -40,8 +40,8 @@ pub(super) struct Kept {
     pub(super) answers: Vec<Then>,
     /// Whoever waits for the answer.
     pub(super) wanted: Option<Wanted>,
-    /// Whether it goes on with a term of another process.
-    pub(super) resumes: bool,
+    /// The token of the term of another process that it goes on with, or ends.
+    pub(super) resumes: Option<Token>,
     /// Whether the term is left to whoever has its handle: nobody keeps it here any more.
     pub(super) detached: bool,
     /// Whoever waits for a renewal.
@@ -65,7 +65,7 @@ impl Kept {
             key,
             holder: Arc::clone(&ask.holder),
             timing: ask.timing,
-            resumes: matches!(ask.way, Way::Resume(_)),
+            resumes: None,
             machine: Machine::new(ask),
             wake: None,
             answers: Vec::new(),
@@ -86,17 +86,13 @@ impl Kept {
         match self.wanted.take() {
             Some(Wanted::Lease(reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
             Some(Wanted::Handle(reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
-            Some(Wanted::End(_, reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
+            Some(Wanted::End(reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
             None => {}
         }
     }
 
     pub(super) fn token(&self) -> Option<Token> {
-        match (&self.shared, &self.wanted) {
-            (Some(shared), _) => Some(shared.token),
-            (None, Some(Wanted::End(token, _))) => Some(*token),
-            (None, _) => None,
-        }
+        self.shared.as_ref().map(|shared| shared.token).or(self.resumes)
     }
 }
 

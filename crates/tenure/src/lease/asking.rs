@@ -17,7 +17,7 @@ pub(crate) enum Wanted {
     /// A term that is left to whoever gets its handle.
     Handle(oneshot::Sender<Result<(Token, machine::Handle), Error>>),
     /// The end of a term of another process.
-    End(Token, oneshot::Sender<Result<Left, Error>>),
+    End(oneshot::Sender<Result<Left, Error>>),
 }
 
 /// Asks the keeper of a coordinator, and tells it if nobody waits for the answer any more.
@@ -27,6 +27,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) key: &'a Key,
     pub(crate) ask: Ask,
     pub(crate) witnessed: bool,
+    /// The token of the term of another process that this is about.
+    pub(crate) token: Option<Token>,
 }
 
 impl Asking<'_> {
@@ -40,8 +42,8 @@ impl Asking<'_> {
         self.send(Wanted::Handle).await.map(|(_, handle)| handle)
     }
 
-    pub(crate) async fn for_end(self, token: Token) -> Result<Left, Error> {
-        self.send(|reply| Wanted::End(token, reply)).await.map(|(_, left)| left)
+    pub(crate) async fn for_end(self) -> Result<Left, Error> {
+        self.send(Wanted::End).await.map(|(_, left)| left)
     }
 
     async fn send<T>(
@@ -57,6 +59,7 @@ impl Asking<'_> {
             key: self.key.clone(),
             ask: Box::new(self.ask),
             witnessed: self.witnessed,
+            token: self.token,
             wanted: wanted(reply),
         });
         let answer = answer.await.map_err(|_| self.coordinator.gone_error())?;

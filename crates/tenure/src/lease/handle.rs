@@ -174,6 +174,14 @@ struct Written {
 /// Tells a handle from every other text, and its format from later ones.
 const PREFIX: &str = "tenure1_";
 
+/// The sentence for a handle that is not good any more.
+pub(crate) fn stale(key: &Key, holder: &Holder, token: Token, store: &str, why: &str) -> Error {
+    let sentence = format!(
+        "lease {key} of {holder} (token {token}) on {store} is not held under this handle any more, stop acting: {why}"
+    );
+    Error::new(Kind::Lost, sentence)
+}
+
 fn nonce(text: &str) -> Option<Nonce> {
     u128::from_str_radix(text, 16).ok().map(Nonce::from_bits)
 }

@@ -24,6 +24,7 @@ pub use acting::Acting;
 pub(crate) use asking::{Asking, Wanted};
 pub use belief::Belief;
 pub use handle::Handle;
+pub(crate) use handle::stale;
 pub use request::Request;
 pub(crate) use request::denied;
 pub(crate) use secret::Secret;

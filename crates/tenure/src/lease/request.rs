@@ -177,7 +177,7 @@ impl Request {
     }
 
     fn asking(&self, ask: Ask) -> Asking<'_> {
-        Asking { coordinator: &self.coordinator, key: &self.key, ask, witnessed: self.witness }
+        Asking { coordinator: &self.coordinator, key: &self.key, ask, witnessed: self.witness, token: None }
     }
 
     /// Everything that can be wrong with the call is found before anything is sent.

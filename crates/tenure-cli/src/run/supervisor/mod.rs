@@ -22,9 +22,9 @@ use crate::run::go::Go;
 use crate::run::link::Listening;
 use crate::run::order::{Order, Times};
 use crate::run::report::Report;
-use crate::run::signals::{Came, Signals};
-use crate::run::voice::{Event, Voice, Weight};
 use crate::run::why::Why;
+use crate::signals::{Came, Signals};
+use crate::voice::{Event, Voice, Weight};
 
 /// The child and the watchdog as the supervisor has them.
 #[derive(Debug)]

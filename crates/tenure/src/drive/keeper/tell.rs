@@ -12,7 +12,7 @@ use super::Keeper;
 use crate::lease::Wanted;
 use crate::lease::shared::{Granted, Shared};
 use crate::machine::{Denied, Event, Input, Left, Lost};
-use crate::record::{Holder, Token};
+use crate::record::Holder;
 use crate::{Error, Kind, lease};
 
 impl Keeper {
@@ -42,10 +42,10 @@ impl Keeper {
                     Some(Wanted::Handle(reply)) => {
                         let handle = kept.machine.handle().expect("it was granted");
                         // Whoever has the handle that was resumed may be acting under the term, heard of this or not.
-                        kept.detached = reply.send(Ok((*token, handle))).is_ok() || kept.resumes;
+                        kept.detached = reply.send(Ok((*token, handle))).is_ok() || kept.resumes.is_some();
                         kept.detached
                     }
-                    Some(Wanted::End(..)) | None => false,
+                    Some(Wanted::End(_)) | None => false,
                 };
                 // If nobody waits for it any more, it is let go at once.
                 if !wanted {
@@ -84,7 +84,12 @@ impl Keeper {
                 kept.answer_denied(error);
             }
             Event::Denied(denied) => {
-                let mut error = lease::denied(&kept.key, &self.store_name, &kept.holder, denied);
+                let mut error = match (denied, kept.resumes) {
+                    (Denied::StaleHandle(why), Some(token)) => {
+                        lease::stale(&kept.key, &kept.holder, token, &self.store_name, &why.to_string())
+                    }
+                    _ => lease::denied(&kept.key, &self.store_name, &kept.holder, denied),
+                };
                 if let Some(trouble) = kept.trouble.take() {
                     error = error.because(trouble.to_string());
                 }
@@ -99,9 +104,9 @@ impl Keeper {
                 for (reply, result) in kept.left.drain(..).zip(results) {
                     kept.answers.push(Box::new(move || drop(reply.send(result))));
                 }
-                if let Some(Wanted::End(token, reply)) = kept.wanted.take() {
+                if let Some(Wanted::End(reply)) = kept.wanted.take() {
                     let ended = match left {
-                        Left::Lapsing => Err(unended(kept, &self.store_name, token)),
+                        Left::Lapsing => Err(unended(kept, &self.store_name)),
                         Left::Vacated | Left::Nothing => Ok(*left),
                     };
                     kept.answers.push(Box::new(move || drop(reply.send(ended))));
@@ -130,8 +135,8 @@ fn over(shared: &Shared) -> Input {
 }
 
 /// A term of another process could not be ended.
-fn unended(kept: &Kept, store: &str, token: Token) -> Error {
-    let (key, holder) = (&kept.key, &kept.holder);
+fn unended(kept: &Kept, store: &str) -> Error {
+    let (key, holder, token) = (&kept.key, &kept.holder, kept.token().unwrap_or_default());
     let sentence = format!(
         "lease {key} of {holder} (token {token}) on {store} could not be let go: try again, or let it run out within {}",
         kept.timing.ttl()

@@ -9,6 +9,6 @@ use tokio::io::unix::AsyncFd;
     deprecated,
     reason = "its successor is unsafe for the sake of types that change their descriptor; none of ours can"
 )]
-pub(super) fn when_readable<T: AsRawFd>(descriptor: T) -> io::Result<AsyncFd<T>> {
+pub(crate) fn when_readable<T: AsRawFd>(descriptor: T) -> io::Result<AsyncFd<T>> {
     AsyncFd::with_interest(descriptor, Interest::READABLE)
 }

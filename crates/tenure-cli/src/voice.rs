@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::output;
 
-/// What `tenure run` says on standard error, which otherwise belongs to the child.
+/// What the command says on standard error while it works. Under `tenure run` that otherwise belongs to the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Voice {
+pub(crate) enum Voice {
     /// Trouble alone.
     Quiet,
     /// One JSON object for each event.
@@ -17,20 +17,20 @@ pub(super) enum Voice {
 
 /// What happens, for people and for programs.
 #[derive(Clone, Debug)]
-pub(super) struct Event {
+pub(crate) struct Event {
     /// Its name, for programs.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// More of it, for programs.
-    pub(super) fields: Value,
+    pub(crate) fields: Value,
     /// The sentence for people.
-    pub(super) sentence: String,
+    pub(crate) sentence: String,
     /// Who wants to hear it.
-    pub(super) weight: Weight,
+    pub(crate) weight: Weight,
 }
 
 /// How much an event matters to people. Programs are told everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weight {
+pub(crate) enum Weight {
     /// To programs alone: people see it for themselves.
     Detail,
     /// To somebody who sits at a terminal.
@@ -42,7 +42,7 @@ pub(super) enum Weight {
 }
 
 impl Voice {
-    pub(super) fn new(quiet: bool, json: bool) -> Self {
+    pub(crate) fn new(quiet: bool, json: bool) -> Self {
         match (json, quiet) {
             (true, _) => Self::Json,
             (false, true) => Self::Quiet,
@@ -50,7 +50,7 @@ impl Voice {
         }
     }
 
-    pub(super) fn say(self, event: &Event) {
+    pub(crate) fn say(self, event: &Event) {
         let heard = match self {
             Self::Json => true,
             Self::Quiet => event.weight == Weight::Trouble,

@@ -5,27 +5,27 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use tokio::io::unix::AsyncFd;
 
-use super::ready::when_readable;
+use crate::ready::when_readable;
 
 /// The signals that come to this process, one at a time. They are blocked in all threads, and taken from the kernel here.
 #[derive(Debug)]
-pub(super) struct Signals(AsyncFd<SignalFd>);
+pub(crate) struct Signals(AsyncFd<SignalFd>);
 
 /// A signal that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Came {
-    pub(super) signal: Signal,
+pub(crate) struct Came {
+    pub(crate) signal: Signal,
     /// A key on the terminal, or its end: every process of the foreground group has got it from the kernel.
-    pub(super) by_terminal: bool,
+    pub(crate) by_terminal: bool,
 }
 
 /// The signals are blocked, and nobody takes them yet.
 #[derive(Debug)]
-pub(super) struct Blocked(SignalFd);
+pub(crate) struct Blocked(SignalFd);
 
 impl Blocked {
     /// Blocks them, which must come before the first thread: threads inherit it.
-    pub(super) fn now() -> io::Result<Self> {
+    pub(crate) fn now() -> io::Result<Self> {
         let mut set = SigSet::empty();
         let ignored = ignored();
         for signal in HEARD {
@@ -42,14 +42,14 @@ impl Blocked {
     }
 
     /// Takes them, inside a runtime.
-    pub(super) fn take(self) -> io::Result<Signals> {
+    pub(crate) fn take(self) -> io::Result<Signals> {
         Ok(Signals(when_readable(self.0)?))
     }
 }
 
 impl Signals {
     /// The next one.
-    pub(super) async fn next(&self) -> Came {
+    pub(crate) async fn next(&self) -> Came {
         loop {
             let Ok(mut ready) = self.0.readable().await else { return std::future::pending().await };
             match self.pending() {
@@ -59,8 +59,18 @@ impl Signals {
         }
     }
 
+    /// The first one that ends a program which does not handle it.
+    pub(crate) async fn ended(&self) -> Signal {
+        loop {
+            match self.next().await.signal {
+                Signal::SIGCHLD | Signal::SIGCONT | Signal::SIGWINCH => {}
+                signal => return signal,
+            }
+        }
+    }
+
     /// One that has come already.
-    pub(super) fn pending(&self) -> Option<Came> {
+    pub(crate) fn pending(&self) -> Option<Came> {
         loop {
             let info = self.0.get_ref().read_signal().ok()??;
             if let Ok(signal) = Signal::try_from(info.ssi_signo as i32) {

@@ -1,0 +1,120 @@
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tenure::{Coordinator, Handle, Holder, Key, Timing};
+
+use super::Answer;
+use super::file::HandleFile;
+use crate::args::{Acquire, Args, Taking};
+use crate::exit::{self, Failure};
+use crate::signals::Blocked;
+use crate::voice::Voice;
+use crate::wanting::Wanting;
+use crate::{output, store};
+
+/// Gets a lease, and hands out its handle.
+pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failure> {
+    let Acquire { name, ttl, waiting, holder, file, quiet, json } = acquire;
+    let getting = Getting {
+        name,
+        ttl: *ttl,
+        wait: waiting.limit(),
+        holder: holder.as_deref(),
+        file: file.as_ref(),
+        taking: None,
+        quiet: *quiet,
+        json: *json,
+    };
+    getting.run(args)
+}
+
+/// A lease that somebody gets the handle of.
+#[derive(Debug)]
+pub(super) struct Getting<'a> {
+    pub(super) name: &'a str,
+    pub(super) ttl: Duration,
+    pub(super) wait: Option<Duration>,
+    pub(super) holder: Option<&'a str>,
+    pub(super) file: Option<&'a PathBuf>,
+    pub(super) taking: Option<&'a Taking>,
+    pub(super) quiet: bool,
+    pub(super) json: bool,
+}
+
+impl Getting<'_> {
+    pub(super) fn run(&self, args: &Args) -> Result<ExitCode, Failure> {
+        let key = Key::parse(self.name)?;
+        let holder = match self.holder {
+            Some(holder) => Holder::new(holder),
+            // This process ends before anything is done under the lease; the script goes on.
+            None => Holder::new(&script()),
+        };
+        let holder = holder.map_err(tenure::Error::from)?;
+        let timing = Timing::new(self.ttl).map_err(|error| Failure::new(exit::UNSAFE, error.to_string()))?;
+        let file = self.file.map(|path| HandleFile::at(path));
+        let cannot = |error: std::io::Error| {
+            Failure::new(exit::UNAVAILABLE, format!("signals cannot be waited for: {error}. Try again"))
+        };
+        // Before the first thread, which inherits it.
+        let blocked = Blocked::now().map_err(cannot)?;
+        store::block_on(async {
+            let signals = blocked.take().map_err(cannot)?;
+            let store::Opened { store, url } = store::open(args)?;
+            if let Some(file) = &file {
+                file.check_free_for(key.as_str(), &store.to_string())?;
+            }
+            let coordinator = Coordinator::builder().holder(holder).connect(store).await?;
+            let wanting = Wanting {
+                coordinator: &coordinator,
+                key: &key,
+                url: &url,
+                voice: Voice::new(self.quiet, self.json),
+                wait: self.wait,
+                taking: self.taking,
+                quiet: self.quiet,
+                conflict: exit::HELD,
+            };
+            let request = coordinator.lease(key.as_str())?.timing(timing);
+            let (handle, _) = tokio::select! {
+                got = wanting.get(request, async |request| request.acquire_handle().await) => got?,
+                signal = signals.ended() => {
+                    // What may have been granted meanwhile is let go.
+                    let _ = coordinator.shutdown().await;
+                    return Ok(ExitCode::from(128 + signal as u8));
+                }
+            };
+            match self.hand_out(&handle, file.as_ref()) {
+                Ok(()) => Ok(ExitCode::SUCCESS),
+                Err(failure) => {
+                    // Nobody has the handle.
+                    let _ = coordinator.release(&handle).await;
+                    Err(failure)
+                }
+            }
+        })
+    }
+
+    fn hand_out(&self, handle: &Handle, file: Option<&HandleFile>) -> Result<(), Failure> {
+        let answer = Answer::of(handle).with_time_left(handle);
+        match file {
+            Some(file) => {
+                file.replacement()?.fill(handle)?;
+                match self.json {
+                    true => output::answer_json(&answer),
+                    false => output::answer(&format!("{}\n", handle.token())),
+                }
+            }
+            None if self.json => output::deliver_json(&answer.revealed(handle)),
+            None => output::deliver(&format!("{}\n", handle.reveal())),
+        }
+    }
+}
+
+/// Host and process of whoever called this command.
+fn script() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = if host.is_empty() { "unnamed-host" } else { &host };
+    let process = rustix::process::getppid().map_or(0, |process| process.as_raw_nonzero().get());
+    format!("{host}:{process}")
+}

@@ -1,0 +1,166 @@
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, fallocate};
+use tenure::Handle;
+use tenure::clock::BootClock;
+
+use crate::exit::{self, Failure};
+
+/// A file that a handle is kept in: the user's own, and for nobody else to read.
+#[derive(Debug)]
+pub(super) struct HandleFile {
+    path: PathBuf,
+}
+
+/// A new content for the file, which is put in its place at once or not at all.
+#[derive(Debug)]
+pub(super) struct Replacement<'a> {
+    target: &'a HandleFile,
+    temporary: PathBuf,
+    file: File,
+}
+
+impl HandleFile {
+    /// The file that `path` leads to, through symbolic links too.
+    pub(super) fn at(path: &Path) -> Self {
+        Self { path: fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()) }
+    }
+
+    /// What is in it.
+    pub(super) fn read(&self) -> Result<String, Failure> {
+        let path = self.path.display();
+        let unreadable = |error: io::Error| match error.kind() {
+            ErrorKind::NotFound => Failure::new(
+                exit::USAGE,
+                format!("there is no handle in {path}: name the file that acquire has written with --file"),
+            ),
+            _ => Failure::new(exit::UNAVAILABLE, format!("the handle in {path} cannot be read: {error}")),
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+            .open(&self.path)
+            .map_err(unreadable)?;
+        let found = file.metadata().map_err(unreadable)?;
+        if !found.is_file() {
+            return Err(Failure::new(
+                exit::USAGE,
+                format!("{path} is no file: name the one that acquire has written"),
+            ));
+        }
+        let me = rustix::process::geteuid().as_raw();
+        if found.uid() != me {
+            let owner = found.uid();
+            return Err(Failure::new(
+                exit::UNSAFE,
+                format!(
+                    "the handle in {path} belongs to user {owner}, and this is user {me}: use one of your own"
+                ),
+            ));
+        }
+        if found.mode() & 0o077 != 0 {
+            return Err(Failure::new(
+                exit::UNSAFE,
+                format!(
+                    "the handle in {path} can be read or changed by others (mode {:o}), who could release the lease: chmod 600 \
+                     it if you trust all who could",
+                    found.mode() & 0o7777
+                ),
+            ));
+        }
+        let mut text = String::new();
+        file.take(TEXT_MAX).read_to_string(&mut text).map_err(unreadable)?;
+        Ok(text)
+    }
+
+    /// Makes sure that nothing is lost by putting another handle there, and that there is room for it.
+    pub(super) fn check_free_for(&self, key: &str, store: &str) -> Result<(), Failure> {
+        match fs::symlink_metadata(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            _ => self.check_old(key, store)?,
+        }
+        self.replacement().map(drop)
+    }
+
+    fn check_old(&self, key: &str, store: &str) -> Result<(), Failure> {
+        let path = self.path.display();
+        let old: Handle = match self.read()?.trim() {
+            "" => return Ok(()),
+            text => text.parse().map_err(|_| {
+                let sentence = format!("{path} is there already and is no handle: name another file");
+                Failure::new(exit::USAGE, sentence)
+            })?,
+        };
+        let other = (old.key().as_str(), old.store()) != (key, store);
+        if other && !old.remaining(&BootClock::new()).is_zero() {
+            let (what, left) = (super::what(&old), super::left(&old));
+            return Err(Failure::new(
+                exit::USAGE,
+                format!(
+                    "{path} has the handle of {what}, with at most {left} left: release it, or name another file"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Makes room for a new content, before anything happens that could not be written down.
+    pub(super) fn replacement(&self) -> Result<Replacement<'_>, Failure> {
+        let mut name = OsString::from(".");
+        name.push(self.path.file_name().unwrap_or_default());
+        name.push(format!(".{}.tmp", std::process::id()));
+        let temporary = self.path.with_file_name(name);
+        // What a process of the same number has left.
+        let _ = fs::remove_file(&temporary);
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
+        let file = made.map_err(|error| self.unwritable(&error))?;
+        let replacement = Replacement { target: self, temporary, file };
+        match fallocate(&replacement.file, FallocateFlags::empty(), 0, TEXT_MAX) {
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(replacement),
+            Err(error) => Err(self.unwritable(&error.into())),
+        }
+    }
+
+    /// Removes it. A handle that is of no use any more only confuses.
+    pub(super) fn remove(&self) {
+        let _ = fs::remove_file(&self.path);
+    }
+
+    fn unwritable(&self, error: &io::Error) -> Failure {
+        let path = self.path.display();
+        Failure::new(
+            exit::UNAVAILABLE,
+            format!(
+                "a handle cannot be written to {path}: {error}. Name a file in a folder that can be written to"
+            ),
+        )
+    }
+}
+
+impl Replacement<'_> {
+    /// Puts the handle in its place.
+    ///
+    /// It is not synced: after a power cut the machine has booted anew, and no handle of before is good any more.
+    pub(super) fn fill(mut self, handle: &Handle) -> Result<(), Failure> {
+        let text = format!("{}\n", handle.reveal());
+        self.file
+            .write_all(text.as_bytes())
+            .and_then(|()| self.file.set_len(text.len() as u64))
+            .and_then(|()| fs::rename(&self.temporary, &self.target.path))
+            .map_err(|error| self.target.unwritable(&error))
+    }
+}
+
+impl Drop for Replacement<'_> {
+    fn drop(&mut self) {
+        // After it was put in its place there is nothing of that name.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// More than the longest handle.
+const TEXT_MAX: u64 = 16 * 1024;

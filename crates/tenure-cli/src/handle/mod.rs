@@ -1,0 +1,71 @@
+//! `tenure acquire`, `renew`, `release` and `steal`: leases for scripts, which have no process that stays.
+
+mod acquire;
+mod file;
+mod release;
+mod renew;
+mod source;
+mod steal;
+
+pub(crate) use acquire::acquire;
+pub(crate) use release::release;
+pub(crate) use renew::renew;
+pub(crate) use steal::steal;
+
+use serde::Serialize;
+use tenure::Handle;
+use tenure::clock::BootClock;
+
+use crate::duration;
+
+/// What programs are told of a handle. The fields and their names are a contract: `docs/reference/command.md`.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    store: &'a str,
+    name: &'a str,
+    holder: &'a str,
+    token: u64,
+    ttl_ms: u64,
+    /// How much longer it is held if nothing renews it; none once it is released.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_ms: Option<u64>,
+    /// None if it is in a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handle: Option<String>,
+}
+
+impl<'a> Answer<'a> {
+    fn of(handle: &'a Handle) -> Self {
+        Self {
+            store: handle.store(),
+            name: handle.key().as_str(),
+            holder: handle.holder().id(),
+            token: handle.token().get(),
+            ttl_ms: handle.ttl().as_millis(),
+            left_ms: None,
+            handle: None,
+        }
+    }
+
+    fn with_time_left(mut self, handle: &Handle) -> Self {
+        // Rounded down: whoever counts on it stops in time.
+        self.left_ms = u64::try_from(handle.remaining(&BootClock::new()).as_millis()).ok();
+        self
+    }
+
+    fn revealed(mut self, handle: &Handle) -> Self {
+        self.handle = Some(handle.reveal());
+        self
+    }
+}
+
+/// Which lease it is, for an error.
+fn what(handle: &Handle) -> String {
+    let (key, holder, token, store) = (handle.key(), handle.holder(), handle.token(), handle.store());
+    format!("lease {key} of {holder} (token {token}) on {store}")
+}
+
+/// Until when it lasts without a renewal, for an error.
+fn left(handle: &Handle) -> String {
+    duration::at_most(handle.remaining(&BootClock::new()))
+}
