@@ -1,4 +1,4 @@
-//! A hundred supervisors want one lease, and the one that has it is killed and stopped all the time.
+//! A hundred supervisors want one lease, and the one that has it is killed, stopped and stolen from all the time.
 //!
 //! Who acts is written down by those who act: each line is one write to the end of one file, so the order of the lines is
 //! the order of the acts. The kernel keeps a second book: each child and what it leaves behind hold a lock that is free
@@ -139,18 +139,26 @@ struct Crowd<'a> {
 impl Crowd<'_> {
     fn fill(&mut self) {
         while self.members.len() < SUPERVISORS {
-            let name = format!("s{}", self.started);
-            self.started += 1;
-            // Every second one does not heed TERM.
-            let script = "[ $(($$ % 2)) = 0 ] && trap '' TERM; exec \"$CHILD\" --exact child --nocapture";
-            let ttl = format!("{}ms", TTL.as_millis());
-            let words =
-                ["one", "--ttl", &ttl, "--kill-grace", "300ms", "--holder", &name, "--", "sh", "-c", script];
-            let mut command = self.world.run(&words);
-            command.env("CHILD", std::env::current_exe().unwrap()).env(LOG, self.world.path("log"));
-            command.stdout(Stdio::null()).stderr(appending(&self.world.path("said")));
-            self.members.insert(name, command.spawn().unwrap());
+            self.add(&["run", "one"]);
         }
+    }
+
+    /// One more, who takes the lease from whoever holds it.
+    fn steal(&mut self) {
+        self.add(&["steal", "one", "--reason", "it is my turn", "--quiet"]);
+    }
+
+    fn add(&mut self, how: &[&str]) {
+        let name = format!("s{}", self.started);
+        self.started += 1;
+        // Every second one does not heed TERM.
+        let script = "[ $(($$ % 2)) = 0 ] && trap '' TERM; exec \"$CHILD\" --exact child --nocapture";
+        let ttl = format!("{}ms", TTL.as_millis());
+        let mut command = self.world.tenure(how);
+        command.args(["--ttl", &ttl, "--kill-grace", "300ms", "--holder", &name, "--", "sh", "-c", script]);
+        command.env("CHILD", std::env::current_exe().unwrap()).env(LOG, self.world.path("log"));
+        command.stdout(Stdio::null()).stderr(appending(&self.world.path("said")));
+        self.members.insert(name, command.spawn().unwrap());
     }
 
     /// Takes out those who have ended.
@@ -234,6 +242,14 @@ fn a_hundred_supervisors_never_overlap_whatever_happens_to_the_holder() {
         if !early {
             sleep_ms(rng.u64(..300));
         }
+        if rng.u8(..5) == 0 {
+            crowd.steal();
+            hit.insert(token);
+            count += 1;
+            last = Instant::now();
+            *faults.entry("steal".to_owned()).or_default() += 1;
+            continue;
+        }
         let whom = if rng.bool() { "supervisor" } else { "watchdog" };
         let (kind, signal) =
             *rng.choice(&[("STOP", Signal::STOP), ("KILL", Signal::KILL), ("TERM", Signal::TERM)]).unwrap();
@@ -286,6 +302,9 @@ fn a_hundred_supervisors_never_overlap_whatever_happens_to_the_holder() {
     assert!(seen.violations.is_empty(), "seed {seed}: {:#?}\n{log}\n{said}", seen.violations);
     assert!(seen.grants as u64 >= goal / 2, "too few grants to mean anything: {seen:?}\n{said}");
     assert!(!said.contains("panicked"), "{said}");
+    let stolen = said.lines().filter(|line| line.contains("took it on purpose: it is my turn")).count();
+    eprintln!("{stolen} were told that it was taken on purpose");
+    assert!(stolen > 0 || faults.get("steal").is_none_or(|count| *count < 5), "nobody was told\n{said}");
     let known = [0, 69, 76, 137, 143];
     assert!(crowd.codes.keys().all(|code| known.contains(code)), "{:?}\n{said}", crowd.codes);
 }

@@ -1,0 +1,325 @@
+//! `tenure acquire`, `renew` and `release`, as a script uses them.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Stdio;
+
+use support::{Did, Home, block_on, did, hold, is_root, process, shell, skipped, sleep_ms};
+use tenure::Handle;
+
+/// With something on standard input.
+fn piped(home: &Home, args: &[&str], input: &str) -> Did {
+    let path = home.write("input", input);
+    did(home.command(args).stdin(fs::File::open(path).unwrap()))
+}
+
+#[track_caller]
+fn handle(did: &Did) -> String {
+    assert_eq!((did.code, did.err.as_str()), (0, ""));
+    let text = did.out.strip_suffix('\n').unwrap();
+    text.parse::<Handle>().unwrap();
+    text.to_owned()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o7777
+}
+
+/// One sentence with this code, which says all of this, and never the secret of a handle.
+#[track_caller]
+fn refused(did: &Did, code: i32, parts: &[&str]) {
+    assert_eq!((did.code, did.out.as_str()), (code, ""), "{did:?}");
+    assert_eq!(did.err.lines().count(), 1, "{did:?}");
+    for part in parts {
+        assert!(did.err.contains(part), "{part:?} is not in {:?}", did.err);
+    }
+    assert!(!did.err.contains("tenure1_ey"), "{did:?}");
+}
+
+#[test]
+fn a_handle_goes_through_a_variable_an_argument_and_standard_input() {
+    let home = Home::new("handles");
+    let first = handle(&home.tenure(&["acquire", "job", "--ttl", "60s"]));
+    assert_eq!(home.tenure(&["status", "job"]).code, 0);
+    let second = handle(&home.tenure(&["renew", &first]));
+    let third = handle(&piped(&home, &["renew"], &format!("  {second}\n\n")));
+    let printed = piped(&home, &["renew", "-", "--json"], &third);
+    // What was printed as JSON is a handle as it stands.
+    piped(&home, &["release"], &printed.out).answered(0, "");
+    assert_eq!(home.tenure(&["status", "job"]).code, 1);
+}
+
+#[test]
+fn programs_are_told_the_token_the_time_left_and_the_handle() {
+    let home = Home::new("handles");
+    let answer = home.tenure(&["acquire", "job", "--ttl", "1m", "--holder", "me", "--json"]).json();
+    assert_eq!(answer["name"], "job");
+    assert_eq!(answer["holder"], "me");
+    assert_eq!(answer["store"], home.url());
+    assert_eq!(answer["ttl_ms"], 60_000);
+    let left = answer["left_ms"].as_u64().unwrap();
+    assert!((30_000..59_401).contains(&left), "{left}");
+    let handle: Handle = answer["handle"].as_str().unwrap().parse().unwrap();
+    assert_eq!(handle.token().get(), answer["token"].as_u64().unwrap());
+    let status = home.tenure(&["status", "job", "--json"]).json();
+    assert_eq!(status["token"], answer["token"]);
+    let released = home.tenure(&["release", "--json", answer["handle"].as_str().unwrap()]).json();
+    assert_eq!(released["token"], answer["token"]);
+    assert!(released.get("handle").is_none() && released.get("left_ms").is_none());
+}
+
+#[test]
+fn a_handle_in_a_file_is_for_its_owner_alone_and_is_replaced_at_each_renewal() {
+    let home = Home::new("handles");
+    let path = home.0.join("lease");
+    let file = path.to_str().unwrap();
+    let token = home.tenure(&["acquire", "job", "--file", file]);
+    let handle: Handle = fs::read_to_string(&path).unwrap().trim().parse().unwrap();
+    token.answered(0, &format!("{}\n", handle.token()));
+    assert_eq!(mode(&path), 0o600);
+    let before = fs::read_to_string(&path).unwrap();
+    home.tenure(&["renew", "--file", file]).answered(0, "");
+    let answer = home.tenure(&["renew", "--file", file, "--json"]).json();
+    assert!(answer.get("handle").is_none(), "it is in the file");
+    assert_ne!(fs::read_to_string(&path).unwrap(), before);
+    assert_eq!(mode(&path), 0o600);
+    home.tenure(&["release", "--file", file]).answered(0, "");
+    assert!(!path.exists());
+    let names: Vec<_> = fs::read_dir(&home.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, [".local"], "nothing else is left");
+}
+
+#[test]
+fn an_umask_opens_nothing_and_a_link_is_followed() {
+    let home = Home::new("handles");
+    fs::create_dir(home.0.join("real")).unwrap();
+    let (link, real) = (home.0.join("link"), home.0.join("real/lease"));
+    let script = format!(
+        "umask 0; HOME={} {} acquire job --file {}",
+        home.0.display(),
+        env!("CARGO_BIN_EXE_tenure"),
+        real.display()
+    );
+    assert!(shell(&script));
+    assert_eq!(mode(&real), 0o600);
+    symlink(&real, &link).unwrap();
+    home.tenure(&["renew", "--file", link.to_str().unwrap()]).answered(0, "");
+    assert!(link.is_symlink());
+    home.tenure(&["release", "--file", real.to_str().unwrap()]).answered(0, "");
+}
+
+#[test]
+fn somebody_else_has_it_and_is_named() {
+    let home = Home::new("handles");
+    let other = process(&home, "them");
+    let lease = hold(&other, "job", 60_000);
+    let token = lease.token().to_string();
+    let held = home.tenure(&["acquire", "job", "--no-wait"]);
+    refused(&held, 75, &["lease job on file:///", "held by them", &token, "left", "--wait"]);
+    home.tenure(&["acquire", "job", "--no-wait", "--quiet"]).answered(75, "");
+    refused(&home.tenure(&["acquire", "job", "--wait", "200ms"]), 75, &["wait for longer"]);
+    block_on(lease.release()).unwrap();
+    handle(&home.tenure(&["acquire", "job", "--no-wait"]));
+}
+
+#[test]
+fn a_handle_is_refused_after_its_deadline_and_after_somebody_else_was_granted() {
+    let home = Home::new("handles");
+    let late = handle(&home.tenure(&["acquire", "job", "--ttl", "1s", "--holder", "me"]));
+    sleep_ms(1_000);
+    let token = late.parse::<Handle>().unwrap().token().to_string();
+    let why = "no renewal was confirmed before the deadline";
+    refused(
+        &home.tenure(&["renew", &late]),
+        76,
+        &["lease job of me", &token, "file:///", "stop acting", why],
+    );
+    let next = handle(&home.tenure(&["acquire", "job", "--holder", "them"]));
+    refused(&home.tenure(&["release", &late]), 76, &["them was granted it"]);
+    let next = handle(&home.tenure(&["renew", &next]));
+    // It is nobody's any more, and was nobody else's: that is no failure.
+    home.tenure(&["release", &next]).answered(0, "");
+    refused(&home.tenure(&["release", &next]), 76, &["it was released"]);
+    refused(&home.tenure(&["renew", &next]), 76, &["it was released"]);
+}
+
+#[test]
+fn a_late_release_tells_that_nobody_else_had_it() {
+    let home = Home::new("handles");
+    let late = handle(&home.tenure(&["acquire", "job", "--ttl", "500ms"]));
+    sleep_ms(700);
+    home.tenure(&["release", &late]).answered(0, "");
+}
+
+#[test]
+fn the_script_dies_and_the_next_one_gets_it_after_one_ttl() {
+    let home = Home::new("handles");
+    handle(&home.tenure(&["acquire", "job", "--ttl", "1500ms"]));
+    assert_eq!(home.tenure(&["acquire", "job", "--no-wait"]).code, 75, "nothing tells that it is dead");
+    handle(&home.tenure(&["acquire", "job", "--wait", "20s"]));
+}
+
+#[test]
+fn a_handle_of_another_boot_is_refused() {
+    let home = Home::new("handles");
+    let namespace = ["--user", "--map-root-user", "--time", "--boottime", "86400", "--fork", "--"];
+    let elsewhere = |args: &[&str]| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(namespace).arg(env!("CARGO_BIN_EXE_tenure")).args(args);
+        command.env_clear().env("HOME", &home.0).env("PATH", "/usr/bin:/bin");
+        did(&mut command)
+    };
+    if elsewhere(&["--version"]).code != 0 {
+        return skipped("no time namespaces here");
+    }
+    let ours = handle(&home.tenure(&["acquire", "job"]));
+    refused(&elsewhere(&["renew", &ours]), 76, &["another boot or time namespace", "Acquire it anew"]);
+    home.tenure(&["release", &ours]).answered(0, "");
+}
+
+#[test]
+fn a_handle_names_its_store_and_is_not_used_on_another() {
+    let home = Home::new("handles");
+    let (one, other) = (home.0.join("one"), home.0.join("other"));
+    let url = |path: &Path| format!("file://{}", path.display());
+    let text = handle(&home.tenure(&["--store", &url(&one), "acquire", "job"]));
+    let text = handle(&home.tenure(&["renew", &text]));
+    let wrong = home.tenure(&["--store", &url(&other), "renew", &text]);
+    refused(&wrong, 64, &["lease job", &url(&one), &url(&other)]);
+    let wrong = did(home.command(&["release", &text]).env("TENURE_STORE", url(&other)));
+    refused(&wrong, 64, &["another store"]);
+    home.tenure(&["--store", &url(&one), "release", &text]).answered(0, "");
+}
+
+#[test]
+fn what_is_no_handle_is_refused_in_words_and_never_repeated() {
+    let home = Home::new("handles");
+    let text = handle(&home.tenure(&["acquire", "job"]));
+    for verb in ["renew", "release"] {
+        refused(&home.tenure(&[verb, &text[..text.len() - 1]]), 64, &["damaged", "cut short or edited"]);
+        refused(&home.tenure(&[verb, &text[..40]]), 64, &["damaged"]);
+        refused(&home.tenure(&[verb, &text.replace('a', "b")]), 64, &["damaged"]);
+        refused(&home.tenure(&[verb, "hello"]), 64, &["no handle", "tenure1_"]);
+        refused(&piped(&home, &[verb], ""), 64, &["there is no handle"]);
+        refused(&piped(&home, &[verb], "{\"handle\": 7}"), 64, &["no handle"]);
+        refused(&piped(&home, &[verb], &"x".repeat(200_000)), 64, &["no handle"]);
+        refused(
+            &home.tenure(&[verb, "--file", "/nonexistent/lease"]),
+            64,
+            &["no handle in /nonexistent/lease"],
+        );
+        refused(&home.tenure(&[verb, "--file", "/"]), 64, &["is no file"]);
+        refused(&home.tenure(&[verb, "--file", "/x", &text]), 64, &["cannot be used with"]);
+    }
+    home.tenure(&["release", &text]).answered(0, "");
+}
+
+#[test]
+fn a_handle_that_others_can_read_is_refused() {
+    let home = Home::new("handles");
+    let path = home.0.join("lease");
+    let file = path.to_str().unwrap();
+    home.tenure(&["acquire", "job", "--file", file]);
+    for bad in [0o644, 0o640, 0o606, 0o620] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(bad)).unwrap();
+        refused(&home.tenure(&["renew", "--file", file]), 78, &["by others", "chmod 600"]);
+        refused(&home.tenure(&["release", "--file", file]), 78, &["by others"]);
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    if is_root() {
+        std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
+        refused(&home.tenure(&["renew", "--file", file]), 78, &["belongs to user 12345"]);
+        std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+    }
+    home.tenure(&["release", "--file", file]).answered(0, "");
+}
+
+#[test]
+fn a_file_that_is_no_handle_or_has_another_live_one_is_not_overwritten() {
+    let home = Home::new("handles");
+    let notes = home.write("notes", "do not lose this\n");
+    fs::set_permissions(&notes, fs::Permissions::from_mode(0o600)).unwrap();
+    let wrong = home.tenure(&["acquire", "job", "--file", notes.to_str().unwrap()]);
+    refused(&wrong, 64, &["is there already and is no handle"]);
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "do not lose this\n");
+    let path = home.0.join("lease");
+    let file = path.to_str().unwrap();
+    assert_eq!(home.tenure(&["acquire", "one", "--file", file]).code, 0);
+    refused(
+        &home.tenure(&["acquire", "two", "--file", file]),
+        64,
+        &["lease one", "release it, or name another"],
+    );
+    assert_eq!(home.tenure(&["status", "two"]).code, 1, "nothing was taken");
+    home.tenure(&["renew", "--file", file]).answered(0, "");
+}
+
+#[test]
+fn the_handle_of_a_script_that_died_is_replaced_when_the_lease_is_free() {
+    let home = Home::new("handles");
+    let path = home.0.join("lease");
+    let file = path.to_str().unwrap();
+    assert_eq!(home.tenure(&["acquire", "job", "--ttl", "1s", "--file", file]).code, 0);
+    assert_eq!(home.tenure(&["acquire", "job", "--no-wait", "--file", file]).code, 75);
+    assert_eq!(home.tenure(&["acquire", "job", "--wait", "20s", "--file", file]).code, 0);
+    home.tenure(&["release", "--file", file]).answered(0, "");
+}
+
+#[test]
+fn where_the_next_handle_cannot_be_written_nothing_is_renewed_or_taken() {
+    if !is_root() || !shell("unshare --mount true 2>/dev/null") {
+        return skipped("no mount namespaces here");
+    }
+    let home = Home::new("handles");
+    let small = home.0.join("small");
+    fs::create_dir(&small).unwrap();
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    // A full disk: after the handle was written there is no room for another.
+    let script = format!(
+        "set -e; mount -t tmpfs -o size=64k none {small}; cd {small}; export HOME={home}
+         {tenure} acquire job --file lease >/dev/null; cp lease {home}/before
+         head -c 1000000 /dev/zero > full 2>/dev/null || true
+         {tenure} renew --file lease 2>{home}/said && exit 3; echo $? >{home}/code
+         cmp lease {home}/before; ls -A | wc -l >{home}/count
+         {tenure} acquire other --file another 2>>{home}/said && exit 4
+         {tenure} status other && exit 5; rm full; {tenure} renew --file lease; {tenure} release --file lease",
+        small = small.display(),
+        home = home.0.display()
+    );
+    assert!(shell(format!("unshare --mount sh -c '{script}'")));
+    let said = fs::read_to_string(home.0.join("said")).unwrap();
+    assert!(
+        said.lines().count() == 2 && said.lines().all(|line| line.contains("cannot be written")),
+        "{said}"
+    );
+    assert_eq!(fs::read_to_string(home.0.join("code")).unwrap(), "69\n");
+    assert_eq!(fs::read_to_string(home.0.join("count")).unwrap().trim(), "2", "no temporary file is left");
+}
+
+#[test]
+fn a_handle_that_nobody_reads_is_let_go_at_once() {
+    let home = Home::new("handles");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let lost = did(home.command(&["acquire", "job"]).stdout(full));
+    assert_eq!(lost.code, 69, "{lost:?}");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut child = home.command(&["acquire", "job"]).stdout(writer).stderr(Stdio::null()).spawn().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(69));
+    handle(&home.tenure(&["acquire", "job", "--no-wait"]));
+}
+
+#[test]
+fn absurd_durations_and_names_are_refused_before_anything_is_made() {
+    let home = Home::new("handles");
+    refused(&home.tenure(&["acquire", "job", "--ttl", "1ms"]), 78, &["ttl"]);
+    refused(&home.tenure(&["acquire", "job", "--ttl", "48h"]), 78, &["ttl"]);
+    refused(&home.tenure(&["acquire", "job", "--ttl", "soon"]), 64, &["no duration"]);
+    refused(&home.tenure(&["acquire", "../job"]), 64, &["key"]);
+    refused(&home.tenure(&["acquire", &"x".repeat(10_000)]), 64, &["at most 200 bytes"]);
+    refused(&home.tenure(&["acquire", "job", "--holder", ""]), 64, &["holder"]);
+    assert!(!home.folder().exists() || fs::read_dir(home.folder()).unwrap().count() <= 1);
+}

@@ -1,0 +1,164 @@
+//! `tenure steal`: taking a lease on purpose.
+
+mod run_support;
+
+use run_support::{Ran, World};
+use rustix::process::Signal;
+use tenure::record::End;
+
+/// Somebody who acts under the lease until it is told to stop, and writes down that it was.
+const WORK: &str = "echo $$ > pid; trap 'echo stopped >> log; exit 0' TERM; while :; do sleep 0.05; done";
+
+/// A `tenure run` whose child works.
+fn working(world: &World, ttl: &str) -> run_support::Started {
+    let run = world.start(world.run(&["job", "--ttl", ttl, "--holder", "old", "--", "sh", "-c", WORK]));
+    world.told("pid");
+    run
+}
+
+#[track_caller]
+fn said(ran: &Ran, code: i32, parts: &[&str]) {
+    assert_eq!(ran.code, code, "{ran:?}");
+    for part in parts {
+        assert!(ran.err.contains(part), "{part:?} is not in {:?}", ran.err);
+    }
+}
+
+#[test]
+fn a_run_that_is_stolen_from_stops_its_child_and_says_who_and_why_before_the_thief_starts() {
+    let world = World::new("steal");
+    let old = working(&world, "3s");
+    let steal = ["steal", "job", "--reason", "node a is drained", "--holder", "boss"];
+    let mut thief = world.tenure(&steal);
+    thief.args(["--", "sh", "-c", "echo started >> log; echo $TENURE_TOKEN"]);
+    let thief = world.ran(thief);
+    said(&thief, 0, &["lease job on file:///", "held by old", "asked to let go"]);
+    said(&old.end(), 76, &["lease job of old", "file:///", "boss took it on purpose: node a is drained"]);
+    assert_eq!(world.lines("log"), ["stopped", "started"]);
+    let record = world.record("job").unwrap();
+    assert_eq!(record.token.to_string(), thief.text().trim());
+    let past: Vec<_> = record.history.iter().map(|past| past.end.clone()).collect();
+    let stolen = End::Revoked { by: "boss".into(), because: "node a is drained".into() };
+    assert_eq!(past, [stolen, End::Released]);
+    world.is_empty_soon();
+}
+
+#[test]
+fn what_nobody_holds_is_simply_taken_and_a_handle_is_printed() {
+    let world = World::new("steal");
+    let handle = world.ran(world.tenure(&["steal", "job", "--reason", "just so"]));
+    said(&handle, 0, &[]);
+    assert_eq!(handle.err, "");
+    let mut release = world.tenure(&["release"]);
+    release.arg(handle.text().trim());
+    said(&world.ran(release), 0, &[]);
+    assert!(!world.is_held("job"));
+}
+
+#[test]
+fn a_holder_that_is_dead_on_this_machine_is_not_waited_for() {
+    let world = World::new("steal");
+    let old = working(&world, "1h");
+    let child = world.told_pid("pid");
+    old.process().send(Signal::KILL);
+    child.dies_within(run_support::PATIENCE);
+    let thief = world.ran(world.tenure(&["steal", "job", "--reason", "it is dead", "--wait", "20s"]));
+    said(&thief, 0, &[]);
+}
+
+#[test]
+fn a_holder_that_does_not_answer_is_waited_for_until_its_ttl_is_over() {
+    let world = World::new("steal");
+    let old = world.ran(world.tenure(&["acquire", "job", "--ttl", "1500ms", "--holder", "old"]));
+    said(&old, 0, &[]);
+    let early = world.ran(world.tenure(&["steal", "job", "--reason", "hurry", "--wait", "100ms"]));
+    said(&early, 75, &["held by old", "asked to let go and has not yet", "--now"]);
+    let thief = world.ran(world.tenure(&["steal", "job", "--reason", "hurry", "--json"]));
+    said(&thief, 0, &["\"event\":\"revoking\""]);
+    assert!(thief.text().contains("\"handle\":\"tenure1_"));
+    let mut late = world.tenure(&["renew"]);
+    late.arg(old.text().trim());
+    said(&world.ran(late), 76, &["stop acting"]);
+}
+
+#[test]
+fn whoever_has_only_a_handle_is_told_the_reason_and_lets_go_by_releasing_it() {
+    let world = World::new("steal");
+    let old = world.ran(world.tenure(&["acquire", "job", "--ttl", "1h", "--holder", "old"]));
+    let thief = world.start(world.tenure(&["steal", "job", "--reason", "my turn", "--holder", "boss"]));
+    run_support::until("revocation", run_support::PATIENCE, || {
+        world.record("job").filter(|record| matches!(record.state, tenure::record::State::Revoked(_)))
+    });
+    let with = |verb: &str| {
+        let mut command = world.tenure(&[verb]);
+        command.arg(old.text().trim());
+        world.ran(command)
+    };
+    said(&with("renew"), 76, &["lease job of old", "boss took it on purpose: my turn"]);
+    said(&with("release"), 0, &[]);
+    said(&thief.end(), 0, &[]);
+    said(&with("release"), 76, &["boss was granted it"]);
+}
+
+#[test]
+fn taking_it_now_says_what_that_gives_up_and_the_old_one_ends_at_its_next_renewal() {
+    let world = World::new("steal");
+    let old = working(&world, "3s");
+    let mut thief =
+        world.tenure(&["steal", "job", "--reason", "it hangs", "--now", "--quiet", "--holder", "boss"]);
+    thief.args(["--ttl", "3s", "--", "sh", "-c", "echo started >> log; sleep 3"]);
+    let thief = world.start(thief);
+    let old = old.end();
+    said(&old, 76, &["boss was granted it with token"]);
+    let thief = thief.end();
+    said(&thief, 0, &["held by old", "not waited for", "both may act at once", "checks the token"]);
+    let record = world.record("job").unwrap();
+    assert_eq!(record.history[0].end, End::Revoked { by: "boss".into(), because: "it hangs".into() });
+}
+
+#[test]
+fn two_who_steal_at_once_get_it_one_after_the_other() {
+    let world = World::new("steal");
+    let old = working(&world, "3s");
+    let thieves: Vec<_> = ["one", "two"]
+        .map(|name| {
+            let mut thief = world.tenure(&["steal", "job", "--reason", "mine", "--holder", name, "--quiet"]);
+            thief.args(["--", "sh", "-c", "echo in >> log; sleep 0.2; echo out >> log"]);
+            world.start(thief)
+        })
+        .into();
+    for thief in thieves {
+        said(&thief.end(), 0, &[]);
+    }
+    said(&old.end(), 76, &["took it on purpose: mine"]);
+    assert_eq!(world.lines("log"), ["stopped", "in", "out", "in", "out"]);
+}
+
+#[test]
+fn a_theft_without_a_reason_is_refused_and_nothing_is_touched() {
+    let world = World::new("steal");
+    let held = world.ran(world.tenure(&["acquire", "job"]));
+    said(&held, 0, &[]);
+    let before = world.record("job");
+    for words in [
+        &["steal", "job"][..],
+        &["steal", "job", "--now"],
+        &["steal", "job", "--reason", ""],
+        &["steal", "job", "--reason", " "],
+        &["steal", "job", "--reason", "two\nlines"],
+        &["steal", "job", "--reason", &"x".repeat(201)],
+    ] {
+        let ran = world.ran(world.tenure(words));
+        said(&ran, 64, &["--reason"]);
+        assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
+    }
+    assert_eq!(world.record("job"), before);
+    for wrong in [
+        &["steal", "job", "--reason", "x", "--kill-grace", "1s"][..],
+        &["steal", "job", "--reason", "x", "--file", "f", "--", "true"],
+        &["steal", "../job", "--reason", "x"],
+    ] {
+        said(&world.ran(world.tenure(wrong)), 64, &[]);
+    }
+    assert_eq!(world.record("job"), before);
+}
