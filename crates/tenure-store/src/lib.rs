@@ -7,6 +7,9 @@
 //! be confirmed are three types: [`Refused`] (certainly no effect), [`Unknown`] (it may have happened, or may happen
 //! yet) and [`Throttled`] (come back later). No store may turn the second into one of the others.
 //!
+//! What an operator may remove, years later and only where tokens keep growing all the same, is no part of the contract
+//! and has a small trait of its own: [`Administration`].
+//!
 //! # Write a store
 //!
 //! Implement [`Store`], declare its [`Guarantees`] (the default promises nothing, so a forgotten declaration is
@@ -24,6 +27,7 @@
 //! assert!(Key::parse("../etc/passwd").is_err());
 //! ```
 
+mod administration;
 mod answer;
 mod error;
 mod expect;
@@ -35,6 +39,7 @@ mod store;
 mod time;
 mod version;
 
+pub use administration::{Administration, Removal};
 pub use answer::{Applied, Conflict, Put};
 pub use error::{BoxError, Reason, Refused, StoreError, Throttled, Unknown};
 pub use expect::Expect;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_core::Stream;
 
-use crate::{Expect, Guarantees, Key, Prefix, Put, Reading, StoreError, Version};
+use crate::{Administration, Expect, Guarantees, Key, Prefix, Put, Reading, StoreError, Version};
 
 /// A future that a store returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -64,6 +64,12 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
         None
     }
 
+    /// What an operator may do to this store beside the contract; `None` where it offers nothing of the kind, as it must
+    /// where its clock gives no floor for tokens.
+    fn administration(&self) -> Option<&dyn Administration> {
+        None
+    }
+
     /// A well-formed version that no write of this store ever has: a replace of it must always be refused. The check
     /// at connect is made of such writes.
     fn impossible_version(&self) -> Version;
@@ -104,5 +110,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn witness_folder(&self) -> Option<PathBuf> {
         (**self).witness_folder()
+    }
+
+    fn administration(&self) -> Option<&dyn Administration> {
+        (**self).administration()
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::store::File;
-use tenure_store::{Expect, Key, Put, Store, StoreError, Version};
+use tenure_store::{Administration, Expect, Key, Put, Removal, Store, StoreError, Version};
 
 /// A place for a folder, which goes when it is dropped.
 pub(crate) struct Scratch(pub(crate) PathBuf);
@@ -226,6 +226,12 @@ async fn obey(store: &File, words: &[&str]) -> String {
                 Err(error) => format!("unknown {error}"),
             }
         }
+        ["remove", name, version] => match store.remove(&key(name), &Version::new(version)).await {
+            Ok(Removal::Removed) => "removed".to_owned(),
+            Ok(Removal::Conflict(_)) => "conflict".to_owned(),
+            Err(StoreError::Refused(refused)) => format!("refused {refused}"),
+            Err(error) => format!("unknown {error}"),
+        },
         ["get", name] => match store.get(&key(name)).await {
             Ok(reading) => {
                 let time = reading.time.unwrap().as_micros();

@@ -43,6 +43,13 @@ struct Line {
     boot: String,
 }
 
+/// When the mark is put on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Disk {
+    WhenDue,
+    Now,
+}
+
 impl Mark {
     /// Opens the mark, or makes it: then it is on the disk when this returns.
     pub(super) fn open(folder: &Folder, domain: Option<&Domain>, wall: u64) -> rustix::io::Result<Self> {
@@ -91,23 +98,33 @@ impl Mark {
     /// If somebody is stopped with the lock of the mark, this gives up after a moment: the clock itself is right nearly
     /// always, and no key shall stand still for that.
     pub(super) fn raise(&self, folder: &Folder, wall: u64) -> rustix::io::Result<()> {
+        self.raise_and(folder, wall, Disk::WhenDue).map(|_| ())
+    }
+
+    /// Before something is removed whose token nothing but the mark remembers then: as [`raise`](Self::raise), and it is
+    /// on the disk. `false` if somebody is stopped with the lock: then nothing may be removed.
+    pub(super) fn raise_on_disk(&self, folder: &Folder, wall: u64) -> rustix::io::Result<bool> {
+        self.raise_and(folder, wall, Disk::Now)
+    }
+
+    fn raise_and(&self, folder: &Folder, wall: u64, disk: Disk) -> rustix::io::Result<bool> {
         // In this process one after another; the lock of the file then waits for other processes alone.
         let _turn = self.raising.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.current(folder, wall)?;
         for _ in 0..LOCK_TRIES {
             match rustix::fs::flock(&*file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return self.raise_locked(&file, wall),
+                Ok(()) => return self.raise_locked(&file, wall, disk).map(|()| true),
                 Err(Errno::WOULDBLOCK | Errno::INTR) => pause(),
                 Err(errno) => return Err(errno),
             }
         }
-        Ok(())
+        Ok(false)
     }
 
-    fn raise_locked(&self, file: &OwnedFd, wall: u64) -> rustix::io::Result<()> {
+    fn raise_locked(&self, file: &OwnedFd, wall: u64, disk: Disk) -> rustix::io::Result<()> {
         let synced = self.look(file, wall).map_or(0, |line| line.synced);
         let micros = wall.max(self.latest.load(Ordering::SeqCst).saturating_add(1));
-        let due = micros.saturating_sub(synced) >= SYNC_EVERY;
+        let due = disk == Disk::Now || micros.saturating_sub(synced) >= SYNC_EVERY;
         let synced = if due { micros } else { synced };
         let written = write(file, &Line { micros, synced, boot: self.boot.clone() });
         // Said aloud, because a forked copy of this process has the same lock.

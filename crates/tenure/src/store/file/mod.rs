@@ -13,6 +13,7 @@ mod mark;
 mod name;
 mod place;
 mod read;
+mod remove;
 mod shared;
 mod temporary;
 mod trouble;
@@ -28,7 +29,8 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use tenure_store::{
-    BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Store, StoreError, Version,
+    Administration, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Removal, Store,
+    StoreError, Version,
 };
 
 pub use builder::Builder;
@@ -147,8 +149,23 @@ impl Store for File {
         self.shared.is_local().then(|| self.path().to_owned())
     }
 
+    /// The folder's time never goes back, so tokens grow though a record is gone.
+    fn administration(&self) -> Option<&dyn Administration> {
+        Some(self)
+    }
+
     fn impossible_version(&self) -> Version {
         version_of(IMPOSSIBLE)
+    }
+}
+
+impl Administration for File {
+    fn remove<'a>(
+        &'a self,
+        key: &'a Key,
+        version: &'a Version,
+    ) -> BoxFuture<'a, Result<Removal, StoreError>> {
+        Box::pin(self.shared.remove(key, version))
     }
 }
 

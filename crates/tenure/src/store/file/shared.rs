@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tenure_store::{
-    Applied, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, StoreClock, StoreError, StoreTime,
-    Version,
+    Applied, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, Removal, StoreClock, StoreError,
+    StoreTime, Version,
 };
 
 use super::envelope::{Envelope, Stamp};
 use super::folder::Folder;
 use super::mark::Mark;
+use super::remove::Remove;
 use super::trouble::Trouble;
 use super::write::{Attempt, Write};
 use super::{File, list, name, read, temporary, wall_micros, write};
-use crate::clock::{BootClock, Clock, Domain};
+use crate::clock::{BootClock, Clock, Domain, Instant};
 use crate::workers::Workers;
 
 /// An open store: what its calls share.
@@ -82,28 +83,21 @@ impl Shared {
     }
 
     pub(super) async fn put(&self, key: &Key, value: Bytes, expect: Expect) -> Result<Put, StoreError> {
-        let url = || File::url_of(self.folder().path());
-        if !self.writable {
-            let sentence = format!("{} was opened to be read: open it anew to write to it", url());
-            return Err(StoreError::refused(Reason::Invalid, sentence));
-        }
+        self.is_writable()?;
         if value.len() > File::VALUE_MAX {
             let (max, length) = (File::VALUE_MAX, value.len());
-            let sentence = format!("{} takes values of at most {max} bytes, not {length}", url());
+            let url = File::url_of(self.folder().path());
+            let sentence = format!("{url} takes values of at most {max} bytes, not {length}");
             return Err(StoreError::refused(Reason::Invalid, sentence));
         }
         let inner = Arc::clone(&self.inner);
         let wanted = key.clone();
         let mut attempt = self.workers.run(move || inner.begin(wanted, value, expect)).await?;
-        let give_up = BootClock.now() + LOCK_WAIT;
-        let mut pause = LOCK_PAUSE;
-        // Between two looks at the lock no thread waits: others would wait behind it for locks that are free.
+        let mut patience = Patience::new();
         while let Attempt::Busy(write) = attempt {
-            if BootClock.now() >= give_up {
+            if !patience.wait().await {
                 return Err(self.locked_up(key));
             }
-            BootClock.sleep_until(BootClock.now() + pause).await;
-            pause = (pause * 2).min(LOCK_PAUSE_MAX);
             let inner = Arc::clone(&self.inner);
             attempt = self.workers.run(move || inner.attempt(write)).await?;
         }
@@ -116,9 +110,33 @@ impl Shared {
         }
     }
 
+    pub(super) async fn remove(&self, key: &Key, version: &Version) -> Result<Removal, StoreError> {
+        self.is_writable()?;
+        let mut patience = Patience::new();
+        loop {
+            let inner = Arc::clone(&self.inner);
+            let remove = Remove::new(&inner.folder, inner.local, key, version);
+            let removal = self.workers.run(move || inner.remove(&remove)).await??;
+            match removal {
+                Some(removal) => return Ok(removal),
+                None if patience.wait().await => {}
+                None => return Err(self.locked_up(key)),
+            }
+        }
+    }
+
     pub(super) async fn list(&self, prefix: &Prefix) -> Result<Vec<Key>, StoreError> {
         let (inner, prefix) = (Arc::clone(&self.inner), prefix.clone());
         self.workers.run(move || list::keys(&inner.folder, &prefix)).await?
+    }
+
+    fn is_writable(&self) -> Result<(), StoreError> {
+        if self.writable {
+            return Ok(());
+        }
+        let url = File::url_of(self.folder().path());
+        let sentence = format!("{url} was opened to be read: open it anew to write to it");
+        Err(StoreError::refused(Reason::Invalid, sentence))
     }
 
     fn locked_up(&self, key: &Key) -> StoreError {
@@ -214,6 +232,12 @@ impl Inner {
         Write::prepare(Arc::clone(&self.folder), self.local, key, expect, version, &bytes).map(Some)
     }
 
+    /// A look at the lock, and what follows if it is free; `None` if somebody has it.
+    fn remove(&self, remove: &Remove) -> Result<Option<Removal>, StoreError> {
+        let mark = self.mark.as_ref().expect("a store that is written to has a mark");
+        remove.attempt(mark, wall_micros(&*self.clock))
+    }
+
     /// An entry whose way to the disk failed is not shown: somebody would act on a grant that a power cut takes back. It
     /// is written once more, as it is, and shown if that succeeds.
     fn write_again(&self, envelope: &Envelope) -> Result<(), StoreError> {
@@ -235,6 +259,29 @@ impl Inner {
 
     fn unsynced(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Version>> {
         self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for a lock, between two looks at it: no thread does, or others would wait behind it for locks that are free.
+struct Patience {
+    give_up: Instant,
+    pause: Duration,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { give_up: BootClock.now() + LOCK_WAIT, pause: LOCK_PAUSE }
+    }
+
+    /// Waits a little longer each time; `false` once that was long enough.
+    async fn wait(&mut self) -> bool {
+        let now = BootClock.now();
+        if now >= self.give_up {
+            return false;
+        }
+        BootClock.sleep_until(now + self.pause).await;
+        self.pause = (self.pause * 2).min(LOCK_PAUSE_MAX);
+        true
     }
 }
 

@@ -105,8 +105,8 @@ impl Attempt {
     pub(super) const CONFLICT: Put = Put::Conflict(Conflict);
 }
 
-/// The errors of a rename that come before anything was changed. A disk that fails may do so in the middle.
-fn had_no_effect(errno: Errno) -> bool {
+/// The errors of a rename or an unlink that come before anything was changed. A disk that fails may do so in the middle.
+pub(super) fn had_no_effect(errno: Errno) -> bool {
     matches!(
         errno,
         Errno::NOENT

@@ -14,14 +14,15 @@ mod state;
 mod tests;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tenure_store::{
-    Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, Reason,
-    Store, StoreClock, StoreError, StoreTime, Version,
+    Administration, Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Key, Prefix, Put,
+    Reading, Reason, Removal, Store, StoreClock, StoreError, StoreTime, Version,
 };
 
 pub use builder::Builder;
@@ -64,6 +65,9 @@ struct Shared {
     name: String,
     clock: Arc<dyn Clock>,
     guarantees: Guarantees,
+    /// The latest time that was told, in microseconds: a wall clock is set back, and the time of a store that forgets
+    /// entries must not go with it.
+    told: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -92,7 +96,8 @@ impl Memory {
     }
 
     fn with(name: String, clock: Arc<dyn Clock>, guarantees: Guarantees) -> Self {
-        Self { shared: Arc::new(Shared { name, clock, guarantees, state: Mutex::new(State::new()) }) }
+        let (told, state) = (AtomicU64::new(0), Mutex::new(State::new()));
+        Self { shared: Arc::new(Shared { name, clock, guarantees, told, state }) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -106,7 +111,11 @@ impl Memory {
 
     fn time(&self) -> Option<StoreTime> {
         let has_clock = self.shared.guarantees.clock >= StoreClock::Floors;
-        has_clock.then(|| StoreTime::from_micros(self.shared.clock.wall().as_millis().saturating_mul(1_000)))
+        has_clock.then(|| {
+            let wall = self.shared.clock.wall().as_millis().saturating_mul(1_000);
+            let before = self.shared.told.fetch_max(wall, Ordering::SeqCst);
+            StoreTime::from_micros(before.max(wall))
+        })
     }
 
     /// What the store itself does with a read that arrives.
@@ -270,8 +279,33 @@ impl Store for Memory {
         Some(hints.boxed())
     }
 
+    /// Only where its clock is declared to give floors.
+    fn administration(&self) -> Option<&dyn Administration> {
+        (self.shared.guarantees.clock >= StoreClock::Floors).then_some(self)
+    }
+
     fn impossible_version(&self) -> Version {
         Version::new(State::IMPOSSIBLE_VERSION.to_string())
+    }
+}
+
+impl Administration for Memory {
+    fn remove<'a>(
+        &'a self,
+        key: &'a Key,
+        version: &'a Version,
+    ) -> BoxFuture<'a, Result<Removal, StoreError>> {
+        Box::pin(async move {
+            let hints = {
+                let mut state = self.lock();
+                if !state.is(key, &Expect::Version(version.clone())) {
+                    return Ok(Removal::Conflict(Conflict));
+                }
+                state.delete(key).1
+            };
+            hints.send();
+            Ok(Removal::Removed)
+        })
     }
 }
 
