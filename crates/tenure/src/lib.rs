@@ -15,8 +15,8 @@ mod witness;
 mod workers;
 
 pub use drive::{
-    AttemptOutcome, AttemptReport, Builder, Coordinator, EventReport, Observation, Observations, Operation,
-    Recorder,
+    AttemptOutcome, AttemptReport, Builder, Coordinator, EventReport, Forgotten, Kept, Observation,
+    Observations, Operation, Recorder,
 };
 pub use error::{Error, Kind};
 pub use lease::{Acting, Belief, Handle, Lease, LeaseState, Renewal, Request};

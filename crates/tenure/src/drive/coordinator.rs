@@ -173,7 +173,7 @@ impl Coordinator {
     }
 
     /// Makes calls on the store, on the keeper's own runtime. Each call has a limit of its own.
-    async fn visit<T: Send + 'static>(
+    pub(super) async fn visit<T: Send + 'static>(
         &self,
         visit: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
@@ -312,7 +312,12 @@ async fn connect<S: Store>(
 }
 
 /// The keys that people see, in order.
-async fn keys(clock: &dyn Clock, store: &dyn Store, name: &str, prefix: &Prefix) -> Result<Vec<Key>, Error> {
+pub(super) async fn keys(
+    clock: &dyn Clock,
+    store: &dyn Store,
+    name: &str,
+    prefix: &Prefix,
+) -> Result<Vec<Key>, Error> {
     let mut listing = store.list(prefix);
     let mut keys = Vec::new();
     loop {

@@ -1,0 +1,193 @@
+//! An operator removes an entry: only the version that was seen, at one stroke, and the folder's time stays where it was.
+
+mod file_support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use file_support::{Call, Puppet, Scratch, Strace, be_a_puppet, block_on, calls, key, look, write};
+use rustix::fs::{FlockOperation, flock};
+use tenure::clock::{Clock, ManualClock, WallTime};
+use tenure::store::File;
+use tenure::{Coordinator, Forgotten};
+use tenure_store::{Administration, Expect, Put, Reason, Removal, Store, StoreError, Version};
+
+#[test]
+fn puppet() {
+    be_a_puppet();
+}
+
+#[test]
+fn only_the_version_that_was_seen_is_removed_and_the_lock_stays() {
+    let scratch = Scratch::new("remove");
+    let (store, k) = (scratch.store(), key("jobs/k"));
+    block_on(async {
+        let first = write(&store, &k, "first", Expect::Absent).await;
+        let second = write(&store, &k, "second", Expect::Version(first.clone())).await;
+        for other in [&first, &store.impossible_version(), &Version::new("")] {
+            assert!(matches!(store.remove(&k, other).await, Ok(Removal::Conflict(_))), "{other}");
+        }
+        assert_eq!(look(&store, &k).await, Some(("second".to_owned(), second.clone())));
+        assert!(matches!(store.remove(&k, &second).await, Ok(Removal::Removed)));
+        assert_eq!(look(&scratch.store(), &k).await, None);
+        assert!(matches!(store.remove(&k, &second).await, Ok(Removal::Conflict(_))), "it is gone already");
+        let late = store.put(&k, "late".into(), Expect::Version(second)).await;
+        assert!(matches!(late, Ok(Put::Conflict(_))), "nobody replaces what is gone");
+        assert_eq!((scratch.names(".entry").len(), scratch.names(".lock").len()), (0, 1));
+        write(&store, &k, "again", Expect::Absent).await;
+    });
+}
+
+#[test]
+fn tokens_grow_though_the_record_is_gone_and_the_clock_was_set_back() {
+    let (scratch, clock) = (Scratch::new("forget"), ManualClock::new());
+    clock.set_wall(WallTime::from_millis(1_794_720_600_000));
+    let mut latest = None;
+    for round in 0..4 {
+        // Each is another process, or the same after a reboot.
+        let store = File::builder().clock(Arc::new(clock.clone())).open(&scratch.0).unwrap();
+        block_on(async {
+            let connecting = Coordinator::builder().clock(Arc::new(clock.clone())).connect(store);
+            let coordinator = connecting.await.unwrap();
+            let lease = coordinator.lease("k").unwrap().manual().acquire().await.unwrap();
+            assert!(Some(lease.token()) > latest, "round {round}: {} after {latest:?}", lease.token());
+            latest = Some(lease.token());
+            lease.release().await.unwrap();
+            let forgotten = coordinator.forget("k", Duration::ZERO).await.unwrap();
+            assert!(
+                matches!(forgotten, Forgotten::Removed { token, .. } if Some(token) == latest),
+                "{forgotten:?}"
+            );
+        });
+        assert_eq!(scratch.names(".entry"), Vec::<String>::new());
+        clock.set_wall(WallTime::from_millis(clock.wall().as_millis() - 3_600_000));
+    }
+}
+
+#[test]
+fn a_store_that_was_opened_to_be_read_removes_nothing() {
+    let scratch = Scratch::new("read-only");
+    let version = block_on(write(&scratch.store(), &key("k"), "value", Expect::Absent));
+    let store = File::builder().open_to_read(&scratch.0).unwrap().unwrap();
+    block_on(async {
+        let Err(StoreError::Refused(refused)) = store.remove(&key("k"), &version).await else { panic!() };
+        assert_eq!(refused.reason, Reason::Invalid, "{refused}");
+        assert!(look(&store, &key("k")).await.is_some());
+    });
+}
+
+#[test]
+fn a_key_whose_writer_is_stopped_is_not_waited_for_without_end() {
+    let scratch = Scratch::new("stopped");
+    let store = scratch.store();
+    block_on(async {
+        let version = write(&store, &key("k"), "value", Expect::Absent).await;
+        let lock = std::fs::File::open(scratch.0.join("k.lock")).unwrap();
+        flock(&lock, FlockOperation::LockExclusive).unwrap();
+        let Err(StoreError::Refused(refused)) = store.remove(&key("k"), &version).await else { panic!() };
+        assert!(refused.to_string().contains("fuser -v"), "{refused}");
+        drop(lock);
+        assert!(matches!(store.remove(&key("k"), &version).await, Ok(Removal::Removed)));
+    });
+}
+
+/// Without the mark nothing would be left of the token.
+#[test]
+fn nothing_is_removed_while_the_mark_cannot_be_raised() {
+    let scratch = Scratch::new("mark");
+    let store = scratch.store();
+    block_on(async {
+        let version = write(&store, &key("k"), "value", Expect::Absent).await;
+        let mark = std::fs::File::open(scratch.0.join("tenure.mark")).unwrap();
+        flock(&mark, FlockOperation::LockExclusive).unwrap();
+        let Err(StoreError::Refused(refused)) = store.remove(&key("k"), &version).await else { panic!() };
+        assert!(refused.to_string().contains("tenure.mark"), "{refused}");
+        assert!(look(&store, &key("k")).await.is_some());
+    });
+}
+
+// ── whoever dies or fails in between ────────────────────────────────────────────────────────────────────────────────
+
+fn folder() -> (Scratch, String) {
+    let scratch = Scratch::new("remove-crash");
+    let version = block_on(write(&scratch.store(), &key("k"), "old", Expect::Absent)).to_string();
+    (scratch, version)
+}
+
+fn order(puppet: &mut Puppet, version: &str) -> Option<String> {
+    puppet.order(&format!("remove k {version}"));
+    puppet.answer()
+}
+
+fn calls_of_a_removal() -> Vec<Call> {
+    let (scratch, version) = folder();
+    let mut puppet = Puppet::start(&scratch.0);
+    let strace = Strace::attach(&puppet, &[]);
+    assert_eq!(order(&mut puppet, &version).as_deref(), Some("removed"));
+    let calls = calls(&strace.detach());
+    let at = |name: &str| calls.iter().position(|call| call.name.starts_with(name)).expect("it is called");
+    assert!(at("fdatasync") < at("unlink") && at("unlink") < at("fsync"), "{calls:?}");
+    calls
+}
+
+/// Whether it is gone: nothing but the old entry, or none, may be there. Then somebody else goes on.
+fn is_gone_and_goes_on(scratch: &Scratch, when: &str) -> bool {
+    let store = scratch.store();
+    block_on(async {
+        let there = look(&store, &key("k")).await;
+        assert!(there.as_ref().is_none_or(|(value, _)| value == "old"), "{when}: {there:?}");
+        let gone = there.is_none();
+        let expect = there.map_or(Expect::Absent, |(_, version)| Expect::Version(version));
+        write(&store, &key("k"), "next", expect).await;
+        gone
+    })
+}
+
+#[test]
+fn whoever_is_killed_while_removing_leaves_the_whole_entry_or_none() {
+    if !Strace::is_there() {
+        return;
+    }
+    let mut gone = Vec::new();
+    for Call { name, number, .. } in calls_of_a_removal() {
+        let (scratch, version) = folder();
+        let mut puppet = Puppet::start(&scratch.0);
+        let _strace = Strace::attach(&puppet, &[format!("{name}:signal=KILL:when={number}")]);
+        let removed = order(&mut puppet, &version).as_deref() == Some("removed");
+        drop(puppet);
+        let when = format!("killed before {name} number {number}");
+        let is_gone = is_gone_and_goes_on(&scratch, &when);
+        assert!(is_gone || !removed, "{when}: said removed, and is there");
+        gone.push(is_gone);
+    }
+    assert!(gone.is_sorted(), "once it is gone it is gone: {gone:?}");
+}
+
+#[test]
+fn whoever_fails_to_remove_says_what_is_true() {
+    if !Strace::is_there() {
+        return;
+    }
+    let mut said: BTreeMap<String, usize> = BTreeMap::new();
+    for Call { name, number, .. } in calls_of_a_removal().iter().filter(|call| call.name != "close") {
+        for errno in ["EIO", "EMFILE", "EINTR"] {
+            let (scratch, version) = folder();
+            let mut puppet = Puppet::start(&scratch.0);
+            let _strace = Strace::attach(&puppet, &[format!("{name}:error={errno}:when={number}")]);
+            let when = format!("{name} number {number} failed with {errno}");
+            let answer = order(&mut puppet, &version).unwrap_or_else(|| panic!("{when}: it died"));
+            drop(puppet);
+            let gone = is_gone_and_goes_on(&scratch, &when);
+            let answer = answer.split(' ').next().unwrap();
+            match answer {
+                "removed" => assert!(gone, "{when}: said removed, and is there"),
+                "refused" => assert!(!gone, "{when}: said that it had no effect, and is gone"),
+                "unknown" => {}
+                other => panic!("{when}: {other}"),
+            }
+            *said.entry(format!("{answer}, {}", if gone { "gone" } else { "there" })).or_default() += 1;
+        }
+    }
+    println!("what was said, and what was so: {said:?}");
+}

@@ -1,0 +1,163 @@
+//! Leases that nobody wants any more are forgotten, and their tokens are not.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use support::World;
+use tenure::clock::{Clock, WallTime};
+use tenure::{Forgotten, Kept, Key, Kind, Prefix, record};
+use tenure_store::StoreClock;
+
+const TTL: Duration = Duration::from_secs(10);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn key(name: &str) -> Key {
+    Key::parse(name).unwrap()
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(path).unwrap()
+}
+
+/// A world in the year of the fixtures, a month after they were written.
+fn a_month_later() -> World {
+    let world = World::new();
+    let written = record::decode(&fixture("vacant")).unwrap().written_at;
+    world.clock.set_wall(WallTime::from_millis(written.as_millis() + 30 * 86_400_000));
+    world
+}
+
+#[tokio::test]
+async fn a_vacant_record_goes_and_the_next_token_is_greater_for_those_who_saw_it_and_those_who_did_not() {
+    let world = a_month_later();
+    let a = world.process("a").await;
+    let mut latest = None;
+    for round in 0..3 {
+        let coordinator = if round == 1 { world.process("b").await } else { a.clone() };
+        let lease = coordinator.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+        let token = lease.token();
+        assert!(Some(token) > latest, "round {round}: {token} after {latest:?}");
+        latest = Some(token);
+        lease.release().await.unwrap();
+        // To the resolution of the store's clock, which is in milliseconds here.
+        world.clock.advance(Duration::from_millis(1) + DAY);
+        assert_eq!(
+            a.forget("k", 2 * DAY).await.unwrap(),
+            Forgotten::Kept(Kept::TooYoung { vacant_for: DAY + Duration::from_millis(1) })
+        );
+        let removed = Forgotten::Removed { token, vacant_for: DAY + Duration::from_millis(1) };
+        assert_eq!(a.would_forget("k", DAY).await.unwrap(), removed);
+        assert!(world.memory.contents(&key("k")).is_some(), "to look removes nothing");
+        assert_eq!(a.forget("k", DAY).await.unwrap(), removed);
+        assert_eq!(world.memory.contents(&key("k")), None);
+        assert_eq!(a.forget("k", DAY).await.unwrap(), Forgotten::Absent);
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_takes_no_token_with_it() {
+    let world = a_month_later();
+    let mut latest = None;
+    for round in 0..3 {
+        let coordinator = world.process("another one each time").await;
+        let lease = coordinator.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+        assert!(Some(lease.token()) > latest, "round {round}: {} after {latest:?}", lease.token());
+        latest = Some(lease.token());
+        lease.release().await.unwrap();
+        world.clock.set_wall(WallTime::from_millis(world.clock.wall().as_millis() - 3_600_000));
+        // Where the time stands still until the clock has come up with it, so does forgetting.
+        let kept = coordinator.forget("k", Duration::ZERO).await.unwrap();
+        assert!(matches!(kept, Forgotten::Kept(Kept::AheadOfClock { .. })), "{kept:?}");
+        world.clock.set_wall(WallTime::from_millis(world.clock.wall().as_millis() + 3_600_001));
+        let removed = coordinator.forget("k", Duration::ZERO).await.unwrap();
+        assert!(matches!(removed, Forgotten::Removed { .. }), "{removed:?}");
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_not_vacant_is_kept_and_says_why() {
+    let world = a_month_later();
+    let a = world.process("a").await;
+    for name in ["reserved", "closed", "revoked", "unknown-fields", "vacant", "planted"] {
+        world.memory.overwrite(&key(name), fixture(name));
+    }
+    world.memory.overwrite(&key("foreign"), "{\"hello\":1}");
+    let _held = a.lease("held").unwrap().ttl(TTL).manual().acquire().await.unwrap();
+    let all = a.keys(&Prefix::all()).await.unwrap();
+    let mut kept = Vec::new();
+    for name in &all {
+        let forgotten = a.forget(name.as_str(), Duration::ZERO).await.unwrap();
+        match forgotten {
+            Forgotten::Kept(why) => kept.push((name.as_str(), why)),
+            Forgotten::Removed { .. } => assert!(["vacant", "planted"].contains(&name.as_str()), "{name}"),
+            Forgotten::Absent => panic!("{name}"),
+        }
+    }
+    let why = |name| &kept.iter().find(|(kept, _)| *kept == name).unwrap_or_else(|| panic!("{name}")).1;
+    assert_eq!(*why("held"), Kept::Held);
+    assert_eq!(*why("reserved"), Kept::Reserved);
+    assert_eq!(*why("revoked"), Kept::Revoked);
+    assert_eq!(*why("closed"), Kept::Closed);
+    for name in ["foreign", "unknown-fields"] {
+        assert!(matches!(why(name), Kept::Foreign(_)), "{:?}", why(name));
+    }
+    world.clock.advance(2 * TTL);
+    assert_eq!(a.forget("held", Duration::ZERO).await.unwrap(), Forgotten::Kept(Kept::NotLetGo));
+    assert_eq!(a.keys(&Prefix::all()).await.unwrap().len(), 6);
+}
+
+/// Made by a clock that was wrong, or copied from another store.
+#[tokio::test]
+async fn a_record_whose_token_is_ahead_of_the_stores_time_is_kept() {
+    let world = a_month_later();
+    let mut record = record::decode(&fixture("vacant")).unwrap();
+    let now = world.clock.wall().as_millis() * 1_000;
+    record.token = tenure::Token::new(now + 1_000_000).unwrap();
+    world.memory.overwrite(&key("k"), record::encode(&record));
+    let a = world.process("a").await;
+    let kept = Forgotten::Kept(Kept::AheadOfClock { token: record.token });
+    assert_eq!(a.forget("k", Duration::ZERO).await.unwrap(), kept);
+    world.clock.advance(Duration::from_secs(2));
+    assert!(matches!(a.forget("k", Duration::ZERO).await.unwrap(), Forgotten::Removed { .. }));
+}
+
+#[tokio::test]
+async fn where_the_stores_clock_was_never_set_nothing_is_forgotten() {
+    let world = World::new();
+    world.clock.set_wall(WallTime::from_millis(86_400_000));
+    let a = world.process("a").await;
+    a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap().release().await.unwrap();
+    let kept = a.forget("k", Duration::ZERO).await.unwrap();
+    assert!(matches!(kept, Forgotten::Kept(Kept::AheadOfClock { .. })), "{kept:?}");
+}
+
+#[tokio::test]
+async fn a_store_without_a_clock_is_refused_in_a_sentence() {
+    let world = World::with_store_clock(StoreClock::Nothing);
+    let a = world.process("a").await;
+    a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap().release().await.unwrap();
+    let error = a.forget("k", Duration::ZERO).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(
+        error.to_string(),
+        "leases on memory: cannot be forgotten: it has no clock that gives a floor for tokens, so a lease that is made \
+         anew would begin with tokens that were given before. Keep the records: they are small"
+    );
+    assert!(world.memory.contents(&key("k")).is_some());
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_remove_is_refused_in_a_sentence() {
+    let world = World::new();
+    let odd = support::odd::Odd::new(&world.memory);
+    let a = tenure::Coordinator::builder().clock(Arc::new(world.clock.clone())).connect(odd).await.unwrap();
+    let error = a.would_forget("k", Duration::ZERO).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(
+        error.to_string(),
+        "leases on odd: cannot be forgotten: this kind of store cannot remove a record. Keep the records: they are small"
+    );
+}
