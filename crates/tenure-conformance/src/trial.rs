@@ -294,17 +294,17 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
 }
 
 /// Several tries, with longer and longer waits between them.
-struct Patience {
+pub(crate) struct Patience {
     tries: u32,
 }
 
 impl Patience {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { tries: 0 }
     }
 
     /// Waits before the next try, or ends the check when there have been enough or trying again cannot help.
-    async fn spend(&mut self, harness: &dyn Harness, error: &StoreError) -> Outcome {
+    pub(crate) async fn spend(&mut self, harness: &dyn Harness, error: &StoreError) -> Outcome {
         self.tries += 1;
         ensure!(self.tries < TRIES_MAX, "no definite answer in {TRIES_MAX} tries, the last was: {error}");
         let mut wait = FIRST_WAIT * 2_u32.pow(self.tries);

@@ -132,6 +132,7 @@ async fn memory_without_a_clock_keeps_the_rest() {
         not_promised("tokens").collect::<Vec<_>>(),
         [
             "tokens grow across the deletion of the record",
+            "tokens grow though the record was forgotten",
             "tokens grow across the restore of a backup",
             "tokens grow across a restart of the store, and an owner stays the only one"
         ]

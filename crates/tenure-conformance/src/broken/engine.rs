@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tenure::clock::{Clock, Instant, ManualClock};
 use tenure_store::{
-    Applied, Conflict, Entry, Expect, Key, Prefix, Put, Reading, Reason, StoreError, StoreTime, Version,
+    Applied, Conflict, Entry, Expect, Key, Prefix, Put, Reading, Reason, Removal, StoreError, StoreTime,
+    Version,
 };
 
 use super::Lie;
@@ -133,6 +134,23 @@ impl Engine {
             self.hints.changed(key);
         }
         if fault == Some(Fault::LosesAnswer) { self.answer_of_a_lost_answer() } else { Ok(put) }
+    }
+
+    pub(super) async fn remove(&self, key: &Key, version: &Version) -> Removal {
+        let name = self.name(key);
+        let expect = Expect::Version(version.clone());
+        let mut holds = self.holds(&self.state(), &name, &expect);
+        if self.tells(Lie::RacyRemoval) {
+            pause().await;
+        }
+        let mut state = self.state();
+        if !self.tells(Lie::RacyRemoval) {
+            holds = self.holds(&state, &name, &expect) || self.tells(Lie::RemovesAnyVersion);
+        }
+        match holds && state.slots.remove(&name).is_some() {
+            true => Removal::Removed,
+            false => Removal::Conflict(Conflict),
+        }
     }
 
     pub(super) fn list(&self, prefix: &Prefix) -> Vec<Key> {

@@ -110,6 +110,14 @@ pub enum Lie {
     /// The time is told once and then repeated for ever: a proxy that caches the `Date` together with the answer.
     FrozenTime,
 
+    // ── administration ──────────────────────────────────────────────────────────────────────────────────────────
+    /// A removal takes whatever is there: a `DELETE` that knows no condition, as in most object stores.
+    RemovesAnyVersion,
+    /// A removal first looks, and then removes: read, compare, `unlink`, without a lock.
+    RacyRemoval,
+    /// Removal is offered where no clock keeps tokens growing: litestream's leases, which begin at one again.
+    RemovesWithoutAClock,
+
     // ── machines ────────────────────────────────────────────────────────────────────────────────────────────────
     /// Not the store but the machines that use it: their clock stands still. A virtual machine that is stopped, and,
     /// while a laptop is suspended, every clock that does not count that, such as `std::time::Instant`.
@@ -169,6 +177,9 @@ impl Lie {
         Self::AgesJump,
         Self::AgesRunFast,
         Self::FrozenTime,
+        Self::RemovesAnyVersion,
+        Self::RacyRemoval,
+        Self::RemovesWithoutAClock,
         Self::StoppedClock,
     ];
 
@@ -283,6 +294,13 @@ impl Lie {
                 seldom("ages-run-fast", "renewal", "tells ages that are ten times too great")
             }
             Self::FrozenTime => seldom("frozen-time", "tokens", "tells the same time for ever"),
+            Self::RemovesAnyVersion => {
+                seldom("removes-any-version", "removal", "removes whatever version is there")
+            }
+            Self::RacyRemoval => seldom("racy-removal", "removal", "looks first and removes later"),
+            Self::RemovesWithoutAClock => {
+                seldom("removes-without-a-clock", "removal", "offers removal and has no clock")
+            }
             Self::StoppedClock => {
                 seldom("stopped-clock", "expiry", "is used on machines whose clock stands still")
             }

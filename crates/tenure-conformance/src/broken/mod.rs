@@ -18,8 +18,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use tenure::clock::ManualClock;
 use tenure_store::{
-    BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reach, Reading, Store, StoreClock,
-    StoreError, Version,
+    Administration, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reach, Reading, Removal,
+    Store, StoreClock, StoreError, Version,
 };
 
 use crate::TestTime;
@@ -76,7 +76,8 @@ impl Broken {
         guarantees.keeps_acknowledged = true;
         guarantees.unique_versions = true;
         guarantees.reach = Reach::Network;
-        guarantees.clock = StoreClock::Ages;
+        let has_clock = lie != Some(Lie::RemovesWithoutAClock);
+        guarantees.clock = if has_clock { StoreClock::Ages } else { StoreClock::Nothing };
         guarantees.watch = true;
         guarantees.write_interval = Duration::ZERO;
         guarantees.value_max = engine::VALUE_MAX;
@@ -134,8 +135,23 @@ impl Store for Broken {
         Some(Box::pin(self.engine.watch(prefix)))
     }
 
+    fn administration(&self) -> Option<&dyn Administration> {
+        let has_clock = self.guarantees.clock >= StoreClock::Floors;
+        (has_clock || self.lie() == Some(Lie::RemovesWithoutAClock)).then_some(self)
+    }
+
     fn impossible_version(&self) -> Version {
         Version::new("impossible")
+    }
+}
+
+impl Administration for Broken {
+    fn remove<'a>(
+        &'a self,
+        key: &'a Key,
+        version: &'a Version,
+    ) -> BoxFuture<'a, Result<Removal, StoreError>> {
+        Box::pin(async { Ok(self.engine.remove(key, version).await) })
     }
 }
 

@@ -9,6 +9,7 @@ mod list;
 mod races;
 mod reads;
 mod referee;
+mod removal;
 mod replace;
 mod unknown;
 mod values;
@@ -32,5 +33,6 @@ pub(crate) const CLAUSES: &[Clause] = &[
     list::CLAUSE,
     watch::CLAUSE,
     clock::CLAUSE,
+    removal::CLAUSE,
     keeps::CLAUSE,
 ];

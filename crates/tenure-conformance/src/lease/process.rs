@@ -9,7 +9,7 @@ use super::wire::Wire;
 /// saw.
 #[derive(Debug)]
 pub(super) struct Process {
-    coordinator: Coordinator,
+    pub(super) coordinator: Coordinator,
     pub(super) wire: Wire,
     ttl: Duration,
 }

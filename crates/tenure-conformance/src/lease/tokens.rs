@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure::Token;
+use tenure::{Forgotten, Token};
 use tenure_store::{Key, StoreClock};
 
 use super::world::{World, are_apart, is_newer};
@@ -18,6 +18,10 @@ pub(crate) const CLAUSE: Clause = Clause {
         Check {
             name: "tokens grow across the deletion of the record",
             run: |t| Box::pin(across_a_deletion(t)),
+        },
+        Check {
+            name: "tokens grow though the record was forgotten",
+            run: |t| Box::pin(across_forgetting(t)),
         },
         Check { name: "tokens grow across the restore of a backup", run: |t| Box::pin(across_a_restore(t)) },
         Check {
@@ -74,6 +78,29 @@ async fn across_a_deletion(trial: &Trial<'_>) -> Outcome {
         world.released(lease).await?;
         trial.harness.delete(&key).await.or_skip()?;
         clock_passes(&world, &key, latest).await?;
+    }
+    Ok(())
+}
+
+/// As across a deletion, by the library's own way.
+async fn across_forgetting(trial: &Trial<'_>) -> Outcome {
+    let world = World::new(trial)?;
+    trial.promised(trial.here().administration().is_some(), "removal")?;
+    let key = trial.key("forgotten");
+    let mut latest = Token::ZERO;
+    for number in 0..2 {
+        let process = world.process(number).await?;
+        let lease = world.granted(process.wants(&key)).await?;
+        is_newer(&lease, latest, "though the record was forgotten")?;
+        latest = lease.token();
+        world.released(lease).await?;
+        clock_passes(&world, &key, latest).await?;
+        let forgetting = process.coordinator.forget(key.as_str(), Duration::ZERO);
+        let forgotten = world.within("forgetting", forgetting).await?;
+        ensure!(
+            matches!(forgotten, Ok(Forgotten::Removed { .. })),
+            "a vacant record with token {latest} could not be forgotten: {forgotten:?}"
+        );
     }
     Ok(())
 }

@@ -5,7 +5,8 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use tenure_store::{
-    BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Store, StoreError, Version,
+    Administration, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Store, StoreError,
+    Version,
 };
 
 /// The wire between one process and the store, which a check can cut, or delay what is sent over it. A clone is the
@@ -137,6 +138,11 @@ impl Store for Wire {
 
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
         self.store.watch(prefix)
+    }
+
+    /// Not over the wire: an operator has a way of his own to the store.
+    fn administration(&self) -> Option<&dyn Administration> {
+        self.store.administration()
     }
 
     fn impossible_version(&self) -> Version {

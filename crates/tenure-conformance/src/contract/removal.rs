@@ -1,0 +1,170 @@
+//! What an operator removes. A store need not offer it; what it offers must be conditional, and must not set tokens back.
+
+use tenure_store::{
+    Administration, BoxFuture, Expect, Key, Put, Removal, Store, StoreClock, StoreError, Version,
+};
+
+use crate::check::{Check, Clause};
+use crate::stop::{Outcome, Stop, ensure};
+use crate::trial::{Patience, Trial};
+
+pub(crate) const CLAUSE: Clause = Clause {
+    name: "removal",
+    checks: &[
+        Check {
+            name: "a removal is offered only where the clock gives a floor for tokens",
+            run: |t| Box::pin(is_offered_with_a_clock(t)),
+        },
+        Check {
+            name: "only the version that was seen is removed, and is gone then",
+            run: |t| Box::pin(is_conditional(t)),
+        },
+        Check {
+            name: "of a removal and racing replaces of one version exactly one is applied",
+            run: |t| Box::pin(races(t)),
+        },
+    ],
+};
+
+async fn is_offered_with_a_clock(trial: &Trial<'_>) -> Outcome {
+    let has_clock = trial.promises.clock >= StoreClock::Floors;
+    for store in trial.connections() {
+        ensure!(
+            has_clock || store.administration().is_none(),
+            "entries can be removed, and there is no clock from which the next token could begin"
+        );
+    }
+    Ok(())
+}
+
+async fn is_conditional(trial: &Trial<'_>) -> Outcome {
+    let key = trial.key("removed");
+    let store = trial.here();
+    let administration = offered(trial, &**store)?;
+    let first = trial.create(&key, &trial.value("first")).await?;
+    let value = trial.value("second");
+    let second = trial.replace(&key, &value, &first).await?;
+    for (version, what) in
+        [(&first, "the version before the current one"), (&store.impossible_version(), "no version")]
+    {
+        let removal = remove(trial, administration, &key, version).await?;
+        ensure!(removal != Removal::Removed, "{key} was removed by somebody who had seen {what} of it");
+        trial.holds(&key, &value, &second).await?;
+    }
+    let removal = remove(trial, administration, &key, &second).await?;
+    ensure!(removal == Removal::Removed, "{key} was not removed at its current version {second}");
+    trial.is_absent(&key).await?;
+    let again = remove(trial, administration, &key, &second).await?;
+    ensure!(again != Removal::Removed, "{key} was removed once more, after it was gone");
+    trial
+        .conflict(&**trial.elsewhere(), &key, &Expect::Version(second), "a replace of what was removed")
+        .await?;
+    trial.create(&key, &trial.value("third")).await?;
+    Ok(())
+}
+
+async fn races(trial: &Trial<'_>) -> Outcome {
+    trial.promised(trial.promises.atomic_replace, "atomic replace")?;
+    offered(trial, &**trial.here())?;
+    let (mut removed, mut replaced) = (0, 0);
+    for round in 0..trial.sizes.rounds {
+        let key = trial.key(&format!("round-{round}"));
+        let base = trial.create(&key, &trial.value("base")).await?;
+        let racers = (0..trial.sizes.racers).map(|racer| -> BoxFuture<'static, Told> {
+            let (store, key, base) = (trial.connection(racer), key.clone(), base.clone());
+            let value = trial.value(&format!("racer {racer}"));
+            // Half of them each, and not always the same ones first.
+            match (racer + round) % 2 == 0 {
+                true => {
+                    Box::pin(async move { Told::of_put(store.put(&key, value, Expect::Version(base)).await) })
+                }
+                false => Box::pin(async move {
+                    let Some(administration) = store.administration() else { return Told::Nothing };
+                    Told::of_removal(administration.remove(&key, &base).await)
+                }),
+            }
+        });
+        let racers: Vec<_> = racers.collect();
+        trial.rest(&key).await;
+        let told = trial.race(racers).await;
+        let count = |wanted: Told| told.iter().filter(|told| **told == Some(wanted)).count();
+        let (removals, replaces) = (count(Told::Removed), count(Told::Replaced));
+        ensure!(
+            removals + replaces <= 1,
+            "round {round}: {removals} removals and {replaces} replaces of one version were told that they won"
+        );
+        let there = trial.read(&**trial.elsewhere(), &key).await?;
+        let is_as_told = match (removals, replaces) {
+            (1, 0) => there.is_none(),
+            (0, 1) => there.is_some_and(|entry| entry.version != base),
+            // Somebody whose outcome is not known may have won.
+            _ => count(Told::Nothing) > 0 || told.contains(&None),
+        };
+        ensure!(
+            is_as_told,
+            "round {round}: {removals} removals and {replaces} replaces won, and that is not what is stored"
+        );
+        (removed, replaced) = (removed + removals, replaced + replaces);
+    }
+    ensure!(removed + replaced > 0, "in {} rounds nobody was told that it won", trial.sizes.rounds);
+    trial.note(format!("{removed} removed, {replaced} replaced"));
+    Ok(())
+}
+
+/// What one racer was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Removed,
+    Replaced,
+    Conflict,
+    /// Nothing definite.
+    Nothing,
+}
+
+impl Told {
+    fn of_put(answer: Result<Put, StoreError>) -> Self {
+        match answer {
+            Ok(Put::Applied(_)) => Self::Replaced,
+            Ok(Put::Conflict(_)) => Self::Conflict,
+            Err(_) => Self::Nothing,
+        }
+    }
+
+    fn of_removal(answer: Result<Removal, StoreError>) -> Self {
+        match answer {
+            Ok(Removal::Removed) => Self::Removed,
+            Ok(Removal::Conflict(_)) => Self::Conflict,
+            Err(_) => Self::Nothing,
+        }
+    }
+}
+
+fn offered<'s>(trial: &Trial<'_>, store: &'s dyn Store) -> Result<&'s dyn Administration, Stop> {
+    let offered = store.administration();
+    trial.promised(offered.is_some(), "removal")?;
+    Ok(offered.expect("it was just there"))
+}
+
+/// A removal with a definite answer: one of unknown outcome is sent again, and what is gone then was removed.
+async fn remove(
+    trial: &Trial<'_>,
+    administration: &dyn Administration,
+    key: &Key,
+    version: &Version,
+) -> Result<Removal, Stop> {
+    let mut patience = Patience::new();
+    let mut uncertain = false;
+    loop {
+        trial.rest(key).await;
+        match administration.remove(key, version).await {
+            Ok(Removal::Conflict(_)) if uncertain && trial.read(&**trial.here(), key).await?.is_none() => {
+                return Ok(Removal::Removed);
+            }
+            Ok(removal) => return Ok(removal),
+            Err(error) => {
+                uncertain |= !matches!(error, StoreError::Refused(_));
+                patience.spend(trial.harness, &error).await?;
+            }
+        }
+    }
+}
