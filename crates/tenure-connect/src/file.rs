@@ -10,7 +10,7 @@ use tenure::store::File;
 use tenure::store::file::Builder;
 use tenure_store::Store;
 
-use crate::UrlError;
+use crate::{Promises, UrlError};
 
 /// A folder, and the risks that are accepted for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +97,13 @@ impl FilePlace {
     pub(crate) fn open_to_read(&self) -> Result<Option<Arc<dyn Store>>, Error> {
         let store = self.builder().open_to_read(&self.path)?;
         Ok(store.map(|store| Arc::new(store) as Arc<dyn Store>))
+    }
+
+    pub(crate) fn promises(&self) -> Result<Promises, Error> {
+        match self.open_to_read()? {
+            Some(store) => Ok(Promises::of(&*store)),
+            None => Ok(Promises::of_a_folder(self.builder().would_be_local(&self.path)?)),
+        }
     }
 
     fn builder(&self) -> Builder {

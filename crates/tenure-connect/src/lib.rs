@@ -28,7 +28,9 @@ mod error;
 mod file;
 #[cfg(feature = "memory")]
 mod memory;
+mod promises;
 mod url;
 
 pub use error::UrlError;
+pub use promises::{Promise, PromiseValue, Promises};
 pub use url::StoreUrl;

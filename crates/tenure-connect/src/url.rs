@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tenure::Error;
 use tenure_store::Store;
 
-use crate::UrlError;
+use crate::{Promises, UrlError};
 
 /// The URL of a store: parsed, and known to be one that this build can open.
 ///
@@ -47,6 +47,16 @@ impl StoreUrl {
             Place::File(place) => place.open_to_read(),
             #[cfg(feature = "memory")]
             Place::Memory(place) => Ok(Some(place.open())),
+        }
+    }
+
+    /// What the store promises, or would promise once it is there. Nothing is made or changed.
+    pub fn promises(&self) -> Result<Promises, Error> {
+        match &self.0 {
+            #[cfg(feature = "file")]
+            Place::File(place) => place.promises(),
+            #[cfg(feature = "memory")]
+            Place::Memory(place) => Ok(Promises::of(&*place.open())),
         }
     }
 }

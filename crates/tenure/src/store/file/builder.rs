@@ -92,6 +92,13 @@ impl Builder {
         Ok(Some(File::with(Shared::new(folder, mark, false, domain, self.clock, guarantees(local), local))))
     }
 
+    /// Whether a folder that is not there yet would be on a file system that is known to be local. What would be refused
+    /// when opening is refused here too.
+    pub fn would_be_local(&self, path: impl AsRef<Path>) -> Result<bool, Error> {
+        let path = self.resolve(path.as_ref())?;
+        Ok(self.check_file_system(&path, &place::nearest(&path)?)?.is_local())
+    }
+
     /// Where the folder is. Nothing is made where it must not be, and a new folder is on the file system of the one
     /// above it.
     fn resolve(&self, path: &Path) -> Result<PathBuf, Error> {
@@ -129,9 +136,9 @@ impl Builder {
     }
 }
 
-/// What a folder is good for. On a file system that was only accepted by name, all that goes by the kernel's own
-/// knowledge is not promised.
-fn guarantees(local: bool) -> Guarantees {
+/// What a store in a folder guarantees. On a file system that was only accepted by name, all that goes by the kernel's
+/// own knowledge is not promised.
+pub fn guarantees(local: bool) -> Guarantees {
     let mut guarantees = Guarantees::default();
     guarantees.atomic_create = true;
     guarantees.atomic_replace = true;

@@ -33,7 +33,7 @@ use tenure_store::{
     StoreError, Version,
 };
 
-pub use builder::Builder;
+pub use builder::{Builder, guarantees};
 pub use trouble::Damaged;
 
 use crate::Error;
