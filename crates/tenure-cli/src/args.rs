@@ -10,7 +10,7 @@ use crate::help;
 
 /// Run a program only while it holds a lease, and see who holds what
 #[derive(Debug, Parser)]
-#[command(name = "tenure", version, arg_required_else_help = true, after_help = help::TENURE)]
+#[command(name = "tenure", version = env!("TENURE_VERSION"), arg_required_else_help = true, after_help = help::TENURE)]
 pub(crate) struct Args {
     /// Where the leases are kept, such as file:///var/lib/jobs/tenure; TENURE_STORE if this is not given
     #[arg(long, global = true, value_name = "URL")]
@@ -37,6 +37,14 @@ pub(crate) enum Command {
     Status(Status),
     /// List the leases: who holds what, and for how much longer at most
     Ls(Ls),
+    /// Remove the records of leases that have been vacant for long
+    Forget(Forget),
+    /// Ask about the store itself
+    Store(Store),
+    /// Write the completions for a shell to standard output
+    Completions(Completions),
+    /// Write the manual page to standard output, or all pages to a folder
+    Man(Man),
 }
 
 #[derive(Debug, clap::Args)]
@@ -192,6 +200,64 @@ pub(crate) struct Ls {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::FORGET)]
+pub(crate) struct Forget {
+    /// Only this lease and those below it, by whole parts of the name; '' is all of them
+    pub(crate) prefix: String,
+    /// Only what has been vacant for so long at least, such as 30d
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) vacant_for: Duration,
+    /// Remove them; without this, only say what would be removed
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Name what is kept too, each with the reason
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// Answer with a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::STORE, arg_required_else_help = true)]
+pub(crate) struct Store {
+    #[command(subcommand)]
+    pub(crate) command: StoreCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Say what the store guarantees, and what that means
+    Guarantees(Guarantees),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::GUARANTEES)]
+pub(crate) struct Guarantees {
+    /// The store, such as file:///var/lib/jobs/tenure; the one that is used if this is not given
+    #[arg(value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Answer with a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::COMPLETIONS)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::MAN)]
+pub(crate) struct Man {
+    /// Write one page for each command to this folder, and make it where there is none
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
 /// A reason that says something, in one line.
 fn reason(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
@@ -230,6 +296,9 @@ impl Args {
             Command::Steal(steal) => steal.json,
             Command::Status(status) => status.json,
             Command::Ls(ls) => ls.json,
+            Command::Forget(forget) => forget.json,
+            Command::Store(Store { command: StoreCommand::Guarantees(guarantees) }) => guarantees.json,
+            Command::Completions(_) | Command::Man(_) => false,
         }
     }
 }

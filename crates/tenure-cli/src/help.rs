@@ -150,6 +150,70 @@ Exit codes:
   64, 65, 69, 77, 78  as in tenure --help
 ";
 
+pub(crate) const FORGET: &str = "\
+Examples:
+  tenure forget jobs --vacant-for 30d                what would be removed: jobs and what is below it
+  tenure forget jobs --vacant-for 30d --yes          remove it
+  tenure forget '' --vacant-for 30d -v               all leases, and why each of the others is kept
+  tenure forget jobs --vacant-for 30d --yes --json   for programs
+
+A lease that is let go keeps its record for ever, because it carries the token. This removes the records of those that \
+nobody has wanted for long, with their values and histories. It is never needed: it is for stores that have grown too \
+large to look at. Whoever wants such a lease again gets it as if it were new, with a greater token than all before.
+
+What is held, reserved, closed, not ours or written a moment ago is kept; so is one whose holder died without letting go, \
+until somebody takes it and lets it go. A store without a clock of its own is refused, because tokens would begin anew.
+
+For how long a lease has been vacant goes by the wall clocks of this machine and of whoever let it go.
+
+Exit codes:
+   0  every lease was looked at, also if all of them were kept
+  64, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const STORE: &str = "\
+Examples:
+  tenure store guarantees                            what the store that is used guarantees
+  tenure store guarantees file:///srv/leases         what another one guarantees, also if it is not there yet
+
+Exit codes:
+  as in tenure --help
+";
+
+pub(crate) const GUARANTEES: &str = "\
+Examples:
+  tenure store guarantees                            the store that is used
+  tenure store guarantees file:///srv/leases         another one, also if it is not there yet
+  tenure store guarantees --json                     for programs
+
+It only looks: nothing is made or changed.
+
+Exit codes:
+   0  it was said
+  64, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const COMPLETIONS: &str = "\
+Examples:
+  tenure completions bash > ~/.local/share/bash-completion/completions/tenure
+  tenure completions zsh > ~/.zfunc/_tenure          and fpath=(~/.zfunc $fpath) before compinit
+  tenure completions fish > ~/.config/fish/completions/tenure.fish
+
+Exit codes:
+   0  it was written
+  64, 69  as in tenure --help
+";
+
+pub(crate) const MAN: &str = "\
+Examples:
+  tenure man | man -l -                              read it
+  tenure man --out ~/.local/share/man/man1           then man tenure, man tenure-run, …
+
+Exit codes:
+   0  it was written
+  64, 69  as in tenure --help
+";
+
 pub(crate) const LS: &str = "\
 Examples:
   tenure ls                                          all leases, vacant ones too

@@ -1,14 +1,18 @@
 //! `tenure`: runs a program only while it holds a lease, and shows who holds what.
 
 mod args;
+mod completions;
 mod config;
 mod duration;
 mod exit;
+mod forget;
+mod guarantees;
 mod handle;
 mod help;
 mod home;
 mod lease;
 mod ls;
+mod man;
 mod output;
 mod ready;
 mod run;
@@ -37,6 +41,12 @@ fn main() -> ExitCode {
         args::Command::Steal(steal) => handle::steal(&args, steal),
         args::Command::Status(status) => status::status(&args, status),
         args::Command::Ls(ls) => ls::ls(&args, ls),
+        args::Command::Forget(forget) => forget::forget(&args, forget),
+        args::Command::Store(args::Store { command: args::StoreCommand::Guarantees(guarantees) }) => {
+            guarantees::guarantees(&args, guarantees)
+        }
+        args::Command::Completions(completions) => completions::completions(completions),
+        args::Command::Man(man) => man::man(man),
     };
     done.unwrap_or_else(|failure| {
         failure.report(args.json());

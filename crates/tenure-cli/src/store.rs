@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tenure::{Coordinator, Error, Kind};
-use tenure_connect::StoreUrl;
+use tenure_connect::{Promises, StoreUrl};
 use tenure_store::Store;
 
 use crate::args::Args;
@@ -32,6 +32,7 @@ pub(crate) struct Chosen {
 #[derive(Debug)]
 enum Source {
     Flag,
+    Argument,
     Variable,
     Config(PathBuf),
     Default,
@@ -93,6 +94,11 @@ pub(crate) fn choose(args: &Args) -> Result<Chosen, Failure> {
     Ok(Chosen { url, by: Source::Default })
 }
 
+/// The store with this URL, which was an argument.
+pub(crate) fn named(url: &str) -> Result<Chosen, Failure> {
+    Chosen::parse(url, Source::Argument)
+}
+
 impl Chosen {
     fn parse(url: &str, by: Source) -> Result<Self, Failure> {
         let wrong = |what: String| Failure::new(by.code(), format!("{}: {what}", by.name()));
@@ -122,6 +128,11 @@ impl Chosen {
         }
     }
 
+    /// What it promises. Nothing is made or changed.
+    pub(crate) fn promises(&self) -> Result<Promises, Failure> {
+        self.url.promises().map_err(|error| self.failure(error))
+    }
+
     fn failure(&self, error: Error) -> Failure {
         match (&self.by, error.kind()) {
             (Source::Config(_), Kind::Invalid) => Failure::new(exit::UNSAFE, error.to_string()),
@@ -138,6 +149,7 @@ impl Source {
     fn name(&self) -> String {
         match self {
             Self::Flag => "--store".to_owned(),
+            Self::Argument => "URL".to_owned(),
             Self::Variable => VARIABLE.to_owned(),
             Self::Config(path) => format!("store in {}", path.display()),
             Self::Default => "the default".to_owned(),
@@ -147,7 +159,7 @@ impl Source {
 
     fn code(&self) -> u8 {
         match self {
-            Self::Flag | Self::Variable | Self::Handle => exit::USAGE,
+            Self::Flag | Self::Argument | Self::Variable | Self::Handle => exit::USAGE,
             Self::Config(_) | Self::Default => exit::UNSAFE,
         }
     }

@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::args::Args;
 use crate::duration;
 use crate::exit::{self, Failure};
 
@@ -59,12 +61,16 @@ fn better_tip(error: &clap::Error) -> Option<String> {
 }
 
 /// The command that was meant, as far as it can be told.
-fn subject() -> &'static str {
-    let known = ["tenure run", "tenure status", "tenure ls"];
-    let mut words = own_words();
-    words
-        .find_map(|word| known.into_iter().find(|name| name.split(' ').nth(1) == word.to_str()))
-        .unwrap_or("tenure")
+fn subject() -> String {
+    let mut command = &Args::command();
+    let mut subject = "tenure".to_owned();
+    for word in own_words() {
+        if let Some(below) = command.find_subcommand(&word) {
+            subject = format!("{subject} {}", below.get_name());
+            command = below;
+        }
+    }
+    subject
 }
 
 fn wants_json() -> bool {

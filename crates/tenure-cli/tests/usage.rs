@@ -31,6 +31,11 @@ fn help_that_was_asked_for_is_an_answer_and_says_what_can_be_relied_on() {
         (&["status", "--help"], &["1  it is free", "only looks"]),
         (&["ls", "--help"], &["not billing-old", "only looks"]),
         (&["help", "ls"], &["not billing-old", "only looks"]),
+        (&["forget", "--help"], &["--vacant-for", "greater token", "is kept", "77"]),
+        (&["store", "--help"], &["guarantees"]),
+        (&["store", "guarantees", "--help"], &["only looks", "not there yet"]),
+        (&["completions", "--help"], &["bash", "zsh", "fish"]),
+        (&["man", "--help"], &["man -l -", "--out"]),
     ] {
         let did = home.tenure(args);
         assert_eq!((did.code, did.err.as_str()), (0, ""), "{args:?}");
@@ -40,7 +45,6 @@ fn help_that_was_asked_for_is_an_answer_and_says_what_can_be_relied_on() {
         let widest = did.out.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(100), "{args:?}: {widest:?}");
     }
-    home.tenure(&["--version"]).answered(0, &format!("tenure {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
@@ -57,13 +61,35 @@ fn every_wrong_command_line_is_one_sentence_with_the_next_step() {
         ),
         (
             &["--store", "file:///x"],
-            "'tenure' requires a subcommand but one was not provided [subcommands: run, status, ls, help]. See tenure --help",
+            "'tenure' requires a subcommand but one was not provided [subcommands: run, status, ls, forget, store, completions, man, help]. See tenure --help",
         ),
         (
             &["ls", "--jsn"],
             "unexpected argument '--jsn' found (a similar argument exists: '--json'). See tenure ls --help",
         ),
         (&["ls", "a", "b"], "unexpected argument 'b' found. See tenure ls --help"),
+        (
+            &["forget", "--vacant-for", "30d"],
+            "the following required arguments were not provided: <PREFIX>. See tenure forget --help",
+        ),
+        (
+            &["forget", "jobs", "--yes"],
+            "the following required arguments were not provided: --vacant-for <DURATION>. See tenure forget --help",
+        ),
+        (
+            &["forget", "jobs", "--vacant-for", "30"],
+            "invalid value '30' for '--vacant-for <DURATION>': it has no unit: write it like 15s, 1m30s or 500ms. See tenure \
+             forget --help",
+        ),
+        (
+            &["store", "guaranties"],
+            "unrecognized subcommand 'guaranties' (a similar subcommand exists: 'guarantees'). See tenure store --help",
+        ),
+        (
+            &["completions", "cmd"],
+            "invalid value 'cmd' for '<SHELL>' [possible values: bash, elvish, fish, powershell, zsh]. See tenure \
+             completions --help",
+        ),
         (&["run", "x"], "the following required arguments were not provided: <CMD>. See tenure run --help"),
         (
             &["run", "x", "true"],

@@ -143,7 +143,7 @@ impl Promises {
             Reach::Nothing => ("nothing", "leases are refused: nobody is promised to see them"),
             Reach::Process => ("process", "leases hold between the tasks and threads of one process"),
             Reach::Machine => {
-                ("machine", "leases hold between all processes of one machine, and not between machines")
+                ("machine", "leases hold between all processes of one machine, and not beyond it")
             }
             Reach::Network => ("network", "leases hold between any number of machines"),
         };
@@ -160,12 +160,12 @@ impl Promises {
             StoreClock::Floors => (
                 "floors",
                 "token floors",
-                "tokens grow though a record is deleted or restored; whoever waits counts itself",
+                "tokens grow though a record is deleted; whoever waits counts itself",
             ),
             StoreClock::Ages => (
                 "ages",
                 "token floors and ages",
-                "tokens grow though a record is deleted or restored; one look tells what has run out",
+                "tokens grow though a record is deleted; one look tells what has run out",
             ),
         };
         word("clock", "clock", value, answer.to_owned()).meaning(means)

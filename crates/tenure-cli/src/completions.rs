@@ -1,0 +1,17 @@
+//! `tenure completions`.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::args::{Args, Completions};
+use crate::exit::Failure;
+use crate::output;
+
+/// Writes what a shell needs to complete command lines, made of the definitions of the arguments.
+pub(crate) fn completions(completions: &Completions) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(completions.shell, &mut Args::command(), "tenure", &mut script);
+    output::answer(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,246 @@
+//! `tenure forget`.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use serde::Serialize;
+use tenure::{Coordinator, Error, Forgotten, Kept, Key, Kind, Prefix, Token};
+
+use crate::args::{Args, Forget};
+use crate::duration;
+use crate::exit::Failure;
+use crate::output::{self, plain};
+use crate::store::{self, Chosen};
+use crate::table;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    store: String,
+    dry_run: bool,
+    leases: &'a [Swept],
+}
+
+/// A lease that was looked at. The fields and their names are a contract: `docs/reference/command.md`.
+#[derive(Debug, Serialize)]
+struct Swept {
+    name: String,
+    action: &'static str,
+    reason: Option<&'static str>,
+    token: Option<u64>,
+    vacant_ms: Option<u64>,
+    problem: Option<String>,
+}
+
+/// Removes the records of leases that nobody wants any more, or says which it would remove.
+pub(crate) fn forget(args: &Args, forget: &Forget) -> Result<ExitCode, Failure> {
+    let prefix = Prefix::parse(&forget.prefix)?;
+    let store = store::choose(args)?;
+    let mut failed = None;
+    let mut leases = Vec::new();
+    for (key, outcome) in store::block_on(sweep(args, &store, &prefix, forget))? {
+        match outcome {
+            // Somebody else was faster.
+            Ok(Forgotten::Absent) => {}
+            Ok(Forgotten::Removed { token, vacant_for }) => {
+                leases.push(Swept::removed(&key, token, vacant_for, forget.yes));
+            }
+            Ok(Forgotten::Kept(kept)) => leases.push(Swept::kept(&key, &kept)),
+            Err(error) if error.kind() == Kind::Corrupt => {
+                leases.push(Swept::foreign(&key, error.to_string()))
+            }
+            Err(error) => {
+                leases.push(Swept { problem: Some(error.to_string()), ..Swept::of(&key, FAILED, None) });
+                failed = failed.or(Some(error));
+            }
+        }
+    }
+    if forget.json {
+        output::answer_json(&Answer { store: store.url(), dry_run: !forget.yes, leases: &leases })?;
+    } else {
+        tell(&store, &prefix, forget, &leases)?;
+    }
+    failed.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
+}
+
+/// Every key under the prefix, and what became of it, or would.
+async fn sweep(
+    args: &Args,
+    store: &Chosen,
+    prefix: &Prefix,
+    forget: &Forget,
+) -> Result<Vec<(Key, Result<Forgotten, Error>)>, Failure> {
+    // What is not there is not made in order to forget nothing.
+    let Some(mut coordinator) = store.connect_to_read().await? else { return Ok(Vec::new()) };
+    if forget.yes {
+        coordinator = Coordinator::connect(store::open(args)?.store).await?;
+    }
+    let keys = coordinator.keys(prefix).await?;
+    let mut progress = Progress::new(keys.len(), forget.json);
+    let looks = keys.into_iter().map(|key| {
+        let coordinator = &coordinator;
+        async move {
+            let outcome = match forget.yes {
+                true => coordinator.forget(key.as_str(), forget.vacant_for).await,
+                false => coordinator.would_forget(key.as_str(), forget.vacant_for).await,
+            };
+            (key, outcome)
+        }
+    });
+    let mut looks = stream::iter(looks).buffered(AT_ONCE);
+    let mut swept = Vec::new();
+    while let Some((key, outcome)) = looks.next().await {
+        match outcome {
+            // It is the store that cannot, so it is the same for all of them.
+            Err(error) if error.kind() == Kind::Unsupported => return Err(error.into()),
+            outcome => swept.push((key, outcome)),
+        }
+        progress.step();
+    }
+    Ok(swept)
+}
+
+/// The answer for people.
+fn tell(store: &Chosen, prefix: &Prefix, forget: &Forget, leases: &[Swept]) -> Result<(), Failure> {
+    if leases.is_empty() {
+        let below = if forget.prefix.is_empty() { String::new() } else { format!(" under {prefix}") };
+        output::say(&format!("no leases{below} in {}", store.url()));
+        return Ok(());
+    }
+    let shown = leases.iter().filter(|lease| forget.verbose || lease.action != KEPT);
+    let rows: Vec<_> = shown.map(Swept::row).collect();
+    let mut text = match rows.is_empty() {
+        true => String::new(),
+        false => table::lines(["NAME", "VACANT FOR", "TOKEN", "WHAT"], rows),
+    };
+    text.push_str(&sum(forget, leases));
+    output::answer(&text)
+}
+
+fn sum(forget: &Forget, leases: &[Swept]) -> String {
+    let gone = leases.iter().filter(|lease| [REMOVED, WOULD_REMOVE].contains(&lease.action)).count();
+    let mut text = match (gone, forget.yes) {
+        (0, _) => format!(
+            "nothing to remove: no lease here was vacant for {}\n",
+            duration::exact(forget.vacant_for)
+        ),
+        (_, true) => format!("{} removed\n", leases_of(gone)),
+        (_, false) => format!("{} would be removed: --yes removes them\n", leases_of(gone)),
+    };
+    let mut kept: BTreeMap<&str, usize> = BTreeMap::new();
+    for reason in leases.iter().filter_map(|lease| lease.reason) {
+        *kept.entry(reason).or_default() += 1;
+    }
+    if !kept.is_empty() {
+        let total: usize = kept.values().sum();
+        let reasons: Vec<_> =
+            kept.iter().map(|(reason, count)| format!("{count} {}", words(reason))).collect();
+        let names = if forget.verbose { "" } else { "; -v names them" };
+        text.push_str(&format!("{} kept: {}{names}\n", leases_of(total), reasons.join(", ")));
+    }
+    text
+}
+
+fn leases_of(count: usize) -> String {
+    if count == 1 { "1 lease".to_owned() } else { format!("{count} leases") }
+}
+
+impl Swept {
+    fn of(key: &Key, action: &'static str, reason: Option<&'static str>) -> Self {
+        Self { name: key.to_string(), action, reason, token: None, vacant_ms: None, problem: None }
+    }
+
+    fn removed(key: &Key, token: Token, vacant_for: Duration, yes: bool) -> Self {
+        let action = if yes { REMOVED } else { WOULD_REMOVE };
+        let token = Some(token).filter(|token| *token > Token::ZERO).map(Token::get);
+        Self { token, vacant_ms: Some(millis(vacant_for)), ..Self::of(key, action, None) }
+    }
+
+    fn foreign(key: &Key, problem: String) -> Self {
+        Self { problem: Some(problem), ..Self::of(key, KEPT, Some("foreign")) }
+    }
+
+    fn kept(key: &Key, kept: &Kept) -> Self {
+        let lease = |reason| Self::of(key, KEPT, Some(reason));
+        match kept {
+            Kept::Held => lease("held"),
+            Kept::Revoked => lease("revoked"),
+            Kept::Reserved => lease("reserved"),
+            Kept::NotLetGo => lease("not-let-go"),
+            Kept::Closed => lease("closed"),
+            Kept::Foreign(what) => Self::foreign(key, what.to_string()),
+            Kept::TooYoung { vacant_for } => {
+                Self { vacant_ms: Some(millis(*vacant_for)), ..lease("too-young") }
+            }
+            Kept::AheadOfClock { token } => Self { token: Some(token.get()), ..lease("ahead-of-clock") },
+            _ => lease("changed"),
+        }
+    }
+
+    fn row(&self) -> [String; 4] {
+        let vacant = self.vacant_ms.map(|millis| duration::at_least(Duration::from_millis(millis)));
+        let what = match (self.reason, self.action) {
+            (Some(reason), _) => format!("kept: {}", words(reason)),
+            (None, WOULD_REMOVE) => "would be removed".to_owned(),
+            (None, action) => action.to_owned(),
+        };
+        let problem =
+            self.problem.as_ref().map(|problem| format!(" ({})", plain(problem))).unwrap_or_default();
+        [
+            plain(&self.name),
+            vacant.unwrap_or_else(|| "-".to_owned()),
+            self.token.map_or("-".to_owned(), |token| token.to_string()),
+            what + &problem,
+        ]
+    }
+}
+
+/// A reason as people say it.
+fn words(reason: &str) -> &str {
+    match reason {
+        "not-let-go" => "not let go by a holder that is gone",
+        "foreign" => "not ours to touch",
+        "too-young" => "not vacant for long enough",
+        "ahead-of-clock" => "with a token that the store's clock has not reached",
+        "changed" => "changed at the same moment",
+        reason => reason,
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// How far it is, for somebody who waits at a terminal.
+struct Progress {
+    total: usize,
+    done: usize,
+    shown: bool,
+}
+
+impl Progress {
+    fn new(total: usize, json: bool) -> Self {
+        Self { total, done: 0, shown: total >= PROGRESS_FROM && !json && std::io::stderr().is_terminal() }
+    }
+
+    fn step(&mut self) {
+        self.done += 1;
+        if self.shown && (self.done.is_multiple_of(PROGRESS_EVERY) || self.done == self.total) {
+            let end = if self.done == self.total { "\n" } else { "" };
+            let _ = std::io::stderr().write_all(format!("\r{} of {}{end}", self.done, self.total).as_bytes());
+        }
+    }
+}
+
+const REMOVED: &str = "removed";
+const WOULD_REMOVE: &str = "would-remove";
+const KEPT: &str = "kept";
+const FAILED: &str = "failed";
+
+/// Enough to keep a disk or a connection busy.
+const AT_ONCE: usize = 16;
+
+const PROGRESS_FROM: usize = 1_000;
+const PROGRESS_EVERY: usize = 100;

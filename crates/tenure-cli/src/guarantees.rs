@@ -1,0 +1,64 @@
+//! `tenure store guarantees`.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tenure_connect::{Promise, PromiseValue};
+
+use crate::args::{Args, Guarantees};
+use crate::exit::Failure;
+use crate::output::{self, plain};
+use crate::store;
+use crate::table;
+
+#[derive(Serialize)]
+struct Answer {
+    store: String,
+    there: bool,
+    missing: Vec<&'static str>,
+    guarantees: Vec<Value>,
+}
+
+/// Says what the store promises, in words. It only looks.
+pub(crate) fn guarantees(args: &Args, guarantees: &Guarantees) -> Result<ExitCode, Failure> {
+    let store = match &guarantees.url {
+        Some(url) => store::named(url)?,
+        None => store::choose(args)?,
+    };
+    let promises = store.promises()?;
+    let (rows, missing) = (promises.rows(), promises.guarantees.missing_for_leases());
+    if guarantees.json {
+        output::answer_json(&Answer {
+            store: store.url(),
+            there: promises.is_there,
+            missing,
+            guarantees: rows.iter().map(object).collect(),
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !promises.is_there {
+        output::say(&format!("{} is not there yet: this is what it would guarantee", plain(&store.url())));
+    }
+    let cells =
+        rows.into_iter().map(|row| [row.title.to_owned(), row.answer, row.means.to_owned()]).collect();
+    output::answer(&table::lines(["GUARANTEE", "PROMISED", "WHAT IT MEANS"], cells))?;
+    if !missing.is_empty() {
+        output::say(&format!(
+            "{} is refused for leases: it lacks {}",
+            plain(&store.url()),
+            missing.join(", ")
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn object(row: &Promise) -> Value {
+    let value = match row.value {
+        PromiseValue::Flag(promised) => json!(promised),
+        PromiseValue::Word(word) => json!(word),
+        PromiseValue::Number(number) => json!(number),
+        _ => Value::Null,
+    };
+    json!({ "name": row.name, "value": value, "answer": row.answer, "means": row.means })
+}

@@ -1,0 +1,207 @@
+//! What is made of the definitions of the arguments: completions, the manual, and the version.
+
+mod support;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use support::{Did, Home, did, shell, skipped};
+
+const COMMANDS: [&str; 7] = ["run", "status", "ls", "forget", "store", "completions", "man"];
+
+#[test]
+fn bash_completes_commands_and_options_from_the_script() {
+    let home = Home::new("bash");
+    let script = home.tenure(&["completions", "bash"]);
+    assert_eq!((script.code, script.err.as_str()), (0, ""));
+    let path = home.write("tenure.bash", &script.out);
+    if !shell("command -v bash >/dev/null") {
+        return skipped("bash is not installed");
+    }
+    let bash = |text: &str| -> Did { did(Command::new("bash").args(["--norc", "-c", text]).arg(&path)) };
+    bash("bash -n \"$0\"").answered(0, "");
+    let complete = |words: &[&str]| {
+        let at = words.len() - 1;
+        let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let completed = bash(&format!(
+            "source \"$0\"; COMP_WORDS=({}); COMP_CWORD={at}; \
+             _tenure tenure \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; \
+             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            words.join(" ")
+        ));
+        assert_eq!((completed.code, completed.err.as_str()), (0, ""));
+        completed.out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let commands = complete(&["tenure", ""]);
+    for command in COMMANDS {
+        assert!(commands.iter().any(|offered| offered == command), "{command}: {commands:?}");
+    }
+    assert_eq!(complete(&["tenure", "forg"]), ["forget"]);
+    assert_eq!(complete(&["tenure", "forget", "--vac"]), ["--vacant-for"]);
+    assert_eq!(complete(&["tenure", "store", "guar"]), ["guarantees"]);
+    assert_eq!(complete(&["tenure", "completions", "fi"]), ["fish"]);
+}
+
+#[test]
+fn every_shell_has_a_script_that_knows_every_command() {
+    let home = Home::new("shells");
+    for (name, check) in [
+        ("bash", "bash -n"),
+        ("zsh", "zsh -n"),
+        ("fish", "fish --no-execute"),
+        ("elvish", ""),
+        ("powershell", ""),
+    ] {
+        let script = home.tenure(&["completions", name]);
+        assert_eq!((script.code, script.err.as_str()), (0, ""), "{name}");
+        for command in COMMANDS {
+            assert!(script.out.contains(command), "{name} lacks {command}");
+        }
+        if !check.is_empty() && shell(format!("command -v {name} >/dev/null")) {
+            let path = home.write(name, &script.out);
+            assert!(shell(format!("{check} {}", path.display())), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_manual_has_a_page_for_every_command_and_can_be_read() {
+    let home = Home::new("man");
+    let page = home.tenure(&["man"]);
+    assert_eq!((page.code, page.err.as_str()), (0, ""));
+    assert!(page.out.contains(".TH tenure 1"), "{}", page.out);
+    let folder = home.0.join("share/man1");
+    home.tenure(&["man", "--out", folder.to_str().unwrap()]).answered(0, "");
+    let written = |name: &str| {
+        std::fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    };
+    assert!(written("tenure-store-guarantees.1").contains(".TH tenure-store-guarantees 1"));
+    for command in COMMANDS {
+        assert!(written(&format!("tenure-{command}.1")).contains("Examples:"), "{command}");
+    }
+    if !shell("command -v groff >/dev/null") {
+        return skipped("groff is not installed: the manual is not rendered");
+    }
+    let rendered = render(&page.out);
+    assert_eq!(rendered.err, "", "groff has nothing to complain about");
+    assert!(rendered.out.contains("  tenure run backup --no-wait -- backup --all  "), "{}", rendered.out);
+    for words in COMMANDS
+        .iter()
+        .map(|command| format!("tenure-{command}(1)"))
+        .chain(["Examples:", "Exit codes:", "TENURE_STORE"].map(str::to_owned))
+    {
+        assert!(rendered.out.contains(&words), "{words}:\n{}", rendered.out);
+    }
+    let rendered = render(&written("tenure-forget.1"));
+    assert_eq!(rendered.err, "");
+    assert!(rendered.out.contains("--vacant-for"), "{}", rendered.out);
+}
+
+/// As `man -l -` does it, without its pager.
+fn render(page: &str) -> Did {
+    let mut groff = Command::new("groff");
+    groff.args(["-man", "-Tutf8", "-ww", "-P-c", "-P-b", "-P-u"]);
+    let mut groff =
+        groff.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    groff.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+    let output = groff.wait_with_output().unwrap();
+    // Hyphens are soft or hard, as the fonts have them.
+    let out = String::from_utf8(output.stdout).unwrap().replace(['‐', '−'], "-");
+    Did { code: output.status.code().unwrap(), out, err: String::from_utf8(output.stderr).unwrap() }
+}
+
+#[test]
+fn a_manual_that_cannot_be_written_is_an_error_with_the_next_step() {
+    let home = Home::new("man-nowhere");
+    let file = home.write("file", "");
+    let did = home.tenure(&["man", "--out", file.to_str().unwrap()]);
+    assert_eq!((did.code, did.out.as_str()), (69, ""));
+    assert!(did.err.contains(file.to_str().unwrap()) && did.err.contains("Name a folder"), "{}", did.err);
+}
+
+// ── the version ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn the_version_names_the_commit_it_was_built_from() {
+    let home = Home::new("version");
+    let did = home.tenure(&["--version"]);
+    assert_eq!((did.code, did.err.as_str()), (0, ""));
+    let version = format!("tenure {}", env!("CARGO_PKG_VERSION"));
+    let git = |args: &[&str]| git(Path::new(env!("CARGO_MANIFEST_DIR")), args);
+    match git(&["rev-parse", "--show-prefix"]).filter(|prefix| prefix == "crates/tenure-cli/") {
+        Some(_) => {
+            let commit = git(&["rev-parse", "--short=10", "HEAD"]).unwrap();
+            let clean = format!("{version} ({commit})\n");
+            let dirty = format!("{version} ({commit}-dirty)\n");
+            assert!([clean, dirty].contains(&did.out), "{commit}: {}", did.out);
+        }
+        None => assert_eq!(did.out, format!("{version}\n")),
+    }
+}
+
+/// What the build script says, run as cargo does it.
+fn said(script: &Path, crate_folder: &Path) -> (String, Vec<String>) {
+    let did = did(Command::new(script).current_dir(crate_folder).env("CARGO_PKG_VERSION", "1.2.3"));
+    assert_eq!((did.code, did.err.as_str()), (0, ""));
+    let value = |line: &str, name: &str| line.strip_prefix(name).map(str::to_owned);
+    let version = did.out.lines().find_map(|line| value(line, "cargo:rustc-env=TENURE_VERSION=")).unwrap();
+    (version, did.out.lines().filter_map(|line| value(line, "cargo:rerun-if-changed=")).collect())
+}
+
+fn git(folder: &Path, args: &[&str]) -> Option<String> {
+    let mut git = Command::new("git");
+    let names = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main"];
+    let output = git.current_dir(folder).args(names).args(args).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8(output.stdout).unwrap().trim().to_owned())
+}
+
+#[test]
+fn the_build_script_knows_checkouts_worktrees_archives_and_the_repositories_of_others() {
+    let home = Home::new("build-script");
+    let script = home.0.join("build-script");
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("build.rs");
+    let built = Command::new(rustc).args(["--edition=2024", "-o"]).arg(&script).arg(source).status();
+    if !built.is_ok_and(|built| built.success()) || !shell("command -v git >/dev/null") {
+        return skipped("there is no rustc or no git here");
+    }
+    let repository = home.0.join("repository");
+    let one = repository.join("crates/tenure-cli");
+    std::fs::create_dir_all(one.join("src")).unwrap();
+    std::fs::write(one.join("src/main.rs"), "fn main() {}").unwrap();
+    // An archive: no repository, or one that is not ours.
+    assert_eq!(said(&script, &one), ("1.2.3".to_owned(), vec!["build.rs".to_owned()]));
+    let run = |folder: &Path, args: &[&str]| git(folder, args).unwrap_or_else(|| panic!("git {args:?}"));
+    run(&repository, &["init", "--quiet"]);
+    assert_eq!(said(&script, &one).0, "1.2.3", "there is no commit yet");
+    run(&repository, &["add", "."]);
+    run(&repository, &["commit", "--quiet", "-m", "first"]);
+    let commit = run(&repository, &["rev-parse", "--short=10", "HEAD"]);
+    let (version, watched) = said(&script, &one);
+    assert_eq!(version, format!("1.2.3 ({commit})"));
+    let exists = |path: &&String| one.join(path).exists() || *path == "build.rs";
+    assert!(
+        watched.iter().all(|path| exists(&path)),
+        "a missing file would build anew each time: {watched:?}"
+    );
+    for ending in [".git/HEAD", ".git/refs/heads/main", "tenure-cli/src"] {
+        assert!(watched.iter().any(|path| path.ends_with(ending)), "{ending}: {watched:?}");
+    }
+    std::fs::write(one.join("src/main.rs"), "fn main() { }").unwrap();
+    assert_eq!(said(&script, &one).0, format!("1.2.3 ({commit}-dirty)"));
+
+    // A worktree, whose .git is a file.
+    let other = home.0.join("worktree");
+    run(&repository, &["worktree", "add", "--quiet", "-b", "side", other.to_str().unwrap()]);
+    let (version, watched) = said(&script, &other.join("crates/tenure-cli"));
+    assert_eq!(version, format!("1.2.3 ({commit})"));
+    for ending in [".git/worktrees/worktree/HEAD", ".git/refs/heads/side"] {
+        assert!(watched.iter().any(|path| path.ends_with(ending)), "{ending}: {watched:?}");
+    }
+
+    // Copied into somebody else's repository, as cargo vendor does.
+    let vendored = repository.join("vendor/tenure-cli");
+    std::fs::create_dir_all(&vendored).unwrap();
+    assert_eq!(said(&script, &vendored).0, "1.2.3");
+}

@@ -1,0 +1,68 @@
+//! `tenure store guarantees`: what a store is good for, in words.
+
+mod support;
+
+use serde_json::json;
+use support::Home;
+
+#[test]
+fn each_guarantee_is_a_row_with_what_it_means() {
+    let home = Home::new("guarantees");
+    drop(home.store());
+    let did = home.tenure(&["store", "guarantees"]);
+    assert_eq!((did.code, did.err.as_str()), (0, ""));
+    let lines: Vec<&str> = did.out.lines().collect();
+    assert_eq!(lines.len(), 13, "{}", did.out);
+    for words in [
+        &["atomic create", "  yes  "][..],
+        &["reach", "one machine", "not beyond it"],
+        &["clock", "token floors and ages", "what has run out"],
+        &["witness", "  yes  ", "free at once"],
+        &["removal", "tenure forget"],
+        &["largest value", "1 MiB"],
+    ] {
+        assert!(
+            lines.iter().any(|line| words.iter().all(|word| line.contains(word))),
+            "{words:?}: {}",
+            did.out
+        );
+    }
+    let answer = home.tenure(&["store", "guarantees", "--json"]).json();
+    assert_eq!(
+        (&answer["store"], &answer["there"], &answer["missing"]),
+        (&json!(home.url()), &json!(true), &json!([]))
+    );
+    let rows = answer["guarantees"].as_array().unwrap();
+    let value = |name: &str| &rows.iter().find(|row| row["name"] == name).unwrap()["value"];
+    assert_eq!((value("atomic_replace"), value("reach")), (&json!(true), &json!("machine")));
+    assert_eq!((value("write_interval_ms"), value("value_max_bytes")), (&json!(0), &json!(1 << 20)));
+}
+
+#[test]
+fn a_store_that_is_not_there_yet_is_foretold_and_not_made() {
+    let home = Home::new("foretold");
+    let other = home.0.join("srv/leases");
+    let url = format!("file://{}", other.display());
+    let did = home.tenure(&["store", "guarantees", &url]);
+    assert_eq!(did.code, 0);
+    assert_eq!(did.err, format!("{url} is not there yet: this is what it would guarantee\n"));
+    assert!(did.out.contains("one machine"), "{}", did.out);
+    let answer = home.tenure(&["store", "guarantees", "--json", &url]).json();
+    assert_eq!((&answer["store"], &answer["there"]), (&json!(url), &json!(false)));
+    assert_eq!(std::fs::read_dir(&home.0).unwrap().count(), 0, "not even a folder");
+}
+
+#[test]
+fn what_is_no_store_or_would_be_refused_is_said_as_everywhere() {
+    let home = Home::new("no-store");
+    home.tenure(&["store", "guarantees", "/srv/leases"]).failed(
+        64,
+        "URL: \"/srv/leases\" is a path, and a store is named by a URL: write file:///srv/leases",
+    );
+    let open = home.0.join("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let did = home.tenure(&["store", "guarantees", &format!("file://{}", open.join("x").display())]);
+    assert_eq!((did.code, did.out.as_str()), (77, ""), "{}", did.err);
+    assert!(did.err.contains("not safe for leases"), "{}", did.err);
+}
