@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use tenure_store::{Conflict, Expect, Key, Reason, Removal, StoreError, Version};
+use tenure_store::{Conflict, Expect, Key, Removal, StoreError, Version};
 
 use super::folder::Folder;
 use super::lock::KeyLock;
@@ -22,37 +22,38 @@ pub(super) struct Remove {
     pub(super) expect: Expect,
 }
 
+/// What came of a look at the locks.
+#[derive(Debug)]
+pub(super) enum Tried {
+    /// Somebody has the lock on the file of this name.
+    Busy(String),
+    /// It is settled.
+    Settled(Removal),
+}
+
 impl Remove {
     pub(super) fn new(folder: &Arc<Folder>, certain: bool, key: &Key, version: &Version) -> Self {
         let expect = Expect::Version(version.clone());
         Self { folder: Arc::clone(folder), certain, key: key.clone(), expect }
     }
 
-    /// Everything up to a look at the lock, and what follows if it is free; `None` if somebody has it.
+    /// Everything up to a look at the lock, and what follows if it is free.
     ///
     /// The mark is put on the disk first. A write leaves that to the next ten seconds, because its record has the token
     /// too; here, the mark will be all that is left of it.
-    pub(super) fn attempt(&self, mark: &Mark, wall: u64) -> Result<Option<Removal>, StoreError> {
+    pub(super) fn attempt(&self, mark: &Mark, wall: u64) -> Result<Tried, StoreError> {
         if !self.is_as_expected()? {
-            return Ok(Some(CONFLICT));
+            return Ok(Tried::Settled(CONFLICT));
         }
-        let path = self.folder.path_of(name::MARK);
-        match mark.raise_on_disk(&self.folder, wall) {
-            Ok(true) => {}
-            Ok(false) => {
-                let sentence = format!(
-                    "{} is locked by a process that is stopped, and nothing is removed without it: find that process \
-                     (fuser -v {}), continue or kill it",
-                    path.display(),
-                    path.display()
-                );
-                return Err(StoreError::refused(Reason::Unreachable, sentence));
-            }
-            Err(errno) => return Err(Trouble::new("cannot write to", &path, errno).refused()),
+        let raised = mark.raise_on_disk(&self.folder, wall).map_err(|errno| {
+            Trouble::new("cannot write to", &self.folder.path_of(name::MARK), errno).refused()
+        })?;
+        if !raised {
+            return Ok(Tried::Busy(name::MARK.to_owned()));
         }
         match KeyLock::try_take(&self.folder, &self.key)? {
-            Some(lock) => self.under(lock).map(Some),
-            None => Ok(None),
+            Some(lock) => self.under(lock).map(Tried::Settled),
+            None => Ok(Tried::Busy(name::lock(&self.key))),
         }
     }
 

@@ -12,7 +12,7 @@ use tenure_store::{
 use super::envelope::{Envelope, Stamp};
 use super::folder::Folder;
 use super::mark::Mark;
-use super::remove::Remove;
+use super::remove::{Remove, Tried};
 use super::trouble::Trouble;
 use super::write::{Attempt, Write};
 use super::{File, list, name, read, temporary, wall_micros, write};
@@ -96,7 +96,7 @@ impl Shared {
         let mut patience = Patience::new();
         while let Attempt::Busy(write) = attempt {
             if !patience.wait().await {
-                return Err(self.locked_up(key));
+                return Err(self.locked_up(&name::lock(key)));
             }
             let inner = Arc::clone(&self.inner);
             attempt = self.workers.run(move || inner.attempt(write)).await?;
@@ -116,11 +116,10 @@ impl Shared {
         loop {
             let inner = Arc::clone(&self.inner);
             let remove = Remove::new(&inner.folder, inner.local, key, version);
-            let removal = self.workers.run(move || inner.remove(&remove)).await??;
-            match removal {
-                Some(removal) => return Ok(removal),
-                None if patience.wait().await => {}
-                None => return Err(self.locked_up(key)),
+            match self.workers.run(move || inner.remove(&remove)).await?? {
+                Tried::Settled(removal) => return Ok(removal),
+                Tried::Busy(_) if patience.wait().await => {}
+                Tried::Busy(lock) => return Err(self.locked_up(&lock)),
             }
         }
     }
@@ -139,8 +138,8 @@ impl Shared {
         Err(StoreError::refused(Reason::Invalid, sentence))
     }
 
-    fn locked_up(&self, key: &Key) -> StoreError {
-        let lock = self.folder().path_of(&name::lock(key));
+    fn locked_up(&self, lock: &str) -> StoreError {
+        let lock = self.folder().path_of(lock);
         let sentence = format!(
             "{} was locked by another process for more than {LOCK_WAIT:?}, which takes microseconds unless that \
              process is stopped: find it (fuser -v {}), continue or kill it",
@@ -232,8 +231,8 @@ impl Inner {
         Write::prepare(Arc::clone(&self.folder), self.local, key, expect, version, &bytes).map(Some)
     }
 
-    /// A look at the lock, and what follows if it is free; `None` if somebody has it.
-    fn remove(&self, remove: &Remove) -> Result<Option<Removal>, StoreError> {
+    /// A look at the locks, and what follows if they are free.
+    fn remove(&self, remove: &Remove) -> Result<Tried, StoreError> {
         let mark = self.mark.as_ref().expect("a store that is written to has a mark");
         remove.attempt(mark, wall_micros(&*self.clock))
     }
