@@ -3,7 +3,8 @@ use std::path::Path;
 /// Who reads the same boot-time clock: the processes of one boot of one kernel in one time namespace.
 ///
 /// A time namespace shifts the clock and keeps the boot id, so both are compared. A different boot id proves nothing
-/// (systemd-nspawn puts another one over the kernel's): then readings are simply not compared.
+/// (systemd-nspawn puts another one over the kernel's): then readings are simply not compared. The kernel gives the number
+/// of a namespace that has ended to the next one, which may shift the clock by another span: so the span is compared too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
     boot: String,
@@ -15,7 +16,7 @@ impl Domain {
     pub fn here() -> Option<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let time_namespace = match std::fs::read_link("/proc/self/ns/time") {
-            Ok(link) => link.to_str()?.to_owned(),
+            Ok(link) => format!("{}+{}", link.to_str()?, shift(&link)?),
             // A kernel that has namespaces, and none for time.
             Err(_) if Path::new("/proc/self/ns/mnt").is_symlink() => "none".to_owned(),
             Err(_) => return None,
@@ -35,6 +36,17 @@ impl Domain {
     pub const MAX_BYTES: usize = 128;
 }
 
+/// By how much this namespace shifts the boot-time clock, in words of one part. The kernel tells it of the namespace that
+/// children are started in: `None` where that is another one.
+fn shift(namespace: &Path) -> Option<String> {
+    if std::fs::read_link("/proc/self/ns/time_for_children").ok()? != namespace {
+        return None;
+    }
+    let shifts = std::fs::read_to_string("/proc/self/timens_offsets").ok()?;
+    let mut boottime = shifts.lines().find_map(|line| line.strip_prefix("boottime"))?.split_whitespace();
+    Some(format!("{}.{}", boottime.next()?, boottime.next()?))
+}
+
 impl std::fmt::Display for Domain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{},{}", self.boot, self.time_namespace)
@@ -43,14 +55,47 @@ impl std::fmt::Display for Domain {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+    use std::process::Command;
+
     use super::*;
 
     #[test]
     fn this_process_knows_where_it_is_and_the_written_form_comes_back() {
         let here = Domain::here().expect("there is a /proc here");
         assert_eq!(Domain::here().as_ref(), Some(&here));
+        println!("domain {here}");
         assert_eq!(Domain::parse(&here.to_string()), Some(here));
     }
+
+    /// A time namespace ends with its last process, and its number is given away again.
+    #[test]
+    fn a_namespace_that_has_the_number_of_an_earlier_one_and_another_clock_is_another_domain() {
+        let in_namespace = |shift: &str| {
+            let namespace = ["--user", "--map-root-user", "--time", "--boottime", shift, "--fork", "--"];
+            let print = [std::env::current_exe().unwrap().into_os_string(), "--exact".into(), PRINTS.into()];
+            Command::new("unshare").args(namespace).args(print).arg("--nocapture").output()
+        };
+        let mut seen: HashMap<String, String> = HashMap::new();
+        for shift in 1..=40 {
+            let output = in_namespace(&(shift * 1_000).to_string()).unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            let Some(domain) = text.lines().find_map(|line| line.strip_prefix("domain ")) else {
+                eprintln!("SKIPPED: no time namespaces here");
+                assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: no time namespaces here");
+                return;
+            };
+            assert!(domain.ends_with(&format!("+{}.0", shift * 1_000)), "{domain}");
+            let number = domain.split('+').next().unwrap().to_owned();
+            if seen.insert(number, domain.to_owned()).is_some() {
+                return;
+            }
+        }
+        eprintln!("this kernel gave no number twice");
+    }
+
+    const PRINTS: &str =
+        "clock::domain::tests::this_process_knows_where_it_is_and_the_written_form_comes_back";
 
     #[test]
     fn half_a_domain_or_one_that_is_no_word_is_none() {
