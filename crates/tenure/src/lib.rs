@@ -2,6 +2,7 @@
 
 mod checksum;
 pub mod clock;
+mod disk;
 mod drive;
 mod error;
 mod inotify;

@@ -103,7 +103,7 @@ impl Builder {
     /// above it.
     fn resolve(&self, path: &Path) -> Result<PathBuf, Error> {
         let path = place::resolve(path)?;
-        place::check_above(&path, self.trust)?;
+        place::check_above(&path, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
         self.check_file_system(&path, &place::nearest(&path)?)?;
         Ok(path)
     }
@@ -112,8 +112,8 @@ impl Builder {
     fn check(&self, path: PathBuf, descriptor: OwnedFd) -> Result<(Folder, bool), Error> {
         let status = rustix::fs::fstat(&descriptor)
             .map_err(|errno| Trouble::new("cannot look at", &path, errno).at_opening())?;
-        place::check_above(&path, self.trust)?;
-        place::check_folder(&path, &status, self.trust)?;
+        place::check_above(&path, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
+        place::check_folder(&path, &status, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
         let local = self.check_file_system(&path, &descriptor)?.is_local();
         let folder = Folder::new(path, descriptor, &status);
         is_store_or_empty(&folder)?;

@@ -5,13 +5,10 @@
 
 mod builder;
 mod envelope;
-mod filesystem;
-mod folder;
 mod list;
 mod lock;
 mod mark;
 mod name;
-mod place;
 mod read;
 mod remove;
 mod shared;
@@ -38,6 +35,7 @@ pub use trouble::Damaged;
 
 use crate::Error;
 use crate::clock::Clock;
+use crate::disk::{filesystem, folder, place};
 use shared::Shared;
 
 /// A store in a folder on the local disk. Clones are the same store.

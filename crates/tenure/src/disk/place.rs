@@ -6,18 +6,19 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::doubt::Doubt;
 use super::trouble::Trouble;
 use crate::{Error, Kind};
 
 /// What the user said about who may be involved.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Trust {
-    pub(super) foreign_owner: bool,
-    pub(super) writable_by_others: bool,
+pub(crate) struct Trust {
+    pub(crate) foreign_owner: bool,
+    pub(crate) writable_by_others: bool,
 }
 
 /// The path without links, dots and a working directory that may change. The folder itself must not be a link.
-pub(super) fn resolve(path: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Error> {
     let path = std::path::absolute(path)
         .map_err(|error| Error::new(Kind::Invalid, format!("{path:?} is no path: {error}")))?;
     let Some(Component::Normal(name)) = path.components().next_back() else {
@@ -48,7 +49,7 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Opens the folder, after making it and what is missing above it. Whatever was made stays after a power cut.
-pub(super) fn open_or_make(path: &Path) -> Result<OwnedFd, Error> {
+pub(crate) fn open_or_make(path: &Path) -> Result<OwnedFd, Error> {
     match open(path) {
         Err(Errno::NOENT) => {}
         opened => return opened.map_err(|errno| Trouble::new("cannot open", path, errno).at_opening()),
@@ -72,7 +73,7 @@ pub(super) fn open_or_make(path: &Path) -> Result<OwnedFd, Error> {
 }
 
 /// Opens the folder; `None` if there is none.
-pub(super) fn open_if_there(path: &Path) -> Result<Option<OwnedFd>, Error> {
+pub(crate) fn open_if_there(path: &Path) -> Result<Option<OwnedFd>, Error> {
     match open(path) {
         Err(Errno::NOENT) => Ok(None),
         opened => opened.map(Some).map_err(|errno| Trouble::new("cannot open", path, errno).at_opening()),
@@ -89,7 +90,7 @@ fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 /// The folder, or the nearest one above it that is there.
-pub(super) fn nearest(path: &Path) -> Result<OwnedFd, Error> {
+pub(crate) fn nearest(path: &Path) -> Result<OwnedFd, Error> {
     let there = path.ancestors().find(|above| rustix::fs::lstat(*above).is_ok()).unwrap_or(path);
     open(there).map_err(|errno| Trouble::new("cannot open", there, errno).at_opening())
 }
@@ -98,61 +99,50 @@ pub(super) fn nearest(path: &Path) -> Result<OwnedFd, Error> {
 /// a folder above can put another store in the place of this one.
 ///
 /// A shared temporary folder is fine: its sticky bit leaves what lies in it to its owner, who is looked at next.
-pub(super) fn check_above(path: &Path, trust: Trust) -> Result<(), Error> {
+pub(crate) fn check_above(path: &Path, trust: Trust) -> Result<(), Doubt> {
     for above in path.ancestors().skip(1) {
         let status = match rustix::fs::lstat(above) {
             // It is made for this user alone.
             Err(Errno::NOENT) => continue,
-            looked => looked.map_err(|errno| Trouble::new("cannot look at", above, errno).at_opening())?,
+            looked => looked.map_err(|errno| Trouble::new("cannot look at", above, errno))?,
         };
         let sticky = status.st_mode & STICKY != 0;
         if status.st_mode & OTHERS_WRITE != 0 && !sticky && !trust.writable_by_others {
-            let sentence = format!(
-                "{} is not safe for leases: anybody may replace what lies in {}. Use another folder, take that \
-                 permission away (chmod o-w {}), or accept it by name (accept_writable_by_others, in a URL \
-                 ?accept=writable-by-others)",
-                path.display(),
-                above.display(),
-                above.display()
-            );
-            return Err(Error::new(Kind::Unsupported, sentence));
+            return Err(Doubt::unsafe_because(
+                format!("anybody may replace what lies in {}", above.display()),
+                [
+                    "use another folder".to_owned(),
+                    format!("take that permission away (chmod o-w {})", above.display()),
+                ],
+                WRITABLE,
+            ));
         }
         let known = [0, rustix::process::geteuid().as_raw(), NOBODY_HERE];
         if !known.contains(&status.st_uid) && !trust.foreign_owner {
-            return Err(foreign(path, above, &status));
+            return Err(foreign(above, &status));
         }
     }
     Ok(())
 }
 
 /// The folder itself must belong to this user, and be writable by nobody else.
-pub(super) fn check_folder(path: &Path, status: &Stat, trust: Trust) -> Result<(), Error> {
+pub(crate) fn check_folder(path: &Path, status: &Stat, trust: Trust) -> Result<(), Doubt> {
     let me = rustix::process::geteuid().as_raw();
     if status.st_uid != me && !trust.foreign_owner {
-        return Err(foreign(path, path, status));
+        return Err(foreign(path, status));
     }
     if status.st_mode & (GROUP_WRITE | OTHERS_WRITE) != 0 && !trust.writable_by_others {
-        let sentence = format!(
-            "{} is not safe for leases: others may write to it. Take that permission away (chmod 700 {}), or accept it \
-             by name (accept_writable_by_others, in a URL ?accept=writable-by-others)",
-            path.display(),
-            path.display()
-        );
-        return Err(Error::new(Kind::Unsupported, sentence));
+        let step = format!("take that permission away (chmod 700 {})", path.display());
+        return Err(Doubt::unsafe_because("others may write to it".to_owned(), [step], WRITABLE));
     }
     Ok(())
 }
 
-fn foreign(path: &Path, owned: &Path, status: &Stat) -> Error {
-    let sentence = format!(
-        "{} is not safe for leases: {} belongs to user {}, and this is user {}. Use a folder of your own, run as its \
-         owner, or accept it by name (accept_foreign_owner, in a URL ?accept=foreign-owner)",
-        path.display(),
-        owned.display(),
-        status.st_uid,
-        rustix::process::geteuid().as_raw()
-    );
-    Error::new(Kind::Unsupported, sentence)
+fn foreign(owned: &Path, status: &Stat) -> Doubt {
+    let (owner, me) = (status.st_uid, rustix::process::geteuid().as_raw());
+    let why = format!("{} belongs to user {owner}, and this is user {me}", owned.display());
+    let steps = ["use a folder of your own".to_owned(), "run as its owner".to_owned()];
+    Doubt::unsafe_because(why, steps, FOREIGN)
 }
 
 const STICKY: u32 = 0o1000;
@@ -161,3 +151,7 @@ const OTHERS_WRITE: u32 = 0o002;
 
 /// Whom the kernel names where a user namespace has no number for the owner: in a sandbox, root outside of it.
 const NOBODY_HERE: u32 = 65534;
+
+/// How a store accepts it by name.
+const WRITABLE: &str = "accept_writable_by_others, in a URL ?accept=writable-by-others";
+const FOREIGN: &str = "accept_foreign_owner, in a URL ?accept=foreign-owner";

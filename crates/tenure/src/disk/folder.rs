@@ -11,7 +11,7 @@ use crate::owner::given_to;
 
 /// The opened folder. Every file is reached from its descriptor, by a bare name and without following links.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     descriptor: OwnedFd,
     device: u64,
@@ -21,23 +21,23 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    pub(super) fn new(path: PathBuf, descriptor: OwnedFd, status: &Stat) -> Self {
+    pub(crate) fn new(path: PathBuf, descriptor: OwnedFd, status: &Stat) -> Self {
         let owner = given_to(status);
         Self { path, descriptor, device: status.st_dev, inode: status.st_ino, owner }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Where a name of the folder is, for people.
-    pub(super) fn path_of(&self, name: &str) -> PathBuf {
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
     /// The path must still lead to this folder. Where it was moved away, deleted or mounted over, others who open the
     /// store now see another one, and a lease in this one is worth nothing.
-    pub(super) fn is_in_place(&self) -> Result<(), StoreError> {
+    pub(crate) fn is_in_place(&self) -> Result<(), StoreError> {
         match rustix::fs::statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(status) if (status.st_dev, status.st_ino) == (self.device, self.inode) => Ok(()),
             Ok(_) | Err(Errno::NOENT) => {
@@ -53,14 +53,14 @@ impl Folder {
     }
 
     /// Opens a file that is there.
-    pub(super) fn open(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn open(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         // Without O_NONBLOCK, a fifo that somebody left here would stop the caller.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         rustix::fs::openat(self, name, flags, Mode::empty())
     }
 
     /// Makes a file that is not there, for its owner alone.
-    pub(super) fn create(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn create(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(self, name, flags, Mode::RUSR | Mode::WUSR)?;
         if let Some((user, group)) = self.owner {
@@ -70,7 +70,7 @@ impl Folder {
     }
 
     /// Opens a file, and makes it where it is missing.
-    pub(super) fn open_or_create(&self, name: &str) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn open_or_create(&self, name: &str) -> rustix::io::Result<OwnedFd> {
         for _ in 0..TRIES {
             match self.open(name, OFlags::RDWR) {
                 Err(Errno::NOENT) => {}
@@ -84,20 +84,20 @@ impl Folder {
         Err(Errno::AGAIN)
     }
 
-    pub(super) fn status_of(&self, name: &str) -> rustix::io::Result<Stat> {
+    pub(crate) fn status_of(&self, name: &str) -> rustix::io::Result<Stat> {
         rustix::fs::statat(self, name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    pub(super) fn rename(&self, from: &str, to: &str) -> rustix::io::Result<()> {
+    pub(crate) fn rename(&self, from: &str, to: &str) -> rustix::io::Result<()> {
         rustix::fs::renameat(self, from, self, to)
     }
 
-    pub(super) fn unlink(&self, name: &str) -> rustix::io::Result<()> {
+    pub(crate) fn unlink(&self, name: &str) -> rustix::io::Result<()> {
         rustix::fs::unlinkat(self, name, AtFlags::empty())
     }
 
     /// Renames are on the disk when this returns.
-    pub(super) fn sync(&self) -> rustix::io::Result<()> {
+    pub(crate) fn sync(&self) -> rustix::io::Result<()> {
         rustix::fs::fsync(&self.descriptor)
     }
 }

@@ -3,7 +3,7 @@ use std::os::fd::AsFd;
 
 /// The kind of file system that a folder is on, by the number that `statfs` gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileSystem(u32);
+pub(crate) struct FileSystem(u32);
 
 /// What is known of a kind of file system.
 struct Known {
@@ -14,23 +14,23 @@ struct Known {
 }
 
 impl FileSystem {
-    pub(super) fn of(folder: impl AsFd) -> rustix::io::Result<Self> {
+    pub(crate) fn of(folder: impl AsFd) -> rustix::io::Result<Self> {
         // The kernel's numbers have 32 bits; where its word has 64, some come with their sign.
         Ok(Self(rustix::fs::fstatfs(folder)?.f_type as u32))
     }
 
     /// Whether locks, renames and syncs are this kernel's own affair.
-    pub(super) fn is_local(self) -> bool {
+    pub(crate) fn is_local(self) -> bool {
         self.known().is_some_and(|known| known.lacks.is_none())
     }
 
     /// Why it is not accepted unless named.
-    pub(super) fn lacks(self) -> &'static str {
+    pub(crate) fn lacks(self) -> &'static str {
         self.known().map_or(UNKNOWN, |known| known.lacks.unwrap_or("nothing"))
     }
 
     /// Whether `name` is what it is called here or on the command line of `mount`.
-    pub(super) fn is_called(self, name: &str) -> bool {
+    pub(crate) fn is_called(self, name: &str) -> bool {
         self.to_string().eq_ignore_ascii_case(name)
     }
 

@@ -1,0 +1,7 @@
+//! Folders on a disk of this machine: where they may lie, what they are on, and what the kernel says about them.
+
+pub(crate) mod doubt;
+pub(crate) mod filesystem;
+pub(crate) mod folder;
+pub(crate) mod place;
+pub(crate) mod trouble;

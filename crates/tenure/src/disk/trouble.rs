@@ -1,0 +1,96 @@
+use std::path::Path;
+
+use rustix::io::Errno;
+use tenure_store::{Reason, StoreError};
+
+use crate::{Error, Kind};
+
+/// What the kernel said about a file, as a sentence with the next step.
+#[derive(Debug, thiserror::Error)]
+#[error("{what} {path}: {errno}{advice}")]
+pub(crate) struct Trouble {
+    what: &'static str,
+    path: String,
+    errno: Errno,
+    advice: &'static str,
+}
+
+impl Trouble {
+    /// `what` is what was tried, such as "cannot open".
+    pub(crate) fn new(what: &'static str, path: &Path, errno: Errno) -> Self {
+        Self { what, path: path.display().to_string(), errno, advice: advice(errno) }
+    }
+
+    /// It certainly had no effect.
+    pub(crate) fn refused(self) -> StoreError {
+        let reason = reason(self.errno);
+        StoreError::refused(reason, self)
+    }
+
+    /// It may have had one.
+    pub(crate) fn unknown(self) -> StoreError {
+        StoreError::unknown(self)
+    }
+
+    /// The folder could not be opened because of it.
+    pub(crate) fn at_opening(self) -> Error {
+        let kind = match reason(self.errno) {
+            Reason::Unreachable | Reason::Denied => Kind::Unavailable,
+            Reason::Unsupported => Kind::Unsupported,
+            Reason::Invalid | Reason::Damaged => Kind::Invalid,
+        };
+        Error::new(kind, self.to_string()).because(self)
+    }
+}
+
+fn reason(errno: Errno) -> Reason {
+    match errno {
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => Reason::Denied,
+        Errno::LOOP | Errno::ISDIR | Errno::NOTDIR | Errno::NXIO => Reason::Damaged,
+        Errno::NAMETOOLONG | Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL => {
+            Reason::Unsupported
+        }
+        // A full disk, no descriptors, no memory, a disk that fails, a folder that has gone: perhaps not for ever.
+        _ => Reason::Unreachable,
+    }
+}
+
+fn advice(errno: Errno) -> &'static str {
+    match errno {
+        Errno::NOSPC | Errno::DQUOT => ". Free some space there",
+        Errno::MFILE => {
+            ". This process has no file descriptor left: raise its limit (ulimit -n), or close some"
+        }
+        Errno::NFILE => ". This machine has no file descriptor left: raise fs.file-max",
+        Errno::ACCESS | Errno::PERM => ". Run as the owner of the folder, or let this user write there",
+        Errno::ROFS => ". Mount it writable, or use another folder",
+        Errno::IO => ". The disk fails: look at the kernel's log",
+        Errno::NOENT => ". It has gone: look what removed it",
+        Errno::LOOP => ". It is a symbolic link, and links are not followed: name what it leads to",
+        Errno::NOTDIR => ". Name a folder",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_of_the_kernel_is_an_instruction_with_the_path_and_the_next_step() {
+        let said = |errno| Trouble::new("cannot write", Path::new("/srv/leases/a.entry"), errno).refused();
+        for (errno, expected, step) in [
+            (Errno::NOSPC, Reason::Unreachable, "Free some space"),
+            (Errno::MFILE, Reason::Unreachable, "ulimit -n"),
+            (Errno::IO, Reason::Unreachable, "kernel's log"),
+            (Errno::ACCESS, Reason::Denied, "owner"),
+            (Errno::ROFS, Reason::Denied, "writable"),
+            (Errno::LOOP, Reason::Damaged, "symbolic link"),
+        ] {
+            let StoreError::Refused(refused) = said(errno) else { panic!("{errno}") };
+            assert_eq!(refused.reason, expected, "{errno}");
+            let sentence = refused.to_string();
+            assert!(sentence.contains("/srv/leases/a.entry") && sentence.contains(step), "{sentence}");
+        }
+    }
+}
