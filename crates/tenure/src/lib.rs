@@ -7,6 +7,7 @@ mod drive;
 mod error;
 mod inotify;
 mod lease;
+mod logbook;
 pub mod machine;
 mod owner;
 pub mod record;
@@ -21,6 +22,7 @@ pub use drive::{
 };
 pub use error::{Error, Kind};
 pub use lease::{Acting, Belief, Handle, Lease, LeaseState, Renewal, Request};
+pub use logbook::Logbook;
 pub use machine::{Drift, Lost, Remaining, Standing, Timing, TimingBuilder};
 pub use record::{Holder, Token};
 pub use tenure_store::{Key, KeyError, Prefix};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tenure::clock::{Instant, WallTime};
 use tenure::machine::{
     Ambient, Ask, Content, Drift, Effect, Event, Fault, Handle, Input, Look, Lost, Machine, Outcome,
-    Patience, Purpose, Sighting, Sightings, Timing, Way, Write,
+    Patience, Purpose, Seen, Sighting, Sightings, Timing, Way, Write,
 };
 use tenure::record::{self, Holder, Nonce, Record, State, Token, Witness};
 use tenure_store::{Expect, Reason, StoreClock, StoreTime, Version};
@@ -267,6 +267,14 @@ impl World {
         let slot = &mut self.slots[id];
         (slot.crashed, slot.belief, slot.wake, slot.look_at) = (true, Instant::default(), None, None);
         slot.limit = None;
+        let process = slot.process;
+        if !self.slots.iter().any(|slot| slot.process == process && slot.is_alive()) {
+            // Its process is gone. The next one has seen nothing itself, and recalls what this one saw.
+            let saw = std::mem::take(&mut self.sightings[process]).latest().and_then(Seen::to_recall);
+            if let Some(saw) = saw.filter(|_| self.dice.chance(50)) {
+                self.sightings[process].recall(saw);
+            }
+        }
     }
 
     /// The store does what it was asked, and the answer is on its way.

@@ -40,6 +40,14 @@ impl Doubt {
             }
         }
     }
+
+    /// Of any other folder.
+    pub(crate) fn sentence(&self) -> String {
+        match self {
+            Self::Trouble(trouble) => trouble.to_string(),
+            Self::Unsafe { why, steps, .. } => format!("{why}. {}", begin_large(&steps.join(", or "))),
+        }
+    }
 }
 
 impl From<Trouble> for Doubt {

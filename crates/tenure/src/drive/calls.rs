@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tenure_store::{Applied, Expect, Key, Put, Reading, Reason, Store, StoreError, Version};
 
+use super::notes::{self, Notes};
 use super::recorder::AttemptOutcome;
-use crate::machine::{Content, Fault, Input, Look, Outcome};
+use crate::machine::{Content, Fault, Input, Look, Outcome, Recalled};
 use crate::{Kind, record};
 
 /// What a call gave, and what the store said if it failed.
@@ -14,15 +15,29 @@ use crate::{Kind, record};
 pub(super) struct Answer {
     pub(super) input: Input,
     pub(super) error: Option<Arc<str>>,
+    /// What was seen before of the version that a read showed.
+    pub(super) recalled: Option<Recalled>,
 }
 
-pub(super) async fn read(store: Arc<dyn Store>, key: Key) -> Answer {
-    match store.get(&key).await {
-        Ok(reading) => Answer { input: Input::Read(Ok(look(reading))), error: None },
-        Err(error) => {
-            Answer { input: Input::Read(Err(fault(&error))), error: Some(error.to_string().into()) }
-        }
+impl Answer {
+    pub(super) fn new(input: Input, error: Option<Arc<str>>) -> Self {
+        Self { input, error, recalled: None }
     }
+}
+
+/// Reads a key. With `notes` it is the first time: what others saw before counts.
+pub(super) async fn read(store: Arc<dyn Store>, key: Key, notes: Option<Arc<Notes>>) -> Answer {
+    let look = match store.get(&key).await {
+        Ok(reading) => look(reading),
+        Err(error) => {
+            return Answer::new(Input::Read(Err(fault(&error))), Some(error.to_string().into()));
+        }
+    };
+    let recalled = match notes {
+        Some(notes) if notes::is_worth_it(&look, store.guarantees().clock) => notes.recall(&key).await,
+        _ => None,
+    };
+    Answer { recalled, ..Answer::new(Input::Read(Ok(look)), None) }
 }
 
 pub(super) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, expect: Expect) -> Answer {
@@ -31,16 +46,15 @@ pub(super) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, expect:
             // Whoever else saw this version could replace what we wrote. Nothing may be built on it.
             let refused = Fault::Refused(Reason::Unsupported);
             let error = format!("the store gave a write the version {version:?}, which is no new one");
-            Answer { input: Input::Written(Outcome::Fault(refused)), error: Some(error.into()) }
+            Answer::new(Input::Written(Outcome::Fault(refused)), Some(error.into()))
         }
         Ok(Put::Applied(Applied { version, time })) => {
-            Answer { input: Input::Written(Outcome::Applied { version, time }), error: None }
+            Answer::new(Input::Written(Outcome::Applied { version, time }), None)
         }
-        Ok(Put::Conflict(_)) => Answer { input: Input::Written(Outcome::Conflict), error: None },
-        Err(error) => Answer {
-            input: Input::Written(Outcome::Fault(fault(&error))),
-            error: Some(error.to_string().into()),
-        },
+        Ok(Put::Conflict(_)) => Answer::new(Input::Written(Outcome::Conflict), None),
+        Err(error) => {
+            Answer::new(Input::Written(Outcome::Fault(fault(&error))), Some(error.to_string().into()))
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use super::calls;
 use super::command::{Command, KeeperHandle};
 use super::entropy::Entropy;
 use super::keeper::Keeper;
+use super::notes::Notes;
 use super::observation::{Observation, Observations};
 use super::observers::Observers;
 use super::recorder::Recorder;
@@ -19,7 +20,7 @@ use crate::clock::{BootClock, Clock};
 use crate::lease::Request;
 use crate::lease::fork::Incarnation;
 use crate::record::{Holder, Record};
-use crate::{Error, Kind, verify};
+use crate::{Error, Kind, Logbook, verify};
 
 /// A connection to a store, and the keeper of all leases taken through it. Cheap to clone.
 ///
@@ -37,6 +38,7 @@ struct Connected {
     clock: Arc<dyn Clock>,
     holder: Arc<Holder>,
     observers: Arc<Observers>,
+    notes: Option<Arc<Notes>>,
 }
 
 /// Connects a coordinator with choices.
@@ -46,6 +48,7 @@ pub struct Builder {
     clock: Option<Arc<dyn Clock>>,
     holder: Option<Holder>,
     recorder: Option<Arc<dyn Recorder>>,
+    logbook: Option<Logbook>,
     unchecked: bool,
 }
 
@@ -79,7 +82,14 @@ impl Coordinator {
     pub async fn observe(&self, key: impl TryInto<Key, Error = KeyError>) -> Result<Observation, Error> {
         let key = key.try_into()?;
         let observers = Arc::clone(&self.shared.observers);
-        self.visit(move |store| Box::pin(async move { observers.observe(&*store, &key).await })).await
+        self.visit(move |store| {
+            Box::pin(async move {
+                let observed = observers.observe(&*store, &key).await;
+                observers.settle().await;
+                observed
+            })
+        })
+        .await
     }
 
     /// How every key under a prefix stands, in the order of the keys; each is read once, several at a time.
@@ -100,7 +110,9 @@ impl Coordinator {
                         (key, observed)
                     }
                 });
-                Ok(stream::iter(looks).buffered(LOOKS_AT_ONCE).collect().await)
+                let observed = stream::iter(looks).buffered(LOOKS_AT_ONCE).collect().await;
+                observers.settle().await;
+                Ok(observed)
             })
         })
         .await
@@ -152,6 +164,12 @@ impl Coordinator {
     /// Who takes leases here unless a request says otherwise.
     pub fn holder(&self) -> &Arc<Holder> {
         &self.shared.holder
+    }
+
+    /// Why nothing could be remembered in the logbook, in a sentence; `None` if there was no trouble, or nothing to
+    /// remember. Nothing else fails because of it.
+    pub fn logbook_trouble(&self) -> Option<String> {
+        self.shared.notes.as_ref()?.trouble()
     }
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
@@ -207,6 +225,13 @@ impl Builder {
         self
     }
 
+    /// What this machine saw earlier counts, and what is seen here counts for whoever looks next: needed where the store
+    /// cannot tell how old a version is and a program does not stay to see for itself.
+    pub fn logbook(mut self, logbook: Logbook) -> Self {
+        self.logbook = Some(logbook);
+        self
+    }
+
     /// Connects to a store that is made already.
     pub async fn connect(self, store: impl Store) -> Result<Coordinator, Error> {
         self.connect_with(move || async move { Ok(store) }).await
@@ -227,10 +252,15 @@ impl Builder {
             Some(holder) => holder,
             None => default_holder()?,
         };
-        let thread = Thread { clock: Arc::clone(&clock), recorder: self.recorder, unchecked: self.unchecked };
-        let (keeper, store, guarantees) = thread.start(make).await?;
-        let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock)));
-        let shared = Connected { store, guarantees, clock, holder: Arc::new(holder), observers };
+        let thread = Thread {
+            clock: Arc::clone(&clock),
+            recorder: self.recorder,
+            logbook: self.logbook,
+            unchecked: self.unchecked,
+        };
+        let Started { keeper, store, guarantees, notes } = thread.start(make).await?;
+        let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock), notes.clone()));
+        let shared = Connected { store, guarantees, clock, holder: Arc::new(holder), observers, notes };
         Ok(Coordinator { keeper, shared: Arc::new(shared) })
     }
 
@@ -245,15 +275,21 @@ impl Builder {
 struct Thread {
     clock: Arc<dyn Clock>,
     recorder: Option<Arc<dyn Recorder>>,
+    logbook: Option<Logbook>,
     unchecked: bool,
+}
+
+/// The keeper's thread when it runs.
+struct Started {
+    keeper: KeeperHandle,
+    store: String,
+    guarantees: Guarantees,
+    notes: Option<Arc<Notes>>,
 }
 
 impl Thread {
     #[expect(clippy::disallowed_methods, reason = "the keeper owns its thread")]
-    async fn start<S, F>(
-        self,
-        make: impl FnOnce() -> F + Send + 'static,
-    ) -> Result<(KeeperHandle, String, Guarantees), Error>
+    async fn start<S, F>(self, make: impl FnOnce() -> F + Send + 'static) -> Result<Started, Error>
     where
         S: Store,
         F: Future<Output = Result<S, StoreError>> + Send + 'static,
@@ -273,9 +309,11 @@ impl Thread {
                 Ok(store) => store,
                 Err(error) => return drop(connected.send(Err(error))),
             };
-            let known = (store.to_string(), store.guarantees());
+            let notes = self.logbook.map(|book| Notes::new(book, store.to_string(), Arc::clone(&self.clock)));
+            let notes = notes.map(Arc::new);
+            let known = (store.to_string(), store.guarantees(), notes.clone());
             if connected.send(Ok(known)).is_ok() {
-                Keeper::new(store, self.clock, incarnation, reporter).run(commands).await;
+                Keeper::new(store, self.clock, incarnation, reporter, notes).run(commands).await;
             }
         };
         thread::Builder::new()
@@ -290,8 +328,8 @@ impl Thread {
             .map_err(cannot)?;
         let gone =
             |_| Error::new(Kind::Unavailable, "the keeper ended while it connected: see its panic message");
-        let (store, guarantees) = connection.await.map_err(gone)??;
-        Ok((handle, store, guarantees))
+        let (store, guarantees, notes) = connection.await.map_err(gone)??;
+        Ok(Started { keeper: handle, store, guarantees, notes })
     }
 }
 

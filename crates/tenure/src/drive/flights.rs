@@ -9,6 +9,7 @@ use tenure_store::{BoxFuture, Key, Store};
 
 use super::calls::{self, Answer};
 use super::command::{LeaseId, Visit};
+use super::notes::Notes;
 use super::recorder::Operation;
 use super::timers::CallId;
 use crate::clock::Instant;
@@ -45,9 +46,15 @@ impl Flights {
         Self { store, calls: FuturesUnordered::new(), timeouts: HashMap::new(), next: 0 }
     }
 
-    /// Starts a read for a lease.
-    pub(super) fn read(&mut self, lease: LeaseId, key: Key, now: Instant) -> CallId {
-        let future = calls::read(Arc::clone(&self.store), key);
+    /// Starts a read for a lease; with `notes`, the first one of its key.
+    pub(super) fn read(
+        &mut self,
+        lease: LeaseId,
+        key: Key,
+        now: Instant,
+        notes: Option<Arc<Notes>>,
+    ) -> CallId {
+        let future = calls::read(Arc::clone(&self.store), key, notes);
         self.start(lease, now, Operation::Read, None, Box::pin(future))
     }
 
@@ -125,5 +132,5 @@ fn timed_out(operation: Operation) -> Answer {
         Operation::Read => Input::Read(Err(Fault::Unknown)),
         Operation::Write(_) => Input::Written(Outcome::Fault(Fault::Unknown)),
     };
-    Answer { input, error: Some("no answer within the request timeout".into()) }
+    Answer::new(input, Some("no answer within the request timeout".into()))
 }

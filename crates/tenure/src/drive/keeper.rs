@@ -3,7 +3,7 @@ mod tell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tenure_store::{BoxFuture, Key, Store};
+use tenure_store::{BoxFuture, Key, Store, StoreClock};
 use tokio::sync::{mpsc, oneshot};
 
 use super::calls;
@@ -12,6 +12,7 @@ use super::entropy::Entropy;
 use super::flights::{Flights, Landed};
 use super::hints::Hints;
 use super::kept::{Kept, Making};
+use super::notes::{self, Notes};
 use super::recorder::AttemptReport;
 use super::reporter::{Report, Reporter};
 use super::timers::{CallId, Timer, Timers};
@@ -25,6 +26,7 @@ use crate::{Error, record};
 #[derive(Debug)]
 pub(super) struct Keeper {
     store_name: Arc<str>,
+    store_clock: StoreClock,
     clock: Arc<dyn Clock>,
     incarnation: Incarnation,
     reporter: Reporter,
@@ -35,6 +37,7 @@ pub(super) struct Keeper {
     flights: Flights,
     hints: Hints,
     witnesses: Witnesses,
+    notes: Option<Arc<Notes>>,
     closing: Option<Closing>,
     effects: Vec<Effect>,
 }
@@ -43,6 +46,8 @@ pub(super) struct Keeper {
 #[derive(Debug, Default)]
 struct Known {
     sightings: Sightings,
+    /// Whether the latest look is worth remembering.
+    unaged: bool,
     leases: Vec<LeaseId>,
 }
 
@@ -59,9 +64,11 @@ impl Keeper {
         clock: Arc<dyn Clock>,
         incarnation: Incarnation,
         reporter: Reporter,
+        notes: Option<Arc<Notes>>,
     ) -> Self {
         Self {
             store_name: store.to_string().into(),
+            store_clock: store.guarantees().clock,
             flights: Flights::new(Arc::clone(&store)),
             witnesses: Witnesses::new(&*store, Arc::clone(&clock)),
             hints: Hints::new(store, Arc::clone(&clock)),
@@ -72,6 +79,7 @@ impl Keeper {
             leases: HashMap::new(),
             keys: HashMap::new(),
             timers: Timers::default(),
+            notes,
             closing: None,
             effects: Vec::new(),
         }
@@ -183,6 +191,12 @@ impl Keeper {
             latency: self.clock.now().since(call.sent),
         };
         self.reporter.report(Report::Attempt(report));
+        if let (Input::Read(Ok(look)), Some(known)) = (&answer.input, self.keys.get_mut(&kept.key)) {
+            known.unaged = notes::is_worth_it(look, self.store_clock);
+            if let Some(recalled) = answer.recalled {
+                known.sightings.recall(recalled);
+            }
+        }
         match &mut kept.making {
             Making::Beside(early) => *early = Some(answer.input),
             Making::Done | Making::First => self.step(lease, answer.input),
@@ -272,7 +286,10 @@ impl Keeper {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Read => {
-                    let call = self.flights.read(id, self.leases[&id].key.clone(), ambient.now);
+                    let key = self.leases[&id].key.clone();
+                    let first = self.keys[&key].sightings.latest().is_none();
+                    let notes = self.notes.clone().filter(|_| first);
+                    let call = self.flights.read(id, key, ambient.now, notes);
                     self.bound(id, ambient.now, call);
                 }
                 Effect::Write(write) => {
@@ -308,14 +325,24 @@ impl Keeper {
         self.answer(id);
     }
 
-    /// Gives the answers that are due. Whoever has left in order has no witness any more when it hears of it.
+    /// Gives the answers that are due. Whoever has left in order has no witness any more when it hears of it, and what it
+    /// saw is in the logbook.
     fn answer(&mut self, id: LeaseId) {
         let Some(kept) = self.leases.get_mut(&id) else { return };
         let answers = std::mem::take(&mut kept.answers);
         let left = kept.machine.left();
-        match kept.witness.take_if(|_| matches!(left, Some(Left::Vacated | Left::Nothing))) {
-            Some(witness) => self.witnesses.remove(witness, answers),
-            None => answers.into_iter().for_each(|answer| answer()),
+        let witness = kept.witness.take_if(|_| matches!(left, Some(Left::Vacated | Left::Nothing)));
+        let notes = self.notes.as_ref().filter(|_| std::mem::take(&mut kept.noted));
+        match (witness, notes) {
+            (None, None) => answers.into_iter().for_each(|answer| answer()),
+            (witness, notes) => {
+                let write = notes.map(|notes| notes.write_now());
+                let first = move || {
+                    drop(witness.map(|witness| witness.remove()));
+                    write.into_iter().for_each(|write| write());
+                };
+                self.witnesses.first(first, answers);
+            }
         }
         if left.is_some() || self.leases.get(&id).is_some_and(|kept| kept.detached) {
             self.forget(id);

@@ -44,6 +44,8 @@ pub(super) struct Kept {
     pub(super) resumes: Option<Token>,
     /// Whether the term is left to whoever has its handle: nobody keeps it here any more.
     pub(super) detached: bool,
+    /// Whether what was seen must be in the logbook before those answers are given.
+    pub(super) noted: bool,
     /// Whoever waits for a renewal.
     pub(super) renewed: Vec<oneshot::Sender<Result<(), Error>>>,
     /// Whoever waits until it is left.
@@ -71,6 +73,7 @@ impl Kept {
             answers: Vec::new(),
             wanted: Some(wanted),
             detached: false,
+            noted: false,
             renewed: Vec::new(),
             left: Vec::new(),
             shared: None,

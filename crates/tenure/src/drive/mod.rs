@@ -16,6 +16,7 @@ mod hints;
 mod keeper;
 mod kept;
 mod limits;
+mod notes;
 mod observation;
 mod observers;
 mod recorder;

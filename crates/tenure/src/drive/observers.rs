@@ -5,10 +5,11 @@ use std::time::Duration;
 use tenure_store::{Key, Store, StoreError};
 
 use super::calls;
+use super::notes::{self, Notes};
 use super::observation::Observation;
 use super::within::within;
 use crate::clock::Clock;
-use crate::machine::{Content, Glance, Observer, Sighting, Standing};
+use crate::machine::{Content, Glance, Observer, Recalled, Sighting, Standing};
 use crate::record::{Nonce, Witness};
 use crate::witness::Folder;
 use crate::workers::Workers;
@@ -24,11 +25,26 @@ pub(super) struct Observers {
     /// Where witnesses are looked at, once one is: by threads that may wait for a disk that fails.
     witnesses: OnceLock<Option<Arc<Folder>>>,
     workers: Workers,
+    notes: Option<Arc<Notes>>,
 }
 
 impl Observers {
-    pub(super) fn new(store: String, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, keys: Mutex::default(), witnesses: OnceLock::new(), workers: Workers::new() }
+    pub(super) fn new(store: String, clock: Arc<dyn Clock>, notes: Option<Arc<Notes>>) -> Self {
+        Self {
+            store,
+            clock,
+            keys: Mutex::default(),
+            witnesses: OnceLock::new(),
+            workers: Workers::new(),
+            notes,
+        }
+    }
+
+    /// What was seen is in the logbook when this returns.
+    pub(super) async fn settle(&self) {
+        if let Some(notes) = &self.notes {
+            notes.settle().await;
+        }
     }
 
     /// A key as it is now.
@@ -49,7 +65,11 @@ impl Observers {
                 Some((record, witness)) => self.sight(store, witness, record.holders_nonce()).await,
                 None => Sighting::default(),
             };
-            match self.judge(key, &glance, sighting) {
+            let recalled = match self.notes.as_ref().filter(|_| is_worth_it(&glance) && self.is_new(key)) {
+                Some(notes) => notes.recall(key).await,
+                None => None,
+            };
+            match self.judge(key, &glance, sighting, recalled) {
                 Some(standing) => {
                     return Ok(Observation { key: key.clone(), record, standing, seen_at: glance.wall });
                 }
@@ -79,12 +99,33 @@ impl Observers {
         })
     }
 
-    fn judge(&self, key: &Key, glance: &Glance, sighting: Sighting) -> Option<Standing> {
+    /// Whether nobody here has looked at the key before.
+    fn is_new(&self, key: &Key) -> bool {
+        !self.keys.lock().unwrap_or_else(PoisonError::into_inner).contains_key(key)
+    }
+
+    fn judge(
+        &self,
+        key: &Key,
+        glance: &Glance,
+        sighting: Sighting,
+        recalled: Option<Recalled>,
+    ) -> Option<Standing> {
         let mut observers = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if observers.len() >= KEYS_MAX && !observers.contains_key(key) {
             observers.clear();
         }
-        observers.entry(key.clone()).or_default().judge(glance, sighting)
+        let observer = observers.entry(key.clone()).or_default();
+        if let Some(recalled) = recalled {
+            observer.recall(recalled);
+        }
+        let standing = observer.judge(glance, sighting)?;
+        if let (Some(notes), Some(seen)) = (&self.notes, observer.to_recall())
+            && is_worth_it(glance)
+        {
+            notes.add(key, seen, glance.returned, false);
+        }
+        Some(standing)
     }
 
     /// What there is to see, on this machine, of the witness that a record names.
@@ -99,6 +140,10 @@ impl Observers {
         let sentence = format!("lease {key} on {} could not be read: {error}", self.store);
         Error::new(calls::kind(&error), sentence).because(error)
     }
+}
+
+fn is_worth_it(glance: &Glance) -> bool {
+    notes::is_worth_it(&glance.look, glance.clock)
 }
 
 /// How often a look is repeated when it was overtaken.

@@ -38,7 +38,7 @@ pub(super) enum Coming {
     Made(LeaseId, Option<Lock>),
     /// A contender has seen what became of the witness that a record names.
     Seen { lease: LeaseId, witness: Arc<Witness>, nonce: Nonce, sighting: Sighting },
-    /// A witness is gone.
+    /// A witness is gone, or what was seen is in the logbook.
     Removed,
 }
 
@@ -140,10 +140,15 @@ impl Witnesses {
 
     /// Removes a witness of ours that no record names any more, and then does the rest.
     pub(super) fn remove(&mut self, witness: Arc<Lock>, then: Vec<Then>) {
-        let removed = self.within(REMOVE_MAX, move || witness.remove());
+        self.first(move || drop(witness.remove()), then);
+    }
+
+    /// Has something done that leaves nothing behind, and then does the rest.
+    pub(super) fn first(&mut self, job: impl FnOnce() + Send + 'static, then: Vec<Then>) {
+        let done = self.within(REMOVE_MAX, job);
         self.unsettled += 1;
         self.coming.push(Box::pin(async move {
-            drop(removed.await);
+            let _ = done.await;
             then.into_iter().for_each(|then| then());
             Some(Coming::Removed)
         }));
@@ -152,12 +157,7 @@ impl Witnesses {
     /// Removes what a dead holder left behind.
     pub(super) fn bury(&mut self, witness: Arc<Witness>) {
         let Some(folder) = self.folder.clone() else { return };
-        let removed = self.within(REMOVE_MAX, move || folder.remove_dead(&witness));
-        self.unsettled += 1;
-        self.coming.push(Box::pin(async move {
-            drop(removed.await);
-            Some(Coming::Removed)
-        }));
+        self.first(move || drop(folder.remove_dead(&witness)), Vec::new());
     }
 
     /// Whether no file is being made or removed.

@@ -44,7 +44,7 @@ pub use lost::Lost;
 pub use observer::{Glance, Observer};
 pub use rules::{Rules, Standard};
 pub(crate) use seeking::why_not_ours;
-pub use sightings::{Seen, Sightings};
+pub use sightings::{Recalled, Seen, Sightings};
 pub use standing::{Remaining, Standing};
 pub use timing::{Timing, TimingBuilder};
 

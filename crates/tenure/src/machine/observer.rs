@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use tenure_store::{StoreClock, Version};
+use tenure_store::StoreClock;
 
 use super::standing::Known;
-use super::{Content, Look, Rules, Sighting, Standard, Standing, sightings};
+use super::{Content, Look, Recalled, Rules, Sighting, Standard, Standing, sightings};
 use crate::clock::{Instant, WallTime};
-use crate::record::{Nonce, Record, Token};
+use crate::record::{Record, Token};
 
 /// Looks at a key from outside and shows what it sees, never an older token after a newer one.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub struct Observer {
     rules: &'static dyn Rules,
     shown: Token,
     /// The version that was seen last, and since when it is known.
-    known: Option<(Version, Nonce, Instant)>,
+    known: Option<Recalled>,
 }
 
 /// A read that an observer made.
@@ -42,6 +42,16 @@ impl Observer {
         Self { rules, shown: Token::ZERO, known: None }
     }
 
+    /// What was seen before this observer looked counts for its first glance, if that shows the very same version.
+    pub fn recall(&mut self, recalled: Recalled) {
+        self.known.get_or_insert(recalled);
+    }
+
+    /// What there is to recall, for whoever looks next.
+    pub fn to_recall(&self) -> Option<&Recalled> {
+        self.known.as_ref()
+    }
+
     /// What may be shown of this content: `None` if it is older than what was shown before.
     pub fn show(&mut self, content: &Content) -> Option<Arc<Record>> {
         let Content::Record(record, _) = content else { return None };
@@ -64,13 +74,12 @@ impl Observer {
         let now = glance.returned;
         let seen = self.rules.observed_from(glance.sent, now);
         let aged = sightings::aged_from(self.rules, &glance.look, glance.clock, now, glance.wall);
-        let before = self
-            .known
-            .take()
-            .filter(|(old, nonce, _)| self.rules.same_observation((old, *nonce), (version, record.nonce)));
-        let before = before.map(|(.., from)| from);
+        let shown = (version, record.nonce);
+        let before =
+            self.known.take().filter(|earlier| self.rules.same_observation(earlier.identity(), shown));
+        let before = before.map(|earlier| earlier.from);
         let from = [aged, before].into_iter().flatten().fold(seen, Instant::min);
-        self.known = Some((version.clone(), record.nonce, from));
+        self.known = Some(Recalled { version: version.clone(), nonce: record.nonce, from });
         let known = Known { from, now, judged: aged.is_some() || before.is_some() };
         Some(Standing::of(self.rules, record, known, sighting))
     }

@@ -10,6 +10,18 @@ use crate::record::{Nonce, Token};
 pub struct Sightings {
     highest: Token,
     latest: Option<Seen>,
+    recalled: Option<Recalled>,
+}
+
+/// A version that was seen before, on the same clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recalled {
+    /// The version.
+    pub version: Version,
+    /// The nonce of the record that had it.
+    pub nonce: Nonce,
+    /// Since when the waiting for it counts.
+    pub from: Instant,
 }
 
 /// The latest answer that showed the key.
@@ -40,6 +52,12 @@ impl Sightings {
         self.highest
     }
 
+    /// What was seen before this process looked counts for its first answer, if that shows the very same version. Later
+    /// answers have what this process itself has seen.
+    pub fn recall(&mut self, recalled: Recalled) {
+        self.recalled = Some(recalled);
+    }
+
     /// Takes in an answer that showed the key. `before` is the greatest token that had been seen when the request was
     /// sent: an answer may be overtaken by another that shows more, but the key itself never shows less later.
     pub(super) fn note(&mut self, rules: &dyn Rules, before: Token, mut seen: Seen) {
@@ -47,12 +65,14 @@ impl Sightings {
         if shown < before && !seen.is_foreign() {
             seen.went_back = Some(before);
         }
-        if let Some(latest) = &self.latest
-            && let (Some(old), Some(new)) = (latest.identity(), seen.identity())
-            && rules.same_observation(old, new)
-        {
-            seen.from = seen.from.min(latest.from);
+        if let Some(identity) = seen.identity() {
+            let latest = self.latest.as_ref().and_then(|latest| Some((latest.identity()?, latest.from)));
+            let recalled = self.recalled.as_ref().map(|recalled| (recalled.identity(), recalled.from));
+            let earlier = [latest, recalled].into_iter().flatten();
+            let same = earlier.filter(|(earlier, _)| rules.same_observation(*earlier, identity));
+            seen.from = same.fold(seen.from, |from, (_, earlier)| from.min(earlier));
         }
+        self.recalled = None;
         self.highest = self.highest.max(shown);
         self.latest = Some(seen);
     }
@@ -75,8 +95,21 @@ impl Seen {
         }
     }
 
+    /// What there is to recall of it, for whoever looks next.
+    pub fn to_recall(&self) -> Option<Recalled> {
+        let (version, nonce) = self.identity()?;
+        Some(Recalled { version: version.clone(), nonce, from: self.from })
+    }
+
     fn is_foreign(&self) -> bool {
         matches!(self.content, Content::Foreign { .. })
+    }
+}
+
+impl Recalled {
+    /// What makes it different from every other.
+    pub(super) fn identity(&self) -> (&Version, Nonce) {
+        (&self.version, self.nonce)
     }
 }
 

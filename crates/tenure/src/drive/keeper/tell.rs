@@ -6,6 +6,7 @@ use tenure_store::Key;
 
 use super::super::command::LeaseId;
 use super::super::kept::Kept;
+use super::super::notes;
 use super::super::recorder::EventReport;
 use super::super::reporter::Report;
 use super::Keeper;
@@ -18,6 +19,9 @@ use crate::{Error, Kind, lease};
 impl Keeper {
     /// Tells whoever asked. The machine may have to be told something in return.
     pub(super) fn tell(&mut self, id: LeaseId, event: Event) -> Option<Input> {
+        if let Event::Denied(_) = &event {
+            self.note(id);
+        }
         let kept = self.leases.get_mut(&id)?;
         let mut back = None;
         match &event {
@@ -118,6 +122,21 @@ impl Keeper {
         let store = Arc::clone(&self.store_name);
         self.reporter.report(Report::Event(EventReport { store, key, holder, token, event }));
         back
+    }
+}
+
+impl Keeper {
+    /// Whoever gives up leaves behind what it saw, for whoever tries next on this machine.
+    fn note(&mut self, id: LeaseId) {
+        let (Some(notes), Some(kept)) = (&self.notes, self.leases.get_mut(&id)) else { return };
+        let Some(known) = self.keys.get(&kept.key).filter(|known| known.unaged) else { return };
+        if let Some(seen) = known.sightings.latest()
+            && notes::runs_out(&seen.content)
+            && let Some(recalled) = seen.to_recall()
+        {
+            notes.add(&kept.key, &recalled, seen.returned, true);
+            kept.noted = true;
+        }
     }
 }
 

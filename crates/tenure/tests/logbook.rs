@@ -1,0 +1,539 @@
+//! What this machine saw counts: for programs that look for a moment and end, on stores that tell no age.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use support::World;
+use tenure::clock::{Clock, Domain, Instant, ManualClock, WallTime};
+use tenure::machine::Drift;
+use tenure::record::{self, Nonce, Record, State, Token, Ttl};
+use tenure::{Coordinator, Holder, Kind, Logbook, Prefix, Standing};
+use tenure_store::{BoxFuture, Expect, Key, Store, StoreClock};
+
+const TTL: Duration = Duration::from_secs(10);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A folder for logbooks, which goes when it is dropped.
+struct Desk(PathBuf);
+
+impl Desk {
+    fn new(name: &str) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = format!("tenure-logbook-{name}-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.0.join("logbook")
+    }
+
+    fn logbook(&self) -> Logbook {
+        Logbook::in_folder(self.folder())
+    }
+
+    /// The one file that holds what was seen.
+    fn page(&self) -> PathBuf {
+        let files = fs::read_dir(self.folder()).unwrap().map(|entry| entry.unwrap().path());
+        let pages: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
+        assert_eq!(pages.len(), 1, "{pages:?}");
+        pages.into_iter().next().unwrap()
+    }
+
+    /// A program that is started, and has seen nothing itself.
+    async fn process(&self, world: &World, name: &str) -> Coordinator {
+        connect(world, name, self.logbook(), Arc::new(world.clock.clone())).await
+    }
+
+    /// A program that does not wait: it is started, tries once, and ends.
+    async fn tries(&self, world: &World, key: &str) -> Result<u64, Kind> {
+        let process = self.process(world, "cron").await;
+        let tried = process.lease(key).unwrap().ttl(TTL).try_acquire().await;
+        assert_eq!(process.logbook_trouble(), None);
+        let granted = tried.map(|lease| lease.token().get()).map_err(|error| error.kind());
+        process.shutdown().await.unwrap();
+        granted
+    }
+
+    /// A program that only looks.
+    async fn looks(&self, world: &World, key: &str) -> Standing {
+        let process = self.process(world, "status").await;
+        let standing = process.observe(key).await.unwrap().standing;
+        assert_eq!(process.logbook_trouble(), None);
+        standing
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn connect(world: &World, name: &str, logbook: Logbook, clock: Arc<dyn Clock>) -> Coordinator {
+    let builder = Coordinator::builder().clock(clock).holder(Holder::new(name).unwrap());
+    builder.logbook(logbook).connect(world.memory.clone()).await.unwrap()
+}
+
+fn clockless() -> World {
+    World::with_store_clock(StoreClock::Nothing)
+}
+
+/// A record that somebody left behind who died.
+fn held(nonce: u128, token: u64, holder: &str) -> Record {
+    Record {
+        state: State::Held,
+        term: Nonce::from_bits(nonce),
+        token: Token::new(token).unwrap(),
+        ttl: Ttl::from_millis(TTL.as_millis() as u64),
+        nonce: Nonce::from_bits(nonce),
+        sequence: 1,
+        witness: None,
+        secret_hash: None,
+        holder: Some(Arc::new(Holder::new(holder).unwrap())),
+        value: "".into(),
+        history: Arc::new([]),
+        granted_at: WallTime::from_millis(1_767_225_600_000),
+        written_at: WallTime::from_millis(1_767_225_600_000),
+        unknown: Arc::new([]),
+    }
+}
+
+/// Somebody holds the key and is never heard of again.
+async fn dies_holding(world: &World, key: &str) {
+    let key = Key::parse(key).unwrap();
+    let value = record::encode(&held(7, 1, "dead"));
+    assert!(matches!(
+        world.memory.put(&key, value, Expect::Absent).await.unwrap(),
+        tenure_store::Put::Applied(_)
+    ));
+}
+
+/// How long a version must be seen before it has run out.
+fn runs_out_after() -> Duration {
+    Drift::DEFAULT.lengthen(TTL)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_never_waits_gets_the_lease_of_a_dead_holder_after_one_ttl() {
+    for clock in [StoreClock::Nothing, StoreClock::Floors] {
+        let (world, desk) = (World::with_store_clock(clock), Desk::new("cron"));
+        dies_holding(&world, "k").await;
+        let began = world.clock.now();
+        let mut tries = 0;
+        while let Err(kind) = desk.tries(&world, "k").await {
+            assert_eq!(kind, Kind::Held);
+            tries += 1;
+            assert!(tries < 20, "it is held for ever");
+            world.clock.advance(SECOND);
+        }
+        let waited = world.clock.now().since(began);
+        assert!(waited >= runs_out_after(), "after {waited:?}, which is too early");
+        assert!(waited <= runs_out_after() + SECOND, "after {waited:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn not_a_nanosecond_before_the_ttl_and_the_drift_have_passed() {
+    let (world, desk) = (clockless(), Desk::new("early"));
+    dies_holding(&world, "k").await;
+    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    world.clock.advance(runs_out_after() - Duration::from_nanos(1));
+    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    world.clock.advance(Duration::from_nanos(1));
+    assert_eq!(desk.tries(&world, "k").await, Ok(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_logbook_a_dead_holder_is_held_for_ever() {
+    let world = clockless();
+    dies_holding(&world, "k").await;
+    for _ in 0..20 {
+        let process = world.process("cron").await;
+        let error = process.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Held);
+        world.clock.advance(SECOND);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_holder_that_renews_is_never_judged_run_out() {
+    let (world, desk) = (clockless(), Desk::new("renews"));
+    let holder = world.process("holder").await;
+    let lease = holder.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
+    for _ in 0..25 {
+        assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+        assert!(desk.looks(&world, "k").await.is_held());
+        world.clock.advance(2 * SECOND);
+        lease.renew().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looking_again_tells_how_much_is_left_and_then_that_it_has_run_out() {
+    let (world, desk) = (clockless(), Desk::new("looks"));
+    dies_holding(&world, "k").await;
+    let first = desk.looks(&world, "k").await.remaining().unwrap();
+    assert_eq!((first.judged, first.at_most), (false, runs_out_after()));
+    world.clock.advance(4 * SECOND);
+    let second = desk.looks(&world, "k").await.remaining().unwrap();
+    assert_eq!((second.judged, second.at_most), (true, runs_out_after() - 4 * SECOND));
+    world.clock.advance(TTL);
+    assert_eq!(desk.looks(&world, "k").await, Standing::RanOut);
+    // What somebody saw who only looked counts for whoever wants it.
+    assert_eq!(desk.tries(&world, "k").await, Ok(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_in_vain_or_is_interrupted_leaves_behind_what_it_saw() {
+    for interrupted in [false, true] {
+        let (world, desk) = (clockless(), Desk::new("waits"));
+        dies_holding(&world, "k").await;
+        let process = desk.process(&world, "waiter").await;
+        let request = process.lease("k").unwrap().ttl(TTL).wait(5 * SECOND);
+        if interrupted {
+            tokio::select! {
+                _ = request.acquire() => panic!("it is held"),
+                () = world.pass(4 * SECOND) => {}
+            }
+        } else {
+            let (granted, ()) = tokio::join!(request.acquire(), world.pass(5 * SECOND));
+            assert_eq!(granted.unwrap_err().kind(), Kind::Held);
+        }
+        process.shutdown().await.unwrap();
+        world.clock.advance(6 * SECOND + runs_out_after() - TTL);
+        assert_eq!(desk.tries(&world, "k").await, Ok(2), "interrupted: {interrupted}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_of_the_same_name_with_another_nonce_is_another_version() {
+    let (world, desk) = (clockless(), Desk::new("nonce"));
+    dies_holding(&world, "k").await;
+    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    world.clock.advance(2 * TTL);
+    // The same version, as a store would give it that counts anew: what was written says another nonce.
+    let page = desk.page();
+    let (text, nonce) = (fs::read_to_string(&page).unwrap(), Nonce::from_bits(7).to_string());
+    assert!(text.contains(&nonce));
+    rewrite(&page, &text.replace(&nonce, &Nonce::from_bits(8).to_string()));
+    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_tells_ages_needs_no_logbook_and_none_is_made() {
+    let (world, desk) = (World::with_store_clock(StoreClock::Ages), Desk::new("aged"));
+    dies_holding(&world, "k").await;
+    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    assert!(desk.looks(&world, "k").await.is_held());
+    assert!(!desk.folder().exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn free_keys_are_not_remembered() {
+    let (world, desk) = (clockless(), Desk::new("free"));
+    assert_eq!(desk.looks(&world, "k").await, Standing::Absent);
+    assert!(desk.tries(&world, "k").await.is_ok());
+    assert_eq!(desk.looks(&world, "k").await, Standing::Vacant);
+    assert!(!desk.folder().exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_keys_that_are_listed_do_not_push_out_the_one_that_is_wanted() {
+    let (world, desk) = (clockless(), Desk::new("many"));
+    let record = record::encode(&held(7, 1, "dead"));
+    for number in 0..10_000 {
+        let key = Key::parse(&format!("many/{number:05}")).unwrap();
+        let put = world.memory.put(&key, record.clone(), Expect::Absent).await.unwrap();
+        assert!(matches!(put, tenure_store::Put::Applied(_)));
+    }
+    dies_holding(&world, "wanted").await;
+    let list = async || {
+        let process = desk.process(&world, "ls").await;
+        assert_eq!(process.observe_all(&Prefix::parse("").unwrap()).await.unwrap().len(), 10_001);
+        assert_eq!(process.logbook_trouble(), None);
+    };
+    list().await;
+    assert_eq!(desk.tries(&world, "wanted").await, Err(Kind::Held));
+    list().await;
+    assert!(fs::metadata(desk.page()).unwrap().len() <= 256 * 1024);
+    world.clock.advance(runs_out_after());
+    list().await;
+    assert_eq!(desk.tries(&world, "wanted").await, Ok(2));
+    assert!(fs::metadata(desk.page()).unwrap().len() <= 256 * 1024);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_folder_and_its_files_are_for_this_user_alone() {
+    let (world, desk) = (clockless(), Desk::new("modes"));
+    dies_holding(&world, "k").await;
+    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&desk.folder()), 0o700);
+    assert_eq!(mode(&desk.page()), 0o600);
+}
+
+/// Writes a page as if it had been written so: with a checksum that is right.
+fn rewrite(page: &Path, text: &str) {
+    let text = text.trim_end();
+    let (body, _) = text.rsplit_once('\n').unwrap();
+    let body = format!("{body}\n");
+    let sum = checksum(body.as_bytes());
+    let entries = body.lines().count() - 1;
+    fs::write(page, format!("{body}{{\"entries\":{entries},\"checksum\":\"{sum:016x}\"}}\n")).unwrap();
+}
+
+/// FNV-1a over the bytes and their number, as the format has it.
+fn checksum(bytes: &[u8]) -> u64 {
+    let length = (bytes.len() as u64).to_le_bytes();
+    bytes.iter().chain(&length).fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_kind_of_bad_file_is_ignored_and_an_honest_one_is_believed() {
+    type Spoil = fn(&Path, &str);
+    let spoils: &[(&str, Spoil, bool)] = &[
+        ("honest", |_, _| {}, true),
+        ("written anew as it was", rewrite, true),
+        ("empty", |page, _| fs::write(page, "").unwrap(), false),
+        ("cut", |page, text| fs::write(page, &text[..text.len() - 3]).unwrap(), false),
+        (
+            "edited",
+            |page, text| fs::write(page, text.replace("\"wanted\":true", "\"wanted\":false")).unwrap(),
+            false,
+        ),
+        ("of another boot", |page, text| rewrite(page, &text.replace("manual,", "another,")), false),
+        (
+            "of another format",
+            |page, text| rewrite(page, &text.replace("\"format\":1", "\"format\":2")),
+            false,
+        ),
+        (
+            "of another make",
+            |page, text| rewrite(page, &text.replace("\"logbook\":\"tenure\"", "\"logbook\":\"x\"")),
+            false,
+        ),
+        ("of another store", |page, text| rewrite(page, &text.replace("memory:", "memory:x")), false),
+        (
+            "of another key",
+            |page, text| rewrite(page, &text.replace("\"key\":\"k\"", "\"key\":\"l\"")),
+            false,
+        ),
+        (
+            "seen in the future",
+            |page, text| rewrite(page, &text.replace("\"last\":", "\"last\":9000000000")),
+            false,
+        ),
+        (
+            "with a field more",
+            |page, text| rewrite(page, &text.replace("\"wanted\":true", "\"wanted\":true,\"more\":1")),
+            false,
+        ),
+        (
+            "writable by others",
+            |page, _| fs::set_permissions(page, fs::Permissions::from_mode(0o622)).unwrap(),
+            false,
+        ),
+        (
+            "a symbolic link",
+            |page, _| {
+                let elsewhere = page.with_file_name("elsewhere");
+                fs::rename(page, &elsewhere).unwrap();
+                symlink(elsewhere, page).unwrap();
+            },
+            false,
+        ),
+        ("with two names", |page, _| fs::hard_link(page, page.with_file_name("second")).unwrap(), false),
+        (
+            "a fifo",
+            |page, _| {
+                fs::remove_file(page).unwrap();
+                nix::unistd::mkfifo(page, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
+            },
+            false,
+        ),
+        ("too long", |page, text| rewrite(page, &pad(text)), false),
+    ];
+    for (what, spoil, believed) in spoils {
+        let (world, desk) = (clockless(), Desk::new("bad"));
+        dies_holding(&world, "k").await;
+        assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+        world.clock.advance(runs_out_after());
+        let page = desk.page();
+        let text = fs::read_to_string(&page).unwrap();
+        spoil(&page, &text);
+        let granted = desk.tries(&world, "k").await;
+        assert_eq!(granted, if *believed { Ok(2) } else { Err(Kind::Held) }, "{what}");
+        if !believed {
+            // The bad one was replaced by what was seen now.
+            assert!(fs::symlink_metadata(&page).unwrap().is_file(), "{what}");
+            world.clock.advance(runs_out_after());
+            assert_eq!(desk.tries(&world, "k").await, Ok(2), "{what}");
+        }
+    }
+}
+
+fn pad(text: &str) -> String {
+    let (head, rest) = text.split_once('\n').unwrap();
+    let entry = rest.lines().next().unwrap();
+    let others = (0..2_000).map(|number| entry.replace("\"key\":\"k\"", &format!("\"key\":\"l{number}\"")));
+    let others: Vec<_> = others.collect();
+    format!("{head}\n{}\n{rest}", others.join("\n"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_somebody_else_is_not_believed() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root can give files away");
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: only root can give files away");
+        return;
+    }
+    let (world, desk) = (clockless(), Desk::new("foreign"));
+    dies_holding(&world, "k").await;
+    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    world.clock.advance(runs_out_after());
+    std::os::unix::fs::chown(desk.page(), Some(12_345), Some(12_345)).unwrap();
+    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+}
+
+/// A clock that says where it is.
+#[derive(Clone, Debug)]
+struct Elsewhere(ManualClock, Option<&'static str>);
+
+impl Clock for Elsewhere {
+    fn now(&self) -> Instant {
+        self.0.now()
+    }
+
+    fn wall(&self) -> WallTime {
+        self.0.wall()
+    }
+
+    fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()> {
+        self.0.sleep_until(at)
+    }
+
+    fn domain(&self) -> Option<Domain> {
+        Domain::parse(self.1?)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_seen_on_another_clock_does_not_count_and_without_a_domain_nothing_is_remembered() {
+    let (world, desk) = (clockless(), Desk::new("domains"));
+    dies_holding(&world, "k").await;
+    let tries = async |domain: Option<&'static str>| {
+        let clock = Arc::new(Elsewhere(world.clock.clone(), domain));
+        let process = connect(&world, "cron", desk.logbook(), clock).await;
+        let tried = process.lease("k").unwrap().ttl(TTL).try_acquire().await;
+        assert_eq!(process.logbook_trouble(), None);
+        tried.map(|lease| lease.token().get()).map_err(|error| error.kind())
+    };
+    assert_eq!(tries(None).await, Err(Kind::Held));
+    assert!(!desk.folder().exists());
+    assert_eq!(tries(Some("boot-1,time:[1]+0.0")).await, Err(Kind::Held));
+    world.clock.advance(2 * TTL);
+    assert_eq!(tries(None).await, Err(Kind::Held));
+    assert_eq!(tries(Some("boot-2,time:[1]+0.0")).await, Err(Kind::Held));
+    assert_eq!(tries(Some("boot-1,time:[2]+0.0")).await, Err(Kind::Held));
+    assert_eq!(tries(Some("boot-1,time:[1]+10000.0")).await, Err(Kind::Held));
+    assert_eq!(tries(Some("boot-1,time:[1]+0.0")).await, Ok(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_other_boots_only_a_few_files_stay() {
+    let (world, desk) = (clockless(), Desk::new("boots"));
+    dies_holding(&world, "k").await;
+    for boot in 0..30 {
+        let domain: &'static str = Box::leak(format!("boot-{boot},none").into_boxed_str());
+        let clock = Arc::new(Elsewhere(world.clock.clone(), Some(domain)));
+        let process = connect(&world, "cron", desk.logbook(), clock).await;
+        let error = process.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Held);
+    }
+    let files = fs::read_dir(desk.folder()).unwrap().count();
+    assert!(files <= 8 + 2, "{files}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_write_at_once_lose_nothing() {
+    let (world, desk) = (clockless(), Desk::new("writers"));
+    let keys: Vec<_> = (0..24).map(|number| format!("k{number}")).collect();
+    for key in &keys {
+        dies_holding(&world, key).await;
+    }
+    let tries = keys.iter().map(|key| desk.tries(&world, key));
+    let denied = futures_util::future::join_all(tries).await;
+    assert!(denied.iter().all(|denied| *denied == Err(Kind::Held)), "{denied:?}");
+    world.clock.advance(runs_out_after());
+    let tries = keys.iter().map(|key| desk.tries(&world, key));
+    let granted = futures_util::future::join_all(tries).await;
+    assert!(granted.iter().all(|granted| *granted == Ok(2)), "{granted:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_logbook_that_cannot_be_used_fails_nothing_and_says_why() {
+    let (world, desk) = (clockless(), Desk::new("unusable"));
+    dies_holding(&world, "k").await;
+    let tries = async |logbook: &Path| {
+        let process =
+            connect(&world, "cron", Logbook::in_folder(logbook), Arc::new(world.clock.clone())).await;
+        assert_eq!(process.logbook_trouble(), None, "nothing was needed yet");
+        let error = process.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Held);
+        assert!(process.observe("k").await.unwrap().standing.is_held());
+        process.logbook_trouble().unwrap_or_default()
+    };
+    let real = desk.0.join("real");
+    fs::create_dir(&real).unwrap();
+    let link = desk.0.join("link");
+    symlink(&real, &link).unwrap();
+    let said = tries(&link).await;
+    assert_eq!(
+        said,
+        format!(
+            "what is seen here is not remembered in {}: it is a symbolic link, and links are not followed. Remove it",
+            link.display()
+        )
+    );
+    let file = desk.0.join("file");
+    fs::write(&file, "").unwrap();
+    let said = tries(&file).await;
+    assert!(said.contains("Not a directory") && said.ends_with("Name a folder"), "{said}");
+    let open = desk.0.join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let said = tries(&open).await;
+    let step = format!("others may write to it. Take that permission away (chmod 700 {})", open.display());
+    assert!(said.ends_with(&step), "{said}");
+    let said = tries(Path::new("/proc/tenure-logbook")).await;
+    assert!(said.contains("it is on proc, which is not known to be local"), "{said}");
+    assert_eq!(fs::read_dir(&real).unwrap().count() + fs::read_dir(&open).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_somebody_keeps_costs_a_moment_and_nothing_else() {
+    let (world, desk) = (clockless(), Desk::new("locked"));
+    dies_holding(&world, "k").await;
+    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    let before = fs::read_to_string(desk.page()).unwrap();
+    let lock = fs::File::open(desk.folder().join("lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    world.clock.advance(SECOND);
+    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    assert_eq!(fs::read_to_string(desk.page()).unwrap(), before);
+    drop(lock);
+    world.clock.advance(runs_out_after() - SECOND);
+    assert_eq!(desk.tries(&world, "k").await, Ok(2), "what was seen before stays");
+}
