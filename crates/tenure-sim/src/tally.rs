@@ -95,6 +95,7 @@ counted! {
         LapsedUnderWork: 7_000, "lease left to lapse because work went on";
         WarmGrant: 20_000, "grant without a read";
         Aged: 3_000, "takeover of a version that is old by the store's clock";
+        Recalled: 7_000, "version seen before a restart seen again after it";
         Overlapping: 10_000, "second handle of one process granted";
         RepeatedVersion: 2, "write landed on a version that the store had used before";
         OrphanActed: 1_000, "child of a dead holder still acting, and nobody took over";

@@ -20,6 +20,9 @@ impl World<'_> {
         let lease = process.leases[target.slot as usize].as_mut().filter(|lease| lease.id == target.lease);
         if let Some(lease) = lease {
             lease.machine.step(&ambient, &mut process.sightings, input, &mut effects);
+            if process.recognizes() {
+                self.tally.reached(Sometimes::Recalled);
+            }
             for effect in effects.drain(..) {
                 self.carry_out(target, effect);
             }

@@ -1,5 +1,7 @@
 //! The faults that strike from time to time.
 
+use tenure::machine::{Recalled, Seen, Sightings};
+
 use super::World;
 use super::clock::Clock;
 use super::event::Event;
@@ -137,7 +139,10 @@ impl World<'_> {
         }
         it.state = Life::Running;
         if !self.rng.chance(it.member.remembers) {
+            // What it saw is in the logbook of this boot.
+            let recalled = it.sightings.latest().and_then(Seen::to_recall);
             self.forgets(process);
+            self.recalls(process, recalled);
         }
         self.note(process, format_args!("starts again"));
         for slot in 0..self.processes[process].leases.len() {
@@ -147,8 +152,17 @@ impl World<'_> {
 
     fn forgets(&mut self, process: usize) {
         let it = &mut self.processes[process];
-        it.sightings = tenure::machine::Sightings::default();
+        it.sightings = Sightings::default();
         it.shown = (0, 0);
+        it.recalled = None;
+    }
+
+    fn recalls(&mut self, process: usize, recalled: Option<Recalled>) {
+        let it = &mut self.processes[process];
+        it.recalled.clone_from(&recalled);
+        if let Some(recalled) = recalled {
+            it.sightings.recall(recalled);
+        }
     }
 
     /// Everything on one machine dies, and its clock begins anew.

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tenure::clock::WallTime;
-use tenure::machine::{Handle, Sightings};
+use tenure::machine::{Handle, Recalled, Sightings};
 use tenure::record::Holder;
 use tenure_store::Version;
 
@@ -28,6 +28,8 @@ pub(super) struct Process {
     /// What happened to it while it was paused.
     pub(super) waiting: Vec<Event>,
     pub(super) sightings: Sightings,
+    /// What an earlier incarnation saw, until this one has looked.
+    pub(super) recalled: Option<Recalled>,
     pub(super) leases: Vec<Option<Lease>>,
     pub(super) cut: Cut,
     /// How often it was cut off; tells apart the ends of two cuts.
@@ -84,6 +86,7 @@ impl Process {
             paused_at: 0,
             waiting: Vec::new(),
             sightings: Sightings::default(),
+            recalled: None,
             leases: (0..member.handles).map(|_| None).collect(),
             cut: Cut::default(),
             cuts: 0,
@@ -105,6 +108,12 @@ impl Process {
             self.versions.pop_front();
         }
         self.versions.push_back((version.clone(), generation));
+    }
+
+    /// Whether the first look of this incarnation showed what an earlier one saw, once it has looked.
+    pub(super) fn recognizes(&mut self) -> bool {
+        let Some(latest) = self.sightings.latest() else { return false };
+        self.recalled.take().is_some_and(|recalled| latest.to_recall() == Some(recalled))
     }
 
     /// The content that it takes this version for.
