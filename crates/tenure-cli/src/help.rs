@@ -141,8 +141,9 @@ Examples:
   tenure status backup >/dev/null || echo free       for scripts
   tenure status --json backup                        for programs
 
-It only looks: nothing is made or changed. How long a lease lasts at most is told as far as this machine can judge; a \
-holder that it cannot judge yet counts as held.
+It only looks: nothing in the store is made or changed. How long a lease lasts at most is told as far as this machine can \
+judge; a holder that it cannot judge yet counts as held. What is seen of that one is remembered in the folder \
+tenure-logbook below XDG_STATE_HOME or ~/.local/state, so that the next look can judge.
 
 Exit codes:
    0  somebody holds it, or it is reserved or closed: nobody else is let in
@@ -220,7 +221,7 @@ Examples:
   tenure ls billing                                  that and what is below it, not billing-old
   tenure ls --json                                   for programs
 
-It only looks: nothing is made or changed. A lease that cannot be read does not hide the others.
+It only looks: nothing in the store is made or changed. A lease that cannot be read does not hide the others.
 
 Exit codes:
    0  every lease was read

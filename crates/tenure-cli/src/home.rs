@@ -17,6 +17,20 @@ pub(crate) fn state() -> Option<PathBuf> {
     named("XDG_STATE_HOME").or_else(|| Some(home()?.join(".local/state")))
 }
 
+/// A home directory that the user's state would be in, and that is not there: it belongs to a user who shall have none.
+pub(crate) fn missing() -> Option<PathBuf> {
+    let state = state()?;
+    home().filter(|home| state.starts_with(home) && !home.is_dir())
+}
+
+/// Where what was seen is kept, outside of every store; `None` for a user who has no home.
+pub(crate) fn logbook() -> Option<PathBuf> {
+    if missing().is_some() {
+        return None;
+    }
+    Some(state()?.join("tenure-logbook"))
+}
+
 /// Where the user's configuration is kept.
 pub(crate) fn config() -> Option<PathBuf> {
     named("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))

@@ -24,7 +24,7 @@ pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
     let store = store::choose(args)?;
     let mut unread = None;
     let mut leases = Vec::new();
-    for (key, seen) in store::block_on(look(&store, &prefix))? {
+    for (key, seen) in store::block_on(look(&store, &prefix, ls.json))? {
         leases.push(match &seen {
             Ok(seen) => Lease::observed(seen),
             Err(error) => Lease::unread(&key, error),
@@ -45,9 +45,9 @@ pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
     unread.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }
 
-async fn look(store: &Chosen, prefix: &Prefix) -> Result<Observations, Failure> {
-    match store.connect_to_read().await? {
-        Some(coordinator) => Ok(coordinator.observe_all(prefix).await?),
-        None => Ok(Vec::new()),
-    }
+async fn look(store: &Chosen, prefix: &Prefix, json: bool) -> Result<Observations, Failure> {
+    let Some(coordinator) = store.connect_to_read().await? else { return Ok(Vec::new()) };
+    let seen = coordinator.observe_all(prefix).await?;
+    store::warn_if_forgetful(&coordinator, json);
+    Ok(seen)
 }

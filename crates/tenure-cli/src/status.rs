@@ -22,7 +22,7 @@ struct Answer<'a> {
 pub(crate) fn status(args: &Args, status: &Status) -> Result<ExitCode, Failure> {
     let key = Key::parse(&status.name)?;
     let store = store::choose(args)?;
-    let lease = store::block_on(look(&store, &key))?;
+    let lease = store::block_on(look(&store, &key, status.json))?;
     if status.json {
         output::answer_json(&Answer { store: store.url(), lease: &lease })?;
     } else {
@@ -31,9 +31,10 @@ pub(crate) fn status(args: &Args, status: &Status) -> Result<ExitCode, Failure> 
     Ok(if lease.free { ExitCode::from(exit::FREE) } else { ExitCode::SUCCESS })
 }
 
-async fn look(store: &Chosen, key: &Key) -> Result<Lease, Failure> {
+async fn look(store: &Chosen, key: &Key, json: bool) -> Result<Lease, Failure> {
     let Some(coordinator) = store.connect_to_read().await? else { return Ok(Lease::absent(key)) };
     let seen = coordinator.observe(key.as_str()).await?;
+    store::warn_if_forgetful(&coordinator, json);
     if let Standing::Foreign(what) = &seen.standing {
         let sentence = format!("lease {key} on {} has no record of ours: {what}", store.url());
         return Err(Failure::new(exit::NOT_OURS, sentence));

@@ -4,14 +4,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tenure::{Coordinator, Error, Kind};
+use tenure::{Builder, Coordinator, Error, Kind, Logbook};
 use tenure_connect::{Promises, StoreUrl};
 use tenure_store::Store;
 
 use crate::args::Args;
 use crate::config::Config;
 use crate::exit::{self, Failure};
-use crate::home;
+use crate::{home, output};
 
 /// A store that is open.
 #[derive(Debug)]
@@ -86,8 +86,7 @@ pub(crate) fn choose(args: &Args) -> Result<Chosen, Failure> {
         let user = nix::unistd::geteuid();
         none(format!("HOME is not set and the password database has no home for user {user}"))
     })?;
-    // A home that is not there belongs to a user who shall have none.
-    if let Some(home) = home::home().filter(|home| state.starts_with(home) && !home.is_dir()) {
+    if let Some(home) = home::missing() {
         return Err(none(format!("the home directory {} is not there", home.display())));
     }
     let url = StoreUrl::of_folder(state.join("tenure")).map_err(|error| none(error.to_string()))?;
@@ -123,7 +122,7 @@ impl Chosen {
     /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.
     pub(crate) async fn connect_to_read(&self) -> Result<Option<Coordinator>, Failure> {
         match self.url.open_to_read().map_err(|error| self.failure(error))? {
-            Some(store) => Ok(Some(Coordinator::connect(store).await?)),
+            Some(store) => Ok(Some(coordinator().connect(store).await?)),
             None => Ok(None),
         }
     }
@@ -162,6 +161,26 @@ impl Source {
             Self::Flag | Self::Argument | Self::Variable | Self::Handle => exit::USAGE,
             Self::Config(_) | Self::Default => exit::UNSAFE,
         }
+    }
+}
+
+/// A coordinator to be connected, for whom counts what this user's commands saw on this machine.
+pub(crate) fn coordinator() -> Builder {
+    let builder = Coordinator::builder();
+    match home::logbook() {
+        Some(folder) => builder.logbook(Logbook::in_folder(folder)),
+        None => builder,
+    }
+}
+
+/// Warns on standard error if what was seen could not be remembered. The command goes on: it is the next one that knows
+/// less.
+pub(crate) fn warn_if_forgetful(coordinator: &Coordinator, json: bool) {
+    let Some(sentence) = coordinator.logbook_trouble() else { return };
+    if json {
+        output::say(&serde_json::json!({ "warning": { "message": sentence } }).to_string());
+    } else {
+        output::say(&format!("tenure: {}", output::plain(&sentence)));
     }
 }
 

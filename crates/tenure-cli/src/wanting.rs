@@ -51,6 +51,7 @@ impl Wanting<'_> {
         ask: impl AsyncFn(Request) -> Result<T, Error>,
     ) -> (Result<T, Error>, bool) {
         let granted = ask(request.clone().wait(Duration::ZERO)).await;
+        self.say_forgetful();
         // A store that is busy for a moment is waited for like a holder.
         let error = match granted {
             Err(error) if self.waits() && matches!(error.kind(), Kind::Held | Kind::Unavailable) => error,
@@ -145,6 +146,17 @@ impl Wanting<'_> {
             fields,
             sentence: format!("waiting {limit}: {sentence}"),
             weight: Weight::Chat,
+        });
+    }
+
+    /// Whoever tries next may find a dead holder held for as long as this one did.
+    fn say_forgetful(&self) {
+        let Some(sentence) = self.coordinator.logbook_trouble() else { return };
+        self.voice.say(&Event {
+            name: "forgetful",
+            fields: json!({ "message": sentence }),
+            sentence: output::plain(&sentence),
+            weight: Weight::News,
         });
     }
 

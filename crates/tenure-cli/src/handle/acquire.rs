@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tenure::{Coordinator, Handle, Holder, Key, Timing};
+use tenure::{Handle, Holder, Key, Timing};
 
 use super::Answer;
 use super::file::HandleFile;
@@ -64,7 +64,7 @@ impl Getting<'_> {
             if let Some(file) = &file {
                 file.check_free_for(key.as_str(), &store.to_string())?;
             }
-            let coordinator = Coordinator::builder().holder(holder).connect(store).await?;
+            let coordinator = store::coordinator().holder(holder).connect(store).await?;
             let wanting = Wanting {
                 coordinator: &coordinator,
                 key: &key,

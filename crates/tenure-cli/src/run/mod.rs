@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::{fs, io};
 
-use tenure::{Coordinator, Holder, Key, Timing};
+use tenure::{Holder, Key, Timing};
 
 use crate::args::{Args, Run};
 use crate::exit::{self, Failure};
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     let (watchdog, cgroup) = (household.watchdog, household.cgroup);
     let ended = runtime.block_on(async {
         let signals = blocked.take().map_err(cannot)?;
-        let mut builder = Coordinator::builder();
+        let mut builder = store::coordinator();
         if let Some(holder) = holder {
             builder = builder.holder(holder);
         }

@@ -66,6 +66,7 @@ impl World {
             Command::new(program)
         };
         command.current_dir(&self.folder).env(MARK, &self.mark).env("TENURE_STORE", self.store_url());
+        command.env("XDG_STATE_HOME", self.path("state"));
         command.stdin(Stdio::null());
         command
     }
