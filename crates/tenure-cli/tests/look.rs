@@ -87,6 +87,8 @@ fn a_holder_that_cannot_be_judged_yet_counts_as_held() {
     let _lease = hold(&process(&home, "me"), "k", 10_000);
     // In another time namespace the clock of the holder says nothing.
     let elsewhere = |args: &[&str]| {
+        // Each look is the first one.
+        let _ = std::fs::remove_dir_all(home.0.join(".local/state/tenure-logbook"));
         let mut command = std::process::Command::new("unshare");
         command.args(["--time", "--fork", env!("CARGO_BIN_EXE_tenure")]).args(args);
         did(command.env("HOME", &home.0).env_remove("TENURE_STORE").env_remove("XDG_STATE_HOME"))

@@ -18,7 +18,7 @@ pub(crate) struct Entry {
     /// When it was seen last.
     last: u64,
     /// Whether somebody wanted the lease, or only looked.
-    pub(super) wanted: bool,
+    wanted: bool,
 }
 
 impl Entry {

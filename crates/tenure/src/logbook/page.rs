@@ -61,7 +61,7 @@ impl Page {
             return;
         }
         while self.entries.len() >= ENTRIES_MAX || self.bytes + bytes > LINES_MAX {
-            match self.least(entry.wanted, now) {
+            match self.least(entry.is_wanted(), now) {
                 Some(least) => drop(self.take(&least)),
                 None => return,
             }
@@ -73,8 +73,9 @@ impl Page {
     /// What goes first to make room: what was only looked at, and of that, for others who only look, what nobody has seen
     /// for long; then, for somebody who wants a lease, what others wanted longest ago.
     fn least(&self, wanted: bool, now: Instant) -> Option<(String, String)> {
-        let may_go = |entry: &&Entry| wanted || (!entry.wanted && now.since(entry.last()) > STALE);
-        let least = self.entries.values().filter(may_go).min_by_key(|entry| (entry.wanted, entry.last()))?;
+        let may_go = |entry: &&Entry| wanted || (!entry.is_wanted() && now.since(entry.last()) > STALE);
+        let least =
+            self.entries.values().filter(may_go).min_by_key(|entry| (entry.is_wanted(), entry.last()))?;
         Some((least.store.clone(), least.key.clone()))
     }
 
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(first(&page, "k"), Some(("v1".into(), at(3))), "it was seen before the other one");
         page.note(seen("k", "v2", 7, 7, false), at(9));
         assert_eq!(first(&page, "k"), Some(("v2".into(), at(7))));
-        assert!(page.entries.values().all(|entry| entry.wanted), "somebody still wants it");
+        assert!(page.entries.values().all(|entry| entry.is_wanted()), "somebody still wants it");
     }
 
     #[test]

@@ -125,3 +125,48 @@ pub(super) fn aged_from(
     let walls = Walls { written: record.written_at, now: wall };
     rules.aged_from(returned, look.age, clock, walls)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::machine::{Ambient, Standard, writes};
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_nanos(seconds * 1_000_000_000)
+    }
+
+    fn seen(version: &str, nonce: u128, when: u64) -> Seen {
+        let nonce = Nonce::from_bits(nonce);
+        let ambient = Ambient { now: at(when), wall: WallTime::from_millis(0), nonce, jitter: 0 };
+        let record = Arc::new(writes::planted(nonce, Token::ZERO, &ambient));
+        let content = Content::Record(record, Version::new(version));
+        Seen { content, from: at(when), sent: at(when), returned: at(when), time: None, went_back: None }
+    }
+
+    /// From when a process counts that recalls version `v` with nonce 7 from second 3, after it has seen these.
+    fn counts_from(answers: &[(&str, u128, u64)]) -> Instant {
+        let mut sightings = Sightings::default();
+        let nonce = Nonce::from_bits(7);
+        sightings.recall(Recalled { version: Version::new("v"), nonce, from: at(3) });
+        for (version, nonce, when) in answers {
+            sightings.note(&Standard, Token::ZERO, seen(version, *nonce, *when));
+        }
+        sightings.latest().unwrap().from
+    }
+
+    #[test]
+    fn what_is_recalled_counts_for_the_very_version_and_only_moves_the_beginning_back() {
+        assert_eq!(counts_from(&[("v", 7, 9)]), at(3));
+        assert_eq!(counts_from(&[("v", 7, 9), ("v", 7, 11)]), at(3));
+        assert_eq!(counts_from(&[("v", 7, 2)]), at(2), "nobody saw it later than now");
+        assert_eq!(counts_from(&[("w", 7, 9)]), at(9));
+        assert_eq!(counts_from(&[("v", 8, 9)]), at(9));
+    }
+
+    #[test]
+    fn what_is_recalled_counts_for_the_first_answer_alone() {
+        assert_eq!(counts_from(&[("w", 8, 9), ("v", 7, 11)]), at(11));
+    }
+}
