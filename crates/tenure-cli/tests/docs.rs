@@ -1,0 +1,90 @@
+//! What the documentation says is what happens: every command line on its pages is executed, and what it answers is
+//! compared with what the page shows.
+//!
+//! A page is one shell, which begins in an empty home. In a `console` block, lines that begin with `$ ` are commands, `> `
+//! continues them, and the rest is what they answer, on standard output and standard error together. What stands for what
+//! in the answers is told in `docs_support/pattern.rs`. `UPDATE_DOCS=1` writes what was answered into the pages: look at
+//! the difference before you keep it.
+
+mod docs_support;
+mod run_support;
+
+use std::path::Path;
+
+use docs_support::{configs, links, page, pattern::Known, session};
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+#[track_caller]
+fn nothing_is_wrong(wrong: Vec<String>) {
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+/// `DOCS_PAGE=start` looks at one page alone.
+fn is_wanted(page: &page::Page) -> bool {
+    std::env::var("DOCS_PAGE").map_or(true, |name| page.name.contains(&name))
+}
+
+#[test]
+fn every_command_line_of_the_documentation_answers_what_the_page_says() {
+    let pages = page::pages(root());
+    assert!(pages.iter().map(|page| page.steps().len()).sum::<usize>() > 10, "the pages were not found");
+    nothing_is_wrong(pages.iter().filter(|page| is_wanted(page)).flat_map(session::execute).collect());
+}
+
+#[test]
+fn every_other_block_of_the_documentation_is_a_file_that_is_right() {
+    nothing_is_wrong(page::pages(root()).iter().flat_map(configs::wrong).collect());
+}
+
+#[test]
+fn every_link_of_the_documentation_leads_somewhere() {
+    nothing_is_wrong(page::all(root()).iter().flat_map(|page| links::broken(root(), page)).collect());
+}
+
+#[test]
+fn every_page_can_be_found_from_the_index() {
+    let index = std::fs::read_to_string(root().join("docs/README.md")).unwrap();
+    let missing = |page: &page::Page| {
+        let name = page.name.strip_prefix("docs/")?.to_owned();
+        (name != "README.md" && !index.contains(&format!("({name})")))
+            .then(|| format!("docs/README.md: no link to {name}"))
+    };
+    nothing_is_wrong(page::pages(root()).iter().filter_map(missing).collect());
+}
+
+#[test]
+fn the_words_that_stand_for_others_stand_for_their_kind_alone() {
+    let known = Known::default();
+    for (written, actual, fits) in [
+        ("hi", "hi", true),
+        ("hi", "hi there", false),
+        ("hi [..]", "hi there", true),
+        ("a [..] c", "a b d", false),
+        ("token 1794735088779000", "token 1894735088779007", true),
+        ("token 1794735088779000", "token 1894735088779", false),
+        (
+            "token 1794735088779000, token 1794735088779000",
+            "token 1894735088779007, token 1894735088779008",
+            false,
+        ),
+        ("1794735088779000 1794735088779001", "1894735088779008 1894735088779007", false),
+        ("1794735088779000 1794735088779001", "1894735088779007 1894735088779099", true),
+        ("at most 15s left", "at most 1m2s left", true),
+        ("at most 15s left", "at most long left", false),
+        ("a ttl of 15s", "a ttl of 16s", false),
+        ("web-1:4711", "web-1:12", true),
+        ("web-1:4711", "web-2:4711", false),
+        ("a  15s  b", "a     619ms   b", true),
+        ("a  b", "a b", false),
+        ("at 2026-11-15T05:30:00.250Z", "at 2027-01-02T03:04:05.678Z", true),
+    ] {
+        assert_eq!(known.after_line(written, actual).is_some(), fits, "{written:?} and {actual:?}");
+    }
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    assert!(known.after(&lines("a\n...\nd"), &lines("a\nb\nc\nd")).is_some());
+    assert!(known.after(&lines("a\n...\nd"), &lines("a\nb\nc")).is_none());
+    assert!(known.after(&lines("a"), &lines("a\nb")).is_none());
+}
