@@ -40,7 +40,9 @@ fn write(text: &str) -> std::io::Result<()> {
 }
 
 fn unanswered(error: std::io::Error) -> Failure {
-    Failure::new(exit::UNAVAILABLE, format!("the answer could not be written to standard output: {error}"))
+    let sentence =
+        format!("the answer could not be written to standard output: {error}. Make room, or send it elsewhere");
+    Failure::new(exit::UNAVAILABLE, sentence)
 }
 
 fn json_line(object: &impl Serialize) -> String {

@@ -247,7 +247,7 @@ fn an_answer_that_cannot_be_written_is_an_error() {
     let did = did(home.command(&["status", "x"]).stdout(full));
     did.failed(
         69,
-        "the answer could not be written to standard output: No space left on device (os error 28)",
+        "the answer could not be written to standard output: No space left on device (os error 28). Make room, or send it elsewhere",
     );
 }
 

@@ -155,18 +155,29 @@ fn hostile_names_are_refused_and_never_reach_the_store() {
     let home = Home::new("names");
     for (name, sentence) in [
         ("", "a key must not be empty: give it a name such as billing/nightly"),
-        ("../etc/passwd", "a key must not have '.' or '..' between its slashes: \"../etc/passwd\""),
-        ("/etc", "a key must not begin or end with '/' nor contain '//': \"/etc\""),
-        ("a\x1b[31m", "a key must not contain control characters: \"a\\u{1b}[31m\""),
-        ("a\nb", "a key must not contain control characters: \"a\\nb\""),
+        (
+            "../etc/passwd",
+            "a key must not have '.' or '..' between its slashes: write it like billing/nightly, not \"../etc/passwd\"",
+        ),
+        (
+            "/etc",
+            "a key must not begin or end with '/' nor contain '//': write it like billing/nightly, not \"/etc\"",
+        ),
+        ("a\x1b[31m", "a key must not contain control characters: take them out of \"a\\u{1b}[31m\""),
+        ("a\nb", "a key must not contain control characters: take them out of \"a\\nb\""),
         (".tenure/scratch", "keys under .tenure/ are Tenure's own: \".tenure/scratch\""),
     ] {
         home.tenure(&["status", name]).failed(64, sentence);
     }
     let long = "k".repeat(10_240);
-    home.tenure(&["status", &long])
-        .failed(64, "a key has at most 200 bytes, and this one has 10240: \"kkkkkkkkkkkkkkkkkkkkkkkk\"…");
-    home.tenure(&["ls", ".."]).failed(64, "a key must not have '.' or '..' between its slashes: \"..\"");
+    home.tenure(&["status", &long]).failed(
+        64,
+        "a key has at most 200 bytes, and this one has 10240: shorten \"kkkkkkkkkkkkkkkkkkkkkkkk\"…",
+    );
+    home.tenure(&["ls", ".."]).failed(
+        64,
+        "a key must not have '.' or '..' between its slashes: write it like billing/nightly, not \"..\"",
+    );
     home.tenure(&["status", "Ünïcødé/键"]).answered(1, "Ünïcødé/键: free\n");
     assert!(!home.folder().exists(), "whoever only looks makes nothing");
 }

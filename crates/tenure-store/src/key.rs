@@ -16,7 +16,7 @@ pub enum KeyError {
     #[error("a key must not be empty: give it a name such as billing/nightly")]
     Empty,
     /// The name is longer than [`Key::MAX_BYTES`].
-    #[error("a key has at most {max} bytes, and this one has {bytes}: {start:?}…", max = Key::MAX_BYTES)]
+    #[error("a key has at most {max} bytes, and this one has {bytes}: shorten {start:?}…", max = Key::MAX_BYTES)]
     TooLong {
         /// How many bytes it has.
         bytes: usize,
@@ -24,16 +24,18 @@ pub enum KeyError {
         start: String,
     },
     /// The name begins or ends with `/`, or has `//` in it.
-    #[error("a key must not begin or end with '/' nor contain '//': {0:?}")]
+    #[error(
+        "a key must not begin or end with '/' nor contain '//': write it like billing/nightly, not {0:?}"
+    )]
     EmptySegment(String),
     /// A segment is `.` or `..`.
-    #[error("a key must not have '.' or '..' between its slashes: {0:?}")]
+    #[error("a key must not have '.' or '..' between its slashes: write it like billing/nightly, not {0:?}")]
     DotSegment(String),
     /// The name contains a control character.
-    #[error("a key must not contain control characters: {0:?}")]
+    #[error("a key must not contain control characters: take them out of {0:?}")]
     Control(String),
     /// The first segment is `.tenure`.
-    #[error("keys under .tenure/ are Tenure's own: {0:?}")]
+    #[error("keys under .tenure/ are Tenure's own: choose another name than {0:?}")]
     Reserved(String),
 }
 

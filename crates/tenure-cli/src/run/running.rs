@@ -191,6 +191,7 @@ impl Running<'_> {
             if let Some(trouble) = lease.trouble().filter(|_| why.is_of_the_store()) {
                 sentence = format!("{sentence} ({trouble})");
             }
+            let sentence = format!("{sentence}. {}", why.next_step());
             return Err(Failure::new(exit::LOST, sentence));
         }
         let program = format!("{:?}", self.run.command[0]);
@@ -202,7 +203,12 @@ impl Running<'_> {
             }
             Some(number) => {
                 let error = io::Error::from_raw_os_error(number);
-                let sentence = format!("{program} could not be started: {error}");
+                let next = match error.kind() {
+                    io::ErrorKind::NotFound => "Give its whole path, or look at PATH",
+                    io::ErrorKind::PermissionDenied => "Name a program that this user may execute",
+                    _ => "Name a program that this machine can execute",
+                };
+                let sentence = format!("{program} could not be started under {what}: {error}. {next}");
                 Err(Failure::new(code(ending.status), sentence))
             }
         }

@@ -31,6 +31,22 @@ impl Why {
         matches!(self, Self::Risk | Self::Lost(Lost::Expired | Lost::RenewalFailed))
     }
 
+    /// What people do about it.
+    pub(super) fn next_step(&self) -> &'static str {
+        match self {
+            Self::Risk | Self::Lost(Lost::Expired | Lost::RenewalFailed) => {
+                "Look why the store did not answer in time, and run it again"
+            }
+            Self::Lost(Lost::Revoked { .. }) => "Run it again when that one is done",
+            Self::Lost(Lost::Deleted | Lost::Replaced { .. }) => {
+                "Find out who writes to the store by other means, and run it again"
+            }
+            Self::Stopped => "Run it again, and end it by TERM instead of stopping it",
+            Self::Unwatched => "Find out who killed it, perhaps for want of memory, and run it again",
+            Self::Lost(_) => "Run it again",
+        }
+    }
+
     /// For people.
     pub(super) fn sentence(&self) -> String {
         match self {

@@ -254,7 +254,7 @@ pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -
                 }
                 Reason::Invalid => format!("was not granted to {holder}: the store does not accept the call"),
                 Reason::Damaged => format!(
-                    "was not granted to {holder}: what is stored there is damaged, and nothing was overwritten. Look at it"
+                    "was not granted to {holder}: look at what is stored there, which is no record and was not overwritten"
                 ),
                 Reason::Denied => {
                     format!("was not granted to {holder}: the store denied access, check the credentials")

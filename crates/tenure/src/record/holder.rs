@@ -70,17 +70,19 @@ impl fmt::Display for Holder {
 
 fn check(what: &str, text: &str) -> Result<(), HolderError> {
     if text.is_empty() {
-        return Err(HolderError(format!("{what} must not be empty")));
+        return Err(HolderError(format!("{what} must not be empty: give it a name such as web-1")));
     }
     if text.len() > Holder::TEXT_MAX {
         return Err(HolderError(format!(
-            "{what} has at most {} bytes, not {}",
+            "{what} has at most {} bytes, and this one has {}: shorten it",
             Holder::TEXT_MAX,
             text.len()
         )));
     }
     if text.chars().any(char::is_control) {
-        return Err(HolderError(format!("{what} must not contain control characters: {text:?}")));
+        return Err(HolderError(format!(
+            "{what} must not contain control characters: take them out of {text:?}"
+        )));
     }
     Ok(())
 }
