@@ -95,7 +95,7 @@ fn unit(block: &Block) -> Option<String> {
 /// What `tenure` says about the words that a line of a file gives it.
 fn words_of_tenure(block: &Block, line: &str) -> Option<String> {
     if !["crontab", "ini", "sh", "bash", "dockerfile", "yaml"].contains(&block.language())
-        || line.trim_start().starts_with('#')
+        || ["#", "COPY", "ENV"].iter().any(|word| line.trim_start().starts_with(word))
     {
         return None;
     }

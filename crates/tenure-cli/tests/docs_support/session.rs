@@ -1,52 +1,88 @@
-//! One page, executed in one shell.
+//! Each page, executed in a shell of its own.
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use super::page::{Page, Step};
 use super::pattern::{HOST, Known};
 use crate::run_support::{self, MARK, World};
 
-/// Executes the commands of a page, and gives what is not as the page says.
+/// Executes the commands of the pages, and gives what is not as they say.
 ///
-/// It begins in an empty home, `/home/ann`, with nothing else in the environment. The shell stays the same from the first
-/// block to the last; what still runs at the end of the page is killed.
-pub(crate) fn execute(page: &Page) -> Vec<String> {
-    let steps = page.steps();
-    let world = World::new("docs");
-    let home = world.path("home/ann");
-    fs::create_dir_all(&home).unwrap();
-    fs::create_dir_all(world.path("steps")).unwrap();
-    let mut script = "steps_status=0\n".to_owned();
-    for (number, step) in steps.iter().enumerate() {
-        let file = world.path(&format!("steps/{number}"));
-        fs::write(&file, format!("{}\n", step.command)).unwrap();
-        // The exit code of one command is the next one's `$?`.
-        script +=
-            &format!("(exit $steps_status); . '{}'; steps_status=$?; printf '\\n{END}\\n'\n", file.display());
-    }
-    let script_file = world.path("steps/all");
-    fs::write(&script_file, script).unwrap();
-
-    let said = world.path("said");
-    let out = File::create(&said).unwrap();
-    let mut shell = Command::new("bash");
-    shell.args(["--noprofile", "--norc"]).arg(&script_file).current_dir(&home).env_clear();
-    shell.env("HOME", &home).env("PATH", path()).env("LANG", "C.UTF-8");
-    shell.env(MARK, home.parent().unwrap().parent().unwrap().file_name().unwrap());
-    shell.stdin(Stdio::null()).stdout(out.try_clone().unwrap()).stderr(out);
-    let ended_in_time = end_within(&mut shell, LIMIT);
-
-    let said = String::from_utf8_lossy(&fs::read(&said).unwrap()).into_owned();
-    let said = as_on_this_machine(&said, &world.path(""));
-    let answers: Vec<&str> = said.split(&format!("\n{END}\n")).collect();
-    let wrong = compare(page, &steps, &answers);
-    if wrong.is_empty() && !ended_in_time {
-        return vec![format!("{}: it does not end within {LIMIT:?}", page.name)];
+/// Each page begins in an empty home, `/home/ann`, with nothing else in the environment. Its shell stays the same from the
+/// first block to the last; what still runs at the end of the page is killed.
+pub(crate) fn execute<'a>(pages: impl Iterator<Item = &'a Page>) -> Vec<String> {
+    let mut pages = pages.filter(|page| !page.steps().is_empty()).peekable();
+    let (mut running, mut wrong): (Vec<Session>, Vec<String>) = (Vec::new(), Vec::new());
+    while pages.peek().is_some() || !running.is_empty() {
+        let room = AT_ONCE - running.len();
+        running.extend(pages.by_ref().take(room).map(Session::start));
+        run_support::sleep_ms(10);
+        running.retain_mut(|session| {
+            let has_ended = session.has_ended();
+            wrong.extend(has_ended.then(|| session.differences()).into_iter().flatten());
+            !has_ended
+        });
     }
     wrong
+}
+
+/// A page that is being executed.
+struct Session<'a> {
+    page: &'a Page,
+    steps: Vec<Step>,
+    world: World,
+    shell: Child,
+    began: Instant,
+}
+
+impl<'a> Session<'a> {
+    fn start(page: &'a Page) -> Self {
+        let steps = page.steps();
+        let world = World::new("docs");
+        let home = world.path("home/ann");
+        fs::create_dir_all(&home).unwrap();
+        fs::create_dir_all(world.path("steps")).unwrap();
+        let mut script = "steps_status=0\n".to_owned();
+        for (number, step) in steps.iter().enumerate() {
+            let file = world.path(&format!("steps/{number}"));
+            fs::write(&file, format!("{}\n", step.command)).unwrap();
+            // The exit code of one command is the next one's `$?`.
+            let file = file.display();
+            script += &format!("(exit $steps_status); . '{file}'; steps_status=$?; printf '\\n{END}\\n'\n");
+        }
+        fs::write(world.path("steps/all"), script).unwrap();
+        let out = File::create(world.path("said")).unwrap();
+        let mut shell = world.command("bash");
+        let mark = shell
+            .get_envs()
+            .find(|(name, _)| *name == MARK)
+            .and_then(|(_, mark)| mark.map(ToOwned::to_owned));
+        shell.args(["--noprofile", "--norc"]).arg(world.path("steps/all")).current_dir(&home).env_clear();
+        shell.env("HOME", &home).env("PATH", path()).env("LANG", "C.UTF-8").env(MARK, mark.unwrap());
+        shell.stdout(out.try_clone().unwrap()).stderr(out);
+        let shell = shell.spawn().unwrap();
+        #[expect(clippy::disallowed_methods, reason = "another process is given time")]
+        let began = Instant::now();
+        Self { page, steps, world, shell, began }
+    }
+
+    fn has_ended(&mut self) -> bool {
+        if self.began.elapsed() > LIMIT {
+            self.shell.kill().unwrap();
+            self.shell.wait().unwrap();
+        }
+        self.shell.try_wait().unwrap().is_some()
+    }
+
+    fn differences(&self) -> Vec<String> {
+        let said = String::from_utf8_lossy(&fs::read(self.world.path("said")).unwrap()).into_owned();
+        let said = as_on_this_machine(&said, &self.world.path(""));
+        let answers: Vec<&str> = said.split(&format!("\n{END}\n")).collect();
+        compare(self.page, &self.steps, &answers)
+    }
 }
 
 fn compare(page: &Page, steps: &[Step], answers: &[&str]) -> Vec<String> {
@@ -118,24 +154,12 @@ fn by_a_person(line: &str) -> Option<String> {
         return Some(line.to_owned());
     };
     let (number, said) = said.split_once(": ")?;
-    let is_of_a_job = said.starts_with(|next: char| next.is_ascii_digit()) && number.parse::<u32>().is_ok();
+    let is_of_a_job = said.trim_start().starts_with(|next: char| next.is_ascii_digit()) && number.parse::<u32>().is_ok();
     (!is_of_a_job).then(|| format!("bash: {said}"))
 }
 
-#[expect(clippy::disallowed_methods, reason = "other processes are given time")]
-fn end_within(shell: &mut Command, limit: Duration) -> bool {
-    let mut shell = shell.spawn().unwrap();
-    let began = Instant::now();
-    while shell.try_wait().unwrap().is_none() {
-        if began.elapsed() > limit {
-            shell.kill().unwrap();
-            shell.wait().unwrap();
-            return false;
-        }
-        run_support::sleep_ms(10);
-    }
-    true
-}
+/// How many pages are executed at once: they wait for most of the time.
+const AT_ONCE: usize = 4;
 
 /// How long a page may take, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
