@@ -139,6 +139,25 @@ fn a_conflict_that_nothing_stands_against_is_tried_once_more_and_then_given_its_
 }
 
 #[test]
+fn whoever_loses_the_race_for_a_new_key_twice_is_told_that_it_is_held() {
+    let mut other = Solo::new("b", |_| {});
+    other.step(Input::Start);
+    other.read_shows(Content::Absent);
+    let planted = other.apply("planted");
+    let held = other.apply("granted");
+
+    let mut solo = Solo::new("a", |ask| ask.patience = Patience::Once);
+    solo.step(Input::Start);
+    solo.read_shows(Content::Absent);
+    solo.answer(Outcome::Conflict);
+    solo.read_shows(planted);
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+    solo.answer(Outcome::Conflict);
+    solo.read_shows(held);
+    assert!(matches!(solo.told[..], [Event::Denied(Denied::Held(_))]), "{:?}", solo.told);
+}
+
+#[test]
 fn a_renewal_refused_for_no_reason_is_a_failure_like_any_other() {
     let (mut solo, held) = Solo::holding("a", |_| {});
     solo.wake();

@@ -24,6 +24,8 @@ pub(super) struct Seeking {
     pub(super) next: Option<Instant>,
     /// How many calls in a row failed.
     failures: u32,
+    /// Whether the latest of them was a plant.
+    planted_in_vain: bool,
     /// How the latest call failed.
     trouble: Option<Fault>,
     /// Whether a hint came while a look was under way, which may have missed what it hints at.
@@ -115,6 +117,10 @@ impl Machine {
         let later = self.attempts.latest_sent().is_none_or(|sent| sent <= seen.sent);
         if later && self.attempts.expects().is_some_and(|expected| expected != version) {
             self.attempts.forget_outstanding();
+            self.seeking().failures = 0;
+        }
+        // Somebody else planted it: the store did not fail.
+        if std::mem::take(&mut self.seeking().planted_in_vain) {
             self.seeking().failures = 0;
         }
         if let Way::Resume(handle) = self.ask.way.clone() {
@@ -333,6 +339,7 @@ impl Machine {
                     return self.seeking_failed(step, fault);
                 }
                 self.seeking().failures = 1;
+                self.seeking().planted_in_vain = flown.attempt.purpose == Purpose::Plant;
                 self.read(step);
             }
         }
