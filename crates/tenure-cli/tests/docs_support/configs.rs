@@ -47,7 +47,7 @@ fn crontab(line: &str) -> Option<String> {
     let mut words = line.split_whitespace();
     let limits = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 7)];
     for (least, most) in limits {
-        let field = words.next()?;
+        let Some(field) = words.next() else { return Some(format!("it has less than five times: {line}")) };
         let is_right = field.split(',').all(|part| {
             let (range, step) = part.split_once('/').unwrap_or((part, "1"));
             let number =

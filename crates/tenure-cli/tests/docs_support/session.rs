@@ -154,7 +154,8 @@ fn by_a_person(line: &str) -> Option<String> {
         return Some(line.to_owned());
     };
     let (number, said) = said.split_once(": ")?;
-    let is_of_a_job = said.trim_start().starts_with(|next: char| next.is_ascii_digit()) && number.parse::<u32>().is_ok();
+    let is_of_a_job =
+        said.trim_start().starts_with(|next: char| next.is_ascii_digit()) && number.parse::<u32>().is_ok();
     (!is_of_a_job).then(|| format!("bash: {said}"))
 }
 

@@ -1,0 +1,146 @@
+//! The examples do what they say.
+#![expect(clippy::disallowed_methods, reason = "other processes are given time")]
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long anything may take that should happen at once, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A folder of leases, which goes when it is dropped.
+struct Leases(PathBuf);
+
+impl Leases {
+    fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tenure-examples-{}-{number}", std::process::id());
+        Self(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
+    }
+}
+
+impl Drop for Leases {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An example that runs, and is killed when it is dropped.
+struct Running {
+    child: Child,
+    says: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// `None` if it was not built.
+    fn start(name: &str, leases: &Leases) -> Option<Self> {
+        // Beside the folder of this test: target/debug/deps.
+        let this = std::env::current_exe().unwrap();
+        let path = this.parent()?.parent()?.join("examples").join(name);
+        if !path.exists() {
+            eprintln!("SKIPPED: {} was not built: cargo build -p tenure --examples", path.display());
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: {name} was not built");
+            return None;
+        }
+        let mut child = Command::new(path).arg(&leases.0).stdout(Stdio::piped()).spawn().unwrap();
+        let says = BufReader::new(child.stdout.take().unwrap());
+        Some(Self { child, says })
+    }
+
+    /// The next line it says; empty when it has ended.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.says.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn token(&mut self) -> u64 {
+        let line = self.line();
+        let token = line.strip_prefix("working, with token ").unwrap_or_else(|| panic!("it says {line:?}"));
+        token.parse().unwrap()
+    }
+
+    fn send(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
+    }
+
+    fn end(&mut self) -> ExitStatus {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn of_two_cron_jobs_at_once_one_works_and_the_other_leaves_politely() {
+    let leases = Leases::new();
+    let Some(mut one) = Running::start("cron_job", &leases) else { return };
+    let mut other = Running::start("cron_job", &leases).unwrap();
+    let (first, second) = (one.line(), other.line());
+    let (working, left, mut polite) =
+        if first.starts_with("backing up") { (first, second, other) } else { (second, first, one) };
+    assert!(working.starts_with("backing up, with token "), "{working}");
+    assert!(left.starts_with("left to somebody else: lease backup on file://"), "{left}");
+    assert_eq!(polite.end().code(), Some(0));
+    assert_eq!(polite.line(), "");
+}
+
+#[test]
+fn a_singleton_worker_that_is_killed_is_replaced_and_one_that_is_told_to_end_lets_go() {
+    let leases = Leases::new();
+    let Some(mut first) = Running::start("singleton_worker", &leases) else { return };
+    assert_eq!(first.line(), "standing by");
+    let token = first.token();
+    let mut second = Running::start("singleton_worker", &leases).unwrap();
+    assert_eq!(second.line(), "standing by");
+
+    first.send(Signal::KILL);
+    assert_eq!(first.end().signal(), Some(Signal::KILL.as_raw()));
+    let next = second.token();
+    assert!(next > token, "{next} is not greater than {token}");
+
+    let mut third = Running::start("singleton_worker", &leases).unwrap();
+    assert_eq!(third.line(), "standing by");
+    second.send(Signal::TERM);
+    assert_eq!(second.line(), "ending");
+    assert_eq!(second.end().code(), Some(0));
+    assert!(third.token() > next);
+
+    // Also while it stands by.
+    let mut fourth = Running::start("singleton_worker", &leases).unwrap();
+    assert_eq!(fourth.line(), "standing by");
+    fourth.send(Signal::INT);
+    assert_eq!(fourth.line(), "ending");
+    assert_eq!(fourth.end().code(), Some(0));
+}
+
+#[test]
+fn a_singleton_worker_that_lost_its_lease_stands_by_and_works_again() {
+    let leases = Leases::new();
+    let Some(mut worker) = Running::start("singleton_worker", &leases) else { return };
+    assert_eq!(worker.line(), "standing by");
+    let token = worker.token();
+    std::fs::remove_file(leases.0.join("worker.entry")).unwrap();
+    let lost = worker.line();
+    assert!(lost.contains("lease worker") && lost.contains("deleted"), "{lost}");
+    assert_eq!(worker.line(), "standing by");
+    assert!(worker.token() > token);
+}
