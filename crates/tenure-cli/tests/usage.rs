@@ -165,7 +165,10 @@ fn hostile_names_are_refused_and_never_reach_the_store() {
         ),
         ("a\x1b[31m", "a key must not contain control characters: take them out of \"a\\u{1b}[31m\""),
         ("a\nb", "a key must not contain control characters: take them out of \"a\\nb\""),
-        (".tenure/scratch", "keys under .tenure/ are Tenure's own: \".tenure/scratch\""),
+        (
+            ".tenure/scratch",
+            "keys under .tenure/ are Tenure's own: choose another name than \".tenure/scratch\"",
+        ),
     ] {
         home.tenure(&["status", name]).failed(64, sentence);
     }
