@@ -40,8 +40,9 @@ fn write(text: &str) -> std::io::Result<()> {
 }
 
 fn unanswered(error: std::io::Error) -> Failure {
-    let sentence =
-        format!("the answer could not be written to standard output: {error}. Make room, or send it elsewhere");
+    let sentence = format!(
+        "the answer could not be written to standard output: {error}. Make room, or send it elsewhere"
+    );
     Failure::new(exit::UNAVAILABLE, sentence)
 }
 
