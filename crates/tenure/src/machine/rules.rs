@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tenure_store::{StoreClock, StoreTime, Version};
 
-use super::{Attempts, Drift, Outcome, Seen, Sighting};
+use super::{Attempts, Drift, Handle, Outcome, Seen, Sighting};
 use crate::clock::Instant;
-use crate::record::{Nonce, Record, Token, Ttl};
+use crate::record::{Nonce, Record, State, Token, Ttl};
 
 /// The decisions of the protocol, each with the answer that is right.
 pub trait Rules: fmt::Debug + Send + Sync {
@@ -172,6 +172,12 @@ pub trait Rules: fmt::Debug + Send + Sync {
     /// May a vacate be written while work may still be going on under the term? No: it lapses instead.
     fn vacates_under_work(&self) -> bool {
         false
+    }
+
+    /// Is this handle good for the term in this record? Only if the record is the very write that the handle tells of: of
+    /// two copies, the one that is used first counts.
+    fn may_resume(&self, record: &Record, handle: &Handle) -> bool {
+        record.state == State::Held && (record.term, record.nonce) == (handle.term, handle.nonce)
     }
 
     /// Does a resumed handle believe before its renewal is applied? No: its term may have been taken meanwhile.

@@ -124,11 +124,10 @@ impl Machine {
             self.seeking().failures = 0;
         }
         if let Way::Resume(handle) = self.ask.way.clone() {
-            let same = record.state == State::Held
-                && (record.term, record.nonce, record.ttl)
-                    == (handle.term, handle.nonce, Some(self.own_ttl()))
+            let good = self.rules.may_resume(record, &handle)
+                && record.ttl == Some(self.own_ttl())
                 && self.knows_the_secret(record);
-            if !same {
+            if !good {
                 return self.deny(step, Denied::StaleHandle(why_not_ours(record, &handle)));
             }
             if !self.rules.may_go_on(step.ambient.now, handle.deadline) {
