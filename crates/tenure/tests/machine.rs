@@ -283,6 +283,25 @@ fn a_store_time_that_is_nonsense_makes_up_for_no_token_that_went_back() {
 }
 
 #[test]
+fn a_renewal_by_handle_that_is_learned_of_after_the_deadline_of_the_handle_revives_nothing() {
+    let (holder, held) = Solo::holding("a", |ask| ask.manual = true);
+    let handle = holder.machine.handle().expect("it is held");
+    let deadline = handle.deadline;
+    let mut command = Solo::new("a", |ask| {
+        (ask.manual, ask.patience) = (true, Patience::Until(deadline));
+        ask.way = Way::Resume(handle);
+    });
+    command.step(Input::Start);
+    command.read_shows(held);
+    assert_eq!(command.sent().purpose, Purpose::Resume);
+    // The command is stopped, and finds the answer before it looks at the clock.
+    command.now = deadline;
+    command.apply("resumed");
+    assert_eq!(command.told, [Event::Denied(Denied::StaleHandle(Lost::Expired))]);
+    assert!(command.machine.is_ended() && command.call.is_none(), "and it vacates nothing");
+}
+
+#[test]
 fn a_released_record_keeps_everything_but_the_holder() {
     let (mut solo, held) = Solo::holding("a", |ask| ask.value = Some("v".into()));
     solo.step(Input::Release);

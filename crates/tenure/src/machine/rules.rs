@@ -185,6 +185,12 @@ pub trait Rules: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Until when may a resumption that has landed be believed? Until the deadline of its handle, which is before its own:
+    /// whoever has the handle has stopped by then, and nothing revives.
+    fn resumable_until(&self, handle: Instant, own: Instant) -> Instant {
+        handle.min(own)
+    }
+
     /// Is a resumption that may have landed vacated when it is given up? No: whoever has the handle may be acting under
     /// the term until its deadline, and is not asked.
     fn vacates_doubtful_resume(&self) -> bool {

@@ -239,7 +239,11 @@ impl Machine {
         let now = step.ambient.now;
         let ttl = record.ttl.unwrap_or(self.own_ttl());
         let deadline = self.rules.deadline(attempt.sent, now, ttl, self.ask.timing.drift());
-        if record.state == State::Held && self.rules.may_go_on(now, deadline) {
+        let learned_by = match &self.ask.way {
+            Way::Resume(handle) => self.rules.resumable_until(handle.deadline, deadline),
+            _ => deadline,
+        };
+        if record.state == State::Held && self.rules.may_go_on(now, learned_by) {
             return self.hold(step, attempt, record, version, deadline);
         }
         // Learned too late, or revoked before it was learned: nobody ever believed it, and it is not wanted like that.
