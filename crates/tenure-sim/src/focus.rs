@@ -32,6 +32,8 @@ pub enum Focus {
     Foreign,
     /// Twins under one name and overlapping handles.
     Twins,
+    /// Scripts with handles, whose commands are killed and given up.
+    Scripts,
     /// A store that lies.
     Liars,
     /// Long fair contention after healing.
@@ -57,6 +59,7 @@ impl Focus {
         Self::SlowWork,
         Self::Foreign,
         Self::Twins,
+        Self::Scripts,
         Self::Liars,
         Self::Fairness,
         Self::Calm,
@@ -79,6 +82,7 @@ impl Focus {
             Self::SlowWork => "slow-work",
             Self::Foreign => "foreign",
             Self::Twins => "twins",
+            Self::Scripts => "scripts",
             Self::Liars => "liars",
             Self::Fairness => "fairness",
             Self::Calm => "calm",

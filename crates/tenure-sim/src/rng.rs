@@ -12,6 +12,12 @@ impl Rng {
         rng
     }
 
+    /// Other numbers, which follow from where this one is and leave it there: what is drawn from them changes nothing of
+    /// the rest of the history.
+    pub(crate) fn aside(&self) -> Self {
+        Self::new(self.state ^ 0xA51D_E0FF_5E7A_51DE)
+    }
+
     /// The next 64 bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -76,6 +82,14 @@ mod tests {
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
+    }
+
+    #[test]
+    fn what_is_drawn_aside_changes_nothing() {
+        let mut rng = Rng::new(7);
+        let drawn = rng.aside().next();
+        assert_eq!((rng.clone().next(), drawn), (Rng::new(7).next(), rng.aside().next()));
+        assert_ne!(rng.next(), drawn);
     }
 
     #[test]

@@ -83,6 +83,14 @@ counted! {
         LockedSeen: 200_000, "locked witness looked at";
         Resumed: 1_000, "handle resumed after a restart";
         ResumeRefused: 2_000, "stale handle refused";
+        ScriptRenewed: 10_000, "handle of a script renewed by a command";
+        RenewalInDoubt: 200, "command gave up a renewal that had landed, and vacated nothing";
+        RenewalUnheard: 100, "renewal landed after its command was killed or had given up";
+        CommandKilled: 50, "command killed after its renewal had landed";
+        RenewalRefused: 2_000, "stale handle of a script refused";
+        CopyRefused: 600, "copy of a handle refused because the other was used first";
+        ReleasedByHandle: 7_000, "term released by its handle";
+        ReleasedLate: 500, "term released by its handle after the deadline";
         RevokeAcknowledged: 2_000, "revocation acknowledged by its holder";
         RevokeRanOut: 1_000, "revocation that nobody acknowledged ran out";
         StealerJoined: 50, "second stealer joined the wait";

@@ -1,3 +1,5 @@
+use tenure::record::Nonce;
+
 use super::Verdict;
 
 /// S6: what is lost stays lost, and nothing is vacated under work that goes on.
@@ -34,6 +36,15 @@ impl StaysLost {
             "lease {lease} was told that it goes on, {} µs after its deadline",
             (now - deadline) / 1000
         ))
+    }
+
+    /// A term was resumed by a handle, over the record that carries this nonce. A handle that was used is lost: it is
+    /// good for the record that it tells of, and for no later one.
+    pub(crate) fn resumed(&self, handle: Nonce, replaced: Nonce) -> Verdict {
+        if handle == replaced {
+            return Ok(());
+        }
+        Err(format!("the handle of write {handle} was good for write {replaced}"))
     }
 
     /// A lease was vacated.

@@ -2,7 +2,7 @@
 
 use tenure_store::StoreClock;
 
-use super::{Strike, Swarm, Versions};
+use super::{Scripts, Strike, Swarm, Versions};
 use crate::Focus;
 use crate::rng::Rng;
 use crate::time::{MILLI, MINUTE, SECOND};
@@ -26,6 +26,7 @@ pub(super) fn apply(swarm: &mut Swarm, rng: &mut Rng, focus: Focus) {
         Focus::SlowWork => slow_work(swarm),
         Focus::Foreign => swarm.nemesis.set(Strike::Foreign, 40),
         Focus::Twins => twins(swarm),
+        Focus::Scripts => scripts(swarm),
         Focus::Liars => swarm.liar = true,
         Focus::Fairness => {
             swarm.length = swarm.length.min(2 * MINUTE);
@@ -169,6 +170,22 @@ fn twins(swarm: &mut Swarm) {
     swarm.work.hold_most = 600;
     swarm.network.request_loss = 100;
     swarm.network.answer_loss = 100;
+}
+
+fn scripts(swarm: &mut Swarm) {
+    for member in &mut swarm.members {
+        member.script = 800;
+        member.witness = false;
+        member.impatient = 0;
+    }
+    swarm.scripts =
+        Scripts { killed: 100, cancelled: 300, hasty: 200, copied: 300, forgotten: 100, late: 200 };
+    swarm.network.answer_loss = 100;
+    swarm.network.reset = 60;
+    swarm.work.hold_most = 600;
+    swarm.work.rest_most = 100;
+    strike_only(swarm, &[(Strike::Partition, 10), (Strike::Pause, 30), (Strike::Crash, 5)]);
+    swarm.nemesis.every = 5 * SECOND;
 }
 
 /// Strikes with these only.

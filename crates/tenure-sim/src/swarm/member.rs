@@ -38,6 +38,8 @@ pub(crate) struct Member {
     pub(crate) resume: u32,
     /// How many of a thousand restarts remember what was seen before.
     pub(crate) remembers: u32,
+    /// How many of a thousand leases are of a script, which keeps a handle and no process.
+    pub(crate) script: u32,
 }
 
 impl Member {
@@ -62,6 +64,7 @@ impl Member {
             impatient: rng.pick(&[0, 0, 100, 500]),
             resume: rng.pick(&[0, 200, 800]),
             remembers: rng.pick(&[0, 500]),
+            script: 0,
         }
     }
 

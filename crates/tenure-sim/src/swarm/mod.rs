@@ -4,12 +4,14 @@ mod focused;
 mod member;
 mod nemesis;
 mod network;
+mod scripts;
 mod store;
 mod work;
 
 pub(crate) use member::Member;
 pub(crate) use nemesis::{Nemesis, Strike};
 pub(crate) use network::Network;
+pub(crate) use scripts::Scripts;
 pub(crate) use store::{StoreKind, Versions};
 pub(crate) use work::Work;
 
@@ -32,6 +34,7 @@ pub(crate) struct Swarm {
     pub(crate) network: Network,
     pub(crate) nemesis: Nemesis,
     pub(crate) work: Work,
+    pub(crate) scripts: Scripts,
     pub(crate) observers: usize,
     /// Whether the store lies about its conditional writes.
     pub(crate) liar: bool,
@@ -64,6 +67,9 @@ impl Swarm {
             _ => Weather::Rough,
         };
         let mut swarm = Self::draw_weather(rng, minutes, weather);
+        if focus == Focus::None {
+            swarm.scripts = Scripts::draw(&mut rng.aside(), &mut swarm.members);
+        }
         focused::apply(&mut swarm, rng, focus);
         swarm.settle();
         swarm
@@ -83,6 +89,7 @@ impl Swarm {
             network: Network::draw(rng, longest_ttl(&members)),
             nemesis: Nemesis::draw(rng, weather),
             work: Work::draw(rng),
+            scripts: Scripts::default(),
             observers: rng.between(0, 2) as usize,
             liar: rng.chance(15),
             fairness: if rng.chance(100) && !crowd { 100 } else { 6 },
@@ -99,6 +106,7 @@ impl Swarm {
             self.network.calm(self.shortest_timeout());
             self.nemesis.calm();
             self.work.late_extension = 0;
+            self.scripts = Scripts::default();
             for member in &mut self.members {
                 member.strict = 0;
                 member.manual = 0;

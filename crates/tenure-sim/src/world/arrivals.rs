@@ -61,6 +61,9 @@ impl World<'_> {
         if let Some(lease) = self.lease(target) {
             lease.applied(write.record.nonce, order);
         }
+        if let (Purpose::Resume, Content::Record(old, _), false) = (purpose, &before, mistaken) {
+            self.resume_applied(target, old);
+        }
         if late {
             self.tally.reached(Sometimes::LateApplied);
         }
@@ -130,7 +133,13 @@ impl World<'_> {
             self.tally.reached(Sometimes::RevokeAcknowledged);
         }
         let under = |lease: &mut super::Lease| lease.term.is_some_and(|(term, _)| term == old.term);
-        let acting = self.lease(target).is_some_and(|lease| lease.acting && under(lease));
+        // A command acts for its script, which may be acting itself.
+        let command = self.lease(target).and_then(|lease| lease.command());
+        let whose = command.map_or(target, |command| command.script);
+        let acts = |lease: &mut super::Lease| lease.acting && under(lease);
+        // A restored record may carry the nonce of a handle that was used up.
+        let acting =
+            self.lease(whose).is_some_and(|lease| acts(lease) && (whose == target || !lease.tainted));
         let verdict = self.oracle.stays_lost.vacated(target.lease, acting);
         self.oracle.judge(self.now, Invariant::S6, verdict);
     }

@@ -18,7 +18,8 @@ impl World<'_> {
         let now = Instant::from_nanos(process.clock.local(self.now));
         let ambient = Ambient { now, wall: process.wall_time(self.now), nonce, jitter };
         let lease = process.leases[target.slot as usize].as_mut().filter(|lease| lease.id == target.lease);
-        if let Some(lease) = lease {
+        // The machine that got a script its handle has ended with its command.
+        if let Some(lease) = lease.filter(|lease| lease.script().is_none()) {
             lease.machine.step(&ambient, &mut process.sightings, input, &mut effects);
             if process.recognizes() {
                 self.tally.reached(Sometimes::Recalled);
@@ -77,7 +78,7 @@ impl World<'_> {
         let went_back = went_back.map(|replaced| (process.shown.0, replaced));
         let Some(lease) = process.leases[target.slot as usize].as_mut() else { return };
         lease.revoked |= purpose == Purpose::Revoke;
-        if purpose == Purpose::Vacate && lease.term.is_none() {
+        if purpose == Purpose::Vacate && lease.term.is_none() && lease.command().is_none() {
             self.tally.reached(Sometimes::LearnedTooLate);
         }
         lease.sends(OwnWrite { nonce, purpose, sent, went_back, applied: None });

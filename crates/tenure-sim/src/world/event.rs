@@ -34,6 +34,12 @@ pub(super) enum Event {
     Extend(Target),
     /// The keeper learns that the belief was latched as lost.
     Latched(Target),
+    /// The deadline of a handle has come, and its script looks at the clock.
+    Deadline(Target),
+    /// A script that does not act any more releases its handle.
+    Leave(Target),
+    /// A command of a script is killed.
+    Kill(Target),
     /// A hint that the key changed.
     Hint { process: u16 },
     /// A process wants the lease, with the handle of this slot.
@@ -81,7 +87,10 @@ impl Event {
             | Self::Release(target)
             | Self::Drained(target)
             | Self::Extend(target)
-            | Self::Latched(target) => Some(target.process),
+            | Self::Latched(target)
+            | Self::Deadline(target)
+            | Self::Leave(target)
+            | Self::Kill(target) => Some(target.process),
             Self::Hint { process } | Self::Start { process, .. } => Some(*process),
             _ => None,
         }
@@ -117,6 +126,9 @@ impl Event {
             Self::Steady => 25 << 32,
             Self::Quiet => 26 << 32,
             Self::End => 27 << 32,
+            Self::Deadline(target) => 28 << 32 | u64::from(target.lease),
+            Self::Leave(target) => 29 << 32 | u64::from(target.lease),
+            Self::Kill(target) => 30 << 32 | u64::from(target.lease),
         }
     }
 }

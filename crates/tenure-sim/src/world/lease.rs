@@ -1,8 +1,10 @@
 use std::collections::VecDeque;
 
 use tenure::Belief;
-use tenure::machine::{Machine, Purpose};
+use tenure::machine::{Handle, Machine, Purpose};
 use tenure::record::{Nonce, Token};
+
+use super::event::Target;
 
 /// One lease of a process: the machine under test, and what a driver keeps beside it.
 #[derive(Debug)]
@@ -44,6 +46,7 @@ pub(super) struct Lease {
     /// Since when it wants the lease, or has it, in true time.
     pub(super) since: u64,
     pub(super) kind: Kind,
+    pub(super) role: Role,
     /// Whether it was denied for a reason that only people can remove.
     pub(super) stuck: bool,
     /// Whether it sent a read, or a revocation, before its grant.
@@ -57,6 +60,41 @@ pub(super) struct Kind {
     pub(super) manual: bool,
     pub(super) steals: bool,
     pub(super) resumes: bool,
+}
+
+/// Who keeps the term.
+#[derive(Debug)]
+pub(super) enum Role {
+    /// The process that has the lease.
+    Kept,
+    /// Nobody: a script has its handle, and runs commands to renew and to release it.
+    Script(Script),
+    /// It is the lease of such a command, which ends with it.
+    Command(Command),
+}
+
+/// What a script has.
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    /// The hash of the secret of its handles.
+    pub(super) secret: [u8; 32],
+    /// The handle that it got last. The machine that got the first is not asked any more.
+    pub(super) handle: Option<Handle>,
+    /// The handle before that one, which is used up.
+    pub(super) former: Option<Handle>,
+}
+
+/// What a command of a script does.
+#[derive(Clone, Debug)]
+pub(super) struct Command {
+    /// The lease of the script.
+    pub(super) script: Target,
+    /// The handle that it uses.
+    pub(super) handle: Handle,
+    /// Whether another command uses that handle too, or has used it.
+    pub(super) copy: bool,
+    /// Whether it began after the deadline of its handle.
+    pub(super) late: bool,
 }
 
 /// Whether a lease is believed.
@@ -90,7 +128,14 @@ pub(super) struct OwnWrite {
 }
 
 impl Lease {
-    pub(super) fn new(id: u32, machine: Machine, witness: Option<u32>, kind: Kind, now: u64) -> Self {
+    pub(super) fn new(
+        id: u32,
+        machine: Machine,
+        witness: Option<u32>,
+        kind: Kind,
+        role: Role,
+        now: u64,
+    ) -> Self {
         Self {
             id,
             machine,
@@ -113,6 +158,7 @@ impl Lease {
             calls: 0,
             since: now,
             kind,
+            role,
             stuck: false,
             read: false,
             revoked: false,
@@ -132,6 +178,27 @@ impl Lease {
     /// Whether it is known to be lost.
     pub(super) fn is_lost(&self) -> bool {
         matches!(self.word, Word::Lost)
+    }
+
+    /// What the script has whose lease this is, if the term is left to it.
+    pub(super) fn script(&self) -> Option<(&Script, &Handle)> {
+        match &self.role {
+            Role::Script(script) => script.handle.as_ref().map(|handle| (script, handle)),
+            Role::Kept | Role::Command(_) => None,
+        }
+    }
+
+    /// The command of a script whose lease this is.
+    pub(super) fn command(&self) -> Option<&Command> {
+        match &self.role {
+            Role::Command(command) => Some(command),
+            Role::Kept | Role::Script(_) => None,
+        }
+    }
+
+    /// Whether a resumption of it was applied.
+    pub(super) fn has_resumed(&self) -> bool {
+        self.writes.iter().any(|write| write.purpose == Purpose::Resume && write.applied.is_some())
     }
 
     /// Remembers a write that it sends.

@@ -16,6 +16,7 @@ mod observers;
 mod phases;
 mod process;
 mod resource;
+mod scripts;
 mod slab;
 mod store;
 mod told;
@@ -180,7 +181,7 @@ impl<'a> World<'a> {
             }
         }
         for process in 0..self.processes.len() {
-            for slot in 0..self.processes[process].leases.len() {
+            for slot in self.processes[process].slots() {
                 let most = self.processes[process].member.ttl();
                 let at = self.rng.skewed(0, most);
                 self.start_at(process, slot, at);
@@ -234,6 +235,9 @@ impl<'a> World<'a> {
             Event::Drained(target) => self.work_stopped(target),
             Event::Extend(target) => self.keeper_extends(target),
             Event::Latched(target) => self.feed(target, Input::Latched),
+            Event::Deadline(target) => self.deadline_comes(target),
+            Event::Leave(target) => self.script_releases(target),
+            Event::Kill(target) => self.command_killed(target),
             Event::Hint { process } => self.hinted(process as usize),
             Event::Start { process, slot, incarnation } => {
                 self.starts(process as usize, slot as usize, incarnation);

@@ -145,7 +145,7 @@ impl World<'_> {
             self.recalls(process, recalled);
         }
         self.note(process, format_args!("starts again"));
-        for slot in 0..self.processes[process].leases.len() {
+        for slot in self.processes[process].slots() {
             self.start_at(process, slot, self.now);
         }
     }

@@ -77,12 +77,15 @@ impl World<'_> {
         Some(holder)
     }
 
-    /// Work that has not stopped although its lease is lost stops.
+    /// Work that has not stopped although its lease is lost stops, and a script that has stopped releases.
     fn stop_working(&mut self, process: usize) {
         for (slot, lease) in self.processes[process].leases.iter().enumerate() {
-            if let Some(lease) = lease.as_ref().filter(|lease| lease.acting && lease.is_lost()) {
-                let target = Target { process: process as u16, slot: slot as u16, lease: lease.id };
+            let Some(lease) = lease.as_ref().filter(|lease| lease.is_lost()) else { continue };
+            let target = Target { process: process as u16, slot: slot as u16, lease: lease.id };
+            if lease.acting {
                 self.agenda.push(self.now, Event::Drained(target));
+            } else if lease.script().is_some() {
+                self.agenda.push(self.now, Event::Leave(target));
             }
         }
     }
@@ -94,7 +97,7 @@ impl World<'_> {
         }
         let ttl = self.processes[process].member.ttl();
         let stealer = self.processes[process].member.steal > 0;
-        for slot in 0..self.processes[process].leases.len() {
+        for slot in self.processes[process].slots() {
             if self.processes[process].leases[slot].is_none() {
                 let wait = if stealer && others { self.rng.between(0, 2 * ttl) } else { MILLI };
                 self.start_at(process, slot, self.now + wait);

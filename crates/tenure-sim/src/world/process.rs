@@ -30,6 +30,7 @@ pub(super) struct Process {
     pub(super) sightings: Sightings,
     /// What an earlier incarnation saw, until this one has looked.
     pub(super) recalled: Option<Recalled>,
+    /// Its leases, and behind them those of the commands of its scripts.
     pub(super) leases: Vec<Option<Lease>>,
     pub(super) cut: Cut,
     /// How often it was cut off; tells apart the ends of two cuts.
@@ -76,6 +77,7 @@ pub(super) struct Cut {
 impl Process {
     pub(super) fn new(member: Member) -> Self {
         let clock = Clock::new(0, member.base, member.rate);
+        let commands = if member.script > 0 { COMMANDS } else { 0 };
         Self {
             holder: Arc::new(Holder::new(&member.name).expect("a name that is short and plain")),
             clock,
@@ -87,7 +89,7 @@ impl Process {
             waiting: Vec::new(),
             sightings: Sightings::default(),
             recalled: None,
-            leases: (0..member.handles).map(|_| None).collect(),
+            leases: (0..member.handles + commands).map(|_| None).collect(),
             cut: Cut::default(),
             cuts: 0,
             lost_at: 0,
@@ -97,6 +99,16 @@ impl Process {
             shown: (0, 0),
             member,
         }
+    }
+
+    /// Where it has leases of its own.
+    pub(super) fn slots(&self) -> std::ops::Range<usize> {
+        0..self.member.handles
+    }
+
+    /// Where another command of a script has room.
+    pub(super) fn room_for_command(&self) -> Option<usize> {
+        (self.member.handles..self.leases.len()).find(|slot| self.leases[*slot].is_none())
     }
 
     /// An answer showed this content of the store under this version.
@@ -127,6 +139,9 @@ impl Process {
         WallTime::from_millis(millis.max(0) as u64)
     }
 }
+
+/// How many commands the scripts of one process run at a time.
+const COMMANDS: usize = 4;
 
 /// The beginning of 2026, in milliseconds since 1970.
 const YEAR_2026: i64 = 1_767_225_600_000;

@@ -20,6 +20,7 @@ impl World<'_> {
     pub(super) fn told(&mut self, target: Target, told: Told) {
         self.note(target.process as usize, format_args!("#{} is told {told:?}", target.lease));
         match told {
+            Told::Granted { .. } if self.is_command(target) => self.script_renewed(target),
             Told::Granted { term, token, deadline } => self.granted(target, term, token, deadline.as_nanos()),
             Told::Renewed { deadline } => self.renewed(target, deadline.as_nanos()),
             Told::AtRisk(_) => {}
@@ -150,7 +151,7 @@ impl World<'_> {
     }
 
     /// The write that the machine now knows to be applied. S5: it must be one.
-    fn confirmed(&mut self, target: Target, told: &str) -> Option<OwnWrite> {
+    pub(super) fn confirmed(&mut self, target: Target, told: &str) -> Option<OwnWrite> {
         let lease = self.lease(target)?;
         let nonce = lease.machine.record()?.nonce;
         let own = lease.write(nonce).copied();
@@ -177,7 +178,7 @@ impl World<'_> {
         if self.phase != Phase::Fair {
             return;
         }
-        let contenders = self.processes.iter().map(|process| process.leases.len() as u64).sum();
+        let contenders = self.processes.iter().map(|process| process.member.handles as u64).sum();
         let leases = self.processes.iter_mut().flat_map(|process| process.leases.iter_mut().flatten());
         for lease in leases.filter(|lease| lease.id != winner.lease && lease.wants()) {
             lease.missed += 1;
@@ -213,6 +214,13 @@ impl World<'_> {
     fn left(&mut self, target: Target, left: Left) {
         let Some(lease) = self.lease(target) else { return };
         let (acting, held) = (lease.acting, lease.term.is_some());
+        if let (Left::Vacated, Some(command)) = (left, lease.command()) {
+            let late = command.late;
+            self.tally.reached(Sometimes::ReleasedByHandle);
+            if late {
+                self.tally.reached(Sometimes::ReleasedLate);
+            }
+        }
         match left {
             Left::Lapsing if acting => self.tally.reached(Sometimes::LapsedUnderWork),
             Left::Lapsing if held => self.tally.reached(Sometimes::ReleaseLost),
@@ -224,6 +232,9 @@ impl World<'_> {
         let Some(lease) = self.lease(target) else { return };
         lease.stuck = matches!(denied, Denied::WentBack { .. } | Denied::Foreign(_));
         let ended = lease.machine.is_ended();
+        if lease.command().is_some() {
+            return self.command_denied(target, denied);
+        }
         match denied {
             Denied::Cancelled if !ended => self.tally.reached(Sometimes::CancelledInFlight),
             Denied::WentBack { .. } => self.tally.reached(Sometimes::CorruptDenied),

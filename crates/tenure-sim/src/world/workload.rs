@@ -9,11 +9,12 @@ use tenure::record::{Nonce, State};
 
 use super::World;
 use super::event::{Event, Target};
-use super::lease::{Kind, Lease};
+use super::lease::{Kind, Lease, Role, Script};
 use super::phases::Phase;
 use super::process::{Life, Saved};
 use crate::Invariant;
 use crate::seed::Bug;
+use crate::swarm::Weather;
 use crate::tally::{Number, Sometimes};
 use crate::time::{MICRO, MILLI};
 
@@ -47,11 +48,12 @@ impl World<'_> {
         if it.incarnation != incarnation || it.leases[slot].is_some() || self.phase == Phase::Quiet {
             return;
         }
-        let witness = it.member.witness.then(|| {
+        let script = it.member.script > 0 && self.rng.chance(it.member.script);
+        let witness = (it.member.witness && !script).then(|| {
             let host = it.member.host;
             self.witnesses.make(host, self.boots[host], self.swarm.hosts > 1)
         });
-        let ask = self.ask(process, witness);
+        let ask = self.ask(process, witness, script);
         let kind = Kind {
             manual: ask.manual,
             steals: matches!(ask.way, Way::Revoke(_)),
@@ -61,11 +63,11 @@ impl World<'_> {
             process,
             format_args!("#{} starts: {:?}, {:?}", self.leases_made + 1, ask.way, ask.patience),
         );
-        self.leases_made += 1;
-        let lease = self.leases_made;
-        let machine = Machine::with_rules(ask, self.seed.rules);
-        self.processes[process].leases[slot] = Some(Lease::new(lease, machine, witness, kind, self.now));
-        let target = Target { process: process as u16, slot: slot as u16, lease };
+        let role = match ask.secret_hash {
+            Some(secret) => Role::Script(Script { secret, handle: None, former: None }),
+            None => Role::Kept,
+        };
+        let target = self.puts(process, slot, ask, witness, kind, role);
         let member = &self.processes[process].member;
         if self.phase == Phase::Faults && self.rng.chance(member.impatient / 4) {
             // Whoever wants it changes their mind.
@@ -75,7 +77,25 @@ impl World<'_> {
         self.feed(target, Input::Start);
     }
 
-    fn ask(&mut self, process: usize, witness: Option<u32>) -> Ask {
+    /// Puts a new lease in its place. It has not started yet.
+    pub(super) fn puts(
+        &mut self,
+        process: usize,
+        slot: usize,
+        ask: Ask,
+        witness: Option<u32>,
+        kind: Kind,
+        role: Role,
+    ) -> Target {
+        self.leases_made += 1;
+        let lease = self.leases_made;
+        let machine = Machine::with_rules(ask, self.seed.rules);
+        let made = Lease::new(lease, machine, witness, kind, role, self.now);
+        self.processes[process].leases[slot] = Some(made);
+        Target { process: process as u16, slot: slot as u16, lease }
+    }
+
+    fn ask(&mut self, process: usize, witness: Option<u32>, script: bool) -> Ask {
         let faulty = self.phase == Phase::Faults;
         // A revocation makes everybody wait anew, so once all is healed it comes at once or joins another.
         let revoked = self.store.record().is_some_and(|record| matches!(record.state, State::Revoked(_)));
@@ -85,7 +105,7 @@ impl World<'_> {
         let boot = self.boots[it.member.host];
         let usable = |saved: &mut Saved| saved.boot == boot && saved.incarnation < it.incarnation;
         // Whoever goes on with a term has made sure that nobody else still acts under it.
-        let saved = it.saved.take_if(usable).filter(|_| it.orphans == 0);
+        let saved = it.saved.take_if(usable).filter(|_| it.orphans == 0 && !script);
         let resumes = saved.filter(|_| self.rng.chance(it.member.resume));
         let steals = self.rng.chance(it.member.steal) && (faulty || may_steal_now);
         let impatient = faulty && self.rng.chance(it.member.impatient);
@@ -101,11 +121,11 @@ impl World<'_> {
             timing: it.member.timing,
             store_clock: self.swarm.store.clock,
             witness: witness.map(|number| self.witnesses.named(number)),
-            secret_hash: None,
+            secret_hash: script.then(|| secret_of(self.leases_made)),
             value: None,
             patience,
             strict: faulty && self.rng.chance(it.member.strict),
-            manual: self.rng.chance(it.member.manual),
+            manual: self.rng.chance(it.member.manual) || script,
             hint_pause: if self.swarm.hosts > 1 { it.member.timing.retry() } else { Duration::ZERO },
             way: match resumes {
                 Some(saved) => Way::Resume(saved.handle),
@@ -139,7 +159,11 @@ impl World<'_> {
         if self.lease(target).is_some_and(|lease| lease.kind.manual) {
             self.agenda.push(self.now + ttl / 4, Event::Renew(target));
         }
-        self.save_handle(target);
+        if self.lease(target).is_some_and(|lease| matches!(lease.role, Role::Script(_))) {
+            self.leaves_term_to_script(target);
+        } else {
+            self.save_handle(target);
+        }
     }
 
     /// Checks the lease, and writes to the resource if it is held. A stall may come in between.
@@ -155,6 +179,8 @@ impl World<'_> {
             let stalled = self.phase == Phase::Faults && self.rng.chance(self.swarm.work.stall);
             let stall = if stalled { self.rng.skewed(0, 3 * ttl) } else { 0 };
             self.agenda.push(way + stall, Event::ResourceWrite { token: token.get() });
+        } else if self.lease(target).is_some_and(|lease| lease.script().is_some()) {
+            // There is no keeper to tell.
         } else if self.rng.chance(500) {
             // Whoever latches tells the keeper, or leaves it to find out.
             self.agenda.push(self.now, Event::Latched(target));
@@ -178,10 +204,15 @@ impl World<'_> {
             return;
         }
         let ttl = self.processes[target.process as usize].member.ttl();
-        let most = if self.phase == Phase::Faults { ttl } else { ttl / 3 };
+        let careless = self.phase == Phase::Faults && self.swarm.weather != Weather::Calm;
+        let most = if careless { ttl } else { ttl / 3 };
         let next = self.rng.between(ttl / 5, most);
         self.agenda.push(self.now + next, Event::Renew(target));
-        self.feed(target, Input::Renew);
+        if self.lease(target).is_some_and(|lease| lease.script().is_some()) {
+            self.script_renews(target);
+        } else {
+            self.feed(target, Input::Renew);
+        }
     }
 
     /// Keeps what a restart needs to go on with the term; not every time, so that some are stale.
@@ -201,10 +232,15 @@ impl World<'_> {
 
     pub(super) fn lets_go(&mut self, target: Target) {
         let Some(lease) = self.lease(target) else { return };
-        if lease.term.is_some() && matches!(self.phase, Phase::Healed | Phase::Steady | Phase::Quiet) {
+        let (held, script) = (lease.term.is_some(), lease.script().is_some());
+        if held && matches!(self.phase, Phase::Healed | Phase::Steady | Phase::Quiet) {
             return;
         }
-        self.feed(target, Input::Release);
+        if script {
+            self.script_stops(target);
+        } else {
+            self.feed(target, Input::Release);
+        }
     }
 
     /// The work is told to stop, and does, sooner or later.
@@ -218,15 +254,21 @@ impl World<'_> {
     }
 
     pub(super) fn work_stopped(&mut self, target: Target) {
-        if let Some(lease) = self.lease(target) {
-            lease.acting = false;
+        let Some(lease) = self.lease(target) else { return };
+        let acted = std::mem::replace(&mut lease.acting, false);
+        if lease.script().is_none() {
             self.feed(target, Input::Drained);
+        } else if acted {
+            self.script_stopped(target);
         }
     }
 
     /// Clears away a lease of which nothing is left, and rests.
     pub(super) fn settle(&mut self, target: Target) {
         let Some(lease) = self.lease(target) else { return };
+        if lease.command().is_some() {
+            return self.command_settles(target);
+        }
         if !lease.machine.is_ended() || lease.acting {
             return;
         }
@@ -238,6 +280,11 @@ impl World<'_> {
                 self.witnesses.remove(witness);
             }
         }
+        self.rests(target, resumed, stuck);
+    }
+
+    /// Clears away a lease, and wants another one after a while.
+    pub(super) fn rests(&mut self, target: Target, resumed: bool, stuck: bool) {
         let (process, slot) = (target.process as usize, target.slot as usize);
         self.processes[process].leases[slot] = None;
         let ttl = self.processes[process].member.ttl();
@@ -304,4 +351,11 @@ impl World<'_> {
             self.witnesses.unlock(witness);
         }
     }
+}
+
+/// The hash of a secret that no other lease has.
+fn secret_of(lease: u32) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash[..4].copy_from_slice(&lease.to_be_bytes());
+    hash
 }

@@ -1,0 +1,258 @@
+//! Scripts: terms that no process keeps. A script has a handle, believes until its deadline, and runs short-lived
+//! commands to renew and to release it.
+//!
+//! The script is as bad as scripts are: it never listens to a command that fails, so it acts until the deadline of the
+//! latest handle that it got, whatever becomes of the commands that renew it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure::clock::Instant;
+use tenure::machine::{Ask, Denied, Handle, Input, Left, Lost, Patience, Way};
+use tenure::record::Record;
+
+use super::World;
+use super::event::{Event, Target};
+use super::lease::{Command, Kind, Role, Word};
+use super::phases::Phase;
+use crate::Invariant;
+use crate::swarm::Weather;
+use crate::tally::{Number, Sometimes};
+use crate::time::SECOND;
+
+impl World<'_> {
+    // ── holding ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// The command that was granted ends, and its script has the handle.
+    pub(super) fn leaves_term_to_script(&mut self, target: Target) {
+        let Some(lease) = self.lease(target) else { return };
+        let handle = lease.machine.handle();
+        if let Role::Script(script) = &mut lease.role {
+            script.handle = handle;
+        }
+        self.awaits_deadline(target);
+    }
+
+    fn awaits_deadline(&mut self, target: Target) {
+        let Some(deadline) = self.lease(target).map(|lease| lease.deadline) else { return };
+        let at = self.processes[target.process as usize].clock.reaches(deadline);
+        self.agenda.push(at.max(self.now), Event::Deadline(target));
+    }
+
+    /// A script that looks at the clock and finds its deadline passed stops, sooner or later.
+    pub(super) fn deadline_comes(&mut self, target: Target) {
+        let Some(lease) = self.lease(target).filter(|lease| lease.acting) else { return };
+        let held = lease.holds();
+        if self.check(target) {
+            return;
+        }
+        if held {
+            self.tally.count(Number::Losses);
+        }
+        if held && self.swarm.weather == Weather::Calm {
+            let sentence = format!("the script of p{} could not renew its handle in time", target.process);
+            self.oracle.judge(self.now, Invariant::L4, Err(sentence));
+        }
+        self.stops_work(target);
+    }
+
+    /// Runs a command that renews the handle, and sometimes another one with a copy of it or with one that is used up.
+    pub(super) fn script_renews(&mut self, target: Target) {
+        let Some((script, handle)) = self.lease(target).and_then(|lease| lease.script()) else { return };
+        let (handle, former) = (handle.clone(), script.former.clone());
+        let faulty = self.phase == Phase::Faults;
+        if !faulty && self.is_renewing(target) {
+            return;
+        }
+        self.runs(target, handle.clone(), Way::Resume, false);
+        if !faulty || !self.rng.chance(self.swarm.scripts.copied) {
+            return;
+        }
+        match former {
+            Some(former) if self.rng.chance(500) => {
+                let way = if self.rng.chance(300) { Way::Leave } else { Way::Resume };
+                self.runs(target, former, way, true);
+            }
+            _ => self.runs(target, handle, Way::Resume, true),
+        }
+    }
+
+    /// Whether a command of the script is under way.
+    fn is_renewing(&self, target: Target) -> bool {
+        let mut leases = self.processes[target.process as usize].leases.iter().flatten();
+        leases.any(|lease| lease.command().is_some_and(|command| command.script == target))
+    }
+
+    /// A command was told that the term goes on, and gives its script the next handle.
+    pub(super) fn script_renewed(&mut self, target: Target) {
+        let own = self.confirmed(target, "granted");
+        let (now, tampered_at) = (self.now, self.oracle.tampered_at);
+        let Some(lease) = self.lease(target) else { return };
+        let (Some(handle), Some(command)) = (lease.machine.handle(), lease.command().cloned()) else {
+            return;
+        };
+        let process = target.process as usize;
+        let local = self.processes[process].clock.local(now);
+        let verdict = self.oracle.stays_lost.goes_on(target.lease, local, command.handle.deadline.as_nanos());
+        self.oracle.judge(now, Invariant::S6, verdict);
+        let tainted = own.is_some_and(|own| tampered_at.is_some_and(|at| at >= own.sent));
+        let deadline = handle.deadline;
+        let Some(lease) = self.lease(command.script) else { return };
+        let extended =
+            matches!(&lease.word, Word::Held(belief) if belief.extend(Instant::from_nanos(local), deadline));
+        let (true, Role::Script(script)) = (extended, &mut lease.role) else { return };
+        script.former = script.handle.replace(handle);
+        lease.deadline = deadline.as_nanos();
+        lease.tainted |= tainted;
+        let tainted = lease.tainted;
+        self.tally.count(Number::Renewals);
+        self.tally.reached(Sometimes::ScriptRenewed);
+        self.note(process, format_args!("#{} has a new handle from #{}", command.script.lease, target.lease));
+        let end = self.processes[process].clock.reaches(deadline.as_nanos());
+        self.oracle.judge(now, Invariant::S6, self.oracle.stays_lost.believes(command.script.lease));
+        let verdict = self.oracle.beliefs.extends(now, command.script.lease, end, tainted);
+        if self.swarm.promises_exclusion() {
+            self.oracle.judge(now, Invariant::S2, verdict);
+        }
+        self.awaits_deadline(command.script);
+    }
+
+    // ── letting go ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// The script has done what it wanted: first it stops, then it releases.
+    pub(super) fn script_stops(&mut self, target: Target) {
+        let Some(lease) = self.lease(target).filter(|lease| lease.holds()) else { return };
+        lease.word = Word::Lost;
+        self.oracle.beliefs.ends(target.lease);
+        self.oracle.stays_lost.lost(target.lease);
+        self.stops_work(target);
+    }
+
+    pub(super) fn script_stopped(&mut self, target: Target) {
+        let faulty = self.phase == Phase::Faults;
+        if faulty && self.rng.chance(self.swarm.scripts.forgotten) {
+            return self.rests(target, false, false);
+        }
+        let ttl = self.processes[target.process as usize].member.ttl();
+        let late = faulty && self.rng.chance(self.swarm.scripts.late);
+        let wait = if late { self.rng.between(0, 2 * ttl) } else { 0 };
+        self.agenda.push(self.now + wait, Event::Leave(target));
+    }
+
+    /// Runs the command that releases the handle, and does not wait for it.
+    pub(super) fn script_releases(&mut self, target: Target) {
+        let Some((_, handle)) = self.lease(target).and_then(|lease| lease.script()) else { return };
+        let handle = handle.clone();
+        self.runs(target, handle, Way::Leave, false);
+        self.rests(target, false, false);
+    }
+
+    // ── commands ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Runs a command of a script, if there is room for another one.
+    fn runs(&mut self, script: Target, handle: Handle, way: fn(Handle) -> Way, copy: bool) {
+        let process = script.process as usize;
+        let Some(slot) = self.processes[process].room_for_command() else { return };
+        let Some((it, _)) = self.lease(script).and_then(|lease| lease.script()) else { return };
+        let secret = it.secret;
+        let local = Instant::from_nanos(self.processes[process].clock.local(self.now));
+        let late = handle.deadline <= local;
+        let (faulty, way) = (self.phase == Phase::Faults, way(handle.clone()));
+        let limit = match &way {
+            Way::Leave(_) => local + RELEASE_MAX,
+            _ if !late && faulty && self.rng.chance(self.swarm.scripts.hasty) => {
+                Instant::from_nanos(self.rng.between(local.as_nanos(), handle.deadline.as_nanos()))
+            }
+            _ => handle.deadline,
+        };
+        let member = &self.processes[process].member;
+        let timeout = member.timeout();
+        let ask = Ask {
+            holder: Arc::clone(&self.processes[process].holder),
+            timing: member.timing,
+            store_clock: self.swarm.store.clock,
+            witness: None,
+            secret_hash: Some(secret),
+            value: None,
+            patience: Patience::Until(limit),
+            strict: false,
+            manual: true,
+            hint_pause: if self.swarm.hosts > 1 { member.timing.retry() } else { Duration::ZERO },
+            way,
+        };
+        let number = self.leases_made + 1;
+        let of = script.lease;
+        self.note(process, format_args!("#{number} is a command of #{of}: {:?}, copy: {copy}", ask.way));
+        let kind = Kind { manual: true, steals: false, resumes: true };
+        let role = Role::Command(Command { script, handle, copy, late });
+        let target = self.puts(process, slot, ask, None, kind, role);
+        if faulty {
+            let at = self.now + self.rng.between(0, 2 * timeout);
+            if self.rng.chance(self.swarm.scripts.killed) {
+                self.agenda.push(at, Event::Kill(target));
+            } else if self.rng.chance(self.swarm.scripts.cancelled) {
+                self.agenda.push(at, Event::Release(target));
+            }
+        }
+        self.feed(target, Input::Start);
+    }
+
+    pub(super) fn is_command(&mut self, target: Target) -> bool {
+        self.lease(target).is_some_and(|lease| lease.command().is_some())
+    }
+
+    /// A command ends when it has done what it is for, or cannot.
+    pub(super) fn command_settles(&mut self, target: Target) {
+        let Some(lease) = self.lease(target) else { return };
+        if lease.machine.is_ended() || lease.machine.handle().is_some() {
+            self.command_ends(target);
+        }
+    }
+
+    /// A command vanishes. What it sent is still on its way, and nobody hears of it.
+    pub(super) fn command_killed(&mut self, target: Target) {
+        let Some(lease) = self.lease(target) else { return };
+        if lease.has_resumed() {
+            self.tally.reached(Sometimes::CommandKilled);
+        }
+        self.note(target.process as usize, format_args!("#{} is killed", target.lease));
+        self.command_ends(target);
+    }
+
+    fn command_ends(&mut self, target: Target) {
+        self.processes[target.process as usize].leases[target.slot as usize] = None;
+    }
+
+    pub(super) fn command_denied(&mut self, target: Target, denied: &Denied) {
+        let Some(lease) = self.lease(target) else { return };
+        let in_doubt = lease.machine.left() == Some(Left::Lapsing);
+        let landed = lease.has_resumed();
+        let copy = lease.command().is_some_and(|command| command.copy);
+        if in_doubt && landed {
+            self.tally.reached(Sometimes::RenewalInDoubt);
+        }
+        match denied {
+            Denied::StaleHandle(Lost::Resumed) if copy => self.tally.reached(Sometimes::CopyRefused),
+            Denied::StaleHandle(_) => self.tally.reached(Sometimes::RenewalRefused),
+            _ => {}
+        }
+    }
+
+    /// A resumption was applied over `old`.
+    pub(super) fn resume_applied(&mut self, target: Target, old: &Record) {
+        let commands = self.processes[target.process as usize].member.handles;
+        let Some(lease) = self.lease(target) else {
+            if target.slot as usize >= commands {
+                self.tally.reached(Sometimes::RenewalUnheard);
+            }
+            return;
+        };
+        if let Some(handle) = lease.command().map(|command| command.handle.nonce) {
+            let verdict = self.oracle.stays_lost.resumed(handle, old.nonce);
+            self.oracle.judge(self.now, Invariant::S6, verdict);
+        }
+    }
+}
+
+/// How long a release is tried.
+const RELEASE_MAX: Duration = Duration::from_nanos(60 * SECOND);
