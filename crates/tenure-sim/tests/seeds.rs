@@ -44,6 +44,13 @@ const FOUND: &[(u64, Focus, &str)] = &[
          answer is now as old as its request",
     ),
     (952, Focus::Restores, "S1: the same, and two grants had one token"),
+    (
+        2,
+        Focus::Scripts,
+        "S6: the answer to a renewal by handle waited while its command was paused, and the command said that the term goes on \
+         after the deadline at which its script had stopped; it is now refused as expired",
+    ),
+    (6, Focus::Scripts, "S6: the same"),
 ];
 
 #[test]

@@ -1,8 +1,9 @@
 //! Wrong answers about terms.
 
-use tenure::machine::Rules;
+use tenure::clock::Instant;
 use tenure::machine::rules::Mine;
-use tenure::record::{Record, Ttl};
+use tenure::machine::{Handle, Rules};
+use tenure::record::{Record, State, Ttl};
 
 #[derive(Debug)]
 pub(super) struct TtlChanges;
@@ -38,6 +39,42 @@ pub(super) struct ResumeBelievesFirst;
 impl Rules for ResumeBelievesFirst {
     fn resume_believes_at_once(&self) -> bool {
         true
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct HandleGoodTwice;
+
+impl Rules for HandleGoodTwice {
+    fn may_resume(&self, record: &Record, handle: &Handle) -> bool {
+        record.state == State::Held && record.term == handle.term
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ResumeRevives;
+
+impl Rules for ResumeRevives {
+    fn resumable_until(&self, _: Instant, own: Instant) -> Instant {
+        own
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct DoubtfulResumeVacated;
+
+impl Rules for DoubtfulResumeVacated {
+    fn vacates_doubtful_resume(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct VacatesItsTerm;
+
+impl Rules for VacatesItsTerm {
+    fn may_vacate(&self, record: &Record, mine: Mine<'_>) -> bool {
+        mine.term == Some(record.term)
     }
 }
 
