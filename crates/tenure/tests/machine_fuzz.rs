@@ -79,6 +79,16 @@ struct Slot {
     look_at: Option<(Arc<Witness>, Nonce)>,
     /// Until when it believes; zero once it does not.
     belief: Instant,
+    /// The term it believes.
+    term: Nonce,
+    witnessed: bool,
+    secret: Option<[u8; 32]>,
+    /// The latest handle, if the term was left to a script: nobody steps the machine any more, and the belief stays.
+    script: Option<Handle>,
+    /// The handle that it goes on with.
+    resumes: Option<Handle>,
+    /// The script whose command it is.
+    command_of: Option<usize>,
     /// The loss was told, and work may still go on.
     undrained: bool,
     /// Until when somebody waits for the grant.
@@ -86,6 +96,15 @@ struct Slot {
     crashed: bool,
     calls_now: u32,
     spins: u32,
+}
+
+/// A handle that somebody may use, and how it came about.
+#[derive(Clone, Debug)]
+struct Known {
+    handle: Handle,
+    secret: Option<[u8; 32]>,
+    /// The slot of the script that got it; `None` if it was saved by a process that crashed.
+    script: Option<usize>,
 }
 
 /// A call that is under way. `served` is what the store did with it, once it has.
@@ -102,6 +121,8 @@ struct World {
     nonces: u128,
     /// Deleted, restored and overwritten from outside: then only panics, spinning and hammering count.
     tampered: bool,
+    /// Some take the lease without waiting. That is outside of S2 by design, so belief is not judged here; all the rest is.
+    takes: bool,
     faults: u64,
     /// How every write of this world fails once this many events have passed: an outage of writes alone.
     stubborn: Option<(u32, Fault)>,
@@ -113,7 +134,7 @@ struct World {
     late: Vec<(usize, Write, Instant)>,
     sightings: Vec<Sightings>,
     slots: Vec<Slot>,
-    handles: Vec<Handle>,
+    handles: Vec<Known>,
     older: Vec<Record>,
     granted: Token,
     /// Nonces of writes that landed, with the belief that each is good for.
@@ -126,6 +147,7 @@ impl World {
     fn new(seed: u64, loud: bool) -> Self {
         let mut dice = Dice(seed ^ 0x5EED);
         let tampered = dice.chance(25);
+        let takes = dice.chance(10);
         let clock = dice.pick(&[StoreClock::Nothing, StoreClock::Floors, StoreClock::Ages]);
         let faults = dice.pick(&[0, 5, 20, 50, 90]);
         let unreachable = Fault::Refused(Reason::Unreachable);
@@ -137,6 +159,7 @@ impl World {
             now: Instant::from_nanos(1_000_000_000_000),
             nonces: 0,
             tampered,
+            takes,
             faults,
             stubborn,
             events: 0,
@@ -182,7 +205,8 @@ impl World {
         match self.dice.below(100) {
             0..=7 => self.spawn(),
             8..=9 => self.crash(id),
-            10..=29 => self.serve(id),
+            10..=12 => self.detach(id),
+            13..=29 => self.serve(id),
             30..=54 => self.answer(id),
             // Answered at once, again and again: whoever does not pause by itself hammers.
             55..=59 => (0..2 * CALLS_PER_INSTANT_MAX).for_each(|_| self.answer(id)),
@@ -216,30 +240,41 @@ impl World {
         let process = self.dice.below(self.sightings.len() as u64) as usize;
         let witness = Witness { name: format!("w{id}"), inode: id as u64, boot: None };
         let wait = Duration::from_millis(self.dice.below(12_000));
-        let ask = Ask {
+        let known = match self.handles.is_empty() {
+            true => None,
+            false => Some(self.handles[self.dice.below(self.handles.len() as u64) as usize].clone()),
+        };
+        let secret = self.dice.chance(50).then_some([7; 32]);
+        let mut ask = Ask {
             holder: Arc::new(Holder::new(&format!("h{}", id % 3)).unwrap()),
             timing,
             store_clock: self.clock,
             witness: self.dice.chance(50).then(|| Arc::new(witness)),
-            secret_hash: None,
+            secret_hash: secret,
             value: None,
             patience: self.dice.pick(&[Patience::Once, Patience::Forever, Patience::Until(self.now + wait)]),
             strict: self.dice.chance(15),
             manual: self.dice.chance(25),
             hint_pause: self.dice.pick(&[Duration::ZERO, timing.retry()]),
-            way: match self.dice.below(100) {
-                0..20 => Way::Revoke("because".into()),
-                20..40 if !self.handles.is_empty() => {
-                    let at = self.dice.below(self.handles.len() as u64) as usize;
-                    Way::Resume(self.handles[at].clone())
-                }
+            way: match (self.dice.below(100), &known) {
+                (0..20, _) if self.takes => Way::TakeNow("at once".into()),
+                (0..20, _) => Way::Revoke("because".into()),
+                (20..50, Some(known)) => Way::Resume(known.handle.clone()),
+                (50..65, Some(known)) => Way::Leave(known.handle.clone()),
                 _ => Way::Wait,
             },
         };
-        let limit = match ask.patience {
-            Patience::Until(limit) => Some(limit),
-            Patience::Once | Patience::Forever => None,
+        let command_of = known.and_then(|known| self.by_handle(&mut ask, known));
+        let resumes = match &ask.way {
+            Way::Resume(handle) => Some(handle.clone()),
+            _ => None,
         };
+        let limit = match (ask.patience, &ask.way) {
+            // Whoever lets go waits for the answer that is under way.
+            (_, Way::Leave(_)) | (Patience::Once | Patience::Forever, _) => None,
+            (Patience::Until(limit), _) => Some(limit),
+        };
+        let (witnessed, secret) = (ask.witness.is_some(), ask.secret_hash);
         self.say(("spawn", id, &ask.patience, &ask.way));
         self.slots.push(Slot {
             machine: Machine::new(ask),
@@ -248,6 +283,12 @@ impl World {
             call: None,
             look_at: None,
             belief: Instant::default(),
+            term: Nonce::ZERO,
+            witnessed,
+            secret,
+            script: None,
+            resumes,
+            command_of,
             undrained: false,
             limit,
             crashed: false,
@@ -257,10 +298,52 @@ impl World {
         self.step(id, Input::Start);
     }
 
+    /// What goes on with a term, or ends it, by a handle. Says which script it is a command of.
+    fn by_handle(&mut self, ask: &mut Ask, known: Known) -> Option<usize> {
+        let leaves = match &ask.way {
+            Way::Resume(_) => false,
+            Way::Leave(_) => true,
+            Way::Wait | Way::Revoke(_) | Way::TakeNow(_) => return None,
+        };
+        if self.dice.chance(90) {
+            ask.secret_hash = known.secret;
+            ask.timing = Timing::new(known.handle.ttl.as_duration()).unwrap();
+        }
+        let script = known.script?;
+        let current = self.slots[script].script.as_ref() == Some(&known.handle);
+        if leaves && !current {
+            // A copy that was used up: it ends nothing, and the script goes on.
+            return None;
+        }
+        if leaves || ask.witness.is_some() {
+            // Whoever releases a handle, or goes on with it as a process, has seen to it that nobody acts under it.
+            self.slots[script].belief = Instant::default();
+            return None;
+        }
+        ask.manual = true;
+        Some(script)
+    }
+
+    /// The command that was granted ends, and a script has its handle.
+    fn detach(&mut self, id: usize) {
+        let (now, slot) = (self.now, &mut self.slots[id]);
+        if slot.crashed || slot.witnessed || slot.belief <= now || slot.call.is_some() {
+            return;
+        }
+        let Some(handle) = slot.machine.handle() else { return };
+        (slot.crashed, slot.wake, slot.look_at, slot.limit) = (true, None, None, None);
+        slot.script = Some(handle.clone());
+        self.handles.push(Known { handle, secret: slot.secret, script: Some(id) });
+        self.say(("detach", id));
+    }
+
     /// The process dies: nobody believes, and what is on its way may still arrive. Its handle may have been saved.
     fn crash(&mut self, id: usize) {
         self.say(("crash", id));
-        self.handles.extend(self.slots[id].machine.handle());
+        let slot = &self.slots[id];
+        if let Some(handle) = slot.machine.handle().filter(|_| !slot.crashed) {
+            self.handles.push(Known { handle, secret: slot.secret, script: None });
+        }
         if let Some(Call::Write { write, sent, served: None }) = self.slots[id].call.take() {
             self.late.push((id, write, sent));
         }
@@ -514,9 +597,23 @@ impl World {
                 );
                 self.granted = self.granted.max(new.token);
                 let believer = self.slots.iter().position(|slot| slot.belief > self.now);
-                assert!(self.tampered || believer.is_none(), "S2: {id} was granted over {believer:?}");
+                assert!(!self.is_exclusive() || believer.is_none(), "S2: {id} was granted over {believer:?}");
             }
             Purpose::Renew | Purpose::Resume | Purpose::Revoke | Purpose::Vacate => {
+                let vacates = write.purpose == Purpose::Vacate;
+                assert!(
+                    vacates || new.secret_hash == old.secret_hash,
+                    "{:?} with another secret",
+                    write.purpose
+                );
+                let used = self.slots[id].resumes.as_ref().filter(|_| write.purpose == Purpose::Resume);
+                assert!(
+                    used.is_none_or(|used| used.nonce == old.nonce),
+                    "S6: the handle of {id} was good twice"
+                );
+                let acts = |slot: &Slot| slot.belief > self.now && slot.term == old.term;
+                let believer = self.slots.iter().position(acts).filter(|_| vacates && self.is_exclusive());
+                assert!(believer.is_none(), "S6: {id} vacated what {believer:?} believes");
                 assert_eq!(new.term, old.term, "{:?} of another term", write.purpose);
                 assert_eq!((new.token, new.ttl), (old.token, old.ttl), "fixed for a term");
             }
@@ -566,7 +663,12 @@ impl World {
         assert!(slot.calls_now <= CALLS_PER_INSTANT_MAX, "{id} hammers the store: {:?}", slot.machine);
         let believers: Vec<_> =
             (0..self.slots.len()).filter(|id| self.slots[*id].belief > self.now).collect();
-        assert!(self.tampered || believers.len() <= 1, "S2: {believers:?} believe at once");
+        assert!(!self.is_exclusive() || believers.len() <= 1, "S2: {believers:?} believe at once");
+    }
+
+    /// Whether S2 is promised.
+    fn is_exclusive(&self) -> bool {
+        !self.tampered && !self.takes
     }
 
     fn obey(&mut self, id: usize, effect: Effect) {
@@ -601,7 +703,12 @@ impl World {
             Event::Granted { term, deadline, .. } => {
                 assert!(deadline > now, "{id} was granted what has run out");
                 assert!(self.landed.contains_key(&term), "S5: {id} was told of a grant that never landed");
-                (slot.belief, slot.limit) = (deadline, None);
+                (slot.belief, slot.limit, slot.term) = (deadline, None, term);
+                let in_time = slot.resumes.as_ref().is_none_or(|handle| handle.deadline > now);
+                assert!(in_time, "S6: {id} goes on after the deadline of its handle");
+                if let Some(script) = slot.command_of {
+                    self.hand_over(id, script);
+                }
             }
             Event::Renewed { deadline } => {
                 let proof = slot.machine.record().map(|record| record.nonce);
@@ -632,6 +739,20 @@ impl World {
             Event::Left(_) => assert!(slot.belief <= now, "left while held"),
             Event::AtRisk(_) | Event::WentBack { .. } => {}
         }
+    }
+
+    /// A command of a script was told that the term goes on: it ends, and its script has the next handle.
+    fn hand_over(&mut self, id: usize, script: usize) {
+        let slot = &mut self.slots[id];
+        (slot.crashed, slot.belief, slot.wake) = (true, Instant::default(), None);
+        let handle = slot.machine.handle().expect("it was granted");
+        let known = Known { handle: handle.clone(), secret: slot.secret, script: Some(script) };
+        let script = &mut self.slots[script];
+        if script.belief > self.now {
+            script.belief = handle.deadline;
+            script.script = Some(handle);
+        }
+        self.handles.push(known);
     }
 
     // ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────
