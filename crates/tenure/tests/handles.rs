@@ -11,7 +11,7 @@ use tenure::clock::ManualClock;
 use tenure::record::End;
 use tenure::store::Memory;
 use tenure::store::memory::PutFault;
-use tenure::{Coordinator, Handle, Kind, Standing};
+use tenure::{Coordinator, Drift, Handle, Kind, Standing, Timing};
 
 const TTL: Duration = Duration::from_secs(60);
 
@@ -101,6 +101,21 @@ async fn after_its_deadline_a_handle_is_not_renewed_although_nobody_else_was_gra
     assert_eq!(world.calls_since(writes).1, 0);
     // Nobody else had it, which the release proves.
     a.release(&handle).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_renewal_counts_on_the_drift_that_the_grant_counted_on() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let drift = Drift::from_ppm(100_000).unwrap();
+    let timing = Timing::builder(TTL).drift(drift).build().unwrap();
+    let handle = a.lease("k").unwrap().timing(timing).acquire_handle().await.unwrap();
+    assert_eq!(handle.remaining(&world.clock), TTL * 9 / 10);
+    world.pass(TTL / 2).await;
+    let renewed = a.renew(&copied(&handle)).await.unwrap();
+    assert_eq!(renewed.remaining(&world.clock), TTL * 9 / 10);
+    let kept = a.resume(&renewed).await.unwrap();
+    assert_eq!(kept.remaining(), TTL * 9 / 10);
 }
 
 #[tokio::test]

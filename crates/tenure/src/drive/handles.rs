@@ -70,7 +70,7 @@ impl Coordinator {
             Way::Leave(_) => self.clock().now() + RELEASE_MAX,
             _ => handle.term.deadline,
         };
-        let timing = Timing::new(handle.ttl().as_duration())?;
+        let timing = Timing::builder(handle.ttl().as_duration()).drift(handle.drift).build()?;
         timing.bearable_for(self.store_name(), self.guarantees())?;
         let request = Request::new(self.clone(), handle.key().clone()).timing(timing);
         let mut ask = request.parse(Patience::Until(limit))?;

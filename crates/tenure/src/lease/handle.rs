@@ -11,7 +11,7 @@ use tenure_store::Key;
 use super::secret::Secret;
 use crate::checksum::checksum;
 use crate::clock::{Clock, Domain, Instant};
-use crate::machine;
+use crate::machine::{self, Drift};
 use crate::record::{Holder, Nonce, Token, Ttl};
 use crate::{Error, Kind};
 
@@ -32,13 +32,15 @@ pub struct Handle {
     /// Whose clock the deadline is on.
     pub(crate) domain: Domain,
     pub(crate) term: machine::Handle,
+    /// How far the clock's rate may be off: renewals count on what the grant counted on.
+    pub(crate) drift: Drift,
     pub(crate) secret: Secret,
 }
 
 impl Handle {
     /// The handle as a text of one word, its secret included. Keep it where nobody else reads.
     pub fn reveal(&self) -> String {
-        let Self { store, key, holder, token, domain, term, secret } = self;
+        let Self { store, key, holder, token, domain, term, drift, secret } = self;
         let written = Written {
             store: store.to_string(),
             key: key.to_string(),
@@ -47,6 +49,7 @@ impl Handle {
             clock: domain.to_string(),
             deadline: term.deadline.as_nanos(),
             ttl: term.ttl.as_millis(),
+            drift: drift.ppm(),
             term: term.term.to_string(),
             nonce: term.nonce.to_string(),
             secret: secret.reveal(),
@@ -118,6 +121,7 @@ impl Handle {
                 ttl: Ttl::from_millis(written.ttl)?,
                 deadline: Instant::from_nanos(written.deadline),
             },
+            drift: Drift::from_ppm(written.drift)?,
             secret: Secret::parse(&written.secret)?,
         })
     }
@@ -166,6 +170,7 @@ struct Written {
     clock: String,
     deadline: u64,
     ttl: u64,
+    drift: u32,
     term: String,
     nonce: String,
     secret: String,

@@ -150,6 +150,7 @@ impl Request {
         let mut ask = self.parse(self.patience())?;
         ask.secret_hash = Some(secret.hash());
         ask.manual = true;
+        let drift = ask.timing.drift();
         let asking = Asking { witnessed: false, ..self.asking(ask) };
         let (token, term) = asking.for_handle().await?;
         let store = self.coordinator.store_name().into();
@@ -160,6 +161,7 @@ impl Request {
             token,
             domain,
             term,
+            drift,
             secret,
         })
     }
