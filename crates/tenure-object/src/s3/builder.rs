@@ -1,0 +1,324 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use object_store::aws::AmazonS3Builder;
+use object_store::{ClientOptions, RetryConfig};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use tenure_store::{Guarantees, Key, Reach, StoreClock};
+
+use super::credentials::{Credentials, Keys};
+use super::endpoint::Endpoint;
+use super::environment::Environment;
+use super::error::OpenError;
+use super::profile::Profile;
+use super::provider::Provider;
+use super::{Inner, S3};
+use crate::name::{self, Names};
+use crate::wire::Connector;
+
+/// Where a bucket is, and how it is reached. What is not said here comes from the environment.
+///
+/// Its `Display` is the URL that says the same, without any secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a builder opens nothing until open() is called"]
+pub struct Builder {
+    bucket: String,
+    prefix: String,
+    endpoint: Option<Endpoint>,
+    region: Option<String>,
+    path_style: Option<bool>,
+    bare_etags: bool,
+    profile: Option<String>,
+    instance: bool,
+    http: bool,
+    keys: Option<Keys>,
+    write_interval: Option<Duration>,
+    /// What was wrong first: it is told by [`check`](Self::check), so that the others can be chained.
+    wrong: Option<OpenError>,
+}
+
+impl Builder {
+    pub(super) fn new(bucket: &str) -> Self {
+        let builder = Self {
+            bucket: bucket.to_owned(),
+            prefix: String::new(),
+            endpoint: None,
+            region: None,
+            path_style: None,
+            bare_etags: false,
+            profile: None,
+            instance: false,
+            http: false,
+            keys: None,
+            write_interval: None,
+            wrong: None,
+        };
+        builder.must(is_bucket(bucket), || {
+            format!(
+                "{bucket:?} is no name of a bucket: it has 3 to 63 small letters, digits, dots and dashes"
+            )
+        })
+    }
+
+    /// Keeps all objects below this prefix, such as `prod/locks`. It belongs to this store alone: a store whose prefix
+    /// lies below that of another shares objects with it.
+    pub fn prefix(mut self, prefix: &str) -> Self {
+        prefix.clone_into(&mut self.prefix);
+        let is_prefix = prefix.is_empty() || Key::from_stored(prefix).is_ok() && name::can_be_listed(prefix);
+        self.must(is_prefix, || {
+            format!(
+                "{prefix:?} is no prefix: it is written like prod/locks, without . and .. and control characters, in at \
+                 most {} bytes",
+                Key::MAX_BYTES
+            )
+        })
+    }
+
+    /// Speaks to this server instead of AWS: `https://s3.example.org`. One that is not encrypted is taken only on this
+    /// machine, unless it is [accepted](Self::accept_http).
+    pub fn endpoint(mut self, url: &str) -> Self {
+        match Endpoint::parse(url) {
+            Ok(endpoint) => self.endpoint = Some(endpoint),
+            Err(error) => self.wrong = self.wrong.or(Some(error)),
+        }
+        self
+    }
+
+    /// The bucket is in this region: `eu-west-1`.
+    pub fn region(mut self, region: &str) -> Self {
+        self.region = Some(region.to_owned());
+        let plain = region.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        self.must(plain && !region.is_empty(), || {
+            format!("{region:?} is no name of a region: write it like eu-west-1")
+        })
+    }
+
+    /// Whether the bucket is named in the path of each request, or in front of the host. Unless told: in the path for
+    /// other servers than AWS, and for buckets with a dot in their name.
+    pub fn path_style(mut self, path_style: bool) -> Self {
+        self.path_style = Some(path_style);
+        self
+    }
+
+    /// Gives ETags back without their quotes: some servers (older Ceph, DigitalOcean) match them only like this.
+    pub fn bare_etags(mut self) -> Self {
+        self.bare_etags = true;
+        self
+    }
+
+    /// Takes the key of this profile in the files of AWS's own tools.
+    pub fn profile(mut self, name: &str) -> Self {
+        self.profile = Some(name.to_owned());
+        let plain = !name.is_empty() && !name.contains(['[', ']', '\n', '\r']);
+        self.must(plain, || format!("{name:?} is no name of a profile"))
+    }
+
+    /// Asks the machine's metadata address for credentials. Nobody asks it unless told.
+    pub fn instance_credentials(mut self) -> Self {
+        self.instance = true;
+        self
+    }
+
+    /// Accepts an endpoint that is not encrypted although it is not on this machine: everybody on the way can read and
+    /// change what is sent.
+    pub fn accept_http(mut self) -> Self {
+        self.http = true;
+        self
+    }
+
+    /// Signs requests with this access key.
+    pub fn keys(mut self, id: &str, secret: &str) -> Self {
+        self.keys = Some(Keys { id: id.to_owned(), secret: secret.to_owned(), token: None });
+        self
+    }
+
+    /// The shortest interval at which one object may be written, for who knows the server better than the table of
+    /// providers does.
+    pub fn write_interval(mut self, interval: Duration) -> Self {
+        self.write_interval = Some(interval);
+        self
+    }
+
+    /// Whether what was said so far can be right.
+    pub fn check(&self) -> Result<(), OpenError> {
+        if let Some(wrong) = &self.wrong {
+            return Err(wrong.clone());
+        }
+        match &self.endpoint {
+            Some(endpoint) => self.check_endpoint(endpoint),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens the store. Nothing is sent yet.
+    pub fn open(&self) -> Result<S3, OpenError> {
+        self.open_in(&Environment::of_process())
+    }
+
+    /// The same with other variables than those of this process.
+    pub fn open_in(&self, environment: &Environment) -> Result<S3, OpenError> {
+        let (resolved, profile) = self.resolve(environment)?;
+        let credentials = match &self.keys {
+            Some(keys) => Credentials::Keys(keys.clone()),
+            None => Credentials::find(profile.as_ref(), self.profile.is_some(), self.instance, environment)?,
+        };
+        let (endpoint, provider) = (resolved.endpoint.as_ref(), resolved.provider());
+        if let Some(refused) = provider.refused {
+            return Err(OpenError::unsupported(format!("{refused}: use another store")));
+        }
+        let region = resolved.region.clone().expect("it was found");
+        let path_style = resolved.path_style.unwrap_or(endpoint.is_some() || self.bucket.contains('.'));
+        let connector = Connector::default();
+        let mut builder = AmazonS3Builder::new()
+            .with_bucket_name(&self.bucket)
+            .with_region(region)
+            .with_virtual_hosted_style_request(!path_style)
+            .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
+            .with_http_connector(connector.clone());
+        let mut options =
+            ClientOptions::new().with_allow_http(endpoint.is_some_and(|endpoint| !endpoint.is_encrypted()));
+        if let Some((name, value)) = provider.header {
+            let header = (HeaderName::from_static(name), HeaderValue::from_static(value));
+            options = options.with_default_headers(HeaderMap::from_iter([header]));
+        }
+        builder = builder.with_client_options(options);
+        if let Some(endpoint) = endpoint {
+            let address = if path_style { endpoint.to_string() } else { endpoint.of_bucket(&self.bucket)? };
+            builder = builder.with_endpoint(address);
+        }
+        let client = credentials.apply(builder).build().map_err(|error| {
+            OpenError::denied(format!("there is no client for S3 on this machine: {error}"))
+        })?;
+        Ok(S3(Arc::new(Inner {
+            client,
+            connector,
+            names: Names::below(&self.prefix),
+            bucket: self.bucket.clone(),
+            bare_etags: self.bare_etags,
+            guarantees: resolved.guarantees(),
+            url: resolved.to_string(),
+        })))
+    }
+
+    /// What the store will guarantee. Nothing is opened for it, so no credentials are needed.
+    pub fn guarantees(&self) -> Guarantees {
+        let mut guarantees = Guarantees::default();
+        guarantees.atomic_create = true;
+        guarantees.atomic_replace = true;
+        guarantees.linearizable_reads = true;
+        guarantees.keeps_acknowledged = true;
+        // ETags are hashes of the content.
+        guarantees.unique_versions = false;
+        guarantees.reach = Reach::Network;
+        // The `Date` of answers is a wall clock, of whichever server answers.
+        guarantees.clock = StoreClock::Floors;
+        guarantees.watch = false;
+        guarantees.write_interval = self.write_interval.unwrap_or(self.provider().write_interval);
+        guarantees.value_max = S3::VALUE_MAX;
+        guarantees
+    }
+
+    /// This store with what the environment says besides, and the profile that was consulted. How it is paid for and
+    /// who pays is no part of it: it is the same store for everybody.
+    fn resolve(&self, environment: &Environment) -> Result<(Self, Option<Profile>), OpenError> {
+        self.check()?;
+        let profile = Profile::find(self.profile.as_deref(), environment)?;
+        let of_profile = |setting| profile.as_ref().and_then(|profile| profile.get(setting));
+        let mut resolved = Self { profile: None, instance: false, keys: None, ..self.clone() };
+        if resolved.endpoint.is_none() {
+            let url = environment.first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]);
+            if let Some(url) = url.or_else(|| of_profile("endpoint_url")) {
+                resolved = resolved.endpoint(url);
+            }
+        }
+        if resolved.region.is_none() {
+            let region = environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]);
+            let region = region.or_else(|| of_profile("region"));
+            // Other servers have no regions, and a signature needs one all the same.
+            let region = region.or(resolved.endpoint.is_some().then_some("us-east-1"));
+            let Some(region) = region else {
+                return Err(OpenError::invalid(format!(
+                    "nobody says in which region the bucket {:?} is: write region=eu-west-1 in the URL, or set AWS_REGION",
+                    self.bucket
+                )));
+            };
+            resolved = resolved.region(region);
+        }
+        resolved.check()?;
+        Ok((resolved, profile))
+    }
+
+    fn provider(&self) -> &'static Provider {
+        Provider::at(self.endpoint.as_ref().map(Endpoint::host))
+    }
+
+    fn check_endpoint(&self, endpoint: &Endpoint) -> Result<(), OpenError> {
+        if !endpoint.is_encrypted() && !endpoint.is_loopback() && !self.http {
+            return Err(OpenError::invalid(format!(
+                "{endpoint} is not encrypted and not on this machine, so that everybody on the way can read and change \
+                 what is sent: use https, or accept it with accept=http in the URL"
+            )));
+        }
+        if self.path_style == Some(false) {
+            endpoint.of_bucket(&self.bucket)?;
+        }
+        Ok(())
+    }
+
+    fn must(mut self, right: bool, sentence: impl FnOnce() -> String) -> Self {
+        if !right && self.wrong.is_none() {
+            self.wrong = Some(OpenError::invalid(sentence()));
+        }
+        self
+    }
+}
+
+impl fmt::Display for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "s3://{}", self.bucket)?;
+        if !self.prefix.is_empty() {
+            write!(f, "/{}", utf8_percent_encode(&self.prefix, &ESCAPED))?;
+        }
+        let flag = |on: bool, value: &str| on.then(|| value.to_owned());
+        let options = [
+            ("endpoint", self.endpoint.as_ref().map(Endpoint::to_string)),
+            ("region", self.region.clone()),
+            ("path-style", self.path_style.map(|path_style| path_style.to_string())),
+            ("etags", flag(self.bare_etags, "bare")),
+            ("profile", self.profile.clone()),
+            ("credentials", flag(self.instance, "instance")),
+            ("accept", flag(self.http, "http")),
+        ];
+        let mut separator = '?';
+        for (name, value) in options {
+            if let Some(value) = value {
+                write!(f, "{separator}{name}={}", utf8_percent_encode(&value, &ESCAPED))?;
+                separator = '&';
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_bucket(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (3..=63).contains(&name.len())
+        && name.bytes().all(|byte| plain(byte) || b".-".contains(&byte))
+        && name.bytes().next().is_some_and(plain)
+        && name.bytes().last().is_some_and(plain)
+        && !name.contains("..")
+}
+
+/// What is not itself in the path or an option of a URL.
+const ESCAPED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b':')
+    .remove(b'@');

@@ -1,0 +1,127 @@
+use std::fmt;
+use std::net::IpAddr;
+
+use super::error::OpenError;
+
+/// The address of a server that speaks S3: `https://s3.example.org`, with a port or a path where it has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    scheme: &'static str,
+    authority: String,
+    host: String,
+    /// Empty, or begins with a slash and does not end with one.
+    path: String,
+}
+
+impl Endpoint {
+    pub(super) fn parse(text: &str) -> Result<Self, OpenError> {
+        let wrong = || {
+            OpenError::invalid(
+                "an endpoint is http:// or https://, a host, and a port or path where it has one: write it like \
+                 endpoint=https://s3.example.org",
+            )
+        };
+        let uri: http::Uri = text.parse().map_err(|_| wrong())?;
+        let scheme = match uri.scheme_str() {
+            Some("https") => "https",
+            Some("http") => "http",
+            _ => return Err(wrong()),
+        };
+        let authority = uri.authority().ok_or_else(wrong)?;
+        if authority.as_str().contains('@') {
+            return Err(OpenError::invalid(
+                "an endpoint carries no name and no password: put credentials into the environment or a profile",
+            ));
+        }
+        if uri.query().is_some() || text.contains('#') {
+            return Err(wrong());
+        }
+        Ok(Self {
+            scheme,
+            authority: authority.as_str().to_ascii_lowercase(),
+            host: authority.host().trim_matches(['[', ']']).to_ascii_lowercase(),
+            path: uri.path().trim_end_matches('/').to_owned(),
+        })
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.scheme == "https"
+    }
+
+    /// Whether what is sent there stays on this machine.
+    pub(super) fn is_loopback(&self) -> bool {
+        self.host == "localhost" || self.host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    }
+
+    /// The address of a bucket that is a part of the host's name.
+    pub(super) fn of_bucket(&self, bucket: &str) -> Result<String, OpenError> {
+        if self.host.parse::<IpAddr>().is_ok() {
+            return Err(OpenError::invalid(
+                "path-style=false puts the bucket in front of the endpoint's host, which must be a name then, not an \
+                 address",
+            ));
+        }
+        let Self { scheme, authority, path, .. } = self;
+        Ok(format!("{scheme}://{bucket}.{authority}{path}"))
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scheme, authority, path, .. } = self;
+        write!(f, "{scheme}://{authority}{path}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_written_in_one_way() {
+        for (text, canonical) in [
+            ("http://127.0.0.1:9000/", "http://127.0.0.1:9000"),
+            ("https://S3.Example.org", "https://s3.example.org"),
+            ("https://x.org/storage/v1/s3/", "https://x.org/storage/v1/s3"),
+            ("http://[::1]:9000", "http://[::1]:9000"),
+        ] {
+            assert_eq!(Endpoint::parse(text).unwrap().to_string(), canonical);
+        }
+    }
+
+    #[test]
+    fn what_is_no_endpoint_is_refused_and_a_password_not_repeated() {
+        for wrong in ["", "127.0.0.1:9000", "ftp://x", "https://", "https://x?a=b", "https://x#y", "http:x"] {
+            assert!(Endpoint::parse(wrong).is_err(), "{wrong}");
+        }
+        let error = Endpoint::parse("https://me:hush@x.org").unwrap_err().to_string();
+        assert!(error.contains("no password") && !error.contains("hush"), "{error}");
+    }
+
+    #[test]
+    fn loopback_is_this_machine_and_nothing_else() {
+        let is = |text| Endpoint::parse(text).unwrap().is_loopback();
+        assert!(
+            is("http://127.0.0.1:1")
+                && is("http://127.9.9.9")
+                && is("http://[::1]:1")
+                && is("http://localhost")
+        );
+        assert!(
+            !is("http://10.0.0.1")
+                && !is("http://localhost.example.org")
+                && !is("http://127.0.0.1.example.org")
+        );
+    }
+
+    #[test]
+    fn a_bucket_can_be_in_front_of_a_name_and_not_of_an_address() {
+        let of = |text| Endpoint::parse(text).unwrap().of_bucket("b");
+        assert_eq!(of("http://localhost:9000").unwrap(), "http://b.localhost:9000");
+        assert!(of("http://127.0.0.1:9000").is_err());
+    }
+}

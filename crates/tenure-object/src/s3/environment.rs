@@ -1,0 +1,40 @@
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The variables that say how AWS is reached: those that begin with `AWS_`, and `HOME`.
+///
+/// They are handed over rather than looked up, so that a program can have others than its process has.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    /// The variables of this process.
+    pub fn of_process() -> Self {
+        std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| name.starts_with("AWS_") || name == "HOME")
+            .collect()
+    }
+
+    /// The first of these variables that is set and not empty.
+    pub(super) fn first(&self, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| self.0.get(*name)).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.first(&[name])
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
+        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
+/// Names alone: the values are secrets.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}

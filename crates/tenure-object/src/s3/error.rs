@@ -1,0 +1,36 @@
+use tenure_store::{Reason, StoreError};
+
+/// Why a store could not be opened, before anything was sent: a sentence that says what would be right.
+///
+/// It never repeats a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{sentence}")]
+pub struct OpenError {
+    reason: Reason,
+    sentence: String,
+}
+
+impl OpenError {
+    pub(super) fn invalid(sentence: impl Into<String>) -> Self {
+        Self { reason: Reason::Invalid, sentence: sentence.into() }
+    }
+
+    pub(super) fn denied(sentence: impl Into<String>) -> Self {
+        Self { reason: Reason::Denied, sentence: sentence.into() }
+    }
+
+    pub(super) fn unsupported(sentence: impl Into<String>) -> Self {
+        Self { reason: Reason::Unsupported, sentence: sentence.into() }
+    }
+
+    /// What kind of trouble it is.
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+}
+
+impl From<OpenError> for StoreError {
+    fn from(error: OpenError) -> Self {
+        Self::refused(error.reason, error)
+    }
+}

@@ -1,0 +1,290 @@
+//! What an answer means. The status and the code in it decide, and nothing that the client library says.
+
+use tenure_store::Reason;
+
+use crate::wire::{Answer, Text};
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Read,
+    /// A write with `If-None-Match: *`.
+    Create,
+    /// A write with `If-Match`.
+    Replace,
+    List,
+}
+
+/// What an answer means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// It was done.
+    Done,
+    /// There is no such object.
+    Absent,
+    /// The object is not what the write expected, so it did not happen.
+    Conflict,
+    /// It may have happened, or may happen yet.
+    Unknown,
+    /// The store wants fewer calls.
+    Throttled,
+    /// It certainly had no effect.
+    Refused(Reason),
+}
+
+pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
+    let write = matches!(asked, Asked::Create | Asked::Replace);
+    match answer.status {
+        _ if answer.is_success() => Meaning::Done,
+        412 if write => Meaning::Conflict,
+        // Old versions of MinIO say so of a create over what exists.
+        304 if write => Meaning::Conflict,
+        404 if is_one_of(answer, NO_BUCKET) => Meaning::Refused(Reason::Invalid),
+        404 => missing(asked, answer),
+        // Another write was under way. On S3 nothing says which of the two was applied.
+        409 => Meaning::Unknown,
+        429 => Meaning::Throttled,
+        503 if answer.retry_after.is_some() || is_one_of(answer, THROTTLING) => Meaning::Throttled,
+        400 => bad_request(answer),
+        401 | 403 => Meaning::Refused(Reason::Denied),
+        405 | 501 => Meaning::Refused(Reason::Unsupported),
+        // A new bucket whose name is not known everywhere yet.
+        307 => Meaning::Refused(Reason::Unreachable),
+        301 | 302 | 303 | 308 => Meaning::Refused(Reason::Invalid),
+        _ => Meaning::Unknown,
+    }
+}
+
+fn missing(asked: Asked, answer: &Answer) -> Meaning {
+    match asked {
+        // Nobody who speaks S3 answers with a page for people.
+        _ if answer.text == Text::Foreign => match asked {
+            Asked::Read | Asked::List => Meaning::Refused(Reason::Unsupported),
+            Asked::Create | Asked::Replace => Meaning::Unknown,
+        },
+        Asked::Read => Meaning::Absent,
+        Asked::Replace => Meaning::Conflict,
+        Asked::Create | Asked::List => Meaning::Unknown,
+    }
+}
+
+fn bad_request(answer: &Answer) -> Meaning {
+    match answer {
+        _ if is_one_of(answer, STALE_TOKEN) => Meaning::Refused(Reason::Denied),
+        _ if is_one_of(answer, OTHER_REGION) => Meaning::Refused(Reason::Invalid),
+        // The request did not arrive as it was sent. Whether that is the whole story, nobody knows.
+        _ if is_one_of(answer, DAMAGED_ON_THE_WAY) => Meaning::Unknown,
+        _ => Meaning::Refused(Reason::Unsupported),
+    }
+}
+
+pub(super) fn is_one_of(answer: &Answer, codes: &[&str]) -> bool {
+    codes.contains(&answer.code())
+}
+
+/// What happened, and what to do about it, in a sentence that begins in the middle.
+pub(super) fn words(asked: Asked, answer: &Answer, bucket: &str) -> String {
+    let advice = advice(asked, answer, bucket);
+    let said = match &answer.text {
+        Text::Error { code, message } if message.is_empty() => format!("{} {code}", answer.status),
+        Text::Error { code, message } => {
+            format!("{} {code}: {}", answer.status, message.trim_end_matches('.'))
+        }
+        Text::Nothing | Text::Foreign => answer.status.to_string(),
+    };
+    let request = answer.request_id.as_ref().map(|id| format!(", request {id}")).unwrap_or_default();
+    match advice {
+        Some(advice) => format!("{advice} (it answered {said}{request})"),
+        None => format!("it answered {said}{request}"),
+    }
+}
+
+fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
+    if is_one_of(answer, &["RequestTimeTooSkewed"]) {
+        return Some(match answer.ahead() {
+            Some(ahead) => format!(
+                "this machine's clock is {} s {} the store's, which takes no request that is so far off: set the clock",
+                ahead.abs(),
+                if ahead < 0 { "behind" } else { "ahead of" }
+            ),
+            None => "this machine's clock is too far off from the store's: set it".to_owned(),
+        });
+    }
+    if is_one_of(answer, NO_BUCKET) {
+        return Some(format!("there is no bucket {bucket:?}: create it, or correct the URL"));
+    }
+    if is_one_of(answer, OTHER_REGION) || matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
+        let region = answer.region.as_ref().map(|region| format!(": write region={region} in the URL"));
+        let otherwise = ": name its region and endpoint in the URL".to_owned();
+        return Some(format!("the bucket {bucket:?} is not here{}", region.unwrap_or(otherwise)));
+    }
+    if is_one_of(answer, STALE_TOKEN) {
+        return Some("the session token is not valid any more: get new credentials".to_owned());
+    }
+    if is_one_of(answer, &["InvalidAccessKeyId", "SignatureDoesNotMatch"]) {
+        return Some(
+            "the access key is not known there, or its secret is wrong: correct the credentials".to_owned(),
+        );
+    }
+    match (answer.status, asked) {
+        (401 | 403, Asked::List) => {
+            Some(format!("the credentials may not list: allow s3:ListBucket on {bucket}"))
+        }
+        (401 | 403, Asked::Read) => Some(format!(
+            "the credentials may not read: allow s3:GetObject on the objects, and s3:ListBucket on {bucket}, without \
+             which nobody is told that an object is missing"
+        )),
+        (401 | 403, _) => Some(
+            "the credentials may not write: allow s3:PutObject and s3:GetObject on the objects, which no lock or \
+             retention rule may protect"
+                .to_owned(),
+        ),
+        (400 | 405 | 501, Asked::Create | Asked::Replace) => {
+            Some("it does not take conditional writes, without which nothing can be granted".to_owned())
+        }
+        _ if answer.text == Text::Foreign => Some("whoever answers there does not speak S3".to_owned()),
+        _ => None,
+    }
+}
+
+const NO_BUCKET: &[&str] = &["NoSuchBucket"];
+
+const THROTTLING: &[&str] = &[
+    "SlowDown",
+    "SlowDownRead",
+    "SlowDownWrite",
+    "Throttling",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+    "TooManyRequests",
+];
+
+const STALE_TOKEN: &[&str] =
+    &["ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired", "RequestExpired"];
+
+const OTHER_REGION: &[&str] = &[
+    "AuthorizationHeaderMalformed",
+    "IllegalLocationConstraintException",
+    "PermanentRedirect",
+    "TemporaryRedirect",
+];
+
+const DAMAGED_ON_THE_WAY: &[&str] =
+    &["RequestTimeout", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch"];
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use Asked::{Create, List, Read, Replace};
+    use Meaning::{Absent, Conflict, Done, Refused, Throttled, Unknown};
+    use Reason::{Denied, Invalid, Unreachable, Unsupported};
+
+    use super::*;
+
+    fn answer(status: u16, code: &str) -> Answer {
+        let text = match code {
+            "" => Text::Nothing,
+            "<html>" => Text::Foreign,
+            code => Text::Error { code: code.into(), message: "Told so.".into() },
+        };
+        Answer { status, text, ..Answer::default() }
+    }
+
+    /// Every row: status, code, and what it means to a read, a create, a replace and a listing.
+    #[test]
+    fn each_answer_means_one_thing_to_each_call() {
+        let all = |meaning| [meaning; 4];
+        let table: [(u16, &str, [Meaning; 4]); 43] = [
+            (200, "", all(Done)),
+            (204, "", all(Done)),
+            // Lost to somebody, or there already.
+            (412, "PreconditionFailed", [Unknown, Conflict, Conflict, Unknown]),
+            (412, "", [Unknown, Conflict, Conflict, Unknown]),
+            (304, "", [Unknown, Conflict, Conflict, Unknown]),
+            // Nobody knows which of two was applied.
+            (409, "ConditionalRequestConflict", all(Unknown)),
+            (409, "OperationAborted", all(Unknown)),
+            (409, "ConcurrentModification", all(Unknown)),
+            (409, "", all(Unknown)),
+            // Gone, unless the bucket is.
+            (404, "NoSuchKey", [Absent, Unknown, Conflict, Unknown]),
+            (404, "", [Absent, Unknown, Conflict, Unknown]),
+            (404, "NoSuchBucket", all(Refused(Invalid))),
+            (404, "<html>", [Refused(Unsupported), Unknown, Unknown, Refused(Unsupported)]),
+            // Not now.
+            (429, "TooManyRequests", all(Throttled)),
+            (429, "", all(Throttled)),
+            (503, "SlowDown", all(Throttled)),
+            (503, "SlowDownWrite", all(Throttled)),
+            (503, "ThrottlingException", all(Throttled)),
+            // It may have happened.
+            (503, "ServiceUnavailable", all(Unknown)),
+            (503, "", all(Unknown)),
+            (500, "InternalError", all(Unknown)),
+            (500, "", all(Unknown)),
+            (502, "<html>", all(Unknown)),
+            (504, "", all(Unknown)),
+            (599, "", all(Unknown)),
+            (408, "", all(Unknown)),
+            (499, "", all(Unknown)),
+            (418, "", all(Unknown)),
+            (400, "RequestTimeout", all(Unknown)),
+            (400, "IncompleteBody", all(Unknown)),
+            // It cannot do that.
+            (501, "NotImplemented", all(Refused(Unsupported))),
+            (405, "MethodNotAllowed", all(Refused(Unsupported))),
+            (400, "InvalidArgument", all(Refused(Unsupported))),
+            (400, "", all(Refused(Unsupported))),
+            // It may not, or not like this.
+            (401, "", all(Refused(Denied))),
+            (403, "AccessDenied", all(Refused(Denied))),
+            (403, "RequestTimeTooSkewed", all(Refused(Denied))),
+            (403, "SignatureDoesNotMatch", all(Refused(Denied))),
+            (400, "ExpiredToken", all(Refused(Denied))),
+            (400, "AuthorizationHeaderMalformed", all(Refused(Invalid))),
+            (301, "PermanentRedirect", all(Refused(Invalid))),
+            (303, "", all(Refused(Invalid))),
+            (307, "TemporaryRedirect", all(Refused(Unreachable))),
+        ];
+        for (status, code, expected) in table {
+            let answer = answer(status, code);
+            let got = [Read, Create, Replace, List].map(|asked| meaning(asked, &answer));
+            assert_eq!(got, expected, "{status} {code}");
+        }
+    }
+
+    #[test]
+    fn a_503_that_names_a_time_is_throttling_whatever_it_is_called() {
+        let answer = Answer { retry_after: Some(Duration::from_secs(1)), ..answer(503, "") };
+        assert_eq!(meaning(Replace, &answer), Throttled);
+    }
+
+    #[test]
+    fn a_clock_that_is_off_is_told_in_seconds_and_in_which_direction() {
+        let at = |second| Some(jiff::Timestamp::from_second(second).unwrap());
+        let skewed = |signed, date| Answer {
+            signed: at(signed),
+            date: at(date),
+            ..answer(403, "RequestTimeTooSkewed")
+        };
+        let sentence = words(Replace, &skewed(1_000_000, 1_001_200), "b");
+        assert!(sentence.starts_with("this machine's clock is 1200 s behind the store's"), "{sentence}");
+        let sentence = words(Read, &skewed(1_001_200, 1_000_000), "b");
+        assert!(sentence.starts_with("this machine's clock is 1200 s ahead of the store's"), "{sentence}");
+    }
+
+    #[test]
+    fn each_thing_that_people_can_mend_has_its_own_sentence() {
+        let region = Answer { region: Some("eu-west-1".into()), ..answer(301, "PermanentRedirect") };
+        assert!(words(Read, &region, "b").contains("region=eu-west-1"));
+        assert!(words(Create, &answer(404, "NoSuchBucket"), "b").starts_with("there is no bucket \"b\""));
+        assert!(words(List, &answer(403, "AccessDenied"), "b").contains("s3:ListBucket"));
+        assert!(words(Read, &answer(403, "AccessDenied"), "b").contains("s3:GetObject"));
+        assert!(words(Create, &answer(403, "AccessDenied"), "b").contains("s3:PutObject"));
+        assert!(words(Create, &answer(501, "NotImplemented"), "b").contains("conditional writes"));
+        assert!(words(Read, &answer(404, "<html>"), "b").contains("does not speak S3"));
+        let plain = Answer { request_id: Some("17A".into()), ..answer(500, "InternalError") };
+        assert_eq!(words(Read, &plain, "b"), "it answered 500 InternalError: Told so, request 17A");
+    }
+}

@@ -1,0 +1,271 @@
+//! Leases in a bucket: AWS S3, and servers that speak like it.
+
+mod builder;
+mod credentials;
+mod endpoint;
+mod environment;
+mod error;
+mod meaning;
+mod profile;
+mod provider;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use object_store::aws::AmazonS3;
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::path::Path;
+use object_store::{GetOptions, ObjectStore, PutMode, PutOptions, UpdateVersion};
+use tenure_store::{
+    Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, Reason,
+    Store, StoreError, Version,
+};
+
+pub use builder::Builder;
+pub use environment::Environment;
+pub use error::OpenError;
+use meaning::{Asked, Meaning};
+
+use crate::Requests;
+use crate::name::Names;
+use crate::wire::{Answer, Call, Connector, Seen};
+
+/// A store in a bucket. Clones are the same store.
+///
+/// It must be polled inside a tokio runtime that has io and time enabled. A call sends one request, whatever comes of it
+/// (a listing: one for each page), and is never sent again.
+#[derive(Clone)]
+pub struct S3(Arc<Inner>);
+
+struct Inner {
+    client: AmazonS3,
+    connector: Connector,
+    names: Names,
+    bucket: String,
+    bare_etags: bool,
+    guarantees: Guarantees,
+    url: String,
+}
+
+impl S3 {
+    /// The largest value, in bytes: as much as a record may have.
+    pub const VALUE_MAX: usize = 64 * 1024;
+
+    /// Says where the bucket is and how it is reached.
+    pub fn builder(bucket: &str) -> Builder {
+        Builder::new(bucket)
+    }
+
+    /// How many requests this store has sent since it was opened.
+    pub fn requests(&self) -> Requests {
+        self.0.connector.requests()
+    }
+
+    /// The name of the object that holds what this key holds, for people who look for it; `None` for the few keys that
+    /// no listing could show, which this store refuses.
+    pub fn object_of(&self, key: &Key) -> Option<String> {
+        self.0.names.of(key)
+    }
+}
+
+impl Inner {
+    async fn get(&self, key: &Key) -> Result<Reading, StoreError> {
+        let path = self.path(key)?;
+        let call = Call::default();
+        let options = GetOptions { extensions: call.extensions(), ..GetOptions::default() };
+        let result = self.client.get_opts(&path, options).await;
+        let answer = self.answer(Asked::Read, &call, result.as_ref().err())?;
+        let time = answer.time();
+        let got = match meaning::meaning(Asked::Read, &answer) {
+            Meaning::Absent => return Ok(Reading { entry: None, time }),
+            Meaning::Done => result.map_err(unreadable)?,
+            other => return Err(self.error(Asked::Read, other, &answer)),
+        };
+        if got.meta.size > Self::READ_MAX {
+            let what =
+                format!("{path} has {} bytes, and was not written by Tenure: look at it", got.meta.size);
+            return Err(StoreError::refused(Reason::Damaged, what));
+        }
+        let Some(version) = got.meta.e_tag.clone().map(Version::new) else {
+            return Err(StoreError::refused(Reason::Unsupported, format!("{path} has no ETag")));
+        };
+        // Cut off in the middle it is no value, though its status was seen.
+        let value = got.bytes().await.map_err(unreadable)?;
+        Ok(Reading { entry: Some(Entry { value, version, age: None }), time })
+    }
+
+    async fn put(&self, key: &Key, value: Bytes, expect: Expect) -> Result<Put, StoreError> {
+        if value.len() > S3::VALUE_MAX {
+            let what =
+                format!("a value has at most {} bytes, and this one has {}", S3::VALUE_MAX, value.len());
+            return Err(StoreError::refused(Reason::Invalid, what));
+        }
+        let path = self.path(key)?;
+        let (asked, mode) = match expect {
+            Expect::Absent => (Asked::Create, PutMode::Create),
+            Expect::Version(version) => (Asked::Replace, PutMode::Update(self.update(&version))),
+        };
+        let call = Call::default();
+        let options = PutOptions { mode, extensions: call.extensions(), ..PutOptions::default() };
+        let result = self.client.put_opts(&path, value.into(), options).await;
+        let answer = self.answer(asked, &call, result.as_ref().err())?;
+        match meaning::meaning(asked, &answer) {
+            Meaning::Conflict => Ok(Put::Conflict(Conflict)),
+            Meaning::Done => match result.map(|done| done.e_tag) {
+                Ok(Some(etag)) => {
+                    Ok(Put::Applied(Applied { version: Version::new(etag), time: answer.time() }))
+                }
+                // It was written, and under which version has to be read.
+                Ok(None) => Err(StoreError::unknown("the write was answered without an ETag")),
+                Err(error) => Err(StoreError::unknown(error)),
+            },
+            other => Err(self.error(asked, other, &answer)),
+        }
+    }
+
+    /// One page of a listing: the keys, and where the next page begins.
+    async fn page(
+        &self,
+        prefix: &Prefix,
+        token: Option<String>,
+    ) -> Result<(Vec<Key>, Option<String>), StoreError> {
+        let begin = self.names.begin(prefix);
+        let call = Call::default();
+        let options = PaginatedListOptions {
+            page_token: token.clone(),
+            extensions: call.extensions(),
+            ..PaginatedListOptions::default()
+        };
+        let begin = (!begin.is_empty()).then_some(begin.as_str());
+        let result = self.client.list_paginated(begin, options).await;
+        let answer = self.answer(Asked::List, &call, result.as_ref().err())?;
+        let page = match meaning::meaning(Asked::List, &answer) {
+            Meaning::Done => result.map_err(unreadable)?,
+            other => return Err(self.error(Asked::List, other, &answer)),
+        };
+        if page.page_token.is_some() && page.page_token == token {
+            return Err(StoreError::unknown("the listing does not go on: it gave the same page again"));
+        }
+        let names = page.result.objects.iter().map(|object| object.location.as_ref());
+        let keys = names.filter_map(|name| self.names.key(name)).filter(|key| prefix.covers(key));
+        Ok((keys.collect(), page.page_token))
+    }
+
+    fn path(&self, key: &Key) -> Result<Path, StoreError> {
+        let no_name = || {
+            let what = format!("no listing could show the key {:?}: choose another name", key.as_str());
+            StoreError::refused(Reason::Invalid, what)
+        };
+        let name = self.names.of(key).ok_or_else(no_name)?;
+        Path::parse(name).map_err(|error| StoreError::refused(Reason::Invalid, error))
+    }
+
+    fn update(&self, version: &Version) -> UpdateVersion {
+        let etag = version.as_str();
+        let etag = if self.bare_etags { etag.trim_matches('"') } else { etag };
+        UpdateVersion { e_tag: Some(etag.to_owned()), version: None }
+    }
+
+    /// What was answered, or why there was no answer.
+    fn answer(
+        &self,
+        asked: Asked,
+        call: &Call,
+        error: Option<&object_store::Error>,
+    ) -> Result<Answer, StoreError> {
+        match call.seen() {
+            Seen::Answered(answer) => Ok(answer),
+            Seen::NotConnected(why) => Err(StoreError::refused(Reason::Unreachable, why)),
+            Seen::Cut(why) if asked == Asked::Read || asked == Asked::List => Err(StoreError::unknown(why)),
+            Seen::Cut(why) => Err(StoreError::unknown(format!("the write was sent and not answered: {why}"))),
+            Seen::NotSent => {
+                let why = error.map(ToString::to_string).unwrap_or_default();
+                Err(StoreError::refused(
+                    Reason::Denied,
+                    format!("there are no credentials to sign with: {why}"),
+                ))
+            }
+        }
+    }
+
+    /// The error of an answer that is none.
+    fn error(&self, asked: Asked, meaning: Meaning, answer: &Answer) -> StoreError {
+        let words = meaning::words(asked, answer, &self.bucket);
+        match meaning {
+            Meaning::Throttled => StoreError::throttled(answer.retry_after),
+            Meaning::Refused(reason) => StoreError::refused(reason, words),
+            Meaning::Unknown | Meaning::Done | Meaning::Absent | Meaning::Conflict => {
+                StoreError::unknown(words)
+            }
+        }
+    }
+
+    /// Room for what somebody else may have put there by mistake, and that has to be told from a record.
+    const READ_MAX: u64 = 1 << 20;
+}
+
+/// The answer was a success, and what came with it cannot be used.
+fn unreadable(error: object_store::Error) -> StoreError {
+    StoreError::unknown(format!("what it answered cannot be read: {error}"))
+}
+
+impl Store for S3 {
+    fn guarantees(&self) -> Guarantees {
+        self.0.guarantees
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+        Box::pin(self.0.get(key))
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a Key,
+        value: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+        Box::pin(self.0.put(key, value, expect))
+    }
+
+    /// In the order of their names, as far as the server has one; a thousand for each request.
+    fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
+        enum Next {
+            Page(Option<String>),
+            End,
+        }
+        let pages = stream::unfold(Next::Page(None), move |next| async move {
+            let Next::Page(token) = next else { return None };
+            Some(match self.0.page(prefix, token).await {
+                Ok((keys, Some(token))) => (Ok(keys), Next::Page(Some(token))),
+                Ok((keys, None)) => (Ok(keys), Next::End),
+                Err(error) => (Err(error), Next::End),
+            })
+        });
+        let keys = pages.flat_map(|page| match page {
+            Ok(keys) => stream::iter(keys).map(Ok).left_stream(),
+            Err(error) => stream::iter([Err(error)]).right_stream(),
+        });
+        keys.boxed()
+    }
+
+    /// Looks like an ETag. As the hash of something it will not be found before the sun has gone out.
+    fn impossible_version(&self) -> Version {
+        Version::new("\"00000000000000000000000000000000\"")
+    }
+}
+
+impl fmt::Display for S3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.url)
+    }
+}
+
+impl fmt::Debug for S3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("S3").field("url", &self.0.url).finish_non_exhaustive()
+    }
+}

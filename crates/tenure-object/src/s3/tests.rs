@@ -1,0 +1,154 @@
+//! Opening: what is right, what is wrong, and that nothing is sent for either.
+
+use std::time::Duration;
+
+use tenure_store::StoreClock;
+
+use super::*;
+
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
+const KEYS: Variables<'_> = &[("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE"), ("AWS_SECRET_ACCESS_KEY", "hush")];
+
+fn open(builder: &Builder, more: Variables<'_>) -> Result<S3, OpenError> {
+    builder.open_in(&KEYS.iter().chain(more).copied().collect())
+}
+
+#[track_caller]
+fn refused(builder: &Builder, more: Variables<'_>, reason: Reason, part: &str) {
+    let error = open(builder, more).expect_err(part);
+    let sentence = error.to_string();
+    assert!(sentence.contains(part), "{sentence}");
+    assert_eq!(error.reason(), reason, "{sentence}");
+    assert!(!sentence.contains("hush"), "{sentence}");
+}
+
+#[test]
+fn the_name_of_a_store_says_where_it_is_and_not_who_asks() {
+    let builder = S3::builder("bucket").prefix("prod/my locks").keys("AKIAEXAMPLE", "hush");
+    let store = open(&builder, &[("AWS_REGION", "eu-west-1")]).unwrap();
+    assert_eq!(store.to_string(), "s3://bucket/prod/my%20locks?region=eu-west-1");
+    let text = format!("{store:?} {builder:?} {builder}");
+    assert!(!text.contains("hush") && !text.contains("AKIA"), "{text}");
+}
+
+#[test]
+fn what_the_url_says_goes_before_the_environment() {
+    let environment: Variables<'_> = &[
+        ("AWS_ENDPOINT_URL", "https://general.org"),
+        ("AWS_DEFAULT_REGION", "old-1"),
+        ("AWS_REGION", "new-1"),
+    ];
+    let name = |builder: &Builder, more: Variables<'_>| {
+        let all: Vec<_> = environment.iter().chain(more).copied().collect();
+        open(builder, &all).unwrap().to_string()
+    };
+    let plain = S3::builder("bucket");
+    assert_eq!(name(&plain, &[]), "s3://bucket?endpoint=https://general.org&region=new-1");
+    let special = ("AWS_ENDPOINT_URL_S3", "https://s3.org");
+    assert_eq!(name(&plain, &[special]), "s3://bucket?endpoint=https://s3.org&region=new-1");
+    let chosen = plain.endpoint("http://127.0.0.1:9000").region("here");
+    assert_eq!(name(&chosen, &[special]), "s3://bucket?endpoint=http://127.0.0.1:9000&region=here");
+}
+
+#[test]
+fn aws_needs_a_region_and_other_servers_do_not() {
+    refused(&S3::builder("bucket"), &[], Reason::Invalid, "region=eu-west-1");
+    let other = S3::builder("bucket").endpoint("http://localhost:9000");
+    let name = open(&other, &[]).unwrap().to_string();
+    assert_eq!(name, "s3://bucket?endpoint=http://localhost:9000&region=us-east-1");
+}
+
+#[test]
+fn an_endpoint_that_is_not_encrypted_is_for_this_machine_unless_it_is_accepted() {
+    let far = S3::builder("bucket").endpoint("http://minio.example.org:9000");
+    refused(&far, &[], Reason::Invalid, "accept=http");
+    assert!(open(&far.accept_http(), &[]).is_ok());
+    let by_variable: Variables<'_> = &[("AWS_ENDPOINT_URL", "http://minio.example.org:9000")];
+    refused(&S3::builder("bucket"), by_variable, Reason::Invalid, "accept=http");
+}
+
+#[test]
+fn without_credentials_nothing_is_opened() {
+    let builder = S3::builder("bucket").region("eu-west-1");
+    let error = builder.open_in(&Environment::default()).unwrap_err();
+    assert_eq!(error.reason(), Reason::Denied);
+    assert!(error.to_string().contains("AWS_ACCESS_KEY_ID"), "{error}");
+}
+
+#[test]
+fn a_bucket_that_is_none_and_a_prefix_that_is_none_are_said() {
+    for bucket in ["", "ab", "Bucket", "a_b_c", "-abc", "abc-", "a..b", &"x".repeat(64), "key:hush@bucket"] {
+        assert!(S3::builder(bucket).check().is_err(), "{bucket}");
+    }
+    for prefix in ["/", "a/", "/a", "a//b", "..", "a/./b", "a\nb", "\u{ffff}"] {
+        let error = S3::builder("bucket").prefix(prefix).check().expect_err(prefix);
+        assert!(error.to_string().contains("no prefix"), "{error}");
+    }
+    assert!(S3::builder("my.bucket-1").prefix("prod/locks").check().is_ok());
+}
+
+#[test]
+fn a_bucket_is_in_the_path_or_in_front_of_the_host() {
+    refused(
+        &S3::builder("bucket").endpoint("http://127.0.0.1:9000").path_style(false),
+        &[],
+        Reason::Invalid,
+        "path-style=false",
+    );
+    let store =
+        open(&S3::builder("bucket").endpoint("http://localhost:9000").path_style(false), &[]).unwrap();
+    assert!(store.to_string().ends_with("&path-style=false"), "{store}");
+}
+
+#[test]
+fn an_interface_that_is_known_to_ignore_conditions_is_refused() {
+    let google = S3::builder("bucket").endpoint("https://storage.googleapis.com");
+    refused(&google, &[], Reason::Unsupported, "ignores the conditions");
+}
+
+#[test]
+fn what_is_promised_is_what_leases_need_at_the_pace_of_the_provider() {
+    let aws = S3::builder("bucket").guarantees();
+    assert_eq!(aws.missing_for_leases(), <[&str; 0]>::default());
+    assert_eq!((aws.clock, aws.unique_versions, aws.watch), (StoreClock::Floors, false, false));
+    assert_eq!(aws.write_interval, Duration::from_millis(100));
+    let r2 = S3::builder("bucket").endpoint("https://x.r2.cloudflarestorage.com");
+    assert_eq!(r2.guarantees().write_interval, Duration::from_millis(1100));
+    assert_eq!(r2.write_interval(Duration::ZERO).guarantees().write_interval, Duration::ZERO);
+}
+
+#[test]
+fn keys_of_a_profile_are_taken_from_the_files_that_the_environment_names() {
+    let folder = std::env::temp_dir().join(format!("tenure-object-profile-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let config = write(
+        "config",
+        "[default]\nregion = eu-central-1\n[profile ci]\nregion = us-west-2\n[profile people]\nregion = us-west-2\nsso_session = x\n",
+    );
+    let credentials = write("credentials", "[ci]\naws_access_key_id = A\naws_secret_access_key = hush\n");
+    let variables = [("AWS_CONFIG_FILE", config.as_str()), ("AWS_SHARED_CREDENTIALS_FILE", &credentials)];
+    let environment: Environment = variables.into_iter().collect();
+    let open = |builder: Builder| builder.open_in(&environment);
+
+    let store = open(S3::builder("bucket").profile("ci")).unwrap();
+    assert_eq!(
+        store.to_string(),
+        "s3://bucket?region=us-west-2",
+        "its profile is who asks, and not where it is"
+    );
+    let error = open(S3::builder("bucket").profile("people")).unwrap_err().to_string();
+    assert!(error.contains("aws configure export-credentials --profile people"), "{error}");
+    let error = open(S3::builder("bucket").profile("nobody")).unwrap_err().to_string();
+    assert!(error.contains("no profile \"nobody\""), "{error}");
+    let error = open(S3::builder("bucket")).unwrap_err().to_string();
+    assert!(error.contains("no credentials"), "the default profile has a region and no key: {error}");
+    let by_variable: Environment = variables.into_iter().chain([("AWS_PROFILE", "ci")]).collect();
+    assert!(S3::builder("bucket").open_in(&by_variable).is_ok());
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,191 @@
+use std::time::Duration;
+
+use http::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
+use jiff::Timestamp;
+use tenure_store::StoreTime;
+
+/// The answer to a request, as the server gave it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// The server's clock, in whole seconds.
+    pub(crate) date: Option<Timestamp>,
+    /// This machine's clock when the request was signed.
+    pub(crate) signed: Option<Timestamp>,
+    /// What to name when asking the provider about it.
+    pub(crate) request_id: Option<String>,
+    pub(crate) retry_after: Option<Duration>,
+    /// Where the bucket really is, if it is elsewhere.
+    pub(crate) region: Option<String>,
+    pub(crate) text: Text,
+}
+
+/// What the body of an answer said. That of a success is the value, and is not looked at here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Text {
+    /// There was none, or it was cut off.
+    #[default]
+    Nothing,
+    /// An error as S3 writes it.
+    Error { code: String, message: String },
+    /// Something else: whoever answered does not speak S3.
+    Foreign,
+}
+
+impl Answer {
+    pub(crate) fn new(status: u16, headers: &HeaderMap, signed: Option<Timestamp>) -> Self {
+        let date = header(headers, &DATE).and_then(|date| parse_date(&date));
+        Self {
+            status,
+            date,
+            signed,
+            request_id: header(headers, &REQUEST_ID),
+            retry_after: header(headers, &RETRY_AFTER).and_then(|after| parse_wait(&after, date)),
+            region: header(headers, &BUCKET_REGION),
+            text: Text::Nothing,
+        }
+    }
+
+    pub(crate) fn with_text(mut self, body: &[u8]) -> Self {
+        self.text = parse_text(&String::from_utf8_lossy(body));
+        self
+    }
+
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    pub(crate) fn code(&self) -> &str {
+        match &self.text {
+            Text::Error { code, .. } => code,
+            Text::Nothing | Text::Foreign => "",
+        }
+    }
+
+    /// The store's time: never later than the server's clock was, because the header has whole seconds.
+    pub(crate) fn time(&self) -> Option<StoreTime> {
+        let micros = self.date?.as_microsecond();
+        u64::try_from(micros).ok().map(StoreTime::from_micros)
+    }
+
+    /// How far this machine's clock is ahead of the server's, in seconds.
+    pub(crate) fn ahead(&self) -> Option<i64> {
+        Some(self.signed?.as_second() - self.date?.as_second())
+    }
+}
+
+/// When a request was signed, which it says itself: nothing here has a clock.
+pub(crate) fn signed_at(headers: &HeaderMap) -> Option<Timestamp> {
+    let text = header(headers, &AMZ_DATE)?;
+    jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", text)
+        .ok()?
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .ok()
+        .map(|at| at.timestamp())
+}
+
+fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    Some(plain(headers.get(name)?.to_str().ok()?, LINE_MAX))
+}
+
+fn parse_date(text: &str) -> Option<Timestamp> {
+    jiff::fmt::rfc2822::parse(text).ok().map(|at| at.timestamp())
+}
+
+/// In seconds, or until an instant of the server's own clock.
+fn parse_wait(text: &str, now: Option<Timestamp>) -> Option<Duration> {
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let seconds = parse_date(text)?.as_second() - now?.as_second();
+    Some(Duration::from_secs(seconds.try_into().unwrap_or_default()))
+}
+
+/// Errors are a flat piece of XML; two of its elements are wanted, and whatever else it has is not.
+fn parse_text(body: &str) -> Text {
+    let element = |name: &str| {
+        let (_, rest) = body.split_once(&format!("<{name}>"))?;
+        let (text, _) = rest.split_once(&format!("</{name}>"))?;
+        Some(plain(&unescape(text), LINE_MAX))
+    };
+    match element("Code") {
+        Some(code) => Text::Error { code, message: element("Message").unwrap_or_default() },
+        None if body.trim().is_empty() => Text::Nothing,
+        None => Text::Foreign,
+    }
+}
+
+fn unescape(text: &str) -> String {
+    let pairs =
+        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#34;", "\""), ("&#39;", "'"), ("&apos;", "'")];
+    let text = pairs.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
+    text.replace("&amp;", "&")
+}
+
+/// One line of bounded length: a server may say anything.
+fn plain(text: &str, max: usize) -> String {
+    let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    line.take(max).collect::<String>().trim().to_owned()
+}
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
+const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
+const AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
+
+/// What people read of a line.
+const LINE_MAX: usize = 300;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(headers: &[(&'static str, &'static str)]) -> Answer {
+        let headers =
+            headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        Answer::new(503, &headers, None)
+    }
+
+    #[test]
+    fn the_date_is_the_stores_time_in_whole_seconds() {
+        let answer = answer(&[("date", "Sun, 15 Nov 2026 12:16:36 GMT"), ("x-amz-request-id", "17A")]);
+        assert_eq!(answer.time(), Some(StoreTime::from_micros(1_794_744_996_000_000)));
+        assert_eq!(answer.request_id.as_deref(), Some("17A"));
+    }
+
+    #[test]
+    fn a_missing_or_broken_date_is_no_time() {
+        for headers in [&[][..], &[("date", "yesterday")], &[("date", "Wed, 31 Dec 1969 23:59:59 GMT")]] {
+            assert_eq!(answer(headers).time(), None, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_wait_is_told_in_seconds_or_by_the_servers_own_clock() {
+        let date = ("date", "Sun, 15 Nov 2026 12:16:36 GMT");
+        assert_eq!(answer(&[("retry-after", "7")]).retry_after, Some(Duration::from_secs(7)));
+        let until = ("retry-after", "Sun, 15 Nov 2026 12:16:40 GMT");
+        assert_eq!(answer(&[date, until]).retry_after, Some(Duration::from_secs(4)));
+        let past = ("retry-after", "Sun, 15 Nov 2026 12:16:30 GMT");
+        assert_eq!(answer(&[date, past]).retry_after, Some(Duration::ZERO));
+        assert_eq!(answer(&[until]).retry_after, None, "without the server's clock it says nothing");
+    }
+
+    #[test]
+    fn the_difference_of_the_clocks_is_that_of_two_lines_of_the_same_exchange() {
+        let signed = HeaderMap::from_iter([(AMZ_DATE, "20261115T130000Z".parse().unwrap())]);
+        let date = HeaderMap::from_iter([(DATE, "Sun, 15 Nov 2026 12:00:00 GMT".parse().unwrap())]);
+        assert_eq!(Answer::new(403, &date, signed_at(&signed)).ahead(), Some(3600));
+    }
+
+    #[test]
+    fn an_error_is_taken_out_of_its_xml_and_anything_else_is_foreign() {
+        let text = |body: &str| Answer::default().with_text(body.as_bytes()).text;
+        let error = "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code><Message>The &quot;key&quot;\nis\x1b gone\
+                     </Message><Key>a</Key></Error>";
+        let expected = Text::Error { code: "NoSuchKey".into(), message: "The \"key\" is  gone".into() };
+        assert_eq!(text(error), expected);
+        assert_eq!(text("  "), Text::Nothing);
+        assert_eq!(text("<html>404</html>"), Text::Foreign);
+        assert_eq!(text("<Error><Code>Slow"), Text::Foreign, "a cut is noticed by its length, not here");
+    }
+}

@@ -1,0 +1,134 @@
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
+    HttpService,
+};
+use object_store::{ClientConfigKey, ClientOptions};
+
+use super::requests::Counter;
+use super::{Answer, Call, Requests, Seen, answer};
+use crate::tls;
+
+/// Makes the clients that requests go through, and sees everything that they do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Connector {
+    counter: Arc<Counter>,
+}
+
+impl Connector {
+    pub(crate) fn requests(&self) -> Requests {
+        self.counter.so_far()
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        tls::prepare();
+        let plain = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
+        let mut client = reqwest::Client::builder()
+            .user_agent(concat!("tenure/", env!("CARGO_PKG_VERSION")))
+            .https_only(!plain)
+            .http1_only()
+            // A redirect followed turns some writes into reads, whose success would then be taken for theirs; and a
+            // signature is for one address.
+            .redirect(reqwest::redirect::Policy::none())
+            // The loop is ours: a write that was sent again is answered with a conflict, and a win becomes a loss.
+            .retry(reqwest::retry::never())
+            .timeout(CALL_MAX)
+            .connect_timeout(CONNECT_MAX)
+            .pool_idle_timeout(IDLE_MAX);
+        if plain {
+            // No certificate is ever looked at, and a machine may have none.
+            client = client.tls_certs_only([]);
+        }
+        let client = client
+            .build()
+            .map_err(|error| object_store::Error::Generic { store: "HTTP", source: error.into() })?;
+        Ok(HttpClient::new(Hook { client, counter: Arc::clone(&self.counter) }))
+    }
+}
+
+#[derive(Debug)]
+struct Hook {
+    client: reqwest::Client,
+    counter: Arc<Counter>,
+}
+
+#[async_trait::async_trait]
+impl HttpService for Hook {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        // Requests for credentials have none.
+        let Some(call) = request.extensions().get::<Call>().cloned() else {
+            return HttpService::call(&self.client, request).await;
+        };
+        let (parts, body) = request.into_parts();
+        self.counter.count(&parts);
+        let signed = answer::signed_at(&parts.headers);
+        // Should the future be dropped from here on, nobody asks; should it panic, this is what is true.
+        call.note(Seen::Cut("there was no answer".to_owned()));
+        let response = match HttpService::call(&self.client, HttpRequest::from_parts(parts, body)).await {
+            Ok(response) => response,
+            Err(error) => {
+                call.note(match error.kind() {
+                    // The only kind after which it was certainly not sent.
+                    HttpErrorKind::Connect => Seen::NotConnected(innermost(&error)),
+                    _ => Seen::Cut(innermost(&error)),
+                });
+                return Err(error);
+            }
+        };
+        let answer = Answer::new(response.status().as_u16(), response.headers(), signed);
+        // The status is there, so it is the answer, whatever becomes of the rest.
+        call.note(Seen::Answered(answer.clone()));
+        if answer.is_success() {
+            return Ok(response);
+        }
+        let (parts, body) = response.into_parts();
+        let body = text(body).await;
+        if let Some(body) = &body {
+            call.note(Seen::Answered(answer.with_text(body)));
+        }
+        Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body.unwrap_or_default())))
+    }
+}
+
+/// The body of an error; `None` if it is cut off or far too long.
+async fn text(body: HttpResponseBody) -> Option<Bytes> {
+    let mut text = BytesMut::new();
+    let mut pieces = body.bytes_stream();
+    while let Some(piece) = pieces.next().await {
+        text.extend_from_slice(&piece.ok()?);
+        if text.len() > ERROR_MAX {
+            return None;
+        }
+    }
+    Some(text.freeze())
+}
+
+/// What went wrong at the bottom of it, which is what people can do something about.
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+/// The keeper of leases gives up much sooner; this is for those who wait without a limit of their own.
+const CALL_MAX: Duration = Duration::from_secs(60);
+
+/// Longer than the second try of a lost first packet, which comes after one second and the third after three.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// A connection that its server closes just as it is used again leaves a write without an answer that was never read.
+/// No server closes them after so short a time, and calls in a row share one all the same. Renewals, which are further
+/// apart than this, each have a connection of their own.
+const IDLE_MAX: Duration = Duration::from_secs(1);
+
+/// Errors of S3 have a few hundred bytes.
+const ERROR_MAX: usize = 64 * 1024;
