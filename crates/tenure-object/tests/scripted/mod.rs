@@ -1,0 +1,117 @@
+//! A server that answers as a test tells it to: for what no real server does on demand.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tenure_object::S3;
+use tenure_object::s3::{Builder, Environment};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What to do with the next request.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// These bytes, and the connection stays.
+    Send(String),
+    /// These bytes, and the connection is closed.
+    SendAndCut(String),
+}
+
+#[derive(Clone)]
+pub(crate) struct Scripted {
+    port: u16,
+    replies: Arc<Mutex<VecDeque<Reply>>>,
+    heads: Arc<Mutex<Vec<String>>>,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Scripted {
+    pub(crate) async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let replies = Arc::new(Mutex::new(replies.into_iter().collect()));
+        let server = Self { port, replies, heads: Arc::default(), connections: Arc::default() };
+        let serving = server.clone();
+        #[expect(clippy::disallowed_methods, reason = "a test owns its server")]
+        tokio::spawn(async move {
+            while let Ok((connection, _)) = listener.accept().await {
+                serving.connections.fetch_add(1, Ordering::Relaxed);
+                #[expect(clippy::disallowed_methods, reason = "a test owns its server")]
+                tokio::spawn(serving.clone().serve(connection));
+            }
+        });
+        server
+    }
+
+    pub(crate) fn builder(&self) -> Builder {
+        S3::builder("leases")
+            .prefix("locks")
+            .endpoint(&format!("http://127.0.0.1:{}", self.port))
+            .keys("id", "hush")
+    }
+
+    pub(crate) fn store(&self) -> S3 {
+        self.builder().open_in(&Environment::default()).unwrap()
+    }
+
+    /// The heads of all requests that arrived, in small letters.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+
+    /// How many connections were made.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    async fn serve(self, mut connection: TcpStream) {
+        while let Some(head) = receive(&mut connection).await {
+            self.heads.lock().unwrap().push(head);
+            let reply = self.replies.lock().unwrap().pop_front();
+            match reply {
+                Some(Reply::Send(bytes)) => connection.write_all(bytes.as_bytes()).await.unwrap(),
+                Some(Reply::SendAndCut(bytes)) => {
+                    connection.write_all(bytes.as_bytes()).await.unwrap();
+                    return;
+                }
+                None => return,
+            }
+        }
+    }
+}
+
+/// The head of the next request; its body is read to the end.
+async fn receive(connection: &mut TcpStream) -> Option<String> {
+    let mut bytes = Vec::new();
+    let (head, mut there) = loop {
+        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break (String::from_utf8_lossy(&bytes[..end]).to_lowercase(), bytes.len() - end - 4);
+        }
+        if connection.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+    while there < length.unwrap_or_default() {
+        let mut more = Vec::new();
+        match connection.read_buf(&mut more).await.ok()? {
+            0 => return None,
+            read => there += read,
+        }
+    }
+    Some(head)
+}
+
+/// A whole answer, with a date as every server has it.
+pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Reply {
+    let length = body.len();
+    Reply::Send(format!("HTTP/1.1 {status}\r\n{DATE}{headers}content-length: {length}\r\n\r\n{body}"))
+}
+
+/// An error as S3 writes it.
+pub(crate) fn error(status: &str, code: &str) -> Reply {
+    answer(status, "", &format!("<Error><Code>{code}</Code><Message>Told so.</Message></Error>"))
+}
+
+pub(crate) const DATE: &str = "date: Sun, 15 Nov 2026 12:16:36 GMT\r\nx-amz-request-id: 17A\r\n";

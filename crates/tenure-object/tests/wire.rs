@@ -1,0 +1,247 @@
+//! What a call makes of what happens on the wire, with the whole client in between.
+
+mod scripted;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use scripted::{DATE, Reply, Scripted, answer, error};
+use tenure::clock::{BootClock, Clock};
+use tenure_object::s3::Environment;
+use tenure_store::{
+    Conflict, Expect, Key, Prefix, Put, Reason, Store, StoreError, StoreTime, Throttled, Version,
+};
+
+fn key() -> Key {
+    Key::parse("billing/nightly").unwrap()
+}
+
+fn version() -> Expect {
+    Expect::Version(Version::new("\"v1\""))
+}
+
+/// What one write makes of one reply. Whatever it is, one request was sent.
+async fn put(expect: Expect, reply: Reply) -> Result<Put, StoreError> {
+    let server = Scripted::start([reply]).await;
+    let store = server.store();
+    let put = store.put(&key(), Bytes::from_static(b"value"), expect).await;
+    assert_eq!(server.heads().len(), 1, "it was sent once");
+    assert_eq!(store.requests().puts, 1);
+    put
+}
+
+#[track_caller]
+fn refused(answer: Result<Put, StoreError>, reason: Reason, part: &str) {
+    match answer {
+        Err(StoreError::Refused(refused)) => {
+            assert_eq!(refused.reason, reason, "{refused}");
+            assert!(refused.to_string().contains(part), "{refused}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_write_is_sent_with_its_condition_and_answered_with_its_version_and_time() {
+    let server =
+        Scripted::start([answer("200 OK", "ETag: \"v1\"\r\n", ""), answer("200 OK", "etag: \"v2\"\r\n", "")])
+            .await;
+    let store = server.store();
+    for (expect, etag) in [(Expect::Absent, "\"v1\""), (version(), "\"v2\"")] {
+        let Ok(Put::Applied(applied)) = store.put(&key(), Bytes::new(), expect).await else { panic!() };
+        assert_eq!(applied.version.as_str(), etag, "as the server wrote it");
+        assert_eq!(applied.time, Some(StoreTime::from_micros(1_794_744_996_000_000)));
+    }
+    let heads = server.heads();
+    assert!(heads[0].starts_with("put /leases/locks/billing/nightly.record http/1.1"), "{}", heads[0]);
+    assert!(heads[0].contains("\r\nif-none-match: *\r\n"), "{}", heads[0]);
+    assert!(heads[1].contains("\r\nif-match: \"v1\"\r\n"), "{}", heads[1]);
+    assert!(!heads.concat().contains("hush"));
+}
+
+#[tokio::test]
+async fn servers_that_want_etags_without_quotes_get_them_so() {
+    let server = Scripted::start([answer("200 OK", "etag: \"v2\"\r\n", "")]).await;
+    let store = server.builder().bare_etags().open_in(&Environment::default()).unwrap();
+    let Ok(Put::Applied(applied)) = store.put(&key(), Bytes::new(), version()).await else { panic!() };
+    assert_eq!(applied.version.as_str(), "\"v2\"");
+    assert!(server.heads()[0].contains("\r\nif-match: v1\r\n"), "{}", server.heads()[0]);
+}
+
+#[tokio::test]
+async fn a_lost_condition_is_a_conflict_and_so_is_an_object_that_has_gone() {
+    for reply in [error("412 Precondition Failed", "PreconditionFailed"), answer("304 Not Modified", "", "")]
+    {
+        assert_eq!(put(Expect::Absent, reply.clone()).await.unwrap(), Put::Conflict(Conflict));
+        assert_eq!(put(version(), reply).await.unwrap(), Put::Conflict(Conflict));
+    }
+    assert_eq!(put(version(), error("404 Not Found", "NoSuchKey")).await.unwrap(), Put::Conflict(Conflict));
+    refused(
+        put(version(), error("404 Not Found", "NoSuchBucket")).await,
+        Reason::Invalid,
+        "no bucket \"leases\"",
+    );
+}
+
+#[tokio::test]
+async fn a_status_that_was_seen_stays_though_the_rest_was_cut_off() {
+    let cut =
+        |status: &str| Reply::SendAndCut(format!("HTTP/1.1 {status}\r\ncontent-length: 300\r\n\r\n<Error>"));
+    assert_eq!(put(version(), cut("412 Precondition Failed")).await.unwrap(), Put::Conflict(Conflict));
+    assert!(matches!(put(version(), cut("500 Oops")).await, Err(StoreError::Unknown(_))));
+    let done =
+        Reply::SendAndCut(format!("HTTP/1.1 200 OK\r\n{DATE}etag: \"v2\"\r\ncontent-length: 9\r\n\r\n"));
+    assert!(matches!(put(version(), done).await, Ok(Put::Applied(_))));
+}
+
+#[tokio::test]
+async fn without_a_clear_answer_the_outcome_is_unknown() {
+    let replies = [
+        Reply::SendAndCut(String::new()),
+        Reply::SendAndCut("HTTP/1.1 20".to_owned()),
+        error("409 Conflict", "ConditionalRequestConflict"),
+        error("500 Internal Server Error", "InternalError"),
+        error("503 Service Unavailable", "ServiceUnavailable"),
+        answer("200 OK", "", ""),
+    ];
+    for reply in replies {
+        for expect in [Expect::Absent, version()] {
+            let answer = put(expect, reply.clone()).await;
+            assert!(matches!(answer, Err(StoreError::Unknown(_))), "{reply:?}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_asks_for_patience_is_not_a_lost_write() {
+    let slow =
+        Reply::Send("HTTP/1.1 429 Too Many Requests\r\nretry-after: 3\r\ncontent-length: 0\r\n\r\n".into());
+    let after = Some(Duration::from_secs(3));
+    assert!(
+        matches!(put(version(), slow).await, Err(StoreError::Throttled(Throttled { after: a })) if a == after)
+    );
+    let slow = error("503 Slow Down", "SlowDown");
+    assert!(matches!(put(version(), slow).await, Err(StoreError::Throttled(Throttled { after: None }))));
+}
+
+#[tokio::test]
+async fn only_what_was_not_sent_is_called_unreachable() {
+    let closed = {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        listener.local_addr().unwrap()
+    };
+    let store = tenure_object::S3::builder("leases").endpoint(&format!("http://{closed}")).keys("id", "hush");
+    let store = store.open_in(&Environment::default()).unwrap();
+    refused(store.put(&key(), Bytes::new(), version()).await, Reason::Unreachable, "Connection refused");
+}
+
+#[tokio::test]
+async fn what_it_cannot_do_and_what_we_may_not_are_refused_with_the_next_step() {
+    refused(
+        put(Expect::Absent, error("501 No", "NotImplemented")).await,
+        Reason::Unsupported,
+        "conditional writes",
+    );
+    refused(
+        put(Expect::Absent, error("400 No", "InvalidArgument")).await,
+        Reason::Unsupported,
+        "conditional writes",
+    );
+    refused(put(Expect::Absent, error("403 No", "AccessDenied")).await, Reason::Denied, "s3:PutObject");
+    refused(
+        put(Expect::Absent, error("403 No", "RequestTimeTooSkewed")).await,
+        Reason::Denied,
+        "this machine's clock is",
+    );
+    let moved = answer("301 Moved Permanently", "x-amz-bucket-region: eu-west-1\r\n", "");
+    refused(put(Expect::Absent, moved).await, Reason::Invalid, "region=eu-west-1");
+}
+
+/// Followed, it would become a read of something, whose success and ETag would be taken for those of the write.
+#[tokio::test]
+async fn no_redirect_is_followed() {
+    for status in ["301 A", "302 B", "303 C", "307 D", "308 E"] {
+        let elsewhere = answer(status, "location: /leases/other\r\n", "");
+        assert!(matches!(put(version(), elsewhere).await, Err(StoreError::Refused(_))), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_read_shows_what_is_there_or_that_nothing_is() {
+    let modified = "last-modified: Sun, 15 Nov 2026 12:16:36 GMT\r\n";
+    let server = Scripted::start([
+        answer("200 OK", &format!("etag: \"v7\"\r\n{modified}"), "value"),
+        error("404 Not Found", "NoSuchKey"),
+        answer("404 Not Found", "", "<html>no such page</html>"),
+        Reply::SendAndCut(format!(
+            "HTTP/1.1 200 OK\r\n{DATE}{modified}etag: \"v7\"\r\ncontent-length: 5\r\n\r\nval"
+        )),
+        Reply::Send(format!(
+            "HTTP/1.1 200 OK\r\n{modified}etag: \"v7\"\r\ncontent-length: 99999999\r\n\r\nval"
+        )),
+    ])
+    .await;
+    let store = server.store();
+    let there = store.get(&key()).await.unwrap();
+    let entry = there.entry.unwrap();
+    assert_eq!((entry.value.as_ref(), entry.version.as_str(), entry.age), (&b"value"[..], "\"v7\"", None));
+    assert!(there.time.is_some());
+    let missing = store.get(&key()).await.unwrap();
+    assert!(missing.entry.is_none() && missing.time.is_some(), "whoever plants it has nothing else to go by");
+    let foreign = store.get(&key()).await.unwrap_err().to_string();
+    assert!(foreign.contains("does not speak S3"), "{foreign}");
+    assert!(matches!(store.get(&key()).await, Err(StoreError::Unknown(_))), "half a value is none");
+    assert!(matches!(store.get(&key()).await, Err(StoreError::Refused(_))), "no record has so many bytes");
+    assert_eq!(store.requests().gets, 5);
+}
+
+#[tokio::test]
+async fn a_listing_goes_from_page_to_page_and_passes_over_what_is_not_ours() {
+    let object = |name: &str| {
+        format!(
+            "<Contents><Key>{name}</Key><LastModified>2026-11-15T12:16:36.000Z</LastModified><ETag>\"x\"</ETag>\
+             <Size>1</Size></Contents>"
+        )
+    };
+    let page = |objects: String, next: &str| {
+        answer("200 OK", "", &format!("<ListBucketResult>{objects}{next}</ListBucketResult>"))
+    };
+    let first =
+        object("locks/jobs.record") + &object("locks/jobs/readme.txt") + &object("locks/jobs-old.record");
+    let server = Scripted::start([
+        page(first, "<NextContinuationToken>t 1</NextContinuationToken>"),
+        page(object("locks/jobs/a &amp; b.record"), ""),
+        error("403 Forbidden", "AccessDenied"),
+    ])
+    .await;
+    let store = server.store();
+    let jobs = Prefix::parse("jobs").unwrap();
+    let keys: Vec<_> = store.list(&jobs).map(|key| key.unwrap().to_string()).collect().await;
+    assert_eq!(keys, ["jobs", "jobs/a & b"]);
+    let heads = server.heads();
+    assert!(heads[0].starts_with("get /leases?list-type=2&prefix=locks%2fjobs http/1.1"), "{}", heads[0]);
+    assert!(
+        heads[1].contains("continuation-token=t%201") || heads[1].contains("continuation-token=t+1"),
+        "{}",
+        heads[1]
+    );
+    let denied: Vec<_> = store.list(&jobs).collect().await;
+    assert_eq!(denied.len(), 1, "an error ends it");
+    assert!(denied[0].as_ref().unwrap_err().to_string().contains("s3:ListBucket"));
+    assert_eq!(store.requests().lists, 3);
+}
+
+/// A server may close it at the very moment at which it is used again, and then nobody knows whether the call was read.
+#[tokio::test]
+async fn a_connection_that_was_idle_for_long_is_not_used_again() {
+    let applied = answer("200 OK", "etag: \"v2\"\r\n", "");
+    let server = Scripted::start([applied.clone(), applied.clone(), applied]).await;
+    let store = server.store();
+    assert!(store.put(&key(), Bytes::new(), version()).await.is_ok());
+    for connections in [2, 3] {
+        BootClock.sleep_until(BootClock.now() + Duration::from_millis(1500)).await;
+        assert!(store.put(&key(), Bytes::new(), version()).await.is_ok());
+        assert_eq!(server.connections(), connections);
+    }
+}
