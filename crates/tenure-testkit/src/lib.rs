@@ -1,0 +1,26 @@
+//! What tests need of the outside world: real servers on free ports, and a proxy that does to requests what networks do.
+//!
+//! ```no_run
+//! use tenure_testkit::{Kind, Server};
+//!
+//! let Some(server) = Server::shared(Kind::Minio) else { return };
+//! server.create_bucket("leases");
+//! let url = format!("s3://leases/locks?endpoint={}", server.endpoint());
+//! # drop(url);
+//! ```
+//!
+//! Servers are installed by `crates/tenure-testkit/servers/install`, which `./test` calls. A test whose server is not
+//! there says so and is skipped; on a machine that is meant to check everything it fails.
+//!
+//! What cannot be set up has failed the test, so most of this crate panics, with a sentence and what the server said.
+#![allow(clippy::disallowed_methods, reason = "real servers and real networks count in real time")]
+
+mod asking;
+mod home;
+mod port;
+mod process;
+mod server;
+mod small;
+
+pub use server::{Kind, Server, StartError};
+pub use small::{block_on, key, skipped};

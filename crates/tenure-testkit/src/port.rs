@@ -1,0 +1,43 @@
+//! A port on loopback that is ours until it is dropped, whether anybody listens on it or not.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A port that no other test takes, so that a server can be gone for a while and come back on it.
+#[derive(Debug)]
+pub(crate) struct Port {
+    number: u16,
+    /// Nobody speaks UDP here: a bound socket of the same number is a reservation that all processes of the machine
+    /// see, and that the kernel takes back however this process ends.
+    _reservation: UdpSocket,
+}
+
+impl Port {
+    pub(crate) fn reserve() -> Self {
+        // Each process begins elsewhere, so that they rarely get into each other's way.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let first = std::process::id().wrapping_mul(31);
+        for _ in 0..COUNT {
+            let next = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % u32::from(COUNT);
+            let number = FIRST + u16::try_from(next).expect("less than COUNT");
+            let Ok(reservation) = UdpSocket::bind((Ipv4Addr::LOCALHOST, number)) else { continue };
+            if TcpListener::bind((Ipv4Addr::LOCALHOST, number)).is_ok() {
+                return Self { number, _reservation: reservation };
+            }
+        }
+        panic!("no port between {FIRST} and {} is free on loopback", FIRST + COUNT);
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.number).into()
+    }
+
+    pub(crate) fn number(&self) -> u16 {
+        self.number
+    }
+}
+
+/// Below the ports that kernels give to outgoing connections (from 32768): one of those would be taken by any client while
+/// its server is down.
+const FIRST: u16 = 20_000;
+const COUNT: u16 = 12_000;

@@ -1,0 +1,87 @@
+//! A process that never outlives the test, however that ends.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::home::Home;
+
+/// A server under a guard: a small shell that waits at a pipe from us and kills the server when the pipe closes. The kernel
+/// closes it for a test that panics, exits or is killed, too; a signal at our death would already come when the *thread*
+/// ends that started the server, and one server serves many tests.
+#[derive(Debug)]
+pub(crate) struct Process {
+    guard: Child,
+    /// The guard waits for it only at the end, so that its number stays its own, even when it has ended.
+    server: Pid,
+}
+
+impl Process {
+    /// Starts it with its output added to the log of its home.
+    pub(crate) fn start(command: &Command, home: &Home) -> io::Result<Self> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", GUARD, "guard"]).arg(home.log()).arg(home.path());
+        shell.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            shell.env(name, value.expect("nothing is removed from the environment"));
+        }
+        // A group of its own: an interrupt from the terminal is for the test, whose end is what the guard waits for.
+        shell.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut guard = shell.spawn()?;
+        let mut line = String::new();
+        BufReader::new(guard.stdout.take().expect("it is piped")).read_line(&mut line)?;
+        let number = line.trim().parse().ok().and_then(Pid::from_raw);
+        let server = number.ok_or_else(|| io::Error::other("the guard of the server did not start it"))?;
+        Ok(Self { guard, server })
+    }
+
+    /// Whether the server has ended by itself.
+    pub(crate) fn has_ended(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.server.as_raw_nonzero()));
+        // The state follows the name, which is in parentheses.
+        stat.map_or(true, |stat| stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z')))
+    }
+
+    /// Asks it to end and gives it some time, then ends it. Its data stays.
+    pub(crate) fn stop(self) {
+        let _ = kill_process(self.server, Signal::TERM);
+        let asked = Instant::now();
+        while !self.has_ended() && asked.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.kill();
+    }
+
+    /// Ends it at once, as a power cut would. Its data stays.
+    pub(crate) fn kill(mut self) {
+        let _ = self.guard.stdin.as_mut().expect("it is piped").write_all(b"keep\n");
+        // Dropping waits until both have ended.
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait();
+    }
+}
+
+/// How long a server may take to end when asked.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Arguments: the log, the folder to remove at the end unless told to keep it, and the command.
+const GUARD: &str = r#"
+log=$1 home=$2
+shift 2
+"$@" </dev/null >>"$log" 2>&1 &
+server=$!
+echo "$server"
+exec >/dev/null
+read -r word
+kill -KILL "$server"
+wait "$server"
+[ "$word" = keep ] || rm -rf "$home"
+"#;

@@ -1,0 +1,58 @@
+//! Which server.
+
+use std::path::PathBuf;
+
+use super::minio::Minio;
+use super::rclone::Rclone;
+use super::recipe::Recipe;
+use super::seaweedfs::SeaweedFs;
+
+/// A kind of server that the test kit can run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Right, quick, and with the status codes of AWS: the everyday server.
+    Minio,
+    /// Right, slower, and with 412 for a replacement of what is not there.
+    SeaweedFs,
+    /// A liar: `rclone serve s3` accepts every condition and heeds none.
+    Rclone,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Minio, Self::SeaweedFs, Self::Rclone];
+
+    /// The name of its program.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Minio => "minio",
+            Self::SeaweedFs => "weed",
+            Self::Rclone => "rclone",
+        }
+    }
+
+    /// The version that the tests are made for.
+    pub fn version(self) -> &'static str {
+        let mut lines = VERSIONS.lines().filter_map(|line| line.split_once(' '));
+        lines.find(|(name, _)| *name == self.program()).expect("each kind has a version").1
+    }
+
+    /// Where its program is once it is installed.
+    pub(crate) fn installed(self) -> PathBuf {
+        let cache = std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
+        let folder = format!("tenure-testkit/{}-{}", self.program(), self.version());
+        cache.unwrap_or_else(home).join(folder).join(self.program())
+    }
+
+    pub(crate) fn recipe(self) -> &'static dyn Recipe {
+        match self {
+            Self::Minio => &Minio,
+            Self::SeaweedFs => &SeaweedFs,
+            Self::Rclone => &Rclone,
+        }
+    }
+}
+
+/// What the installer reads too.
+const VERSIONS: &str = include_str!("../../servers/versions");

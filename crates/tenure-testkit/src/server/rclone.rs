@@ -1,0 +1,41 @@
+//! `rclone serve s3`: a liar. It accepts every condition and heeds none.
+
+use std::path::Path;
+use std::process::Command;
+use std::{fs, io};
+
+use super::recipe::{ACCESS_KEY, Recipe, SECRET_KEY};
+use crate::asking;
+use crate::home::Home;
+use crate::port::Port;
+
+#[derive(Debug)]
+pub(crate) struct Rclone;
+
+impl Recipe for Rclone {
+    fn ports(&self) -> usize {
+        1
+    }
+
+    fn command(&self, program: &Path, home: &Home, ports: &[Port]) -> io::Result<Command> {
+        let mut command = Command::new(program);
+        command.args(["serve", "s3", "--addr"]).arg(ports[0].address().to_string());
+        command.arg("--auth-key").arg(format!("{ACCESS_KEY},{SECRET_KEY}"));
+        command.arg("--cache-dir").arg(home.path().join("cache"));
+        // It would believe for minutes that a bucket is missing that was just made.
+        command.args(["--dir-cache-time", "0"]);
+        // No settings of whoever runs the tests.
+        command.args(["--config", "/dev/null"]).arg(home.data());
+        Ok(command)
+    }
+
+    /// Any answer will do: it has nothing to start but its listener.
+    fn is_ready(&self, ports: &[Port]) -> bool {
+        asking::status(ports[0].address(), "GET", "/", "").is_ok()
+    }
+
+    /// A folder among its data is a bucket.
+    fn create_bucket(&self, home: &Home, _: &[Port], name: &str) -> io::Result<()> {
+        fs::create_dir_all(home.data().join(name))
+    }
+}

@@ -1,0 +1,144 @@
+//! Each server starts, serves, comes back with its data, and is gone with its test.
+#![allow(clippy::disallowed_methods, reason = "other processes are given time")]
+
+mod support;
+
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use support::client::{Answer, Client};
+use support::sign::sign;
+use tenure_testkit::{Kind, Server};
+
+#[test]
+fn minio_heeds_conditions_and_comes_back_with_its_data() {
+    let Some(server) = Server::start_or_skip(Kind::Minio) else { return };
+    comes_back_with_its_data(&server, 412);
+}
+
+#[test]
+fn seaweedfs_heeds_conditions_and_comes_back_with_its_data() {
+    let Some(server) = Server::start_or_skip(Kind::SeaweedFs) else { return };
+    comes_back_with_its_data(&server, 412);
+}
+
+#[test]
+fn rclone_lies_about_conditions_and_comes_back_with_its_data() {
+    let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
+    comes_back_with_its_data(&server, 200);
+}
+
+/// `second` is what a second create is answered with.
+fn comes_back_with_its_data(server: &Server, second: u16) {
+    let absent = ("if-none-match", "*");
+    assert_eq!(ask(server, "PUT", "/missing/key", "one", &[]).status, 404, "there is no such bucket");
+    server.create_bucket("leases");
+    server.create_bucket("leases");
+    assert_eq!(ask(server, "PUT", "/leases/key", "one", &[absent]).status, 200);
+    assert_eq!(ask(server, "PUT", "/leases/key", "one", &[absent]).status, second);
+    let mut stranger = Client::new(server.address());
+    let refused = stranger.put("/leases/key", "two").unwrap();
+    assert!(matches!(refused.status, 400 | 403), "it asks for credentials: {refused:?}");
+
+    server.kill();
+    assert!(is_closed(server.address()));
+    server.restart();
+    assert_eq!(ask(server, "GET", "/leases/key", "", &[]).body.unwrap(), "one");
+
+    server.stop();
+    assert!(is_closed(server.address()));
+    server.restart();
+    server.restart();
+    assert_eq!(ask(server, "GET", "/leases/key", "", &[]).body.unwrap(), "one");
+}
+
+#[test]
+fn a_dropped_server_is_gone_with_its_folder() {
+    let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
+    let address = server.address();
+    assert_eq!(homes_of(std::process::id(), address).len(), 1);
+    drop(server);
+    assert!(is_closed(address));
+    assert_eq!(homes_of(std::process::id(), address).len(), 0);
+}
+
+#[test]
+fn a_server_is_gone_when_its_test_panics() {
+    let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
+    let address = server.address();
+    let test = std::thread::spawn(move || {
+        let _server = server;
+        panic!("on purpose");
+    });
+    test.join().unwrap_err();
+    assert!(is_closed(address));
+}
+
+#[test]
+fn a_shared_server_outlives_the_test_that_started_it() {
+    let first = std::thread::spawn(|| Server::shared(Kind::Rclone).map(Server::address));
+    let Some(address) = first.join().unwrap() else { return };
+    assert_eq!(Server::shared(Kind::Rclone).unwrap().address(), address);
+    assert!(!is_closed(address));
+}
+
+/// The other half of the next test: a process with a server, which waits to be killed.
+#[test]
+#[ignore = "started by another test"]
+fn waits_to_be_killed_with_its_server() {
+    let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
+    println!("serves at {}", server.address());
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn a_server_is_gone_when_its_process_is_killed() {
+    use std::io::{BufRead, BufReader};
+
+    if Server::start_or_skip(Kind::Rclone).is_none() {
+        return;
+    }
+    let mut other = Command::new(std::env::current_exe().unwrap());
+    other.args(["--ignored", "--exact", "--nocapture", "waits_to_be_killed_with_its_server"]);
+    let mut other = other.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let address = lines.find_map(|line| line.split_once("serves at ")?.1.parse().ok()).unwrap();
+    assert!(!is_closed(address));
+
+    other.kill().unwrap();
+    other.wait().unwrap();
+    soon(|| is_closed(address));
+    soon(|| homes_of(other.id(), address).is_empty());
+}
+
+/// Asks with credentials, on a connection of its own.
+fn ask(server: &Server, method: &str, path: &str, body: &str, more: &[(&str, &str)]) -> Answer {
+    let signed = sign(server, &server.address().to_string(), method, path, body);
+    let mut headers: Vec<_> = signed.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    headers.extend(more);
+    Client::new(server.address()).ask(method, path, &headers, body).unwrap()
+}
+
+fn is_closed(address: SocketAddr) -> bool {
+    TcpStream::connect(address).is_err()
+}
+
+/// The folders of the servers of a process that know this address.
+fn homes_of(process: u32, address: SocketAddr) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(std::env::temp_dir()).unwrap().map(|entry| entry.unwrap().path());
+    let ours = format!("-rclone-{process}-");
+    let homes = entries.filter(|path| path.to_string_lossy().contains(&ours));
+    let knows = |path: &std::path::PathBuf| {
+        std::fs::read_to_string(path.join("log")).is_ok_and(|log| log.contains(&address.to_string()))
+    };
+    homes.filter(knows).collect()
+}
+
+fn soon(mut happens: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !happens() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it did not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,5 @@
+//! What the tests of the test kit share: a plain client that sends exactly one request, signed or not.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+pub(crate) mod client;
+pub(crate) mod sign;
