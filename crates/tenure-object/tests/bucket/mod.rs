@@ -1,0 +1,131 @@
+//! A bucket of a test's own on a real server.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt};
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use tenure::clock::{BootClock, Clock};
+use tenure_conformance::{Harness, Supported};
+use tenure_object::S3;
+use tenure_object::s3::{Builder, Environment};
+use tenure_store::{BoxFuture, Key, Store};
+use tenure_testkit::{Kind, Server};
+
+pub(crate) struct Bucket {
+    server: &'static Server,
+    name: &'static str,
+    /// What administrators do, behind the store's back.
+    administrator: AmazonS3,
+    backup: Mutex<Vec<(Path, Bytes)>>,
+}
+
+impl Bucket {
+    pub(crate) fn on(kind: Kind, name: &'static str) -> Option<Self> {
+        let server = Server::shared(kind)?;
+        server.create_bucket(name);
+        // Opening it first gives TLS its cryptography, without which no client can be built.
+        let bucket = |administrator| Self { server, name, administrator, backup: Mutex::default() };
+        S3::builder(name)
+            .endpoint(&server.endpoint())
+            .keys("a", "b")
+            .open_in(&Environment::default())
+            .unwrap();
+        let administrator = AmazonS3Builder::new()
+            .with_bucket_name(name)
+            .with_endpoint(server.endpoint())
+            .with_allow_http(true)
+            .with_region(server.region())
+            .with_access_key_id(server.access_key())
+            .with_secret_access_key(server.secret_key())
+            .build()
+            .unwrap();
+        Some(bucket(administrator))
+    }
+
+    pub(crate) fn server(&self) -> &'static Server {
+        self.server
+    }
+
+    pub(crate) fn builder_at_the_top(&self) -> Builder {
+        let builder = S3::builder(self.name).endpoint(&self.server.endpoint()).region(self.server.region());
+        builder.keys(self.server.access_key(), self.server.secret_key())
+    }
+
+    pub(crate) fn builder(&self) -> Builder {
+        self.builder_at_the_top().prefix("some/locks")
+    }
+
+    /// A connection of its own.
+    pub(crate) fn store(&self) -> S3 {
+        // A server of our own bears whatever the machine does.
+        self.builder().write_interval(Duration::ZERO).open_in(&Environment::default()).unwrap()
+    }
+
+    async fn everything(&self) -> Vec<(Path, Bytes)> {
+        let objects: Vec<_> = self.administrator.list(None).try_collect().await.unwrap();
+        let reads = objects.into_iter().map(async |object| {
+            let got = self.administrator.get(&object.location).await.unwrap();
+            (object.location, got.bytes().await.unwrap())
+        });
+        futures_util::stream::iter(reads).buffered(16).collect().await
+    }
+}
+
+impl Harness for Bucket {
+    fn name(&self) -> String {
+        self.store().to_string()
+    }
+
+    fn open(&self) -> BoxFuture<'_, Arc<dyn Store>> {
+        Box::pin(async { Arc::new(self.store()) as Arc<dyn Store> })
+    }
+
+    fn pause(&self, wait: Duration) -> BoxFuture<'_, ()> {
+        BootClock.sleep_until(BootClock.now() + wait)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "racers in one task would take turns and never meet")]
+    fn race(&self, racers: Vec<BoxFuture<'static, ()>>) -> BoxFuture<'_, ()> {
+        let racers: Vec<_> = racers.into_iter().map(tokio::spawn).collect();
+        Box::pin(async {
+            for racer in racers {
+                racer.await.expect("a racer does not panic");
+            }
+        })
+    }
+
+    fn delete<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Supported> {
+        Box::pin(async {
+            let path = Path::parse(self.store().object_of(key).unwrap()).unwrap();
+            self.administrator.delete(&path).await.unwrap();
+            Supported::Yes
+        })
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Supported> {
+        Box::pin(async {
+            let everything = self.everything().await;
+            *self.backup.lock().unwrap() = everything;
+            Supported::Yes
+        })
+    }
+
+    fn restore(&self) -> BoxFuture<'_, Supported> {
+        Box::pin(async {
+            let backup = self.backup.lock().unwrap().clone();
+            for (path, _) in self.everything().await {
+                if !backup.iter().any(|(kept, _)| *kept == path) {
+                    self.administrator.delete(&path).await.unwrap();
+                }
+            }
+            for (path, bytes) in backup {
+                self.administrator.put(&path, bytes.into()).await.unwrap();
+            }
+            Supported::Yes
+        })
+    }
+}

@@ -1,0 +1,216 @@
+//! The store on a real server: MinIO.
+
+mod bucket;
+
+use std::time::Duration;
+
+use bucket::Bucket;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use tenure::{Coordinator, Kind};
+use tenure_conformance::{Harness, Suite};
+use tenure_object::s3::Environment;
+use tenure_object::{Requests, S3};
+use tenure_store::{Expect, Key, Prefix, Put, Reason, Store, StoreError};
+use tenure_testkit::{Kind as Server, key};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_bucket_keeps_the_contract() {
+    let Some(bucket) = Bucket::on(Server::Minio, "contract") else { return };
+    let report = Suite::new(1).only_contract().racers(64).rounds(100).run(&bucket).await;
+    println!("{report}");
+    report.assert_passed();
+    let skipped: Vec<_> = report.skips().map(|finding| (finding.clause, finding.check)).collect();
+    println!("{skipped:?}");
+}
+
+/// On the machine's own clock: the server is as slow as it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_bucket_carries_leases() {
+    let Some(bucket) = Bucket::on(Server::Minio, "carries") else { return };
+    let suite = Suite::new(1).only_leases().ttl(Duration::from_secs(3)).contenders(6).turns(2);
+    let report = suite.run(&bucket).await;
+    println!("{report}");
+    report.assert_passed();
+}
+
+#[tokio::test]
+async fn every_legal_key_comes_back_from_its_object_and_from_a_listing() {
+    let Some(bucket) = Bucket::on(Server::Minio, "hostile") else { return };
+    let Some(other) = Bucket::on(Server::Minio, "hostile-at-the-top") else { return };
+    for store in [bucket.store(), other.builder_at_the_top().open_in(&Environment::default()).unwrap()] {
+        let mut names: Vec<String> = [
+            "Ünïcødé/键/🔑",
+            " leading",
+            "trailing ",
+            "two  spaces",
+            "100%",
+            "%2F",
+            "%2e%2e",
+            "a%20b",
+            "..x",
+            "...",
+            "~",
+            "~root",
+            "#1",
+            "what?",
+            "a&b=c",
+            "a+b",
+            "back\\slash",
+            "\"quoted\"",
+            "'q'",
+            "$(echo)",
+            "*",
+            "<a>",
+            "{b}",
+            "[c]",
+            "^",
+            "`",
+            "|",
+            ":",
+            ";",
+            "@",
+            ",",
+            "=",
+            "!",
+            "a/b",
+            "a",
+            "a.record",
+            "a.record/b",
+            "a.record_/b",
+            "\u{202e}back",
+            "\u{e000}",
+            "\u{10ffff}",
+            "e\u{301}",
+            "é",
+        ]
+        .map(str::to_owned)
+        .into();
+        // Every printable character of ASCII in the middle of a name.
+        names.extend(
+            (b' '..=b'~').filter(|byte| *byte != b'/').map(|byte| format!("x/{}y", char::from(byte))),
+        );
+        names.sort();
+        for name in &names {
+            let value = Bytes::from(format!("of {name}"));
+            let put = store.put(&key(name), value.clone(), Expect::Absent).await;
+            assert!(matches!(put, Ok(Put::Applied(_))), "{name:?}: {put:?}");
+            let entry = store.get(&key(name)).await.unwrap().entry;
+            assert_eq!(entry.unwrap().value, value, "{name:?}");
+        }
+        let mut listed: Vec<String> =
+            store.list(&Prefix::all()).map(|key| key.unwrap().to_string()).collect().await;
+        listed.sort();
+        assert_eq!(listed, names);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_no_listing_could_show_is_refused() {
+    let Some(bucket) = Bucket::on(Server::Minio, "unlistable") else { return };
+    let put = bucket.store().put(&key("a\u{fffe}"), Bytes::new(), Expect::Absent).await;
+    let Err(StoreError::Refused(refused)) = put else { panic!("{put:?}") };
+    assert_eq!(refused.reason, Reason::Invalid);
+}
+
+/// In requests as the provider counts them.
+#[tokio::test]
+async fn what_a_lease_costs_is_counted_in_requests() {
+    let Some(bucket) = Bucket::on(Server::Minio, "costs") else { return };
+    let store = bucket.store();
+    let warm = Coordinator::connect(store.clone()).await.unwrap();
+    let mut before = store.requests();
+    let mut cost = |now: Requests| {
+        let cost = (now.gets - before.gets, now.puts - before.puts, now.lists - before.lists);
+        before = now;
+        cost
+    };
+    let lease = warm.lease("k").unwrap().manual().acquire().await.unwrap();
+    assert_eq!(cost(store.requests()), (1, 2, 0), "first use: a look, the plant and the grant");
+    lease.renew().await.unwrap();
+    assert_eq!(cost(store.requests()), (0, 1, 0), "a renewal");
+    lease.release().await.unwrap();
+    assert_eq!(cost(store.requests()), (0, 1, 0), "a release");
+    let lease = warm.lease("k").unwrap().manual().acquire().await.unwrap();
+    assert_eq!(cost(store.requests()), (0, 1, 0), "a warm acquire");
+    lease.release().await.unwrap();
+
+    let store = bucket.store();
+    let cold = Coordinator::connect(store.clone()).await.unwrap();
+    let before = store.requests();
+    let _lease = cold.lease("k").unwrap().manual().acquire().await.unwrap();
+    let now = store.requests();
+    assert_eq!((now.gets - before.gets, now.puts - before.puts), (1, 1), "a cold acquire");
+}
+
+#[tokio::test]
+async fn a_lease_goes_from_hand_to_hand_by_release_and_by_crash_with_growing_tokens() {
+    let Some(bucket) = Bucket::on(Server::Minio, "hands") else { return };
+    let ttl = Duration::from_secs(2);
+    let request = |coordinator: &Coordinator| coordinator.lease("job").unwrap().ttl(ttl);
+    let first = Coordinator::connect(bucket.store()).await.unwrap();
+    let second = Coordinator::connect(bucket.store()).await.unwrap();
+    let lease = request(&first).acquire().await.unwrap();
+    let held = request(&second).wait(Duration::ZERO).acquire().await.unwrap_err();
+    assert_eq!(held.kind(), Kind::Held);
+    let token = lease.token();
+    lease.release().await.unwrap();
+
+    // Not renewed and never released: as good as dead.
+    let dead = request(&second).manual().acquire().await.unwrap();
+    assert!(dead.token() > token);
+    let next = request(&first).wait(Duration::from_secs(60)).acquire().await.unwrap();
+    assert!(next.token() > dead.token());
+    assert!(dead.check().is_err(), "it knows");
+    let micros = next.token().get();
+    assert!(micros > 1_577_836_800_000_000, "tokens begin at the store's time: {micros}");
+    next.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_liar_is_refused_when_it_is_connected() {
+    let Some(bucket) = Bucket::on(Server::Rclone, "liar") else { return };
+    let error = Coordinator::connect(bucket.store()).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported, "{error:?}");
+    assert!(error.to_string().contains("it accepted a create over an entry that exists"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_place_or_the_credentials_is_said() {
+    let Some(bucket) = Bucket::on(Server::Minio, "wrong") else { return };
+    let endpoint = bucket.server().endpoint();
+    let open = |name: &str, secret: &str| {
+        let store = S3::builder(name).endpoint(&endpoint).keys(bucket.server().access_key(), secret);
+        store.open_in(&Environment::default()).unwrap()
+    };
+    let key = key("k");
+    let missing = open("nobody-made-this", bucket.server().secret_key());
+    let put = missing.put(&key, Bytes::new(), Expect::Absent).await.unwrap_err().to_string();
+    assert!(put.contains("there is no bucket \"nobody-made-this\": create it"), "{put}");
+    let replace = Expect::Version(missing.impossible_version());
+    let put = missing.put(&key, Bytes::new(), replace).await.unwrap_err().to_string();
+    assert!(put.contains("there is no bucket"), "and it is no conflict: {put}");
+    assert!(missing.get(&key).await.unwrap_err().to_string().contains("there is no bucket"));
+    let error = Coordinator::connect(missing).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+
+    let stranger = open("wrong", "not-the-secret");
+    let error = stranger.get(&key).await.unwrap_err().to_string();
+    assert!(error.contains("its secret is wrong"), "{error}");
+    assert!(!error.contains("not-the-secret"));
+    let error = Coordinator::connect(stranger).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unavailable, "{error}");
+}
+
+/// What the harness deletes is deleted at the server.
+#[tokio::test]
+async fn a_deleted_object_is_a_conflict_for_its_replacement() {
+    let Some(bucket) = Bucket::on(Server::Minio, "deleted") else { return };
+    let (store, key) = (bucket.store(), Key::parse("k").unwrap());
+    let Put::Applied(applied) = store.put(&key, "one".into(), Expect::Absent).await.unwrap() else {
+        panic!()
+    };
+    let _ = bucket.delete(&key).await;
+    let put = store.put(&key, "two".into(), Expect::Version(applied.version)).await.unwrap();
+    assert!(matches!(put, Put::Conflict(_)), "a 404, which the client library calls a failed precondition");
+}
