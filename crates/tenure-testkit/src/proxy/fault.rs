@@ -17,7 +17,7 @@ pub enum Fault {
     CutMidAnswer,
     /// The client is cut off at once; the server gets the request after this time.
     CutThenDeliver(Duration),
-    /// The client hears nothing for this time, then the server gets the request, then the client, if it still waits, is cut off.
+    /// The client hears nothing for this time; then the server gets the request, and the client, if it still waits, is cut off.
     HangThenDeliver(Duration),
     /// The server gets it twice, one after the other; the client gets the first answer.
     TwiceFirstAnswer,

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 #[derive(Debug)]
 pub(crate) struct Wire {
     stream: TcpStream,
-    /// Read and not yet used, so that a read that is given up loses nothing.
+    /// Read and not yet used.
     buffer: Vec<u8>,
 }
 
@@ -85,7 +85,7 @@ impl Wire {
         self.stream.write_all(bytes).await
     }
 
-    /// The next request; `None` when the client has no more. May be given up and asked again.
+    /// The next request; `None` when the client has no more.
     pub(crate) async fn request(&mut self) -> io::Result<Option<Request>> {
         let Some(body) = self.head().await? else { return Ok(None) };
         let mut slots = [httparse::EMPTY_HEADER; HEADERS];

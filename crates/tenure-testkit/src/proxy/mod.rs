@@ -187,9 +187,10 @@ async fn run(
 async fn accept(listener: Option<&TcpListener>) -> TcpStream {
     let Some(listener) = listener else { return std::future::pending().await };
     loop {
-        // A client that went away before it was let in is no failure of ours.
-        if let Ok((client, _)) = listener.accept().await {
-            return client;
+        match listener.accept().await {
+            Ok((client, _)) => return client,
+            // The client has gone, or there are too many files open: neither is better at once.
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
