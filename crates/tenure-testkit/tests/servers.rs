@@ -57,7 +57,7 @@ fn comes_back_with_its_data(server: &Server, second: u16) {
 fn a_dropped_server_is_gone_with_its_folder() {
     let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
     let address = server.address();
-    assert_eq!(homes_of(std::process::id(), address).len(), 1);
+    soon(|| homes_of(std::process::id(), address).len() == 1);
     drop(server);
     assert!(is_closed(address));
     assert_eq!(homes_of(std::process::id(), address).len(), 0);
