@@ -19,8 +19,10 @@ mod asking;
 mod home;
 mod port;
 mod process;
+mod proxy;
 mod server;
 mod small;
 
+pub use proxy::{Counts, ErrorAnswer, Exchange, Fault, FaultyProxy, InstalledRule, Rule};
 pub use server::{Kind, Server, StartError};
 pub use small::{block_on, key, skipped};

@@ -57,7 +57,7 @@ fn comes_back_with_its_data(server: &Server, second: u16) {
 fn a_dropped_server_is_gone_with_its_folder() {
     let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
     let address = server.address();
-    assert_eq!(homes_of(std::process::id(), address).len(), 1);
+    soon(|| homes_of(std::process::id(), address).len() == 1);
     drop(server);
     assert!(is_closed(address));
     assert_eq!(homes_of(std::process::id(), address).len(), 0);
@@ -110,6 +110,20 @@ fn a_server_is_gone_when_its_process_is_killed() {
     other.wait().unwrap();
     soon(|| is_closed(address));
     soon(|| homes_of(other.id(), address).is_empty());
+}
+
+#[test]
+fn a_missing_server_is_skipped_loudly_and_never_where_everything_is_checked() {
+    let test = |ci| {
+        let mut test = Command::new(std::env::current_exe().unwrap());
+        test.args(["--exact", "--nocapture", "a_dropped_server_is_gone_with_its_folder"]);
+        let done = test.env("XDG_CACHE_HOME", "/nonexistent").env("CI", ci).output().unwrap();
+        (done.status.success(), String::from_utf8(done.stderr).unwrap())
+    };
+    let (passed, said) = test("false");
+    assert!(passed && said.starts_with("SKIPPED: rclone "), "{said}");
+    assert!(said.contains("is not installed") && said.contains("servers/install"), "{said}");
+    assert!(!test("true").0);
 }
 
 /// Asks with credentials, on a connection of its own.

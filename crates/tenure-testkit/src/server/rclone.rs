@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use std::{fs, io};
 
 use super::recipe::{ACCESS_KEY, Recipe, SECRET_KEY};
@@ -22,8 +23,8 @@ impl Recipe for Rclone {
         command.args(["serve", "s3", "--addr"]).arg(ports[0].address().to_string());
         command.arg("--auth-key").arg(format!("{ACCESS_KEY},{SECRET_KEY}"));
         command.arg("--cache-dir").arg(home.path().join("cache"));
-        // It would believe for minutes that a bucket is missing that was just made.
-        command.args(["--dir-cache-time", "0"]);
+        // It would believe for minutes that a bucket is missing that was just made; with no time at all it never rests.
+        command.args(["--dir-cache-time", "1ms"]);
         // No settings of whoever runs the tests.
         command.args(["--config", "/dev/null"]).arg(home.data());
         Ok(command)
@@ -36,6 +37,9 @@ impl Recipe for Rclone {
 
     /// A folder among its data is a bucket.
     fn create_bucket(&self, home: &Home, _: &[Port], name: &str) -> io::Result<()> {
-        fs::create_dir_all(home.data().join(name))
+        fs::create_dir_all(home.data().join(name))?;
+        // Longer than it remembers that there was none.
+        std::thread::sleep(Duration::from_millis(10));
+        Ok(())
     }
 }

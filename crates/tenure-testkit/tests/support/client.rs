@@ -1,15 +1,15 @@
 //! One connection that says exactly what it is told and repeats nothing.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+
+use super::peer::Peer;
 
 /// A connection that stays open between requests.
 pub(crate) struct Client {
     address: SocketAddr,
-    stream: TcpStream,
-    /// Read and not yet used.
-    rest: Vec<u8>,
+    peer: Peer,
 }
 
 #[derive(Debug)]
@@ -22,18 +22,13 @@ pub(crate) struct Answer {
 
 impl Client {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self::connect(address).unwrap()
-    }
-
-    pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-        Ok(Self { address, stream, rest: Vec::new() })
+        let stream = TcpStream::connect(address).unwrap();
+        Self { address, peer: Peer::new(stream) }.patient_for(Duration::from_secs(30))
     }
 
     /// Gives up on an answer after this.
     pub(crate) fn patient_for(self, time: Duration) -> Self {
-        self.stream.set_read_timeout(Some(time)).unwrap();
+        self.peer.stream.set_read_timeout(Some(time)).unwrap();
         self
     }
 
@@ -57,73 +52,27 @@ impl Client {
             request += &format!("{name}: {value}\r\n");
         }
         request += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
-        self.raw(method, request.as_bytes())
+        self.raw(&request)
     }
 
     /// Sends these very bytes.
-    pub(crate) fn raw(&mut self, method: &str, request: &[u8]) -> io::Result<Answer> {
-        self.stream.write_all(request)?;
-        let mut head;
-        loop {
-            head = self.until(b"\r\n\r\n")?;
-            if !head.starts_with("HTTP/1.1 1") {
-                break;
-            }
-        }
+    pub(crate) fn raw(&mut self, request: &str) -> io::Result<Answer> {
+        self.peer.stream.write_all(request.as_bytes())?;
+        self.answer(request.starts_with("HEAD"))
+    }
+
+    pub(crate) fn answer(&mut self, without_body: bool) -> io::Result<Answer> {
+        let head = self.peer.head()?;
         let status = head["HTTP/1.1 ".len()..][..3].parse().unwrap();
-        let lower = head.to_lowercase();
-        let body = if method == "HEAD" || status == 204 || status == 304 {
+        let body = if without_body || matches!(status, 100 | 204 | 304) {
             Ok(String::new())
-        } else if let Some((_, length)) = lower.split_once("\r\ncontent-length:") {
-            let length = length.split("\r\n").next().unwrap().trim().parse().unwrap();
-            self.exactly(length)
-        } else if lower.contains("\r\ntransfer-encoding: chunked") {
-            self.chunks()
         } else {
-            let mut all = std::mem::take(&mut self.rest);
-            self.stream.read_to_end(&mut all).map(|_| String::from_utf8(all).unwrap())
+            match self.peer.body(&head) {
+                Ok(Some(body)) => Ok(body),
+                Ok(None) => self.peer.everything(),
+                Err(error) => Err(error),
+            }
         };
         Ok(Answer { status, head, body })
-    }
-
-    fn chunks(&mut self) -> io::Result<String> {
-        let mut all = String::new();
-        loop {
-            let length = usize::from_str_radix(self.until(b"\r\n")?.trim(), 16).unwrap();
-            all += &self.exactly(length)?;
-            self.exactly(2)?;
-            if length == 0 {
-                return Ok(all);
-            }
-        }
-    }
-
-    fn until(&mut self, end: &[u8]) -> io::Result<String> {
-        loop {
-            if let Some(at) = self.rest.windows(end.len()).position(|window| window == end) {
-                let rest = self.rest.split_off(at + end.len());
-                return Ok(String::from_utf8(std::mem::replace(&mut self.rest, rest)).unwrap());
-            }
-            self.more()?;
-        }
-    }
-
-    fn exactly(&mut self, length: usize) -> io::Result<String> {
-        while self.rest.len() < length {
-            self.more()?;
-        }
-        let rest = self.rest.split_off(length);
-        Ok(String::from_utf8(std::mem::replace(&mut self.rest, rest)).unwrap())
-    }
-
-    fn more(&mut self) -> io::Result<()> {
-        let mut buffer = [0; 4096];
-        match self.stream.read(&mut buffer)? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            read => {
-                self.rest.extend_from_slice(&buffer[..read]);
-                Ok(())
-            }
-        }
     }
 }

@@ -1,5 +1,9 @@
-//! What the tests of the test kit share: a plain client that sends exactly one request, signed or not.
+//! What the tests of the test kit share: a plain client that sends exactly one request, signed or not, and a server that
+//! remembers them.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub(crate) mod client;
+pub(crate) mod peer;
+pub(crate) mod recorder;
 pub(crate) mod sign;
+pub(crate) mod world;

@@ -1,0 +1,196 @@
+//! One connection of a client, and the one to the server that belongs to it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+use super::Fault;
+use super::message::{Answer, Request, Wire};
+use super::shared::{Due, Shared, UnderWay};
+
+/// One connection of a client. It lives as long as the one to the server behind it, as it would without a proxy.
+pub(crate) struct Connection {
+    client: Wire,
+    server: Upstream,
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+/// The way to the server, opened when it is needed.
+struct Upstream {
+    address: SocketAddr,
+    wire: Option<Wire>,
+}
+
+/// What becomes of the client.
+enum Then {
+    GoOn,
+    Close,
+    /// Cut off; in order, or by a reset.
+    Cut {
+        orderly: bool,
+    },
+}
+
+impl Connection {
+    pub(crate) fn new(client: TcpStream, server: SocketAddr, shared: Arc<Shared>, number: u64) -> Self {
+        let server = Upstream { address: server, wire: None };
+        Self { client: Wire::new(client), server, shared, number }
+    }
+
+    pub(crate) async fn serve(mut self) {
+        loop {
+            let request = tokio::select! {
+                request = self.client.request() => request,
+                () = self.server.closed() => return,
+            };
+            let Ok(Some(request)) = request else { return };
+            let under_way = self.shared.arrived(&request, self.number);
+            let then = match under_way.due() {
+                None => self.pass_on(&request, under_way).await,
+                Some(due) => self.fail(&request, due, under_way).await,
+            };
+            match then {
+                Then::GoOn if !request.last => {}
+                Then::Cut { orderly } => return self.client.cut(orderly),
+                Then::GoOn | Then::Close => return,
+            }
+        }
+    }
+
+    /// What a proxy without faults does. A server that does not answer is a connection that is cut.
+    async fn pass_on(&mut self, request: &Request, mut under_way: UnderWay) -> Then {
+        match self.server.ask(request, &mut under_way).await {
+            Ok(answer) => self.tell(&answer.bytes, answer.status, answer.last, &under_way).await,
+            Err(_) => Then::Cut { orderly: false },
+        }
+    }
+
+    async fn fail(&mut self, request: &Request, due: Due, mut under_way: UnderWay) -> Then {
+        let cut = Then::Cut { orderly: due.orderly };
+        match due.fault {
+            Fault::CutBefore => under_way.happened(),
+            Fault::CutAfter => {
+                if self.server.ask(request, &mut under_way).await.is_ok() {
+                    under_way.happened();
+                }
+            }
+            Fault::CutMidAnswer => {
+                let Ok(answer) = self.server.ask(request, &mut under_way).await else { return cut };
+                let Some(broken) = answer.broken() else {
+                    return self.tell(&answer.bytes, answer.status, answer.last, &under_way).await;
+                };
+                self.tell(&broken, answer.status, true, &under_way).await;
+                under_way.happened();
+                // A reset could overtake what the client shall see.
+                return Then::Close;
+            }
+            Fault::CutThenDeliver(after) => self.deliver_later(request.clone(), after, under_way),
+            Fault::HangThenDeliver(after) => {
+                self.deliver_later(request.clone(), after, under_way);
+                self.hang(after).await;
+            }
+            Fault::TwiceFirstAnswer | Fault::TwiceSecondAnswer => {
+                let first = self.server.ask(request, &mut under_way).await;
+                let second = self.server.ask(request, &mut under_way).await;
+                let (Ok(first), Ok(second)) = (first, second) else { return cut };
+                under_way.happened();
+                let answer = if due.fault == Fault::TwiceFirstAnswer { first } else { second };
+                return self.tell(&answer.bytes, answer.status, answer.last, &under_way).await;
+            }
+            Fault::AgainLater(after) => {
+                let Ok(answer) = self.server.ask(request, &mut under_way).await else { return cut };
+                let then = self.tell(&answer.bytes, answer.status, answer.last, &under_way).await;
+                self.deliver_later(request.clone(), after, under_way);
+                return then;
+            }
+            Fault::SwallowRequest(time) => {
+                under_way.happened();
+                self.hang(time).await;
+            }
+            Fault::SwallowAnswer(time) => {
+                if self.server.ask(request, &mut under_way).await.is_ok() {
+                    under_way.happened();
+                    self.hang(time).await;
+                }
+            }
+            Fault::DelayRequest(time) => {
+                sleep(time).await;
+                let Ok(answer) = self.server.ask(request, &mut under_way).await else { return cut };
+                under_way.happened();
+                return self.tell(&answer.bytes, answer.status, answer.last, &under_way).await;
+            }
+            Fault::DelayAnswer(time) => {
+                let Ok(answer) = self.server.ask(request, &mut under_way).await else { return cut };
+                sleep(time).await;
+                under_way.happened();
+                return self.tell(&answer.bytes, answer.status, answer.last, &under_way).await;
+            }
+            Fault::AnswerInstead(error) => {
+                under_way.happened();
+                return self.tell(&error.bytes(&request.method), error.status, false, &under_way).await;
+            }
+            Fault::AnswerAfter(error) => {
+                let Ok(answer) = self.server.ask(request, &mut under_way).await else { return cut };
+                under_way.happened();
+                return self.tell(&error.bytes(&request.method), error.status, answer.last, &under_way).await;
+            }
+        }
+        cut
+    }
+
+    async fn tell(&mut self, bytes: &[u8], status: u16, last: bool, under_way: &UnderWay) -> Then {
+        if self.client.send(bytes).await.is_err() {
+            return Then::Close;
+        }
+        under_way.answered(status);
+        if last { Then::Close } else { Then::GoOn }
+    }
+
+    /// Silence, until the client gives up or the time is over.
+    async fn hang(&mut self, time: Duration) {
+        tokio::select! {
+            () = self.client.closed() => {}
+            () = sleep(time) => {}
+        }
+    }
+
+    /// On a connection of its own: this one may be gone by then.
+    fn deliver_later(&self, request: Request, after: Duration, mut under_way: UnderWay) {
+        let mut server = Upstream { address: self.server.address, wire: None };
+        tokio::spawn(async move {
+            sleep(after).await;
+            if server.ask(&request, &mut under_way).await.is_ok() {
+                under_way.happened();
+            }
+        });
+    }
+}
+
+impl Upstream {
+    /// Sends the request and reads the whole answer.
+    async fn ask(&mut self, request: &Request, under_way: &mut UnderWay) -> io::Result<Answer> {
+        // Kept only if all goes well.
+        let mut wire = match self.wire.take() {
+            Some(wire) => wire,
+            None => Wire::new(TcpStream::connect(self.address).await?),
+        };
+        wire.send(&request.bytes).await?;
+        let answer = wire.answer(&request.method).await?;
+        under_way.served(&answer);
+        self.wire = (!answer.last).then_some(wire);
+        Ok(answer)
+    }
+
+    /// Returns when the server has closed the connection; never, if there is none.
+    async fn closed(&mut self) {
+        match &mut self.wire {
+            Some(wire) => wire.closed().await,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What servers say when they would rather not.
+
+/// An answer that is an error, in the words of S3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorAnswer {
+    /// The status.
+    pub status: u16,
+    /// The code in the body.
+    pub code: &'static str,
+    /// The seconds of a `Retry-After` header.
+    pub retry_after: Option<u32>,
+}
+
+impl ErrorAnswer {
+    /// 409: another conditional write was under way.
+    pub const CONFLICT: Self = Self::new(409, "ConditionalRequestConflict");
+    /// 429: too many requests, come back in a second.
+    pub const TOO_MANY: Self = Self { retry_after: Some(1), ..Self::new(429, "TooManyRequests") };
+    /// 500: something broke.
+    pub const INTERNAL: Self = Self::new(500, "InternalError");
+    /// 503 as throttling.
+    pub const SLOW_DOWN: Self = Self::new(503, "SlowDown");
+    /// 503 as an outage.
+    pub const UNAVAILABLE: Self = Self::new(503, "ServiceUnavailable");
+
+    /// Any other.
+    pub const fn new(status: u16, code: &'static str) -> Self {
+        Self { status, code, retry_after: None }
+    }
+
+    /// As it goes over the wire. There is no body for somebody who asked with HEAD.
+    pub(crate) fn bytes(&self, method: &str) -> Vec<u8> {
+        let Self { status, code, .. } = self;
+        let body = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>by the faulty proxy</Message></Error>"
+        );
+        let mut answer = format!("HTTP/1.1 {status} {code}\r\nContent-Type: application/xml\r\n");
+        answer += &format!("Content-Length: {}\r\n", body.len());
+        if let Some(seconds) = self.retry_after {
+            answer += &format!("Retry-After: {seconds}\r\n");
+        }
+        answer += "\r\n";
+        if method != "HEAD" {
+            answer += &body;
+        }
+        answer.into_bytes()
+    }
+}

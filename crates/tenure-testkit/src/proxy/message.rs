@@ -1,0 +1,271 @@
+//! Whole messages of HTTP/1.1, byte for byte: a request that is passed on keeps its signature.
+
+use std::io;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// A connection that is read a message at a time.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    stream: TcpStream,
+    /// Read and not yet used.
+    buffer: Vec<u8>,
+}
+
+/// A request with its body.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) method: String,
+    pub(crate) target: String,
+    headers: Headers,
+    /// The client sends no other on this connection.
+    pub(crate) last: bool,
+}
+
+/// An answer with its body.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) bytes: Vec<u8>,
+    /// Where the body begins.
+    pub(crate) body: usize,
+    pub(crate) status: u16,
+    /// The server sends no other on this connection.
+    pub(crate) last: bool,
+    /// How the end of the body is known.
+    framing: Framing,
+}
+
+/// Names are in lower case.
+type Headers = Vec<(String, String)>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    /// There is no body, whatever the headers say.
+    None,
+    Length(usize),
+    Chunked,
+    UntilClose,
+}
+
+impl Request {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, name)
+    }
+}
+
+impl Answer {
+    /// The beginning of the answer as it is when the connection breaks within the body; `None` if it cannot have one.
+    pub(crate) fn broken(&self) -> Option<Vec<u8>> {
+        let body = self.bytes.len() - self.body;
+        match self.framing {
+            Framing::None => None,
+            Framing::Length(0) => {
+                // It announces more than it has.
+                let head = String::from_utf8_lossy(&self.bytes);
+                let lines = head.trim_end().split("\r\n");
+                let others = lines.filter(|line| !line.to_ascii_lowercase().starts_with("content-length:"));
+                let head = others.fold(String::new(), |head, line| head + line + "\r\n");
+                Some(format!("{head}Content-Length: 64\r\n\r\n").into_bytes())
+            }
+            _ => Some(self.bytes[..self.body + body / 2].to_vec()),
+        }
+    }
+}
+
+impl Wire {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        // The proxy adds no delay that was not asked for.
+        let _ = stream.set_nodelay(true);
+        Self { stream, buffer: Vec::new() }
+    }
+
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
+    /// The next request; `None` when the client has no more.
+    pub(crate) async fn request(&mut self) -> io::Result<Option<Request>> {
+        let Some(body) = self.head().await? else { return Ok(None) };
+        let mut slots = [httparse::EMPTY_HEADER; HEADERS];
+        let mut parsed = httparse::Request::new(&mut slots);
+        parsed.parse(&self.buffer[..body]).map_err(io::Error::other)?;
+        let (method, target) = (parsed.method.unwrap_or_default(), parsed.path.unwrap_or_default());
+        let (method, target, version) = (method.to_owned(), target.to_owned(), parsed.version);
+        let headers = owned(parsed.headers);
+        let framing = match framing(&headers)? {
+            // A request without a length has no body.
+            Framing::UntilClose => Framing::None,
+            framing => framing,
+        };
+        if find(&headers, "expect").is_some() && self.buffer.len() == body {
+            self.send(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        let end = self.end_of_body(body, framing).await?;
+        let last = is_last(&headers, version);
+        Ok(Some(Request { bytes: self.take(end), method, target, headers, last }))
+    }
+
+    /// The answer to a request with this method.
+    pub(crate) async fn answer(&mut self, method: &str) -> io::Result<Answer> {
+        loop {
+            let body = self.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+            let mut slots = [httparse::EMPTY_HEADER; HEADERS];
+            let mut parsed = httparse::Response::new(&mut slots);
+            parsed.parse(&self.buffer[..body]).map_err(io::Error::other)?;
+            let (status, version, headers) =
+                (parsed.code.unwrap_or_default(), parsed.version, owned(parsed.headers));
+            if status < 200 {
+                // Only an announcement of the answer.
+                self.take(body);
+                continue;
+            }
+            let framing = match status {
+                204 | 304 => Framing::None,
+                _ if method == "HEAD" => Framing::None,
+                _ => framing(&headers)?,
+            };
+            let end = self.end_of_body(body, framing).await?;
+            let last = framing == Framing::UntilClose || is_last(&headers, version);
+            return Ok(Answer { bytes: self.take(end), body, status, last, framing });
+        }
+    }
+
+    /// Returns when the other side has closed the connection, or says something that nobody asked for.
+    pub(crate) async fn closed(&mut self) {
+        // Nothing is expected: whatever comes, even a byte, is the end.
+        let _ = self.fill().await;
+    }
+
+    /// Breaks the connection: by a reset, or in order.
+    pub(crate) fn cut(self, orderly: bool) {
+        if !orderly {
+            let _ = self.stream.set_zero_linger();
+        }
+    }
+
+    /// Reads until a whole head is in the buffer, and says where it ends; `None` if the other side closes before it.
+    async fn head(&mut self) -> io::Result<Option<usize>> {
+        loop {
+            if let Some(at) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+                return Ok(Some(at + 4));
+            }
+            if self.fill().await? == 0 {
+                return if self.buffer.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(io::ErrorKind::UnexpectedEof.into())
+                };
+            }
+        }
+    }
+
+    /// Reads until the whole body is in the buffer, and says where it ends.
+    async fn end_of_body(&mut self, begin: usize, framing: Framing) -> io::Result<usize> {
+        match framing {
+            Framing::None => Ok(begin),
+            Framing::Length(length) => {
+                self.at_least(begin.saturating_add(length)).await?;
+                Ok(begin + length)
+            }
+            Framing::UntilClose => {
+                while self.fill().await? > 0 {}
+                Ok(self.buffer.len())
+            }
+            Framing::Chunked => {
+                let mut at = begin;
+                loop {
+                    let line = self.line(at).await?;
+                    let parsed = httparse::parse_chunk_size(&self.buffer[at..line]);
+                    let Ok(httparse::Status::Complete((_, length))) = parsed else {
+                        return Err(io::Error::other("a chunk without a length"));
+                    };
+                    at = line;
+                    if length == 0 {
+                        break;
+                    }
+                    let length = usize::try_from(length).map_err(io::Error::other)?;
+                    at = at.saturating_add(length).saturating_add(2);
+                    self.at_least(at).await?;
+                }
+                // Trailers, and the empty line after them.
+                loop {
+                    let line = self.line(at).await?;
+                    let empty = line == at + 2;
+                    at = line;
+                    if empty {
+                        return Ok(at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the line ends that begins here.
+    async fn line(&mut self, begin: usize) -> io::Result<usize> {
+        loop {
+            if let Some(at) = self.buffer[begin..].windows(2).position(|window| window == b"\r\n") {
+                return Ok(begin + at + 2);
+            }
+            let length = self.buffer.len();
+            self.at_least(length + 1).await?;
+        }
+    }
+
+    async fn at_least(&mut self, length: usize) -> io::Result<()> {
+        while self.buffer.len() < length {
+            if self.fill().await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(())
+    }
+
+    async fn fill(&mut self) -> io::Result<usize> {
+        if self.buffer.len() > LARGEST {
+            return Err(io::Error::other("a message that is too large to be held"));
+        }
+        self.stream.read_buf(&mut self.buffer).await
+    }
+
+    fn take(&mut self, end: usize) -> Vec<u8> {
+        let rest = self.buffer.split_off(end);
+        std::mem::replace(&mut self.buffer, rest)
+    }
+}
+
+fn owned(headers: &[httparse::Header<'_>]) -> Headers {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).trim().to_owned();
+    headers.iter().map(|header| (header.name.to_ascii_lowercase(), text(header.value))).collect()
+}
+
+fn find<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
+    headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+}
+
+fn framing(headers: &Headers) -> io::Result<Framing> {
+    if find(headers, "transfer-encoding")
+        .is_some_and(|coding| coding.to_ascii_lowercase().ends_with("chunked"))
+    {
+        return Ok(Framing::Chunked);
+    }
+    match find(headers, "content-length") {
+        Some(length) => Ok(Framing::Length(length.parse().map_err(io::Error::other)?)),
+        None => Ok(Framing::UntilClose),
+    }
+}
+
+fn is_last(headers: &Headers, version: Option<u8>) -> bool {
+    match find(headers, "connection").map(str::to_ascii_lowercase).as_deref() {
+        Some("close") => true,
+        Some("keep-alive") => false,
+        _ => version == Some(0),
+    }
+}
+
+/// More headers than any client or server sends.
+const HEADERS: usize = 100;
+
+/// Messages are held whole; records are small.
+const LARGEST: usize = 64 << 20;

@@ -1,0 +1,106 @@
+//! When a fault happens.
+
+use super::Fault;
+use super::message::Request;
+
+/// A fault, and the requests that it happens to: all of them, unless less is said.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    pub(crate) fault: Fault,
+    pub(crate) orderly: bool,
+    method: Option<String>,
+    path: Option<String>,
+    header: Option<String>,
+    nth: Option<u64>,
+    times: Option<u64>,
+    chance: Option<(f64, fastrand::Rng)>,
+    seen: u64,
+    fired: u64,
+}
+
+impl Rule {
+    /// This fault, for every request.
+    pub fn new(fault: Fault) -> Self {
+        Self {
+            fault,
+            orderly: false,
+            method: None,
+            path: None,
+            header: None,
+            nth: None,
+            times: None,
+            chance: None,
+            seen: 0,
+            fired: 0,
+        }
+    }
+
+    /// Only requests with this method.
+    #[must_use]
+    pub fn method(mut self, method: &str) -> Self {
+        self.method = Some(method.to_owned());
+        self
+    }
+
+    /// Only requests whose path or query contains this.
+    #[must_use]
+    pub fn path(mut self, part: &str) -> Self {
+        self.path = Some(part.to_owned());
+        self
+    }
+
+    /// Only requests with this header, such as `if-match`.
+    #[must_use]
+    pub fn header(mut self, name: &str) -> Self {
+        self.header = Some(name.to_ascii_lowercase());
+        self
+    }
+
+    /// Only the nth of them, counted from one since the rule was installed.
+    #[must_use]
+    pub fn nth(mut self, nth: u64) -> Self {
+        self.nth = Some(nth);
+        self
+    }
+
+    /// Not more often than this.
+    #[must_use]
+    pub fn times(mut self, times: u64) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    /// Each of them with this probability, from zero to one. The same seed hits the same ones.
+    #[must_use]
+    pub fn chance(mut self, probability: f64, seed: u64) -> Self {
+        self.chance = Some((probability, fastrand::Rng::with_seed(seed)));
+        self
+    }
+
+    /// Connections that are cut are closed in order rather than reset: other clients notice it elsewhere.
+    #[must_use]
+    pub fn orderly(mut self) -> Self {
+        self.orderly = true;
+        self
+    }
+
+    /// Whether it happens to this request. Each request is asked about exactly once, so that counts and chances do not depend
+    /// on the other rules.
+    pub(crate) fn wants(&mut self, request: &Request) -> bool {
+        let matches = self.method.as_ref().is_none_or(|method| *method == request.method)
+            && self.path.as_ref().is_none_or(|part| request.target.contains(part))
+            && self.header.as_ref().is_none_or(|name| request.header(name).is_some());
+        if !matches {
+            return false;
+        }
+        self.seen += 1;
+        let drawn = self.chance.as_mut().is_none_or(|(probability, rng)| rng.f64() < *probability);
+        drawn
+            && self.nth.is_none_or(|nth| nth == self.seen)
+            && self.times.is_none_or(|times| self.fired < times)
+    }
+
+    pub(crate) fn fires(&mut self) {
+        self.fired += 1;
+    }
+}

@@ -1,0 +1,174 @@
+//! What the connections, the test and the rules share.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::message::{Answer, Request};
+use super::{Counts, Exchange, Fault, Rule};
+
+/// Rules and log of one proxy.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    began: Instant,
+    state: Mutex<State>,
+    settled: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rules: Vec<Installed>,
+    log: Vec<Exchange>,
+    /// How many exchanges were forgotten from the front of the log.
+    forgotten: usize,
+    under_way: usize,
+}
+
+#[derive(Debug)]
+struct Installed {
+    rule: Rule,
+    removed: bool,
+    counts: Counts,
+}
+
+/// An exchange that is not over. It is over when this is dropped, however that comes about.
+#[derive(Debug)]
+pub(crate) struct UnderWay {
+    shared: Arc<Shared>,
+    number: usize,
+    due: Option<Due>,
+    happened: bool,
+    applied: bool,
+}
+
+/// The fault that is due.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Due {
+    pub(crate) fault: Fault,
+    pub(crate) orderly: bool,
+    rule: usize,
+}
+
+impl Shared {
+    pub(crate) fn new() -> Arc<Self> {
+        let state = Mutex::default();
+        Arc::new(Self { began: Instant::now(), state, settled: Condvar::new() })
+    }
+
+    pub(crate) fn install(&self, rule: Rule) -> usize {
+        let mut state = self.state();
+        state.rules.push(Installed { rule, removed: false, counts: Counts::default() });
+        state.rules.len() - 1
+    }
+
+    pub(crate) fn remove(&self, rule: usize) {
+        self.state().rules[rule].removed = true;
+    }
+
+    pub(crate) fn counts(&self, rule: usize) -> Counts {
+        self.state().rules[rule].counts
+    }
+
+    pub(crate) fn all_counts(&self) -> Vec<(Fault, Counts)> {
+        self.state().rules.iter().map(|installed| (installed.rule.fault, installed.counts)).collect()
+    }
+
+    pub(crate) fn log(&self) -> Vec<Exchange> {
+        self.state().log.clone()
+    }
+
+    pub(crate) fn clear_log(&self) {
+        let mut state = self.state();
+        state.forgotten += state.log.len();
+        state.log.clear();
+    }
+
+    /// Waits until nothing is under way; `false` if that takes longer.
+    pub(crate) fn settle(&self, patience: Duration) -> bool {
+        let waited = self.settled.wait_timeout_while(self.state(), patience, |state| state.under_way > 0);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// A request is here: what is due for it is decided.
+    pub(crate) fn arrived(self: &Arc<Self>, request: &Request, connection: u64) -> UnderWay {
+        let mut state = self.state();
+        let mut due = None;
+        for (number, installed) in state.rules.iter_mut().enumerate() {
+            if installed.removed || !installed.rule.wants(request) {
+                continue;
+            }
+            if due.is_some() {
+                installed.counts.skipped += 1;
+                continue;
+            }
+            installed.rule.fires();
+            due = Some(Due { fault: installed.rule.fault, orderly: installed.rule.orderly, rule: number });
+        }
+        let header = |name| request.header(name).map(str::to_owned);
+        state.log.push(Exchange {
+            at: self.began.elapsed(),
+            connection,
+            method: request.method.clone(),
+            target: request.target.clone(),
+            if_match: header("if-match"),
+            if_none_match: header("if-none-match"),
+            fault: due.map(|due| due.fault),
+            served: Vec::new(),
+            answered: None,
+        });
+        state.under_way += 1;
+        let number = state.forgotten + state.log.len() - 1;
+        UnderWay { shared: Arc::clone(self), number, due, happened: false, applied: false }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl UnderWay {
+    pub(crate) fn due(&self) -> Option<Due> {
+        self.due
+    }
+
+    /// The server has answered.
+    pub(crate) fn served(&mut self, answer: &Answer) {
+        self.applied |= (200..300).contains(&answer.status);
+        self.note(|exchange| exchange.served.push(answer.status));
+    }
+
+    /// The client was sent this status.
+    pub(crate) fn answered(&self, status: u16) {
+        self.note(|exchange| exchange.answered = Some(status));
+    }
+
+    /// The fault that was due has happened.
+    pub(crate) fn happened(&mut self) {
+        self.happened = true;
+    }
+
+    fn note(&self, what: impl FnOnce(&mut Exchange)) {
+        let mut state = self.shared.state();
+        let forgotten = state.forgotten;
+        if let Some(exchange) = self.number.checked_sub(forgotten).and_then(|at| state.log.get_mut(at)) {
+            what(exchange);
+        }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        if let Some(due) = self.due {
+            let counts = &mut state.rules[due.rule].counts;
+            if self.happened {
+                counts.installed += 1;
+                counts.applied += u64::from(self.applied);
+            } else {
+                counts.skipped += 1;
+            }
+        }
+        state.under_way -= 1;
+        drop(state);
+        self.shared.settled.notify_all();
+    }
+}
