@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | `file:///var/lib/tenure` | a folder on the local disk | `file`, on by default |
 //! | `memory:`, `memory:name` | the memory of this process; each opening is a store of its own | `memory` |
+//! | `s3://bucket/prefix` | a bucket of AWS S3, or of a server that speaks like it | `s3` |
 //!
 //! A risk that a store of files refuses is accepted by its name, as often as needed:
 //! `file:///srv/leases?accept=foreign-owner&accept=nfs`.
@@ -20,8 +21,8 @@
 //! # Ok::<(), tenure_connect::UrlError>(())
 //! ```
 
-#[cfg(not(any(feature = "file", feature = "memory")))]
-compile_error!("choose at least one store: turn the feature `file` or `memory` on");
+#[cfg(not(any(feature = "file", feature = "memory", feature = "s3")))]
+compile_error!("choose at least one store: turn the feature `file`, `memory` or `s3` on");
 
 mod error;
 #[cfg(feature = "file")]
@@ -29,6 +30,8 @@ mod file;
 #[cfg(feature = "memory")]
 mod memory;
 mod promises;
+#[cfg(feature = "s3")]
+mod s3;
 mod url;
 
 pub use error::UrlError;

@@ -20,6 +20,8 @@ enum Place {
     File(crate::file::FilePlace),
     #[cfg(feature = "memory")]
     Memory(crate::memory::MemoryPlace),
+    #[cfg(feature = "s3")]
+    S3(crate::s3::S3Place),
 }
 
 impl StoreUrl {
@@ -36,6 +38,8 @@ impl StoreUrl {
             Place::File(place) => place.open(),
             #[cfg(feature = "memory")]
             Place::Memory(place) => Ok(place.open()),
+            #[cfg(feature = "s3")]
+            Place::S3(place) => place.open(),
         }
     }
 
@@ -47,6 +51,8 @@ impl StoreUrl {
             Place::File(place) => place.open_to_read(),
             #[cfg(feature = "memory")]
             Place::Memory(place) => Ok(Some(place.open())),
+            #[cfg(feature = "s3")]
+            Place::S3(place) => place.open().map(Some),
         }
     }
 
@@ -57,6 +63,8 @@ impl StoreUrl {
             Place::File(place) => place.promises(),
             #[cfg(feature = "memory")]
             Place::Memory(place) => Ok(Promises::of(&*place.open())),
+            #[cfg(feature = "s3")]
+            Place::S3(place) => Ok(place.promises()),
         }
     }
 }
@@ -71,6 +79,8 @@ impl FromStr for StoreUrl {
             "file" => crate::file::FilePlace::parse(rest).map(Place::File).map(Self),
             #[cfg(feature = "memory")]
             "memory" => crate::memory::MemoryPlace::parse(rest).map(Place::Memory).map(Self),
+            #[cfg(feature = "s3")]
+            "s3" => crate::s3::S3Place::parse(rest).map(Place::S3).map(Self),
             scheme if PLANNED.contains(&scheme) => {
                 let known = KNOWN.join(" and ");
                 Err(UrlError::new(format!(
@@ -92,6 +102,8 @@ impl fmt::Display for StoreUrl {
             Place::File(place) => place.fmt(f),
             #[cfg(feature = "memory")]
             Place::Memory(place) => place.fmt(f),
+            #[cfg(feature = "s3")]
+            Place::S3(place) => place.fmt(f),
         }
     }
 }
@@ -121,6 +133,8 @@ const KNOWN: &[&str] = &[
     "file:///path",
     #[cfg(feature = "memory")]
     "memory:",
+    #[cfg(feature = "s3")]
+    "s3://bucket/prefix",
 ];
 
 const EXAMPLE: &str = KNOWN[0];

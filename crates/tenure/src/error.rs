@@ -69,6 +69,14 @@ impl From<tenure_store::KeyError> for Error {
     }
 }
 
+/// A store that could not be opened, or a call that was made without a lease.
+impl From<tenure_store::StoreError> for Error {
+    fn from(error: tenure_store::StoreError) -> Self {
+        let sentence = error.to_string();
+        Self::new(crate::drive::kind_of(&error), sentence).because(error)
+    }
+}
+
 impl From<crate::record::HolderError> for Error {
     fn from(error: crate::record::HolderError) -> Self {
         Self::new(Kind::Invalid, error.to_string())

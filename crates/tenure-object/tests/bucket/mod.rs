@@ -1,5 +1,6 @@
 //! A bucket of a test's own on a real server.
 
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,22 +14,51 @@ use tenure_conformance::{Harness, Supported};
 use tenure_object::S3;
 use tenure_object::s3::{Builder, Environment};
 use tenure_store::{BoxFuture, Key, Store};
-use tenure_testkit::{Kind, Server};
+use tenure_testkit::{Fault, FaultyProxy, Kind, Rule, Server};
 
+/// It is reached through a proxy, so that answers and requests can be lost.
 pub(crate) struct Bucket {
-    server: &'static Server,
+    server: Running,
+    proxy: FaultyProxy,
     name: &'static str,
     /// What administrators do, behind the store's back.
     administrator: AmazonS3,
     backup: Mutex<Vec<(Path, Bytes)>>,
 }
 
+enum Running {
+    /// For all tests of the process.
+    Shared(&'static Server),
+    /// For one test, which may stop and start it.
+    Own(Box<Server>),
+}
+
+impl Deref for Running {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        match self {
+            Self::Shared(server) => server,
+            Self::Own(server) => server,
+        }
+    }
+}
+
 impl Bucket {
+    /// On the server that all tests share.
     pub(crate) fn on(kind: Kind, name: &'static str) -> Option<Self> {
-        let server = Server::shared(kind)?;
+        Some(Self::new(Running::Shared(Server::shared(kind)?), name))
+    }
+
+    /// On a server of its own.
+    pub(crate) fn alone_on(kind: Kind, name: &'static str) -> Option<Self> {
+        Some(Self::new(Running::Own(Box::new(Server::start_or_skip(kind)?)), name))
+    }
+
+    fn new(server: Running, name: &'static str) -> Self {
         server.create_bucket(name);
-        // Opening it first gives TLS its cryptography, without which no client can be built.
-        let bucket = |administrator| Self { server, name, administrator, backup: Mutex::default() };
+        let proxy = FaultyProxy::start(server.address());
+        // Opening it gives TLS its cryptography, without which the administrator's client could not be built.
         S3::builder(name)
             .endpoint(&server.endpoint())
             .keys("a", "b")
@@ -43,15 +73,19 @@ impl Bucket {
             .with_secret_access_key(server.secret_key())
             .build()
             .unwrap();
-        Some(bucket(administrator))
+        Self { server, proxy, name, administrator, backup: Mutex::default() }
     }
 
-    pub(crate) fn server(&self) -> &'static Server {
-        self.server
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    pub(crate) fn proxy(&self) -> &FaultyProxy {
+        &self.proxy
     }
 
     pub(crate) fn builder_at_the_top(&self) -> Builder {
-        let builder = S3::builder(self.name).endpoint(&self.server.endpoint()).region(self.server.region());
+        let builder = S3::builder(self.name).endpoint(&self.proxy.endpoint()).region(self.server.region());
         builder.keys(self.server.access_key(), self.server.secret_key())
     }
 
@@ -96,6 +130,26 @@ impl Harness for Bucket {
                 racer.await.expect("a racer does not panic");
             }
         })
+    }
+
+    fn restart(&self) -> BoxFuture<'_, Supported> {
+        Box::pin(async {
+            match &self.server {
+                Running::Own(server) => server.restart(),
+                Running::Shared(_) => return Supported::No("others use this server".into()),
+            }
+            Supported::Yes
+        })
+    }
+
+    fn lose_next_answer(&self) -> BoxFuture<'_, Supported> {
+        self.proxy.install(Rule::new(Fault::CutAfter).method("PUT").times(1));
+        Box::pin(async { Supported::Yes })
+    }
+
+    fn lose_next_request(&self) -> BoxFuture<'_, Supported> {
+        self.proxy.install(Rule::new(Fault::CutBefore).method("PUT").times(1));
+        Box::pin(async { Supported::Yes })
     }
 
     fn delete<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Supported> {

@@ -97,7 +97,7 @@ pub(super) fn fault(error: &StoreError) -> Fault {
 }
 
 /// What to do about an error of the store.
-pub(super) fn kind(error: &StoreError) -> Kind {
+pub(crate) fn kind(error: &StoreError) -> Kind {
     match error {
         StoreError::Refused(refused) => refused_kind(refused.reason),
         StoreError::Unknown(_) | StoreError::Throttled(_) => Kind::Unavailable,

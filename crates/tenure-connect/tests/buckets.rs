@@ -1,0 +1,68 @@
+//! Which URLs of buckets are taken, what is said about the others, and that the canonical form comes back.
+#![cfg(feature = "s3")]
+
+use tenure_connect::StoreUrl;
+
+fn canonical(text: &str) -> String {
+    let url: StoreUrl = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+    let canonical = url.to_string();
+    assert_eq!(canonical.parse::<StoreUrl>().unwrap(), url, "{canonical} does not come back");
+    canonical
+}
+
+#[track_caller]
+fn refused(text: &str, part: &str) {
+    let sentence = text.parse::<StoreUrl>().expect_err(text).to_string();
+    assert!(sentence.contains(part), "{sentence}");
+    assert!(!sentence.contains("hush"), "{sentence}");
+}
+
+#[test]
+fn the_canonical_form_is_what_people_write_where_that_is_plain() {
+    for text in [
+        "s3://my-bucket",
+        "s3://my-bucket/locks",
+        "s3://my-bucket/prod/locks?region=eu-west-1",
+        "s3://my.bucket/x?endpoint=http://127.0.0.1:9000&region=us-east-1&path-style=true&etags=bare&profile=ci",
+        "s3://my-bucket/x?credentials=instance&accept=http",
+    ] {
+        assert_eq!(canonical(text), text);
+    }
+    assert_eq!(canonical("S3://my-bucket/locks/"), "s3://my-bucket/locks");
+    assert_eq!(
+        canonical("s3://my-bucket/my%20locks/100%25?region=a&endpoint=HTTPS://X.org/"),
+        "s3://my-bucket/my%20locks/100%25?endpoint=https://x.org&region=a"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_would_be_right_and_no_secret_is_repeated() {
+    refused("s3:my-bucket", "lacks two slashes");
+    refused("s3://", "names no bucket");
+    refused("s3:///locks", "names no bucket");
+    refused("s3://id:hush@my-bucket", "carries no credentials");
+    refused("s3://my-bucket#hush", "no part after '#'");
+    refused("s3://Bucket/x", "no name of a bucket");
+    refused("s3://my-bucket/a//b", "no prefix");
+    refused("s3://my-bucket/../b", "no prefix");
+    refused("s3://my-bucket/100%", "write %25");
+    refused("s3://my-bucket/%ff", "UTF-8");
+    refused("s3://my-bucket?secret=hush", "no option \"secret\"");
+    refused("s3://my-bucket?region=a&region=b", "twice");
+    refused("s3://my-bucket?path-style=maybe", "true or false");
+    refused("s3://my-bucket?etags=hush", "bare");
+    refused("s3://my-bucket?credentials=hush", "instance");
+    refused("s3://my-bucket?accept=nfs", "accept is http");
+    refused("s3://my-bucket?endpoint=x.org", "endpoint=https://");
+    refused("s3://my-bucket?endpoint=https://id:hush@x.org", "no password");
+    refused("s3://my-bucket?endpoint=http://x.org", "accept=http");
+}
+
+#[test]
+fn what_a_bucket_promises_is_told_without_credentials() {
+    let url: StoreUrl = "s3://my-bucket/locks?endpoint=https://x.r2.cloudflarestorage.com".parse().unwrap();
+    let promises = url.promises().unwrap();
+    assert!(promises.guarantees.missing_for_leases().is_empty());
+    let interval = promises.rows().into_iter().find(|row| row.name == "write_interval_ms").unwrap();
+    assert_eq!(interval.answer, "1.1s");
+}
