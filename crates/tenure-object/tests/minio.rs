@@ -126,12 +126,13 @@ async fn what_a_lease_costs_is_counted_in_requests() {
     let Some(bucket) = Bucket::on(Server::Minio, "costs") else { return };
     let store = bucket.store();
     let warm = Coordinator::connect(store.clone()).await.unwrap();
-    let mut before = store.requests();
+    let mut before = Requests::default();
     let mut cost = |now: Requests| {
         let cost = (now.gets - before.gets, now.puts - before.puts, now.lists - before.lists);
         before = now;
         cost
     };
+    assert_eq!(cost(store.requests()), (4, 3, 0), "to connect for the first time: the scratch key is made");
     let lease = warm.lease("k").unwrap().manual().acquire().await.unwrap();
     assert_eq!(cost(store.requests()), (1, 2, 0), "first use: a look, the plant and the grant");
     lease.renew().await.unwrap();
@@ -145,6 +146,7 @@ async fn what_a_lease_costs_is_counted_in_requests() {
     let store = bucket.store();
     let cold = Coordinator::connect(store.clone()).await.unwrap();
     let before = store.requests();
+    assert_eq!((before.gets, before.puts), (3, 2), "to connect");
     let _lease = cold.lease("k").unwrap().manual().acquire().await.unwrap();
     let now = store.requests();
     assert_eq!((now.gets - before.gets, now.puts - before.puts), (1, 1), "a cold acquire");

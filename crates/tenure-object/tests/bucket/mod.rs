@@ -1,4 +1,5 @@
 //! A bucket of a test's own on a real server.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};

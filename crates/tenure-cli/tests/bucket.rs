@@ -1,0 +1,119 @@
+//! The command on a bucket of a real server.
+#![cfg(feature = "s3")]
+
+mod support;
+
+use std::process::Command;
+
+use support::{Did, Home, did};
+use tenure_testkit::{Kind, Server};
+
+/// The command, with a bucket for its leases and credentials in its environment.
+struct Place {
+    home: Home,
+    server: &'static Server,
+    url: String,
+}
+
+impl Place {
+    fn on(kind: Kind, bucket: &str) -> Option<Self> {
+        let server = Server::shared(kind)?;
+        server.create_bucket(bucket);
+        let url = format!("s3://{bucket}/locks?endpoint={}", server.endpoint());
+        Some(Self { home: Home::new(bucket), server, url })
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.home.command(&["--store", &self.url]);
+        command.args(args).envs(self.server.environment()).env("PATH", "/usr/bin:/bin");
+        command
+    }
+
+    fn tenure(&self, args: &[&str]) -> Did {
+        did(&mut self.command(args))
+    }
+}
+
+#[track_caller]
+fn refused(did: &Did, code: i32, parts: &[&str]) {
+    assert_eq!((did.code, did.out.as_str()), (code, ""), "{did:?}");
+    assert_eq!(did.err.lines().count(), 1, "{did:?}");
+    for part in parts {
+        assert!(did.err.contains(part), "{part:?} is not in {:?}", did.err);
+    }
+}
+
+#[test]
+fn a_command_runs_under_a_lease_in_a_bucket_and_its_token_grows() {
+    let Some(place) = Place::on(Kind::Minio, "run") else { return };
+    place.tenure(&["run", "x", "--", "echo", "hi"]).answered(0, "hi\n");
+    let token = |did: Did| did.out.trim().parse::<u64>().unwrap_or_else(|error| panic!("{error}: {did:?}"));
+    let first = token(place.tenure(&["run", "x", "--", "sh", "-c", "echo $TENURE_TOKEN"]));
+    let second = token(place.tenure(&["run", "x", "--", "sh", "-c", "echo $TENURE_TOKEN"]));
+    assert!(second > first, "{second} after {first}");
+    let listed = place.tenure(&["ls", "--json"]).json();
+    assert_eq!(listed["leases"].as_array().unwrap().len(), 1, "the scratch key is hidden: {listed}");
+    assert_eq!(listed["leases"][0]["name"], "x");
+    assert_eq!(place.tenure(&["status", "x"]).code, 1, "it is free");
+    assert_eq!(place.tenure(&["run", "x", "--", "sh", "-c", "exit 7"]).code, 7);
+}
+
+#[test]
+fn a_handle_finds_its_bucket_again_and_nobody_else_gets_in_meanwhile() {
+    let Some(place) = Place::on(Kind::Minio, "handles") else { return };
+    let handle = |did: &Did| {
+        assert_eq!((did.code, did.err.as_str()), (0, ""));
+        did.out.trim().to_owned()
+    };
+    let first = handle(&place.tenure(&["acquire", "job", "--ttl", "60s"]));
+    assert_eq!(place.tenure(&["run", "--no-wait", "job", "--", "true"]).code, 75);
+    // The handle names its store, so that nobody has to.
+    let mut renew = place.home.command(&["renew", &first]);
+    let second = handle(&did(renew.envs(place.server.environment())));
+    let mut release = place.home.command(&["release", &second]);
+    did(release.envs(place.server.environment())).answered(0, "");
+    assert_eq!(place.tenure(&["status", "job"]).code, 1, "it is free");
+}
+
+#[test]
+fn a_server_that_ignores_conditions_is_refused_before_anything_runs() {
+    let Some(place) = Place::on(Kind::Rclone, "liar") else { return };
+    let did = place.tenure(&["run", "x", "--", "echo", "hi"]);
+    refused(
+        &did,
+        77,
+        &["it accepted a create over an entry that exists", "nothing is granted on this store"],
+    );
+}
+
+#[test]
+fn what_is_wrong_has_its_own_sentence_and_code_and_shows_no_secret() {
+    let Some(place) = Place::on(Kind::Minio, "wrong") else { return };
+    let run = ["run", "x", "--", "echo", "hi"];
+    let endpoint = place.server.endpoint();
+    let missing = Place {
+        home: Home::new("missing"),
+        url: format!("s3://nobody-made-this/locks?endpoint={endpoint}"),
+        ..place
+    };
+    refused(
+        &missing.tenure(&run),
+        77,
+        &["there is no bucket \"nobody-made-this\": create it, or correct the URL"],
+    );
+
+    let mut anonymous = missing.home.command(&["--store", &format!("s3://wrong/locks?endpoint={endpoint}")]);
+    refused(&did(anonymous.args(run)), 69, &["there are no credentials: set AWS_ACCESS_KEY_ID"]);
+
+    let mut stranger = missing.home.command(&["--store", &format!("s3://wrong/locks?endpoint={endpoint}")]);
+    stranger.envs(missing.server.environment()).env("AWS_SECRET_ACCESS_KEY", "hush-hush");
+    let answer = did(stranger.args(run));
+    refused(&answer, 69, &["the access key is not known there, or its secret is wrong"]);
+    assert!(!answer.err.contains("hush-hush"), "{answer:?}");
+
+    // Nobody listens on the port of a server that has gone.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut nobody =
+        missing.home.command(&["--store", &format!("s3://wrong/locks?endpoint=http://{closed}")]);
+    refused(&did(nobody.envs(missing.server.environment()).args(run)), 69, &["Connection refused"]);
+}
