@@ -1,11 +1,16 @@
 //! The names of objects.
 //!
-//! The object of the key `billing/nightly` is called `billing/nightly.record`, below the prefix of the store. Everything
-//! in a key is itself, so that people find it. The ending is there for two reasons: what does not have it is not ours;
-//! and servers that keep objects in a file system cannot have `a` and `a/b`, of which one is a file and the other is in a
-//! folder of the same name. So no folder may ever be called like a file: a segment that ends in `.record`, however many
-//! `_` follow, gets one `_` more where it is a folder.
+//! The object of the key `billing/nightly` is called `billing/nightly.record`, below the prefix of the store. Nearly
+//! everything in a key is itself, so that people find it.
+//!
+//! * The ending is there for two reasons: what does not have it is not ours; and servers that keep objects in a file
+//!   system cannot have `a` and `a/b`, of which one is a file and the other is in a folder of the same name. So no folder
+//!   may ever be called like a file: a segment that ends in `.record`, however many `_` follow, gets one `_` more where it
+//!   is a folder.
+//! * `\` is written as `%5C`, because SeaweedFS takes it for `/`, and two keys would share one object. U+FFFE and U+FFFF
+//!   are escaped too: listings are XML, which has no way to write them. And so is `%`, so that no two keys are alike.
 
+use percent_encoding::percent_decode_str;
 use tenure_store::{Key, Prefix};
 
 /// Where all objects of a store are: at the top of the bucket, or below a prefix.
@@ -21,44 +26,47 @@ impl Names {
         Self { base }
     }
 
-    /// The name of the object that holds this key; `None` if no listing could ever show it.
-    pub(crate) fn of(&self, key: &Key) -> Option<String> {
-        if !can_be_listed(key.as_str()) {
-            return None;
-        }
-        Some(format!("{}{ENDING}", self.folders(key.as_str())))
+    /// The name of the object that holds this key.
+    pub(crate) fn of(&self, key: &Key) -> String {
+        format!("{}{ENDING}", self.beginning(key.as_str()))
     }
 
     /// The key of an object; `None` if it is not one of ours.
     pub(crate) fn key(&self, name: &str) -> Option<Key> {
-        let name = name.strip_prefix(&self.base)?.strip_suffix(ENDING)?;
-        let (folders, last) = match name.rsplit_once('/') {
+        let inside = name.strip_prefix(&self.base)?.strip_suffix(ENDING)?;
+        let (folders, last) = match inside.rsplit_once('/') {
             Some((folders, last)) => (Some(folders), last),
-            None => (None, name),
+            None => (None, inside),
         };
-        let mut key = String::with_capacity(name.len());
+        let mut key = String::with_capacity(inside.len());
         for folder in folders.into_iter().flat_map(|folders| folders.split('/')) {
-            let looks_like_a_file = folder.trim_end_matches(MORE).ends_with(ENDING);
-            key.push_str(if looks_like_a_file { folder.strip_suffix(MORE)? } else { folder });
+            key.push_str(if looks_like_a_file(folder) { folder.strip_suffix(MORE)? } else { folder });
             key.push('/');
         }
         key.push_str(last);
-        Key::from_stored(&key).ok()
+        let key = Key::from_stored(&percent_decode_str(&key).decode_utf8().ok()?).ok()?;
+        // Somebody else may have another way to write it.
+        (self.of(&key) == name).then_some(key)
     }
 
     /// What the names of all objects begin with whose keys are covered by the prefix. Others may too.
     pub(crate) fn begin(&self, prefix: &Prefix) -> String {
-        self.folders(prefix.as_str())
+        self.beginning(prefix.as_str())
     }
 
     /// The name without its ending.
-    fn folders(&self, key: &str) -> String {
+    fn beginning(&self, key: &str) -> String {
         let mut name = self.base.clone();
         let mut segments = key.split('/').peekable();
         while let Some(segment) = segments.next() {
-            name.push_str(segment);
+            for character in segment.chars() {
+                match ESCAPED.iter().find(|(escaped, _)| *escaped == character) {
+                    Some((_, escape)) => name.push_str(escape),
+                    None => name.push(character),
+                }
+            }
             if segments.peek().is_some() {
-                if segment.trim_end_matches(MORE).ends_with(ENDING) {
+                if looks_like_a_file(segment) {
                     name.push(MORE);
                 }
                 name.push('/');
@@ -68,14 +76,21 @@ impl Names {
     }
 }
 
-/// Listings are XML, which has no way to write these two.
-pub(crate) fn can_be_listed(name: &str) -> bool {
-    !name.contains(['\u{fffe}', '\u{ffff}'])
+/// Whether a prefix of a store can stand in names as it is.
+pub(crate) fn is_plain(prefix: &str) -> bool {
+    ESCAPED.iter().all(|(escaped, _)| *escaped == '%' || !prefix.contains(*escaped))
+}
+
+fn looks_like_a_file(folder: &str) -> bool {
+    folder.trim_end_matches(MORE).ends_with(ENDING)
 }
 
 const ENDING: &str = ".record";
 
 const MORE: char = '_';
+
+const ESCAPED: [(char, &str); 4] =
+    [('%', "%25"), ('\\', "%5C"), ('\u{fffe}', "%EF%BF%BE"), ('\u{ffff}', "%EF%BF%BF")];
 
 #[cfg(test)]
 mod tests {
@@ -90,18 +105,19 @@ mod tests {
     #[test]
     fn a_name_is_the_key_with_an_ending_below_the_prefix() {
         let names = Names::below("prod/locks");
-        assert_eq!(names.of(&key("billing/nightly")).unwrap(), "prod/locks/billing/nightly.record");
-        assert_eq!(names.of(&Key::scratch()).unwrap(), "prod/locks/.tenure/scratch.record");
-        assert_eq!(Names::below("").of(&key("with space/#?%+~")).unwrap(), "with space/#?%+~.record");
+        assert_eq!(names.of(&key("billing/nightly")), "prod/locks/billing/nightly.record");
+        assert_eq!(names.of(&Key::scratch()), "prod/locks/.tenure/scratch.record");
+        assert_eq!(Names::below("").of(&key("with space/#?+~")), "with space/#?+~.record");
+        assert_eq!(Names::below("").of(&key("100%/a\\b\u{ffff}")), "100%25/a%5Cb%EF%BF%BF.record");
     }
 
     #[test]
     fn no_folder_is_called_like_a_file() {
         let names = Names::below("");
-        assert_eq!(names.of(&key("a")).unwrap(), "a.record");
-        assert_eq!(names.of(&key("a.record/b")).unwrap(), "a.record_/b.record");
-        assert_eq!(names.of(&key("a.record_/b")).unwrap(), "a.record__/b.record");
-        assert_eq!(names.of(&key("a.record_")).unwrap(), "a.record_.record");
+        assert_eq!(names.of(&key("a")), "a.record");
+        assert_eq!(names.of(&key("a.record/b")), "a.record_/b.record");
+        assert_eq!(names.of(&key("a.record_/b")), "a.record__/b.record");
+        assert_eq!(names.of(&key("a.record_")), "a.record_.record");
     }
 
     #[test]
@@ -117,6 +133,11 @@ mod tests {
             "locksmith/a.record",
             "other/a.record",
             "locks/a.record/b.record",
+            "locks/a%20b.record",
+            "locks/a%5cb.record",
+            "locks/a%2Fb.record",
+            "locks/100%.record",
+            "locks/a\\b.record",
         ] {
             assert_eq!(names.key(foreign), None, "{foreign}");
         }
@@ -131,7 +152,7 @@ mod tests {
     }
 
     fn keys() -> impl Strategy<Value = Key> {
-        let segment = "(\\PC{0,6}|a|b)(\\.record)?_{0,2}";
+        let segment = "(\\PC{0,6}|a|b|%|%5C|\\\\|\u{ffff})(\\.record)?_{0,2}";
         prop::collection::vec(segment, 1..5)
             .prop_filter_map("not a key", |segments| Key::parse(&segments.join("/")).ok())
     }
@@ -140,7 +161,7 @@ mod tests {
         #[test]
         fn every_key_comes_back_and_no_two_share_a_name_or_a_folder(a in keys(), b in keys()) {
             let names = Names::below("locks");
-            let (Some(of_a), Some(of_b)) = (names.of(&a), names.of(&b)) else { return Ok(()) };
+            let (of_a, of_b) = (names.of(&a), names.of(&b));
             prop_assert_eq!(names.key(&of_a), Some(a.clone()));
             prop_assert_eq!(of_a == of_b, a == b);
             let (inside_a, inside_b) = (format!("{of_a}/"), format!("{of_b}/"));

@@ -66,10 +66,10 @@ impl Builder {
     /// lies below that of another shares objects with it.
     pub fn prefix(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
-        let is_prefix = prefix.is_empty() || Key::from_stored(prefix).is_ok() && name::can_be_listed(prefix);
+        let is_prefix = prefix.is_empty() || Key::from_stored(prefix).is_ok() && name::is_plain(prefix);
         self.must(is_prefix, || {
             format!(
-                "{prefix:?} is no prefix: it is written like prod/locks, without . and .. and control characters, in at \
+                "{prefix:?} is no prefix: it is written like prod/locks, without . and .. and backslashes, in at \
                  most {} bytes",
                 Key::MAX_BYTES
             )

@@ -71,7 +71,9 @@ fn missing(asked: Asked, answer: &Answer) -> Meaning {
 fn bad_request(answer: &Answer) -> Meaning {
     match answer {
         _ if is_one_of(answer, STALE_TOKEN) => Meaning::Refused(Reason::Denied),
-        _ if is_one_of(answer, OTHER_REGION) => Meaning::Refused(Reason::Invalid),
+        _ if is_one_of(answer, OTHER_REGION) || is_one_of(answer, BAD_NAME) => {
+            Meaning::Refused(Reason::Invalid)
+        }
         // The request did not arrive as it was sent. Whether that is the whole story, nobody knows.
         _ if is_one_of(answer, DAMAGED_ON_THE_WAY) => Meaning::Unknown,
         _ => Meaning::Refused(Reason::Unsupported),
@@ -126,6 +128,9 @@ fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
             "the access key is not known there, or its secret is wrong: correct the credentials".to_owned(),
         );
     }
+    if is_one_of(answer, BAD_NAME) {
+        return Some("it does not take the name of the object: choose a shorter key".to_owned());
+    }
     match (answer.status, asked) {
         (401 | 403, Asked::List) => {
             Some(format!("the credentials may not list: allow s3:ListBucket on {bucket}"))
@@ -169,6 +174,9 @@ const OTHER_REGION: &[&str] = &[
     "TemporaryRedirect",
 ];
 
+/// Some servers take fewer bytes than S3 does between two slashes.
+const BAD_NAME: &[&str] = &["KeyTooLongError", "KeyTooLong", "XMinioInvalidObjectName", "InvalidObjectName"];
+
 const DAMAGED_ON_THE_WAY: &[&str] =
     &["RequestTimeout", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch"];
 
@@ -195,7 +203,7 @@ mod tests {
     #[test]
     fn each_answer_means_one_thing_to_each_call() {
         let all = |meaning| [meaning; 4];
-        let table: [(u16, &str, [Meaning; 4]); 43] = [
+        let table: [(u16, &str, [Meaning; 4]); 44] = [
             (200, "", all(Done)),
             (204, "", all(Done)),
             // Lost to somebody, or there already.
@@ -243,6 +251,7 @@ mod tests {
             (403, "SignatureDoesNotMatch", all(Refused(Denied))),
             (400, "ExpiredToken", all(Refused(Denied))),
             (400, "AuthorizationHeaderMalformed", all(Refused(Invalid))),
+            (400, "XMinioInvalidObjectName", all(Refused(Invalid))),
             (301, "PermanentRedirect", all(Refused(Invalid))),
             (303, "", all(Refused(Invalid))),
             (307, "TemporaryRedirect", all(Refused(Unreachable))),

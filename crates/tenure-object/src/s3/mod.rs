@@ -65,9 +65,8 @@ impl S3 {
         self.0.connector.requests()
     }
 
-    /// The name of the object that holds what this key holds, for people who look for it; `None` for the few keys that
-    /// no listing could show, which this store refuses.
-    pub fn object_of(&self, key: &Key) -> Option<String> {
+    /// The name of the object that holds what this key holds, for people who look for it.
+    pub fn object_of(&self, key: &Key) -> String {
         self.0.names.of(key)
     }
 }
@@ -156,12 +155,7 @@ impl Inner {
     }
 
     fn path(&self, key: &Key) -> Result<Path, StoreError> {
-        let no_name = || {
-            let what = format!("no listing could show the key {:?}: choose another name", key.as_str());
-            StoreError::refused(Reason::Invalid, what)
-        };
-        let name = self.names.of(key).ok_or_else(no_name)?;
-        Path::parse(name).map_err(|error| StoreError::refused(Reason::Invalid, error))
+        Path::parse(self.names.of(key)).map_err(|error| StoreError::refused(Reason::Invalid, error))
     }
 
     fn update(&self, version: &Version) -> UpdateVersion {

@@ -81,7 +81,7 @@ fn a_bucket_that_is_none_and_a_prefix_that_is_none_are_said() {
     for bucket in ["", "ab", "Bucket", "a_b_c", "-abc", "abc-", "a..b", &"x".repeat(64), "key:hush@bucket"] {
         assert!(S3::builder(bucket).check().is_err(), "{bucket}");
     }
-    for prefix in ["/", "a/", "/a", "a//b", "..", "a/./b", "a\nb", "\u{ffff}"] {
+    for prefix in ["/", "a/", "/a", "a//b", "..", "a/./b", "a\nb", "\u{ffff}", "a\\b"] {
         let error = S3::builder("bucket").prefix(prefix).check().expect_err(prefix);
         assert!(error.to_string().contains("no prefix"), "{error}");
     }

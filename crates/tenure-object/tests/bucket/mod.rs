@@ -155,7 +155,7 @@ impl Harness for Bucket {
 
     fn delete<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Supported> {
         Box::pin(async {
-            let path = Path::parse(self.store().object_of(key).unwrap()).unwrap();
+            let path = Path::parse(self.store().object_of(key)).unwrap();
             self.administrator.delete(&path).await.unwrap();
             Supported::Yes
         })
