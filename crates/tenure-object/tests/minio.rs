@@ -266,6 +266,10 @@ async fn what_is_wrong_with_the_place_or_the_credentials_is_said() {
     let error = Coordinator::connect(missing).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Unsupported, "{error}");
 
+    let elsewhere = bucket.builder().region("eu-west-1").open_in(&Environment::default()).unwrap();
+    let error = elsewhere.get(&key).await.unwrap_err().to_string();
+    assert!(error.contains("is not here: write region=us-east-1"), "{error}");
+
     let stranger = open("wrong", "not-the-secret");
     let error = stranger.get(&key).await.unwrap_err().to_string();
     assert!(error.contains("its secret is wrong"), "{error}");

@@ -170,15 +170,15 @@ impl Builder {
         }
         let region = resolved.region.clone().expect("it was found");
         let path_style = resolved.path_style.unwrap_or(endpoint.is_some() || self.bucket.contains('.'));
-        let connector = Connector::default();
+        let plain = endpoint.is_some_and(|endpoint| !endpoint.is_encrypted());
+        let connector = Connector::new(plain && matches!(credentials, Credentials::Keys(_)));
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(&self.bucket)
             .with_region(region)
             .with_virtual_hosted_style_request(!path_style)
             .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
             .with_http_connector(connector.clone());
-        let mut options =
-            ClientOptions::new().with_allow_http(endpoint.is_some_and(|endpoint| !endpoint.is_encrypted()));
+        let mut options = ClientOptions::new().with_allow_http(plain);
         if let Some((name, value)) = provider.header {
             let header = (HeaderName::from_static(name), HeaderValue::from_static(value));
             options = options.with_default_headers(HeaderMap::from_iter([header]));

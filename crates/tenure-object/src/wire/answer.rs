@@ -47,7 +47,9 @@ impl Answer {
     }
 
     pub(crate) fn with_text(mut self, body: &[u8]) -> Self {
-        self.text = parse_text(&String::from_utf8_lossy(body));
+        let body = String::from_utf8_lossy(body);
+        self.text = parse_text(&body);
+        self.region = self.region.or_else(|| element(&body, "Region")).filter(|region| !region.is_empty());
         self
     }
 
@@ -101,18 +103,19 @@ fn parse_wait(text: &str, now: Option<Timestamp>) -> Option<Duration> {
     Some(Duration::from_secs(seconds.try_into().unwrap_or_default()))
 }
 
-/// Errors are a flat piece of XML; two of its elements are wanted, and whatever else it has is not.
+/// Errors are a flat piece of XML; a few of its elements are wanted, and whatever else it has is not.
 fn parse_text(body: &str) -> Text {
-    let element = |name: &str| {
-        let (_, rest) = body.split_once(&format!("<{name}>"))?;
-        let (text, _) = rest.split_once(&format!("</{name}>"))?;
-        Some(plain(&unescape(text), LINE_MAX))
-    };
-    match element("Code") {
-        Some(code) => Text::Error { code, message: element("Message").unwrap_or_default() },
+    match element(body, "Code") {
+        Some(code) => Text::Error { code, message: element(body, "Message").unwrap_or_default() },
         None if body.trim().is_empty() => Text::Nothing,
         None => Text::Foreign,
     }
+}
+
+fn element(body: &str, name: &str) -> Option<String> {
+    let (_, rest) = body.split_once(&format!("<{name}>"))?;
+    let (text, _) = rest.split_once(&format!("</{name}>"))?;
+    Some(plain(&unescape(text), LINE_MAX))
 }
 
 fn unescape(text: &str) -> String {

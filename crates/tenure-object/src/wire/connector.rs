@@ -15,12 +15,18 @@ use super::{Answer, Call, Requests, Seen, answer};
 use crate::tls;
 
 /// Makes the clients that requests go through, and sees everything that they do.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Connector {
     counter: Arc<Counter>,
+    unencrypted: bool,
 }
 
 impl Connector {
+    /// With `unencrypted` nothing is ever sent to an address that has a certificate.
+    pub(crate) fn new(unencrypted: bool) -> Self {
+        Self { counter: Arc::default(), unencrypted }
+    }
+
     pub(crate) fn requests(&self) -> Requests {
         self.counter.so_far()
     }
@@ -42,8 +48,8 @@ impl HttpConnector for Connector {
             .timeout(CALL_MAX)
             .connect_timeout(CONNECT_MAX)
             .pool_idle_timeout(IDLE_MAX);
-        if plain {
-            // No certificate is ever looked at, and a machine may have none.
+        if self.unencrypted {
+            // A machine without a single root certificate, as in a small container, could not make a client.
             client = client.tls_certs_only([]);
         }
         let client = client

@@ -1,4 +1,5 @@
 //! A server that answers as a test tells it to: for what no real server does on demand.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,11 +45,12 @@ impl Scripted {
         server
     }
 
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
     pub(crate) fn builder(&self) -> Builder {
-        S3::builder("leases")
-            .prefix("locks")
-            .endpoint(&format!("http://127.0.0.1:{}", self.port))
-            .keys("id", "hush")
+        S3::builder("leases").prefix("locks").endpoint(&self.endpoint()).keys("id", "hush")
     }
 
     pub(crate) fn store(&self) -> S3 {
