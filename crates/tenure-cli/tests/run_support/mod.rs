@@ -1,5 +1,5 @@
 //! What the tests of the command share: a folder that goes, and processes that are found and ended whatever happens.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 #![expect(clippy::disallowed_methods, reason = "other processes are given time")]
 
 use std::collections::BTreeMap;
@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tenure::record::{Record, decode};
 use tenure::store::File;
 use tenure_store::{Key, Store};
+pub(crate) use tenure_testkit::{block_on, key, skipped};
 
 /// How long anything may take that should happen at once, on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(2);
@@ -407,20 +408,6 @@ fn signals_are_ignored() -> bool {
     let sent =
         [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::CHILD];
     sent.iter().any(|signal| ignored >> (signal.as_raw() - 1) & 1 == 1)
-}
-
-/// Says loudly that something was left out. A machine that is meant to check everything may not leave anything out.
-pub(crate) fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
-    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: {why}");
-}
-
-pub(crate) fn key(name: &str) -> Key {
-    Key::parse(name).unwrap()
-}
-
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 /// A file to which each line is added whole, whoever else writes to it.

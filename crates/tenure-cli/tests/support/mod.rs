@@ -1,5 +1,5 @@
 //! What the tests of the command share: a home that goes, and the command in a clean environment.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure::store::File;
 use tenure::{Coordinator, Holder, Lease};
+pub(crate) use tenure_testkit::{block_on, skipped};
 
 /// A home directory, which goes when it is dropped.
 pub(crate) struct Home(pub(crate) PathBuf);
@@ -102,11 +103,6 @@ impl Did {
     }
 }
 
-/// Runs a future on a small runtime.
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
-}
-
 /// Somebody who takes leases in this test's own process.
 pub(crate) fn process(home: &Home, holder: &str) -> Coordinator {
     let holder = Holder::new(holder).unwrap();
@@ -132,10 +128,4 @@ pub(crate) fn is_root() -> bool {
 /// Runs a shell command; `false` if it failed.
 pub(crate) fn shell(command: impl AsRef<OsStr>) -> bool {
     Command::new("sh").arg("-c").arg(command).status().is_ok_and(|status| status.success())
-}
-
-/// Says loudly that something was left out. A machine that is meant to check everything may not leave anything out.
-pub(crate) fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
-    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: {why}");
 }

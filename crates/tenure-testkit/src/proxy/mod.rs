@@ -31,6 +31,20 @@ use crate::port::Port;
 ///
 /// It has a thread of its own, so that tests may block; it passes everything on, byte for byte, until a [`Rule`] says otherwise.
 /// Without a server behind it, clients are cut off. What is still to be delivered when it is dropped never is.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// use tenure_testkit::{Fault, FaultyProxy, Kind, Rule, Server};
+///
+/// let Some(server) = Server::shared(Kind::Minio) else { return };
+/// let proxy = FaultyProxy::start(server.address());
+/// let lost = proxy.install(Rule::new(Fault::CutAfter).method("PUT").chance(0.1, 7));
+/// // … clients use proxy.endpoint() …
+/// proxy.settle(Duration::from_secs(30));
+/// assert!(lost.counts().applied >= 100, "too few answers were lost: {:?}", lost.counts());
+/// let puts = proxy.log().iter().filter(|exchange| exchange.method == "PUT").count();
+/// # drop(puts);
+/// ```
 #[derive(Debug)]
 pub struct FaultyProxy {
     port: Arc<Port>,

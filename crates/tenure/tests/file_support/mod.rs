@@ -1,5 +1,5 @@
 //! What the tests of the file store share: folders that go, and processes that can be watched and killed.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::store::File;
 use tenure_store::{Administration, Expect, Key, Put, Removal, Store, StoreError, Version};
+pub(crate) use tenure_testkit::{block_on, key, skipped};
 
 /// A place for a folder, which goes when it is dropped.
 pub(crate) struct Scratch(pub(crate) PathBuf);
@@ -39,21 +40,6 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
-}
-
-/// Says loudly that something was left out. A machine that is meant to check everything may not leave anything out.
-pub(crate) fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
-    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: {why}");
-}
-
-pub(crate) fn key(name: &str) -> Key {
-    Key::parse(name).unwrap()
-}
-
-/// Runs a future on a small runtime.
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 /// Writes, and must succeed.
