@@ -47,11 +47,11 @@ pub(crate) fn open(args: &Args) -> Result<Opened, Failure> {
 }
 
 /// Opens the store that a handle names. Where the user names one too, that is taken, and must be the same; a store that
-/// is only configured is taken if it is the same, for the risks that its URL accepts.
+/// is only configured is taken if it is the same, for the risks that its URL accepts and the credentials that it names.
 pub(crate) fn open_for(args: &Args, name: &str) -> Result<Opened, Failure> {
     let chosen = match choose(args)? {
         chosen if matches!(chosen.by, Source::Flag | Source::Variable) => chosen,
-        chosen if chosen.url().split('?').next() == Some(name) => chosen,
+        chosen if chosen.url.is_called(name) => chosen,
         _ => Chosen::parse(name, Source::Handle)?,
     };
     let store = chosen.url.open().map_err(|error| chosen.failure(error))?;

@@ -76,6 +76,20 @@ fn a_handle_finds_its_bucket_again_and_nobody_else_gets_in_meanwhile() {
     assert_eq!(place.tenure(&["status", "job"]).code, 1, "it is free");
 }
 
+/// Who pays is no part of a store's name: that is taken from the configured URL of the same store.
+#[test]
+fn a_handle_is_renewed_with_the_profile_of_the_configured_store() {
+    let Some(place) = Place::on(Kind::Minio, "profiles") else { return };
+    let (key, secret) = (place.server.access_key(), place.server.secret_key());
+    let keys = format!("[ci]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n");
+    place.home.write(".aws/credentials", keys);
+    place.home.write(".config/tenure/config.toml", format!("store = \"{}&profile=ci\"\n", place.url));
+    let handle = place.home.tenure(&["acquire", "job", "--ttl", "60s"]);
+    assert_eq!((handle.code, handle.err.as_str()), (0, ""));
+    assert!(!handle.out.contains(secret));
+    place.home.tenure(&["release", handle.out.trim()]).answered(0, "");
+}
+
 /// One at a time, as the kernel sees it: a lock that is free again when whoever had it is dead.
 #[test]
 fn a_dozen_commands_that_want_the_same_lease_over_a_bad_network_never_meet() {

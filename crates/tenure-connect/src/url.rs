@@ -56,6 +56,16 @@ impl StoreUrl {
         }
     }
 
+    /// Whether the store, once open, is called this. Nothing is made or sent to find out.
+    pub fn is_called(&self, name: &str) -> bool {
+        match &self.0 {
+            #[cfg(feature = "s3")]
+            Place::S3(place) => place.open().is_ok_and(|store| store.to_string() == name),
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => self.to_string().split('?').next() == Some(name),
+        }
+    }
+
     /// What the store promises, or would promise once it is there. Nothing is made or changed.
     pub fn promises(&self) -> Result<Promises, Error> {
         match &self.0 {
