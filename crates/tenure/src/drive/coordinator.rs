@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use tenure_store::{BoxFuture, Guarantees, Key, KeyError, Prefix, Store, StoreError};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::calls;
 use super::command::{Command, KeeperHandle};
@@ -15,6 +15,7 @@ use super::observation::{Observation, Observations};
 use super::observers::Observers;
 use super::recorder::Recorder;
 use super::reporter::Reporter;
+use super::watching::{Watch, WatchEvent, Watcher};
 use super::within::within;
 use crate::clock::{BootClock, Clock};
 use crate::lease::Request;
@@ -118,6 +119,15 @@ impl Coordinator {
         .await
     }
 
+    /// Tells what happens to the keys under a prefix, beginning with how they stand. [`Prefix::of`] covers one key, and
+    /// those below it.
+    ///
+    /// A key that somebody holds is looked at up to three times per ttl and once when its version is to run out, any other
+    /// every ten seconds; where the store gives hints, also at each of them.
+    pub fn watch(&self, prefix: &Prefix) -> Watch {
+        Watch::new(self.clone(), prefix.clone())
+    }
+
     /// The records under a prefix that somebody holds, by key.
     ///
     /// A record that is not one of ours is an error that names its key.
@@ -188,6 +198,15 @@ impl Coordinator {
                 "the keeper of {store} has ended, or lives in the process that this one was forked from: connect again"
             ),
         )
+    }
+
+    /// Watches on the keeper's own runtime, until nobody reads what is told.
+    pub(super) fn start_watch(&self, prefix: Prefix, renewals: bool, out: mpsc::Sender<WatchEvent>) {
+        let (clock, observers) = (Arc::clone(&self.shared.clock), Arc::clone(&self.shared.observers));
+        self.keeper.send(Command::Visit(Box::new(move |store| {
+            let watcher = Watcher::new(store, clock, observers, prefix, renewals, out);
+            Box::pin(watcher.run())
+        })));
     }
 
     /// Makes calls on the store, on the keeper's own runtime. Each call has a limit of its own.

@@ -22,6 +22,7 @@ mod observers;
 mod recorder;
 mod reporter;
 mod timers;
+mod watching;
 mod within;
 mod witnesses;
 
@@ -32,3 +33,4 @@ pub(crate) use entropy::secret;
 pub use forgotten::{Forgotten, Kept};
 pub use observation::{Observation, Observations};
 pub use recorder::{AttemptOutcome, AttemptReport, EventReport, Operation, Recorder};
+pub use watching::{Change, Watch, WatchEvent, What};
