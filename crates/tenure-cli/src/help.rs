@@ -26,6 +26,8 @@ Examples:
   tenure status backup                               who is at it, and for how much longer at most
   tenure ls                                          all leases
   tenure steal backup --reason 'it hangs'            take it from whoever is at it
+  tenure watch                                       what happens to them, as it happens
+  tenure history backup                              who had it before, and how that ended
   tenure run --help                                  more, on each command
 
 The store is the first of these that is given:
@@ -226,4 +228,38 @@ It only looks: nothing in the store is made or changed. A lease that cannot be r
 Exit codes:
    0  every lease was read
   64, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const WATCH: &str = "\
+Examples:
+  tenure watch                                       all leases, those too that appear later
+  tenure watch billing                               billing and billing/nightly, not billing-old
+  tenure watch backup --renewals                     a sign of life of its holder, too
+  tenure watch --json | jq -c 'select(.event == \"died\")'
+
+It begins with how each lease stands, and then tells grants, releases, leases that ran out, holders that died, and what \
+was done on purpose. It ends when it is ended, or when nobody reads any more. It only looks: nothing is made or changed, \
+and a store that is not there yet is waited for.
+
+A store that goes away is told once, and once more when it is back, with what changed meanwhile. Terms that were too \
+short to be seen are told from the history, as far as that goes back; a lease never shows an older token after a newer.
+
+Exit codes:
+   0  nobody reads any more
+  128 + n  signal n ended it
+  64, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const HISTORY: &str = "\
+Examples:
+  tenure history backup                              the last terms, newest first
+  tenure history --json backup                       for programs
+
+A record remembers the last eight terms that are over, beside the present one. Times are those of the wall clocks of \
+the machines that wrote them: for people, and as right as those are. Where two of them disagree, so that a term would \
+have ended before it began, the time is shown as ?.
+
+Exit codes:
+   0  they were shown, also if there are none
+  64, 65, 69, 77, 78  as in tenure --help
 ";

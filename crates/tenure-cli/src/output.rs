@@ -12,9 +12,15 @@ use crate::exit::{self, Failure};
 ///
 /// Whoever has read enough (`tenure ls | head -1`) is no reason to complain.
 pub(crate) fn answer(text: &str) -> Result<(), Failure> {
+    tell(text).map(drop)
+}
+
+/// Writes to standard output, and says whether anybody reads there.
+pub(crate) fn tell(text: &str) -> Result<bool, Failure> {
     match write(text) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(unanswered),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(unanswered(error)),
     }
 }
 
@@ -46,7 +52,8 @@ fn unanswered(error: std::io::Error) -> Failure {
     Failure::new(exit::UNAVAILABLE, sentence)
 }
 
-fn json_line(object: &impl Serialize) -> String {
+/// An object for programs, on one line.
+pub(crate) fn json_line(object: &impl Serialize) -> String {
     serde_json::to_string(object).expect("all names are texts, and no writing can fail") + "\n"
 }
 

@@ -8,7 +8,21 @@ use std::process::{Command, Stdio};
 
 use support::{Did, Home, did, shell, skipped};
 
-const COMMANDS: [&str; 7] = ["run", "status", "ls", "forget", "store", "completions", "man"];
+const COMMANDS: [&str; 13] = [
+    "run",
+    "acquire",
+    "renew",
+    "release",
+    "steal",
+    "status",
+    "ls",
+    "watch",
+    "history",
+    "forget",
+    "store",
+    "completions",
+    "man",
+];
 
 #[test]
 fn bash_completes_commands_and_options_from_the_script() {

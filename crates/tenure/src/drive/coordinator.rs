@@ -383,7 +383,10 @@ pub(super) async fn keys(
         let key = key.map_err(|error| {
             Error::new(
                 calls::kind(&error),
-                format!("leases under {prefix:?} on {name} could not be listed: {error}"),
+                match prefix.as_str() {
+                    "" => format!("the leases on {name} could not be listed: {error}"),
+                    prefix => format!("the leases under {prefix} on {name} could not be listed: {error}"),
+                },
             )
             .because(error)
         })?;

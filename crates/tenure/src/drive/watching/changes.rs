@@ -8,7 +8,7 @@ use super::event::{Change, What};
 use crate::clock::WallTime;
 use crate::drive::Observation;
 use crate::machine::Standing;
-use crate::record::{End, Past, Record, State, Token};
+use crate::record::{End, Nonce, Past, Record, State, Token};
 
 /// What was told of a key so far.
 #[derive(Clone, Debug)]
@@ -30,6 +30,12 @@ impl Told {
 
     pub(super) fn is_absent(&self) -> bool {
         self.standing == Standing::Absent
+    }
+
+    /// The nonce of the record whose holder was told to have died.
+    pub(super) fn dead(&self) -> Option<Nonce> {
+        let record = self.record.as_ref()?;
+        (self.standing == Standing::Dead).then_some(record.nonce)
     }
 
     /// Takes in what is seen now, and gives the changes that lead there, oldest first.

@@ -10,6 +10,7 @@ use crate::Error;
 use crate::clock::{Instant, WallTime};
 use crate::drive::Observation;
 use crate::machine::{Rules, Standard};
+use crate::record::Nonce;
 
 /// The keys that are watched: what was told of each, and when it is looked at next.
 #[derive(Debug)]
@@ -131,6 +132,11 @@ impl Keys {
     /// Whether it was told already that this key cannot be shown.
     pub(super) fn has_problem(&self, key: &Key) -> bool {
         self.all.get(key).is_some_and(|watched| watched.problem.is_some())
+    }
+
+    /// The nonce of the record whose holder was told to have died.
+    pub(super) fn dead(&self, key: &Key) -> Option<Nonce> {
+        self.all.get(key)?.told.as_ref()?.dead()
     }
 
     /// Takes in a look, and gives what there is to tell.

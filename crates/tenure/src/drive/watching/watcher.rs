@@ -16,6 +16,8 @@ use crate::drive::entropy::Entropy;
 use crate::drive::observers::Observers;
 use crate::drive::within::within;
 use crate::drive::{Observation, watching};
+use crate::machine::Standing;
+use crate::record::Nonce;
 use crate::{Error, Kind};
 
 /// Looks at the keys under a prefix, again and again, and tells what happens to them.
@@ -159,8 +161,9 @@ impl Watcher {
     fn look(&self, key: Key) -> BoxFuture<'static, Look> {
         let (clock, store) = (Arc::clone(&self.clock), Arc::clone(&self.store));
         let observers = Arc::clone(&self.observers);
+        let dead = self.keys.dead(&key);
         Box::pin(async move {
-            let look = observers.observe(&*store, &key);
+            let look = observe(&observers, &*store, &key, dead);
             let seen = within(&*clock, LOOK_MAX, "looking at a lease", look).await;
             (key, seen)
         })
@@ -199,6 +202,29 @@ impl Watcher {
         Ok(())
     }
 }
+
+/// How a key stands. Where its holder seems to have died the record is read once more: one that let go in order vacates
+/// the record before it leaves its witness, and may have done both since the record was read. `dead` is known already.
+async fn observe(
+    observers: &Observers,
+    store: &dyn Store,
+    key: &Key,
+    mut dead: Option<Nonce>,
+) -> Result<Observation, Error> {
+    for _ in 0..CONFIRMATIONS_MAX {
+        let seen = observers.observe(store, key).await?;
+        let found =
+            seen.record.as_ref().filter(|_| seen.standing == Standing::Dead).map(|record| record.nonce);
+        if found.is_none() || found == dead {
+            return Ok(seen);
+        }
+        dead = found;
+    }
+    observers.observe(store, key).await
+}
+
+/// How often another holder is found dead at each look, before that is believed.
+const CONFIRMATIONS_MAX: u32 = 4;
 
 /// How many keys are read at the same time, as in a listing.
 const LOOKS_AT_ONCE: usize = 16;

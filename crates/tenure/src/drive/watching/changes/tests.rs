@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::machine::Remaining;
-use crate::record::{Closure, Holder, Nonce, Revocation, Ttl, decode};
+use crate::record::{Closure, Holder, Revocation, Ttl, decode};
 
 const HELD: &[u8] = include_bytes!("../../../../tests/fixtures/records/v1/held.json");
 
