@@ -156,7 +156,8 @@ fn renewals_are_told_on_request() {
 #[test]
 fn a_killed_holder_is_told_to_have_died_though_nobody_else_wants_the_lease() {
     let world = World::new("watch-killed");
-    let started = world.start(world.run(&["x", "--ttl", "10s", "--", "sleep", "100"]));
+    // So long that nobody looks again in the time of this test, unless the witness says so.
+    let started = world.start(world.run(&["x", "--ttl", "10m", "--", "sleep", "100"]));
     until("a holder", PATIENCE, || world.is_held("x").then_some(()));
     let watching = Watching::start(&world, &["--json"]);
     watching.words_to("x stands");
@@ -263,6 +264,25 @@ fn a_store_that_may_not_be_read_for_a_while_is_told() {
     assert!(told["message"].as_str().unwrap().contains("Permission denied"), "{told}");
     mode(0o755);
     assert_eq!(watching.words_to("available"), ["x stands", "unavailable", "available"]);
+}
+
+#[test]
+fn a_damaged_file_is_told_once_and_does_not_hide_the_others() {
+    let world = World::new("watch-damaged");
+    world.ran(world.run(&["a", "--", "true"]));
+    fs::write(world.leases().join("b.entry"), "garbage").unwrap();
+    let watching = Watching::start(&world, &["--json"]);
+    let problem = watching.waits_for("problem");
+    assert_eq!(problem["name"], "b");
+    assert!(problem["message"].as_str().unwrap().contains("b.entry"), "{problem}");
+    watching.waits_for("stands");
+    world.ran(world.run(&["a", "--", "true"]));
+    world.ran(world.run(&["c", "--", "true"]));
+    watching.words_to("c released");
+    fs::remove_file(world.leases().join("b.entry")).unwrap();
+    watching.words_to("b stands");
+    let count = watching.events().iter().filter(|event| event["event"] == "problem").count();
+    assert_eq!(count, 1, "{:?}", watching.lines());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use support::{World, eventually};
 use tenure::record::End;
 use tenure::store::memory::{Builder, GetFault};
 use tenure::{Coordinator, Key, Kind, Lease, Prefix, Standing, Watch, WatchEvent, What};
-use tenure_store::StoreClock;
+use tenure_store::{Store, StoreClock};
 
 const TTL: Duration = Duration::from_secs(15);
 
@@ -368,6 +368,28 @@ async fn hints_cost_one_read_each_and_a_store_that_always_hints_is_not_read_all_
     told(&world, &mut busy, Duration::from_secs(2)).await;
     let calls = world.memory.calls() - before;
     assert!(calls.gets + calls.lists <= 210, "{calls:?}");
+}
+
+#[tokio::test]
+async fn hints_that_end_are_asked_for_again_and_meanwhile_it_looks_by_itself() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let asked = Arc::new(AtomicBool::new(false));
+    let again = Arc::clone(&asked);
+    // The first stream ends at once.
+    let short =
+        Odd::new(&world.memory).watch(move |memory, prefix| match again.swap(true, Ordering::SeqCst) {
+            false => Some(stream::empty().boxed()),
+            true => memory.watch(prefix),
+        });
+    let b = Coordinator::builder().clock(Arc::new(world.clock.clone())).connect(short).await.unwrap();
+    let mut watch = watch(&b, "k");
+    assert_eq!(told(&world, &mut watch, SOON).await, ["k stands Absent"]);
+    let lease = hold(&a, "k").await;
+    assert!(told(&world, &mut watch, SOON).await.is_empty());
+    assert_eq!(told(&world, &mut watch, SLOW).await, ["k Granted a"]);
+    lease.release().await.unwrap();
+    assert_eq!(told(&world, &mut watch, SOON).await, ["k Released a"]);
 }
 
 #[tokio::test]

@@ -238,7 +238,7 @@ fn look(
 
 /// Looks whenever somebody who could write to the witness has closed it: its holder does so with every renewal, and for
 /// the last time when it dies. `None` when it cannot be watched any more: then the machine looks from time to time.
-async fn until_unlocked(
+pub(super) async fn until_unlocked(
     folder: Arc<Folder>,
     workers: Arc<Workers>,
     clock: Arc<dyn Clock>,

@@ -187,7 +187,7 @@ impl Keys {
     }
 
     /// Looks again at a key that may have changed. Those that are gone are found by the listing.
-    fn look_again(&mut self, key: &Key, now: Instant) {
+    pub(super) fn look_again(&mut self, key: &Key, now: Instant) {
         match self.all.get(key).map(|watched| watched.next) {
             Some(Next::At(_)) => self.set(key, Next::At(now)),
             Some(Next::Now { .. }) => self.set(key, Next::Now { again: true }),

@@ -4,6 +4,7 @@
 //! run out, and from time to time. A hint that never comes only delays what is told.
 
 mod changes;
+mod deaths;
 mod event;
 mod hints;
 mod keys;

@@ -7,6 +7,7 @@ use futures_util::stream::FuturesUnordered;
 use tenure_store::{BoxFuture, Key, Prefix, Store};
 use tokio::sync::mpsc;
 
+use super::deaths::Deaths;
 use super::event::WatchEvent;
 use super::hints::Hints;
 use super::keys::Keys;
@@ -30,6 +31,7 @@ pub(crate) struct Watcher {
     keys: Keys,
     list_at: Instant,
     hints: Hints,
+    deaths: Deaths,
 }
 
 type Look = (Key, Result<Observation, Error>);
@@ -47,8 +49,9 @@ impl Watcher {
         renewals: bool,
         out: mpsc::Sender<WatchEvent>,
     ) -> Self {
-        let list_at = clock.now();
-        Self { store, clock, observers, prefix, out, keys: Keys::new(renewals), list_at, hints: Hints::None }
+        let (keys, list_at) = (Keys::new(renewals), clock.now());
+        let deaths = Deaths::new(&*store, Arc::clone(&clock));
+        Self { store, clock, observers, prefix, out, keys, list_at, hints: Hints::None, deaths }
     }
 
     /// Runs until nobody reads what is told.
@@ -103,6 +106,7 @@ impl Watcher {
                     }
                 }
                 hint = self.hints.next() => self.hinted(hint),
+                Some(key) = self.deaths.next() => self.keys.look_again(&key, self.clock.now()),
                 () = async { asleep.expect("guarded").await }, if asleep.is_some() => {}
             }
         };
@@ -189,7 +193,10 @@ impl Watcher {
     async fn saw(&mut self, key: &Key, seen: Result<Observation, Error>) -> Result<(), Unheard> {
         let (_, jitter) = Entropy.step();
         let events = match seen {
-            Ok(seen) => self.keys.saw(seen, self.clock.now(), jitter),
+            Ok(seen) => {
+                self.deaths.expect(&seen);
+                self.keys.saw(seen, self.clock.now(), jitter)
+            }
             Err(error) => self.keys.failed(key, error, self.clock.now(), self.clock.wall()),
         };
         self.tell(events).await
