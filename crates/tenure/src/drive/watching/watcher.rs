@@ -187,7 +187,8 @@ impl Watcher {
         self.keys.look_at_all(now);
         self.list_at = now;
         let calls = u32::try_from(self.keys.len()).unwrap_or(u32::MAX).saturating_add(1);
-        self.hints.pause(self.clock.sleep_until(now + CALL_PAUSE.saturating_mul(calls)));
+        let pause = CALL_PAUSE.saturating_mul(calls).min(watching::SLOW);
+        self.hints.pause(self.clock.sleep_until(now + pause));
     }
 
     async fn saw(&mut self, key: &Key, seen: Result<Observation, Error>) -> Result<(), Unheard> {
@@ -240,5 +241,5 @@ const LOOKS_AT_ONCE: usize = 16;
 const LOOK_MAX: Duration = Duration::from_secs(10);
 
 /// A hint does not say which key it is about, so that all of them are read. This much time is taken for each, so that the
-/// hints of a busy store cause no more than a hundred calls per second.
+/// hints of a busy store cause no more than a hundred calls per second, or as many as there are without hints.
 const CALL_PAUSE: Duration = Duration::from_millis(10);
