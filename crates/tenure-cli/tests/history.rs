@@ -123,7 +123,10 @@ fn a_record_that_is_not_ours_and_names_that_are_none_are_refused() {
     assert_eq!((did.code, did.out.as_str()), (65, ""));
     let said: serde_json::Value = serde_json::from_str(&did.err).unwrap();
     assert_eq!(said, json!({ "error": { "exit": 65, "message": sentence } }));
-    home.tenure(&["history", ".."]).failed(64, "a key must not have '.' or '..' between its slashes: \"..\"");
+    home.tenure(&["history", ".."]).failed(
+        64,
+        "a key must not have '.' or '..' between its slashes: write it like billing/nightly, not \"..\"",
+    );
     home.tenure(&["history"])
         .failed(64, "the following required arguments were not provided: <NAME>. See tenure history --help");
 }

@@ -59,7 +59,7 @@ fn every_wrong_command_line_is_one_sentence_with_the_next_step() {
         ),
         (
             &["stauts", "x"],
-            "unrecognized subcommand 'stauts' (a similar subcommand exists: 'status'). See tenure --help",
+            "unrecognized subcommand 'stauts' (some similar subcommands exist: 'steal', 'status'). See tenure --help",
         ),
         (
             &["--store", "file:///x"],

@@ -381,7 +381,11 @@ fn standard_output_that_takes_nothing_is_a_failure() {
 fn names_that_are_none_and_stores_that_are_none_are_refused() {
     let world = World::new("watch-bad");
     for (name, code, sentence) in [
-        ("..", 64, "a key must not have '.' or '..' between its slashes: \"..\""),
+        (
+            "..",
+            64,
+            "a key must not have '.' or '..' between its slashes: write it like billing/nightly, not \"..\"",
+        ),
         ("a//b", 64, "a key must not begin or end with '/' nor contain '//': \"a//b\""),
         ("a\nb", 64, "a key must not contain control characters: \"a\\nb\""),
     ] {
