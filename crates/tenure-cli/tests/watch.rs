@@ -386,8 +386,16 @@ fn names_that_are_none_and_stores_that_are_none_are_refused() {
             64,
             "a key must not have '.' or '..' between its slashes: write it like billing/nightly, not \"..\"",
         ),
-        ("a//b", 64, "a key must not begin or end with '/' nor contain '//': \"a//b\""),
-        ("a\nb", 64, "a key must not contain control characters: \"a\\nb\""),
+        (
+            "a//b",
+            64,
+            "a key must not begin or end with '/' nor contain '//': write it like billing/nightly, not \"a//b\"",
+        ),
+        (
+            "a\nb",
+            64,
+            "a key must not contain control characters: write it like billing/nightly, not \"a\\nb\"",
+        ),
     ] {
         let ran = world.ran(world.tenure(&["watch", name]));
         assert_eq!((ran.code, ran.err.as_str()), (code, format!("tenure: {sentence}\n").as_str()));
