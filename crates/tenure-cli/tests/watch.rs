@@ -394,7 +394,7 @@ fn names_that_are_none_and_stores_that_are_none_are_refused() {
         (
             "a\nb",
             64,
-            "a key must not contain control characters: write it like billing/nightly, not \"a\\nb\"",
+            "a key must not contain control characters: take them out of \"a\\nb\"",
         ),
     ] {
         let ran = world.ran(world.tenure(&["watch", name]));
