@@ -252,6 +252,38 @@ async fn a_renewal_that_is_given_up_at_any_poll_never_vacates_the_term() {
     }
 }
 
+/// Nobody keeps such a term, so one that nobody has the handle of would be held for a whole ttl by nobody.
+#[tokio::test]
+async fn an_acquisition_that_is_given_up_at_any_poll_leaves_no_term_behind() {
+    let faults = [None, Some(PutFault::LoseAnswer), Some(PutFault::LoseRequest), Some(PutFault::Late)];
+    for fault in faults {
+        for polls in 0..3 {
+            let world = World::new();
+            let a = world.process("a").await;
+            let earlier = acquire(&a).await;
+            a.release(&earlier).await.unwrap();
+            if let Some(fault) = fault {
+                world.memory.faults().next_put(fault);
+            }
+            let mut got = None;
+            {
+                let mut future = pin!(acquire(&a));
+                for _ in 0..polls {
+                    let poll = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    if let Poll::Ready(handle) = poll {
+                        got = Some(handle);
+                        break;
+                    }
+                    world.settle().await;
+                }
+            }
+            world.memory.faults().deliver_late();
+            world.pass(TTL / 4).await;
+            assert_eq!(is_held(&world).await, got.is_some(), "{fault:?}, {polls} polls");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_store_that_is_away_until_the_deadline_is_a_loss_and_vacates_nothing() {
     let world = World::new();

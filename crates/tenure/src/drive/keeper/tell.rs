@@ -72,8 +72,8 @@ impl Keeper {
                     shared.at_risk();
                 }
             }
-            Event::Lost(why) => {
-                if let Some(shared) = &kept.shared {
+            Event::Lost(why) => match &kept.shared {
+                Some(shared) => {
                     shared.latch(why.clone());
                     for reply in kept.renewed.drain(..) {
                         let _ = reply.send(Err(shared.lost_error()));
@@ -82,7 +82,9 @@ impl Keeper {
                         back = Some(Input::Drained);
                     }
                 }
-            }
+                // A handle that nobody has got: nobody has acted under it.
+                None => back = Some(Input::Drained),
+            },
             Event::Denied(Denied::Cancelled) if self.closing.is_some() => {
                 let error = shut_down(&kept.key, &self.store_name);
                 kept.answer_denied(error);
