@@ -19,8 +19,8 @@ pub(crate) fn renew(args: &Args, renew: &HandleArgs) -> Result<ExitCode, Failure
             true => output::answer_json(&answer),
             false => Ok(()),
         }),
-        None if renew.json => output::answer_json(&answer.revealed(&renewed)),
-        None => output::answer(&format!("{}\n", renewed.reveal())),
+        None if renew.json => output::deliver_json(&answer.revealed(&renewed)),
+        None => output::deliver(&format!("{}\n", renewed.reveal())),
     };
     match answered {
         Ok(()) => Ok(ExitCode::SUCCESS),
