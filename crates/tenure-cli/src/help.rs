@@ -84,7 +84,8 @@ one program does the work, tenure run is safer: it stops it in time.
 
 Each renewal gives a new handle, and only that one is good from then on; with --file it is put in the place of the old one. \
 Whoever has the handle can renew and release the lease, so keep it to yourself: arguments of commands can be seen by others \
-on the machine, files and standard input cannot.
+on the machine, files and standard input cannot. A file is for one run of one script: two who share it would go on with each \
+other's lease. So a handle that is there is not replaced, unless the machine has been restarted since.
 
 ",
     exit_codes!()

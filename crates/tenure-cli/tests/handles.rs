@@ -248,23 +248,35 @@ fn a_file_that_is_no_handle_or_has_another_live_one_is_not_overwritten() {
     let path = home.0.join("lease");
     let file = path.to_str().unwrap();
     assert_eq!(home.tenure(&["acquire", "one", "--file", file]).code, 0);
-    refused(
-        &home.tenure(&["acquire", "two", "--file", file]),
-        64,
-        &["lease one", "release it, or name another"],
-    );
+    refused(&home.tenure(&["acquire", "two", "--file", file]), 64, &["lease one", "name another file"]);
     assert_eq!(home.tenure(&["status", "two"]).code, 1, "nothing was taken");
     home.tenure(&["renew", "--file", file]).answered(0, "");
 }
 
+/// The first script is slow and alive. If it found the handle of the second in its file, it would go on with that.
 #[test]
-fn the_handle_of_a_script_that_died_is_replaced_when_the_lease_is_free() {
+fn a_file_is_for_one_script_so_that_none_goes_on_with_the_lease_of_another() {
     let home = Home::new("handles");
     let path = home.0.join("lease");
     let file = path.to_str().unwrap();
-    assert_eq!(home.tenure(&["acquire", "job", "--ttl", "1s", "--file", file]).code, 0);
-    assert_eq!(home.tenure(&["acquire", "job", "--no-wait", "--file", file]).code, 75);
-    assert_eq!(home.tenure(&["acquire", "job", "--wait", "20s", "--file", file]).code, 0);
+    let waiting = ["acquire", "job", "--ttl", "1s", "--wait", "60s", "--file", file];
+    // The second waits from before the first had written its file.
+    let holder = home.tenure(&["acquire", "job", "--ttl", "1s"]);
+    let waits = home.command(&waiting).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    home.tenure(&["release", &handle(&holder)]);
+    let first = home.tenure(&waiting);
+    let second = waits.wait_with_output().unwrap();
+    // Whichever of the two was later is refused, and has let go.
+    let codes = [first.code, second.status.code().unwrap()];
+    assert!(codes == [0, 64] || codes == [64, 0], "{codes:?}");
+    let kept = fs::read_to_string(&path).unwrap();
+    for name in ["job", "other"] {
+        let refusal = home.tenure(&["acquire", name, "--wait", "60s", "--file", file]);
+        refused(&refusal, 64, &["lease job", "would renew and release yours", "one for each run"]);
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), kept);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(home.tenure(&waiting).code, 0);
     home.tenure(&["release", "--file", file]).answered(0, "");
 }
 
@@ -309,7 +321,23 @@ fn a_handle_that_nobody_reads_is_let_go_at_once() {
     drop(reader);
     let mut child = home.command(&["acquire", "job"]).stdout(writer).stderr(Stdio::null()).spawn().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(69));
+    let path = home.0.join("lease");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let lost = did(home.command(&["acquire", "job", "--file", path.to_str().unwrap()]).stdout(full));
+    assert_eq!((lost.code, path.exists()), (69, false), "{lost:?}");
     handle(&home.tenure(&["acquire", "job", "--no-wait"]));
+}
+
+#[test]
+fn a_renewal_whose_handle_nobody_reads_says_that_it_is_lost() {
+    let home = Home::new("handles");
+    let first = handle(&home.tenure(&["acquire", "job"]));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let renewed = home.command(&["renew", &first]).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+    let renewed = renewed.wait_with_output().unwrap();
+    assert_eq!(renewed.status.code(), Some(69));
+    assert!(String::from_utf8_lossy(&renewed.stderr).contains("its new handle is lost"), "{renewed:?}");
 }
 
 #[test]

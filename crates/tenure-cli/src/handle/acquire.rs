@@ -62,7 +62,7 @@ impl Getting<'_> {
             let signals = blocked.take().map_err(cannot)?;
             let store::Opened { store, url } = store::open(args)?;
             if let Some(file) = &file {
-                file.check_free_for(key.as_str(), &store.to_string())?;
+                file.room()?;
             }
             let coordinator = store::coordinator().holder(holder).connect(store).await?;
             let wanting = Wanting {
@@ -89,6 +89,9 @@ impl Getting<'_> {
                 Err(failure) => {
                     // Nobody has the handle.
                     let _ = coordinator.release(&handle).await;
+                    if let Some(file) = &file {
+                        file.remove(&handle);
+                    }
                     Err(failure)
                 }
             }
@@ -99,7 +102,7 @@ impl Getting<'_> {
         let answer = Answer::of(handle).with_time_left(handle);
         match file {
             Some(file) => {
-                file.replacement()?.fill(handle)?;
+                file.room()?.fill(handle)?;
                 match self.json {
                     true => output::answer_json(&answer),
                     false => output::answer(&format!("{}\n", handle.token())),

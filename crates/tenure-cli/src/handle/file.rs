@@ -77,16 +77,19 @@ impl HandleFile {
         Ok(text)
     }
 
-    /// Makes sure that nothing is lost by putting another handle there, and that there is room for it.
-    pub(super) fn check_free_for(&self, key: &str, store: &str) -> Result<(), Failure> {
+    /// Makes room for the handle of a new term.
+    ///
+    /// A file is for one run of one script. If another one still reads its handle from here, it would renew and release
+    /// the new term as if it were its own, and both would act. So a handle that somebody may be using is left where it is.
+    pub(super) fn room(&self) -> Result<Replacement<'_>, Failure> {
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            _ => self.check_old(key, store)?,
+            _ => self.check_old()?,
         }
-        self.replacement().map(drop)
+        self.replacement()
     }
 
-    fn check_old(&self, key: &str, store: &str) -> Result<(), Failure> {
+    fn check_old(&self) -> Result<(), Failure> {
         let path = self.path.display();
         let old: Handle = match self.read()?.trim() {
             "" => return Ok(()),
@@ -95,17 +98,18 @@ impl HandleFile {
                 Failure::new(exit::USAGE, sentence)
             })?,
         };
-        let other = (old.key().as_str(), old.store()) != (key, store);
-        if other && !old.remaining(&BootClock::new()).is_zero() {
-            let (what, left) = (super::what(&old), super::left(&old));
-            return Err(Failure::new(
-                exit::USAGE,
-                format!(
-                    "{path} has the handle of {what}, with at most {left} left: release it, or name another file"
-                ),
-            ));
+        // Whoever had one of another boot is gone.
+        if !old.is_of(&BootClock::new()) {
+            return Ok(());
         }
-        Ok(())
+        Err(Failure::new(
+            exit::USAGE,
+            format!(
+                "{path} has the handle of {}, and a script that still uses it would renew and release yours: name another \
+                 file, one for each run, or remove it if that script is gone",
+                super::what(&old)
+            ),
+        ))
     }
 
     /// Makes room for a new content, before anything happens that could not be written down.
@@ -125,9 +129,11 @@ impl HandleFile {
         }
     }
 
-    /// Removes it. A handle that is of no use any more only confuses.
-    pub(super) fn remove(&self) {
-        let _ = fs::remove_file(&self.path);
+    /// Removes it if it has this handle, which is of no use any more, and not that of somebody who was granted since.
+    pub(super) fn remove(&self, handle: &Handle) {
+        if self.read().is_ok_and(|text| text.trim() == handle.reveal()) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 
     fn unwritable(&self, error: &io::Error) -> Failure {

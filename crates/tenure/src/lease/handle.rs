@@ -97,7 +97,7 @@ impl Handle {
     ///
     /// A deadline that is further away than the ttl is on no clock of this machine, whatever the clock is called: a
     /// virtual machine that was put back to an earlier state has the name that it had.
-    pub(crate) fn is_of(&self, clock: &dyn Clock) -> bool {
+    pub fn is_of(&self, clock: &dyn Clock) -> bool {
         clock.domain().as_ref() == Some(&self.domain)
             && self.term.deadline <= clock.now() + self.term.ttl.as_duration()
     }
