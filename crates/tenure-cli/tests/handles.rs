@@ -281,6 +281,17 @@ fn a_file_is_for_one_script_so_that_none_goes_on_with_the_lease_of_another() {
 }
 
 #[test]
+fn nobody_can_put_something_in_the_way_of_the_next_handle() {
+    let home = Home::new("handles");
+    let (at, tenure) = (home.0.display(), env!("CARGO_BIN_EXE_tenure"));
+    for command in ["acquire job", "renew"] {
+        // The number of the process is known to others before it writes.
+        let script = format!("cd {at}; mkdir .lease.$$.tmp; exec {tenure} {command} --file lease >/dev/null");
+        assert!(shell(format!("HOME={at} sh -c '{script}'")), "{command}");
+    }
+}
+
+#[test]
 fn where_the_next_handle_cannot_be_written_nothing_is_renewed_or_taken() {
     if !is_root() || !shell("unshare --mount true 2>/dev/null") {
         return skipped("no mount namespaces here");

@@ -114,12 +114,15 @@ impl HandleFile {
 
     /// Makes room for a new content, before anything happens that could not be written down.
     pub(super) fn replacement(&self) -> Result<Replacement<'_>, Failure> {
+        // Nobody else knows the name beforehand: in a folder that others may write to, a file of that name would be in the
+        // way, and processes of other containers have the same number.
+        let mut random = [0; 8];
+        let drawn = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
+        drawn.map_err(|errno| self.unwritable(&errno.into()))?;
         let mut name = OsString::from(".");
         name.push(self.path.file_name().unwrap_or_default());
-        name.push(format!(".{}.tmp", std::process::id()));
+        name.push(format!(".{:016x}.tmp", u64::from_ne_bytes(random)));
         let temporary = self.path.with_file_name(name);
-        // What a process of the same number has left.
-        let _ = fs::remove_file(&temporary);
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
         let file = made.map_err(|error| self.unwritable(&error))?;
         let replacement = Replacement { target: self, temporary, file };
