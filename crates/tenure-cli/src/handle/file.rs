@@ -171,5 +171,6 @@ impl Drop for Replacement<'_> {
     }
 }
 
-/// More than the longest handle.
-const TEXT_MAX: u64 = 16 * 1024;
+/// More than the longest handle: the URL of its store may have three bytes for each of the longest path there is, and the
+/// whole is a third longer as text.
+const TEXT_MAX: u64 = 24 * 1024;
