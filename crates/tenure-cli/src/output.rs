@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use serde::Serialize;
+use tenure::Handle;
 
 use crate::exit::{self, Failure};
 
@@ -90,6 +91,21 @@ pub(crate) fn plain(text: &str) -> String {
     plain
 }
 
+/// A text in which nobody finds the secret of a handle: of each, only the beginning is left that all of them have.
+pub(crate) fn without_handles(text: &str) -> String {
+    let mut parts = text.split(Handle::PREFIX);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|next: char| next.is_ascii_alphanumeric() || "-_".contains(next));
+        shown.push_str(Handle::PREFIX);
+        if rest.len() < part.len() {
+            shown.push('…');
+        }
+        shown.push_str(rest);
+    }
+    shown
+}
+
 /// Marks of direction, separators of lines, and characters without width: two names that look the same should be.
 fn is_unseen(next: char) -> bool {
     matches!(
@@ -114,5 +130,12 @@ mod tests {
         assert_eq!(plain("web-1 Ünï 键"), "web-1 Ünï 键");
         assert_eq!(plain("\x1b[31mred\x07\r\n\u{9b}"), "\\u{1b}[31mred\\u{7}\\r\\n\\u{9b}");
         assert_eq!(plain("a\u{202e}b\u{200b}\u{2028}"), "a\\u{202e}b\\u{200b}\\u{2028}");
+    }
+
+    #[test]
+    fn of_a_handle_only_the_beginning_is_shown() {
+        assert_eq!(without_handles("no 'tenure1_eyJ-z_9' found. See"), "no 'tenure1_…' found. See");
+        assert_eq!(without_handles("tenure1_a tenure1_b/tenure1_c"), "tenure1_… tenure1_…/tenure1_…");
+        assert_eq!(without_handles("which begins with tenure1_"), "which begins with tenure1_");
     }
 }

@@ -218,6 +218,29 @@ fn what_is_no_handle_is_refused_in_words_and_never_repeated() {
 }
 
 #[test]
+fn a_handle_in_the_wrong_place_is_not_repeated() {
+    let home = Home::new("handles");
+    let text = handle(&home.tenure(&["acquire", "job"]));
+    let url = format!("file:///{text}/below");
+    let wrong: &[&[&str]] = &[
+        &["release", "job", &text],
+        &["renew", "--json", "job", &text],
+        &["renew", "--file", &text],
+        &["status", &text],
+        &["run", "job", &text],
+        &["renew", &text, "--store", &text],
+        &["renew", &text, "--store", &url],
+        &["acquire", "job", "--ttl", &text],
+        &[&text],
+    ];
+    for args in wrong {
+        let did = home.tenure(args);
+        assert!(did.code >= 64 && !did.err.contains(&text[8..16]), "{args:?}: {did:?}");
+    }
+    home.tenure(&["release", &text]).answered(0, "");
+}
+
+#[test]
 fn a_handle_that_others_can_read_is_refused() {
     let home = Home::new("handles");
     let path = home.0.join("lease");

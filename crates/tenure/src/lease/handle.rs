@@ -38,6 +38,9 @@ pub struct Handle {
 }
 
 impl Handle {
+    /// How every handle begins: it tells one from every other text, and its format from later ones.
+    pub const PREFIX: &str = "tenure1_";
+
     /// The handle as a text of one word, its secret included. Keep it where nobody else reads.
     pub fn reveal(&self) -> String {
         let Self { store, key, holder, token, domain, term, drift, secret } = self;
@@ -56,7 +59,7 @@ impl Handle {
         };
         let mut bytes = serde_json::to_vec(&written).expect("numbers and texts can be written");
         bytes.extend(checksum(&[&bytes]).to_be_bytes());
-        format!("{PREFIX}{}", BASE64.encode(bytes))
+        format!("{}{}", Self::PREFIX, BASE64.encode(bytes))
     }
 
     /// The key.
@@ -133,7 +136,7 @@ impl FromStr for Handle {
     /// Takes what [`reveal`](Handle::reveal) gave. The error never repeats the text.
     fn from_str(text: &str) -> Result<Self, Error> {
         let invalid = |what: &str| Error::new(Kind::Invalid, what);
-        let Some(rest) = text.strip_prefix(PREFIX) else {
+        let Some(rest) = text.strip_prefix(Self::PREFIX) else {
             return Err(invalid(
                 "this is no handle of a lease: use the text that acquiring or the latest renewal gave, which begins with \
                  tenure1_",
@@ -175,9 +178,6 @@ struct Written {
     nonce: String,
     secret: String,
 }
-
-/// Tells a handle from every other text, and its format from later ones.
-const PREFIX: &str = "tenure1_";
 
 /// The sentence for a handle that is not good any more.
 pub(crate) fn stale(key: &Key, holder: &Holder, token: Token, store: &str, why: &str) -> Error {
