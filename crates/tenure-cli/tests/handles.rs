@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Stdio;
@@ -360,6 +361,27 @@ fn a_handle_that_nobody_reads_is_let_go_at_once() {
     let lost = did(home.command(&["acquire", "job", "--file", path.to_str().unwrap()]).stdout(full));
     assert_eq!((lost.code, path.exists()), (69, false), "{lost:?}");
     handle(&home.tenure(&["acquire", "job", "--no-wait"]));
+}
+
+/// The script would be told that it has the lease, when that has run out already.
+#[test]
+fn a_handle_that_is_read_after_its_deadline_is_a_loss() {
+    let home = Home::new("handles");
+    let slowly = |args: &[&str]| {
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        // Nothing fits into the pipe any more.
+        writer.write_all(&[b'.'; 64 * 1024]).unwrap();
+        let child = home.command(args).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        sleep_ms(2_000);
+        std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
+        let ran = child.wait_with_output().unwrap();
+        assert_eq!(ran.status.code(), Some(76), "{ran:?}");
+        assert!(String::from_utf8_lossy(&ran.stderr).contains("before its handle was handed out"), "{ran:?}");
+    };
+    slowly(&["acquire", "job", "--ttl", "500ms"]);
+    assert_eq!(home.tenure(&["status", "job"]).code, 1);
+    let first = handle(&home.tenure(&["acquire", "job", "--ttl", "1500ms"]));
+    slowly(&["renew", &first]);
 }
 
 #[test]

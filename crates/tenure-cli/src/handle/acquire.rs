@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tenure::{Handle, Holder, Key, Timing};
 
-use super::Answer;
 use super::file::HandleFile;
+use super::{Answer, in_time};
 use crate::args::{Acquire, Args, Taking};
 use crate::exit::{self, Failure};
 use crate::signals::Blocked;
@@ -84,10 +84,10 @@ impl Getting<'_> {
                     return Ok(ExitCode::from(128 + signal as u8));
                 }
             };
-            match self.hand_out(&handle, file.as_ref()) {
+            match self.hand_out(&handle, file.as_ref()).and_then(|()| in_time(&handle)) {
                 Ok(()) => Ok(ExitCode::SUCCESS),
                 Err(failure) => {
-                    // Nobody has the handle.
+                    // Nobody acts under it.
                     let _ = coordinator.release(&handle).await;
                     if let Some(file) = &file {
                         file.remove(&handle);

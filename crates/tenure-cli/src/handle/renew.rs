@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use super::source::{Source, connect};
-use super::{Answer, left, what};
+use super::{Answer, in_time, left, what};
 use crate::args::{Args, HandleArgs};
 use crate::exit::{self, Failure};
 use crate::{output, store};
@@ -23,7 +23,7 @@ pub(crate) fn renew(args: &Args, renew: &HandleArgs) -> Result<ExitCode, Failure
         None => output::deliver(&format!("{}\n", renewed.reveal())),
     };
     match answered {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(()) => in_time(&renewed).map(|()| ExitCode::SUCCESS),
         Err(failure) => Err(Failure::new(
             exit::UNAVAILABLE,
             format!(
