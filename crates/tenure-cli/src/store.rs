@@ -51,9 +51,15 @@ pub(crate) fn open(args: &Args) -> Result<Opened, Failure> {
 pub(crate) fn open_for(args: &Args, name: &str) -> Result<Opened, Failure> {
     let chosen = match choose(args)? {
         chosen if matches!(chosen.by, Source::Flag | Source::Variable) => chosen,
-        chosen if chosen.url().split('?').next() == Some(name) => chosen,
+        chosen if chosen.is_named(name) => chosen,
         _ => Chosen::parse(name, Source::Handle)?,
     };
+    // A disk that is not mounted, perhaps: another store in its place would say that the lease is gone.
+    if chosen.is_named(name) && chosen.url.open_to_read().map_err(|error| chosen.failure(error))?.is_none() {
+        let url = chosen.url();
+        let sentence = format!("the store of the handle, {url}, is not there: look what became of it");
+        return Err(Failure::new(exit::UNAVAILABLE, sentence));
+    }
     let store = chosen.url.open().map_err(|error| chosen.failure(error))?;
     Ok(Opened { store, url: chosen.url.to_string() })
 }
@@ -117,6 +123,11 @@ impl Chosen {
     /// The URL, in its canonical form.
     pub(crate) fn url(&self) -> String {
         self.url.to_string()
+    }
+
+    /// Whether this is the store that a handle names, whatever risks its URL accepts.
+    fn is_named(&self, name: &str) -> bool {
+        self.url().split('?').next() == Some(name)
     }
 
     /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.

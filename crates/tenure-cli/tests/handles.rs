@@ -196,6 +196,20 @@ fn a_handle_names_its_store_and_is_not_used_on_another() {
 }
 
 #[test]
+fn a_store_that_is_not_there_is_not_made_to_look_for_a_handle() {
+    let home = Home::new("handles");
+    let text = handle(&home.tenure(&["acquire", "job"]));
+    let away = home.0.join("away");
+    fs::rename(home.folder(), &away).unwrap();
+    for command in ["renew", "release"] {
+        refused(&home.tenure(&[command, &text]), 69, &["file:///", "is not there"]);
+    }
+    assert!(!home.folder().exists());
+    fs::rename(&away, home.folder()).unwrap();
+    home.tenure(&["release", &text]).answered(0, "");
+}
+
+#[test]
 fn what_is_no_handle_is_refused_in_words_and_never_repeated() {
     let home = Home::new("handles");
     let text = handle(&home.tenure(&["acquire", "job"]));
