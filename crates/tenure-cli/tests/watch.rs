@@ -391,11 +391,7 @@ fn names_that_are_none_and_stores_that_are_none_are_refused() {
             64,
             "a key must not begin or end with '/' nor contain '//': write it like billing/nightly, not \"a//b\"",
         ),
-        (
-            "a\nb",
-            64,
-            "a key must not contain control characters: take them out of \"a\\nb\"",
-        ),
+        ("a\nb", 64, "a key must not contain control characters: take them out of \"a\\nb\""),
     ] {
         let ran = world.ran(world.tenure(&["watch", name]));
         assert_eq!((ran.code, ran.err.as_str()), (code, format!("tenure: {sentence}\n").as_str()));
