@@ -190,6 +190,10 @@ fn a_handle_names_its_store_and_is_not_used_on_another() {
     let text = handle(&home.tenure(&["renew", &text]));
     let wrong = home.tenure(&["--store", &url(&other), "renew", &text]);
     refused(&wrong, 64, &["lease job", &url(&one), &url(&other)]);
+    assert!(!other.exists(), "a mistake makes no store");
+    home.tenure(&["--store", &url(&other), "run", "job", "--", "true"]).answered(0, "");
+    let wrong = home.tenure(&["--store", &url(&other), "renew", &text]);
+    refused(&wrong, 64, &["lease job", &url(&one), &url(&other)]);
     let wrong = did(home.command(&["release", &text]).env("TENURE_STORE", url(&other)));
     refused(&wrong, 64, &["another store"]);
     home.tenure(&["--store", &url(&one), "release", &text]).answered(0, "");
@@ -256,6 +260,37 @@ fn a_handle_in_the_wrong_place_is_not_repeated() {
 }
 
 #[test]
+fn a_handle_that_is_given_where_something_else_belongs_is_not_repeated() {
+    let home = Home::new("handles");
+    let text = handle(&home.tenure(&["acquire", "job"]));
+    let cut = |did: &Did| refused(did, did.code, &["tenure1_…"]);
+    for words in [
+        &[text.as_str()][..],
+        &["renew", "x", &text],
+        &["renew", &format!("--{text}")],
+        &["renew", "--file", &text],
+        &["renew", "--json", "--file", &text],
+        &["acquire", "other", "--file", &text],
+        &["status", "job", &text],
+        &["run", "job", "--ttl", &text, "--", "true"],
+        &["run", "other", "--", &text],
+        &["steal", "job", "--reason", &text],
+        &["completions", &text],
+        &["store", "guarantees", &text],
+        &["--store", &text, "ls"],
+        &["--store", &format!("redis://{text}"), "ls"],
+    ] {
+        let did = home.tenure(words);
+        assert!(did.code >= 64, "{words:?}: {did:?}");
+        assert!(!did.err.contains(&text[..120]) && !did.out.contains(&text[..120]), "{did:?}");
+    }
+    cut(&home.tenure(&["renew", "--file", &text]));
+    cut(&home.tenure(&["status", "job", &text]));
+    cut(&did(home.command(&["ls"]).env("TENURE_STORE", &text)));
+    cut(&did(home.command(&["ls"]).env("TENURE_CONFIG", home.0.join(&text))));
+}
+
+#[test]
 fn a_handle_that_others_can_read_is_refused() {
     let home = Home::new("handles");
     let path = home.0.join("lease");
@@ -279,10 +314,21 @@ fn a_handle_that_others_can_read_is_refused() {
 fn a_file_that_is_no_handle_or_has_another_live_one_is_not_overwritten() {
     let home = Home::new("handles");
     let notes = home.write("notes", "do not lose this\n");
-    fs::set_permissions(&notes, fs::Permissions::from_mode(0o600)).unwrap();
-    let wrong = home.tenure(&["acquire", "job", "--file", notes.to_str().unwrap()]);
-    refused(&wrong, 64, &["is there already and is no handle"]);
+    for mode in [0o600, 0o644] {
+        fs::set_permissions(&notes, fs::Permissions::from_mode(mode)).unwrap();
+        let wrong = home.tenure(&["acquire", "job", "--file", notes.to_str().unwrap()]);
+        refused(&wrong, 64, &["is there already and is no handle"]);
+        let wrong = home.tenure(&["release", "--file", notes.to_str().unwrap()]);
+        refused(&wrong, 64, &["there is no handle in"]);
+    }
     assert_eq!(fs::read_to_string(&notes).unwrap(), "do not lose this\n");
+    let dangling = home.0.join("dangling");
+    symlink("nothing", &dangling).unwrap();
+    let wrong = home.tenure(&["acquire", "job", "--file", dangling.to_str().unwrap()]);
+    refused(&wrong, 64, &["is there already"]);
+    let empty = home.write("empty", "");
+    assert_eq!(home.tenure(&["acquire", "three", "--file", empty.to_str().unwrap()]).code, 0);
+    assert_eq!(mode(&empty), 0o600);
     let path = home.0.join("lease");
     let file = path.to_str().unwrap();
     assert_eq!(home.tenure(&["acquire", "one", "--file", file]).code, 0);

@@ -1,5 +1,5 @@
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -30,15 +30,26 @@ impl HandleFile {
         Self { path: fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()) }
     }
 
-    /// What is in it.
+    /// The handle in it, as text.
     pub(super) fn read(&self) -> Result<String, Failure> {
+        let (text, found) = self.look()?;
+        let begins = text.trim_start();
+        // Whoever names the wrong file is not told to change its permissions.
+        if !begins.starts_with(Handle::PREFIX) && !begins.starts_with('{') {
+            return Err(self.no_handle());
+        }
+        self.check_private(&found)?;
+        Ok(text)
+    }
+
+    fn look(&self) -> Result<(String, Metadata), Failure> {
         let path = self.path.display();
         let unreadable = |error: io::Error| match error.kind() {
-            ErrorKind::NotFound => Failure::new(
-                exit::USAGE,
-                format!("there is no handle in {path}: name the file that acquire has written with --file"),
+            ErrorKind::NotFound => self.no_handle(),
+            _ => Failure::new(
+                exit::UNAVAILABLE,
+                format!("the handle in {path} cannot be read: {error}. Name a file that you may read"),
             ),
-            _ => Failure::new(exit::UNAVAILABLE, format!("the handle in {path} cannot be read: {error}")),
         };
         let file = OpenOptions::new()
             .read(true)
@@ -52,6 +63,14 @@ impl HandleFile {
                 format!("{path} is no file: name the one that acquire has written"),
             ));
         }
+        let mut bytes = Vec::new();
+        file.take(TEXT_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+        Ok((String::from_utf8_lossy(&bytes).into_owned(), found))
+    }
+
+    /// Whoever could read the handle could use it, and whoever could write it could put another one there.
+    fn check_private(&self, found: &Metadata) -> Result<(), Failure> {
+        let path = self.path.display();
         let me = rustix::process::geteuid().as_raw();
         if found.uid() != me {
             let owner = found.uid();
@@ -72,9 +91,15 @@ impl HandleFile {
                 ),
             ));
         }
-        let mut text = String::new();
-        file.take(TEXT_MAX).read_to_string(&mut text).map_err(unreadable)?;
-        Ok(text)
+        Ok(())
+    }
+
+    fn no_handle(&self) -> Failure {
+        let path = self.path.display();
+        Failure::new(
+            exit::USAGE,
+            format!("there is no handle in {path}: name the file that acquire has written with --file"),
+        )
     }
 
     /// Makes room for the handle of a new term.
@@ -91,13 +116,19 @@ impl HandleFile {
 
     fn check_old(&self) -> Result<(), Failure> {
         let path = self.path.display();
-        let old: Handle = match self.read()?.trim() {
-            "" => return Ok(()),
-            text => text.parse().map_err(|_| {
-                let sentence = format!("{path} is there already and is no handle: name another file");
-                Failure::new(exit::USAGE, sentence)
-            })?,
+        let taken = || {
+            let sentence = format!("{path} is there already and is no handle: name another file");
+            Failure::new(exit::USAGE, sentence)
         };
+        if !self.path.is_file() {
+            return Err(taken());
+        }
+        let (text, found) = self.look()?;
+        let old: Handle = match text.trim() {
+            "" => return Ok(()),
+            text => text.parse().map_err(|_| taken())?,
+        };
+        self.check_private(&found)?;
         // Whoever had one of another boot is gone.
         if !old.is_of(&BootClock::new()) {
             return Ok(());
