@@ -37,7 +37,9 @@ impl Why {
             Self::Risk | Self::Lost(Lost::Expired | Lost::RenewalFailed) => {
                 "Look why the store did not answer in time, and run it again"
             }
-            Self::Lost(Lost::Revoked { .. }) => "Run it again when that one is done",
+            Self::Lost(Lost::Revoked { .. } | Lost::Superseded { because: Some(_), .. }) => {
+                "Run it again when that one is done"
+            }
             Self::Lost(Lost::Deleted | Lost::Replaced { .. }) => {
                 "Find out who writes to the store by other means, and run it again"
             }

@@ -23,7 +23,7 @@ impl Coordinator {
             witnessed: false,
             token: Some(handle.token()),
         };
-        let (_, term) = asking.for_handle().await?;
+        let term = asking.for_handle().await?;
         Ok(Handle { term, ..handle.clone() })
     }
 

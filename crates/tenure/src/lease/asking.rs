@@ -15,7 +15,7 @@ pub(crate) enum Wanted {
     /// A lease that it keeps.
     Lease(oneshot::Sender<Result<Arc<Shared>, Error>>),
     /// A term that is left to whoever gets its handle.
-    Handle(oneshot::Sender<Result<(Token, machine::Handle), Error>>),
+    Handle(oneshot::Sender<Result<machine::Handle, Error>>),
     /// The end of a term of another process.
     End(oneshot::Sender<Result<Left, Error>>),
 }
@@ -38,18 +38,18 @@ impl Asking<'_> {
         Ok(Lease::new(id, keeper, shared))
     }
 
-    pub(crate) async fn for_handle(self) -> Result<(Token, machine::Handle), Error> {
+    pub(crate) async fn for_handle(self) -> Result<machine::Handle, Error> {
         let (keeper, key, ask) = (self.coordinator.keeper().clone(), self.key.clone(), self.ask.clone());
         // Nobody keeps the term, so nobody but its handle can end it.
-        let end = move |(token, handle)| {
+        let end = move |handle: machine::Handle| {
             if !matches!(ask.way, Way::Resume(_)) {
                 let (wanted, _) = oneshot::channel();
                 keeper.send(Command::Acquire {
                     id: keeper.next_id(),
                     key,
+                    token: Some(handle.token),
                     ask: Box::new(Ask { way: Way::Leave(handle), patience: Patience::Forever, ..ask }),
                     witnessed: false,
-                    token: Some(token),
                     wanted: Wanted::End(wanted),
                 });
             }

@@ -28,7 +28,6 @@ pub struct Handle {
     pub(crate) store: Arc<str>,
     pub(crate) key: Key,
     pub(crate) holder: Arc<Holder>,
-    pub(crate) token: Token,
     /// Whose clock the deadline is on.
     pub(crate) domain: Domain,
     pub(crate) term: machine::Handle,
@@ -43,12 +42,12 @@ impl Handle {
 
     /// The handle as a text of one word, its secret included. Keep it where nobody else reads.
     pub fn reveal(&self) -> String {
-        let Self { store, key, holder, token, domain, term, drift, secret } = self;
+        let Self { store, key, holder, domain, term, drift, secret } = self;
         let written = Written {
             store: store.to_string(),
             key: key.to_string(),
             holder: holder.id().to_string(),
-            token: token.get(),
+            token: term.token.get(),
             clock: domain.to_string(),
             deadline: term.deadline.as_nanos(),
             ttl: term.ttl.as_millis(),
@@ -79,7 +78,7 @@ impl Handle {
 
     /// The token. Send it with every write.
     pub fn token(&self) -> Token {
-        self.token
+        self.term.token
     }
 
     /// How long the lease lasts without a renewal.
@@ -116,9 +115,9 @@ impl Handle {
             store: written.store.into(),
             key: Key::parse(&written.key).ok()?,
             holder: Arc::new(Holder::new(&written.holder).ok()?),
-            token: Token::new(written.token)?,
             domain: Domain::parse(&written.clock)?,
             term: machine::Handle {
+                token: Token::new(written.token)?,
                 term: nonce(&written.term)?,
                 nonce: nonce(&written.nonce)?,
                 ttl: Ttl::from_millis(written.ttl)?,
@@ -157,7 +156,7 @@ impl fmt::Debug for Handle {
             .field("store", &self.store)
             .field("key", &self.key)
             .field("holder", &self.holder.id())
-            .field("token", &self.token)
+            .field("token", &self.term.token)
             .finish_non_exhaustive()
     }
 }

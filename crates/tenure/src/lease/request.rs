@@ -152,13 +152,12 @@ impl Request {
         ask.manual = true;
         let drift = ask.timing.drift();
         let asking = Asking { witnessed: false, ..self.asking(ask) };
-        let (token, term) = asking.for_handle().await?;
+        let term = asking.for_handle().await?;
         let store = self.coordinator.store_name().into();
         Ok(Handle {
             store,
             key: self.key.clone(),
             holder: Arc::clone(&self.holder),
-            token,
             domain,
             term,
             drift,

@@ -46,7 +46,7 @@ impl Keeper {
                     Some(Wanted::Handle(reply)) => {
                         let handle = kept.machine.handle().expect("it was granted");
                         // Whoever has the handle that was resumed may be acting under the term, heard of this or not.
-                        kept.detached = reply.send(Ok((*token, handle))).is_ok() || kept.resumes.is_some();
+                        kept.detached = reply.send(Ok(handle)).is_ok() || kept.resumes.is_some();
                         kept.detached
                     }
                     Some(Wanted::End(_)) | None => false,
