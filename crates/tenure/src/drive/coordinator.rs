@@ -3,7 +3,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use tenure_store::{BoxFuture, Guarantees, Key, KeyError, Prefix, Store, StoreError};
+use tenure_store::{BoxFuture, Guarantees, Key, Prefix, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::calls;
@@ -68,20 +68,23 @@ impl Coordinator {
     }
 
     /// A lease of this key, to be acquired.
-    pub fn lease(&self, key: impl TryInto<Key, Error = KeyError>) -> Result<Request, Error> {
-        Ok(Request::new(self.clone(), key.try_into()?))
+    pub fn lease(&self, key: impl TryInto<Key, Error: Into<Error>>) -> Result<Request, Error> {
+        Ok(Request::new(self.clone(), key.try_into().map_err(Into::into)?))
     }
 
     /// The record of a key as it is now, whoever holds it; `None` if there is none.
-    pub async fn look(&self, key: impl TryInto<Key, Error = KeyError>) -> Result<Option<Arc<Record>>, Error> {
+    pub async fn look(
+        &self,
+        key: impl TryInto<Key, Error: Into<Error>>,
+    ) -> Result<Option<Arc<Record>>, Error> {
         self.observe(key).await?.into_record(&self.shared.store)
     }
 
     /// How a key stands now: who holds it, and for how much longer at most.
     ///
     /// What this coordinator saw of the same version before counts, as it does for a contender.
-    pub async fn observe(&self, key: impl TryInto<Key, Error = KeyError>) -> Result<Observation, Error> {
-        let key = key.try_into()?;
+    pub async fn observe(&self, key: impl TryInto<Key, Error: Into<Error>>) -> Result<Observation, Error> {
+        let key = key.try_into().map_err(Into::into)?;
         let observers = Arc::clone(&self.shared.observers);
         self.visit(move |store| {
             Box::pin(async move {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_store::{Administration, Key, KeyError, Prefix, Reading, Removal, Store, StoreClock, Version};
+use tenure_store::{Administration, Key, Prefix, Reading, Removal, Store, StoreClock, Version};
 
 use super::calls;
 use super::coordinator::Coordinator;
@@ -26,21 +26,38 @@ impl Coordinator {
     ///
     /// What is not vacant, or was written a moment ago, is kept and is no error. Where the store's clock gives no floor
     /// for tokens, or the store cannot remove an entry, this is [`Kind::Unsupported`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tenure::{Coordinator, Forgotten, Kept, store::Memory};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), tenure::Error> {
+    /// let coordinator = Coordinator::connect(Memory::new()).await?;
+    /// let lease = coordinator.lease("billing")?.acquire().await?;
+    /// assert_eq!(coordinator.forget("billing", Duration::ZERO).await?, Forgotten::Kept(Kept::Held));
+    /// lease.release().await?;
+    /// let month = Duration::from_secs(30 * 86_400);
+    /// let kept = coordinator.forget("billing", month).await?;
+    /// assert!(matches!(kept, Forgotten::Kept(Kept::TooYoung { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn forget(
         &self,
-        key: impl TryInto<Key, Error = KeyError>,
+        key: impl TryInto<Key, Error: Into<Error>>,
         vacant_for: Duration,
     ) -> Result<Forgotten, Error> {
-        self.judge(key.try_into()?, vacant_for, Act::Remove).await
+        self.judge(key.try_into().map_err(Into::into)?, vacant_for, Act::Remove).await
     }
 
     /// What [`forget`](Self::forget) would say now. Nothing is removed.
     pub async fn would_forget(
         &self,
-        key: impl TryInto<Key, Error = KeyError>,
+        key: impl TryInto<Key, Error: Into<Error>>,
         vacant_for: Duration,
     ) -> Result<Forgotten, Error> {
-        self.judge(key.try_into()?, vacant_for, Act::Look).await
+        self.judge(key.try_into().map_err(Into::into)?, vacant_for, Act::Look).await
     }
 
     /// The keys under a prefix that have a record, in order.

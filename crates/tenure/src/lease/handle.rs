@@ -23,6 +23,21 @@ use crate::{Error, Kind};
 ///
 /// It carries a secret, of which the record has only a hash, so that whoever can read the record cannot renew or release
 /// it by mistake. So it has no `Display`: [`reveal`](Self::reveal) says what it does.
+///
+/// ```
+/// use tenure::{Coordinator, Handle, store::Memory};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), tenure::Error> {
+/// let coordinator = Coordinator::connect(Memory::new()).await?;
+/// let text = coordinator.lease("billing")?.acquire_handle().await?.reveal();
+/// let handle: Handle = text.parse()?; // in another process
+/// let next = coordinator.renew(&handle).await?;
+/// assert_eq!(next.token(), handle.token());
+/// coordinator.release(&next).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) store: Arc<str>,

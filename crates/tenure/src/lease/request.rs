@@ -108,6 +108,7 @@ impl Request {
     ///
     /// **This gives up that only one holder believes at a time**: the present holder learns of it at its next renewal, and
     /// acts until then, or until its deadline if it cannot reach the store. Only a resource that checks tokens is safe.
+    /// [`revoke`](Self::revoke) waits.
     pub fn take_now(mut self, because: &str) -> Self {
         self.way = Way::TakeNow(because.into());
         self
