@@ -129,7 +129,7 @@ Examples:
 
 The holder is asked to let go. A tenure run stops its CMD and exits 76 with the reason; whoever renews a handle is told the \
 reason and lets go by releasing it. It is waited for until it has let go, its ttl is over, or this machine can see that it is \
-dead. Two who steal at once wait together, and one of them gets it.
+dead. Two who steal at once both wait, and get it one after the other.
 
 --now does not wait. The old holder may go on for as long as its ttl, and both act at once: only a resource that checks tokens \
 keeps its late writes out.
@@ -168,7 +168,7 @@ large to look at. Whoever wants such a lease again gets it as if it were new, wi
 What is held, reserved, closed, not ours or written a moment ago is kept; so is one whose holder died without letting go, \
 until somebody takes it and lets it go. A store without a clock of its own is refused, because tokens would begin anew.
 
-For how long a lease has been vacant goes by the wall clocks of this machine and of whoever let it go.
+For how long a lease has been vacant goes by the wall clock of whoever let it go and the store's time.
 
 Exit codes:
    0  every lease was looked at, also if all of them were kept

@@ -51,7 +51,11 @@ pub(crate) fn history(args: &Args, history: &args::History) -> Result<ExitCode, 
         let (store, name) = (store.url(), key.to_string());
         output::answer_json(&Answer { store, name, state: lease.state, terms })?;
     } else if terms.is_empty() {
-        output::say(&format!("nobody has ever held {} in {}", plain(key.as_str()), store.url()));
+        output::say(&format!(
+            "no term of {} is known in {}: nobody has held it, or its record was removed",
+            plain(key.as_str()),
+            store.url()
+        ));
     } else {
         output::answer(&table::lines(HEAD, terms.iter().map(Term::row).collect()))?;
     }

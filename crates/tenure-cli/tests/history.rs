@@ -22,7 +22,10 @@ fn a_key_that_nobody_ever_held_has_an_empty_history_and_looking_makes_nothing() 
     let home = Home::new("history-nothing");
     let did = home.tenure(&["history", "x"]);
     assert_eq!((did.code, did.out.as_str()), (0, ""));
-    assert_eq!(did.err, format!("nobody has ever held x in {}\n", home.url()));
+    assert_eq!(
+        did.err,
+        format!("no term of x is known in {}: nobody has held it, or its record was removed\n", home.url())
+    );
     let expected = json!({ "store": home.url(), "name": "x", "state": "absent", "terms": [] });
     assert_eq!(home.tenure(&["history", "x", "--json"]).json(), expected);
     assert!(!home.folder().exists());
