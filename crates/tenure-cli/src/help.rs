@@ -34,7 +34,7 @@ The store is the first of these that is given:
   --store URL
   TENURE_STORE
   store = \"URL\" in the file that TENURE_CONFIG names, else in tenure/config.toml below
-  XDG_CONFIG_HOME or ~/.config, else in /etc/tenure/config.toml
+    XDG_CONFIG_HOME or ~/.config, else in /etc/tenure/config.toml
   the folder tenure below XDG_STATE_HOME or ~/.local/state
 
 The last is another one for every user, root included: name a store where several users shall share leases. Where HOME \
