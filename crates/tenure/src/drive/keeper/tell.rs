@@ -63,7 +63,7 @@ impl Keeper {
                             let _ = reply.send(Ok(()));
                         }
                     } else {
-                        back = Some(over(shared));
+                        back = over(shared);
                     }
                 }
             }
@@ -147,11 +147,12 @@ pub(super) fn shut_down(key: &Key, store: &str) -> Error {
     Error::new(Kind::Unavailable, sentence)
 }
 
-/// What to tell a machine whose lease was latched by somebody else: that it was let go, or that the deadline passed.
-fn over(shared: &Shared) -> Input {
+/// What to tell a machine whose lease was latched by somebody else: that the deadline passed. Whoever lets go tells so next, and
+/// waits for the answer, which is lost if the lease is gone by then.
+fn over(shared: &Shared) -> Option<Input> {
     match shared.why() {
-        Some(Lost::Released) => Input::Release,
-        _ => Input::Latched,
+        Some(Lost::Released) => None,
+        _ => Some(Input::Latched),
     }
 }
 
