@@ -117,6 +117,20 @@ fn taking_it_now_says_what_that_gives_up_and_the_old_one_ends_at_its_next_renewa
 }
 
 #[test]
+fn what_somebody_else_has_already_is_not_told_as_released() {
+    let world = World::new("steal");
+    let mut old = world.run(&["job", "--ttl", "3s", "--holder", "old", "--json", "--"]);
+    old.args(["sh", "-c", WORK]);
+    let old = world.start(old);
+    world.told("pid");
+    let taking = ["steal", "job", "--reason", "it hangs", "--now", "--holder", "boss", "--", "true"];
+    assert_eq!(world.ran(world.tenure(&taking)).code, 0);
+    let old = old.end();
+    said(&old, 76, &[r#"{"event":"stopping","why":"lost"}"#, "boss took it on purpose: it hangs"]);
+    assert!(!old.err.contains("released"), "{old:?}");
+}
+
+#[test]
 fn whoever_took_it_now_and_let_go_since_is_still_named() {
     let world = World::new("steal");
     let file = world.path("lease");

@@ -26,6 +26,11 @@ impl Why {
         }
     }
 
+    /// Whether there was nothing left to let go of.
+    pub(super) fn is_definite(&self) -> bool {
+        matches!(self, Self::Lost(Lost::Superseded { .. } | Lost::Deleted | Lost::Replaced { .. }))
+    }
+
     /// Whether what the store said last explains it.
     pub(super) fn is_of_the_store(&self) -> bool {
         matches!(self, Self::Risk | Self::Lost(Lost::Expired | Lost::RenewalFailed))
