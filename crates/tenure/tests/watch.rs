@@ -11,7 +11,7 @@ use support::odd::Odd;
 use support::{World, eventually};
 use tenure::record::End;
 use tenure::store::memory::{Builder, GetFault};
-use tenure::{Coordinator, Key, Kind, Lease, Prefix, Standing, Watch, WatchEvent, What};
+use tenure::{ChangeKind, Coordinator, Key, Kind, Lease, Prefix, Standing, Watch, WatchEvent};
 use tenure_store::{Store, StoreClock};
 
 const TTL: Duration = Duration::from_secs(15);
@@ -60,8 +60,8 @@ fn line(event: &WatchEvent) -> String {
             format!("{} stands {}", seen.key, standing.split('(').next().unwrap())
         }
         WatchEvent::Changed(change) => {
-            let what = match &change.what {
-                What::Ended(end) => format!("{end:?}"),
+            let what = match &change.kind {
+                ChangeKind::Ended(end) => format!("{end:?}"),
                 what => format!("{what:?}"),
             };
             let what = what.split([' ', '(', '{']).next().unwrap().to_owned();
@@ -109,7 +109,7 @@ async fn a_change_says_who_and_when_and_under_which_token() {
         }
     };
     let WatchEvent::Changed(change) = change else { panic!("{change:?}") };
-    assert_eq!((change.what, change.token), (What::Ended(End::Released), Some(token)));
+    assert_eq!((change.kind, change.token), (ChangeKind::Ended(End::Released), Some(token)));
     assert_eq!(change.holder.as_deref(), Some("a"));
     assert!(change.written_at.unwrap().as_millis() <= change.seen_at.as_millis());
 }

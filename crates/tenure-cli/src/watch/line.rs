@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tenure::record::{End, Record};
-use tenure::{Change, Key, WatchEvent, What};
+use tenure::{Change, ChangeKind, Key, WatchEvent};
 
 use crate::duration;
 use crate::lease::{Colour, FREE, Lease, ODD, USED};
@@ -72,24 +72,24 @@ impl Line {
             written_at: change.written_at.map(|at| at.to_string()),
             ..Self::about("", change.seen_at, &change.key)
         };
-        line.event = match &change.what {
-            What::Granted => "granted",
-            What::Renewed => "renewed",
-            What::Revoked { by, because } => line.done("revoked", by, because),
-            What::Ended(End::Released) => "released",
-            What::Ended(End::RanOut) => "ran-out",
-            What::Ended(End::Died) => "died",
-            What::Ended(End::Revoked { by, because }) => line.done("taken", by, because),
-            What::Ended(End::Other(word)) => line.saying("ended", word),
-            What::Reserved { successor } => {
+        line.event = match &change.kind {
+            ChangeKind::Granted => "granted",
+            ChangeKind::Renewed => "renewed",
+            ChangeKind::Revoked { by, because } => line.done("revoked", by, because),
+            ChangeKind::Ended(End::Released) => "released",
+            ChangeKind::Ended(End::RanOut) => "ran-out",
+            ChangeKind::Ended(End::Died) => "died",
+            ChangeKind::Ended(End::Revoked { by, because }) => line.done("taken", by, because),
+            ChangeKind::Ended(End::Other(word)) => line.saying("ended", word),
+            ChangeKind::Reserved { successor } => {
                 line.successor = Some(successor.to_string());
                 "reserved"
             }
-            What::Closed { by, because } => line.done("closed", by, because),
-            What::Appeared => "appeared",
-            What::Gone => "gone",
-            What::Foreign(what) => line.saying("foreign", what),
-            What::Missed => "missed",
+            ChangeKind::Closed { by, because } => line.done("closed", by, because),
+            ChangeKind::Appeared => "appeared",
+            ChangeKind::Gone => "gone",
+            ChangeKind::Foreign(what) => line.saying("foreign", what),
+            ChangeKind::Missed => "missed",
             _ => return None,
         };
         Some(line)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tenure_store::Key;
 
-use super::event::{Change, What};
+use super::event::{Change, ChangeKind};
 use crate::clock::WallTime;
 use crate::drive::Observation;
 use crate::machine::Standing;
@@ -67,12 +67,12 @@ fn changes(told: &Told, seen: &Observation, renewals: bool) -> Vec<Change> {
     match (&seen.standing, &seen.record) {
         (Standing::Absent, _) => {
             if !told.is_absent() {
-                telling.tell(What::Gone, old.and_then(token), None, None);
+                telling.tell(ChangeKind::Gone, old.and_then(token), None, None);
             }
         }
         (Standing::Foreign(what), _) => {
             if told.standing != seen.standing {
-                telling.tell(What::Foreign(Arc::clone(what)), old.and_then(token), None, None);
+                telling.tell(ChangeKind::Foreign(Arc::clone(what)), old.and_then(token), None, None);
             }
         }
         (_, Some(new)) => {
@@ -81,7 +81,7 @@ fn changes(told: &Told, seen: &Observation, renewals: bool) -> Vec<Change> {
             // A record that was only planted is on its way to a grant, and the key is as free as before.
             let is_known = told.is_ours() || told.is_absent() && token(new).is_none();
             if telling.changes.is_empty() && !is_known {
-                telling.of(new, What::Appeared, Some(new.written_at));
+                telling.of(new, ChangeKind::Appeared, Some(new.written_at));
             }
         }
         (_, None) => {}
@@ -96,15 +96,21 @@ struct Telling<'a> {
 }
 
 impl Telling<'_> {
-    fn tell(&mut self, what: What, token: Option<Token>, holder: Option<Arc<str>>, at: Option<WallTime>) {
+    fn tell(
+        &mut self,
+        kind: ChangeKind,
+        token: Option<Token>,
+        holder: Option<Arc<str>>,
+        at: Option<WallTime>,
+    ) {
         let (key, seen_at) = (self.key.clone(), self.seen_at);
-        self.changes.push(Change { key, what, token, holder, written_at: at, seen_at });
+        self.changes.push(Change { key, kind, token, holder, written_at: at, seen_at });
     }
 
     /// Tells something of the term that a record is of.
-    fn of(&mut self, record: &Record, what: What, at: Option<WallTime>) {
+    fn of(&mut self, record: &Record, kind: ChangeKind, at: Option<WallTime>) {
         let holder = record.holder.as_ref().map(|holder| Arc::clone(holder.id()));
-        self.tell(what, token(record), holder, at);
+        self.tell(kind, token(record), holder, at);
     }
 
     /// The end of the term that was told last, and the terms that began and ended since.
@@ -120,7 +126,7 @@ impl Telling<'_> {
         let reaches_back = new.history.iter().any(|past| past.token <= from);
         let is_full = new.history.len() >= Record::HISTORY_MAX;
         if new.token > from && !reaches_back && (is_full || was_open && told.is_ours()) {
-            self.tell(What::Missed, old.and_then(token), None, None);
+            self.tell(ChangeKind::Missed, old.and_then(token), None, None);
         }
         let mut latest = from;
         // Somebody else may have written a history that is not in order. It is for people, and not told then.
@@ -130,14 +136,14 @@ impl Telling<'_> {
             }
             latest = past.token;
             let (token, holder) = (Some(past.token), Some(Arc::clone(&past.holder)));
-            self.tell(What::Granted, token, holder, Some(past.granted_at));
+            self.tell(ChangeKind::Granted, token, holder, Some(past.granted_at));
             self.end_of(past);
         }
     }
 
     fn end_of(&mut self, past: &Past) {
         let holder = Some(Arc::clone(&past.holder));
-        self.tell(What::Ended(past.end.clone()), Some(past.token), holder, Some(past.ended_at));
+        self.tell(ChangeKind::Ended(past.end.clone()), Some(past.token), holder, Some(past.ended_at));
     }
 
     /// What became of the term that the record is of.
@@ -146,27 +152,27 @@ impl Telling<'_> {
         // The same term, or the same rest of one.
         let same = told.record.as_deref().filter(|old| old.token == new.token);
         if new.is_held() && same.is_none() {
-            self.of(new, What::Granted, Some(new.granted_at));
+            self.of(new, ChangeKind::Granted, Some(new.granted_at));
         }
         let is_new = same.is_none_or(|old| old.state != new.state);
         match &new.state {
             State::Revoked(revocation) if is_new => {
                 let (by, because) = (Arc::clone(&revocation.by), Arc::clone(&revocation.because));
-                self.of(new, What::Revoked { by, because }, written_at);
+                self.of(new, ChangeKind::Revoked { by, because }, written_at);
             }
             State::Reserved(successor) if is_new => {
-                self.of(new, What::Reserved { successor: Arc::clone(successor) }, written_at);
+                self.of(new, ChangeKind::Reserved { successor: Arc::clone(successor) }, written_at);
             }
             State::Closed(closure) if is_new => {
                 let (by, because) = (Arc::clone(&closure.by), Arc::clone(&closure.because));
-                self.of(new, What::Closed { by, because }, written_at);
+                self.of(new, ChangeKind::Closed { by, because }, written_at);
             }
             State::Held => {
                 let renewed = same.is_some_and(|old| old.nonce != new.nonce);
                 let was_over = told.has_told_end() || same.is_some_and(|old| !old.is_held());
                 let revived = was_over && seen.standing.is_held();
                 if renewed && (renewals || revived) {
-                    self.of(new, What::Renewed, written_at);
+                    self.of(new, ChangeKind::Renewed, written_at);
                 }
             }
             _ => {}
@@ -177,7 +183,7 @@ impl Telling<'_> {
             _ => return,
         };
         if same.is_none() || !told.has_told_end() {
-            self.of(new, What::Ended(over), None);
+            self.of(new, ChangeKind::Ended(over), None);
         }
     }
 }

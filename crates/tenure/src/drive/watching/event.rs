@@ -50,7 +50,7 @@ pub struct Change {
     /// The key.
     pub key: Key,
     /// What happened.
-    pub what: What,
+    pub kind: ChangeKind,
     /// The token of the term that it is about, or of the latest before it; `None` if there was none.
     pub token: Option<Token>,
     /// The id of the holder of that term, where it is about one.
@@ -64,7 +64,7 @@ pub struct Change {
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum What {
+pub enum ChangeKind {
     /// Somebody holds it now, or did for a while.
     Granted,
     /// The holder renewed it. It is told on request, and always of a term that had seemed to be over.

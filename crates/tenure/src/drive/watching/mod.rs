@@ -18,7 +18,7 @@ use futures_core::Stream;
 use tenure_store::Prefix;
 use tokio::sync::mpsc;
 
-pub use event::{Change, WatchEvent, What};
+pub use event::{Change, ChangeKind, WatchEvent};
 pub(super) use watcher::Watcher;
 
 use super::Coordinator;
@@ -31,7 +31,7 @@ use super::Coordinator;
 /// ```
 /// use futures_util::StreamExt;
 /// use tenure::store::Memory;
-/// use tenure::{Coordinator, Prefix, WatchEvent, What};
+/// use tenure::{Coordinator, Prefix, WatchEvent, ChangeKind};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), tenure::Error> {
@@ -41,7 +41,7 @@ use super::Coordinator;
 ///
 /// let lease = coordinator.lease("billing")?.acquire().await?;
 /// let Some(WatchEvent::Changed(change)) = watch.next().await else { panic!() };
-/// assert_eq!((change.what, change.token), (What::Granted, Some(lease.token())));
+/// assert_eq!((change.kind, change.token), (ChangeKind::Granted, Some(lease.token())));
 /// # Ok(())
 /// # }
 /// ```

@@ -87,8 +87,8 @@ fn told_with(looks: &[Observation], renewals: bool) -> Vec<String> {
 }
 
 fn line(change: &Change) -> String {
-    let what = match &change.what {
-        What::Ended(end) => format!("{end:?}"),
+    let what = match &change.kind {
+        ChangeKind::Ended(end) => format!("{end:?}"),
         what => format!("{what:?}"),
     };
     let what = what.split([' ', '(', '{']).next().unwrap().to_owned();
