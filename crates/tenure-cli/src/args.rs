@@ -37,6 +37,10 @@ pub(crate) enum Command {
     Status(Status),
     /// List the leases: who holds what, and for how much longer at most
     Ls(Ls),
+    /// Tell what happens to leases, as it happens
+    Watch(Watch),
+    /// Show the last terms of NAME: who held it, for how long, and how each ended
+    History(History),
     /// Remove the records of leases that have been vacant for long
     Forget(Forget),
     /// Ask about the store itself
@@ -201,6 +205,30 @@ pub(crate) struct Ls {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = help::WATCH)]
+pub(crate) struct Watch {
+    /// This lease and those below it: billing is billing and billing/nightly. All leases if it is not given
+    #[arg(value_name = "NAME|PREFIX", default_value = "", hide_default_value = true)]
+    pub(crate) prefix: String,
+    /// Tell renewals too
+    #[arg(long)]
+    pub(crate) renewals: bool,
+    /// Tell it as JSON on standard output, one object on each line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::HISTORY)]
+pub(crate) struct History {
+    /// The lease, such as backup or billing/nightly
+    pub(crate) name: String,
+    /// Answer with a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
 #[command(after_help = help::FORGET)]
 pub(crate) struct Forget {
     /// Only this lease and those below it, by whole parts of the name; '' is all of them
@@ -296,6 +324,8 @@ impl Args {
             Command::Steal(steal) => steal.json,
             Command::Status(status) => status.json,
             Command::Ls(ls) => ls.json,
+            Command::Watch(watch) => watch.json,
+            Command::History(history) => history.json,
             Command::Forget(forget) => forget.json,
             Command::Store(Store { command: StoreCommand::Guarantees(guarantees) }) => guarantees.json,
             Command::Completions(_) | Command::Man(_) => false,

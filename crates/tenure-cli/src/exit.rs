@@ -50,11 +50,13 @@ impl Failure {
         if self.sentence.is_empty() {
             return;
         }
+        // A handle in the place of a name is repeated by whoever says what is wrong with it.
+        let sentence = output::without_handles(&self.sentence);
         if json {
-            let error = serde_json::json!({ "exit": self.code, "message": self.sentence });
+            let error = serde_json::json!({ "exit": self.code, "message": sentence });
             output::say(&serde_json::json!({ "error": error }).to_string());
         } else {
-            output::say(&format!("tenure: {}", output::plain(&self.sentence)));
+            output::say(&format!("tenure: {}", output::plain(&sentence)));
         }
     }
 }

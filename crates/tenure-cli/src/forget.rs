@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use tenure::{Coordinator, Error, Forgotten, Kept, Key, Kind, Prefix, Token};
+use tenure::{Coordinator, Error, Forgotten, Key, Kind, Prefix, Token, WhyKept};
 
 use crate::args::{Args, Forget};
 use crate::duration;
@@ -162,19 +162,19 @@ impl Swept {
         Self { problem: Some(problem), ..Self::of(key, KEPT, Some("foreign")) }
     }
 
-    fn kept(key: &Key, kept: &Kept) -> Self {
+    fn kept(key: &Key, kept: &WhyKept) -> Self {
         let lease = |reason| Self::of(key, KEPT, Some(reason));
         match kept {
-            Kept::Held => lease("held"),
-            Kept::Revoked => lease("revoked"),
-            Kept::Reserved => lease("reserved"),
-            Kept::NotLetGo => lease("not-let-go"),
-            Kept::Closed => lease("closed"),
-            Kept::Foreign(what) => Self::foreign(key, what.to_string()),
-            Kept::TooYoung { vacant_for } => {
+            WhyKept::Held => lease("held"),
+            WhyKept::Revoked => lease("revoked"),
+            WhyKept::Reserved => lease("reserved"),
+            WhyKept::NotLetGo => lease("not-let-go"),
+            WhyKept::Closed => lease("closed"),
+            WhyKept::Foreign(what) => Self::foreign(key, what.to_string()),
+            WhyKept::TooYoung { vacant_for } => {
                 Self { vacant_ms: Some(millis(*vacant_for)), ..lease("too-young") }
             }
-            Kept::AheadOfClock { token } => Self { token: Some(token.get()), ..lease("ahead-of-clock") },
+            WhyKept::AheadOfClock { token } => Self { token: Some(token.get()), ..lease("ahead-of-clock") },
             _ => lease("changed"),
         }
     }

@@ -26,13 +26,15 @@ Examples:
   tenure status backup                               who is at it, and for how much longer at most
   tenure ls                                          all leases
   tenure steal backup --reason 'it hangs'            take it from whoever is at it
+  tenure watch                                       what happens to them, as it happens
+  tenure history backup                              who had it before, and how that ended
   tenure run --help                                  more, on each command
 
 The store is the first of these that is given:
   --store URL
   TENURE_STORE
   store = \"URL\" in the file that TENURE_CONFIG names, else in tenure/config.toml below
-  XDG_CONFIG_HOME or ~/.config, else in /etc/tenure/config.toml
+    XDG_CONFIG_HOME or ~/.config, else in /etc/tenure/config.toml
   the folder tenure below XDG_STATE_HOME or ~/.local/state
 
 The last is another one for every user, root included: name a store where several users shall share leases. Where HOME \
@@ -82,7 +84,8 @@ one program does the work, tenure run is safer: it stops it in time.
 
 Each renewal gives a new handle, and only that one is good from then on; with --file it is put in the place of the old one. \
 Whoever has the handle can renew and release the lease, so keep it to yourself: arguments of commands can be seen by others \
-on the machine, files and standard input cannot.
+on the machine, files and standard input cannot. A file is for one run of one script: two who share it would go on with each \
+other's lease. So a handle that is there is not replaced, unless the machine has been restarted since.
 
 ",
     exit_codes!()
@@ -126,7 +129,7 @@ Examples:
 
 The holder is asked to let go. A tenure run stops its CMD and exits 76 with the reason; whoever renews a handle is told the \
 reason and lets go by releasing it. It is waited for until it has let go, its ttl is over, or this machine can see that it is \
-dead. Two who steal at once wait together, and one of them gets it.
+dead. Two who steal at once both wait, and get it one after the other.
 
 --now does not wait. The old holder may go on for as long as its ttl, and both act at once: only a resource that checks tokens \
 keeps its late writes out.
@@ -165,7 +168,7 @@ large to look at. Whoever wants such a lease again gets it as if it were new, wi
 What is held, reserved, closed, not ours or written a moment ago is kept; so is one whose holder died without letting go, \
 until somebody takes it and lets it go. A store without a clock of its own is refused, because tokens would begin anew.
 
-For how long a lease has been vacant goes by the wall clocks of this machine and of whoever let it go.
+For how long a lease has been vacant goes by the wall clock of whoever let it go and the store's time.
 
 Exit codes:
    0  every lease was looked at, also if all of them were kept
@@ -226,4 +229,38 @@ It only looks: nothing in the store is made or changed. A lease that cannot be r
 Exit codes:
    0  every lease was read
   64, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const WATCH: &str = "\
+Examples:
+  tenure watch                                       all leases, those too that appear later
+  tenure watch billing                               billing and billing/nightly, not billing-old
+  tenure watch backup --renewals                     a sign of life of its holder, too
+  tenure watch --json | jq -c 'select(.event == \"died\")'
+
+It begins with how each lease stands, and then tells grants, releases, leases that ran out, holders that died, and what \
+was done on purpose. It ends when it is ended, or when nobody reads any more. It only looks: nothing is made or changed, \
+and a store that is not there yet is waited for.
+
+A store that goes away is told once, and once more when it is back, with what changed meanwhile. Terms that were too \
+short to be seen are told from the history, as far as that goes back; a lease never shows an older token after a newer.
+
+Exit codes:
+   0  nobody reads any more
+  128 + n  signal n ended it
+  64, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const HISTORY: &str = "\
+Examples:
+  tenure history backup                              the last terms, newest first
+  tenure history --json backup                       for programs
+
+A record remembers the last eight terms that are over, beside the present one. Times are those of the wall clocks of \
+the machines that wrote them: for people, and as right as those are. Where two of them disagree, so that a term would \
+have ended before it began, the time is shown as ?.
+
+Exit codes:
+   0  they were shown, also if there are none
+  64, 65, 69, 77, 78  as in tenure --help
 ";

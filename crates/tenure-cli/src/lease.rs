@@ -13,7 +13,7 @@ use crate::output::plain;
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Lease {
     pub(crate) name: String,
-    state: &'static str,
+    pub(crate) state: &'static str,
     /// Whether a contender would be granted at once.
     pub(crate) free: bool,
     holder: Option<String>,
@@ -103,9 +103,14 @@ impl Lease {
 
     /// The lease in one line, for people.
     pub(crate) fn sentence(&self) -> String {
+        format!("{}: {}\n", plain(&self.name), self.stands())
+    }
+
+    /// How it stands, for people.
+    pub(crate) fn stands(&self) -> String {
         let holder = self.holder.as_deref().map(plain).unwrap_or_default();
         let token = self.token.map(|token| format!("token {token}")).unwrap_or_default();
-        let what = match self.state {
+        match self.state {
             "held" | "revoked" => {
                 let held = self.held().unwrap_or_default();
                 let left = self.left().unwrap_or_default();
@@ -128,9 +133,27 @@ impl Lease {
             "run-out" => format!("{}: what was reserved has run out", self.word("free")),
             "dead" => format!("{}: {holder}, {token}, is dead", self.word("free")),
             "vacant" if self.token.is_some() => format!("{}, the last {token}", self.word("free")),
+            "foreign" => {
+                format!("{}: {}", self.word("not ours"), plain(self.problem.as_deref().unwrap_or_default()))
+            }
             _ => self.word("free"),
-        };
-        format!("{}: {what}\n", plain(&self.name))
+        }
+    }
+
+    /// How the present term stands, for people who read about earlier ones too.
+    pub(crate) fn still(&self) -> String {
+        match self.state {
+            "held" | "revoked" => {
+                let left = self.left().unwrap_or_default();
+                let judged = if self.judged == Some(false) { ", not judged yet" } else { "" };
+                let revoked =
+                    if self.state == "revoked" { format!(", {}", self.by_whom()) } else { String::new() };
+                format!("{}, at most {left} left{judged}{revoked}", self.word("still held"))
+            }
+            "run-out" => format!("{}, and nobody was granted since", self.word("run out")),
+            "dead" => format!("{}, and nobody was granted since", self.word("died")),
+            _ => self.word(&self.long_state()),
+        }
     }
 
     /// The cells of a table, in the order of [`Self::HEAD`].
@@ -179,12 +202,28 @@ impl Lease {
 
     /// A word in the colour of the state: free to take, in use, or to be looked at.
     fn word(&self, word: &str) -> String {
-        let colour = match self.state {
-            _ if self.free => AnsiColor::Green,
-            "foreign" | "unreadable" | "closed" => AnsiColor::Red,
-            _ => AnsiColor::Yellow,
-        };
-        let style = Style::new().fg_color(Some(colour.into()));
+        match self.state {
+            _ if self.free => FREE.paint(word),
+            "foreign" | "unreadable" | "closed" => ODD.paint(word),
+            _ => USED.paint(word),
+        }
+    }
+}
+
+/// The colour of a word about a lease.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Colour(AnsiColor);
+
+/// Free to take.
+pub(crate) const FREE: Colour = Colour(AnsiColor::Green);
+/// In use.
+pub(crate) const USED: Colour = Colour(AnsiColor::Yellow);
+/// To be looked at.
+pub(crate) const ODD: Colour = Colour(AnsiColor::Red);
+
+impl Colour {
+    pub(crate) fn paint(self, word: &str) -> String {
+        let style = Style::new().fg_color(Some(self.0.into()));
         format!("{style}{word}{style:#}")
     }
 }

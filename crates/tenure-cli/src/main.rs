@@ -9,6 +9,7 @@ mod forget;
 mod guarantees;
 mod handle;
 mod help;
+mod history;
 mod home;
 mod lease;
 mod ls;
@@ -23,6 +24,7 @@ mod table;
 mod usage;
 mod voice;
 mod wanting;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -47,6 +49,8 @@ fn main() -> ExitCode {
         }
         args::Command::Completions(completions) => completions::completions(completions),
         args::Command::Man(man) => man::man(man),
+        args::Command::Watch(watch) => watch::watch(&args, watch),
+        args::Command::History(history) => history::history(&args, history),
     };
     done.unwrap_or_else(|failure| {
         failure.report(args.json());

@@ -25,22 +25,63 @@ pub(crate) fn man(man: &args::Man) -> Result<ExitCode, Failure> {
                 Failure::new(exit::UNAVAILABLE, sentence)
             })?;
         }
-        None => output::answer(&page(&Man::new(command)))?,
+        None => output::answer(&page(&command))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// One page for each command, and for those below it.
 fn write_all(command: &Command, folder: &Path) -> std::io::Result<()> {
-    let man = Man::new(command.clone());
-    std::fs::write(folder.join(man.get_filename()), page(&man))?;
+    let name = Man::new(command.clone()).get_filename();
+    std::fs::write(folder.join(name), page(command))?;
     command.get_subcommands().try_for_each(|below| write_all(below, folder))
 }
 
 /// A page as it is read. Lines are neither filled up with spaces nor are words divided: people copy from it.
-fn page(man: &Man) -> String {
+fn page(command: &Command) -> String {
     let mut page = Vec::new();
-    man.render(&mut page).expect("memory takes everything");
+    Man::new(command.clone()).render(&mut page).expect("memory takes everything");
     let page = String::from_utf8_lossy(&page);
-    page.replacen("\n.SH NAME\n", "\n.nh\n.ad l\n.SH NAME\n", 1).replacen("\n.SH EXTRA\n", "\n.SH NOTES\n", 1)
+    let page = page.replacen("\n.SH NAME\n", "\n.nh\n.ad l\n.SH NAME\n", 1);
+    let Some((options, extra)) = page.split_once(".SH EXTRA\n") else { return page };
+    let version = extra.find(".SH VERSION\n").map_or("", |at| &extra[at..]);
+    let notes = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    format!("{options}{}{version}", sections(&notes))
+}
+
+/// What `--help` says below the options, as a manual is laid out: in lists instead of columns, which would not fit here.
+fn sections(notes: &str) -> String {
+    let mut told = String::new();
+    let mut section = "";
+    for line in notes.lines().filter(|line| !line.is_empty()) {
+        let indent = line.len() - line.trim_start().len();
+        let heading = match line {
+            "Examples:" => "EXAMPLES",
+            "Exit codes:" => "EXIT STATUS",
+            _ if indent == 0 => "NOTES",
+            _ => section,
+        };
+        if heading != section {
+            section = heading;
+            told.push_str(&format!(".SH \"{section}\"\n"));
+        }
+        let item = line.trim();
+        told.push_str(&match item.split_once("  ") {
+            _ if indent == 0 && section != "NOTES" => String::new(),
+            _ if indent == 0 => format!(".PP\n{}\n", roff(item)),
+            // It goes on with the item before it.
+            _ if indent >= 4 => format!("{}\n", roff(item)),
+            Some((what, meaning)) => format!(".TP 7\n\\fB{}\\fR\n{}\n", roff(what), roff(meaning.trim())),
+            None if section == "EXAMPLES" => format!(".TP 7\n\\fB{}\\fR\n", roff(item)),
+            None => format!(".IP \\(bu 2\n{}\n", roff(item)),
+        });
+    }
+    told
+}
+
+/// A text that means itself.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
+    let text = text.replace('…', "...");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
 }

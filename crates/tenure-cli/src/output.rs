@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use serde::Serialize;
+use tenure::Handle;
 
 use crate::exit::{self, Failure};
 
@@ -12,9 +13,15 @@ use crate::exit::{self, Failure};
 ///
 /// Whoever has read enough (`tenure ls | head -1`) is no reason to complain.
 pub(crate) fn answer(text: &str) -> Result<(), Failure> {
+    tell(text).map(drop)
+}
+
+/// Writes to standard output, and says whether anybody reads there.
+pub(crate) fn tell(text: &str) -> Result<bool, Failure> {
     match write(text) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(unanswered),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(unanswered(error)),
     }
 }
 
@@ -46,7 +53,8 @@ fn unanswered(error: std::io::Error) -> Failure {
     Failure::new(exit::UNAVAILABLE, sentence)
 }
 
-fn json_line(object: &impl Serialize) -> String {
+/// An object for programs, on one line.
+pub(crate) fn json_line(object: &impl Serialize) -> String {
     serde_json::to_string(object).expect("all names are texts, and no writing can fail") + "\n"
 }
 
@@ -83,6 +91,21 @@ pub(crate) fn plain(text: &str) -> String {
     plain
 }
 
+/// A text in which nobody finds the secret of a handle: of each, only the beginning is left that all of them have.
+pub(crate) fn without_handles(text: &str) -> String {
+    let mut parts = text.split(Handle::PREFIX);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|next: char| next.is_ascii_alphanumeric() || "-_".contains(next));
+        shown.push_str(Handle::PREFIX);
+        if rest.len() < part.len() {
+            shown.push('…');
+        }
+        shown.push_str(rest);
+    }
+    shown
+}
+
 /// Marks of direction, separators of lines, and characters without width: two names that look the same should be.
 fn is_unseen(next: char) -> bool {
     matches!(
@@ -107,5 +130,12 @@ mod tests {
         assert_eq!(plain("web-1 Ünï 键"), "web-1 Ünï 键");
         assert_eq!(plain("\x1b[31mred\x07\r\n\u{9b}"), "\\u{1b}[31mred\\u{7}\\r\\n\\u{9b}");
         assert_eq!(plain("a\u{202e}b\u{200b}\u{2028}"), "a\\u{202e}b\\u{200b}\\u{2028}");
+    }
+
+    #[test]
+    fn of_a_handle_only_the_beginning_is_shown() {
+        assert_eq!(without_handles("no 'tenure1_eyJ-z_9' found. See"), "no 'tenure1_…' found. See");
+        assert_eq!(without_handles("tenure1_a tenure1_b/tenure1_c"), "tenure1_… tenure1_…/tenure1_…");
+        assert_eq!(without_handles("which begins with tenure1_"), "which begins with tenure1_");
     }
 }

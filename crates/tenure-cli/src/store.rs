@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tenure::{Builder, Coordinator, Error, Kind, Logbook};
+use tenure::{Builder, Coordinator, Error, Handle, Kind, Logbook};
 use tenure_connect::{Promises, StoreUrl};
 use tenure_store::Store;
 
@@ -48,12 +48,31 @@ pub(crate) fn open(args: &Args) -> Result<Opened, Failure> {
 
 /// Opens the store that a handle names. Where the user names one too, that is taken, and must be the same; a store that
 /// is only configured is taken if it is the same, for the risks that its URL accepts and the credentials that it names.
-pub(crate) fn open_for(args: &Args, name: &str) -> Result<Opened, Failure> {
+pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<Opened, Failure> {
+    let name = handle.store();
     let chosen = match choose(args)? {
         chosen if matches!(chosen.by, Source::Flag | Source::Variable) => chosen,
         chosen if chosen.url.is_called(name) => chosen,
         _ => Chosen::parse(name, Source::Handle)?,
     };
+    if chosen.open_to_read()?.is_none() {
+        let (key, url) = (handle.key(), chosen.url());
+        return Err(match chosen.url.is_called(name) {
+            // A disk that is not mounted, perhaps: another store in its place would say that the lease is gone.
+            true => Failure::new(
+                exit::UNAVAILABLE,
+                format!("the store of the handle, {url}, is not there: look what became of it"),
+            ),
+            // One that is not there granted nothing, and is not made for that.
+            false => Failure::new(
+                exit::USAGE,
+                format!(
+                    "the handle is of lease {key} on another store: it was granted on {name}, and there is none at {url}. Name \
+                     its own store"
+                ),
+            ),
+        });
+    }
     let store = chosen.url.open().map_err(|error| chosen.failure(error))?;
     Ok(Opened { store, url: chosen.url.to_string() })
 }
@@ -121,10 +140,14 @@ impl Chosen {
 
     /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.
     pub(crate) async fn connect_to_read(&self) -> Result<Option<Coordinator>, Failure> {
-        match self.url.open_to_read().map_err(|error| self.failure(error))? {
+        match self.open_to_read()? {
             Some(store) => Ok(Some(coordinator().connect(store).await?)),
             None => Ok(None),
         }
+    }
+
+    fn open_to_read(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
+        self.url.open_to_read().map_err(|error| self.failure(error))
     }
 
     /// What it promises. Nothing is made or changed.

@@ -157,8 +157,10 @@ fn where_there_is_nothing_nothing_is_made() {
         assert_eq!(did.err, format!("no leases under jobs in {}\n", home.url()));
     }
     assert_eq!(std::fs::read_dir(&home.0).unwrap().count(), 0, "not even a folder");
-    home.tenure(&["forget", "..", "--vacant-for", "30d"])
-        .failed(64, "a key must not have '.' or '..' between its slashes: \"..\"");
+    home.tenure(&["forget", "..", "--vacant-for", "30d"]).failed(
+        64,
+        "a key must not have '.' or '..' between its slashes: write it like billing/nightly, not \"..\"",
+    );
 }
 
 /// One after another, as often as told: it notes its token while it is alone, and says so if it is not.

@@ -8,7 +8,21 @@ use std::process::{Command, Stdio};
 
 use support::{Did, Home, did, shell, skipped};
 
-const COMMANDS: [&str; 7] = ["run", "status", "ls", "forget", "store", "completions", "man"];
+const COMMANDS: [&str; 13] = [
+    "run",
+    "acquire",
+    "renew",
+    "release",
+    "steal",
+    "status",
+    "ls",
+    "watch",
+    "history",
+    "forget",
+    "store",
+    "completions",
+    "man",
+];
 
 #[test]
 fn bash_completes_commands_and_options_from_the_script() {
@@ -78,18 +92,22 @@ fn the_manual_has_a_page_for_every_command_and_can_be_read() {
     };
     assert!(written("tenure-store-guarantees.1").contains(".TH tenure-store-guarantees 1"));
     for command in COMMANDS {
-        assert!(written(&format!("tenure-{command}.1")).contains("Examples:"), "{command}");
+        let page = written(&format!("tenure-{command}.1"));
+        for section in [".SH \"EXAMPLES\"\n", ".SH \"EXIT STATUS\"\n"] {
+            assert!(page.contains(section), "{command} lacks {section}");
+        }
     }
     if !shell("command -v groff >/dev/null") {
         return skipped("groff is not installed: the manual is not rendered");
     }
     let rendered = render(&page.out);
     assert_eq!(rendered.err, "", "groff has nothing to complain about");
-    assert!(rendered.out.contains("  tenure run backup --no-wait -- backup --all  "), "{}", rendered.out);
+    let example = "tenure run backup --no-wait -- backup --all\n              or none, if somebody else is at it: exit 75\n";
+    assert!(rendered.out.contains(example), "{}", rendered.out);
     for words in COMMANDS
         .iter()
         .map(|command| format!("tenure-{command}(1)"))
-        .chain(["Examples:", "Exit codes:", "TENURE_STORE"].map(str::to_owned))
+        .chain(["EXAMPLES", "EXIT STATUS", "NOTES", "TENURE_STORE"].map(str::to_owned))
     {
         assert!(rendered.out.contains(&words), "{words}:\n{}", rendered.out);
     }

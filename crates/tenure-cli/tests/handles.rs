@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Stdio;
@@ -189,9 +190,27 @@ fn a_handle_names_its_store_and_is_not_used_on_another() {
     let text = handle(&home.tenure(&["renew", &text]));
     let wrong = home.tenure(&["--store", &url(&other), "renew", &text]);
     refused(&wrong, 64, &["lease job", &url(&one), &url(&other)]);
+    assert!(!other.exists(), "a mistake makes no store");
+    home.tenure(&["--store", &url(&other), "run", "job", "--", "true"]).answered(0, "");
+    let wrong = home.tenure(&["--store", &url(&other), "renew", &text]);
+    refused(&wrong, 64, &["lease job", &url(&one), &url(&other)]);
     let wrong = did(home.command(&["release", &text]).env("TENURE_STORE", url(&other)));
     refused(&wrong, 64, &["another store"]);
     home.tenure(&["--store", &url(&one), "release", &text]).answered(0, "");
+}
+
+#[test]
+fn a_store_that_is_not_there_is_not_made_to_look_for_a_handle() {
+    let home = Home::new("handles");
+    let text = handle(&home.tenure(&["acquire", "job"]));
+    let away = home.0.join("away");
+    fs::rename(home.folder(), &away).unwrap();
+    for command in ["renew", "release"] {
+        refused(&home.tenure(&[command, &text]), 69, &["file:///", "is not there"]);
+    }
+    assert!(!home.folder().exists());
+    fs::rename(&away, home.folder()).unwrap();
+    home.tenure(&["release", &text]).answered(0, "");
 }
 
 #[test]
@@ -218,6 +237,60 @@ fn what_is_no_handle_is_refused_in_words_and_never_repeated() {
 }
 
 #[test]
+fn a_handle_in_the_wrong_place_is_not_repeated() {
+    let home = Home::new("handles");
+    let text = handle(&home.tenure(&["acquire", "job"]));
+    let url = format!("file:///{text}/below");
+    let wrong: &[&[&str]] = &[
+        &["release", "job", &text],
+        &["renew", "--json", "job", &text],
+        &["renew", "--file", &text],
+        &["status", &text],
+        &["run", "job", &text],
+        &["renew", &text, "--store", &text],
+        &["renew", &text, "--store", &url],
+        &["acquire", "job", "--ttl", &text],
+        &[&text],
+    ];
+    for args in wrong {
+        let did = home.tenure(args);
+        assert!(did.code >= 64 && !did.err.contains(&text[8..16]), "{args:?}: {did:?}");
+    }
+    home.tenure(&["release", &text]).answered(0, "");
+}
+
+#[test]
+fn a_handle_that_is_given_where_something_else_belongs_is_not_repeated() {
+    let home = Home::new("handles");
+    let text = handle(&home.tenure(&["acquire", "job"]));
+    let cut = |did: &Did| refused(did, did.code, &["tenure1_…"]);
+    for words in [
+        &[text.as_str()][..],
+        &["renew", "x", &text],
+        &["renew", &format!("--{text}")],
+        &["renew", "--file", &text],
+        &["renew", "--json", "--file", &text],
+        &["acquire", "other", "--file", &text],
+        &["status", "job", &text],
+        &["run", "job", "--ttl", &text, "--", "true"],
+        &["run", "other", "--", &text],
+        &["steal", "job", "--reason", &text],
+        &["completions", &text],
+        &["store", "guarantees", &text],
+        &["--store", &text, "ls"],
+        &["--store", &format!("redis://{text}"), "ls"],
+    ] {
+        let did = home.tenure(words);
+        assert!(did.code >= 64, "{words:?}: {did:?}");
+        assert!(!did.err.contains(&text[..120]) && !did.out.contains(&text[..120]), "{did:?}");
+    }
+    cut(&home.tenure(&["renew", "--file", &text]));
+    cut(&home.tenure(&["status", "job", &text]));
+    cut(&did(home.command(&["ls"]).env("TENURE_STORE", &text)));
+    cut(&did(home.command(&["ls"]).env("TENURE_CONFIG", home.0.join(&text))));
+}
+
+#[test]
 fn a_handle_that_others_can_read_is_refused() {
     let home = Home::new("handles");
     let path = home.0.join("lease");
@@ -241,31 +314,65 @@ fn a_handle_that_others_can_read_is_refused() {
 fn a_file_that_is_no_handle_or_has_another_live_one_is_not_overwritten() {
     let home = Home::new("handles");
     let notes = home.write("notes", "do not lose this\n");
-    fs::set_permissions(&notes, fs::Permissions::from_mode(0o600)).unwrap();
-    let wrong = home.tenure(&["acquire", "job", "--file", notes.to_str().unwrap()]);
-    refused(&wrong, 64, &["is there already and is no handle"]);
+    for mode in [0o600, 0o644] {
+        fs::set_permissions(&notes, fs::Permissions::from_mode(mode)).unwrap();
+        let wrong = home.tenure(&["acquire", "job", "--file", notes.to_str().unwrap()]);
+        refused(&wrong, 64, &["is there already and is no handle"]);
+        let wrong = home.tenure(&["release", "--file", notes.to_str().unwrap()]);
+        refused(&wrong, 64, &["there is no handle in"]);
+    }
     assert_eq!(fs::read_to_string(&notes).unwrap(), "do not lose this\n");
+    let dangling = home.0.join("dangling");
+    symlink("nothing", &dangling).unwrap();
+    let wrong = home.tenure(&["acquire", "job", "--file", dangling.to_str().unwrap()]);
+    refused(&wrong, 64, &["is there already"]);
+    let empty = home.write("empty", "");
+    assert_eq!(home.tenure(&["acquire", "three", "--file", empty.to_str().unwrap()]).code, 0);
+    assert_eq!(mode(&empty), 0o600);
     let path = home.0.join("lease");
     let file = path.to_str().unwrap();
     assert_eq!(home.tenure(&["acquire", "one", "--file", file]).code, 0);
-    refused(
-        &home.tenure(&["acquire", "two", "--file", file]),
-        64,
-        &["lease one", "release it, or name another"],
-    );
+    refused(&home.tenure(&["acquire", "two", "--file", file]), 64, &["lease one", "name another file"]);
     assert_eq!(home.tenure(&["status", "two"]).code, 1, "nothing was taken");
     home.tenure(&["renew", "--file", file]).answered(0, "");
 }
 
+/// The first script is slow and alive. If it found the handle of the second in its file, it would go on with that.
 #[test]
-fn the_handle_of_a_script_that_died_is_replaced_when_the_lease_is_free() {
+fn a_file_is_for_one_script_so_that_none_goes_on_with_the_lease_of_another() {
     let home = Home::new("handles");
     let path = home.0.join("lease");
     let file = path.to_str().unwrap();
-    assert_eq!(home.tenure(&["acquire", "job", "--ttl", "1s", "--file", file]).code, 0);
-    assert_eq!(home.tenure(&["acquire", "job", "--no-wait", "--file", file]).code, 75);
-    assert_eq!(home.tenure(&["acquire", "job", "--wait", "20s", "--file", file]).code, 0);
+    let waiting = ["acquire", "job", "--ttl", "1s", "--wait", "60s", "--file", file];
+    // The second waits from before the first had written its file.
+    let holder = home.tenure(&["acquire", "job", "--ttl", "1s"]);
+    let waits = home.command(&waiting).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    home.tenure(&["release", &handle(&holder)]);
+    let first = home.tenure(&waiting);
+    let second = waits.wait_with_output().unwrap();
+    // Whichever of the two was later is refused, and has let go.
+    let codes = [first.code, second.status.code().unwrap()];
+    assert!(codes == [0, 64] || codes == [64, 0], "{codes:?}");
+    let kept = fs::read_to_string(&path).unwrap();
+    for name in ["job", "other"] {
+        let refusal = home.tenure(&["acquire", name, "--wait", "60s", "--file", file]);
+        refused(&refusal, 64, &["lease job", "would renew and release yours", "one for each run"]);
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), kept);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(home.tenure(&waiting).code, 0);
     home.tenure(&["release", "--file", file]).answered(0, "");
+}
+
+#[test]
+fn nobody_can_put_something_in_the_way_of_the_next_handle() {
+    let home = Home::new("handles");
+    let (at, tenure) = (home.0.display(), env!("CARGO_BIN_EXE_tenure"));
+    for command in ["acquire job", "renew"] {
+        // The number of the process is known to others before it writes.
+        let script = format!("cd {at}; mkdir .lease.$$.tmp; exec {tenure} {command} --file lease >/dev/null");
+        assert!(shell(format!("HOME={at} sh -c '{script}'")), "{command}");
+    }
 }
 
 #[test]
@@ -309,7 +416,44 @@ fn a_handle_that_nobody_reads_is_let_go_at_once() {
     drop(reader);
     let mut child = home.command(&["acquire", "job"]).stdout(writer).stderr(Stdio::null()).spawn().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(69));
+    let path = home.0.join("lease");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let lost = did(home.command(&["acquire", "job", "--file", path.to_str().unwrap()]).stdout(full));
+    assert_eq!((lost.code, path.exists()), (69, false), "{lost:?}");
     handle(&home.tenure(&["acquire", "job", "--no-wait"]));
+}
+
+/// The script would be told that it has the lease, when that has run out already.
+#[test]
+fn a_handle_that_is_read_after_its_deadline_is_a_loss() {
+    let home = Home::new("handles");
+    let slowly = |args: &[&str]| {
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        // Nothing fits into the pipe any more.
+        writer.write_all(&[b'.'; 64 * 1024]).unwrap();
+        let child = home.command(args).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        sleep_ms(2_000);
+        std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
+        let ran = child.wait_with_output().unwrap();
+        assert_eq!(ran.status.code(), Some(76), "{ran:?}");
+        assert!(String::from_utf8_lossy(&ran.stderr).contains("before its handle was handed out"), "{ran:?}");
+    };
+    slowly(&["acquire", "job", "--ttl", "500ms"]);
+    assert_eq!(home.tenure(&["status", "job"]).code, 1);
+    let first = handle(&home.tenure(&["acquire", "job", "--ttl", "1500ms"]));
+    slowly(&["renew", &first]);
+}
+
+#[test]
+fn a_renewal_whose_handle_nobody_reads_says_that_it_is_lost() {
+    let home = Home::new("handles");
+    let first = handle(&home.tenure(&["acquire", "job"]));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let renewed = home.command(&["renew", &first]).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+    let renewed = renewed.wait_with_output().unwrap();
+    assert_eq!(renewed.status.code(), Some(69));
+    assert!(String::from_utf8_lossy(&renewed.stderr).contains("its new handle is lost"), "{renewed:?}");
 }
 
 #[test]

@@ -173,3 +173,51 @@ fn what_a_killed_holder_left_in_the_folder_does_not_grow() {
     assert!(counts[2] <= counts[0] + 1, "{counts:?}");
     world.is_empty_soon();
 }
+
+/// A user has 128 who are told by the kernel, by default, and a crowd may have them all.
+#[test]
+fn a_waiter_whom_the_kernel_tells_nothing_looks_from_time_to_time() {
+    let untold = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$@\"";
+    let namespace = ["--user", "--map-root-user", "sh", "-c", untold, "sh"];
+    let world = World::new("witness-untold");
+    let mut tried = world.command("unshare");
+    tried.args(namespace).arg("true");
+    if world.ran(tried).code != 0 {
+        return run_support::skipped("no user namespaces here");
+    }
+    let waiter = |begun: &str| {
+        let mut command = world.command("unshare");
+        let script = format!("echo $TENURE_TOKEN > {begun}");
+        command.args(namespace).args([
+            run_support::TENURE,
+            "run",
+            "x",
+            "--ttl",
+            "1h",
+            "--",
+            "sh",
+            "-c",
+            &script,
+        ]);
+        world.start(command)
+    };
+    let words = ["x", "--ttl", "1h", "--", "sh", "-c", "echo $$ > pid; exec sleep 100"];
+    let holder = world.start(world.run(&words));
+    world.told("pid");
+    let killed = waiter("after-kill");
+    killed.watchdog();
+    sleep_ms(500);
+    holder.process().send(Signal::KILL);
+    world.told("after-kill");
+    assert_eq!(killed.end().code, 0);
+    // And after one that lets go.
+    fs::remove_file(world.path("pid")).unwrap();
+    let holder = world.start(world.run(&words));
+    world.told("pid");
+    let released = waiter("after-release");
+    released.watchdog();
+    sleep_ms(500);
+    holder.process().send(Signal::TERM);
+    world.told("after-release");
+    assert_eq!(released.end().code, 0);
+}

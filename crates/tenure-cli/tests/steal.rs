@@ -97,7 +97,7 @@ fn whoever_has_only_a_handle_is_told_the_reason_and_lets_go_by_releasing_it() {
     said(&with("renew"), 76, &["lease job of old", "boss took it on purpose: my turn"]);
     said(&with("release"), 0, &[]);
     said(&thief.end(), 0, &[]);
-    said(&with("release"), 76, &["boss was granted it"]);
+    said(&with("release"), 76, &["boss took it on purpose: my turn"]);
 }
 
 #[test]
@@ -109,11 +109,38 @@ fn taking_it_now_says_what_that_gives_up_and_the_old_one_ends_at_its_next_renewa
     thief.args(["--ttl", "3s", "--", "sh", "-c", "echo started >> log; sleep 3"]);
     let thief = world.start(thief);
     let old = old.end();
-    said(&old, 76, &["boss was granted it with token"]);
+    said(&old, 76, &["boss took it on purpose: it hangs. Run it again when that one is done"]);
     let thief = thief.end();
     said(&thief, 0, &["held by old", "not waited for", "both may act at once", "checks the token"]);
     let record = world.record("job").unwrap();
     assert_eq!(record.history[0].end, End::Revoked { by: "boss".into(), because: "it hangs".into() });
+}
+
+#[test]
+fn what_somebody_else_has_already_is_not_told_as_released() {
+    let world = World::new("steal");
+    let mut old = world.run(&["job", "--ttl", "3s", "--holder", "old", "--json", "--"]);
+    old.args(["sh", "-c", WORK]);
+    let old = world.start(old);
+    world.told("pid");
+    let taking = ["steal", "job", "--reason", "it hangs", "--now", "--holder", "boss", "--", "true"];
+    assert_eq!(world.ran(world.tenure(&taking)).code, 0);
+    let old = old.end();
+    said(&old, 76, &[r#"{"event":"stopping","why":"lost"}"#, "boss took it on purpose: it hangs"]);
+    assert!(!old.err.contains("released"), "{old:?}");
+}
+
+#[test]
+fn whoever_took_it_now_and_let_go_since_is_still_named() {
+    let world = World::new("steal");
+    let file = world.path("lease");
+    let acquired = ["acquire", "job", "--holder", "old", "--file", file.to_str().unwrap()];
+    assert_eq!(world.ran(world.tenure(&acquired)).code, 0);
+    let taking = ["steal", "job", "--reason", "it hangs", "--now", "--holder", "boss", "--", "true"];
+    assert_eq!(world.ran(world.tenure(&taking)).code, 0);
+    assert_eq!(world.ran(world.run(&["job", "--holder", "third", "--", "true"])).code, 0);
+    let renewed = world.ran(world.tenure(&["renew", "--file", file.to_str().unwrap()]));
+    said(&renewed, 76, &["lease job of old", "boss took it on purpose: it hangs"]);
 }
 
 #[test]

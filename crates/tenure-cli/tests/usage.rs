@@ -30,6 +30,8 @@ fn help_that_was_asked_for_is_an_answer_and_says_what_can_be_relied_on() {
         ),
         (&["status", "--help"], &["1  it is free", "only looks"]),
         (&["ls", "--help"], &["not billing-old", "only looks"]),
+        (&["watch", "--help"], &["--renewals", "jq", "only looks", "nobody reads any more"]),
+        (&["history", "--help"], &["newest first", "wall clocks"]),
         (&["help", "ls"], &["not billing-old", "only looks"]),
         (&["forget", "--help"], &["--vacant-for", "greater token", "is kept", "77"]),
         (&["store", "--help"], &["guarantees"]),
@@ -57,11 +59,11 @@ fn every_wrong_command_line_is_one_sentence_with_the_next_step() {
         ),
         (
             &["stauts", "x"],
-            "unrecognized subcommand 'stauts' (a similar subcommand exists: 'status'). See tenure --help",
+            "unrecognized subcommand 'stauts' (some similar subcommands exist: 'steal', 'status'). See tenure --help",
         ),
         (
             &["--store", "file:///x"],
-            "'tenure' requires a subcommand but one was not provided [subcommands: run, status, ls, forget, store, completions, man, help]. See tenure --help",
+            "'tenure' requires a subcommand but one was not provided [subcommands: run, acquire, renew, release, steal, status, ls, watch, history, forget, store, completions, man, help]. See tenure --help",
         ),
         (
             &["ls", "--jsn"],

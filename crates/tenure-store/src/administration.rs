@@ -9,6 +9,9 @@ use crate::{BoxFuture, Conflict, Key, StoreError, Version};
 ///   left to begin the next one from. So a store offers this only if its clock gives floors
 ///   ([`StoreClock::Floors`](crate::StoreClock::Floors) or better), and after a removal it never tells a time that is
 ///   earlier than one it told before, whatever becomes of the machine meanwhile.
+/// * **No version of what was removed comes back.** A write that was on its way for long may still arrive, and must not take
+///   the entry that was created since for the one it expects: it would end a lease under its holder, with a token that is
+///   too small. A store that counts the versions of each key from one cannot offer this.
 /// * All the duties of [`Store`](crate::Store): sent once, never blocking, and [`Unknown`](crate::Unknown) when in
 ///   doubt.
 pub trait Administration: Send + Sync {

@@ -82,3 +82,10 @@ impl From<crate::record::HolderError> for Error {
         Self::new(Kind::Invalid, error.to_string())
     }
 }
+
+impl From<std::convert::Infallible> for Error {
+    /// So that a [`Key`](crate::Key) is taken wherever its name is.
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}

@@ -17,8 +17,8 @@ mod witness;
 mod workers;
 
 pub use drive::{
-    AttemptOutcome, AttemptReport, Builder, Coordinator, EventReport, Forgotten, Kept, Observation,
-    Observations, Operation, Recorder,
+    AttemptOutcome, AttemptReport, Builder, Change, ChangeKind, Coordinator, EventReport, Forgotten,
+    Observation, Observations, Operation, Recorder, Watch, WatchEvent, WhyKept,
 };
 pub use error::{Error, Kind};
 pub use lease::{Acting, Belief, Handle, Lease, LeaseState, Renewal, Request};

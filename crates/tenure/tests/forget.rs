@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use support::World;
 use tenure::clock::{Clock, WallTime};
-use tenure::{Forgotten, Kept, Key, Kind, Prefix, record};
+use tenure::{Forgotten, Key, Kind, Prefix, WhyKept, record};
 use tenure_store::StoreClock;
 
 const TTL: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ async fn a_vacant_record_goes_and_the_next_token_is_greater_for_those_who_saw_it
         world.clock.advance(Duration::from_millis(1) + DAY);
         assert_eq!(
             a.forget("k", 2 * DAY).await.unwrap(),
-            Forgotten::Kept(Kept::TooYoung { vacant_for: DAY + Duration::from_millis(1) })
+            Forgotten::Kept(WhyKept::TooYoung { vacant_for: DAY + Duration::from_millis(1) })
         );
         let removed = Forgotten::Removed { token, vacant_for: DAY + Duration::from_millis(1) };
         assert_eq!(a.would_forget("k", DAY).await.unwrap(), removed);
@@ -70,7 +70,7 @@ async fn a_clock_that_is_set_back_takes_no_token_with_it() {
         world.clock.set_wall(WallTime::from_millis(world.clock.wall().as_millis() - 3_600_000));
         // Where the time stands still until the clock has come up with it, so does forgetting.
         let kept = coordinator.forget("k", Duration::ZERO).await.unwrap();
-        assert!(matches!(kept, Forgotten::Kept(Kept::AheadOfClock { .. })), "{kept:?}");
+        assert!(matches!(kept, Forgotten::Kept(WhyKept::AheadOfClock { .. })), "{kept:?}");
         world.clock.set_wall(WallTime::from_millis(world.clock.wall().as_millis() + 3_600_001));
         let removed = coordinator.forget("k", Duration::ZERO).await.unwrap();
         assert!(matches!(removed, Forgotten::Removed { .. }), "{removed:?}");
@@ -97,15 +97,15 @@ async fn whatever_is_not_vacant_is_kept_and_says_why() {
         }
     }
     let why = |name| &kept.iter().find(|(kept, _)| *kept == name).unwrap_or_else(|| panic!("{name}")).1;
-    assert_eq!(*why("held"), Kept::Held);
-    assert_eq!(*why("reserved"), Kept::Reserved);
-    assert_eq!(*why("revoked"), Kept::Revoked);
-    assert_eq!(*why("closed"), Kept::Closed);
+    assert_eq!(*why("held"), WhyKept::Held);
+    assert_eq!(*why("reserved"), WhyKept::Reserved);
+    assert_eq!(*why("revoked"), WhyKept::Revoked);
+    assert_eq!(*why("closed"), WhyKept::Closed);
     for name in ["foreign", "unknown-fields"] {
-        assert!(matches!(why(name), Kept::Foreign(_)), "{:?}", why(name));
+        assert!(matches!(why(name), WhyKept::Foreign(_)), "{:?}", why(name));
     }
     world.clock.advance(2 * TTL);
-    assert_eq!(a.forget("held", Duration::ZERO).await.unwrap(), Forgotten::Kept(Kept::NotLetGo));
+    assert_eq!(a.forget("held", Duration::ZERO).await.unwrap(), Forgotten::Kept(WhyKept::NotLetGo));
     assert_eq!(a.keys(&Prefix::all()).await.unwrap().len(), 6);
 }
 
@@ -118,7 +118,7 @@ async fn a_record_whose_token_is_ahead_of_the_stores_time_is_kept() {
     record.token = tenure::Token::new(now + 1_000_000).unwrap();
     world.memory.overwrite(&key("k"), record::encode(&record));
     let a = world.process("a").await;
-    let kept = Forgotten::Kept(Kept::AheadOfClock { token: record.token });
+    let kept = Forgotten::Kept(WhyKept::AheadOfClock { token: record.token });
     assert_eq!(a.forget("k", Duration::ZERO).await.unwrap(), kept);
     world.clock.advance(Duration::from_secs(2));
     assert!(matches!(a.forget("k", Duration::ZERO).await.unwrap(), Forgotten::Removed { .. }));
@@ -131,7 +131,7 @@ async fn where_the_stores_clock_was_never_set_nothing_is_forgotten() {
     let a = world.process("a").await;
     a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap().release().await.unwrap();
     let kept = a.forget("k", Duration::ZERO).await.unwrap();
-    assert!(matches!(kept, Forgotten::Kept(Kept::AheadOfClock { .. })), "{kept:?}");
+    assert!(matches!(kept, Forgotten::Kept(WhyKept::AheadOfClock { .. })), "{kept:?}");
 }
 
 #[tokio::test]

@@ -252,6 +252,38 @@ async fn a_renewal_that_is_given_up_at_any_poll_never_vacates_the_term() {
     }
 }
 
+/// Nobody keeps such a term, so one that nobody has the handle of would be held for a whole ttl by nobody.
+#[tokio::test]
+async fn an_acquisition_that_is_given_up_at_any_poll_leaves_no_term_behind() {
+    let faults = [None, Some(PutFault::LoseAnswer), Some(PutFault::LoseRequest), Some(PutFault::Late)];
+    for fault in faults {
+        for polls in 0..3 {
+            let world = World::new();
+            let a = world.process("a").await;
+            let earlier = acquire(&a).await;
+            a.release(&earlier).await.unwrap();
+            if let Some(fault) = fault {
+                world.memory.faults().next_put(fault);
+            }
+            let mut got = None;
+            {
+                let mut future = pin!(acquire(&a));
+                for _ in 0..polls {
+                    let poll = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    if let Poll::Ready(handle) = poll {
+                        got = Some(handle);
+                        break;
+                    }
+                    world.settle().await;
+                }
+            }
+            world.memory.faults().deliver_late();
+            world.pass(TTL / 4).await;
+            assert_eq!(is_held(&world).await, got.is_some(), "{fault:?}, {polls} polls");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_store_that_is_away_until_the_deadline_is_a_loss_and_vacates_nothing() {
     let world = World::new();
@@ -299,7 +331,7 @@ async fn whoever_has_the_handle_of_a_revoked_term_learns_who_wants_it_and_lets_g
     };
     let (lease, ()) = tokio::join!(stealing, letting_go);
     assert!(lease.token() > handle.token());
-    assert_lost(a.renew(&handle).await, "b was granted it");
+    assert_lost(a.renew(&handle).await, "b took it on purpose: b is the new main");
 }
 
 #[tokio::test]
@@ -315,7 +347,7 @@ async fn a_lease_that_is_taken_now_is_granted_at_once_and_its_holder_learns_of_i
     assert_eq!(past.end, End::Revoked { by: "b".into(), because: "a hangs".into() });
     world.pass(TTL).await;
     let error = held.check().unwrap_err();
-    assert!(error.to_string().contains("b was granted it"), "{error}");
+    assert!(error.to_string().contains("b took it on purpose: a hangs"), "{error}");
     taken.check().unwrap();
 }
 

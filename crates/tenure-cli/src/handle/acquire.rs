@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tenure::{Handle, Holder, Key, Timing};
 
-use super::Answer;
 use super::file::HandleFile;
+use super::{Answer, in_time};
 use crate::args::{Acquire, Args, Taking};
 use crate::exit::{self, Failure};
 use crate::signals::Blocked;
@@ -62,7 +62,7 @@ impl Getting<'_> {
             let signals = blocked.take().map_err(cannot)?;
             let store::Opened { store, url } = store::open(args)?;
             if let Some(file) = &file {
-                file.check_free_for(key.as_str(), &store.to_string())?;
+                file.room()?;
             }
             let coordinator = store::coordinator().holder(holder).connect(store).await?;
             let wanting = Wanting {
@@ -84,11 +84,14 @@ impl Getting<'_> {
                     return Ok(ExitCode::from(128 + signal as u8));
                 }
             };
-            match self.hand_out(&handle, file.as_ref()) {
+            match self.hand_out(&handle, file.as_ref()).and_then(|()| in_time(&handle)) {
                 Ok(()) => Ok(ExitCode::SUCCESS),
                 Err(failure) => {
-                    // Nobody has the handle.
+                    // Nobody acts under it.
                     let _ = coordinator.release(&handle).await;
+                    if let Some(file) = &file {
+                        file.remove(&handle);
+                    }
                     Err(failure)
                 }
             }
@@ -99,7 +102,7 @@ impl Getting<'_> {
         let answer = Answer::of(handle).with_time_left(handle);
         match file {
             Some(file) => {
-                file.replacement()?.fill(handle)?;
+                file.room()?.fill(handle)?;
                 match self.json {
                     true => output::answer_json(&answer),
                     false => output::answer(&format!("{}\n", handle.token())),

@@ -1,5 +1,5 @@
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -30,15 +30,26 @@ impl HandleFile {
         Self { path: fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()) }
     }
 
-    /// What is in it.
+    /// The handle in it, as text.
     pub(super) fn read(&self) -> Result<String, Failure> {
+        let (text, found) = self.look()?;
+        let begins = text.trim_start();
+        // Whoever names the wrong file is not told to change its permissions.
+        if !begins.starts_with(Handle::PREFIX) && !begins.starts_with('{') {
+            return Err(self.no_handle());
+        }
+        self.check_private(&found)?;
+        Ok(text)
+    }
+
+    fn look(&self) -> Result<(String, Metadata), Failure> {
         let path = self.path.display();
         let unreadable = |error: io::Error| match error.kind() {
-            ErrorKind::NotFound => Failure::new(
-                exit::USAGE,
-                format!("there is no handle in {path}: name the file that acquire has written with --file"),
+            ErrorKind::NotFound => self.no_handle(),
+            _ => Failure::new(
+                exit::UNAVAILABLE,
+                format!("the handle in {path} cannot be read: {error}. Name a file that you may read"),
             ),
-            _ => Failure::new(exit::UNAVAILABLE, format!("the handle in {path} cannot be read: {error}")),
         };
         let file = OpenOptions::new()
             .read(true)
@@ -52,6 +63,14 @@ impl HandleFile {
                 format!("{path} is no file: name the one that acquire has written"),
             ));
         }
+        let mut bytes = Vec::new();
+        file.take(TEXT_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+        Ok((String::from_utf8_lossy(&bytes).into_owned(), found))
+    }
+
+    /// Whoever could read the handle could use it, and whoever could write it could put another one there.
+    fn check_private(&self, found: &Metadata) -> Result<(), Failure> {
+        let path = self.path.display();
         let me = rustix::process::geteuid().as_raw();
         if found.uid() != me {
             let owner = found.uid();
@@ -72,50 +91,69 @@ impl HandleFile {
                 ),
             ));
         }
-        let mut text = String::new();
-        file.take(TEXT_MAX).read_to_string(&mut text).map_err(unreadable)?;
-        Ok(text)
+        Ok(())
     }
 
-    /// Makes sure that nothing is lost by putting another handle there, and that there is room for it.
-    pub(super) fn check_free_for(&self, key: &str, store: &str) -> Result<(), Failure> {
+    fn no_handle(&self) -> Failure {
+        let path = self.path.display();
+        Failure::new(
+            exit::USAGE,
+            format!("there is no handle in {path}: name the file that acquire has written with --file"),
+        )
+    }
+
+    /// Makes room for the handle of a new term.
+    ///
+    /// A file is for one run of one script. If another one still reads its handle from here, it would renew and release
+    /// the new term as if it were its own, and both would act. So a handle that somebody may be using is left where it is.
+    pub(super) fn room(&self) -> Result<Replacement<'_>, Failure> {
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            _ => self.check_old(key, store)?,
+            _ => self.check_old()?,
         }
-        self.replacement().map(drop)
+        self.replacement()
     }
 
-    fn check_old(&self, key: &str, store: &str) -> Result<(), Failure> {
+    fn check_old(&self) -> Result<(), Failure> {
         let path = self.path.display();
-        let old: Handle = match self.read()?.trim() {
-            "" => return Ok(()),
-            text => text.parse().map_err(|_| {
-                let sentence = format!("{path} is there already and is no handle: name another file");
-                Failure::new(exit::USAGE, sentence)
-            })?,
+        let taken = || {
+            let sentence = format!("{path} is there already and is no handle: name another file");
+            Failure::new(exit::USAGE, sentence)
         };
-        let other = (old.key().as_str(), old.store()) != (key, store);
-        if other && !old.remaining(&BootClock::new()).is_zero() {
-            let (what, left) = (super::what(&old), super::left(&old));
-            return Err(Failure::new(
-                exit::USAGE,
-                format!(
-                    "{path} has the handle of {what}, with at most {left} left: release it, or name another file"
-                ),
-            ));
+        if !self.path.is_file() {
+            return Err(taken());
         }
-        Ok(())
+        let (text, found) = self.look()?;
+        let old: Handle = match text.trim() {
+            "" => return Ok(()),
+            text => text.parse().map_err(|_| taken())?,
+        };
+        self.check_private(&found)?;
+        // Whoever had one of another boot is gone.
+        if !old.is_of(&BootClock::new()) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            exit::USAGE,
+            format!(
+                "{path} has the handle of {}, and a script that still uses it would renew and release yours: name another \
+                 file, one for each run, or remove it if that script is gone",
+                super::what(&old)
+            ),
+        ))
     }
 
     /// Makes room for a new content, before anything happens that could not be written down.
     pub(super) fn replacement(&self) -> Result<Replacement<'_>, Failure> {
+        // Nobody else knows the name beforehand: in a folder that others may write to, a file of that name would be in the
+        // way, and processes of other containers have the same number.
+        let mut random = [0; 8];
+        let drawn = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
+        drawn.map_err(|errno| self.unwritable(&errno.into()))?;
         let mut name = OsString::from(".");
         name.push(self.path.file_name().unwrap_or_default());
-        name.push(format!(".{}.tmp", std::process::id()));
+        name.push(format!(".{:016x}.tmp", u64::from_ne_bytes(random)));
         let temporary = self.path.with_file_name(name);
-        // What a process of the same number has left.
-        let _ = fs::remove_file(&temporary);
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
         let file = made.map_err(|error| self.unwritable(&error))?;
         let replacement = Replacement { target: self, temporary, file };
@@ -125,9 +163,11 @@ impl HandleFile {
         }
     }
 
-    /// Removes it. A handle that is of no use any more only confuses.
-    pub(super) fn remove(&self) {
-        let _ = fs::remove_file(&self.path);
+    /// Removes it if it has this handle, which is of no use any more, and not that of somebody who was granted since.
+    pub(super) fn remove(&self, handle: &Handle) {
+        if self.read().is_ok_and(|text| text.trim() == handle.reveal()) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 
     fn unwritable(&self, error: &io::Error) -> Failure {
@@ -162,5 +202,6 @@ impl Drop for Replacement<'_> {
     }
 }
 
-/// More than the longest handle.
-const TEXT_MAX: u64 = 16 * 1024;
+/// More than the longest handle: the URL of its store may have three bytes for each of the longest path there is, and the
+/// whole is a third longer as text.
+const TEXT_MAX: u64 = 24 * 1024;

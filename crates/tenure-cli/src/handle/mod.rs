@@ -17,6 +17,7 @@ use tenure::Handle;
 use tenure::clock::BootClock;
 
 use crate::duration;
+use crate::exit::{self, Failure};
 
 /// What programs are told of a handle. The fields and their names are a contract: `docs/reference/command.md`.
 #[derive(Debug, Serialize)]
@@ -57,6 +58,18 @@ impl<'a> Answer<'a> {
         self.handle = Some(handle.reveal());
         self
     }
+}
+
+/// A last look at the deadline, when the handle has been handed out: a disk or a reader may have taken longer than that.
+fn in_time(handle: &Handle) -> Result<(), Failure> {
+    if !handle.remaining(&BootClock::new()).is_zero() {
+        return Ok(());
+    }
+    let sentence = format!(
+        "{} has run out before its handle was handed out, stop acting: acquire it anew, with a longer ttl",
+        what(handle)
+    );
+    Err(Failure::new(exit::LOST, sentence))
 }
 
 /// Which lease it is, for an error.

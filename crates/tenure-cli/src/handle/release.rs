@@ -12,7 +12,7 @@ pub(crate) fn release(args: &Args, release: &HandleArgs) -> Result<ExitCode, Fai
     let handle = source.read()?;
     store::block_on(async { Ok(connect(args, &handle).await?.release(&handle).await?) })?;
     if let Some(file) = source.file() {
-        file.remove();
+        file.remove(&handle);
     }
     if release.json {
         output::answer_json(&Answer::of(&handle))?;

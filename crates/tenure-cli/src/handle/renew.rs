@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use super::source::{Source, connect};
-use super::{Answer, left, what};
+use super::{Answer, in_time, left, what};
 use crate::args::{Args, HandleArgs};
 use crate::exit::{self, Failure};
 use crate::{output, store};
@@ -19,11 +19,11 @@ pub(crate) fn renew(args: &Args, renew: &HandleArgs) -> Result<ExitCode, Failure
             true => output::answer_json(&answer),
             false => Ok(()),
         }),
-        None if renew.json => output::answer_json(&answer.revealed(&renewed)),
-        None => output::answer(&format!("{}\n", renewed.reveal())),
+        None if renew.json => output::deliver_json(&answer.revealed(&renewed)),
+        None => output::deliver(&format!("{}\n", renewed.reveal())),
     };
     match answered {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(()) => in_time(&renewed).map(|()| ExitCode::SUCCESS),
         Err(failure) => Err(Failure::new(
             exit::UNAVAILABLE,
             format!(

@@ -15,6 +15,7 @@ use super::link::Listening;
 use super::order::Times;
 use super::report::Report;
 use super::supervisor::{Charges, Ending, Supervisor};
+use super::why::Why;
 use crate::args::Run;
 use crate::exit::{self, Failure};
 use crate::ready::when_readable;
@@ -173,6 +174,7 @@ impl Running<'_> {
         }
         drop(acting);
         match self.let_go().await {
+            Ok(()) if ending.why.as_ref().is_some_and(Why::is_definite) => {}
             Ok(()) => self.voice.say(&Event {
                 name: "released",
                 fields: json!({ "key": lease.key().as_str(), "token": lease.token().get() }),

@@ -26,6 +26,11 @@ impl Why {
         }
     }
 
+    /// Whether there was nothing left to let go of.
+    pub(super) fn is_definite(&self) -> bool {
+        matches!(self, Self::Lost(Lost::Superseded { .. } | Lost::Deleted | Lost::Replaced { .. }))
+    }
+
     /// Whether what the store said last explains it.
     pub(super) fn is_of_the_store(&self) -> bool {
         matches!(self, Self::Risk | Self::Lost(Lost::Expired | Lost::RenewalFailed))
@@ -37,7 +42,9 @@ impl Why {
             Self::Risk | Self::Lost(Lost::Expired | Lost::RenewalFailed) => {
                 "Look why the store did not answer in time, and run it again"
             }
-            Self::Lost(Lost::Revoked { .. }) => "Run it again when that one is done",
+            Self::Lost(Lost::Revoked { .. } | Lost::Superseded { because: Some(_), .. }) => {
+                "Run it again when that one is done"
+            }
             Self::Lost(Lost::Deleted | Lost::Replaced { .. }) => {
                 "Find out who writes to the store by other means, and run it again"
             }

@@ -20,6 +20,10 @@ pub(crate) const CLAUSE: Clause = Clause {
             run: |t| Box::pin(is_conditional(t)),
         },
         Check {
+            name: "what was removed and created again has none of its earlier versions",
+            run: |t| Box::pin(never_repeats(t)),
+        },
+        Check {
             name: "of a removal and racing replaces of one version exactly one is applied",
             run: |t| Box::pin(races(t)),
         },
@@ -60,6 +64,31 @@ async fn is_conditional(trial: &Trial<'_>) -> Outcome {
         .conflict(&**trial.elsewhere(), &key, &Expect::Version(second), "a replace of what was removed")
         .await?;
     trial.create(&key, &trial.value("third")).await?;
+    Ok(())
+}
+
+/// A write that was on its way for long may still come. It must not find the version that it expects.
+async fn never_repeats(trial: &Trial<'_>) -> Outcome {
+    let key = trial.key("made-anew");
+    let administration = offered(trial, &**trial.here())?;
+    let mut gone: Vec<Version> = Vec::new();
+    for life in ["first", "second", "third"] {
+        let created = trial.create(&key, &trial.value(&format!("{life} created"))).await?;
+        let replaced = trial.replace(&key, &trial.value(&format!("{life} replaced")), &created).await?;
+        for version in [&created, &replaced] {
+            ensure!(
+                !gone.contains(version),
+                "{key} was removed and created again, and has version {version} once more"
+            );
+        }
+        for version in &gone {
+            let late = Expect::Version(version.clone());
+            trial.conflict(&**trial.elsewhere(), &key, &late, "a late replace of what was removed").await?;
+        }
+        let removal = remove(trial, administration, &key, &replaced).await?;
+        ensure!(removal == Removal::Removed, "{key} was not removed at its current version {replaced}");
+        gone.extend([created, replaced]);
+    }
     Ok(())
 }
 

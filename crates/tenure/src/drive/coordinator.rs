@@ -3,8 +3,8 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use tenure_store::{BoxFuture, Guarantees, Key, KeyError, Prefix, Store, StoreError};
-use tokio::sync::oneshot;
+use tenure_store::{BoxFuture, Guarantees, Key, Prefix, Store, StoreError};
+use tokio::sync::{mpsc, oneshot};
 
 use super::calls;
 use super::command::{Command, KeeperHandle};
@@ -15,6 +15,7 @@ use super::observation::{Observation, Observations};
 use super::observers::Observers;
 use super::recorder::Recorder;
 use super::reporter::Reporter;
+use super::watching::{Watch, WatchEvent, Watcher};
 use super::within::within;
 use crate::clock::{BootClock, Clock};
 use crate::lease::Request;
@@ -67,20 +68,23 @@ impl Coordinator {
     }
 
     /// A lease of this key, to be acquired.
-    pub fn lease(&self, key: impl TryInto<Key, Error = KeyError>) -> Result<Request, Error> {
-        Ok(Request::new(self.clone(), key.try_into()?))
+    pub fn lease(&self, key: impl TryInto<Key, Error: Into<Error>>) -> Result<Request, Error> {
+        Ok(Request::new(self.clone(), key.try_into().map_err(Into::into)?))
     }
 
     /// The record of a key as it is now, whoever holds it; `None` if there is none.
-    pub async fn look(&self, key: impl TryInto<Key, Error = KeyError>) -> Result<Option<Arc<Record>>, Error> {
+    pub async fn look(
+        &self,
+        key: impl TryInto<Key, Error: Into<Error>>,
+    ) -> Result<Option<Arc<Record>>, Error> {
         self.observe(key).await?.into_record(&self.shared.store)
     }
 
     /// How a key stands now: who holds it, and for how much longer at most.
     ///
     /// What this coordinator saw of the same version before counts, as it does for a contender.
-    pub async fn observe(&self, key: impl TryInto<Key, Error = KeyError>) -> Result<Observation, Error> {
-        let key = key.try_into()?;
+    pub async fn observe(&self, key: impl TryInto<Key, Error: Into<Error>>) -> Result<Observation, Error> {
+        let key = key.try_into().map_err(Into::into)?;
         let observers = Arc::clone(&self.shared.observers);
         self.visit(move |store| {
             Box::pin(async move {
@@ -116,6 +120,15 @@ impl Coordinator {
             })
         })
         .await
+    }
+
+    /// Tells what happens to the keys under a prefix, beginning with how they stand. [`Prefix::of`] covers one key, and
+    /// those below it.
+    ///
+    /// A key that somebody holds is looked at up to three times per ttl and once when its version is to run out, any other
+    /// every ten seconds; where the store gives hints, also at each of them.
+    pub fn watch(&self, prefix: &Prefix) -> Watch {
+        Watch::new(self.clone(), prefix.clone())
     }
 
     /// The records under a prefix that somebody holds, by key.
@@ -188,6 +201,15 @@ impl Coordinator {
                 "the keeper of {store} has ended, or lives in the process that this one was forked from: connect again"
             ),
         )
+    }
+
+    /// Watches on the keeper's own runtime, until nobody reads what is told.
+    pub(super) fn start_watch(&self, prefix: Prefix, renewals: bool, out: mpsc::Sender<WatchEvent>) {
+        let (clock, observers) = (Arc::clone(&self.shared.clock), Arc::clone(&self.shared.observers));
+        self.keeper.send(Command::Visit(Box::new(move |store| {
+            let watcher = Watcher::new(store, clock, observers, prefix, renewals, out);
+            Box::pin(watcher.run())
+        })));
     }
 
     /// Makes calls on the store, on the keeper's own runtime. Each call has a limit of its own.
@@ -364,7 +386,10 @@ pub(super) async fn keys(
         let key = key.map_err(|error| {
             Error::new(
                 calls::kind(&error),
-                format!("leases under {prefix:?} on {name} could not be listed: {error}"),
+                match prefix.as_str() {
+                    "" => format!("the leases on {name} could not be listed: {error}"),
+                    prefix => format!("the leases under {prefix} on {name} could not be listed: {error}"),
+                },
             )
             .because(error)
         })?;

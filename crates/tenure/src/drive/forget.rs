@@ -8,11 +8,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_store::{Administration, Key, KeyError, Prefix, Reading, Removal, Store, StoreClock, Version};
+use tenure_store::{Administration, Key, Prefix, Reading, Removal, Store, StoreClock, Version};
 
 use super::calls;
 use super::coordinator::Coordinator;
-use super::forgotten::{Forgotten, Kept};
+use super::forgotten::{Forgotten, WhyKept};
 use super::within::within;
 use crate::clock::{Clock, Instant, WallTime};
 use crate::machine::rules::Floor;
@@ -26,21 +26,38 @@ impl Coordinator {
     ///
     /// What is not vacant, or was written a moment ago, is kept and is no error. Where the store's clock gives no floor
     /// for tokens, or the store cannot remove an entry, this is [`Kind::Unsupported`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tenure::{Coordinator, Forgotten, WhyKept, store::Memory};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), tenure::Error> {
+    /// let coordinator = Coordinator::connect(Memory::new()).await?;
+    /// let lease = coordinator.lease("billing")?.acquire().await?;
+    /// assert_eq!(coordinator.forget("billing", Duration::ZERO).await?, Forgotten::Kept(WhyKept::Held));
+    /// lease.release().await?;
+    /// let month = Duration::from_secs(30 * 86_400);
+    /// let kept = coordinator.forget("billing", month).await?;
+    /// assert!(matches!(kept, Forgotten::Kept(WhyKept::TooYoung { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn forget(
         &self,
-        key: impl TryInto<Key, Error = KeyError>,
+        key: impl TryInto<Key, Error: Into<Error>>,
         vacant_for: Duration,
     ) -> Result<Forgotten, Error> {
-        self.judge(key.try_into()?, vacant_for, Act::Remove).await
+        self.judge(key.try_into().map_err(Into::into)?, vacant_for, Act::Remove).await
     }
 
     /// What [`forget`](Self::forget) would say now. Nothing is removed.
     pub async fn would_forget(
         &self,
-        key: impl TryInto<Key, Error = KeyError>,
+        key: impl TryInto<Key, Error: Into<Error>>,
         vacant_for: Duration,
     ) -> Result<Forgotten, Error> {
-        self.judge(key.try_into()?, vacant_for, Act::Look).await
+        self.judge(key.try_into().map_err(Into::into)?, vacant_for, Act::Look).await
     }
 
     /// The keys under a prefix that have a record, in order.
@@ -67,11 +84,11 @@ impl Coordinator {
             Found::Settled(forgotten) => Ok(forgotten),
             // Whether its holder is still there is judged as for everybody who looks.
             Found::NotVacant => Ok(Forgotten::Kept(match self.observe(key.as_str()).await?.standing {
-                Standing::Held(_) => Kept::Held,
-                Standing::Revoked(_) => Kept::Revoked,
-                Standing::Reserved(_) => Kept::Reserved,
-                Standing::RanOut | Standing::Dead => Kept::NotLetGo,
-                _ => Kept::Changed,
+                Standing::Held(_) => WhyKept::Held,
+                Standing::Revoked(_) => WhyKept::Revoked,
+                Standing::Reserved(_) => WhyKept::Reserved,
+                Standing::RanOut | Standing::Dead => WhyKept::NotLetGo,
+                _ => WhyKept::Changed,
             })),
         }
     }
@@ -109,23 +126,23 @@ impl Visit<'_> {
         let kept = |kept| Ok(Found::Settled(Forgotten::Kept(kept)));
         let (record, version) = match &seen.content {
             Content::Absent => return Ok(Found::Settled(Forgotten::Absent)),
-            Content::Foreign { what, .. } => return kept(Kept::Foreign(Arc::clone(what))),
+            Content::Foreign { what, .. } => return kept(WhyKept::Foreign(Arc::clone(what))),
             Content::Record(record, version) => (record, version),
         };
         match &record.state {
             State::Vacant => {}
-            State::Closed(_) => return kept(Kept::Closed),
+            State::Closed(_) => return kept(WhyKept::Closed),
             State::Held | State::Revoked(_) | State::Reserved(_) => return Ok(Found::NotVacant),
         }
         if let Some((name, _)) = record.unknown.first() {
-            return kept(Kept::Foreign(format!("a later version wrote {name:?} into it").into()));
+            return kept(WhyKept::Foreign(format!("a later version wrote {name:?} into it").into()));
         }
         let has_been = self.vacant_for(record, &seen);
         if has_been < vacant_for {
-            return kept(Kept::TooYoung { vacant_for: has_been });
+            return kept(WhyKept::TooYoung { vacant_for: has_been });
         }
         if !self.next_is_greater(&seen, record.token) {
-            return kept(Kept::AheadOfClock { token: record.token });
+            return kept(WhyKept::AheadOfClock { token: record.token });
         }
         let removed = Forgotten::Removed { token: record.token, vacant_for: has_been };
         match act {
@@ -142,7 +159,7 @@ impl Visit<'_> {
     ) -> Result<Forgotten, Error> {
         match administration.remove(self.key, version).await {
             Ok(Removal::Removed) => Ok(removed),
-            Ok(Removal::Conflict(_)) => Ok(Forgotten::Kept(Kept::Changed)),
+            Ok(Removal::Conflict(_)) => Ok(Forgotten::Kept(WhyKept::Changed)),
             Err(error) => {
                 let sentence = format!(
                     "the record of lease {} on {} could not be removed: {error}. Try again: only a vacant one goes",

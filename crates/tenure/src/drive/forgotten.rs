@@ -18,13 +18,13 @@ pub enum Forgotten {
     /// There was no record.
     Absent,
     /// Its record was kept.
-    Kept(Kept),
+    Kept(WhyKept),
 }
 
 /// Why a record was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kept {
+pub enum WhyKept {
     /// Somebody holds it.
     Held,
     /// Somebody holds it, and was asked to let go.
@@ -51,7 +51,7 @@ pub enum Kept {
     Changed,
 }
 
-impl fmt::Display for Kept {
+impl fmt::Display for WhyKept {
     /// To be read after "kept, because".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -23,13 +23,15 @@ impl Coordinator {
             witnessed: false,
             token: Some(handle.token()),
         };
-        let (_, term) = asking.for_handle().await?;
+        let term = asking.for_handle().await?;
         Ok(Handle { term, ..handle.clone() })
     }
 
     /// Goes on with the term of a handle in this process, which keeps it from now on: the handle is not good any more.
     ///
-    /// Whoever had the handle must not act under it any longer. Fails as [`renew`](Self::renew) does.
+    /// From the call on nobody may act under the handle, whatever comes of it: the record may name this process as the one to
+    /// look at, and if it ends, or does not wait for the answer, others are let in at once. After an error that is not
+    /// [`Kind::Lost`] the handle can be resumed or renewed again, until its deadline, and acted under once that has succeeded.
     pub async fn resume(&self, handle: &Handle) -> Result<Lease, Error> {
         self.check(handle)?;
         let asking = Asking {

@@ -22,6 +22,7 @@ mod observers;
 mod recorder;
 mod reporter;
 mod timers;
+mod watching;
 mod within;
 mod witnesses;
 
@@ -29,6 +30,7 @@ pub(crate) use calls::{kind as kind_of, refused_kind};
 pub(crate) use command::{Command, KeeperHandle, LeaseId};
 pub use coordinator::{Builder, Coordinator};
 pub(crate) use entropy::secret;
-pub use forgotten::{Forgotten, Kept};
+pub use forgotten::{Forgotten, WhyKept};
 pub use observation::{Observation, Observations};
 pub use recorder::{AttemptOutcome, AttemptReport, EventReport, Operation, Recorder};
+pub use watching::{Change, ChangeKind, Watch, WatchEvent};

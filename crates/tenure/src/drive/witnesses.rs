@@ -237,8 +237,9 @@ fn look(
 }
 
 /// Looks whenever somebody who could write to the witness has closed it: its holder does so with every renewal, and for
-/// the last time when it dies. `None` when it cannot be watched any more: then the machine looks from time to time.
-async fn until_unlocked(
+/// the last time when it dies. Where the kernel tells nobody, for a user has only so many who are told, it looks from time
+/// to time. `None` when it cannot be looked at.
+pub(super) async fn until_unlocked(
     folder: Arc<Folder>,
     workers: Arc<Workers>,
     clock: Arc<dyn Clock>,
@@ -246,7 +247,7 @@ async fn until_unlocked(
     nonce: Arc<Mutex<Nonce>>,
 ) -> Option<(Nonce, Sighting)> {
     let watched = (Arc::clone(&folder), Arc::clone(&witness));
-    let mut changes = workers.run(move || watched.0.watch(&watched.1)).await.ok()??;
+    let mut changes = workers.run(move || watched.0.watch(&watched.1)).await.ok()?;
     loop {
         // At once also the first time: what happened before it was watched was told to nobody.
         for pause in PROBES {
@@ -259,9 +260,19 @@ async fn until_unlocked(
                 return Some((nonce, sighting));
             }
         }
-        changes.next().await?;
+        match &mut changes {
+            Some(told) => {
+                if told.next().await.is_none() {
+                    changes = None;
+                }
+            }
+            None => clock.sleep_until(clock.now() + UNTOLD).await,
+        }
     }
 }
+
+/// How often a witness is looked at if nobody tells when to.
+const UNTOLD: Duration = Duration::from_secs(1);
 
 /// The kernel tells that a file was closed just before it gives the locks back.
 const PROBES: [Duration; 4] =

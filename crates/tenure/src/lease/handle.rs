@@ -23,12 +23,26 @@ use crate::{Error, Kind};
 ///
 /// It carries a secret, of which the record has only a hash, so that whoever can read the record cannot renew or release
 /// it by mistake. So it has no `Display`: [`reveal`](Self::reveal) says what it does.
+///
+/// ```
+/// use tenure::{Coordinator, Handle, store::Memory};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), tenure::Error> {
+/// let coordinator = Coordinator::connect(Memory::new()).await?;
+/// let text = coordinator.lease("billing")?.acquire_handle().await?.reveal();
+/// let handle: Handle = text.parse()?; // in another process
+/// let next = coordinator.renew(&handle).await?;
+/// assert_eq!(next.token(), handle.token());
+/// coordinator.release(&next).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) store: Arc<str>,
     pub(crate) key: Key,
     pub(crate) holder: Arc<Holder>,
-    pub(crate) token: Token,
     /// Whose clock the deadline is on.
     pub(crate) domain: Domain,
     pub(crate) term: machine::Handle,
@@ -38,14 +52,17 @@ pub struct Handle {
 }
 
 impl Handle {
+    /// How every handle begins: it tells one from every other text, and its format from later ones.
+    pub const PREFIX: &str = "tenure1_";
+
     /// The handle as a text of one word, its secret included. Keep it where nobody else reads.
     pub fn reveal(&self) -> String {
-        let Self { store, key, holder, token, domain, term, drift, secret } = self;
+        let Self { store, key, holder, domain, term, drift, secret } = self;
         let written = Written {
             store: store.to_string(),
             key: key.to_string(),
             holder: holder.id().to_string(),
-            token: token.get(),
+            token: term.token.get(),
             clock: domain.to_string(),
             deadline: term.deadline.as_nanos(),
             ttl: term.ttl.as_millis(),
@@ -56,7 +73,7 @@ impl Handle {
         };
         let mut bytes = serde_json::to_vec(&written).expect("numbers and texts can be written");
         bytes.extend(checksum(&[&bytes]).to_be_bytes());
-        format!("{PREFIX}{}", BASE64.encode(bytes))
+        format!("{}{}", Self::PREFIX, BASE64.encode(bytes))
     }
 
     /// The key.
@@ -76,7 +93,7 @@ impl Handle {
 
     /// The token. Send it with every write.
     pub fn token(&self) -> Token {
-        self.token
+        self.term.token
     }
 
     /// How long the lease lasts without a renewal.
@@ -97,7 +114,7 @@ impl Handle {
     ///
     /// A deadline that is further away than the ttl is on no clock of this machine, whatever the clock is called: a
     /// virtual machine that was put back to an earlier state has the name that it had.
-    pub(crate) fn is_of(&self, clock: &dyn Clock) -> bool {
+    pub fn is_of(&self, clock: &dyn Clock) -> bool {
         clock.domain().as_ref() == Some(&self.domain)
             && self.term.deadline <= clock.now() + self.term.ttl.as_duration()
     }
@@ -113,9 +130,9 @@ impl Handle {
             store: written.store.into(),
             key: Key::parse(&written.key).ok()?,
             holder: Arc::new(Holder::new(&written.holder).ok()?),
-            token: Token::new(written.token)?,
             domain: Domain::parse(&written.clock)?,
             term: machine::Handle {
+                token: Token::new(written.token)?,
                 term: nonce(&written.term)?,
                 nonce: nonce(&written.nonce)?,
                 ttl: Ttl::from_millis(written.ttl)?,
@@ -133,7 +150,7 @@ impl FromStr for Handle {
     /// Takes what [`reveal`](Handle::reveal) gave. The error never repeats the text.
     fn from_str(text: &str) -> Result<Self, Error> {
         let invalid = |what: &str| Error::new(Kind::Invalid, what);
-        let Some(rest) = text.strip_prefix(PREFIX) else {
+        let Some(rest) = text.strip_prefix(Self::PREFIX) else {
             return Err(invalid(
                 "this is no handle of a lease: use the text that acquiring or the latest renewal gave, which begins with \
                  tenure1_",
@@ -154,7 +171,7 @@ impl fmt::Debug for Handle {
             .field("store", &self.store)
             .field("key", &self.key)
             .field("holder", &self.holder.id())
-            .field("token", &self.token)
+            .field("token", &self.term.token)
             .finish_non_exhaustive()
     }
 }
@@ -175,9 +192,6 @@ struct Written {
     nonce: String,
     secret: String,
 }
-
-/// Tells a handle from every other text, and its format from later ones.
-const PREFIX: &str = "tenure1_";
 
 /// The sentence for a handle that is not good any more.
 pub(crate) fn stale(key: &Key, holder: &Holder, token: Token, store: &str, why: &str) -> Error {

@@ -108,6 +108,7 @@ impl Request {
     ///
     /// **This gives up that only one holder believes at a time**: the present holder learns of it at its next renewal, and
     /// acts until then, or until its deadline if it cannot reach the store. Only a resource that checks tokens is safe.
+    /// [`revoke`](Self::revoke) waits.
     pub fn take_now(mut self, because: &str) -> Self {
         self.way = Way::TakeNow(because.into());
         self
@@ -152,13 +153,12 @@ impl Request {
         ask.manual = true;
         let drift = ask.timing.drift();
         let asking = Asking { witnessed: false, ..self.asking(ask) };
-        let (token, term) = asking.for_handle().await?;
+        let term = asking.for_handle().await?;
         let store = self.coordinator.store_name().into();
         Ok(Handle {
             store,
             key: self.key.clone(),
             holder: Arc::clone(&self.holder),
-            token,
             domain,
             term,
             drift,

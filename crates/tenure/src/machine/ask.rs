@@ -5,7 +5,7 @@ use tenure_store::StoreClock;
 
 use super::Timing;
 use crate::clock::Instant;
-use crate::record::{Holder, Nonce, Ttl, Witness};
+use crate::record::{Holder, Nonce, Token, Ttl, Witness};
 
 /// What somebody wants of a key.
 #[derive(Clone, Debug)]
@@ -68,6 +68,8 @@ pub enum Way {
 /// What is needed to go on with a term in another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
+    /// The token of its grant.
+    pub token: Token,
     /// The term.
     pub term: Nonce,
     /// The nonce of the last write under it.

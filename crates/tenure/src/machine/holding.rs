@@ -39,8 +39,8 @@ impl Holding {
     }
 
     pub(super) fn handle(&self) -> Handle {
-        let ttl = self.ttl();
-        Handle { term: self.record.term, nonce: self.record.nonce, ttl, deadline: self.deadline }
+        let Record { token, term, nonce, .. } = *self.record;
+        Handle { token, term, nonce, ttl: self.ttl(), deadline: self.deadline }
     }
 
     fn ttl(&self) -> Ttl {
@@ -92,7 +92,10 @@ impl Machine {
                 let version = landed_version(&flown, &outcome);
                 self.renewed(step, flown.attempt, &flown.record, version);
             }
-            (Verdict::Lost, _) => self.lose(step, Lost::Superseded { by: None, token: flown.record.token }),
+            (Verdict::Lost, _) => {
+                let token = flown.record.token;
+                self.lose(step, Lost::Superseded { by: None, token, because: None });
+            }
             (Verdict::NoEffect, fault) => self.renewal_failed(step, fault.unwrap_or(Fault::Unknown), false),
             (Verdict::ReadBack, Some(fault)) => self.renewal_failed(step, fault, true),
             (Verdict::ReadBack, None) => {
@@ -169,8 +172,7 @@ impl Machine {
             let what = format!("an earlier record is back (token {token}, sequence {sequence})");
             return Lost::Replaced { what: what.into() };
         }
-        let by = record.holder.as_ref().map(|holder| Arc::clone(holder.id()));
-        Lost::Superseded { by, token: record.token }
+        Lost::to(record, mine.token)
     }
 
     /// The version is still the one we confirmed last: the renewal has not landed yet, so it is tried again. The

@@ -501,9 +501,8 @@ const VAIN_PAUSE: Duration = Duration::from_millis(8);
 
 /// Why a handle of an earlier process is not good for this record any more.
 pub(crate) fn why_not_ours(record: &Record, handle: &Handle) -> Lost {
-    let by = || record.holder.as_ref().map(|holder| Arc::clone(holder.id()));
     match &record.state {
-        _ if record.term != handle.term => Lost::Superseded { by: by(), token: record.token },
+        _ if record.term != handle.term => Lost::to(record, handle.token),
         State::Revoked(revocation) => {
             Lost::Revoked { by: Arc::clone(&revocation.by), because: Arc::clone(&revocation.because) }
         }

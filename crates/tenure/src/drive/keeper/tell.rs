@@ -46,7 +46,7 @@ impl Keeper {
                     Some(Wanted::Handle(reply)) => {
                         let handle = kept.machine.handle().expect("it was granted");
                         // Whoever has the handle that was resumed may be acting under the term, heard of this or not.
-                        kept.detached = reply.send(Ok((*token, handle))).is_ok() || kept.resumes.is_some();
+                        kept.detached = reply.send(Ok(handle)).is_ok() || kept.resumes.is_some();
                         kept.detached
                     }
                     Some(Wanted::End(_)) | None => false,
@@ -63,7 +63,7 @@ impl Keeper {
                             let _ = reply.send(Ok(()));
                         }
                     } else {
-                        back = Some(over(shared));
+                        back = over(shared);
                     }
                 }
             }
@@ -72,8 +72,8 @@ impl Keeper {
                     shared.at_risk();
                 }
             }
-            Event::Lost(why) => {
-                if let Some(shared) = &kept.shared {
+            Event::Lost(why) => match &kept.shared {
+                Some(shared) => {
                     shared.latch(why.clone());
                     for reply in kept.renewed.drain(..) {
                         let _ = reply.send(Err(shared.lost_error()));
@@ -82,7 +82,9 @@ impl Keeper {
                         back = Some(Input::Drained);
                     }
                 }
-            }
+                // A handle that nobody has got: nobody has acted under it.
+                None => back = Some(Input::Drained),
+            },
             Event::Denied(Denied::Cancelled) if self.closing.is_some() => {
                 let error = shut_down(&kept.key, &self.store_name);
                 kept.answer_denied(error);
@@ -145,11 +147,12 @@ pub(super) fn shut_down(key: &Key, store: &str) -> Error {
     Error::new(Kind::Unavailable, sentence)
 }
 
-/// What to tell a machine whose lease was latched by somebody else: that it was let go, or that the deadline passed.
-fn over(shared: &Shared) -> Input {
+/// What to tell a machine whose lease was latched by somebody else: that the deadline passed. Whoever lets go tells so next, and
+/// waits for the answer, which is lost if the lease is gone by then.
+fn over(shared: &Shared) -> Option<Input> {
     match shared.why() {
-        Some(Lost::Released) => Input::Release,
-        _ => Input::Latched,
+        Some(Lost::Released) => None,
+        _ => Some(Input::Latched),
     }
 }
 

@@ -139,7 +139,11 @@ impl Store for File {
     /// Hints are merged: any number of changes that nobody has looked at yet are one hint. The stream ends when the
     /// folder is gone.
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
-        if self.shared.guarantees().watch { watch::hints(self.shared.folder(), prefix) } else { None }
+        if !self.shared.guarantees().watch {
+            return None;
+        }
+        watch::hints(self.shared.folder(), prefix)
+            .or_else(|| Some(watch::by_looking(Arc::clone(&self.shared))))
     }
 
     /// The folder itself, where its locks are this kernel's own.

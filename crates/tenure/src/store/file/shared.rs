@@ -15,7 +15,7 @@ use super::mark::Mark;
 use super::remove::{Remove, Tried};
 use super::trouble::Trouble;
 use super::write::{Attempt, Write};
-use super::{File, list, name, read, temporary, wall_micros, write};
+use super::{File, list, name, read, temporary, wall_micros, watch, write};
 use crate::clock::{BootClock, Clock, Domain, Instant};
 use crate::workers::Workers;
 
@@ -62,6 +62,12 @@ impl Shared {
             cleaned: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner), workers: Workers::new(), guarantees, writable }
+    }
+
+    /// When a name of the folder last changed; `None` when it is gone.
+    pub(super) async fn changed(&self) -> Option<watch::Changed> {
+        let inner = Arc::clone(&self.inner);
+        self.workers.run(move || watch::changed(&inner.folder)).await.ok()?
     }
 
     pub(super) fn folder(&self) -> &Folder {

@@ -1,8 +1,13 @@
+use std::sync::Arc;
+use std::time::Duration;
+
 use futures_util::{StreamExt, stream};
 use tenure_store::{BoxStream, Prefix};
 
+use super::Shared;
 use super::folder::Folder;
 use super::name::{self, Named, Stem};
+use crate::clock::{BootClock, Clock};
 use crate::inotify::{self, Target};
 
 /// Hints on the keys of a folder that `prefix` covers; `None` where the kernel has no more to give.
@@ -12,6 +17,34 @@ pub(super) fn hints(folder: &Folder, prefix: &Prefix) -> Option<BoxStream<'stati
     let hints = stream::unfold(changes, async |mut changes| Some((changes.next().await?, changes)));
     Some(hints.boxed())
 }
+
+/// Hints on all keys of a folder, by looking at it from time to time: a user has only so many whom the kernel tells, and
+/// a crowd of waiters may have them all.
+pub(super) fn by_looking(shared: Arc<Shared>) -> BoxStream<'static, ()> {
+    let looks = stream::unfold((shared, None), async |(shared, seen)| {
+        let mut seen: Option<Changed> = seen;
+        loop {
+            let now = shared.changed().await?;
+            if seen.replace(now).is_some_and(|before| before != now) {
+                return Some(((), (shared, seen)));
+            }
+            BootClock.sleep_until(BootClock.now() + UNTOLD).await;
+        }
+    });
+    looks.boxed()
+}
+
+/// When a name of the folder was last made, renamed or removed.
+pub(super) type Changed = (i64, i64);
+
+/// `None` when the folder is gone.
+pub(super) fn changed(folder: &Folder) -> Option<Changed> {
+    let status = rustix::fs::fstat(folder).ok().filter(|status| status.st_nlink > 0)?;
+    Some((status.st_mtime as i64, status.st_mtime_nsec as i64))
+}
+
+/// How often the folder is looked at if nobody tells when to.
+const UNTOLD: Duration = Duration::from_secs(1);
 
 fn concerns(prefix: &Prefix, name: &[u8]) -> bool {
     let Named::Entry(stem) = name::parse(name) else { return false };

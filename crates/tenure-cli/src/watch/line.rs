@@ -1,0 +1,160 @@
+use std::time::Duration;
+
+use serde::Serialize;
+use tenure::record::{End, Record};
+use tenure::{Change, ChangeKind, Key, WatchEvent};
+
+use crate::duration;
+use crate::lease::{Colour, FREE, Lease, ODD, USED};
+use crate::output::plain;
+
+/// One event as it is told. The fields and their names are a contract: `docs/reference/command.md`.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Line {
+    event: &'static str,
+    seen_at: String,
+    name: Option<String>,
+    token: Option<u64>,
+    holder: Option<String>,
+    written_at: Option<String>,
+    by: Option<String>,
+    because: Option<String>,
+    successor: Option<String>,
+    message: Option<String>,
+    since: Option<String>,
+    lease: Option<Lease>,
+    #[serde(skip)]
+    away: Duration,
+}
+
+impl Line {
+    /// `None` for what this command does not know.
+    pub(super) fn of(event: &WatchEvent) -> Option<Self> {
+        Some(match event {
+            WatchEvent::Stands(seen) => {
+                let record = seen.record.as_deref();
+                Self {
+                    token: record.filter(|record| record.ttl.is_some()).map(|record| record.token.get()),
+                    holder: record.and_then(|record| Some(record.holder.as_ref()?.id().to_string())),
+                    written_at: record.map(|record| record.written_at.to_string()),
+                    lease: Some(Lease::observed(seen)),
+                    ..Self::about("stands", seen.seen_at, &seen.key)
+                }
+            }
+            WatchEvent::Changed(change) => Self::changed(change)?,
+            WatchEvent::Problem { key, error, seen_at } => {
+                Self { message: Some(error.to_string()), ..Self::about("problem", *seen_at, key) }
+            }
+            WatchEvent::Unavailable { error, seen_at } => {
+                Self { message: Some(error.to_string()), ..Self::new("unavailable", *seen_at) }
+            }
+            WatchEvent::Available { since, seen_at } => Self {
+                since: Some(since.to_string()),
+                away: Duration::from_millis(seen_at.as_millis().saturating_sub(since.as_millis())),
+                ..Self::new("available", *seen_at)
+            },
+            _ => return None,
+        })
+    }
+
+    fn new(event: &'static str, seen_at: impl ToString) -> Self {
+        Self { event, seen_at: seen_at.to_string(), ..Self::default() }
+    }
+
+    fn about(event: &'static str, seen_at: impl ToString, key: &Key) -> Self {
+        Self { name: Some(key.to_string()), ..Self::new(event, seen_at) }
+    }
+
+    fn changed(change: &Change) -> Option<Self> {
+        let mut line = Self {
+            token: change.token.map(|token| token.get()),
+            holder: change.holder.as_ref().map(ToString::to_string),
+            written_at: change.written_at.map(|at| at.to_string()),
+            ..Self::about("", change.seen_at, &change.key)
+        };
+        line.event = match &change.kind {
+            ChangeKind::Granted => "granted",
+            ChangeKind::Renewed => "renewed",
+            ChangeKind::Revoked { by, because } => line.done("revoked", by, because),
+            ChangeKind::Ended(End::Released) => "released",
+            ChangeKind::Ended(End::RanOut) => "ran-out",
+            ChangeKind::Ended(End::Died) => "died",
+            ChangeKind::Ended(End::Revoked { by, because }) => line.done("taken", by, because),
+            ChangeKind::Ended(End::Other(word)) => line.saying("ended", word),
+            ChangeKind::Reserved { successor } => {
+                line.successor = Some(successor.to_string());
+                "reserved"
+            }
+            ChangeKind::Closed { by, because } => line.done("closed", by, because),
+            ChangeKind::Appeared => "appeared",
+            ChangeKind::Gone => "gone",
+            ChangeKind::Foreign(what) => line.saying("foreign", what),
+            ChangeKind::Missed => "missed",
+            _ => return None,
+        };
+        Some(line)
+    }
+
+    fn done(&mut self, event: &'static str, by: &str, because: &str) -> &'static str {
+        (self.by, self.because) = (Some(by.to_owned()), Some(because.to_owned()));
+        event
+    }
+
+    fn saying(&mut self, event: &'static str, message: &str) -> &'static str {
+        self.message = Some(message.to_owned());
+        event
+    }
+
+    /// The event in one line, for people.
+    pub(super) fn sentence(&self) -> String {
+        let what = self.what();
+        match &self.name {
+            Some(name) => format!("{}  {}: {what}\n", self.seen_at, plain(name)),
+            None => format!("{}  {what}\n", self.seen_at),
+        }
+    }
+
+    fn what(&self) -> String {
+        let text = |text: &Option<String>| plain(text.as_deref().unwrap_or_default());
+        let (by, message) = (text(&self.by), text(&self.message));
+        let by = match text(&self.because).as_str() {
+            "" => format!("by {by}"),
+            because => format!("by {by} because {because}"),
+        };
+        let token = self.token.map(|token| format!("token {token}")).unwrap_or_default();
+        let holder = format!("{}, {token}", text(&self.holder));
+        let painted = |colour: Colour, word: &str| colour.paint(word);
+        match self.event {
+            "stands" => self.lease.as_ref().map(Lease::stands).unwrap_or_default(),
+            "granted" => format!("{} to {holder}", painted(USED, "granted")),
+            "renewed" => format!("{} by {holder}", painted(USED, "renewed")),
+            "revoked" => format!("{} {by}: {holder}, is to let go", painted(USED, "revoked")),
+            "released" => format!("{} by {holder}", painted(FREE, "released")),
+            "ran-out" if self.holder.is_none() => {
+                format!("{}: what was reserved has run out", painted(FREE, "free"))
+            }
+            "ran-out" => format!("{}: {holder}, did not renew it in time", painted(FREE, "run out")),
+            "died" => format!("{}: {holder}, is dead", painted(FREE, "died")),
+            "taken" => format!("{} {by} from {holder}", painted(FREE, "taken")),
+            "ended" => format!("{} ({message}): {holder}", painted(FREE, "ended")),
+            "reserved" => format!("{} for {}", painted(USED, "reserved"), text(&self.successor)),
+            "closed" => format!("{} {by}, and never granted again", painted(ODD, "closed")),
+            "appeared" if self.token.is_some() => {
+                format!("{} again, the last {token}", painted(ODD, "there is a record"))
+            }
+            "appeared" => painted(ODD, "there is a record"),
+            "gone" => painted(ODD, "the record is gone"),
+            "foreign" => format!("{}: {message}", painted(ODD, "not ours")),
+            "missed" => {
+                let kept = Record::HISTORY_MAX;
+                format!("{}: the record remembers the last {kept}", painted(ODD, "terms may be missing here"))
+            }
+            "unavailable" => format!("{}: {message}", painted(ODD, "the store is unavailable")),
+            "available" => {
+                let away = duration::at_least(self.away);
+                format!("{}, after {away}", painted(FREE, "the store is available again"))
+            }
+            _ => format!("{}: {message}", painted(ODD, self.event)),
+        }
+    }
+}

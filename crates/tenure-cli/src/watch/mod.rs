@@ -1,0 +1,79 @@
+//! `tenure watch`.
+
+mod line;
+
+use std::future::pending;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tenure::clock::{BootClock, Clock};
+use tenure::{Coordinator, Prefix};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::args::{self, Args};
+use crate::exit::Failure;
+use crate::output;
+use crate::store::{self, Chosen};
+use line::Line;
+
+/// Tells what happens to leases until nobody reads it any more.
+pub(crate) fn watch(args: &Args, watch: &args::Watch) -> Result<ExitCode, Failure> {
+    let prefix = Prefix::parse(&watch.prefix)?;
+    let store = store::choose(args)?;
+    store::block_on(async {
+        tokio::select! {
+            told = tell(&store, &prefix, watch) => told,
+            // Not only when there is something to tell, which may be in a week.
+            () = nobody_reads() => Ok(()),
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn tell(store: &Chosen, prefix: &Prefix, watch: &args::Watch) -> Result<(), Failure> {
+    let coordinator = connect(store, watch.json).await?;
+    let mut events = coordinator.watch(prefix);
+    if watch.renewals {
+        events = events.renewals();
+    }
+    while let Some(event) = events.next().await {
+        let Some(line) = Line::of(&event) else { continue };
+        let text = if watch.json { output::json_line(&line) } else { line.sentence() };
+        if !output::tell(&text)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Waits for a store that is not there yet, without making it.
+async fn connect(store: &Chosen, json: bool) -> Result<Coordinator, Failure> {
+    let mut said = false;
+    loop {
+        if let Some(coordinator) = store.connect_to_read().await? {
+            return Ok(coordinator);
+        }
+        if !std::mem::replace(&mut said, true) {
+            let sentence = format!("there is no store at {} yet, and it is waited for", store.url());
+            output::say(&match json {
+                true => serde_json::json!({ "event": "waiting", "message": sentence }).to_string(),
+                false => format!("tenure: {sentence}"),
+            });
+        }
+        BootClock.sleep_until(BootClock.now() + LOOK_PAUSE).await;
+    }
+}
+
+/// Completes when the reader of standard output is gone. What is no pipe (a file, say) is never closed by others.
+#[expect(deprecated, reason = "its replacement is unsafe code, and standard output stays open until the end")]
+async fn nobody_reads() {
+    let Ok(out) = AsyncFd::with_interest(std::io::stdout(), Interest::ERROR) else { return pending().await };
+    if out.ready(Interest::ERROR).await.is_err() {
+        pending::<()>().await;
+    }
+}
+
+/// How often it is looked for a store that is not there yet.
+const LOOK_PAUSE: Duration = Duration::from_millis(500);
