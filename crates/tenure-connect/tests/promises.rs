@@ -1,5 +1,5 @@
 //! What stores promise, in words; and that the README says the same.
-#![cfg(feature = "file")]
+#![cfg(all(feature = "file", feature = "s3"))]
 
 use std::path::PathBuf;
 
@@ -7,14 +7,16 @@ use tenure::store::{File, Memory};
 use tenure_connect::{PromiseValue, Promises, StoreUrl};
 use tenure_store::{Guarantees, Store};
 
-const BEGIN: &str = "<!-- stores: begin. Made by tests/promises.rs of tenure-connect: UPDATE_README=1 cargo test -p tenure-connect -->\n";
+const BEGIN: &str = "<!-- stores: begin. Made by tests/promises.rs of tenure-connect: UPDATE_README=1 cargo test -p tenure-connect --all-features -->\n";
 const END: &str = "<!-- stores: end -->\n";
 
 /// One column for each store that can be opened, in the order in which people meet them.
 fn table() -> String {
+    let bucket: StoreUrl = "s3://bucket/prefix?region=eu-central-1".parse().unwrap();
     let stores = [
         ("[`file:///path`](docs/stores/file.md)", Promises::of_a_folder(true)),
         ("`file:///path?accept=nfs`, on one machine", Promises::of_a_folder(false)),
+        ("[`s3://bucket/prefix`](docs/stores/s3.md)", bucket.promises().unwrap()),
         ("`memory:`, in the library", Promises::of(&Memory::new())),
     ];
     let names: Vec<_> = stores.iter().map(|(name, _)| *name).collect();
@@ -44,7 +46,9 @@ fn the_table_of_stores_in_the_readme_is_what_the_stores_promise() {
 fn every_guarantee_has_a_name_of_its_own_an_answer_and_a_meaning_in_every_case() {
     let mut nothing = Promises::of(&Memory::new());
     (nothing.guarantees, nothing.witness, nothing.removal) = (Guarantees::default(), false, false);
-    for promises in [nothing, Promises::of_a_folder(true), Promises::of_a_folder(false)] {
+    let bucket: StoreUrl = "s3://bucket/prefix?region=eu-central-1".parse().unwrap();
+    let bucket = bucket.promises().unwrap();
+    for promises in [nothing, Promises::of_a_folder(true), Promises::of_a_folder(false), bucket] {
         let rows = promises.rows();
         for row in &rows {
             assert!(!row.answer.is_empty() && !row.means.is_empty(), "{row:?}");
