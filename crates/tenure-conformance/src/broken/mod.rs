@@ -43,8 +43,8 @@ pub use lie::Lie;
 /// # async fn main() {
 /// let racy = Broken::lying(Lie::RacyCheckThenAct);
 /// let report = Suite::new(1).racers(8).rounds(3).only_contract().run(&racy).await;
-/// assert!(report.failures().all(|finding| finding.clause == Lie::RacyCheckThenAct.caught_by()));
 /// assert!(!report.passed());
+/// assert!(report.failures().any(|finding| finding.clause == Lie::RacyCheckThenAct.caught_by()));
 /// # }
 /// ```
 #[derive(Clone, Debug)]
