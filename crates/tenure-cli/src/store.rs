@@ -41,9 +41,7 @@ enum Source {
 
 /// Opens the store that was chosen, and makes what it needs where that is missing.
 pub(crate) fn open(args: &Args) -> Result<Opened, Failure> {
-    let chosen = choose(args)?;
-    let store = chosen.url.open().map_err(|error| chosen.failure(error))?;
-    Ok(Opened { store, url: chosen.url.to_string() })
+    choose(args)?.open()
 }
 
 /// Opens the store that a handle names. Where the user names one too, that is taken, and must be the same; a store that
@@ -73,8 +71,7 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<Opened, Failure> 
             ),
         });
     }
-    let store = chosen.url.open().map_err(|error| chosen.failure(error))?;
-    Ok(Opened { store, url: chosen.url.to_string() })
+    chosen.open()
 }
 
 /// The store that the user named, or the user's own.
@@ -136,6 +133,11 @@ impl Chosen {
     /// The URL, in its canonical form.
     pub(crate) fn url(&self) -> String {
         self.url.to_string()
+    }
+
+    fn open(&self) -> Result<Opened, Failure> {
+        let store = self.url.open().map_err(|error| self.failure(error))?;
+        Ok(Opened { store, url: self.url() })
     }
 
     /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.

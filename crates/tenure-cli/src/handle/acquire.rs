@@ -48,7 +48,7 @@ impl Getting<'_> {
         let holder = match self.holder {
             Some(holder) => Holder::new(holder),
             // This process ends before anything is done under the lease; the script goes on.
-            None => Holder::new(&script()),
+            None => Holder::of_process(std::os::unix::process::parent_id()),
         };
         let holder = holder.map_err(tenure::Error::from)?;
         let timing = Timing::new(self.ttl).map_err(|error| Failure::new(exit::UNSAFE, error.to_string()))?;
@@ -112,12 +112,4 @@ impl Getting<'_> {
             None => output::deliver(&format!("{}\n", handle.reveal())),
         }
     }
-}
-
-/// Host and process of whoever called this command.
-fn script() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let host = if host.is_empty() { "unnamed-host" } else { &host };
-    let process = rustix::process::getppid().map_or(0, |process| process.as_raw_nonzero().get());
-    format!("{host}:{process}")
 }

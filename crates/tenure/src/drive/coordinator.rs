@@ -272,7 +272,7 @@ impl Builder {
         let clock = self.clock.unwrap_or_else(|| Arc::new(BootClock::new()));
         let holder = match self.holder {
             Some(holder) => holder,
-            None => default_holder()?,
+            None => Holder::of_process(std::process::id())?,
         };
         let thread = Thread {
             clock: Arc::clone(&clock),
@@ -410,10 +410,3 @@ const LIST_STEP_MAX: Duration = Duration::from_secs(60);
 
 /// How long connecting may take, the live check included: longer than any healthy store needs.
 const CONNECT_MAX: Duration = Duration::from_secs(30);
-
-/// Host and process: enough for people to find it.
-fn default_holder() -> Result<Holder, Error> {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let host = if host.is_empty() { "unnamed-host".to_owned() } else { host };
-    Ok(Holder::new(&format!("{host}:{}", std::process::id()))?)
-}

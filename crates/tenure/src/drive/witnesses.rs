@@ -11,6 +11,7 @@ use tenure_store::{BoxFuture, Store};
 use super::command::LeaseId;
 use super::limits::Limits;
 use crate::clock::{Clock, Instant};
+use crate::inotify::UNTOLD;
 use crate::machine::Sighting;
 use crate::record::{Nonce, Witness};
 use crate::witness::{Folder, Lock};
@@ -270,9 +271,6 @@ pub(super) async fn until_unlocked(
         }
     }
 }
-
-/// How often a witness is looked at if nobody tells when to.
-const UNTOLD: Duration = Duration::from_secs(1);
 
 /// The kernel tells that a file was closed just before it gives the locks back.
 const PROBES: [Duration; 4] =

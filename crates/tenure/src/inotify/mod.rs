@@ -8,6 +8,7 @@ use std::fmt;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
@@ -32,6 +33,9 @@ pub(crate) fn watch(
 ) -> Option<Changes> {
     lock().register(file, target, Box::new(concerns))
 }
+
+/// How often those look whom the kernel tells nothing: a user has only so many who are told.
+pub(crate) const UNTOLD: Duration = Duration::from_secs(1);
 
 /// One who waits. Gone when dropped.
 pub(crate) struct Changes {

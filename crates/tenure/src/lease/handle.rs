@@ -133,8 +133,8 @@ impl Handle {
             domain: Domain::parse(&written.clock)?,
             term: machine::Handle {
                 token: Token::new(written.token)?,
-                term: nonce(&written.term)?,
-                nonce: nonce(&written.nonce)?,
+                term: Nonce::parse(&written.term)?,
+                nonce: Nonce::parse(&written.nonce)?,
                 ttl: Ttl::from_millis(written.ttl)?,
                 deadline: Instant::from_nanos(written.deadline),
             },
@@ -199,8 +199,4 @@ pub(crate) fn stale(key: &Key, holder: &Holder, token: Token, store: &str, why: 
         "lease {key} of {holder} (token {token}) on {store} is not held under this handle any more, stop acting: {why}"
     );
     Error::new(Kind::Lost, sentence)
-}
-
-fn nonce(text: &str) -> Option<Nonce> {
-    u128::from_str_radix(text, 16).ok().map(Nonce::from_bits)
 }

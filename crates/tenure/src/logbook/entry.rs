@@ -36,7 +36,7 @@ impl Entry {
 
     /// What a contender or an observer goes by.
     pub(crate) fn to_recall(&self) -> Option<Recalled> {
-        let nonce = self.bits()?;
+        let nonce = Nonce::parse(&self.nonce)?;
         let version = Version::new(self.version.as_str());
         Some(Recalled { version, nonce, from: Instant::from_nanos(self.first) })
     }
@@ -53,7 +53,7 @@ impl Entry {
 
     /// Whether it can be: nobody has seen anything later than now.
     pub(super) fn is_plausible(&self, now: Instant) -> bool {
-        self.first <= self.last && self.last() <= now && self.bits().is_some()
+        self.first <= self.last && self.last() <= now && Nonce::parse(&self.nonce).is_some()
     }
 
     /// Takes in what somebody else saw of the same key. Of one version the first sight stays; of two, the one that was
@@ -72,10 +72,5 @@ impl Entry {
     /// As it is written, without the end of the line.
     pub(super) fn line(&self) -> String {
         serde_json::to_string(self).expect("texts and numbers can be written")
-    }
-
-    fn bits(&self) -> Option<Nonce> {
-        let bits = u128::from_str_radix(&self.nonce, 16).ok()?;
-        Some(Nonce::from_bits(bits)).filter(|nonce| nonce.to_string() == self.nonce)
     }
 }

@@ -28,6 +28,13 @@ impl Holder {
         Ok(Self { id: id.into(), labels: BTreeMap::new(), address: None })
     }
 
+    /// A holder named after this host and a process on it, such as `host-a:4711`: enough for people to find it.
+    pub fn of_process(process: u32) -> Result<Self, HolderError> {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let host = if host.is_empty() { "unnamed-host" } else { &host };
+        Self::new(&format!("{host}:{process}"))
+    }
+
     /// Adds a label for people, or replaces one.
     pub fn label(mut self, name: &str, text: &str) -> Result<Self, HolderError> {
         check("the name of a label", name)?;

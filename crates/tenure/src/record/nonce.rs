@@ -15,6 +15,12 @@ impl Nonce {
         Self(bits)
     }
 
+    /// Takes what `Display` writes, and nothing else.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let nonce = u128::from_str_radix(text, 16).ok().map(Self)?;
+        (nonce.to_string() == text).then_some(nonce)
+    }
+
     /// The bits.
     pub const fn to_bits(self) -> u128 {
         self.0

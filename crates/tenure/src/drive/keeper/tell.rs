@@ -163,6 +163,11 @@ fn unended(kept: &Kept, store: &str) -> Error {
         "lease {key} of {holder} (token {token}) on {store} could not be let go: try again, or let it run out within {}",
         kept.timing.ttl()
     );
+    unavailable(kept, sentence)
+}
+
+/// With what the store said last.
+fn unavailable(kept: &Kept, sentence: String) -> Error {
     let error = Error::new(Kind::Unavailable, sentence);
     match &kept.trouble {
         Some(trouble) => error.because(trouble.to_string()),
@@ -178,14 +183,7 @@ fn left_error(kept: &Kept, store: &str, left: Left) -> Option<Error> {
             let token = kept.token().unwrap_or_default();
             let what =
                 format!("lease {} of {holder} (token {token}) on {store} could not be vacated", kept.key);
-            let error = Error::new(
-                Kind::Unavailable,
-                format!("{what}: it has lapsed, and others may have waited for it"),
-            );
-            Some(match &kept.trouble {
-                Some(trouble) => error.because(trouble.to_string()),
-                None => error,
-            })
+            Some(unavailable(kept, format!("{what}: it has lapsed, and others may have waited for it")))
         }
     }
 }

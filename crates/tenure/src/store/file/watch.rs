@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use tenure_store::{BoxStream, Prefix};
@@ -28,7 +27,7 @@ pub(super) fn by_looking(shared: Arc<Shared>) -> BoxStream<'static, ()> {
             if seen.replace(now).is_some_and(|before| before != now) {
                 return Some(((), (shared, seen)));
             }
-            BootClock.sleep_until(BootClock.now() + UNTOLD).await;
+            BootClock.sleep_until(BootClock.now() + inotify::UNTOLD).await;
         }
     });
     looks.boxed()
@@ -42,9 +41,6 @@ pub(super) fn changed(folder: &Folder) -> Option<Changed> {
     let status = rustix::fs::fstat(folder).ok().filter(|status| status.st_nlink > 0)?;
     Some((status.st_mtime as i64, status.st_mtime_nsec as i64))
 }
-
-/// How often the folder is looked at if nobody tells when to.
-const UNTOLD: Duration = Duration::from_secs(1);
 
 fn concerns(prefix: &Prefix, name: &[u8]) -> bool {
     let Named::Entry(stem) = name::parse(name) else { return false };
