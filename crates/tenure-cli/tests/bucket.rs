@@ -6,7 +6,7 @@ mod support;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use support::{Did, Home, did};
+use support::{Did, Home, did, refused};
 use tenure_testkit::{ErrorAnswer, Fault, FaultyProxy, Kind, Rule, Server};
 
 /// The command, with a bucket for its leases and credentials in its environment.
@@ -32,15 +32,6 @@ impl Place {
 
     fn tenure(&self, args: &[&str]) -> Did {
         did(&mut self.command(args))
-    }
-}
-
-#[track_caller]
-fn refused(did: &Did, code: i32, parts: &[&str]) {
-    assert_eq!((did.code, did.out.as_str()), (code, ""), "{did:?}");
-    assert_eq!(did.err.lines().count(), 1, "{did:?}");
-    for part in parts {
-        assert!(did.err.contains(part), "{part:?} is not in {:?}", did.err);
     }
 }
 

@@ -5,19 +5,7 @@ mod support;
 use std::process::{Child, Stdio};
 
 use serde_json::json;
-use support::{Home, block_on, hold, process, sleep_ms};
-use tenure_store::{Expect, Key, Put, Store};
-
-fn plant(home: &Home, name: &str, value: impl Into<Vec<u8>>) {
-    let key = Key::parse(name).unwrap();
-    let put = block_on(async { home.store().put(&key, value.into().into(), Expect::Absent).await.unwrap() });
-    assert!(matches!(put, Put::Applied(_)), "{name} was there already");
-}
-
-fn fixture(name: &str) -> String {
-    let path = format!("{}/../tenure/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(path).unwrap()
-}
+use support::{Home, block_on, fixture, hold, plant, process, sleep_ms};
 
 /// A vacant record of long ago, as somebody left it who had this token.
 fn old(home: &Home, name: &str) {

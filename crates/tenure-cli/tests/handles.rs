@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Stdio;
 
-use support::{Did, Home, block_on, did, hold, is_root, process, shell, skipped, sleep_ms};
+use support::{Did, Home, block_on, did, hold, is_root, process, refused, shell, skipped, sleep_ms};
 use tenure::Handle;
 
 /// With something on standard input.
@@ -27,17 +27,6 @@ fn handle(did: &Did) -> String {
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o7777
-}
-
-/// One sentence with this code, which says all of this, and never the secret of a handle.
-#[track_caller]
-fn refused(did: &Did, code: i32, parts: &[&str]) {
-    assert_eq!((did.code, did.out.as_str()), (code, ""), "{did:?}");
-    assert_eq!(did.err.lines().count(), 1, "{did:?}");
-    for part in parts {
-        assert!(did.err.contains(part), "{part:?} is not in {:?}", did.err);
-    }
-    assert!(!did.err.contains("tenure1_ey"), "{did:?}");
 }
 
 #[test]

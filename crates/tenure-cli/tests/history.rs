@@ -3,19 +3,7 @@
 mod support;
 
 use serde_json::json;
-use support::{Home, block_on, hold, process, sleep_ms};
-use tenure_store::{Expect, Key, Put, Store};
-
-fn plant(home: &Home, name: &str, value: impl Into<Vec<u8>>) {
-    let key = Key::parse(name).unwrap();
-    let put = block_on(async { home.store().put(&key, value.into().into(), Expect::Absent).await.unwrap() });
-    assert!(matches!(put, Put::Applied(_)), "{name} was there already");
-}
-
-fn fixture(name: &str) -> String {
-    let path = format!("{}/../tenure/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(path).unwrap()
-}
+use support::{Home, block_on, fixture, hold, plant, process, sleep_ms};
 
 #[test]
 fn a_key_that_nobody_ever_held_has_an_empty_history_and_looking_makes_nothing() {

@@ -10,21 +10,9 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use serde_json::json;
-use support::{Home, block_on, did, hold, is_root, process, shell, skipped, sleep_ms};
+use support::{Home, block_on, did, fixture, hold, is_root, plant, process, shell, skipped, sleep_ms};
 use tenure::store::File;
-use tenure_store::{Expect, Key, Put, Store};
-
-/// Puts bytes under a key, as the library writes records.
-fn plant(home: &Home, name: &str, value: impl Into<Vec<u8>>) {
-    let key = Key::from_stored(name).unwrap();
-    let put = block_on(async { home.store().put(&key, value.into().into(), Expect::Absent).await.unwrap() });
-    assert!(matches!(put, Put::Applied(_)), "{name} was there already");
-}
-
-fn fixture(name: &str) -> String {
-    let path = format!("{}/../tenure/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(path).unwrap()
-}
+use tenure_store::{Expect, Key, Store};
 
 #[test]
 fn a_key_that_nobody_ever_wanted_is_free_and_looking_makes_nothing() {

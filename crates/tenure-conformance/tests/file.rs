@@ -81,14 +81,8 @@ impl Harness for InAFolder {
         BootClock.sleep_until(BootClock.now() + wait)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "racers in one task would take turns and never meet")]
     fn race(&self, racers: Vec<BoxFuture<'static, ()>>) -> BoxFuture<'_, ()> {
-        let racers: Vec<_> = racers.into_iter().map(tokio::spawn).collect();
-        Box::pin(async {
-            for racer in racers {
-                racer.await.expect("a racer does not panic");
-            }
-        })
+        tenure_testkit::race(racers)
     }
 
     /// There is nothing to stop: whoever opens the folder anew has nothing but what is in it.

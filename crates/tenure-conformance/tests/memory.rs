@@ -54,14 +54,8 @@ impl Harness for InMemory {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "racers in one task would take turns and never meet")]
     fn race(&self, racers: Vec<BoxFuture<'static, ()>>) -> BoxFuture<'_, ()> {
-        let racers: Vec<_> = racers.into_iter().map(tokio::spawn).collect();
-        Box::pin(async {
-            for racer in racers {
-                racer.await.expect("a racer does not panic");
-            }
-        })
+        tenure_testkit::race(racers)
     }
 
     fn restart(&self) -> BoxFuture<'_, Supported> {

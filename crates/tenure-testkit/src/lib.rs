@@ -25,4 +25,4 @@ mod small;
 
 pub use proxy::{Counts, ErrorAnswer, Exchange, Fault, FaultyProxy, InstalledRule, Rule};
 pub use server::{Kind, Server, StartError};
-pub use small::{block_on, key, skipped};
+pub use small::{block_on, key, race, skipped};

@@ -83,10 +83,14 @@ fn a_shared_server_outlives_the_test_that_started_it() {
     assert!(!is_closed(address));
 }
 
-/// The other half of the next test: a process with a server, which waits to be killed.
+const KILLED: &str = "TENURE_TEST_KILLED";
+
+/// Not a test: a process with a server that waits to be killed, when it is started as such.
 #[test]
-#[ignore = "started by another test"]
 fn waits_to_be_killed_with_its_server() {
+    if std::env::var_os(KILLED).is_none() {
+        return;
+    }
     let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
     println!("serves at {}", server.address());
     std::thread::sleep(Duration::from_secs(60));
@@ -100,7 +104,7 @@ fn a_server_is_gone_when_its_process_is_killed() {
         return;
     }
     let mut other = Command::new(std::env::current_exe().unwrap());
-    other.args(["--ignored", "--exact", "--nocapture", "waits_to_be_killed_with_its_server"]);
+    other.args(["--exact", "--nocapture", "waits_to_be_killed_with_its_server"]).env(KILLED, "yes");
     let mut other = other.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map(Result::unwrap);
     let address = lines.find_map(|line| line.split_once("serves at ")?.1.parse().ok()).unwrap();

@@ -2,27 +2,13 @@
 
 mod support;
 
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use support::World;
+use support::{World, poll_times};
 use tenure::Lease;
 use tenure::store::memory::PutFault;
 
 const TTL: Duration = Duration::from_secs(15);
-
-/// Polls `future` so many times, letting the keeper work in between, and then drops it.
-async fn poll_times<F: Future>(world: &World, future: F, polls: u32) -> Option<F::Output> {
-    let mut future = pin!(future);
-    for _ in 0..polls {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            return Some(output);
-        }
-        world.settle().await;
-    }
-    None
-}
 
 /// Somebody else is granted within one ttl of their own looking, and tokens have grown.
 async fn assert_free_within_a_ttl(world: &World, least: u64) -> Lease {

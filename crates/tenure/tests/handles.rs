@@ -2,11 +2,9 @@
 
 mod support;
 
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use support::World;
+use support::{World, poll_times};
 use tenure::clock::ManualClock;
 use tenure::record::End;
 use tenure::store::Memory;
@@ -232,16 +230,8 @@ async fn a_renewal_that_is_given_up_at_any_poll_never_vacates_the_term() {
             if let Some(fault) = fault {
                 world.memory.faults().next_put(fault);
             }
-            {
-                let mut future = pin!(renewing.renew(&handle));
-                for _ in 0..polls {
-                    let poll = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-                    if let Poll::Ready(renewed) = poll {
-                        renewed.unwrap();
-                        break;
-                    }
-                    world.settle().await;
-                }
+            if let Some(renewed) = poll_times(&world, renewing.renew(&handle), polls).await {
+                renewed.unwrap();
             }
             world.memory.faults().deliver_late();
             let left = handle.remaining(&world.clock);
@@ -265,18 +255,7 @@ async fn an_acquisition_that_is_given_up_at_any_poll_leaves_no_term_behind() {
             if let Some(fault) = fault {
                 world.memory.faults().next_put(fault);
             }
-            let mut got = None;
-            {
-                let mut future = pin!(acquire(&a));
-                for _ in 0..polls {
-                    let poll = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-                    if let Poll::Ready(handle) = poll {
-                        got = Some(handle);
-                        break;
-                    }
-                    world.settle().await;
-                }
-            }
+            let got = poll_times(&world, acquire(&a), polls).await;
             world.memory.faults().deliver_late();
             world.pass(TTL / 4).await;
             assert_eq!(is_held(&world).await, got.is_some(), "{fault:?}, {polls} polls");

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure::store::File;
 use tenure::{Coordinator, Holder, Lease};
+use tenure_store::{Expect, Key, Put, Store};
 pub(crate) use tenure_testkit::{block_on, skipped};
 
 /// A home directory, which goes when it is dropped.
@@ -101,6 +102,30 @@ impl Did {
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
+}
+
+/// It failed with this code and one sentence, which says all of this, and never the secret of a handle.
+#[track_caller]
+pub(crate) fn refused(did: &Did, code: i32, parts: &[&str]) {
+    assert_eq!((did.code, did.out.as_str()), (code, ""), "{did:?}");
+    assert_eq!(did.err.lines().count(), 1, "{did:?}");
+    for part in parts {
+        assert!(did.err.contains(part), "{part:?} is not in {:?}", did.err);
+    }
+    assert!(!did.err.contains("tenure1_ey"), "{did:?}");
+}
+
+/// Puts bytes under a key, as the library writes records.
+pub(crate) fn plant(home: &Home, name: &str, value: impl Into<Vec<u8>>) {
+    let key = Key::from_stored(name).unwrap();
+    let put = block_on(async { home.store().put(&key, value.into().into(), Expect::Absent).await.unwrap() });
+    assert!(matches!(put, Put::Applied(_)), "{name} was there already");
+}
+
+/// A record as somebody wrote it once.
+pub(crate) fn fixture(name: &str) -> String {
+    let path = format!("{}/../tenure/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap()
 }
 
 /// Somebody who takes leases in this test's own process.

@@ -4,7 +4,9 @@
 pub(crate) mod odd;
 pub(crate) mod tcp;
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tenure::clock::{Clock, ManualClock};
@@ -97,6 +99,18 @@ fn is_a_keeper_running() -> bool {
 #[expect(clippy::disallowed_methods, reason = "other threads need real time to run")]
 pub(crate) async fn real_pause(span: Duration) {
     tokio::time::sleep(span).await;
+}
+
+/// Polls `future` so many times, letting the keeper work in between, and then drops it.
+pub(crate) async fn poll_times<F: Future>(world: &World, future: F, polls: u32) -> Option<F::Output> {
+    let mut future = pin!(future);
+    for _ in 0..polls {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return Some(output);
+        }
+        world.settle().await;
+    }
+    None
 }
 
 /// Waits in real time, and only so long, for something that other threads bring about.
