@@ -57,7 +57,7 @@ pub(crate) struct Run {
     /// The lease, such as backup or billing/nightly
     pub(crate) name: String,
     /// How long the lease lasts without a renewal: CMD is dead before that
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = RUN_TTL, value_parser = duration::parse)]
     pub(crate) ttl: Duration,
     #[command(flatten)]
     pub(crate) waiting: Waiting,
@@ -188,6 +188,9 @@ pub(crate) struct Steal {
 pub(crate) struct Status {
     /// The lease, such as backup or billing/nightly
     pub(crate) name: String,
+    /// Say too what it costs in requests, and in money where that is known
+    #[arg(long)]
+    pub(crate) cost: bool,
     /// Answer with a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -332,6 +335,9 @@ impl Args {
         }
     }
 }
+
+/// How long a lease of `tenure run` lasts without a renewal, unless told.
+pub(crate) const RUN_TTL: &str = "15s";
 
 #[cfg(test)]
 mod tests {

@@ -142,6 +142,7 @@ pub(crate) const STATUS: &str = "\
 Examples:
   tenure status backup                               who holds it, its token, how long at most
   tenure status backup >/dev/null || echo free       for scripts
+  tenure status --cost backup                        what a month of it costs in a bucket
   tenure status --json backup                        for programs
 
 It only looks: nothing in the store is made or changed. How long a lease lasts at most is told as far as this machine can \

@@ -3,6 +3,7 @@
 mod args;
 mod completions;
 mod config;
+mod cost;
 mod duration;
 mod exit;
 mod forget;

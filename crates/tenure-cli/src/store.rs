@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tenure::{Builder, Coordinator, Error, Handle, Kind, Logbook};
-use tenure_connect::{Promises, StoreUrl};
+use tenure_connect::{Charge, Promises, StoreUrl};
 use tenure_store::Store;
 
 use crate::args::Args;
@@ -155,6 +155,11 @@ impl Chosen {
     /// What it promises. Nothing is made or changed.
     pub(crate) fn promises(&self) -> Result<Promises, Failure> {
         self.url.promises().map_err(|error| self.failure(error))
+    }
+
+    /// What it takes for requests. Nothing is made or sent.
+    pub(crate) fn charge(&self) -> Result<Charge, Failure> {
+        self.url.charge().map_err(|error| self.failure(error))
     }
 
     fn failure(&self, error: Error) -> Failure {

@@ -7,7 +7,7 @@ use tenure_object::S3;
 use tenure_object::s3::Builder;
 use tenure_store::{Store, StoreError};
 
-use crate::{Promises, UrlError};
+use crate::{Charge, Prices, Promises, UrlError};
 
 /// A bucket, and how it is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +56,11 @@ impl S3Place {
     pub(crate) fn open(&self) -> Result<Arc<dyn Store>, Error> {
         let store = self.0.open().map_err(StoreError::from)?;
         Ok(Arc::new(store))
+    }
+
+    pub(crate) fn charge(&self) -> Result<Charge, Error> {
+        let store = self.0.open().map_err(StoreError::from)?;
+        Ok(store.offered_by().and_then(Prices::of).map_or(Charge::Unknown, Charge::Each))
     }
 
     /// Nothing is sent and no credentials are needed. What the environment says of the endpoint is not asked either.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tenure::Error;
 use tenure_store::Store;
 
-use crate::{Promises, UrlError};
+use crate::{Charge, Promises, UrlError};
 
 /// The URL of a store: parsed, and known to be one that this build can open.
 ///
@@ -75,6 +75,16 @@ impl StoreUrl {
             Place::Memory(place) => Ok(Promises::of(&*place.open())),
             #[cfg(feature = "s3")]
             Place::S3(place) => Ok(place.promises()),
+        }
+    }
+
+    /// What the store takes for requests. Nothing is made or sent to find out.
+    pub fn charge(&self) -> Result<Charge, Error> {
+        match &self.0 {
+            #[cfg(feature = "s3")]
+            Place::S3(place) => place.charge(),
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => Ok(Charge::Nothing),
         }
     }
 }

@@ -196,6 +196,7 @@ impl Builder {
             connector,
             names: Names::below(&self.prefix),
             bucket: self.bucket.clone(),
+            offered_by: provider.name,
             bare_etags: self.bare_etags,
             guarantees: resolved.guarantees(),
             url: resolved.to_string(),

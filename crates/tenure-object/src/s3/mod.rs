@@ -46,6 +46,7 @@ struct Inner {
     connector: Connector,
     names: Names,
     bucket: String,
+    offered_by: &'static str,
     bare_etags: bool,
     guarantees: Guarantees,
     url: String,
@@ -63,6 +64,11 @@ impl S3 {
     /// How many requests this store has sent since it was opened.
     pub fn requests(&self) -> Requests {
         self.0.connector.requests()
+    }
+
+    /// Who offers the bucket, such as `AWS S3`, by the address of the endpoint; `None` for a server of somebody's own.
+    pub fn offered_by(&self) -> Option<&'static str> {
+        Some(self.0.offered_by).filter(|name| !name.is_empty())
     }
 
     /// The name of the object that holds what this key holds, for people who look for it.
