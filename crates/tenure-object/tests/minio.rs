@@ -239,6 +239,16 @@ const CONTENDERS: usize = 4;
 const TURNS: usize = 8;
 const WORK: usize = 10;
 
+/// All of them come to a bucket that nobody has checked before, and race to make the key on which it is checked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_hundred_who_connect_at_once_all_trust_an_honest_server() {
+    let Some(bucket) = Bucket::on(Server::Minio, "crowd") else { return };
+    let connecting = (0..200).map(|_| Coordinator::connect(bucket.store()));
+    for connected in join_all(connecting).await {
+        connected.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_liar_is_refused_when_it_is_connected() {
     let Some(bucket) = Bucket::on(Server::Rclone, "liar") else { return };
