@@ -14,6 +14,7 @@ use super::environment::Environment;
 use super::error::OpenError;
 use super::profile::Profile;
 use super::provider::Provider;
+use super::remembered::Remembered;
 use super::{Inner, S3};
 use crate::name::{self, Names};
 use crate::wire::Connector;
@@ -198,6 +199,7 @@ impl Builder {
             bucket: self.bucket.clone(),
             offered_by: provider.name,
             bare_etags: self.bare_etags,
+            remembered: Remembered::default(),
             guarantees: resolved.guarantees(),
             url: resolved.to_string(),
         })))

@@ -8,6 +8,8 @@ use crate::wire::{Answer, Text};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Read,
+    /// A read with `If-None-Match`: of what has changed since.
+    ReadAgain,
     /// A write with `If-None-Match: *`.
     Create,
     /// A write with `If-Match`.
@@ -22,6 +24,8 @@ pub(super) enum Meaning {
     Done,
     /// There is no such object.
     Absent,
+    /// The object is what it was.
+    Unchanged,
     /// The object is not what the write expected, so it did not happen.
     Conflict,
     /// It may have happened, or may happen yet.
@@ -39,6 +43,7 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
         412 if write => Meaning::Conflict,
         // Old versions of MinIO say so of a create over what exists.
         304 if write => Meaning::Conflict,
+        304 if asked == Asked::ReadAgain => Meaning::Unchanged,
         404 if is_one_of(answer, NO_BUCKET) => Meaning::Refused(Reason::Invalid),
         404 => missing(asked, answer),
         // Another write was under way. On S3 nothing says which of the two was applied.
@@ -59,10 +64,10 @@ fn missing(asked: Asked, answer: &Answer) -> Meaning {
     match asked {
         // Nobody who speaks S3 answers with a page for people.
         _ if answer.text == Text::Foreign => match asked {
-            Asked::Read | Asked::List => Meaning::Refused(Reason::Unsupported),
+            Asked::Read | Asked::ReadAgain | Asked::List => Meaning::Refused(Reason::Unsupported),
             Asked::Create | Asked::Replace => Meaning::Unknown,
         },
-        Asked::Read => Meaning::Absent,
+        Asked::Read | Asked::ReadAgain => Meaning::Absent,
         Asked::Replace => Meaning::Conflict,
         Asked::Create | Asked::List => Meaning::Unknown,
     }
@@ -135,7 +140,7 @@ fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
         (401 | 403, Asked::List) => {
             Some(format!("the credentials may not list: allow s3:ListBucket on {bucket}"))
         }
-        (401 | 403, Asked::Read) => Some(format!(
+        (401 | 403, Asked::Read | Asked::ReadAgain) => Some(format!(
             "the credentials may not read: allow s3:GetObject on the objects, and s3:ListBucket on {bucket}, without \
              which nobody is told that an object is missing"
         )),
@@ -184,7 +189,7 @@ const DAMAGED_ON_THE_WAY: &[&str] =
 mod tests {
     use std::time::Duration;
 
-    use Asked::{Create, List, Read, Replace};
+    use Asked::{Create, List, Read, ReadAgain, Replace};
     use Meaning::{Absent, Conflict, Done, Refused, Throttled, Unknown};
     use Reason::{Denied, Invalid, Unreachable, Unsupported};
 
@@ -260,6 +265,8 @@ mod tests {
             let answer = answer(status, code);
             let got = [Read, Create, Replace, List].map(|asked| meaning(asked, &answer));
             assert_eq!(got, expected, "{status} {code}");
+            let again = if status == 304 { Meaning::Unchanged } else { expected[0] };
+            assert_eq!(meaning(ReadAgain, &answer), again, "{status} {code}, to a read with a condition");
         }
     }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use http::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
+use http::header::{DATE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, RETRY_AFTER};
 use jiff::Timestamp;
 use tenure_store::StoreTime;
 
@@ -10,6 +10,10 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// The server's clock, in whole seconds.
     pub(crate) date: Option<Timestamp>,
+    /// When the object was written, by the server's clock, in whole seconds.
+    pub(crate) modified: Option<Timestamp>,
+    /// The version that the answer is about.
+    pub(crate) etag: Option<String>,
     /// This machine's clock when the request was signed.
     pub(crate) signed: Option<Timestamp>,
     /// What to name when asking the provider about it.
@@ -38,6 +42,8 @@ impl Answer {
         Self {
             status,
             date,
+            modified: header(headers, &LAST_MODIFIED).and_then(|date| parse_date(&date)),
+            etag: header(headers, &ETAG),
             signed,
             request_id: header(headers, &REQUEST_ID),
             retry_after: header(headers, &RETRY_AFTER).and_then(|after| parse_wait(&after, date)),
