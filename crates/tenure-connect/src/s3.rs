@@ -43,7 +43,8 @@ impl S3Place {
         let mut seen = Vec::new();
         for option in query.into_iter().flat_map(|query| query.split('&')) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            if seen.contains(&name) {
+            // Each risk is accepted by its own name.
+            if seen.contains(&name) && name != "accept" {
                 return Err(UrlError::new(format!("a bucket has one {name}, and this URL says it twice")));
             }
             seen.push(name);
@@ -84,7 +85,10 @@ fn accept(builder: Builder, name: &str, value: &str) -> Result<Builder, UrlError
             "credentials is instance, for those of the machine; all others come from the environment and from profiles",
         )),
         ("accept", "http") => Ok(builder.accept_http()),
-        ("accept", _) => Err(UrlError::new("accept is http, for an endpoint that is not encrypted")),
+        ("accept", "server-clock") => Ok(builder.accept_server_clock()),
+        ("accept", _) => Err(UrlError::new(
+            "accept is http, for an endpoint that is not encrypted, or server-clock, for ages by the server's wall clock",
+        )),
         (name, _) => Err(UrlError::new(format!(
             "a bucket has no option {name:?}: it has endpoint, region, path-style, etags, profile, credentials and accept, \
              as in {EXAMPLE}?region=eu-west-1"

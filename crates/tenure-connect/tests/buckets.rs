@@ -25,6 +25,7 @@ fn the_canonical_form_is_what_people_write_where_that_is_plain() {
         "s3://my-bucket/prod/locks?region=eu-west-1",
         "s3://my.bucket/x?endpoint=http://127.0.0.1:9000&region=us-east-1&path-style=true&etags=bare&profile=ci",
         "s3://my-bucket/x?credentials=instance&accept=http",
+        "s3://my-bucket/x?accept=http&accept=server-clock",
     ] {
         assert_eq!(canonical(text), text);
     }
@@ -65,4 +66,10 @@ fn what_a_bucket_promises_is_told_without_credentials() {
     assert!(promises.guarantees.missing_for_leases().is_empty());
     let interval = promises.rows().into_iter().find(|row| row.name == "write_interval_ms").unwrap();
     assert_eq!(interval.answer, "1.1s");
+    let clock = |url: &str| {
+        let rows = url.parse::<StoreUrl>().unwrap().promises().unwrap().rows();
+        rows.into_iter().find(|row| row.name == "clock").unwrap().answer
+    };
+    assert_eq!(clock("s3://my-bucket"), "token floors");
+    assert_eq!(clock("s3://my-bucket?accept=server-clock"), "token floors and ages");
 }

@@ -34,6 +34,7 @@ pub struct Builder {
     profile: Option<String>,
     instance: bool,
     http: bool,
+    server_clock: bool,
     keys: Option<Keys>,
     write_interval: Option<Duration>,
     /// What was wrong first: it is told by [`check`](Self::check), so that the others can be chained.
@@ -52,6 +53,7 @@ impl Builder {
             profile: None,
             instance: false,
             http: false,
+            server_clock: false,
             keys: None,
             write_interval: None,
             wrong: None,
@@ -129,6 +131,15 @@ impl Builder {
         self
     }
 
+    /// Accepts the server's wall clock as a judge: the age of a record is the `Date` of the answer that shows it, less its
+    /// `Last-Modified`. Who has just started need not wait for a ttl then until it takes the lease of a holder that died
+    /// long ago. The risk: a clock that is set forward, by hand, by NTP or because another server answers, ends leases that
+    /// are well alive. Two may then hold one lease until the first notices, and only the fence protects.
+    pub fn accept_server_clock(mut self) -> Self {
+        self.server_clock = true;
+        self
+    }
+
     /// Signs requests with this access key.
     pub fn keys(mut self, id: &str, secret: &str) -> Self {
         self.keys = Some(Keys { id: id.to_owned(), secret: secret.to_owned(), token: None });
@@ -201,7 +212,7 @@ impl Builder {
             bare_etags: self.bare_etags,
             remembered: Remembered::default(),
             guarantees: resolved.guarantees(),
-            url: resolved.to_string(),
+            url: resolved.name(),
         })))
     }
 
@@ -216,7 +227,7 @@ impl Builder {
         guarantees.unique_versions = false;
         guarantees.reach = Reach::Network;
         // The `Date` of answers is a wall clock, of whichever server answers.
-        guarantees.clock = StoreClock::Floors;
+        guarantees.clock = if self.server_clock { StoreClock::Ages } else { StoreClock::Floors };
         guarantees.watch = false;
         guarantees.write_interval = self.write_interval.unwrap_or(self.provider().write_interval);
         guarantees.value_max = S3::VALUE_MAX;
@@ -251,6 +262,11 @@ impl Builder {
         }
         resolved.check()?;
         Ok((resolved, profile))
+    }
+
+    /// What the store is called: by everybody the same, however they reach it and whatever they believe of its clock.
+    fn name(&self) -> String {
+        Self { server_clock: false, ..self.clone() }.to_string()
     }
 
     fn provider(&self) -> &'static Provider {
@@ -293,6 +309,7 @@ impl fmt::Display for Builder {
             ("profile", self.profile.clone()),
             ("credentials", flag(self.instance, "instance")),
             ("accept", flag(self.http, "http")),
+            ("accept", flag(self.server_clock, "server-clock")),
         ];
         let mut separator = '?';
         for (name, value) in options {

@@ -1,7 +1,7 @@
 //! Reads. Of what was read before only what has changed is sent again.
 
 use object_store::{GetOptions, GetResult, ObjectStore};
-use tenure_store::{Entry, Key, Reading, Reason, StoreError, Version};
+use tenure_store::{Entry, Key, Reading, Reason, StoreClock, StoreError, Version};
 
 use super::meaning::{self, Asked, Meaning};
 use super::remembered::Body;
@@ -17,8 +17,16 @@ impl Inner {
             _ => self.remembered.forget(key),
         }
         let (body, answer) = read?;
-        let entry = body.map(|body| Entry { value: body.value, version: body.version, age: None });
+        let entry = body.map(|body| {
+            let age = if self.judges_ages() { answer.age_of(body.modified) } else { None };
+            Entry { value: body.value, version: body.version, age }
+        });
         Ok(Reading { entry, time: answer.time() })
+    }
+
+    /// Whether the server's wall clock was accepted as a judge.
+    fn judges_ages(&self) -> bool {
+        self.guarantees.clock >= StoreClock::Ages
     }
 
     /// What there is, and the answer that said so.

@@ -76,6 +76,16 @@ impl Answer {
         u64::try_from(micros).ok().map(StoreTime::from_micros)
     }
 
+    /// How old what was written at this time is, by the server's clock alone; `None` if that would be nonsense. Both times
+    /// are cut to whole seconds, so it may be nearly a second younger than this difference, and is never called older
+    /// than it is.
+    pub(crate) fn age_of(&self, modified: Option<Timestamp>) -> Option<Duration> {
+        let plausible =
+            |at: Timestamp| (YEAR_2020..YEAR_2200).contains(&at.as_second()).then(|| at.as_second());
+        let age = plausible(self.date?)? - plausible(modified?)? - 1;
+        u64::try_from(age).ok().map(Duration::from_secs)
+    }
+
     /// How far this machine's clock is ahead of the server's, in seconds.
     pub(crate) fn ahead(&self) -> Option<i64> {
         Some(self.signed?.as_second() - self.date?.as_second())
@@ -141,6 +151,10 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
 const AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
 
+/// A clock outside these was never set.
+const YEAR_2020: i64 = 1_577_836_800;
+const YEAR_2200: i64 = 7_258_118_400;
+
 /// What people read of a line.
 const LINE_MAX: usize = 300;
 
@@ -166,6 +180,20 @@ mod tests {
         for headers in [&[][..], &[("date", "yesterday")], &[("date", "Wed, 31 Dec 1969 23:59:59 GMT")]] {
             assert_eq!(answer(headers).time(), None, "{headers:?}");
         }
+    }
+
+    #[test]
+    fn an_age_is_never_overstated_and_nonsense_is_none() {
+        let at = |text: &str| parse_date(text);
+        let age = |date: &'static str, modified| answer(&[("date", date)]).age_of(at(modified));
+        let now = "Sun, 15 Nov 2026 12:16:36 GMT";
+        assert_eq!(age(now, "Sun, 15 Nov 2026 12:16:26 GMT"), Some(Duration::from_secs(9)));
+        assert_eq!(age(now, "Sun, 15 Nov 2026 12:16:35 GMT"), Some(Duration::ZERO));
+        assert_eq!(age(now, now), None, "it may be just written");
+        assert_eq!(age(now, "Sun, 15 Nov 2026 12:16:40 GMT"), None, "two clocks, or one that was set");
+        assert_eq!(age(now, "Thu, 01 Jan 1970 00:00:00 GMT"), None, "a clock that was never set");
+        assert_eq!(age("Thu, 01 Jan 2201 00:00:00 GMT", now), None);
+        assert_eq!((age("yesterday", now), age(now, "yesterday")), (None, None));
     }
 
     #[test]
