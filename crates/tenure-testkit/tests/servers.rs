@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use support::client::{Answer, Client};
-use support::sign::sign;
 use tenure_testkit::{Kind, Server};
 
 #[test]
@@ -132,7 +131,7 @@ fn a_missing_server_is_skipped_loudly_and_never_where_everything_is_checked() {
 
 /// Asks with credentials, on a connection of its own.
 fn ask(server: &Server, method: &str, path: &str, body: &str, more: &[(&str, &str)]) -> Answer {
-    let signed = sign(server, &server.address().to_string(), method, path, body);
+    let signed = server.sign(&server.address().to_string(), method, path, body);
     let mut headers: Vec<_> = signed.iter().map(|(name, value)| (*name, value.as_str())).collect();
     headers.extend(more);
     Client::new(server.address()).ask(method, path, &headers, body).unwrap()

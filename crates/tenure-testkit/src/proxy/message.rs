@@ -81,6 +81,11 @@ impl Wire {
         Self { stream, buffer: Vec::new() }
     }
 
+    /// The connection itself, for what is no message of HTTP.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes).await
     }
