@@ -84,14 +84,16 @@ fn accept(builder: Builder, name: &str, value: &str) -> Result<Builder, UrlError
         ("credentials", _) => Err(UrlError::new(
             "credentials is instance, for those of the machine; all others come from the environment and from profiles",
         )),
+        ("ca", path) => Ok(builder.ca(path)),
+        ("proxy", url) => Ok(builder.proxy(url)),
         ("accept", "http") => Ok(builder.accept_http()),
         ("accept", "server-clock") => Ok(builder.accept_server_clock()),
         ("accept", _) => Err(UrlError::new(
             "accept is http, for an endpoint that is not encrypted, or server-clock, for ages by the server's wall clock",
         )),
         (name, _) => Err(UrlError::new(format!(
-            "a bucket has no option {name:?}: it has endpoint, region, path-style, etags, profile, credentials and accept, \
-             as in {EXAMPLE}?region=eu-west-1"
+            "a bucket has no option {name:?}: it has endpoint, region, path-style, etags, profile, credentials, ca, \
+             proxy and accept, as in {EXAMPLE}?region=eu-west-1"
         ))),
     }
 }

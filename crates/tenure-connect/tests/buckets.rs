@@ -25,6 +25,7 @@ fn the_canonical_form_is_what_people_write_where_that_is_plain() {
         "s3://my-bucket/prod/locks?region=eu-west-1",
         "s3://my.bucket/x?endpoint=http://127.0.0.1:9000&region=us-east-1&path-style=true&etags=bare&profile=ci",
         "s3://my-bucket/x?credentials=instance&accept=http",
+        "s3://my-bucket/x?ca=/etc/ssl/my-ca.pem&proxy=http://proxy.example.org:3128",
         "s3://my-bucket/x?accept=http&accept=server-clock",
     ] {
         assert_eq!(canonical(text), text);
@@ -57,6 +58,10 @@ fn what_is_wrong_is_said_with_what_would_be_right_and_no_secret_is_repeated() {
     refused("s3://my-bucket?endpoint=x.org", "endpoint=https://");
     refused("s3://my-bucket?endpoint=https://id:hush@x.org", "no password");
     refused("s3://my-bucket?endpoint=http://x.org", "accept=http");
+    refused("s3://my-bucket?ca=my-ca.pem", "no absolute path");
+    refused("s3://my-bucket?proxy=ftp://hush", "not the address of a proxy");
+    refused("s3://my-bucket?proxy=http://me:hush@proxy:3128", "carries no password");
+    refused("s3://my-bucket?endpoint=http://localhost:9000&proxy=http://x.org:3128", "accept=http");
 }
 
 #[test]

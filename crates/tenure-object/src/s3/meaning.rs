@@ -48,6 +48,8 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
         404 => missing(asked, answer),
         // Another write was under way. On S3 nothing says which of the two was applied.
         409 => Meaning::Unknown,
+        // Whoever says this sends nothing on.
+        407 => Meaning::Refused(Reason::Unreachable),
         429 => Meaning::Throttled,
         503 if answer.retry_after.is_some() || is_one_of(answer, THROTTLING) => Meaning::Throttled,
         400 => bad_request(answer),
@@ -97,7 +99,7 @@ pub(super) fn words(asked: Asked, answer: &Answer, bucket: &str) -> String {
         Text::Error { code, message } => {
             format!("{} {code}: {}", answer.status, message.trim_end_matches('.'))
         }
-        Text::Nothing | Text::Foreign => answer.status.to_string(),
+        Text::Nothing | Text::WantsTls | Text::Foreign => answer.status.to_string(),
     };
     let request = answer.request_id.as_ref().map(|id| format!(", request {id}")).unwrap_or_default();
     match advice {
@@ -107,6 +109,22 @@ pub(super) fn words(asked: Asked, answer: &Answer, bucket: &str) -> String {
 }
 
 fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
+    if answer.status == 407 {
+        return Some(match &answer.proxy {
+            Some(proxy) => proxy.wants_password(),
+            None => "a proxy on the way wants a name and a password".to_owned(),
+        });
+    }
+    match (&answer.text, &answer.proxy) {
+        (Text::WantsTls, _) => {
+            return Some("it is encrypted there: write https:// in the endpoint".to_owned());
+        }
+        (Text::Foreign, Some(proxy)) => {
+            return Some(format!("the proxy {proxy}, or whoever answers behind it, does not speak S3"));
+        }
+        (Text::Foreign, None) => return Some("whoever answers there does not speak S3".to_owned()),
+        (Text::Nothing | Text::Error { .. }, _) => {}
+    }
     if is_one_of(answer, &["RequestTimeTooSkewed"]) {
         return Some(match answer.ahead() {
             Some(ahead) => format!(
@@ -152,7 +170,6 @@ fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
         (400 | 405 | 501, Asked::Create | Asked::Replace) => {
             Some("it does not take conditional writes, without which nothing can be granted".to_owned())
         }
-        _ if answer.text == Text::Foreign => Some("whoever answers there does not speak S3".to_owned()),
         _ => None,
     }
 }
@@ -208,7 +225,7 @@ mod tests {
     #[test]
     fn each_answer_means_one_thing_to_each_call() {
         let all = |meaning| [meaning; 4];
-        let table: [(u16, &str, [Meaning; 4]); 44] = [
+        let table: [(u16, &str, [Meaning; 4]); 46] = [
             (200, "", all(Done)),
             (204, "", all(Done)),
             // Lost to somebody, or there already.
@@ -251,6 +268,8 @@ mod tests {
             (400, "", all(Refused(Unsupported))),
             // It may not, or not like this.
             (401, "", all(Refused(Denied))),
+            (403, "<html>", all(Refused(Denied))),
+            (407, "<html>", all(Refused(Unreachable))),
             (403, "AccessDenied", all(Refused(Denied))),
             (403, "RequestTimeTooSkewed", all(Refused(Denied))),
             (403, "SignatureDoesNotMatch", all(Refused(Denied))),
@@ -300,6 +319,14 @@ mod tests {
         assert!(words(Create, &answer(403, "AccessDenied"), "b").contains("s3:PutObject"));
         assert!(words(Create, &answer(501, "NotImplemented"), "b").contains("conditional writes"));
         assert!(words(Read, &answer(404, "<html>"), "b").contains("does not speak S3"));
+        assert!(words(Create, &answer(400, "<html>"), "b").contains("does not speak S3"));
+        let tls = Answer { text: Text::WantsTls, ..answer(400, "") };
+        assert!(words(Create, &tls, "b").starts_with("it is encrypted there: write https://"));
+        let proxy = crate::wire::Proxy::parse("http://me:hush@proxy:3128").ok();
+        let sentence = words(Read, &Answer { proxy: proxy.clone(), ..answer(407, "") }, "b");
+        assert!(sentence.starts_with("the proxy http://proxy:3128 does not take"), "{sentence}");
+        let sentence = words(Read, &Answer { proxy, ..answer(502, "<html>") }, "b");
+        assert!(sentence.starts_with("the proxy http://proxy:3128, or"), "{sentence}");
         let plain = Answer { request_id: Some("17A".into()), ..answer(500, "InternalError") };
         assert_eq!(words(Read, &plain, "b"), "it answered 500 InternalError: Told so, request 17A");
     }

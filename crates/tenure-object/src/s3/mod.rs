@@ -6,6 +6,7 @@ mod endpoint;
 mod environment;
 mod error;
 mod meaning;
+mod network;
 mod profile;
 mod provider;
 mod read;
@@ -163,7 +164,7 @@ impl Inner {
         error: Option<&object_store::Error>,
     ) -> Result<Answer, StoreError> {
         match call.seen() {
-            Seen::Answered(answer) => Ok(answer),
+            Seen::Answered(answer) => Ok(*answer),
             Seen::NotConnected(why) => Err(StoreError::refused(Reason::Unreachable, why)),
             Seen::Cut(why) if matches!(asked, Asked::Create | Asked::Replace) => {
                 Err(StoreError::unknown(format!("the write was sent and not answered: {why}")))

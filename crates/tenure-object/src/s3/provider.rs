@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use http::{HeaderName, HeaderValue};
+
 /// What is known of those who offer S3, by the address at which they do.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Provider {
@@ -10,7 +12,7 @@ pub(super) struct Provider {
     /// The shortest interval at which one object may be written.
     pub(super) write_interval: Duration,
     /// What every request has to say besides.
-    pub(super) header: Option<(&'static str, &'static str)>,
+    header: Option<(&'static str, &'static str)>,
     /// Why leases cannot be kept there, whatever it answers.
     pub(super) refused: Option<&'static str>,
 }
@@ -22,6 +24,10 @@ impl Provider {
         let ends_with =
             |end: &str| host == end || host.strip_suffix(end).is_some_and(|rest| rest.ends_with('.'));
         KNOWN.iter().find(|provider| ends_with(provider.host)).unwrap_or(&OTHER)
+    }
+
+    pub(super) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        self.header.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
     }
 }
 

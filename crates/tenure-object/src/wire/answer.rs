@@ -4,6 +4,8 @@ use http::header::{DATE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, RETRY_AFTER
 use jiff::Timestamp;
 use tenure_store::StoreTime;
 
+use super::Proxy;
+
 /// The answer to a request, as the server gave it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
@@ -21,6 +23,8 @@ pub(crate) struct Answer {
     pub(crate) retry_after: Option<Duration>,
     /// Where the bucket really is, if it is elsewhere.
     pub(crate) region: Option<String>,
+    /// What it came through.
+    pub(crate) proxy: Option<Proxy>,
     pub(crate) text: Text,
 }
 
@@ -32,6 +36,8 @@ pub(crate) enum Text {
     Nothing,
     /// An error as S3 writes it.
     Error { code: String, message: String },
+    /// Whoever answered wants to be spoken to by TLS.
+    WantsTls,
     /// Something else: whoever answered does not speak S3.
     Foreign,
 }
@@ -48,6 +54,7 @@ impl Answer {
             request_id: header(headers, &REQUEST_ID),
             retry_after: header(headers, &RETRY_AFTER).and_then(|after| parse_wait(&after, date)),
             region: header(headers, &BUCKET_REGION),
+            proxy: None,
             text: Text::Nothing,
         }
     }
@@ -66,7 +73,7 @@ impl Answer {
     pub(crate) fn code(&self) -> &str {
         match &self.text {
             Text::Error { code, .. } => code,
-            Text::Nothing | Text::Foreign => "",
+            Text::Nothing | Text::WantsTls | Text::Foreign => "",
         }
     }
 
@@ -124,6 +131,7 @@ fn parse_text(body: &str) -> Text {
     match element(body, "Code") {
         Some(code) => Text::Error { code, message: element(body, "Message").unwrap_or_default() },
         None if body.trim().is_empty() => Text::Nothing,
+        None if WANTS_TLS.iter().any(|sentence| body.contains(sentence)) => Text::WantsTls,
         None => Text::Foreign,
     }
 }
@@ -150,6 +158,13 @@ fn plain(text: &str, max: usize) -> String {
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
 const AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
+
+/// What servers written in Go, nginx and Apache say to somebody who does not encrypt.
+const WANTS_TLS: [&str; 3] = [
+    "HTTP request to an HTTPS server",
+    "plain HTTP request was sent to HTTPS port",
+    "speaking plain HTTP to an SSL-enabled server port",
+];
 
 /// A clock outside these was never set.
 const YEAR_2020: i64 = 1_577_836_800;
@@ -223,6 +238,7 @@ mod tests {
         assert_eq!(text(error), expected);
         assert_eq!(text("  "), Text::Nothing);
         assert_eq!(text("<html>404</html>"), Text::Foreign);
+        assert_eq!(text("Client sent an HTTP request to an HTTPS server.\n"), Text::WantsTls);
         assert_eq!(text("<Error><Code>Slow"), Text::Foreign, "a cut is noticed by its length, not here");
     }
 }
