@@ -74,12 +74,15 @@ impl Builder {
     /// lies below that of another shares objects with it.
     pub fn prefix(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
+        if prefix.len() > Key::MAX_BYTES {
+            return self.must(false, || {
+                format!("a prefix has at most {} bytes, and this one has {}", Key::MAX_BYTES, prefix.len())
+            });
+        }
         let is_prefix = prefix.is_empty() || Key::from_stored(prefix).is_ok() && name::is_plain(prefix);
         self.must(is_prefix, || {
             format!(
-                "{prefix:?} is no prefix: it is written like prod/locks, without . and .. and backslashes, in at \
-                 most {} bytes",
-                Key::MAX_BYTES
+                "{prefix:?} is no prefix: it is written like prod/locks, without . and .. and backslashes"
             )
         })
     }

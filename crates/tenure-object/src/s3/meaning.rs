@@ -144,12 +144,18 @@ fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
         return Some(format!("the bucket {bucket:?} is not here{}", region.unwrap_or(otherwise)));
     }
     if is_one_of(answer, STALE_TOKEN) {
-        return Some("the session token is not valid any more: get new credentials".to_owned());
+        return Some("the session token is not valid, or not any more: get new credentials".to_owned());
     }
     if is_one_of(answer, &["InvalidAccessKeyId", "SignatureDoesNotMatch"]) {
         return Some(
             "the access key is not known there, or its secret is wrong: correct the credentials".to_owned(),
         );
+    }
+    // AWS wants a checksum where it keeps what is written. It is not sent: see `KEPT`.
+    if let Text::Error { message, .. } = &answer.text
+        && (message.contains("Object Lock") || message.contains("Content-MD5"))
+    {
+        return Some(format!("the bucket {bucket:?} keeps every write: {KEPT}"));
     }
     if is_one_of(answer, BAD_NAME) {
         return Some("it does not take the name of the object: choose a shorter key".to_owned());
@@ -174,6 +180,10 @@ fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
     }
 }
 
+/// What is wrong with a bucket whose rule locks what is written to it.
+pub(super) const KEPT: &str = "its rule of retention would lock a version with every renewal, which nobody could remove: \
+                               use a bucket without such a rule";
+
 const NO_BUCKET: &[&str] = &["NoSuchBucket"];
 
 const THROTTLING: &[&str] = &[
@@ -186,8 +196,14 @@ const THROTTLING: &[&str] = &[
     "TooManyRequests",
 ];
 
-const STALE_TOKEN: &[&str] =
-    &["ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired", "RequestExpired"];
+const STALE_TOKEN: &[&str] = &[
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "InvalidToken",
+    "InvalidTokenId",
+    "TokenRefreshRequired",
+    "RequestExpired",
+];
 
 const OTHER_REGION: &[&str] = &[
     "AuthorizationHeaderMalformed",
@@ -327,6 +343,15 @@ mod tests {
         assert!(sentence.starts_with("the proxy http://proxy:3128 does not take"), "{sentence}");
         let sentence = words(Read, &Answer { proxy, ..answer(502, "<html>") }, "b");
         assert!(sentence.starts_with("the proxy http://proxy:3128, or"), "{sentence}");
+        let lock = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters";
+        let text = Text::Error { code: "InvalidRequest".into(), message: lock.into() };
+        assert!(
+            words(Create, &Answer { text, ..answer(400, "") }, "b")
+                .starts_with("the bucket \"b\" keeps every write")
+        );
+        assert!(
+            words(Read, &answer(403, "InvalidTokenId"), "b").starts_with("the session token is not valid")
+        );
         let plain = Answer { request_id: Some("17A".into()), ..answer(500, "InternalError") };
         assert_eq!(words(Read, &plain, "b"), "it answered 500 InternalError: Told so, request 17A");
     }

@@ -19,7 +19,7 @@ pub(super) fn roots(
     let bundle = environment.get("AWS_CA_BUNDLE");
     let told = bundle.or_else(|| profile.and_then(|profile| profile.get("ca_bundle"))).map(Path::new);
     match chosen.or(told.filter(|_| !unencrypted)) {
-        Some(path) => Roots::read(path).map_err(OpenError::denied),
+        Some(path) => Roots::read(path).map_err(OpenError::unreachable),
         None => Ok(Roots::default()),
     }
 }
@@ -36,7 +36,7 @@ pub(super) fn proxies(
     };
     let address = endpoint.map_or_else(|| AWS.to_owned(), Endpoint::to_string);
     if let Ok(address) = address.parse() {
-        proxies.of(&address).map_err(OpenError::denied)?;
+        proxies.of(&address).map_err(OpenError::unreachable)?;
     }
     Ok(proxies)
 }

@@ -17,6 +17,11 @@ impl Inner {
             _ => self.remembered.forget(key),
         }
         let (body, answer) = read?;
+        // Said once, when it is connected: a rule that is made later costs money, and nobody their lease.
+        if answer.locked && *key == Key::scratch() {
+            let what = format!("the bucket {:?} keeps every write: {}", self.bucket, meaning::KEPT);
+            return Err(StoreError::refused(Reason::Unsupported, what));
+        }
         let entry = body.map(|body| {
             let age = if self.judges_ages() { answer.age_of(body.modified) } else { None };
             Entry { value: body.value, version: body.version, age }
@@ -67,7 +72,8 @@ async fn whole(got: GetResult, answer: &Answer) -> Result<Body, StoreError> {
         return Err(StoreError::refused(Reason::Damaged, what));
     }
     let Some(version) = got.meta.e_tag.clone().map(Version::new) else {
-        return Err(StoreError::refused(Reason::Unsupported, format!("{path} has no ETag")));
+        let what = format!("{path} was shown without an ETag: whoever answers there does not speak S3");
+        return Err(StoreError::refused(Reason::Unsupported, what));
     };
     // Cut off in the middle it is no value, though its status was seen.
     let value = got.bytes().await.map_err(unreadable)?;

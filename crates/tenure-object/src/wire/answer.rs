@@ -18,6 +18,8 @@ pub(crate) struct Answer {
     pub(crate) etag: Option<String>,
     /// This machine's clock when the request was signed.
     pub(crate) signed: Option<Timestamp>,
+    /// Whether the object may not be removed for a while.
+    pub(crate) locked: bool,
     /// What to name when asking the provider about it.
     pub(crate) request_id: Option<String>,
     pub(crate) retry_after: Option<Duration>,
@@ -51,6 +53,7 @@ impl Answer {
             modified: header(headers, &LAST_MODIFIED).and_then(|date| parse_date(&date)),
             etag: header(headers, &ETAG),
             signed,
+            locked: headers.contains_key(LOCK_MODE),
             request_id: header(headers, &REQUEST_ID),
             retry_after: header(headers, &RETRY_AFTER).and_then(|after| parse_wait(&after, date)),
             region: header(headers, &BUCKET_REGION),
@@ -156,6 +159,7 @@ fn plain(text: &str, max: usize) -> String {
 }
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
+const LOCK_MODE: HeaderName = HeaderName::from_static("x-amz-object-lock-mode");
 const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
 const AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
 
