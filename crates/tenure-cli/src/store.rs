@@ -53,7 +53,7 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<Opened, Failure> 
         chosen if chosen.url.is_called(name) => chosen,
         _ => Chosen::parse(name, Source::Handle)?,
     };
-    if chosen.open_to_read()?.is_none() {
+    if !chosen.is_there()? {
         let (key, url) = (handle.key(), chosen.url());
         return Err(match chosen.url.is_called(name) {
             // A disk that is not mounted, perhaps: another store in its place would say that the lease is gone.
@@ -142,14 +142,14 @@ impl Chosen {
 
     /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.
     pub(crate) async fn connect_to_read(&self) -> Result<Option<Coordinator>, Failure> {
-        match self.open_to_read()? {
+        match self.url.open_to_read().map_err(|error| self.failure(error))? {
             Some(store) => Ok(Some(coordinator().connect(store).await?)),
             None => Ok(None),
         }
     }
 
-    fn open_to_read(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
-        self.url.open_to_read().map_err(|error| self.failure(error))
+    fn is_there(&self) -> Result<bool, Failure> {
+        self.url.is_there().map_err(|error| self.failure(error))
     }
 
     /// What it promises. Nothing is made or changed.

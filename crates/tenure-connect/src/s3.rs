@@ -59,6 +59,10 @@ impl S3Place {
         Ok(Arc::new(store))
     }
 
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.0.store_name().is_ok_and(|called| called == name)
+    }
+
     pub(crate) fn charge(&self) -> Result<Charge, Error> {
         let store = self.0.open().map_err(StoreError::from)?;
         Ok(store.offered_by().and_then(Prices::of).map_or(Charge::Unknown, Charge::Each))

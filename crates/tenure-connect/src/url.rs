@@ -56,11 +56,21 @@ impl StoreUrl {
         }
     }
 
+    /// Whether there is a store already, as far as can be seen without asking anybody: a bucket is taken to be there.
+    pub fn is_there(&self) -> Result<bool, Error> {
+        match &self.0 {
+            #[cfg(feature = "file")]
+            Place::File(place) => Ok(place.open_to_read()?.is_some()),
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => Ok(true),
+        }
+    }
+
     /// Whether the store, once open, is called this. Nothing is made or sent to find out.
     pub fn is_called(&self, name: &str) -> bool {
         match &self.0 {
             #[cfg(feature = "s3")]
-            Place::S3(place) => place.open().is_ok_and(|store| store.to_string() == name),
+            Place::S3(place) => place.is_called(name),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.to_string().split('?').next() == Some(name),
         }

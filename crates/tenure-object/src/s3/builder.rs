@@ -254,6 +254,11 @@ impl Builder {
         })))
     }
 
+    /// What the store will be called. Nothing is opened for it, so no credentials are needed.
+    pub fn store_name(&self) -> Result<String, OpenError> {
+        self.resolve(&Environment::of_process()).map(|(resolved, _)| resolved.name())
+    }
+
     /// What the store will guarantee. Nothing is opened for it, so no credentials are needed.
     pub fn guarantees(&self) -> Guarantees {
         let mut guarantees = Guarantees::default();
