@@ -14,7 +14,7 @@ use tenure::{Coordinator, Kind};
 use tenure_conformance::{Harness, Suite, Verdict};
 use tenure_object::s3::Environment;
 use tenure_object::{Requests, S3};
-use tenure_store::{Expect, Key, Prefix, Put, Store};
+use tenure_store::{Expect, Key, Prefix, Put, Store, StoreError};
 use tenure_testkit::{ErrorAnswer, Fault, Kind as Server, Rule, key};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -299,4 +299,28 @@ async fn a_deleted_object_is_a_conflict_for_its_replacement() {
     let _ = bucket.delete(&key).await;
     let put = store.put(&key, "two".into(), Expect::Version(applied.version)).await.unwrap();
     assert!(matches!(put, Put::Conflict(_)), "a 404, which the client library calls a failed precondition");
+}
+
+#[tokio::test]
+async fn a_sweep_is_one_plain_delete_and_a_missing_permission_is_told() {
+    let Some(bucket) = Bucket::on(Server::Minio, "sweep") else { return };
+    let (store, swept) = (bucket.store(), Key::from_stored(".tenure/probe/1/a").unwrap());
+    for key in [&swept, &key("kept")] {
+        assert!(matches!(store.put(key, "x".into(), Expect::Absent).await, Ok(Put::Applied(_))));
+    }
+    bucket.proxy().clear_log();
+    assert!(matches!(store.sweep(&key("kept")).await, Err(StoreError::Refused(_))));
+    store.sweep(&swept).await.unwrap();
+    store.sweep(&swept).await.expect("it is gone already, which is no error");
+    let log = bucket.proxy().log();
+    let sent: Vec<_> =
+        log.iter().map(|exchange| (exchange.method.as_str(), exchange.target.as_str())).collect();
+    assert_eq!(sent, [("DELETE", "/sweep/some/locks/.tenure/probe/1/a.record"); 2]);
+    assert!(store.get(&swept).await.unwrap().entry.is_none());
+    assert!(store.get(&key("kept")).await.unwrap().entry.is_some());
+
+    let denied = ErrorAnswer::new(403, "AccessDenied");
+    bucket.proxy().install(Rule::new(Fault::AnswerInstead(denied)).method("DELETE"));
+    let error = store.sweep(&swept).await.unwrap_err();
+    assert!(error.to_string().contains("may not delete"), "{error}");
 }

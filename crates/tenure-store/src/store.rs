@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_core::Stream;
 
-use crate::{Administration, Expect, Guarantees, Key, Prefix, Put, Reading, StoreError, Version};
+use crate::{Administration, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, StoreError, Version};
 
 /// A future that a store returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -70,6 +70,20 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
         None
     }
 
+    /// Removes the entry of one of Tenure's own keys, on which no lease rests, whatever it holds. One that has gone already
+    /// is no error.
+    ///
+    /// What tries a store out leaves nothing behind by this. A store refuses every key that
+    /// [may not be swept](Key::may_be_swept) as [`Invalid`](crate::Reason::Invalid) before anything is sent; one that cannot
+    /// remove anything refuses all of them as [`Unsupported`](crate::Reason::Unsupported), as it does unless it says
+    /// otherwise.
+    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            key.must_be_sweepable()?;
+            Err(StoreError::refused(Reason::Unsupported, "this store removes nothing"))
+        })
+    }
+
     /// A well-formed version that no write of this store ever has: a replace of it must always be refused. The check
     /// at connect is made of such writes.
     fn impossible_version(&self) -> Version;
@@ -102,6 +116,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
         (**self).watch(prefix)
+    }
+
+    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+        (**self).sweep(key)
     }
 
     fn impossible_version(&self) -> Version {

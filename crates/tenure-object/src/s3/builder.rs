@@ -231,6 +231,8 @@ impl Builder {
             .with_bucket_name(&self.bucket)
             .with_region(region)
             .with_virtual_hosted_style_request(!path_style)
+            // One object at a time, which every server can do.
+            .with_disable_bulk_delete(true)
             .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
             .with_http_connector(connector.clone());
         builder = builder.with_client_options(ClientOptions::new().with_allow_http(plain));

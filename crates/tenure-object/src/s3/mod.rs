@@ -22,7 +22,7 @@ use futures_util::{StreamExt, stream};
 use object_store::aws::AmazonS3;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{ObjectStore, PutMode, PutOptions, UpdateVersion};
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, UpdateVersion};
 use tenure_store::{
     Applied, BoxFuture, BoxStream, Conflict, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, Store,
     StoreError, Version,
@@ -142,6 +142,24 @@ impl Inner {
         Ok((keys.collect(), page.page_token))
     }
 
+    /// What the client says is enough here: nothing rests on it.
+    async fn sweep(&self, key: &Key) -> Result<(), StoreError> {
+        key.must_be_sweepable()?;
+        match self.client.delete(&self.path(key)?).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(
+                object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. },
+            ) => {
+                let words = format!(
+                    "the credentials may not delete: s3:DeleteObject is not allowed on {}",
+                    self.bucket
+                );
+                Err(StoreError::refused(Reason::Denied, words))
+            }
+            Err(error) => Err(StoreError::unknown(error)),
+        }
+    }
+
     fn path(&self, key: &Key) -> Result<Path, StoreError> {
         Path::parse(self.names.of(key)).map_err(|error| StoreError::refused(Reason::Invalid, error))
     }
@@ -235,6 +253,10 @@ impl Store for S3 {
             Err(error) => stream::iter([Err(error)]).right_stream(),
         });
         keys.boxed()
+    }
+
+    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.0.sweep(key))
     }
 
     /// Looks like an ETag. As the hash of something it will not be found before the sun has gone out.
