@@ -20,10 +20,10 @@ impl Signer<'_> {
         host: &str,
         (method, target): (&str, &str),
         headers: &[(&str, &str)],
-        body: &str,
+        body: &[u8],
     ) -> Vec<(&'static str, String)> {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
-        let hash = hex(digest::digest(&digest::SHA256, body.as_bytes()).as_ref());
+        let hash = hex(digest::digest(&digest::SHA256, body).as_ref());
         let mut signed = vec![("host", host), ("x-amz-content-sha256", &hash), ("x-amz-date", &now)];
         signed.extend_from_slice(headers);
         signed.sort_unstable();

@@ -7,7 +7,7 @@ use crate::sign::Signer;
 impl Server {
     /// The headers that a request to this server needs. `host` is the address that the client connects to.
     pub fn sign(&self, host: &str, method: &str, path: &str, body: &str) -> Vec<(&'static str, String)> {
-        self.signer("s3").sign(host, (method, path), &[], body)
+        self.signer("s3").sign(host, (method, path), &[], body.as_bytes())
     }
 
     /// Asks it for something as its administrator; it panics if that is not done. The names of headers are in small letters.
@@ -28,7 +28,7 @@ impl Server {
 
     #[track_caller]
     fn ask(&self, service: &str, what: (&str, &str), headers: &[(&str, &str)], body: &str) -> String {
-        let signed = self.signer(service).sign(&self.address().to_string(), what, headers, body);
+        let signed = self.signer(service).sign(&self.address().to_string(), what, headers, body.as_bytes());
         let signed = signed.iter().map(|(name, value)| (*name, value.as_str()));
         let all: Vec<(&str, &str)> = headers.iter().copied().chain(signed).collect();
         match asking::ask(self.address(), what, &all, body) {

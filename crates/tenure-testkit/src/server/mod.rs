@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 pub use error::StartError;
 pub use kind::Kind;
-use recipe::{ACCESS_KEY, REGION, SECRET_KEY};
+pub(crate) use recipe::{ACCESS_KEY, REGION, SECRET_KEY};
 pub use session::Session;
 pub use setup::Setup;
 
