@@ -68,6 +68,11 @@ impl S3Place {
         Ok(store.offered_by().and_then(Prices::of).map_or(Charge::Unknown, Charge::Each))
     }
 
+    pub(crate) fn with_other_etags(&self) -> (Self, bool) {
+        let (builder, bare) = (*self.0).clone().with_other_etags();
+        (Self(Box::new(builder)), bare)
+    }
+
     /// Nothing is sent and no credentials are needed. What the environment says of the endpoint is not asked either.
     pub(crate) fn promises(&self) -> Promises {
         Promises { guarantees: self.0.guarantees(), witness: false, removal: false, is_there: true }

@@ -76,6 +76,20 @@ impl StoreUrl {
         }
     }
 
+    /// The same store with its ETags given back the other way, and whether that is without quotes (`etags=bare`); `None` for
+    /// a store that has no ETags.
+    pub fn with_other_etags(&self) -> Option<(Self, bool)> {
+        match &self.0 {
+            #[cfg(feature = "s3")]
+            Place::S3(place) => {
+                let (place, bare) = place.with_other_etags();
+                Some((Self(Place::S3(place)), bare))
+            }
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => None,
+        }
+    }
+
     /// What the store promises, or would promise once it is there. Nothing is made or changed.
     pub fn promises(&self) -> Result<Promises, Error> {
         match &self.0 {

@@ -119,6 +119,13 @@ impl Builder {
         self
     }
 
+    /// The same bucket with ETags given back the other way, and whether that is without their quotes.
+    pub fn with_other_etags(mut self) -> (Self, bool) {
+        self.bare_etags = !self.bare_etags;
+        let bare = self.bare_etags;
+        (self, bare)
+    }
+
     /// Takes the key of this profile in the files of AWS's own tools.
     pub fn profile(mut self, name: &str) -> Self {
         self.profile = Some(name.to_owned());
