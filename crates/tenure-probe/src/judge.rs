@@ -85,12 +85,33 @@ impl Judged {
         Self { clause: clause(finding.clause), check, verdict, note }
     }
 
-    /// Why the store is not simply fit, if it is not because of this.
-    pub(crate) fn reason(&self) -> Option<(Weight, String)> {
-        let Verdict::Failed(why) = &self.verdict else { return None };
-        let Clause { title, weight, because, .. } = self.clause;
-        Some((weight, format!("{title}: it is not so that {}: {why}. So {because}", self.check)))
+    /// What was seen, if the store broke the contract here.
+    pub fn broken(&self) -> Option<&str> {
+        match &self.verdict {
+            Verdict::Failed(why) => Some(why),
+            Verdict::Passed | Verdict::Skipped(_) => None,
+        }
     }
+}
+
+/// Why a store is not simply fit: a sentence for each clause of this weight that it breaks.
+pub(crate) fn reasons(checks: &[Judged], weight: Weight) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for clause in TABLE.iter().filter(|clause| clause.weight == weight) {
+        let broken: Vec<_> = checks
+            .iter()
+            .filter(|check| check.clause.name == clause.name)
+            .filter_map(Judged::broken)
+            .collect();
+        let Some(first) = broken.first() else { continue };
+        let more = match broken.len() - 1 {
+            0 => String::new(),
+            1 => " (and one check more)".to_owned(),
+            more => format!(" (and {more} checks more)"),
+        };
+        reasons.push(format!("{}: {first}{more}, so {}", clause.title, clause.because));
+    }
+    reasons
 }
 
 #[cfg(test)]

@@ -55,6 +55,7 @@ mod qualification;
 mod quoting;
 mod setting;
 mod ttl;
+mod words;
 
 pub use cleaning::CleanUp;
 pub use error::ProbeError;
@@ -64,5 +65,6 @@ pub use plan::{Plan, PlanError};
 pub use probe::Probe;
 pub use progress::Progress;
 pub use qualification::{Fitness, Qualification};
-pub use quoting::Quoting;
+pub use quoting::{Quoting, Taken};
+pub use tenure_conformance::Verdict;
 pub use ttl::Advice;

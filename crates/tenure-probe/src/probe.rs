@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 use tenure::clock::{BootClock, Clock};
 use tenure::verify::check_declared;
 use tenure_conformance::{Step, Suite};
-use tenure_store::{Expect, Key, Put, Reason, Refused, Store, StoreError};
+use tenure_store::{Expect, Guarantees, Key, Put, Reason, Refused, Store, StoreError};
 
 use crate::cleaning::{self, CleanUp};
 use crate::corner::{Corner, Place};
@@ -71,9 +71,14 @@ impl Probe {
         self
     }
 
-    /// About how many calls it will make at most, its cleaning up included.
+    /// About how many calls it will make, its cleaning up included.
     pub fn calls_expected(&self) -> u64 {
         self.plan.calls()
+    }
+
+    /// What the store declares of itself.
+    pub fn guarantees(&self) -> Guarantees {
+        self.corners[0].store.guarantees()
     }
 
     /// How many calls it has made so far.
@@ -250,11 +255,7 @@ impl Steps<'_> {
 
 /// The final word, by everything that was found out so far.
 fn fitness(found: &Qualification) -> Fitness {
-    let reasons: Vec<_> = found.checks.iter().filter_map(Judged::reason).collect();
-    let of = |wanted: Weight| {
-        reasons.iter().filter(move |(weight, _)| *weight == wanted).map(|(_, reason)| reason.clone())
-    };
-    let mut refused: Vec<String> = of(Weight::Refuses).collect();
+    let mut refused = judge::reasons(&found.checks, Weight::Refuses);
     if !refused.is_empty() {
         let hint = found.quoting.as_ref().filter(|quoting| quoting.is_the_wrong_way());
         if let Some(quoting) = hint {
@@ -262,7 +263,7 @@ fn fitness(found: &Qualification) -> Fitness {
         }
         return Fitness::Refused(refused);
     }
-    let mut limits: Vec<String> = of(Weight::Limits).collect();
+    let mut limits = judge::reasons(&found.checks, Weight::Limits);
     if let Some(measured) = &found.measured {
         limits.extend(measured.clock.limit());
         limits.extend(slower_than_needed(measured, found.advice.as_ref()));
@@ -275,7 +276,7 @@ fn slower_than_needed(measured: &Measured, advice: Option<&Advice>) -> Vec<Strin
     let rate = &measured.rate;
     if rate.throttled > 0 {
         limits.push(format!(
-            "it throttles: of {} writes of one key in a row {} were put off. So use no shorter ttl than is recommended",
+            "it throttles: of {} writes of one key in a row {} were put off, so use no shorter ttl than is recommended",
             rate.writes + rate.throttled + rate.failed,
             rate.throttled
         ));

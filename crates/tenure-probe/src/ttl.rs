@@ -4,6 +4,7 @@ use tenure::Timing;
 use tenure_store::{Guarantees, Reach};
 
 use crate::measure::Measured;
+use crate::words::short;
 
 /// A ttl that fits a store, and how it was found. It is the shortest of a few round ones; longer ones fit too.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,14 +44,19 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
     let timing = *patient.or_else(|| timings.iter().find(|timing| timing.timeout() == longest_call))?;
     let limit = patient.is_none().then(|| {
         format!(
-            "it is slow: a call should be given {}, and with any ttl it is given {} at most. So now and then a lease may \
+            "it is slow: a call should be given {}, and with any ttl it is given {} at most, so now and then a lease may \
              be lost although its holder is well",
             short(call),
             short(longest_call)
         )
     });
 
-    let (ttl, period, timeout) = (timing.ttl().as_duration(), timing.period(), timing.timeout());
+    let ttl = timing.ttl().as_duration();
+    let (period, timeout) = (millis(timing.period()), millis(timing.timeout()));
+    let wants = match interval {
+        Duration::ZERO => "no pause".to_owned(),
+        interval => short(interval),
+    };
     let arithmetic = vec![
         format!(
             "one call is given {}: the greatest of {P99_TIMES} × p99 = {P99_TIMES} × {} = {}, {SLOWEST_TIMES} × the slowest = \
@@ -66,19 +72,18 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
             "period {period:?} + write {timeout:?} + read back {timeout:?} + one retry {timeout:?} = {:?}, and that is within \
              ttl − drift − margin = {ttl:?} − {:?} − {:?} = {:?}",
             period + 3 * timeout,
-            ttl - timing.belief(),
-            timing.margin(),
-            timing.usable(),
+            millis(ttl - timing.belief()),
+            millis(timing.margin()),
+            millis(timing.usable()),
         ),
         format!(
-            "a call that failed is tried again after {:?}, and the store wants {} between two writes of one key",
-            timing.retry(),
-            short(interval)
+            "a call that failed is tried again after {:?}, and the store wants {wants} between two writes of one key",
+            millis(timing.retry()),
         ),
         format!(
             "so an outage of {:?} is ridden out, and whoever waits gets the lease of a dead holder after {:?} at most",
-            timing.rides_out(),
-            timing.worst_write_outage()
+            millis(timing.rides_out()),
+            millis(timing.worst_write_outage())
         ),
     ];
     Some(Advice { timing, call, interval, arithmetic, limit })
@@ -97,11 +102,9 @@ fn least(reach: Reach) -> (Duration, &'static str) {
     }
 }
 
-/// A duration to three digits: more were not measured.
-fn short(span: Duration) -> String {
-    let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
-    let step = [1, 10, 100, 1_000, 10_000].into_iter().find(|step| micros / step < 1_000).unwrap_or(100_000);
-    format!("{:?}", Duration::from_micros(micros.div_ceil(step).saturating_mul(step)))
+/// Rounded to what people read. Sums stay right, because every ttl here is of whole seconds.
+fn millis(span: Duration) -> Duration {
+    Duration::from_millis(u64::try_from((span.as_micros() + 500) / 1_000).unwrap_or(u64::MAX))
 }
 
 /// A day is slower than the few seconds of a probe.

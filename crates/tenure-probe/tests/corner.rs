@@ -98,6 +98,6 @@ async fn the_number_of_calls_is_told_beforehand_and_is_about_right() {
         let (expected, made) = (probe.calls_expected(), probe.calls().total());
         println!("{plan:?}: {expected} expected, {made} made, {:?}", probe.calls());
         // Calls on a store in memory never meet, so that its chains need fewer of them.
-        assert!(expected / 2 <= made && made <= expected, "{expected} expected, {made} made");
+        assert!(expected / 2 <= made && made <= expected * 3 / 2, "{expected} expected, {made} made");
     }
 }

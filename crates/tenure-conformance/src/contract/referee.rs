@@ -109,9 +109,13 @@ impl Referee {
     /// After the last round.
     pub(super) fn sum(&self) -> Result<String, Stop> {
         if let Some(first) = &self.first {
+            let up_to = match self.winners_most {
+                0 | 1 => String::new(),
+                winners => format!(", with up to {winners} winners"),
+            };
+            let (bad, rounds) = (self.bad, self.rounds);
             return Err(Stop::Failed(format!(
-                "{} of {} rounds were not won by exactly one, with up to {} winners; {first}",
-                self.bad, self.rounds, self.winners_most
+                "{bad} of {rounds} rounds were not won by exactly one{up_to}; {first}"
             )));
         }
         ensure!(

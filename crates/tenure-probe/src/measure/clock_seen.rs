@@ -75,7 +75,7 @@ impl ClockSeen {
         let insane = self.implausible > 0 || self.back > BACK_MAX;
         insane.then(|| {
             format!(
-                "the store's time: {}. So tokens may not grow when a record is deleted from outside",
+                "the store's time: {}, so tokens may not grow when a record is deleted from outside",
                 self.sentence()
             )
         })

@@ -1,4 +1,7 @@
+use std::fmt;
 use std::time::Duration;
+
+use crate::words::short;
 
 /// How long calls took, from the call to its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +30,17 @@ impl Latency {
             taken.get(at).copied().unwrap_or_default()
         };
         Self { samples: taken.len(), failed, p50: rank(50), p90: rank(90), p99: rank(99), max: rank(100) }
+    }
+}
+
+impl fmt::Display for Latency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [p50, p90, p99, max] = [self.p50, self.p90, self.p99, self.max].map(short);
+        write!(f, "p50 {p50}, p90 {p90}, p99 {p99}, the slowest of {} {max}", self.samples)?;
+        if self.failed > 0 {
+            write!(f, "; {} more were not answered", self.failed)?;
+        }
+        Ok(())
     }
 }
 

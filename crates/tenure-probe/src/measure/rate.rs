@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::words::short;
+
 /// How often one key can be written, one write after another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -18,6 +20,25 @@ impl WriteRate {
     /// The interval at which it took them; `None` if it took none.
     pub fn interval(&self) -> Option<Duration> {
         (self.writes > 0).then(|| self.took / self.writes)
+    }
+
+    /// What was seen, beside what the store declares.
+    pub fn sentence(&self, declared: Duration) -> String {
+        let Some(interval) = self.interval() else { return "not one was applied".to_owned() };
+        let took = format!("{} in a row were applied, one every {}", self.writes, short(interval));
+        let throttled = match self.throttled {
+            0 => "none was throttled".to_owned(),
+            throttled => format!("{throttled} more were throttled"),
+        };
+        let failed = match self.failed {
+            0 => String::new(),
+            failed => format!(", {failed} had no clear answer"),
+        };
+        let declares = match declared {
+            Duration::ZERO => "it declares no limit".to_owned(),
+            declared => format!("it declares one every {}", short(declared)),
+        };
+        format!("{took}; {throttled}{failed}; {declares}")
     }
 
     /// The shortest interval at which a key should be written: what is declared, or more where writes were throttled.
