@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Forget(Forget),
     /// Ask about the store itself
     Store(Store),
+    /// Find out whether a store is fit for leases: under races, how fast, and with which ttl
+    Probe(Probe),
     /// Write the completions for a shell to standard output
     Completions(Completions),
     /// Write the manual page to standard output, or all pages to a folder
@@ -275,6 +277,29 @@ pub(crate) struct Guarantees {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = help::PROBE)]
+pub(crate) struct Probe {
+    /// The store, such as s3://my-bucket/locks; the one that is used if this is not given
+    #[arg(value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// How many want the same key at the same time, from 2 to 512
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub(crate) racers: usize,
+    /// How many rounds each kind of race has, from 1 to 10000: more find servers that lose one in many
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) rounds: usize,
+    /// How many calls of each kind are timed, from 10 to 10000
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) samples: usize,
+    /// Do not say how far it has come
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Answer with a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
 #[command(after_help = help::COMPLETIONS)]
 pub(crate) struct Completions {
     /// The shell
@@ -331,6 +356,7 @@ impl Args {
             Command::History(history) => history.json,
             Command::Forget(forget) => forget.json,
             Command::Store(Store { command: StoreCommand::Guarantees(guarantees) }) => guarantees.json,
+            Command::Probe(probe) => probe.json,
             Command::Completions(_) | Command::Man(_) => false,
         }
     }

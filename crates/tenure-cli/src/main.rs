@@ -16,6 +16,7 @@ mod lease;
 mod ls;
 mod man;
 mod output;
+mod probe;
 mod ready;
 mod run;
 mod signals;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         args::Command::Store(args::Store { command: args::StoreCommand::Guarantees(guarantees) }) => {
             guarantees::guarantees(&args, guarantees)
         }
+        args::Command::Probe(probe) => probe::probe(&args, probe),
         args::Command::Completions(completions) => completions::completions(completions),
         args::Command::Man(man) => man::man(man),
         args::Command::Watch(watch) => watch::watch(&args, watch),

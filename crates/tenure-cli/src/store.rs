@@ -140,6 +140,17 @@ impl Chosen {
         Ok(Opened { store, url: self.url() })
     }
 
+    /// Opens it, as a connection of its own.
+    pub(crate) fn open_one_more(&self) -> Result<Arc<dyn Store>, Failure> {
+        Ok(self.open()?.store)
+    }
+
+    /// The same store with its ETags written the other way, and whether that is without quotes; `None` if it has none.
+    pub(crate) fn with_other_etags(&self) -> Option<(Self, bool)> {
+        let (url, bare) = self.url.with_other_etags()?;
+        Some((Self { url, by: Source::Argument }, bare))
+    }
+
     /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.
     pub(crate) async fn connect_to_read(&self) -> Result<Option<Coordinator>, Failure> {
         match self.url.open_to_read().map_err(|error| self.failure(error))? {
