@@ -28,6 +28,7 @@ Examples:
   tenure steal backup --reason 'it hangs'            take it from whoever is at it
   tenure watch                                       what happens to them, as it happens
   tenure history backup                              who had it before, and how that ended
+  tenure probe s3://my-bucket/locks                  whether a store is fit for leases
   tenure run --help                                  more, on each command
 
 The store is the first of these that is given:

@@ -5,6 +5,7 @@ mod support;
 use std::process::{Command, Stdio};
 
 use support::{Did, Home, did, refused, sleep_ms};
+use tenure_probe::judge::{TABLE, Weight};
 
 #[test]
 fn a_folder_is_fit_for_one_machine_and_nothing_is_left_in_it() {
@@ -80,6 +81,20 @@ fn a_signal_breaks_it_off_and_it_cleans_up() {
         assert_eq!(output.status.code(), Some(code));
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "there is no verdict");
         assert_eq!(names(&home), ["tenure.mark"], "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn the_page_has_the_table_that_is_judged_by() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/command.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for clause in &TABLE {
+        let follows = match clause.weight {
+            Weight::Refuses => "refused",
+            Weight::Limits => "a limit",
+        };
+        let row = format!("\n| {} | {follows} | {} |\n", clause.title, clause.because);
+        assert!(page.contains(&row), "docs/reference/command.md lacks {row}");
     }
 }
 

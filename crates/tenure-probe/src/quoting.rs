@@ -50,6 +50,7 @@ impl Quoting {
                     false => "write etags=bare in the URL",
                 }
             ),
+            (Taken::Ignored, Taken::Ignored) => "ETags are not looked at, with quotes or without".to_owned(),
             _ => "ETags work neither with quotes nor without".to_owned(),
         }
     }
@@ -113,7 +114,8 @@ mod tests {
             "ETags work with quotes alone: take etags=bare out of the URL"
         );
         assert!(sentence(Compared, Ignored, false).ends_with("they are not even looked at, so leave it so"));
-        assert!(sentence(Ignored, Ignored, false).contains("neither"));
+        assert!(sentence(Ignored, Ignored, false).starts_with("ETags are not looked at"));
+        assert!(sentence(NeverMatches, NeverMatches, false).contains("neither"));
         assert!(Quoting { quoted: NeverMatches, bare: Compared, bare_is_used: false }.is_the_wrong_way());
         assert!(!Quoting { quoted: Compared, bare: Compared, bare_is_used: false }.is_the_wrong_way());
     }

@@ -68,7 +68,8 @@ impl Answer<'_> {
             if clause.name == "races" {
                 seen.push(format!("{} racers in {} rounds", self.asked.racers, self.asked.rounds));
             }
-            seen.extend(skipped.map(|why| format!("not tried: {why}")));
+            let rest = if kept > 0 { "not tried: " } else { "" };
+            seen.extend(skipped.map(|why| format!("{rest}{why}")));
             let verdict = match (broken.is_empty(), kept, clause.weight) {
                 (true, 0, _) => "not tried",
                 (true, _, _) => "kept",
@@ -95,7 +96,7 @@ impl Answer<'_> {
         if let Some(measured) = &found.measured {
             let declared = self.store_guarantees().write_interval;
             rows.extend([
-                ["the store's time".to_owned(), measured.clock.sentence()],
+                ["its clock".to_owned(), measured.clock.sentence()],
                 ["a read".to_owned(), measured.read.to_string()],
                 ["a create".to_owned(), measured.create.to_string()],
                 ["a replace".to_owned(), measured.replace.to_string()],

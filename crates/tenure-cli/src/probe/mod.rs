@@ -20,7 +20,8 @@ use progress::Teller;
 
 /// Finds out whether a store is fit for leases, and cleans up however that ends.
 pub(crate) fn probe(args: &Args, probe: &args::Probe) -> Result<ExitCode, Failure> {
-    let plan = plan(probe).map_err(|error| Failure::new(exit::USAGE, error.to_string()))?;
+    let plan = plan(probe)
+        .map_err(|error| Failure::new(exit::USAGE, format!("{error}. See tenure probe --help")))?;
     let store = match &probe.url {
         Some(url) => store::named(url)?,
         None => store::choose(args)?,
@@ -115,11 +116,13 @@ fn verdict(store: &Chosen, found: &Qualification) -> Result<ExitCode, Failure> {
 }
 
 fn failure(error: ProbeError) -> Failure {
-    let code = match error {
-        ProbeError::Refused { .. } => exit::REFUSED,
-        _ => exit::UNAVAILABLE,
-    };
-    Failure::new(code, error.to_string())
+    match error {
+        ProbeError::Refused { .. } => Failure::new(exit::REFUSED, error.to_string()),
+        _ => Failure::new(
+            exit::UNAVAILABLE,
+            format!("{error}. Nothing is known of it: try again when it can be reached and used"),
+        ),
+    }
 }
 
 /// Nothing is said where nothing is left.
