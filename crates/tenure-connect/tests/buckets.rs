@@ -78,3 +78,14 @@ fn what_a_bucket_promises_is_told_without_credentials() {
     assert_eq!(clock("s3://my-bucket"), "token floors");
     assert_eq!(clock("s3://my-bucket?accept=server-clock"), "token floors and ages");
 }
+
+#[test]
+fn the_same_bucket_can_be_had_with_its_etags_the_other_way() {
+    let url: StoreUrl = "s3://my-bucket/locks?region=eu-west-1".parse().unwrap();
+    let (bare, is_bare) = url.with_other_etags().unwrap();
+    assert_eq!(
+        (bare.to_string().as_str(), is_bare),
+        ("s3://my-bucket/locks?region=eu-west-1&etags=bare", true)
+    );
+    assert_eq!(bare.with_other_etags(), Some((url, false)));
+}

@@ -97,7 +97,8 @@ impl Probe {
     pub async fn run(&self, tell: &(dyn Fn(Progress) + Sync)) -> Result<Qualification, ProbeError> {
         let store = &self.corners[0];
         if let Err(error) = check_declared(&*store.store) {
-            return Err(ProbeError::Refused { store: self.name(), why: error.to_string() });
+            let why = error.to_string().replacen(&self.name(), "it", 1);
+            return Err(ProbeError::Refused { store: self.name(), why });
         }
         let suite = self.suite();
         let steps = Steps { done: AtomicUsize::new(0), of: suite.checks() + STEPS_BESIDE, tell };

@@ -46,7 +46,7 @@ async fn it_writes_in_its_corner_alone_and_leaves_nothing_there() {
 #[tokio::test]
 async fn what_a_killed_probe_left_goes_with_a_later_one_and_a_running_one_is_left_alone() {
     let memory = Memory::new();
-    let now = jiff_second();
+    let now = now_in_seconds();
     let running = format!(".tenure/probe/{}-00000001/a", now - 60);
     for name in [&format!(".tenure/probe/{}-00000002/a", now - 90_000), &running, ".tenure/probe/mine"] {
         plant(&memory, name).await;
@@ -56,7 +56,7 @@ async fn what_a_killed_probe_left_goes_with_a_later_one_and_a_running_one_is_lef
     assert_eq!(keys(&memory).await, [running.as_str(), ".tenure/probe/mine"]);
 }
 
-fn jiff_second() -> u64 {
+fn now_in_seconds() -> u64 {
     use tenure::clock::{BootClock, Clock};
     BootClock::new().wall().as_millis() / 1_000
 }

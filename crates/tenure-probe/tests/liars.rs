@@ -116,7 +116,11 @@ async fn a_store_that_promises_too_little_is_refused_before_anything_is_sent() {
     let probe = probe(&Broken::honest().declaring(Guarantees::default()));
     let error = probe.run(&|_| ()).await.unwrap_err();
     assert!(matches!(error, ProbeError::Refused { .. }), "{error}");
-    assert!(error.to_string().contains("atomic create"), "{error}");
+    let sentence = error.to_string();
+    assert!(
+        sentence.starts_with("an honest store is refused: it does not promise atomic create"),
+        "{sentence}"
+    );
     assert_eq!(probe.calls().total(), 0);
 }
 

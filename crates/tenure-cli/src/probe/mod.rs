@@ -85,8 +85,14 @@ async fn run(
         _ = signals.ended() => None,
     };
     teller.end();
-    if !probe.json {
-        tell_what_is_left(store, opened.place(), cleaned.as_ref());
+    let answered = matches!(qualified, Ok(Ok(_)));
+    if let Some(sentence) = what_is_left(store, opened.place(), cleaned.as_ref()) {
+        match probe.json {
+            // The answer tells it.
+            true if answered => {}
+            true => output::say(&serde_json::json!({ "warning": { "message": sentence } }).to_string()),
+            false => output::say(&format!("tenure: {}", plain(&sentence))),
+        }
     }
     match qualified {
         Err(signal) => Ok(ExitCode::from(128 + signal as u8)),
@@ -125,24 +131,20 @@ fn failure(error: ProbeError) -> Failure {
     }
 }
 
-/// Nothing is said where nothing is left.
-fn tell_what_is_left(store: &Chosen, place: &str, cleaned: Option<&CleanUp>) {
-    let sentence = match cleaned {
-        Some(CleanUp { left: 0, older: 0, .. }) => return,
+/// What people should know of the cleaning up; nothing where nothing is left.
+fn what_is_left(store: &Chosen, place: &str, cleaned: Option<&CleanUp>) -> Option<String> {
+    let (whence, how) = (where_they_are(store, place), how_to_remove(store, place));
+    match cleaned {
+        Some(CleanUp { left: 0, older: 0, .. }) => None,
         Some(CleanUp { left: 0, older, .. }) => {
-            format!("{older} entries were removed that an earlier probe had left")
+            Some(format!("{older} entries were removed that an earlier probe had left"))
         }
         Some(CleanUp { left, why, .. }) => {
             let why = why.as_deref().unwrap_or("they came late");
-            format!(
-                "{left} entries are left {}: {why}. {}",
-                where_they_are(store, place),
-                how_to_remove(store, place)
-            )
+            Some(format!("{left} entries are left {whence}: {why}. {how}"))
         }
-        None => format!("entries are left {}. {}", where_they_are(store, place), how_to_remove(store, place)),
-    };
-    output::say(&format!("tenure: {}", plain(&sentence)));
+        None => Some(format!("entries are left {whence}: it was ended before they were removed. {how}")),
+    }
 }
 
 fn where_they_are(store: &Chosen, place: &str) -> String {
