@@ -109,10 +109,8 @@ fn names(home: &Home) -> Vec<String> {
 
 #[cfg(feature = "s3")]
 mod buckets {
-    use std::io::{Read, Write};
-    use std::net::TcpStream;
 
-    use tenure_testkit::{ErrorAnswer, Fault, FaultyProxy, Kind, Rule, Server, sign};
+    use tenure_testkit::{ErrorAnswer, Fault, FaultyProxy, Kind, Rule, Server};
 
     use super::*;
 
@@ -228,15 +226,7 @@ mod buckets {
 
     /// The names of all objects in a bucket, as an administrator sees them: a thousand at most.
     fn left(server: &Server, bucket: &str) -> Vec<String> {
-        let (host, path) = (server.address().to_string(), format!("/{bucket}"));
-        let signed =
-            sign(&host, "GET", &path, b"").into_iter().map(|(name, value)| format!("{name}: {value}\r\n"));
-        let headers: String = signed.collect();
-        let mut stream = TcpStream::connect(server.address()).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let answer = server.administer("GET", &format!("/{bucket}"), &[], "");
         answer.split("<Key>").skip(1).map(|rest| rest.split("</Key>").next().unwrap().to_owned()).collect()
     }
 }

@@ -102,12 +102,12 @@ async fn a_holder_and_a_standby_cost_what_the_timing_says() {
     assert!(reads == 0 && near(writes, told), "{writes} renewals, and {told} were told");
 
     let standby = world.process("b").await;
-    let waiting = tokio::spawn(async move { standby.lease("k").unwrap().acquire().await });
+    let waiting = standby.lease("k").unwrap().wait(LONG).acquire();
     let before = world.memory.calls();
-    world.pass(LONG).await;
+    let (denied, ()) = tokio::join!(waiting, world.pass(LONG));
+    assert!(denied.is_err());
     let (looks, told) = (world.calls_since(before).0, timing.looks_in(LONG));
     assert!(near(looks, told), "{looks} looks, and {told} were told");
-    waiting.abort();
 }
 
 #[tokio::test]

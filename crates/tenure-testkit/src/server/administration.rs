@@ -10,10 +10,11 @@ impl Server {
         self.signer("s3").sign(host, (method, path), &[], body.as_bytes())
     }
 
-    /// Asks it for something as its administrator; it panics if that is not done. The names of headers are in small letters.
+    /// Asks it for something as its administrator, and gives the whole answer; it panics if it is not done. The names of
+    /// headers are in small letters.
     #[track_caller]
-    pub fn administer(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) {
-        self.ask("s3", (method, target), headers, body);
+    pub fn administer(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> String {
+        self.ask("s3", (method, target), headers, body)
     }
 
     /// Credentials with no other rights than this policy gives. MinIO has them.
