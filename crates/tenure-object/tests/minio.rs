@@ -127,13 +127,13 @@ async fn what_a_lease_costs_is_counted_in_requests() {
         cost
     };
     assert_eq!(cost(store.requests()), (4, 3, 0), "to connect for the first time: the scratch key is made");
-    let lease = warm.lease("k").unwrap().manual().acquire().await.unwrap();
+    let lease = warm.lease("k").unwrap().without_witness().manual().acquire().await.unwrap();
     assert_eq!(cost(store.requests()), (1, 2, 0), "first use: a look, the plant and the grant");
     lease.renew().await.unwrap();
     assert_eq!(cost(store.requests()), (0, 1, 0), "a renewal");
     lease.release().await.unwrap();
     assert_eq!(cost(store.requests()), (0, 1, 0), "a release");
-    let lease = warm.lease("k").unwrap().manual().acquire().await.unwrap();
+    let lease = warm.lease("k").unwrap().without_witness().manual().acquire().await.unwrap();
     assert_eq!(cost(store.requests()), (0, 1, 0), "a warm acquire");
     lease.release().await.unwrap();
 
@@ -141,7 +141,7 @@ async fn what_a_lease_costs_is_counted_in_requests() {
     let cold = Coordinator::connect(store.clone()).await.unwrap();
     let before = store.requests();
     assert_eq!((before.gets, before.puts), (3, 2), "to connect");
-    let _lease = cold.lease("k").unwrap().manual().acquire().await.unwrap();
+    let _lease = cold.lease("k").unwrap().without_witness().manual().acquire().await.unwrap();
     let now = store.requests();
     assert_eq!((now.gets - before.gets, now.puts - before.puts), (1, 1), "a cold acquire");
 }
@@ -150,7 +150,7 @@ async fn what_a_lease_costs_is_counted_in_requests() {
 async fn a_lease_goes_from_hand_to_hand_by_release_and_by_crash_with_growing_tokens() {
     let Some(bucket) = Bucket::on(Server::Minio, "hands") else { return };
     let ttl = Duration::from_secs(2);
-    let request = |coordinator: &Coordinator| coordinator.lease("job").unwrap().ttl(ttl);
+    let request = |coordinator: &Coordinator| coordinator.lease("job").unwrap().without_witness().ttl(ttl);
     let first = Coordinator::connect(bucket.store()).await.unwrap();
     let second = Coordinator::connect(bucket.store()).await.unwrap();
     let lease = request(&first).acquire().await.unwrap();
@@ -202,7 +202,8 @@ async fn whatever_the_network_does_nobody_believes_beside_a_newer_holder() {
         async move {
             let mut grants = 0;
             for _ in 0..TURNS {
-                let request = coordinator.lease("contended").unwrap().ttl(Duration::from_secs(2));
+                let request =
+                    coordinator.lease("contended").unwrap().without_witness().ttl(Duration::from_secs(2));
                 // Under so many faults some give up, and come again.
                 let Ok(lease) = request.wait(Duration::from_secs(60)).acquire().await else { continue };
                 grants += 1;

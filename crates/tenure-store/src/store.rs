@@ -55,7 +55,8 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
         None
     }
 
-    /// A folder of this machine where the witnesses of all users of this store lie; `None` where there is none.
+    /// A folder of this machine where the witnesses of all users of this store lie; `None` where it has none. For a store
+    /// of network reach, which knows nothing of this machine, the library then chooses one.
     ///
     /// A witness is a small locked file by which others on the machine see whether its holder is alive. The folder must
     /// lie on a file system whose locks are this kernel's own affair, and all programs on the machine that use the store

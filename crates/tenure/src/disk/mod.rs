@@ -3,5 +3,6 @@
 pub(crate) mod doubt;
 pub(crate) mod filesystem;
 pub(crate) mod folder;
+pub(crate) mod own;
 pub(crate) mod place;
 pub(crate) mod trouble;

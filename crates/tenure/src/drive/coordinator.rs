@@ -21,6 +21,7 @@ use crate::clock::{BootClock, Clock};
 use crate::lease::Request;
 use crate::lease::fork::Incarnation;
 use crate::record::{Holder, Record};
+use crate::witness::Shelf;
 use crate::{Error, Kind, Logbook, verify};
 
 /// A connection to a store, and the keeper of all leases taken through it. Cheap to clone.
@@ -280,8 +281,8 @@ impl Builder {
             logbook: self.logbook,
             unchecked: self.unchecked,
         };
-        let Started { keeper, store, guarantees, notes } = thread.start(make).await?;
-        let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock), notes.clone()));
+        let Started { keeper, store, guarantees, shelf, notes } = thread.start(make).await?;
+        let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock), shelf, notes.clone()));
         let shared = Connected { store, guarantees, clock, holder: Arc::new(holder), observers, notes };
         Ok(Coordinator { keeper, shared: Arc::new(shared) })
     }
@@ -306,6 +307,7 @@ struct Started {
     keeper: KeeperHandle,
     store: String,
     guarantees: Guarantees,
+    shelf: Option<Arc<Shelf>>,
     notes: Option<Arc<Notes>>,
 }
 
@@ -333,9 +335,10 @@ impl Thread {
             };
             let notes = self.logbook.map(|book| Notes::new(book, store.to_string(), Arc::clone(&self.clock)));
             let notes = notes.map(Arc::new);
-            let known = (store.to_string(), store.guarantees(), notes.clone());
+            let shelf = Shelf::of_store(&*store).map(Arc::new);
+            let known = (store.to_string(), store.guarantees(), shelf.clone(), notes.clone());
             if connected.send(Ok(known)).is_ok() {
-                Keeper::new(store, self.clock, incarnation, reporter, notes).run(commands).await;
+                Keeper::new(store, self.clock, incarnation, reporter, shelf, notes).run(commands).await;
             }
         };
         thread::Builder::new()
@@ -350,8 +353,8 @@ impl Thread {
             .map_err(cannot)?;
         let gone =
             |_| Error::new(Kind::Unavailable, "the keeper ended while it connected: see its panic message");
-        let (store, guarantees, notes) = connection.await.map_err(gone)??;
-        Ok(Started { keeper: handle, store, guarantees, notes })
+        let (store, guarantees, shelf, notes) = connection.await.map_err(gone)??;
+        Ok(Started { keeper: handle, store, guarantees, shelf, notes })
     }
 }
 

@@ -20,6 +20,7 @@ use super::witnesses::{Coming, Witnesses};
 use crate::clock::{Clock, Instant};
 use crate::lease::fork::Incarnation;
 use crate::machine::{Ambient, Effect, Input, Left, Lost, Purpose, Sighting, Sightings, Write};
+use crate::witness::Shelf;
 use crate::{Error, record};
 
 /// Keeps all leases of a coordinator: the loop that turns effects into calls and answers into inputs.
@@ -64,13 +65,14 @@ impl Keeper {
         clock: Arc<dyn Clock>,
         incarnation: Incarnation,
         reporter: Reporter,
+        shelf: Option<Arc<Shelf>>,
         notes: Option<Arc<Notes>>,
     ) -> Self {
         Self {
             store_name: store.to_string().into(),
             store_clock: store.guarantees().clock,
             flights: Flights::new(Arc::clone(&store)),
-            witnesses: Witnesses::new(&*store, Arc::clone(&clock)),
+            witnesses: Witnesses::new(shelf, Arc::clone(&clock)),
             hints: Hints::new(store, Arc::clone(&clock)),
             clock,
             incarnation,

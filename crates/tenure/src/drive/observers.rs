@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_store::{Key, Store, StoreError};
@@ -11,7 +11,7 @@ use super::within::within;
 use crate::clock::Clock;
 use crate::machine::{Content, Glance, Observer, Recalled, Sighting, Standing};
 use crate::record::{Nonce, Witness};
-use crate::witness::Folder;
+use crate::witness::Shelf;
 use crate::workers::Workers;
 use crate::{Error, Kind};
 
@@ -22,22 +22,25 @@ pub(super) struct Observers {
     store: String,
     clock: Arc<dyn Clock>,
     keys: Mutex<HashMap<Key, Observer>>,
-    /// Where witnesses are looked at, once one is: by threads that may wait for a disk that fails.
-    witnesses: OnceLock<Option<Arc<Folder>>>,
+    /// Where witnesses are looked at: by threads that may wait for a disk that fails.
+    shelf: Option<Arc<Shelf>>,
     workers: Workers,
     notes: Option<Arc<Notes>>,
 }
 
 impl Observers {
-    pub(super) fn new(store: String, clock: Arc<dyn Clock>, notes: Option<Arc<Notes>>) -> Self {
-        Self {
-            store,
-            clock,
-            keys: Mutex::default(),
-            witnesses: OnceLock::new(),
-            workers: Workers::new(),
-            notes,
-        }
+    pub(super) fn new(
+        store: String,
+        clock: Arc<dyn Clock>,
+        shelf: Option<Arc<Shelf>>,
+        notes: Option<Arc<Notes>>,
+    ) -> Self {
+        Self { store, clock, keys: Mutex::default(), shelf, workers: Workers::new(), notes }
+    }
+
+    /// Where witnesses are looked at.
+    pub(super) fn shelf(&self) -> Option<&Arc<Shelf>> {
+        self.shelf.as_ref()
     }
 
     /// What was seen is in the logbook when this returns.
@@ -62,7 +65,7 @@ impl Observers {
                 Content::Absent | Content::Foreign { .. } => None,
             };
             let sighting = match record.as_ref().and_then(|record| Some((record, record.witness.as_ref()?))) {
-                Some((record, witness)) => self.sight(store, witness, record.holders_nonce()).await,
+                Some((record, witness)) => self.sight(witness, record.holders_nonce()).await,
                 None => Sighting::default(),
             };
             let recalled = match self.notes.as_ref().filter(|_| is_worth_it(&glance) && self.is_new(key)) {
@@ -129,11 +132,10 @@ impl Observers {
     }
 
     /// What there is to see, on this machine, of the witness that a record names.
-    async fn sight(&self, store: &dyn Store, witness: &Arc<Witness>, nonce: Nonce) -> Sighting {
-        let folder = self.witnesses.get_or_init(|| Folder::of_store(store).map(Arc::new)).clone();
-        let Some(folder) = folder else { return Sighting::default() };
+    async fn sight(&self, witness: &Arc<Witness>, nonce: Nonce) -> Sighting {
+        let Some(shelf) = self.shelf.clone() else { return Sighting::default() };
         let witness = Arc::clone(witness);
-        self.workers.run(move || folder.look(&witness, nonce)).await.unwrap_or_default()
+        self.workers.run(move || shelf.look(&witness, nonce)).await.unwrap_or_default()
     }
 
     fn unreadable(&self, key: &Key, error: StoreError) -> Error {

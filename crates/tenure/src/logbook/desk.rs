@@ -9,10 +9,8 @@ use super::entry::Entry;
 use super::page::{BYTES_MAX, Page};
 use crate::checksum::checksum;
 use crate::clock::{Clock, Domain};
-use crate::disk::filesystem::FileSystem;
 use crate::disk::folder::Folder;
-use crate::disk::place::{self, Trust};
-use crate::disk::trouble::Trouble;
+use crate::disk::own::{Own, said};
 
 /// The folder of a logbook, open. Every error is a sentence for people.
 #[derive(Debug)]
@@ -21,26 +19,16 @@ pub(super) struct Desk(Folder);
 impl Desk {
     /// `None` if there is no such folder.
     pub(super) fn open_if_there(path: &Path) -> Result<Option<Self>, String> {
-        let path = above(path)?;
-        let there = place::open_if_there(&path).map_err(|error| error.to_string())?;
-        there.map(|descriptor| Self::check(&path, descriptor)).transpose()
+        Ok(Own::open_if_there(path)?.map(Self::on))
     }
 
     /// Makes the folder where there is none, for this user alone.
     pub(super) fn open_or_make(path: &Path) -> Result<Self, String> {
-        let path = above(path)?;
-        let there = place::nearest(&path).map_err(|error| error.to_string())?;
-        is_local(&path, &there)?;
-        let descriptor = place::open_or_make(&path).map_err(|error| error.to_string())?;
-        Self::check(&path, descriptor)
+        Own::open_or_make(path).map(Self::on)
     }
 
-    /// What is looked at is what is used.
-    fn check(path: &Path, descriptor: OwnedFd) -> Result<Self, String> {
-        let status = rustix::fs::fstat(&descriptor).map_err(|errno| said("cannot look at", path, errno))?;
-        place::check_folder(path, &status, Trust::default()).map_err(|doubt| doubt.sentence())?;
-        is_local(path, &descriptor)?;
-        Ok(Self(Folder::new(path.to_owned(), descriptor, &status)))
+    fn on(own: Own) -> Self {
+        Self(Folder::new(own.path, own.descriptor, &own.status))
     }
 
     /// What the file of this domain says; `None` if there is none, or none to believe.
@@ -165,26 +153,6 @@ impl Drop for Locked {
     }
 }
 
-/// Where the folder is, if everything above it is safe.
-fn above(path: &Path) -> Result<std::path::PathBuf, String> {
-    let path = place::resolve(path).map_err(|error| error.to_string())?;
-    place::check_above(&path, Trust::default()).map_err(|doubt| doubt.sentence())?;
-    if path.is_symlink() {
-        return Err("it is a symbolic link, and links are not followed. Remove it".to_owned());
-    }
-    Ok(path)
-}
-
-/// Elsewhere others may write who have another clock.
-fn is_local(path: &Path, folder: &OwnedFd) -> Result<(), String> {
-    let there = FileSystem::of(folder).map_err(|errno| said("cannot look at", path, errno))?;
-    if there.is_local() {
-        return Ok(());
-    }
-    let why = there.lacks();
-    Err(format!("it is on {there}, which is not known to be local: {why}. Use a folder on a local disk"))
-}
-
 /// Whether it was written by this user, and could not be by anybody else.
 fn is_ours(status: &Stat) -> bool {
     FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
@@ -202,10 +170,6 @@ fn name(domain: &Domain, end: &str) -> String {
 fn is_page(name: &str) -> bool {
     let digits = name.strip_prefix(BEGIN).and_then(|name| name.strip_suffix(PAGE).or(name.strip_suffix(NEW)));
     digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
-}
-
-fn said(what: &'static str, path: &Path, errno: Errno) -> String {
-    Trouble::new(what, path, errno).to_string()
 }
 
 const BEGIN: &str = "seen-";
