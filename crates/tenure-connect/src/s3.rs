@@ -75,7 +75,7 @@ impl S3Place {
 
     /// Nothing is sent and no credentials are needed. What the environment says of the endpoint is not asked either.
     pub(crate) fn promises(&self) -> Promises {
-        Promises { guarantees: self.0.guarantees(), witness: false, removal: false, is_there: true }
+        Promises { guarantees: self.0.guarantees(), witness: true, removal: false, is_there: true }
     }
 }
 
