@@ -65,6 +65,13 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
         None
     }
 
+    /// Names this very store as configured, without credentials, for whoever remembers that it was found sound: two that
+    /// could keep their promises differently (another endpoint, bucket or prefix, conditions that are sent in another
+    /// form) never have the same. `None`: nothing is remembered of it, and it is checked each time it is connected.
+    fn place(&self) -> Option<String> {
+        None
+    }
+
     /// What an operator may do to this store beside the contract; `None` where it offers nothing of the kind, as it must
     /// where its clock gives no floor for tokens.
     fn administration(&self) -> Option<&dyn Administration> {
@@ -129,6 +136,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn witness_folder(&self) -> Option<PathBuf> {
         (**self).witness_folder()
+    }
+
+    fn place(&self) -> Option<String> {
+        (**self).place()
     }
 
     fn administration(&self) -> Option<&dyn Administration> {

@@ -259,6 +259,11 @@ impl Store for S3 {
         Box::pin(self.0.sweep(key))
     }
 
+    /// With endpoint, bucket and prefix, and how they are spoken to: a policy of the bucket may differ by prefix.
+    fn place(&self) -> Option<String> {
+        Some(self.0.url.clone())
+    }
+
     /// Looks like an ETag. As the hash of something it will not be found before the sun has gone out.
     fn impossible_version(&self) -> Version {
         Version::new("\"00000000000000000000000000000000\"")

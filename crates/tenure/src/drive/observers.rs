@@ -5,7 +5,8 @@ use std::time::Duration;
 use tenure_store::{Key, Store, StoreError};
 
 use super::calls;
-use super::notes::{self, Notes};
+use super::local::Local;
+use super::notes;
 use super::observation::Observation;
 use super::within::within;
 use crate::clock::Clock;
@@ -22,30 +23,24 @@ pub(super) struct Observers {
     store: String,
     clock: Arc<dyn Clock>,
     keys: Mutex<HashMap<Key, Observer>>,
-    /// Where witnesses are looked at: by threads that may wait for a disk that fails.
-    shelf: Option<Arc<Shelf>>,
+    local: Local,
+    /// Threads that may wait for a disk that fails look at witnesses.
     workers: Workers,
-    notes: Option<Arc<Notes>>,
 }
 
 impl Observers {
-    pub(super) fn new(
-        store: String,
-        clock: Arc<dyn Clock>,
-        shelf: Option<Arc<Shelf>>,
-        notes: Option<Arc<Notes>>,
-    ) -> Self {
-        Self { store, clock, keys: Mutex::default(), shelf, workers: Workers::new(), notes }
+    pub(super) fn new(store: String, clock: Arc<dyn Clock>, local: Local) -> Self {
+        Self { store, clock, keys: Mutex::default(), local, workers: Workers::new() }
     }
 
     /// Where witnesses are looked at.
     pub(super) fn shelf(&self) -> Option<&Arc<Shelf>> {
-        self.shelf.as_ref()
+        self.local.shelf.as_ref()
     }
 
     /// What was seen is in the logbook when this returns.
     pub(super) async fn settle(&self) {
-        if let Some(notes) = &self.notes {
+        if let Some(notes) = &self.local.notes {
             notes.settle().await;
         }
     }
@@ -68,10 +63,11 @@ impl Observers {
                 Some((record, witness)) => self.sight(witness, record.holders_nonce()).await,
                 None => Sighting::default(),
             };
-            let recalled = match self.notes.as_ref().filter(|_| is_worth_it(&glance) && self.is_new(key)) {
-                Some(notes) => notes.recall(key).await,
-                None => None,
-            };
+            let recalled =
+                match self.local.notes.as_ref().filter(|_| is_worth_it(&glance) && self.is_new(key)) {
+                    Some(notes) => notes.recall(key).await,
+                    None => None,
+                };
             match self.judge(key, &glance, sighting, recalled) {
                 Some(standing) => {
                     return Ok(Observation { key: key.clone(), record, standing, seen_at: glance.wall });
@@ -79,6 +75,7 @@ impl Observers {
                 None => older = record,
             }
         }
+        self.local.trust.end().await;
         let token = older.expect("only an older record is looked at again").token;
         Err(Error::new(
             Kind::Corrupt,
@@ -123,7 +120,7 @@ impl Observers {
             observer.recall(recalled);
         }
         let standing = observer.judge(glance, sighting)?;
-        if let (Some(notes), Some(seen)) = (&self.notes, observer.to_recall())
+        if let (Some(notes), Some(seen)) = (&self.local.notes, observer.to_recall())
             && is_worth_it(glance)
         {
             notes.add(key, seen, glance.returned, false);
@@ -133,7 +130,7 @@ impl Observers {
 
     /// What there is to see, on this machine, of the witness that a record names.
     async fn sight(&self, witness: &Arc<Witness>, nonce: Nonce) -> Sighting {
-        let Some(shelf) = self.shelf.clone() else { return Sighting::default() };
+        let Some(shelf) = self.local.shelf.clone() else { return Sighting::default() };
         let witness = Arc::clone(witness);
         self.workers.run(move || shelf.look(&witness, nonce)).await.unwrap_or_default()
     }
