@@ -15,6 +15,9 @@ pub(crate) struct Args {
     /// Where the leases are kept, such as file:///var/lib/jobs/tenure; TENURE_STORE if this is not given
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
+    /// Check a store of the network again before anything is granted, although it was found sound in the last day
+    #[arg(long, global = true)]
+    pub(crate) check_store: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tenure::{Builder, Coordinator, Error, Handle, Kind, Logbook};
+use tenure::{Builder, Coordinator, Error, Handle, Kind, Logbook, Verdicts};
 use tenure_connect::{Charge, Promises, StoreUrl};
 use tenure_store::Store;
 
@@ -26,6 +26,8 @@ pub(crate) struct Opened {
 pub(crate) struct Chosen {
     url: StoreUrl,
     by: Source,
+    /// Whether it is checked although it was found sound of late.
+    again: bool,
 }
 
 /// Who chose it.
@@ -76,6 +78,10 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<Opened, Failure> 
 
 /// The store that the user named, or the user's own.
 pub(crate) fn choose(args: &Args) -> Result<Chosen, Failure> {
+    Ok(Chosen { again: args.check_store, ..found(args)? })
+}
+
+fn found(args: &Args) -> Result<Chosen, Failure> {
     if let Some(url) = &args.store {
         return Chosen::parse(url, Source::Flag);
     }
@@ -106,7 +112,7 @@ pub(crate) fn choose(args: &Args) -> Result<Chosen, Failure> {
         return Err(none(format!("the home directory {} is not there", home.display())));
     }
     let url = StoreUrl::of_folder(state.join("tenure")).map_err(|error| none(error.to_string()))?;
-    Ok(Chosen { url, by: Source::Default })
+    Ok(Chosen { url, by: Source::Default, again: false })
 }
 
 /// The store with this URL, which was an argument.
@@ -125,7 +131,7 @@ impl Chosen {
             ));
         }
         match url.parse() {
-            Ok(url) => Ok(Self { url, by }),
+            Ok(url) => Ok(Self { url, by, again: false }),
             Err(error) => Err(wrong(error.to_string())),
         }
     }
@@ -154,7 +160,7 @@ impl Chosen {
     /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.
     pub(crate) async fn connect_to_read(&self) -> Result<Option<Coordinator>, Failure> {
         match self.url.open_to_read().map_err(|error| self.failure(error))? {
-            Some(store) => Ok(Some(coordinator().connect(store).await?)),
+            Some(store) => Ok(Some(remembering(trusting(self.again)).connect(store).await?)),
             None => Ok(None),
         }
     }
@@ -206,8 +212,25 @@ impl Source {
 }
 
 /// A coordinator to be connected, for whom counts what this user's commands saw on this machine.
-pub(crate) fn coordinator() -> Builder {
-    let builder = Coordinator::builder();
+pub(crate) fn coordinator(args: &Args) -> Builder {
+    remembering(trusting(args.check_store))
+}
+
+/// The same for one that has nothing to see.
+pub(crate) fn unseeing(args: &Args) -> Builder {
+    trusting(args.check_store)
+}
+
+/// What was found sound of late is trusted.
+fn trusting(again: bool) -> Builder {
+    let mut builder = Coordinator::builder();
+    if let Some(folder) = home::verdicts() {
+        builder = builder.verdicts(Verdicts::in_folder(folder));
+    }
+    if again { builder.check_again() } else { builder }
+}
+
+fn remembering(builder: Builder) -> Builder {
     match home::logbook() {
         Some(folder) => builder.logbook(Logbook::in_folder(folder)),
         None => builder,
