@@ -41,6 +41,8 @@ The store is the first of these that is given:
 The last is another one for every user, root included: name a store where several users shall share leases. Where HOME \
 is not set, as under cron, the password database tells it.
 
+A store of the network is checked before anything is granted, once in a day on this machine; --check-store checks it now.
+
 ",
     exit_codes!()
 );
