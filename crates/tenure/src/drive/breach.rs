@@ -2,6 +2,7 @@ use std::fmt;
 
 use tenure_store::Version;
 
+use crate::clock::Instant;
 use crate::machine::{Content, Look, Seen};
 use crate::record::{Nonce, Token};
 
@@ -36,12 +37,14 @@ impl fmt::Display for Breach {
     }
 }
 
-/// Whether one version was shown with two records. A store that was restored from a backup may count its versions anew, so
-/// this is no proof.
-pub(super) fn is_shown_again(before: Option<&Seen>, look: &Look) -> bool {
+/// Whether a look that was sent then shows what can only be if something acknowledged is gone: a version with another record
+/// than before, or another record that is not later in the key's own count of writes. An operator who deletes or restores
+/// records does that too, so it is no proof.
+pub(super) fn is_doubtful(before: Option<&Seen>, sent: Instant, look: &Look) -> bool {
+    let Some(before) = before.filter(|before| before.returned <= sent) else { return false };
+    let Content::Record(old, known) = &before.content else { return false };
     let Content::Record(new, version) = &look.content else { return false };
-    let before = before.and_then(Seen::identity);
-    before.is_some_and(|(known, nonce)| known == version && nonce != new.nonce)
+    old.nonce != new.nonce && (known == version || new.sequence <= old.sequence)
 }
 
 #[cfg(test)]
@@ -49,7 +52,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::clock::{Instant, WallTime};
+    use crate::clock::WallTime;
     use crate::record::{Record, State};
 
     fn record(term: u128, token: u64, nonce: u128) -> Record {
@@ -97,11 +100,17 @@ mod tests {
     }
 
     #[test]
-    fn one_version_of_two_records_is_seen_and_the_same_record_again_is_nothing() {
-        let before = seen(content(record(1, 7, 1), "v"));
-        let again =
-            |nonce, version| is_shown_again(Some(&before), &look(content(record(1, 7, nonce), version)));
-        assert!(again(2, "v") && !again(1, "v") && !again(2, "w"));
-        assert!(!is_shown_again(None, &look(content(record(1, 7, 2), "v"))));
+    fn another_record_with_the_same_version_or_no_later_in_the_count_of_writes_is_doubtful() {
+        let before = seen(content(Record { sequence: 5, ..record(1, 7, 1) }, "v"));
+        let doubtful = |sequence, nonce, version, sent| {
+            let new = Record { sequence, ..record(2, 8, nonce) };
+            is_doubtful(Some(&before), Instant::from_nanos(sent), &look(content(new, version)))
+        };
+        assert!(doubtful(6, 2, "v", 1), "one version of two records");
+        assert!(doubtful(5, 2, "w", 1), "two writes replaced the same one");
+        assert!(doubtful(4, 2, "w", 1), "an earlier one is back");
+        assert!(!doubtful(6, 2, "w", 1), "the next one");
+        assert!(!doubtful(5, 1, "v", 1), "the same one");
+        assert!(!doubtful(4, 2, "w", 0), "an answer that was overtaken");
     }
 }

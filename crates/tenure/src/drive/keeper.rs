@@ -200,7 +200,7 @@ impl Keeper {
         };
         self.reporter.report(Report::Attempt(report));
         let key = kept.key.clone();
-        self.examine(&key, &answer);
+        self.examine(&key, call.sent, &answer);
         let Some(kept) = self.leases.get_mut(&lease) else { return };
         if let (Input::Read(Ok(look)), Some(known)) = (&answer.input, self.keys.get_mut(&kept.key)) {
             known.unaged = notes::is_worth_it(look, self.store_clock);

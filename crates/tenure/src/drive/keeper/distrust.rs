@@ -13,6 +13,7 @@ use super::super::command::LeaseId;
 use super::super::kept::Kept;
 use super::super::reporter::Report;
 use super::Keeper;
+use crate::clock::Instant;
 use crate::lease::Wanted;
 use crate::machine::{Denied, Event, Fault, Input, Lost, Purpose};
 use crate::{Error, Kind};
@@ -28,10 +29,10 @@ pub(super) struct Distrust {
 
 impl Keeper {
     /// Looks whether an answer is one that a store which keeps its promises gives. Before anything follows from it.
-    pub(super) fn examine(&mut self, key: &Key, answer: &Answer) {
+    pub(super) fn examine(&mut self, key: &Key, sent: Instant, answer: &Answer) {
         let before = self.keys.get(key).and_then(|known| known.sightings.latest());
         let (breach, doubtful) = match &answer.input {
-            Input::Read(Ok(look)) => (Breach::shown(before, look), breach::is_shown_again(before, look)),
+            Input::Read(Ok(look)) => (Breach::shown(before, look), breach::is_doubtful(before, sent, look)),
             _ => (answer.breach.clone(), false),
         };
         if breach.is_some() || doubtful {
