@@ -154,7 +154,15 @@ impl Chosen {
     /// The same store with its ETags written the other way, and whether that is without quotes; `None` if it has none.
     pub(crate) fn with_other_etags(&self) -> Option<(Self, bool)> {
         let (url, bare) = self.url.with_other_etags()?;
-        Some((Self { url, by: Source::Argument }, bare))
+        Some((Self { url, by: Source::Argument, again: self.again }, bare))
+    }
+
+    /// Whoever connects next on this machine checks it first, whatever was found earlier.
+    pub(crate) fn distrust(&self) -> Result<(), Failure> {
+        match (home::verdicts(), self.open()?.store.place()) {
+            (Some(folder), Some(place)) => Ok(Verdicts::in_folder(folder).forget(&place)?),
+            _ => Ok(()),
+        }
     }
 
     /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.

@@ -6,7 +6,7 @@ mod support;
 use std::process::Command;
 
 use support::{Did, Home, did};
-use tenure_testkit::{FaultyProxy, Kind, Server};
+use tenure_testkit::{Fault, FaultyProxy, Kind, Rule, Server};
 
 /// The command, with a bucket behind a proxy that writes down what is asked.
 struct Place {
@@ -84,4 +84,16 @@ fn a_damaged_verdict_and_one_of_somebody_else_are_not_believed_and_nobody_is_tol
     std::fs::remove_dir_all(&folder).unwrap();
     std::fs::write(&folder, "in the way").unwrap();
     assert_eq!((costs(), costs()), ((3, 2), (3, 2)));
+}
+
+#[test]
+fn a_probe_that_refuses_a_bucket_ends_the_trust_in_it() {
+    let Some(place) = Place::on_minio("verdict-probed") else { return };
+    let costs = || place.asked(&["status", "x"]).1[0];
+    assert_eq!((costs(), costs()), ((4, 3), (0, 0)));
+    let lie = place.proxy.install(Rule::new(Fault::ForgetCondition).method("PUT"));
+    let probed = did(&mut place.command(&["probe", "--quiet", "--racers", "4", "--rounds", "2"]));
+    assert_eq!(probed.code, 77, "{probed:?}");
+    lie.remove();
+    assert_eq!((costs(), costs()), ((3, 2), (0, 0)));
 }

@@ -4,7 +4,7 @@ use futures_util::{StreamExt, stream};
 use tenure::clock::WallTime;
 use tenure_store::{Key, Reason, Refused, StoreError};
 
-use crate::corner::{Corner, Place};
+use crate::corner::{Corner, CornerName};
 
 /// What became of everything that a probe wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct CleanUp {
     /// Why they are left.
     pub why: Option<String>,
     /// What the names of all of them begin with.
-    pub place: String,
+    pub corner: String,
     /// How many entries were removed that a probe of an earlier day had left, because it was killed.
     pub older: usize,
 }
@@ -26,7 +26,7 @@ pub struct CleanUp {
 /// when the probe was broken off may have come meanwhile.
 pub(crate) async fn clean(
     corner: &Corner,
-    place: &Place,
+    corner_name: &CornerName,
     written: BTreeSet<Key>,
     now: WallTime,
     done: &mut CleanUp,
@@ -36,7 +36,7 @@ pub(crate) async fn clean(
     for look in 0..LOOKS {
         let listed = corner.list_stored().await;
         let (own, old) = match listed {
-            Ok(keys) => sort(keys, place, now),
+            Ok(keys) => sort(keys, corner_name, now),
             // What was written is known without a listing.
             Err(_) => (BTreeSet::new(), BTreeSet::new()),
         };
@@ -65,11 +65,11 @@ pub(crate) async fn clean(
 }
 
 /// The entries of this probe, and those of probes that must be over.
-fn sort(keys: Vec<Key>, place: &Place, now: WallTime) -> (BTreeSet<Key>, BTreeSet<Key>) {
+fn sort(keys: Vec<Key>, corner_name: &CornerName, now: WallTime) -> (BTreeSet<Key>, BTreeSet<Key>) {
     let (mut own, mut old) = (BTreeSet::new(), BTreeSet::new());
     for key in keys {
-        match Place::of(&key) {
-            Some((found, _)) if found == *place => own.insert(key),
+        match CornerName::of(&key) {
+            Some((found, _)) if found == *corner_name => own.insert(key),
             Some((_, second)) if second.saturating_add(OLD) < now.as_millis() / 1_000 => old.insert(key),
             _ => continue,
         };

@@ -16,15 +16,15 @@ use crate::ledger::{Call, Ledger, Loss};
 #[derive(Debug)]
 pub(crate) struct Corner {
     pub(crate) store: Arc<dyn Store>,
-    place: Place,
+    corner_name: CornerName,
     ledger: Arc<Ledger>,
 }
 
 /// Where a corner is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place(String);
+pub(crate) struct CornerName(String);
 
-impl Place {
+impl CornerName {
     /// What the names of all corners begin with.
     pub(crate) const ALL: &str = ".tenure/probe";
 
@@ -39,8 +39,8 @@ impl Place {
         let (second, run) = name.split_once('-')?;
         let run = u32::from_str_radix(run, 16).ok()?;
         let second = second.parse().ok()?;
-        let place = Self::new(second, run.into());
-        (place.0.ends_with(name)).then_some((place, second))
+        let corner_name = Self::new(second, run.into());
+        (corner_name.0.ends_with(name)).then_some((corner_name, second))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -76,13 +76,13 @@ impl Place {
 }
 
 impl Corner {
-    pub(crate) fn new(store: Arc<dyn Store>, place: Place, ledger: Arc<Ledger>) -> Self {
-        Self { store, place, ledger }
+    pub(crate) fn new(store: Arc<dyn Store>, corner_name: CornerName, ledger: Arc<Ledger>) -> Self {
+        Self { store, corner_name, ledger }
     }
 
     /// Removes the entry, as an administrator would.
     pub(crate) async fn delete(&self, key: &Key) -> Result<(), StoreError> {
-        self.sweep_stored(&self.place.outside(key)?).await
+        self.sweep_stored(&self.corner_name.outside(key)?).await
     }
 
     /// The same, by the name that the store knows.
@@ -94,7 +94,7 @@ impl Corner {
     /// The stored keys of all corners.
     pub(crate) async fn list_stored(&self) -> Result<Vec<Key>, StoreError> {
         self.ledger.count(Call::List);
-        let prefix = Prefix::parse(Place::ALL).expect("it is made of good names");
+        let prefix = Prefix::parse(CornerName::ALL).expect("it is made of good names");
         let listed: Vec<_> = self.store.list(&prefix).collect().await;
         listed.into_iter().collect()
     }
@@ -112,7 +112,7 @@ impl Store for Corner {
 
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
         Box::pin(async move {
-            let key = self.place.outside(key)?;
+            let key = self.corner_name.outside(key)?;
             self.ledger.count(Call::Read);
             let answer = self.store.get(&key).await;
             self.ledger.heard(&key, &answer);
@@ -127,7 +127,7 @@ impl Store for Corner {
         expect: Expect,
     ) -> BoxFuture<'a, Result<Put, StoreError>> {
         Box::pin(async move {
-            let key = self.place.outside(key)?;
+            let key = self.corner_name.outside(key)?;
             let loss = self.ledger.take_loss();
             if loss == Some(Loss::Request) {
                 return Err(StoreError::unknown("the request was lost on purpose"));
@@ -146,17 +146,17 @@ impl Store for Corner {
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
         let listing = async move {
             self.ledger.count(Call::List);
-            match self.place.outside_prefix(prefix) {
+            match self.corner_name.outside_prefix(prefix) {
                 Ok(outside) => self.store.list(&outside).collect().await,
                 Err(error) => vec![Err(error)],
             }
         };
         let keys = stream::once(listing).flat_map(stream::iter);
-        keys.filter_map(async |key| key.map(|key| self.place.inside(&key)).transpose()).boxed()
+        keys.filter_map(async |key| key.map(|key| self.corner_name.inside(&key)).transpose()).boxed()
     }
 
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
-        self.store.watch(&self.place.outside_prefix(prefix).ok()?)
+        self.store.watch(&self.corner_name.outside_prefix(prefix).ok()?)
     }
 
     fn administration(&self) -> Option<&dyn Administration> {
@@ -175,7 +175,7 @@ impl Administration for Corner {
         version: &'a Version,
     ) -> BoxFuture<'a, Result<Removal, StoreError>> {
         Box::pin(async move {
-            let key = self.place.outside(key)?;
+            let key = self.corner_name.outside(key)?;
             let Some(administration) = self.store.administration() else {
                 return Err(StoreError::refused(Reason::Unsupported, "this store removes nothing"));
             };
@@ -204,25 +204,28 @@ mod tests {
 
     #[test]
     fn a_corner_is_known_by_its_name_and_other_names_are_none() {
-        let place = Place::new(1_794_735_088, 0xabcd_ef01_2345_6789);
-        assert_eq!(place.as_str(), ".tenure/probe/1794735088-23456789");
-        assert_eq!(Place::of(&key(".tenure/probe/1794735088-23456789/a/b")), Some((place, 1_794_735_088)));
+        let corner_name = CornerName::new(1_794_735_088, 0xabcd_ef01_2345_6789);
+        assert_eq!(corner_name.as_str(), ".tenure/probe/1794735088-23456789");
+        assert_eq!(
+            CornerName::of(&key(".tenure/probe/1794735088-23456789/a/b")),
+            Some((corner_name, 1_794_735_088))
+        );
         for other in
             [".tenure/scratch", "a/b", ".tenure/probe/x-1/a", ".tenure/probe/12/a", ".tenure/probe/12-1/a"]
         {
-            assert_eq!(Place::of(&key(other)), None, "{other}");
+            assert_eq!(CornerName::of(&key(other)), None, "{other}");
         }
     }
 
     #[test]
     fn a_key_of_the_greatest_length_in_here_is_one_of_the_greatest_length_outside() {
-        let place = Place::new(1_794_735_088, 7);
-        let longest = key(&"x".repeat(place.longest_key()));
-        let outside = place.outside(&longest).unwrap();
+        let corner_name = CornerName::new(1_794_735_088, 7);
+        let longest = key(&"x".repeat(corner_name.longest_key()));
+        let outside = corner_name.outside(&longest).unwrap();
         assert_eq!(outside.as_str().len(), Key::MAX_BYTES);
-        assert_eq!(place.inside(&outside), Some(longest));
-        assert!(place.outside(&key(&"x".repeat(place.longest_key() + 1))).is_err());
-        assert_eq!(place.inside(&key("x")), None);
+        assert_eq!(corner_name.inside(&outside), Some(longest));
+        assert!(corner_name.outside(&key(&"x".repeat(corner_name.longest_key() + 1))).is_err());
+        assert_eq!(corner_name.inside(&key("x")), None);
         assert!(outside.may_be_swept());
     }
 }

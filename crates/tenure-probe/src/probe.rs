@@ -11,7 +11,7 @@ use tenure_conformance::{Step, Suite};
 use tenure_store::{Expect, Guarantees, Key, Put, Reason, Refused, Store, StoreError};
 
 use crate::cleaning::{self, CleanUp};
-use crate::corner::{Corner, Place};
+use crate::corner::{Corner, CornerName};
 use crate::judge::{self, Judged, Weight};
 use crate::ledger::{Calls, Ledger};
 use crate::measure::{Measured, Stopwatch};
@@ -26,7 +26,7 @@ use crate::{Advice, ProbeError, ttl};
 #[derive(Debug)]
 pub struct Probe {
     plan: Plan,
-    place: Place,
+    corner_name: CornerName,
     clock: Arc<dyn Clock>,
     corners: Vec<Arc<Corner>>,
     ledger: Arc<Ledger>,
@@ -55,18 +55,18 @@ impl Probe {
         clock: Arc<dyn Clock>,
         open: impl Fn() -> Result<Arc<dyn Store>, E>,
     ) -> Result<Self, E> {
-        let place = Place::new(clock.wall().as_millis() / 1_000, run);
+        let corner_name = CornerName::new(clock.wall().as_millis() / 1_000, run);
         let ledger = Arc::new(Ledger::default());
         let corners = (0..Plan::CONNECTIONS)
-            .map(|_| Ok(Arc::new(Corner::new(open()?, place.clone(), Arc::clone(&ledger)))))
+            .map(|_| Ok(Arc::new(Corner::new(open()?, corner_name.clone(), Arc::clone(&ledger)))))
             .collect::<Result<_, E>>()?;
-        Ok(Self { plan, place, clock, corners, ledger, other_etags: None })
+        Ok(Self { plan, corner_name, clock, corners, ledger, other_etags: None })
     }
 
     /// Also tries the same store with its ETags written the other way: `bare`, or with quotes.
     #[must_use]
     pub fn with_other_etags(mut self, store: Arc<dyn Store>, bare: bool) -> Self {
-        let corner = Corner::new(store, self.place.clone(), Arc::clone(&self.ledger));
+        let corner = Corner::new(store, self.corner_name.clone(), Arc::clone(&self.ledger));
         self.other_etags = Some(OtherEtags { corner, bare });
         self
     }
@@ -87,8 +87,8 @@ impl Probe {
     }
 
     /// What the names of everything begin with that it writes.
-    pub fn place(&self) -> &str {
-        self.place.as_str()
+    pub fn corner(&self) -> &str {
+        self.corner_name.as_str()
     }
 
     /// Finds everything out, and tells how far it has come. Whatever comes of it, [clean up](Self::clean_up) afterwards.
@@ -132,10 +132,11 @@ impl Probe {
     /// Removes everything that this probe wrote, as far as it may, and what a probe of an earlier day left. It takes no
     /// longer than `within`.
     pub async fn clean_up(&self, within: Duration) -> CleanUp {
-        let mut done = CleanUp { place: self.place.as_str().to_owned(), ..CleanUp::default() };
+        let mut done = CleanUp { corner: self.corner_name.as_str().to_owned(), ..CleanUp::default() };
         let end = self.clock.sleep_until(self.clock.now() + within);
         let (written, now) = (self.ledger.written(), self.clock.wall());
-        let cleaning = Box::pin(cleaning::clean(&self.corners[0], &self.place, written, now, &mut done));
+        let cleaning =
+            Box::pin(cleaning::clean(&self.corners[0], &self.corner_name, written, now, &mut done));
         let late = matches!(select(cleaning, end).await, Either::Right(_));
         if late {
             done.why = Some(format!("there was no time for more: it took longer than {within:?}"));
@@ -154,7 +155,7 @@ impl Probe {
             .rounds(self.plan.rounds)
             .listed(Plan::LISTED)
             .connections(Plan::CONNECTIONS)
-            .longest_key(self.place.longest_key())
+            .longest_key(self.corner_name.longest_key())
     }
 
     /// A store that cannot be used at all is told from one that is bad.

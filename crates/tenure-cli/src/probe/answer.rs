@@ -156,7 +156,7 @@ impl Answer<'_> {
                 "expected": self.probe.calls_expected(),
             },
             "cleaned": self.cleaned.map(|cleaned| json!({
-                "place": cleaned.place,
+                "corner": cleaned.corner,
                 "removed": cleaned.removed,
                 "left": cleaned.left,
                 "why": cleaned.why,

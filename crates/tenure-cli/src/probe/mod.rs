@@ -68,7 +68,7 @@ async fn run(
     teller.say(&format!(
         "probing {} in a corner of its own, {}, with about {} calls: on a cloud each is paid for",
         plain(&store.url()),
-        opened.place(),
+        opened.corner(),
         opened.calls_expected()
     ));
     let qualified = {
@@ -86,7 +86,7 @@ async fn run(
     };
     teller.end();
     let answered = matches!(qualified, Ok(Ok(_)));
-    if let Some(sentence) = what_is_left(store, opened.place(), cleaned.as_ref()) {
+    if let Some(sentence) = what_is_left(store, opened.corner(), cleaned.as_ref()) {
         match probe.json {
             // The answer tells it.
             true if answered => {}
@@ -116,6 +116,7 @@ async fn run(
 
 fn verdict(store: &Chosen, found: &Qualification) -> Result<ExitCode, Failure> {
     let Fitness::Refused(reasons) = &found.fitness else { return Ok(ExitCode::SUCCESS) };
+    store.distrust()?;
     let reason = reasons.first().map(String::as_str).unwrap_or_default();
     let sentence = format!("{} is refused: {reason}. Use another store, or tell its makers", store.url());
     Err(Failure::new(exit::REFUSED, sentence))
@@ -132,8 +133,8 @@ fn failure(error: ProbeError) -> Failure {
 }
 
 /// What people should know of the cleaning up; nothing where nothing is left.
-fn what_is_left(store: &Chosen, place: &str, cleaned: Option<&CleanUp>) -> Option<String> {
-    let (whence, how) = (where_they_are(store, place), how_to_remove(store, place));
+fn what_is_left(store: &Chosen, corner: &str, cleaned: Option<&CleanUp>) -> Option<String> {
+    let (whence, how) = (where_they_are(store, corner), how_to_remove(store, corner));
     match cleaned {
         Some(CleanUp { left: 0, older: 0, .. }) => None,
         Some(CleanUp { left: 0, older, .. }) => {
@@ -147,15 +148,15 @@ fn what_is_left(store: &Chosen, place: &str, cleaned: Option<&CleanUp>) -> Optio
     }
 }
 
-fn where_they_are(store: &Chosen, place: &str) -> String {
-    format!("in {}, with names that begin with {place}/, which ls hides", store.url())
+fn where_they_are(store: &Chosen, corner: &str) -> String {
+    format!("in {}, with names that begin with {corner}/, which ls hides", store.url())
 }
 
-fn how_to_remove(store: &Chosen, place: &str) -> String {
+fn how_to_remove(store: &Chosen, corner: &str) -> String {
     let url = store.url();
     let bucket = url.split('?').next().unwrap_or_default();
     match bucket.starts_with("s3://") {
-        true => format!("Remove them with aws s3 rm --recursive {bucket}/{place}/"),
+        true => format!("Remove them with aws s3 rm --recursive {bucket}/{corner}/"),
         false => "A probe of another day removes them, where it may".to_owned(),
     }
 }

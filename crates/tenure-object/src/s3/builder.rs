@@ -260,6 +260,7 @@ impl Builder {
             remembered: Remembered::default(),
             guarantees: resolved.guarantees(),
             url: resolved.name(),
+            place: resolved.to_string(),
         })))
     }
 

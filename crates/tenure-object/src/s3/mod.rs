@@ -55,6 +55,7 @@ struct Inner {
     remembered: Remembered,
     guarantees: Guarantees,
     url: String,
+    place: String,
 }
 
 impl S3 {
@@ -259,9 +260,10 @@ impl Store for S3 {
         Box::pin(self.0.sweep(key))
     }
 
-    /// With endpoint, bucket and prefix, and how they are spoken to: a policy of the bucket may differ by prefix.
+    /// With endpoint, bucket and prefix, and how they are reached and spoken to: a policy of the bucket may differ by prefix,
+    /// and a proxy may have a memory of its own.
     fn place(&self) -> Option<String> {
-        Some(self.0.url.clone())
+        Some(self.0.place.clone())
     }
 
     /// Looks like an ETag. As the hash of something it will not be found before the sun has gone out.
