@@ -270,7 +270,7 @@ impl Keeper {
         }
         if let Some(error) = self.is_distrusted(&kept) {
             kept.answer_denied(error);
-            return kept.answers.drain(..).for_each(|answer| answer());
+            return self.give(std::mem::take(&mut kept.answers), None::<fn()>);
         }
         self.make_room_for(&kept.key);
         let known = self.keys.entry(kept.key.clone()).or_default();
@@ -336,24 +336,21 @@ impl Keeper {
     }
 
     /// Gives the answers that are due. Whoever has left in order has no witness any more when it hears of it, and what it
-    /// saw is in the logbook.
+    /// saw is in the logbook and in the verdicts: a program may end the moment it has its answer.
     fn answer(&mut self, id: LeaseId) {
         let Some(kept) = self.leases.get_mut(&id) else { return };
         let answers = std::mem::take(&mut kept.answers);
         let left = kept.machine.left();
         let witness = kept.witness.take_if(|_| matches!(left, Some(Left::Vacated | Left::Nothing)));
         let notes = self.notes.as_ref().filter(|_| std::mem::take(&mut kept.noted));
-        match (witness, notes) {
-            (None, None) => answers.into_iter().for_each(|answer| answer()),
-            (witness, notes) => {
-                let write = notes.map(|notes| notes.write_now());
-                let first = move || {
-                    drop(witness.map(|witness| witness.remove()));
-                    write.into_iter().for_each(|write| write());
-                };
-                self.witnesses.first(first, answers);
-            }
-        }
+        let write = notes.map(|notes| notes.write_now());
+        let is_first = witness.is_some() || write.is_some();
+        let first = move || {
+            drop(witness.map(|witness| witness.remove()));
+            write.into_iter().for_each(|write| write());
+        };
+        let first = is_first.then_some(first);
+        self.give(answers, first);
         if left.is_some() || self.leases.get(&id).is_some_and(|kept| kept.detached) {
             self.forget(id);
         }

@@ -3,9 +3,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tenure_store::BoxFuture;
 
 use super::command::LeaseId;
@@ -152,9 +152,14 @@ impl Witnesses {
     /// Has something done that leaves nothing behind, and then does the rest.
     pub(super) fn first(&mut self, job: impl FnOnce() + Send + 'static, then: Vec<Then>) {
         let done = self.within(REMOVE_MAX, job);
+        self.after(done.map(|_| ()), then);
+    }
+
+    /// Does the rest after this.
+    pub(super) fn after(&mut self, first: impl Future<Output = ()> + Send + 'static, then: Vec<Then>) {
         self.unsettled += 1;
         self.coming.push(Box::pin(async move {
-            let _ = done.await;
+            first.await;
             then.into_iter().for_each(|then| then());
             Some(Coming::Removed)
         }));

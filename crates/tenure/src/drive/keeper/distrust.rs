@@ -12,6 +12,7 @@ use super::super::calls::Answer;
 use super::super::command::LeaseId;
 use super::super::kept::Kept;
 use super::super::reporter::Report;
+use super::super::witnesses::Then;
 use super::Keeper;
 use crate::clock::Instant;
 use crate::lease::Wanted;
@@ -76,6 +77,21 @@ impl Keeper {
                 telling.await;
                 listed.await;
             })),
+        }
+    }
+
+    /// Gives answers, after what is to be done first, and after others were told what this keeper has against its store.
+    pub(super) fn give(&mut self, answers: Vec<Then>, first: Option<impl FnOnce() + Send + 'static>) {
+        let telling = self.distrust.telling.clone().filter(|telling| telling.peek().is_none());
+        match (first, telling) {
+            (None, None) => answers.into_iter().for_each(|answer| answer()),
+            (Some(first), None) => self.witnesses.first(first, answers),
+            (None, Some(telling)) => self.witnesses.after(telling, answers),
+            (Some(first), Some(telling)) => {
+                let (done, did) = oneshot::channel::<()>();
+                self.witnesses.first(first, vec![Box::new(move || drop(done))]);
+                self.witnesses.after(async move { drop((telling.await, did.await)) }, answers);
+            }
         }
     }
 
