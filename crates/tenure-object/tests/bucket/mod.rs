@@ -96,8 +96,14 @@ impl Bucket {
 
     /// A connection of its own.
     pub(crate) fn store(&self) -> S3 {
+        self.store_through(&self.proxy)
+    }
+
+    /// A connection of its own, through another proxy.
+    pub(crate) fn store_through(&self, proxy: &FaultyProxy) -> S3 {
         // A server of our own bears whatever the machine does.
-        self.builder().write_interval(Duration::ZERO).open_in(&Environment::default()).unwrap()
+        let builder = self.builder().endpoint(&proxy.endpoint()).write_interval(Duration::ZERO);
+        builder.open_in(&Environment::default()).unwrap()
     }
 
     async fn everything(&self) -> Vec<(Path, Bytes)> {
