@@ -23,6 +23,8 @@ pub(crate) struct Size {
     /// Of each group. A contender for each of its keys is on each of them.
     pub(crate) machines: usize,
     pub(crate) ttl: Duration,
+    /// Whether the store is believed without a look.
+    pub(crate) trusting: bool,
     /// What must go wrong before it is enough.
     pub(crate) quota: Tally,
     /// By when.
@@ -95,7 +97,8 @@ impl Arena {
     async fn new(bucket: &Bucket, size: Size) -> Self {
         let mut groups = Vec::new();
         for family in [Family::LostAnswers, Family::LateWrites, Family::Partitions, Family::Storms] {
-            let machines = join_all((0..size.machines).map(|_| Machine::on(bucket, size.ttl))).await;
+            let machines =
+                join_all((0..size.machines).map(|_| Machine::on(bucket, size.ttl, size.trusting))).await;
             let books = (0..size.keys).map(|_| Book::default()).collect();
             groups.push(Group { family, machines, books });
         }

@@ -34,6 +34,7 @@ async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_minio() {
         keys: 8,
         machines: 5,
         ttl: Duration::from_secs(2),
+        trusting: false,
         quota: QUOTA,
         limit: Duration::from_secs(300),
         seed: seed(),
@@ -48,9 +49,28 @@ async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_seaweedfs()
         keys: 2,
         machines: 3,
         ttl: Duration::from_secs(3),
+        trusting: false,
         quota: QUOTA.tenth(),
         limit: Duration::from_secs(300),
         seed: seed(),
     };
     gauntlet(&bucket, size).await.assert_passed();
+}
+
+/// The judge's own test: a store that heeds no condition has two holders at a time before long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn on_a_liar_the_judge_sees_two_holders_at_a_time() {
+    let Some(bucket) = Bucket::alone_on(Kind::Rclone, "gauntlet") else { return };
+    let size = Size {
+        keys: 2,
+        machines: 3,
+        ttl: Duration::from_secs(1),
+        trusting: true,
+        quota: QUOTA.tenth(),
+        limit: Duration::from_secs(10),
+        seed: seed(),
+    };
+    let outcome = gauntlet(&bucket, size).await;
+    println!("{outcome}");
+    assert!(outcome.violations() > 0, "nothing was seen: {outcome}");
 }

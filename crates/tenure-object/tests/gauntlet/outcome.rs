@@ -60,6 +60,11 @@ impl Outcome {
         outcome
     }
 
+    /// How much was seen that must never be.
+    pub(crate) fn violations(&self) -> usize {
+        self.wrong.len()
+    }
+
     /// Nothing was wrong, enough was tried, and everything was well again in time.
     #[track_caller]
     pub(crate) fn assert_passed(&self) {
