@@ -21,6 +21,7 @@ mod port;
 mod process;
 mod proxy;
 mod server;
+mod sign;
 mod small;
 
 pub use proxy::{Counts, ErrorAnswer, Exchange, Fault, FaultyProxy, InstalledRule, Rule};

@@ -6,7 +6,6 @@ mod support;
 use std::time::Duration;
 
 use support::client::Client;
-use support::sign::sign;
 use support::world::{LONG, SHORT, World, assert_counts};
 use tenure_testkit::{Counts, ErrorAnswer, Fault, FaultyProxy, Kind, Rule, Server};
 
@@ -166,7 +165,7 @@ fn a_signed_request_that_was_cut_after_it_was_applied_is_in_the_bucket() {
     let cut = proxy.install(Rule::new(Fault::CutAfter).method("PUT").nth(1));
     let twice = proxy.install(Rule::new(Fault::TwiceSecondAnswer).method("PUT").nth(3));
     let ask = |method, path, body| {
-        let signed = sign(server, &proxy.address().to_string(), method, path, body);
+        let signed = server.sign(&proxy.address().to_string(), method, path, body);
         let mut headers: Vec<_> = signed.iter().map(|(name, value)| (*name, value.as_str())).collect();
         if method == "PUT" {
             headers.push(("If-None-Match", "*"));

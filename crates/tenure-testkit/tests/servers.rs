@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use support::client::{Answer, Client};
-use support::sign::sign;
 use tenure_testkit::{Kind, Server};
 
 #[test]
@@ -27,6 +26,12 @@ fn seaweedfs_heeds_conditions_and_comes_back_with_its_data() {
 fn rclone_lies_about_conditions_and_comes_back_with_its_data() {
     let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
     comes_back_with_its_data(&server, 200);
+}
+
+#[test]
+fn ceph_rgw_heeds_conditions_and_its_gateway_comes_back_with_its_data() {
+    let Some(server) = Server::start_or_skip(Kind::CephRgw) else { return };
+    comes_back_with_its_data(&server, 412);
 }
 
 /// `second` is what a second create is answered with.
@@ -132,7 +137,7 @@ fn a_missing_server_is_skipped_loudly_and_never_where_everything_is_checked() {
 
 /// Asks with credentials, on a connection of its own.
 fn ask(server: &Server, method: &str, path: &str, body: &str, more: &[(&str, &str)]) -> Answer {
-    let signed = sign(server, &server.address().to_string(), method, path, body);
+    let signed = server.sign(&server.address().to_string(), method, path, body);
     let mut headers: Vec<_> = signed.iter().map(|(name, value)| (*name, value.as_str())).collect();
     headers.extend(more);
     Client::new(server.address()).ask(method, path, &headers, body).unwrap()

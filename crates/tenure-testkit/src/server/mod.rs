@@ -1,5 +1,6 @@
 //! Real S3 servers.
 
+mod ceph;
 mod error;
 mod kind;
 mod minio;
@@ -14,11 +15,13 @@ use std::time::{Duration, Instant};
 
 pub use error::StartError;
 pub use kind::Kind;
-use recipe::{ACCESS_KEY, REGION, SECRET_KEY};
+use kind::{CEPH, SWITCH};
+pub(crate) use recipe::{ACCESS_KEY, REGION, SECRET_KEY};
 
 use crate::home::Home;
 use crate::port::Port;
 use crate::process::Process;
+use crate::sign::sign;
 use crate::skipped;
 
 /// A real server on loopback, with ports and a folder of its own. It ends, and the folder goes, when it is dropped or when
@@ -32,6 +35,7 @@ pub struct Server {
     ports: Vec<Port>,
     // Before the home: nobody writes to a folder that goes.
     process: Mutex<Option<Process>>,
+    _backing: Vec<Process>,
     home: Home,
 }
 
@@ -57,9 +61,13 @@ impl Server {
         }
     }
 
-    /// Starts one; `None`, loudly, where it is not installed.
+    /// Starts one; `None`, loudly, where it is not installed, or where [nobody asked](Kind::is_wanted) for it.
     #[track_caller]
     pub fn start_or_skip(kind: Kind) -> Option<Self> {
+        if !kind.is_wanted() {
+            eprintln!("not asked for: {} runs only with {SWITCH}={CEPH}", kind.program());
+            return None;
+        }
         match Self::start(kind) {
             Ok(server) => Some(server),
             Err(missing @ StartError::Missing { .. }) => {
@@ -115,6 +123,12 @@ impl Server {
         [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", SECRET_KEY), ("AWS_REGION", REGION)]
     }
 
+    /// The headers that a request of these credentials needs. `host` is the address that the client connects to; there is no
+    /// query in the path.
+    pub fn sign(&self, host: &str, method: &str, path: &str, body: &str) -> Vec<(&'static str, String)> {
+        sign(host, method, path, body)
+    }
+
     /// Creates a bucket if it is not there. Names have at least three letters.
     #[track_caller]
     pub fn create_bucket(&self, name: &str) {
@@ -153,13 +167,15 @@ impl Server {
     }
 
     fn start_once(kind: Kind, program: PathBuf) -> Result<Self, StartError> {
-        let home = Home::new(kind.program()).map_err(|error| StartError::Failed {
+        let failed = |error: std::io::Error| StartError::Failed {
             kind,
             why: error.to_string(),
             output: String::new(),
-        })?;
-        let ports = (0..kind.recipe().ports()).map(|_| Port::reserve()).collect();
-        let server = Self { kind, program, ports, process: Mutex::new(None), home };
+        };
+        let home = Home::new(kind.program()).map_err(failed)?;
+        let ports: Vec<_> = (0..kind.recipe().ports()).map(|_| Port::reserve()).collect();
+        let backing = kind.recipe().backing(&home, &ports).map_err(failed)?;
+        let server = Self { kind, program, ports, process: Mutex::new(None), _backing: backing, home };
         server.run()?;
         Ok(server)
     }

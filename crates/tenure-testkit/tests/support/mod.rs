@@ -5,5 +5,4 @@
 pub(crate) mod client;
 pub(crate) mod peer;
 pub(crate) mod recorder;
-pub(crate) mod sign;
 pub(crate) mod world;
