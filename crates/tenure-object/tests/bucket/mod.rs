@@ -87,6 +87,7 @@ impl Bucket {
 
     pub(crate) fn builder_at_the_top(&self) -> Builder {
         let builder = S3::builder(self.name).endpoint(&self.proxy.endpoint()).region(self.server.region());
+        let builder = if self.server.kind() == Kind::CephRgw { builder.bare_etags() } else { builder };
         builder.keys(self.server.access_key(), self.server.secret_key())
     }
 

@@ -44,7 +44,17 @@ async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_minio() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_seaweedfs() {
-    let Some(bucket) = Bucket::alone_on(Kind::SeaweedFs, "gauntlet") else { return };
+    a_tenth_on(Kind::SeaweedFs).await;
+}
+
+/// Only with `TENURE_SERVERS=ceph`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_ceph_rgw() {
+    a_tenth_on(Kind::CephRgw).await;
+}
+
+async fn a_tenth_on(kind: Kind) {
+    let Some(bucket) = Bucket::alone_on(kind, "gauntlet") else { return };
     let size = Size {
         keys: 2,
         machines: 3,
