@@ -15,6 +15,9 @@ pub(crate) struct Args {
     /// Where the leases are kept, such as file:///var/lib/jobs/tenure; TENURE_STORE if this is not given
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
+    /// Check a store of the network again before anything is granted, although it was found sound in the last day
+    #[arg(long, global = true)]
+    pub(crate) check_store: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -45,6 +48,8 @@ pub(crate) enum Command {
     Forget(Forget),
     /// Ask about the store itself
     Store(Store),
+    /// Find out whether a store is fit for leases: under races, how fast, and with which ttl
+    Probe(Probe),
     /// Write the completions for a shell to standard output
     Completions(Completions),
     /// Write the manual page to standard output, or all pages to a folder
@@ -57,7 +62,7 @@ pub(crate) struct Run {
     /// The lease, such as backup or billing/nightly
     pub(crate) name: String,
     /// How long the lease lasts without a renewal: CMD is dead before that
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = RUN_TTL, value_parser = duration::parse)]
     pub(crate) ttl: Duration,
     #[command(flatten)]
     pub(crate) waiting: Waiting,
@@ -188,6 +193,9 @@ pub(crate) struct Steal {
 pub(crate) struct Status {
     /// The lease, such as backup or billing/nightly
     pub(crate) name: String,
+    /// Say too what it costs in requests, and in money where that is known
+    #[arg(long)]
+    pub(crate) cost: bool,
     /// Answer with a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -272,6 +280,29 @@ pub(crate) struct Guarantees {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = help::PROBE)]
+pub(crate) struct Probe {
+    /// The store, such as s3://my-bucket/locks; the one that is used if this is not given
+    #[arg(value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// How many want the same key at the same time, from 2 to 512
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub(crate) racers: usize,
+    /// How many rounds each kind of race has, from 1 to 10000: more find servers that lose one in many
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) rounds: usize,
+    /// How many calls of each kind are timed, from 10 to 10000
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) samples: usize,
+    /// Do not say how far it has come
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Answer with a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
 #[command(after_help = help::COMPLETIONS)]
 pub(crate) struct Completions {
     /// The shell
@@ -328,10 +359,14 @@ impl Args {
             Command::History(history) => history.json,
             Command::Forget(forget) => forget.json,
             Command::Store(Store { command: StoreCommand::Guarantees(guarantees) }) => guarantees.json,
+            Command::Probe(probe) => probe.json,
             Command::Completions(_) | Command::Man(_) => false,
         }
     }
 }
+
+/// How long a lease of `tenure run` lasts without a renewal, unless told.
+pub(crate) const RUN_TTL: &str = "15s";
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use tenure::{Coordinator, Error, Forgotten, Key, Kind, Prefix, Token, WhyKept};
+use tenure::{Error, Forgotten, Key, Kind, Prefix, Token, WhyKept};
 
 use crate::args::{Args, Forget};
 use crate::duration;
@@ -75,7 +75,7 @@ async fn sweep(
     // What is not there is not made in order to forget nothing.
     let Some(mut coordinator) = store.connect_to_read().await? else { return Ok(Vec::new()) };
     if forget.yes {
-        coordinator = Coordinator::connect(store::open(args)?.store).await?;
+        coordinator = store::unseeing(args).connect(store::open(args)?.store).await?;
     }
     let keys = coordinator.keys(prefix).await?;
     let mut progress = Progress::new(keys.len(), forget.json);

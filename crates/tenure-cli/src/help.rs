@@ -28,6 +28,7 @@ Examples:
   tenure steal backup --reason 'it hangs'            take it from whoever is at it
   tenure watch                                       what happens to them, as it happens
   tenure history backup                              who had it before, and how that ended
+  tenure probe s3://my-bucket/locks                  whether a store is fit for leases
   tenure run --help                                  more, on each command
 
 The store is the first of these that is given:
@@ -39,6 +40,8 @@ The store is the first of these that is given:
 
 The last is another one for every user, root included: name a store where several users shall share leases. Where HOME \
 is not set, as under cron, the password database tells it.
+
+A store of the network is checked before anything is granted, once in a day on this machine; --check-store checks it now.
 
 ",
     exit_codes!()
@@ -142,6 +145,7 @@ pub(crate) const STATUS: &str = "\
 Examples:
   tenure status backup                               who holds it, its token, how long at most
   tenure status backup >/dev/null || echo free       for scripts
+  tenure status --cost backup                        what a month of it costs in a bucket
   tenure status --json backup                        for programs
 
 It only looks: nothing in the store is made or changed. How long a lease lasts at most is told as far as this machine can \
@@ -195,6 +199,34 @@ It only looks: nothing is made or changed.
 Exit codes:
    0  it was said
   64, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const PROBE: &str = "\
+Examples:
+  tenure probe s3://my-bucket/locks                  before the first lease: is this server fit?
+  tenure probe                                       the store that is used
+  tenure probe --rounds 200 s3://my-bucket/locks     longer, for a server that loses one race in many
+  tenure probe --json s3://my-bucket/locks           for programs
+
+A lease is worth as much as the conditional write under it, and several servers keep their conditions only while nobody \
+races. The check when a store is connected finds those that always lie; this one takes its time. It makes every check of the \
+contract, one by one and with racers over several connections, loses answers, reads and lists what it wrote, times calls, \
+and recommends a ttl with its arithmetic. It ends with fit, fit with limits (something that leases do not need does not \
+work there, such as a listing) or refused.
+
+It writes below .tenure/probe/ and nowhere else, which ls hides, and removes all of it at the end, also after Ctrl-C. Where \
+it may not delete (s3:DeleteObject), it says what it left and how to remove it. What a probe left that was killed goes with \
+one of a later day. On a cloud each call is paid for: about how many there will be is said first.
+
+That nothing was found is no proof. It restarts no server, and a server with several gateways should be probed through \
+each of them.
+
+Exit codes:
+   0  it is fit, or fit with limits
+  77  it is refused: two could act at once
+  69  it cannot be reached, or may not be read or written: nothing is known of it
+  128 + n  signal n ended it
+  64, 78  as in tenure --help
 ";
 
 pub(crate) const COMPLETIONS: &str = "\

@@ -25,10 +25,19 @@ pub(crate) fn missing() -> Option<PathBuf> {
 
 /// Where what was seen is kept, outside of every store; `None` for a user who has no home.
 pub(crate) fn logbook() -> Option<PathBuf> {
+    of_state("tenure-logbook")
+}
+
+/// Where it is kept which stores were found sound; `None` for a user who has no home.
+pub(crate) fn verdicts() -> Option<PathBuf> {
+    of_state("tenure-verdicts")
+}
+
+fn of_state(name: &str) -> Option<PathBuf> {
     if missing().is_some() {
         return None;
     }
-    Some(state()?.join("tenure-logbook"))
+    Some(state()?.join(name))
 }
 
 /// Where the user's configuration is kept.

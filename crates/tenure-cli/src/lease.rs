@@ -101,6 +101,11 @@ impl Lease {
         }
     }
 
+    /// How long a version lasts, if the record says so.
+    pub(crate) fn ttl(&self) -> Option<Duration> {
+        self.ttl_ms.map(Duration::from_millis)
+    }
+
     /// The lease in one line, for people.
     pub(crate) fn sentence(&self) -> String {
         format!("{}: {}\n", plain(&self.name), self.stands())

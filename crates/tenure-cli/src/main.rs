@@ -3,6 +3,7 @@
 mod args;
 mod completions;
 mod config;
+mod cost;
 mod duration;
 mod exit;
 mod forget;
@@ -15,6 +16,7 @@ mod lease;
 mod ls;
 mod man;
 mod output;
+mod probe;
 mod ready;
 mod run;
 mod signals;
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         args::Command::Store(args::Store { command: args::StoreCommand::Guarantees(guarantees) }) => {
             guarantees::guarantees(&args, guarantees)
         }
+        args::Command::Probe(probe) => probe::probe(&args, probe),
         args::Command::Completions(completions) => completions::completions(completions),
         args::Command::Man(man) => man::man(man),
         args::Command::Watch(watch) => watch::watch(&args, watch),

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tenure::{Key, Standing};
 
 use crate::args::{Args, Status};
+use crate::cost::Cost;
 use crate::exit::{self, Failure};
 use crate::lease::Lease;
 use crate::output;
@@ -16,6 +17,8 @@ struct Answer<'a> {
     store: String,
     #[serde(flatten)]
     lease: &'a Lease,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
 }
 
 /// Says who holds a lease.
@@ -23,10 +26,14 @@ pub(crate) fn status(args: &Args, status: &Status) -> Result<ExitCode, Failure> 
     let key = Key::parse(&status.name)?;
     let store = store::choose(args)?;
     let lease = store::block_on(look(&store, &key, status.json))?;
+    let cost = match status.cost {
+        true => Some(Cost::of(lease.ttl(), store.charge()?)?),
+        false => None,
+    };
     if status.json {
-        output::answer_json(&Answer { store: store.url(), lease: &lease })?;
+        output::answer_json(&Answer { store: store.url(), lease: &lease, cost })?;
     } else {
-        output::answer(&lease.sentence())?;
+        output::answer(&format!("{}{}", lease.sentence(), cost.map(|cost| cost.text()).unwrap_or_default()))?;
     }
     Ok(if lease.free { ExitCode::from(exit::FREE) } else { ExitCode::SUCCESS })
 }

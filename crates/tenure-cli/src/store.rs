@@ -4,8 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tenure::{Builder, Coordinator, Error, Handle, Kind, Logbook};
-use tenure_connect::{Promises, StoreUrl};
+use tenure::{Builder, Coordinator, Error, Handle, Kind, Logbook, Verdicts};
+use tenure_connect::{Charge, Promises, StoreUrl};
 use tenure_store::Store;
 
 use crate::args::Args;
@@ -26,6 +26,8 @@ pub(crate) struct Opened {
 pub(crate) struct Chosen {
     url: StoreUrl,
     by: Source,
+    /// Whether it is checked although it was found sound of late.
+    again: bool,
 }
 
 /// Who chose it.
@@ -53,7 +55,7 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<Opened, Failure> 
         chosen if chosen.url.is_called(name) => chosen,
         _ => Chosen::parse(name, Source::Handle)?,
     };
-    if chosen.open_to_read()?.is_none() {
+    if !chosen.is_there()? {
         let (key, url) = (handle.key(), chosen.url());
         return Err(match chosen.url.is_called(name) {
             // A disk that is not mounted, perhaps: another store in its place would say that the lease is gone.
@@ -76,6 +78,10 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<Opened, Failure> 
 
 /// The store that the user named, or the user's own.
 pub(crate) fn choose(args: &Args) -> Result<Chosen, Failure> {
+    Ok(Chosen { again: args.check_store, ..found(args)? })
+}
+
+fn found(args: &Args) -> Result<Chosen, Failure> {
     if let Some(url) = &args.store {
         return Chosen::parse(url, Source::Flag);
     }
@@ -106,7 +112,7 @@ pub(crate) fn choose(args: &Args) -> Result<Chosen, Failure> {
         return Err(none(format!("the home directory {} is not there", home.display())));
     }
     let url = StoreUrl::of_folder(state.join("tenure")).map_err(|error| none(error.to_string()))?;
-    Ok(Chosen { url, by: Source::Default })
+    Ok(Chosen { url, by: Source::Default, again: false })
 }
 
 /// The store with this URL, which was an argument.
@@ -125,7 +131,7 @@ impl Chosen {
             ));
         }
         match url.parse() {
-            Ok(url) => Ok(Self { url, by }),
+            Ok(url) => Ok(Self { url, by, again: false }),
             Err(error) => Err(wrong(error.to_string())),
         }
     }
@@ -140,21 +146,45 @@ impl Chosen {
         Ok(Opened { store, url: self.url() })
     }
 
+    /// Opens it, as a connection of its own.
+    pub(crate) fn open_one_more(&self) -> Result<Arc<dyn Store>, Failure> {
+        Ok(self.open()?.store)
+    }
+
+    /// The same store with its ETags written the other way, and whether that is without quotes; `None` if it has none.
+    pub(crate) fn with_other_etags(&self) -> Option<(Self, bool)> {
+        let (url, bare) = self.url.with_other_etags()?;
+        Some((Self { url, by: Source::Argument, again: self.again }, bare))
+    }
+
+    /// Whoever connects next on this machine checks it first, whatever was found earlier.
+    pub(crate) fn distrust(&self) -> Result<(), Failure> {
+        match (home::verdicts(), self.open()?.store.place()) {
+            (Some(folder), Some(place)) => Ok(Verdicts::in_folder(folder).forget(&place)?),
+            _ => Ok(()),
+        }
+    }
+
     /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.
     pub(crate) async fn connect_to_read(&self) -> Result<Option<Coordinator>, Failure> {
-        match self.open_to_read()? {
-            Some(store) => Ok(Some(coordinator().connect(store).await?)),
+        match self.url.open_to_read().map_err(|error| self.failure(error))? {
+            Some(store) => Ok(Some(remembering(trusting(self.again)).connect(store).await?)),
             None => Ok(None),
         }
     }
 
-    fn open_to_read(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
-        self.url.open_to_read().map_err(|error| self.failure(error))
+    fn is_there(&self) -> Result<bool, Failure> {
+        self.url.is_there().map_err(|error| self.failure(error))
     }
 
     /// What it promises. Nothing is made or changed.
     pub(crate) fn promises(&self) -> Result<Promises, Failure> {
         self.url.promises().map_err(|error| self.failure(error))
+    }
+
+    /// What it takes for requests. Nothing is made or sent.
+    pub(crate) fn charge(&self) -> Result<Charge, Failure> {
+        self.url.charge().map_err(|error| self.failure(error))
     }
 
     fn failure(&self, error: Error) -> Failure {
@@ -190,8 +220,25 @@ impl Source {
 }
 
 /// A coordinator to be connected, for whom counts what this user's commands saw on this machine.
-pub(crate) fn coordinator() -> Builder {
-    let builder = Coordinator::builder();
+pub(crate) fn coordinator(args: &Args) -> Builder {
+    remembering(trusting(args.check_store))
+}
+
+/// The same for one that has nothing to see.
+pub(crate) fn unseeing(args: &Args) -> Builder {
+    trusting(args.check_store)
+}
+
+/// What was found sound of late is trusted.
+fn trusting(again: bool) -> Builder {
+    let mut builder = Coordinator::builder();
+    if let Some(folder) = home::verdicts() {
+        builder = builder.verdicts(Verdicts::in_folder(folder));
+    }
+    if again { builder.check_again() } else { builder }
+}
+
+fn remembering(builder: Builder) -> Builder {
     match home::logbook() {
         Some(folder) => builder.logbook(Logbook::in_folder(folder)),
         None => builder,

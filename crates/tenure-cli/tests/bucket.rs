@@ -66,6 +66,20 @@ fn a_handle_finds_its_bucket_again_and_nobody_else_gets_in_meanwhile() {
     assert_eq!(place.tenure(&["status", "job"]).code, 1, "it is free");
 }
 
+#[test]
+fn status_says_how_many_requests_a_lease_costs_and_no_money_where_no_price_is_known() {
+    let Some(place) = Place::on(Kind::Minio, "cost") else { return };
+    let text = place.tenure(&["status", "x", "--cost"]);
+    assert_eq!(text.code, 1, "it is free");
+    assert!(text.out.contains("the holder      758 PUT     545,685 PUT  ?\n"), "{text:?}");
+    let told = place.tenure(&["status", "x", "--cost", "--json"]).json();
+    assert_eq!(
+        (&told["cost"]["waiting"]["per_hour"], &told["cost"]["prices"]),
+        (&674.into(), &serde_json::Value::Null)
+    );
+    assert!(place.tenure(&["status", "x", "--json"]).json().get("cost").is_none());
+}
+
 /// Who pays is no part of a store's name: that is taken from the configured URL of the same store.
 #[test]
 fn a_handle_is_renewed_with_the_profile_of_the_configured_store() {

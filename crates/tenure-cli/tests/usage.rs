@@ -63,7 +63,7 @@ fn every_wrong_command_line_is_one_sentence_with_the_next_step() {
         ),
         (
             &["--store", "file:///x"],
-            "'tenure' requires a subcommand but one was not provided [subcommands: run, acquire, renew, release, steal, status, ls, watch, history, forget, store, completions, man, help]. See tenure --help",
+            "'tenure' requires a subcommand but one was not provided [subcommands: run, acquire, renew, release, steal, status, ls, watch, history, forget, store, probe, completions, man, help]. See tenure --help",
         ),
         (
             &["ls", "--jsn"],

@@ -1,12 +1,13 @@
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_store::Store;
+use tenure_store::{Key, Store};
 
 use crate::check::{Check, Clause};
 use crate::stop::Stop;
 use crate::trial::{Sizes, Trial};
-use crate::{Finding, Harness, Report, Verdict, contract, lease};
+use crate::{Finding, Harness, Report, Step, Verdict, contract, lease};
 
 /// The suite, ready to run: first the contract, then leases on top of it.
 #[derive(Clone, Debug)]
@@ -95,8 +96,31 @@ impl Suite {
         contract::CLAUSES.iter().chain(lease::CLAUSES).map(|clause| clause.name).collect()
     }
 
+    /// The longest keys have so many bytes: [`Key::MAX_BYTES`] unless told. For a harness whose keys are something longer to
+    /// the store.
+    pub fn longest_key(mut self, bytes: usize) -> Self {
+        self.sizes.longest_key = bytes.clamp(SHORTEST_LONG_KEY, Key::MAX_BYTES);
+        self
+    }
+
+    /// How many checks [`run`](Self::run) makes.
+    pub fn checks(&self) -> usize {
+        let clauses = contract::CLAUSES.iter().chain(lease::CLAUSES);
+        clauses.filter(|clause| self.wants(clause)).map(|clause| clause.checks.len()).sum()
+    }
+
     /// Makes every check, one after another.
     pub async fn run(&self, harness: &dyn Harness) -> Report {
+        self.run_telling(harness, &|_| ControlFlow::Continue(())).await
+    }
+
+    /// The same, and tells `tell` of each [`Step`], for somebody who waits. What breaks off ends the run before the next
+    /// check, with a report of those that were made.
+    pub async fn run_telling(
+        &self,
+        harness: &dyn Harness,
+        tell: &(dyn Fn(Step<'_>) -> ControlFlow<()> + Sync),
+    ) -> Report {
         let mut findings = Vec::new();
         for level in [contract::CLAUSES, lease::CLAUSES] {
             let clauses: Vec<_> = level.iter().filter(|clause| self.wants(clause)).collect();
@@ -108,7 +132,16 @@ impl Suite {
             for clause in clauses {
                 for check in clause.checks {
                     let scope = format!("conformance-{:x}/{}", self.run, findings.len());
-                    findings.push(self.make(harness, &connections, scope, clause.name, check).await);
+                    let begun = tell(Step::Begun { clause: clause.name, check: check.name });
+                    if begun.is_break() {
+                        return Report { store: harness.name(), findings };
+                    }
+                    let finding = self.make(harness, &connections, scope, clause.name, check).await;
+                    let ended = tell(Step::Ended(&finding));
+                    findings.push(finding);
+                    if ended.is_break() {
+                        return Report { store: harness.name(), findings };
+                    }
                 }
             }
         }
@@ -144,6 +177,9 @@ impl Suite {
         Finding { clause, check: check.name, verdict, note: trial.into_note() }
     }
 }
+
+/// Room for the scope of a check, and for a few letters.
+const SHORTEST_LONG_KEY: usize = 100;
 
 #[cfg(test)]
 mod tests {

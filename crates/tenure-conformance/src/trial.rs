@@ -20,11 +20,20 @@ pub(crate) struct Sizes {
     pub(crate) contenders: usize,
     pub(crate) turns: usize,
     pub(crate) ttl: Duration,
+    pub(crate) longest_key: usize,
 }
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { racers: 64, rounds: 100, listed: 1_100, contenders: 8, turns: 3, ttl: Duration::from_secs(1) }
+        Self {
+            racers: 64,
+            rounds: 100,
+            listed: 1_100,
+            contenders: 8,
+            turns: 3,
+            ttl: Duration::from_secs(1),
+            longest_key: Key::MAX_BYTES,
+        }
     }
 }
 

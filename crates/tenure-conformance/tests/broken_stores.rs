@@ -1,11 +1,13 @@
 //! Every broken store is caught by the suite, in the clause that is named after what it breaks.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use tenure_conformance::broken::{Broken, Lie};
-use tenure_conformance::{Finding, Report, Suite, Verdict};
+use tenure_conformance::{Finding, Report, Step, Suite, Verdict};
 use tokio::sync::OnceCell;
 
 /// Few rounds are enough here: a lie that needs luck to be caught is not a good control.
@@ -101,4 +103,33 @@ async fn a_store_that_wants_to_be_written_slowly_passes_too() {
     report.assert_passed();
     let skipped: Vec<_> = report.skips().map(|finding| finding.check).collect();
     assert_eq!(skipped, ["readers beside a writer never see it go back"], "{report}");
+}
+
+#[tokio::test]
+async fn whoever_waits_is_told_of_each_check_and_may_break_off() {
+    let suite = suite().only("create").only("races");
+    let told = Mutex::new(Vec::new());
+    let report = suite
+        .run_telling(&Broken::lying(Lie::IgnoresCreate), &|step| {
+            let mut told = told.lock().unwrap();
+            match step {
+                Step::Begun { check, .. } => told.push(format!("begun {check}")),
+                Step::Ended(finding) => {
+                    told.push(format!("ended {}", finding.check));
+                    if finding.failed() {
+                        return ControlFlow::Break(());
+                    }
+                }
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        })
+        .await;
+    assert_eq!(suite.checks(), 8);
+    assert_eq!(report.findings.len(), 2, "it was broken off at the first failure: {report}");
+    assert_eq!(report.failures().count(), 1);
+    let each: Vec<_> = report.findings.iter().map(|finding| finding.check).collect();
+    let expected: Vec<_> =
+        each.iter().flat_map(|check| ["begun", "ended"].map(|word| format!("{word} {check}"))).collect();
+    assert_eq!(told.into_inner().unwrap(), expected);
 }

@@ -20,7 +20,8 @@ use tenure_store::{Guarantees, Reach, Store, StoreClock};
 pub struct Promises {
     /// What it guarantees.
     pub guarantees: Guarantees,
-    /// Whether it has a place for witnesses on this machine.
+    /// Whether there is a place for witnesses on this machine: in the store's folder, or, for stores of the network, in one
+    /// of the machine.
     pub witness: bool,
     /// Whether an operator may remove records from it.
     pub removal: bool,
@@ -61,7 +62,7 @@ impl Promises {
     pub fn of(store: &dyn Store) -> Self {
         Self {
             guarantees: store.guarantees(),
-            witness: store.witness_folder().is_some(),
+            witness: store.witness_folder().is_some() || store.guarantees().reach == Reach::Network,
             removal: store.administration().is_some(),
             is_there: true,
         }

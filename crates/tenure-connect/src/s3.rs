@@ -7,7 +7,7 @@ use tenure_object::S3;
 use tenure_object::s3::Builder;
 use tenure_store::{Store, StoreError};
 
-use crate::{Promises, UrlError};
+use crate::{Charge, Prices, Promises, UrlError};
 
 /// A bucket, and how it is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,8 @@ impl S3Place {
         let mut seen = Vec::new();
         for option in query.into_iter().flat_map(|query| query.split('&')) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            if seen.contains(&name) {
+            // Each risk is accepted by its own name.
+            if seen.contains(&name) && name != "accept" {
                 return Err(UrlError::new(format!("a bucket has one {name}, and this URL says it twice")));
             }
             seen.push(name);
@@ -58,9 +59,23 @@ impl S3Place {
         Ok(Arc::new(store))
     }
 
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.0.store_name().is_ok_and(|called| called == name)
+    }
+
+    pub(crate) fn charge(&self) -> Result<Charge, Error> {
+        let store = self.0.open().map_err(StoreError::from)?;
+        Ok(store.offered_by().and_then(Prices::of).map_or(Charge::Unknown, Charge::Each))
+    }
+
+    pub(crate) fn with_other_etags(&self) -> (Self, bool) {
+        let (builder, bare) = (*self.0).clone().with_other_etags();
+        (Self(Box::new(builder)), bare)
+    }
+
     /// Nothing is sent and no credentials are needed. What the environment says of the endpoint is not asked either.
     pub(crate) fn promises(&self) -> Promises {
-        Promises { guarantees: self.0.guarantees(), witness: false, removal: false, is_there: true }
+        Promises { guarantees: self.0.guarantees(), witness: true, removal: false, is_there: true }
     }
 }
 
@@ -78,11 +93,16 @@ fn accept(builder: Builder, name: &str, value: &str) -> Result<Builder, UrlError
         ("credentials", _) => Err(UrlError::new(
             "credentials is instance, for those of the machine; all others come from the environment and from profiles",
         )),
+        ("ca", path) => Ok(builder.ca(path)),
+        ("proxy", url) => Ok(builder.proxy(url)),
         ("accept", "http") => Ok(builder.accept_http()),
-        ("accept", _) => Err(UrlError::new("accept is http, for an endpoint that is not encrypted")),
+        ("accept", "server-clock") => Ok(builder.accept_server_clock()),
+        ("accept", _) => Err(UrlError::new(
+            "accept is http, for an endpoint that is not encrypted, or server-clock, for ages by the server's wall clock",
+        )),
         (name, _) => Err(UrlError::new(format!(
-            "a bucket has no option {name:?}: it has endpoint, region, path-style, etags, profile, credentials and accept, \
-             as in {EXAMPLE}?region=eu-west-1"
+            "a bucket has no option {name:?}: it has endpoint, region, path-style, etags, profile, credentials, ca, \
+             proxy and accept, as in {EXAMPLE}?region=eu-west-1"
         ))),
     }
 }

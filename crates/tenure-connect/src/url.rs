@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tenure::Error;
 use tenure_store::Store;
 
-use crate::{Promises, UrlError};
+use crate::{Charge, Promises, UrlError};
 
 /// The URL of a store: parsed, and known to be one that this build can open.
 ///
@@ -56,13 +56,37 @@ impl StoreUrl {
         }
     }
 
+    /// Whether there is a store already, as far as can be seen without asking anybody: a bucket is taken to be there.
+    pub fn is_there(&self) -> Result<bool, Error> {
+        match &self.0 {
+            #[cfg(feature = "file")]
+            Place::File(place) => Ok(place.open_to_read()?.is_some()),
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => Ok(true),
+        }
+    }
+
     /// Whether the store, once open, is called this. Nothing is made or sent to find out.
     pub fn is_called(&self, name: &str) -> bool {
         match &self.0 {
             #[cfg(feature = "s3")]
-            Place::S3(place) => place.open().is_ok_and(|store| store.to_string() == name),
+            Place::S3(place) => place.is_called(name),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.to_string().split('?').next() == Some(name),
+        }
+    }
+
+    /// The same store with its ETags given back the other way, and whether that is without quotes (`etags=bare`); `None` for
+    /// a store that has no ETags.
+    pub fn with_other_etags(&self) -> Option<(Self, bool)> {
+        match &self.0 {
+            #[cfg(feature = "s3")]
+            Place::S3(place) => {
+                let (place, bare) = place.with_other_etags();
+                Some((Self(Place::S3(place)), bare))
+            }
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => None,
         }
     }
 
@@ -75,6 +99,16 @@ impl StoreUrl {
             Place::Memory(place) => Ok(Promises::of(&*place.open())),
             #[cfg(feature = "s3")]
             Place::S3(place) => Ok(place.promises()),
+        }
+    }
+
+    /// What the store takes for requests. Nothing is made or sent to find out.
+    pub fn charge(&self) -> Result<Charge, Error> {
+        match &self.0 {
+            #[cfg(feature = "s3")]
+            Place::S3(place) => place.charge(),
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => Ok(Charge::Nothing),
         }
     }
 }

@@ -25,6 +25,8 @@ fn the_canonical_form_is_what_people_write_where_that_is_plain() {
         "s3://my-bucket/prod/locks?region=eu-west-1",
         "s3://my.bucket/x?endpoint=http://127.0.0.1:9000&region=us-east-1&path-style=true&etags=bare&profile=ci",
         "s3://my-bucket/x?credentials=instance&accept=http",
+        "s3://my-bucket/x?ca=/etc/ssl/my-ca.pem&proxy=http://proxy.example.org:3128",
+        "s3://my-bucket/x?accept=http&accept=server-clock",
     ] {
         assert_eq!(canonical(text), text);
     }
@@ -56,6 +58,10 @@ fn what_is_wrong_is_said_with_what_would_be_right_and_no_secret_is_repeated() {
     refused("s3://my-bucket?endpoint=x.org", "endpoint=https://");
     refused("s3://my-bucket?endpoint=https://id:hush@x.org", "no password");
     refused("s3://my-bucket?endpoint=http://x.org", "accept=http");
+    refused("s3://my-bucket?ca=my-ca.pem", "no absolute path");
+    refused("s3://my-bucket?proxy=ftp://hush", "not the address of a proxy");
+    refused("s3://my-bucket?proxy=http://me:hush@proxy:3128", "carries no password");
+    refused("s3://my-bucket?endpoint=http://localhost:9000&proxy=http://x.org:3128", "accept=http");
 }
 
 #[test]
@@ -65,4 +71,21 @@ fn what_a_bucket_promises_is_told_without_credentials() {
     assert!(promises.guarantees.missing_for_leases().is_empty());
     let interval = promises.rows().into_iter().find(|row| row.name == "write_interval_ms").unwrap();
     assert_eq!(interval.answer, "1.1s");
+    let clock = |url: &str| {
+        let rows = url.parse::<StoreUrl>().unwrap().promises().unwrap().rows();
+        rows.into_iter().find(|row| row.name == "clock").unwrap().answer
+    };
+    assert_eq!(clock("s3://my-bucket"), "token floors");
+    assert_eq!(clock("s3://my-bucket?accept=server-clock"), "token floors and ages");
+}
+
+#[test]
+fn the_same_bucket_can_be_had_with_its_etags_the_other_way() {
+    let url: StoreUrl = "s3://my-bucket/locks?region=eu-west-1".parse().unwrap();
+    let (bare, is_bare) = url.with_other_etags().unwrap();
+    assert_eq!(
+        (bare.to_string().as_str(), is_bare),
+        ("s3://my-bucket/locks?region=eu-west-1&etags=bare", true)
+    );
+    assert_eq!(bare.with_other_etags(), Some((url, false)));
 }

@@ -62,6 +62,7 @@ async fn requests(server: &Server) -> Duration {
             lease.release().await.unwrap();
         }
     }
+    renewed.release().await.unwrap();
     for samples in [&put, &get, &renew, &warm, &release, &cold] {
         samples.print();
     }

@@ -7,6 +7,7 @@ use scripted::{Scripted, answer};
 use tenure_object::S3;
 use tenure_object::s3::{Builder, Environment};
 use tenure_store::{Expect, Key, Put, Reason, Store, StoreError};
+use tenure_testkit::Authority;
 
 const FETCHED: &str = r#"{"AccessKeyId":"AKIAFETCHED","SecretAccessKey":"hush","Token":"passing","Expiration":"2099-01-01T00:00:00Z"}"#;
 
@@ -46,6 +47,48 @@ async fn a_container_is_given_them_by_the_address_in_its_environment() {
         (0, 1),
         "those for credentials are not counted"
     );
+}
+
+#[tokio::test]
+async fn a_role_is_given_them_for_the_token_of_its_platform() {
+    let expiration = "2099-01-01T00:00:00Z";
+    let fetched = format!(
+        "<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>AKIAFETCHED\
+         </AccessKeyId><SecretAccessKey>hush</SecretAccessKey><SessionToken>passing</SessionToken><Expiration>{expiration}\
+         </Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>"
+    );
+    let authority = Authority::new();
+    let exchange = Scripted::start_encrypted([answer("200 OK", "", &fetched)], &authority).await;
+    let server = Scripted::start([applied()]).await;
+    let file = |name: &str, text: String| {
+        let path = std::env::temp_dir().join(format!("tenure-object-{name}-{}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (token, ca) = (file("identity", "who-i-am".to_owned()), file("ca", authority.pem()));
+    let environment: Environment = [
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", token.clone()),
+        ("AWS_CA_BUNDLE", ca.clone()),
+        ("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/leases".to_owned()),
+        ("AWS_ENDPOINT_URL_STS", exchange.endpoint()),
+    ]
+    .into_iter()
+    .collect();
+    let store = bucket(&server).open_in(&environment).unwrap();
+    let done = put(&store).await;
+    [token, ca].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    assert!(matches!(done, Ok(Put::Applied(_))), "{done:?}");
+    let asked = &exchange.heads()[0];
+    assert!(
+        asked.starts_with("post /?action=assumerolewithwebidentity") && asked.contains("who-i-am"),
+        "{asked}"
+    );
+    let sent = &server.heads()[0];
+    assert!(
+        sent.contains("credential=akiafetched/") && sent.contains("x-amz-security-token: passing"),
+        "{sent}"
+    );
+    assert_eq!(store.requests().puts, 1, "those for credentials are not counted");
 }
 
 #[tokio::test]

@@ -7,12 +7,13 @@ use std::time::Duration;
 use bucket::Bucket;
 use bytes::Bytes;
 use futures_util::StreamExt;
+use futures_util::future::join_all;
 use tenure::{Coordinator, Kind};
 use tenure_conformance::{Harness, Suite, Verdict};
 use tenure_object::s3::Environment;
 use tenure_object::{Requests, S3};
-use tenure_store::{Expect, Key, Prefix, Put, Store};
-use tenure_testkit::{Kind as Server, key};
+use tenure_store::{Expect, Key, Prefix, Put, Store, StoreError};
+use tenure_testkit::{ErrorAnswer, Fault, Kind as Server, Rule, key};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bucket_keeps_the_contract() {
@@ -124,13 +125,13 @@ async fn what_a_lease_costs_is_counted_in_requests() {
         cost
     };
     assert_eq!(cost(store.requests()), (4, 3, 0), "to connect for the first time: the scratch key is made");
-    let lease = warm.lease("k").unwrap().manual().acquire().await.unwrap();
+    let lease = warm.lease("k").unwrap().without_witness().manual().acquire().await.unwrap();
     assert_eq!(cost(store.requests()), (1, 2, 0), "first use: a look, the plant and the grant");
     lease.renew().await.unwrap();
     assert_eq!(cost(store.requests()), (0, 1, 0), "a renewal");
     lease.release().await.unwrap();
     assert_eq!(cost(store.requests()), (0, 1, 0), "a release");
-    let lease = warm.lease("k").unwrap().manual().acquire().await.unwrap();
+    let lease = warm.lease("k").unwrap().without_witness().manual().acquire().await.unwrap();
     assert_eq!(cost(store.requests()), (0, 1, 0), "a warm acquire");
     lease.release().await.unwrap();
 
@@ -138,7 +139,7 @@ async fn what_a_lease_costs_is_counted_in_requests() {
     let cold = Coordinator::connect(store.clone()).await.unwrap();
     let before = store.requests();
     assert_eq!((before.gets, before.puts), (3, 2), "to connect");
-    let _lease = cold.lease("k").unwrap().manual().acquire().await.unwrap();
+    let _lease = cold.lease("k").unwrap().without_witness().manual().acquire().await.unwrap();
     let now = store.requests();
     assert_eq!((now.gets - before.gets, now.puts - before.puts), (1, 1), "a cold acquire");
 }
@@ -147,7 +148,7 @@ async fn what_a_lease_costs_is_counted_in_requests() {
 async fn a_lease_goes_from_hand_to_hand_by_release_and_by_crash_with_growing_tokens() {
     let Some(bucket) = Bucket::on(Server::Minio, "hands") else { return };
     let ttl = Duration::from_secs(2);
-    let request = |coordinator: &Coordinator| coordinator.lease("job").unwrap().ttl(ttl);
+    let request = |coordinator: &Coordinator| coordinator.lease("job").unwrap().without_witness().ttl(ttl);
     let first = Coordinator::connect(bucket.store()).await.unwrap();
     let second = Coordinator::connect(bucket.store()).await.unwrap();
     let lease = request(&first).acquire().await.unwrap();
@@ -165,6 +166,16 @@ async fn a_lease_goes_from_hand_to_hand_by_release_and_by_crash_with_growing_tok
     let micros = next.token().get();
     assert!(micros > 1_577_836_800_000_000, "tokens begin at the store's time: {micros}");
     next.release().await.unwrap();
+}
+
+/// All of them come to a bucket that nobody has checked before, and race to make the key on which it is checked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_hundred_who_connect_at_once_all_trust_an_honest_server() {
+    let Some(bucket) = Bucket::on(Server::Minio, "crowd") else { return };
+    let connecting = (0..200).map(|_| Coordinator::connect(bucket.store()));
+    for connected in join_all(connecting).await {
+        connected.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -217,4 +228,28 @@ async fn a_deleted_object_is_a_conflict_for_its_replacement() {
     let _ = bucket.delete(&key).await;
     let put = store.put(&key, "two".into(), Expect::Version(applied.version)).await.unwrap();
     assert!(matches!(put, Put::Conflict(_)), "a 404, which the client library calls a failed precondition");
+}
+
+#[tokio::test]
+async fn a_sweep_is_one_plain_delete_and_a_missing_permission_is_told() {
+    let Some(bucket) = Bucket::on(Server::Minio, "sweep") else { return };
+    let (store, swept) = (bucket.store(), Key::from_stored(".tenure/probe/1/a").unwrap());
+    for key in [&swept, &key("kept")] {
+        assert!(matches!(store.put(key, "x".into(), Expect::Absent).await, Ok(Put::Applied(_))));
+    }
+    bucket.proxy().clear_log();
+    assert!(matches!(store.sweep(&key("kept")).await, Err(StoreError::Refused(_))));
+    store.sweep(&swept).await.unwrap();
+    store.sweep(&swept).await.expect("it is gone already, which is no error");
+    let log = bucket.proxy().log();
+    let sent: Vec<_> =
+        log.iter().map(|exchange| (exchange.method.as_str(), exchange.target.as_str())).collect();
+    assert_eq!(sent, [("DELETE", "/sweep/some/locks/.tenure/probe/1/a.record"); 2]);
+    assert!(store.get(&swept).await.unwrap().entry.is_none());
+    assert!(store.get(&key("kept")).await.unwrap().entry.is_some());
+
+    let denied = ErrorAnswer::new(403, "AccessDenied");
+    bucket.proxy().install(Rule::new(Fault::AnswerInstead(denied)).method("DELETE"));
+    let error = store.sweep(&swept).await.unwrap_err();
+    assert!(error.to_string().contains("may not delete"), "{error}");
 }

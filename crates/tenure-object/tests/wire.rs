@@ -197,6 +197,29 @@ async fn a_read_shows_what_is_there_or_that_nothing_is() {
 }
 
 #[tokio::test]
+async fn a_second_read_is_of_what_has_changed_and_is_told_so_by_nobody_who_was_not_asked() {
+    let modified = "last-modified: Sun, 15 Nov 2026 12:16:36 GMT\r\n";
+    let whole = answer("200 OK", &format!("etag: \"v7\"\r\n{modified}"), "value");
+    let unchanged = answer("304 Not Modified", "etag: \"v7\"\r\n", "");
+    let other = answer("304 Not Modified", "etag: \"v8\"\r\n", "");
+    let script = [unchanged.clone(), whole.clone(), unchanged.clone(), other, unchanged, whole];
+    let server = Scripted::start(script).await;
+    let store = server.builder().bare_etags().open_in(&Environment::default()).unwrap();
+    assert!(matches!(store.get(&key()).await, Err(StoreError::Unknown(_))), "nobody asked what has changed");
+    let first = store.get(&key()).await.unwrap();
+    assert_eq!(store.get(&key()).await.unwrap(), first);
+    assert!(
+        matches!(store.get(&key()).await, Err(StoreError::Unknown(_))),
+        "another version than was asked for"
+    );
+    assert!(matches!(store.get(&key()).await, Err(StoreError::Unknown(_))), "nobody asked this time");
+    assert_eq!(store.get(&key()).await.unwrap(), first);
+    let conditions: Vec<bool> =
+        server.heads().iter().map(|head| head.contains("\r\nif-none-match: v7\r\n")).collect();
+    assert_eq!(conditions, [false, false, true, true, false, false]);
+}
+
+#[tokio::test]
 async fn a_listing_goes_from_page_to_page_and_passes_over_what_is_not_ours() {
     let object = |name: &str| {
         format!(

@@ -2,6 +2,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::{Reason, StoreError};
+
 /// A name in a store, such as `billing/nightly`.
 ///
 /// `/` separates segments and means nothing else: `a` and `a/b` may both be keys.
@@ -66,6 +68,21 @@ impl Key {
     /// Whether this is one of Tenure's own keys, which listings for people hide.
     pub fn is_reserved(&self) -> bool {
         self.0.split('/').next() == Some(RESERVED)
+    }
+
+    /// Whether [`Store::sweep`](crate::Store::sweep) may remove it: one of Tenure's own keys, and not
+    /// [`scratch`](Self::scratch), which every check at connect goes by.
+    pub fn may_be_swept(&self) -> bool {
+        self.is_reserved() && *self != Self::scratch()
+    }
+
+    /// Refuses a sweep of a key that [may not be swept](Self::may_be_swept). For stores, before they send anything.
+    pub fn must_be_sweepable(&self) -> Result<(), StoreError> {
+        if self.may_be_swept() {
+            return Ok(());
+        }
+        let why = format!("{self} may hold what a lease rests on, and is not swept");
+        Err(StoreError::refused(Reason::Invalid, why))
     }
 
     /// The name.
@@ -181,5 +198,17 @@ mod tests {
         assert_eq!(Key::from_stored(".tenure/scratch").unwrap(), Key::scratch());
         assert!(Key::scratch().is_reserved());
         assert!(!Key::parse(".tenured").unwrap().is_reserved());
+    }
+
+    #[test]
+    fn nothing_that_a_lease_rests_on_may_be_swept() {
+        assert!(Key::from_stored(".tenure/probe/1/a").unwrap().may_be_swept());
+        for kept in [Key::scratch(), Key::parse("backup").unwrap(), Key::parse(".tenured/probe").unwrap()] {
+            let refused = kept.must_be_sweepable().unwrap_err();
+            assert!(
+                matches!(refused, StoreError::Refused(refused) if refused.reason == Reason::Invalid),
+                "{kept}"
+            );
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_core::Stream;
 
-use crate::{Administration, Expect, Guarantees, Key, Prefix, Put, Reading, StoreError, Version};
+use crate::{Administration, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, StoreError, Version};
 
 /// A future that a store returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -55,7 +55,8 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
         None
     }
 
-    /// A folder of this machine where the witnesses of all users of this store lie; `None` where there is none.
+    /// A folder of this machine where the witnesses of all users of this store lie; `None` where it has none. For a store
+    /// of network reach, which knows nothing of this machine, the library then chooses one.
     ///
     /// A witness is a small locked file by which others on the machine see whether its holder is alive. The folder must
     /// lie on a file system whose locks are this kernel's own affair, and all programs on the machine that use the store
@@ -64,10 +65,31 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
         None
     }
 
+    /// Names this very store as configured, without credentials, for whoever remembers that it was found sound: two that
+    /// could keep their promises differently (another endpoint, bucket or prefix, conditions that are sent in another
+    /// form) never have the same. `None`: nothing is remembered of it, and it is checked each time it is connected.
+    fn place(&self) -> Option<String> {
+        None
+    }
+
     /// What an operator may do to this store beside the contract; `None` where it offers nothing of the kind, as it must
     /// where its clock gives no floor for tokens.
     fn administration(&self) -> Option<&dyn Administration> {
         None
+    }
+
+    /// Removes the entry of one of Tenure's own keys, on which no lease rests, whatever it holds. One that has gone already
+    /// is no error.
+    ///
+    /// What tries a store out leaves nothing behind by this. A store refuses every key that
+    /// [may not be swept](Key::may_be_swept) as [`Invalid`](crate::Reason::Invalid) before anything is sent; one that cannot
+    /// remove anything refuses all of them as [`Unsupported`](crate::Reason::Unsupported), as it does unless it says
+    /// otherwise.
+    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            key.must_be_sweepable()?;
+            Err(StoreError::refused(Reason::Unsupported, "this store removes nothing"))
+        })
     }
 
     /// A well-formed version that no write of this store ever has: a replace of it must always be refused. The check
@@ -104,12 +126,20 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).watch(prefix)
     }
 
+    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+        (**self).sweep(key)
+    }
+
     fn impossible_version(&self) -> Version {
         (**self).impossible_version()
     }
 
     fn witness_folder(&self) -> Option<PathBuf> {
         (**self).witness_folder()
+    }
+
+    fn place(&self) -> Option<String> {
+        (**self).place()
     }
 
     fn administration(&self) -> Option<&dyn Administration> {

@@ -16,6 +16,8 @@
 #![allow(clippy::disallowed_methods, reason = "real servers and real networks count in real time")]
 
 mod asking;
+mod authority;
+mod forward;
 mod home;
 mod port;
 mod process;
@@ -24,6 +26,8 @@ mod server;
 mod sign;
 mod small;
 
+pub use authority::{Authority, Certificate};
+pub use forward::ForwardProxy;
 pub use proxy::{Counts, ErrorAnswer, Exchange, Fault, FaultyProxy, InstalledRule, Rule};
-pub use server::{Kind, Server, StartError};
+pub use server::{Kind, Server, Session, Setup, StartError};
 pub use small::{block_on, key, race, skipped};

@@ -1,36 +1,63 @@
-//! A signature of AWS, version 4, for one request without a query.
+//! A signature of AWS, version 4.
 
 use std::fmt::Write;
 
 use ring::{digest, hmac};
 
-use crate::server::{ACCESS_KEY, REGION, SECRET_KEY};
+/// Who signs, and for what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Signer<'a> {
+    pub(crate) access_key: &'a str,
+    pub(crate) secret_key: &'a str,
+    pub(crate) region: &'a str,
+    pub(crate) service: &'a str,
+}
 
-/// The headers that a request needs. `host` is the address that the client connects to.
-pub(crate) fn sign(host: &str, method: &str, path: &str, body: &str) -> Vec<(&'static str, String)> {
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
-    let (day, region) = (&now[..8], REGION);
-    let hash = hex(digest::digest(&digest::SHA256, body.as_bytes()).as_ref());
-    let names = "host;x-amz-content-sha256;x-amz-date";
-    let canonical = format!(
-        "{method}\n{path}\n\nhost:{host}\nx-amz-content-sha256:{hash}\nx-amz-date:{now}\n\n{names}\n{hash}"
-    );
-    let scope = format!("{day}/{region}/s3/aws4_request");
-    let canonical = hex(digest::digest(&digest::SHA256, canonical.as_bytes()).as_ref());
-    let mut key = format!("AWS4{SECRET_KEY}").into_bytes();
-    for part in [day, region, "s3", "aws4_request", &format!("AWS4-HMAC-SHA256\n{now}\n{scope}\n{canonical}")]
-    {
-        key = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), part.as_bytes()).as_ref().to_vec();
+impl Signer<'_> {
+    /// The headers that such a request needs besides its own. Those of its own are signed too; their names are in small letters.
+    pub(crate) fn sign(
+        &self,
+        host: &str,
+        (method, target): (&str, &str),
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Vec<(&'static str, String)> {
+        let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
+        let hash = hex(digest::digest(&digest::SHA256, body).as_ref());
+        let mut signed = vec![("host", host), ("x-amz-content-sha256", &hash), ("x-amz-date", &now)];
+        signed.extend_from_slice(headers);
+        signed.sort_unstable();
+        let names = signed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
+        let lines =
+            signed.iter().fold(String::new(), |all, (name, value)| all + &format!("{name}:{value}\n"));
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        // A parameter without a value is signed with an empty one.
+        let query =
+            if query.is_empty() || query.contains('=') { query.to_owned() } else { format!("{query}=") };
+        let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{hash}");
+        let (day, Self { region, service, access_key, .. }) = (&now[..8], self);
+        let scope = format!("{day}/{region}/{service}/aws4_request");
+        let canonical = hex(digest::digest(&digest::SHA256, canonical.as_bytes()).as_ref());
+        let mut key = format!("AWS4{}", self.secret_key).into_bytes();
+        let last = format!("AWS4-HMAC-SHA256\n{now}\n{scope}\n{canonical}");
+        for part in [day, region, service, "aws4_request", &last] {
+            key = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), part.as_bytes()).as_ref().to_vec();
+        }
+        let signature = hex(&key);
+        let authorization = format!(
+            "AWS4-HMAC-SHA256 Credential={access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+        );
+        vec![
+            ("x-amz-date", now.clone()),
+            ("x-amz-content-sha256", hash.clone()),
+            ("authorization", authorization),
+        ]
     }
-    let (id, signature) = (ACCESS_KEY, hex(&key));
-    let authorization =
-        format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
-    vec![("x-amz-date", now), ("x-amz-content-sha256", hash), ("authorization", authorization)]
 }
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut all, byte| {
-        write!(all, "{byte:02x}").unwrap();
+        write!(all, "{byte:02x}").expect("a string takes everything");
         all
     })
 }

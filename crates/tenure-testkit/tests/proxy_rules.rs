@@ -182,3 +182,24 @@ fn a_signed_request_that_was_cut_after_it_was_applied_is_in_the_bucket() {
     let served: Vec<_> = proxy.log().into_iter().map(|exchange| exchange.served).collect();
     assert_eq!(served, [vec![200], vec![200], vec![412], vec![200, 412]]);
 }
+
+#[test]
+fn a_condition_that_was_forgotten_is_not_heeded_and_the_signature_is_good() {
+    let Some(server) = Server::shared(Kind::Minio) else { return };
+    server.create_bucket("forgotten");
+    let proxy = FaultyProxy::start(server.address());
+    let forgotten = proxy.install(Rule::new(Fault::ForgetCondition).method("PUT").nth(3));
+    let ask = |method, body: &str, condition: &[(&str, &str)]| {
+        let signed = server.sign(&proxy.address().to_string(), method, "/forgotten/key", body);
+        let mut headers: Vec<_> = signed.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        headers.extend(condition);
+        Client::new(proxy.address()).ask(method, "/forgotten/key", &headers, body).unwrap()
+    };
+    let create = [("If-None-Match", "*")];
+    assert_eq!(ask("PUT", "one", &create).status, 200);
+    assert_eq!(ask("PUT", "two", &create).status, 412);
+    assert_eq!(ask("PUT", "three", &create).status, 200, "its condition was forgotten");
+    assert_eq!(ask("GET", "", &[]).body.unwrap(), "three");
+    assert_eq!(ask("PUT", "four", &create).status, 412);
+    assert_counts(&forgotten, 1, 1, 0);
+}

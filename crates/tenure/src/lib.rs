@@ -12,6 +12,7 @@ pub mod machine;
 mod owner;
 pub mod record;
 pub mod store;
+mod verdicts;
 pub mod verify;
 mod witness;
 mod workers;
@@ -26,6 +27,7 @@ pub use logbook::Logbook;
 pub use machine::{Drift, Lost, Remaining, Standing, Timing, TimingBuilder};
 pub use record::{Holder, Token};
 pub use tenure_store::{Key, KeyError, Prefix};
+pub use verdicts::Verdicts;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

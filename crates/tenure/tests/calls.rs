@@ -5,6 +5,7 @@ mod support;
 use std::time::Duration;
 
 use support::{World, eventually};
+use tenure::Timing;
 use tenure::store::memory::PutFault;
 use tenure_store::StoreClock;
 
@@ -83,6 +84,30 @@ async fn the_keeper_renews_three_times_per_ttl_and_nothing_else() {
         (30..=34).contains(&writes),
         "{writes} renewals in ten ttls: jitter makes them a tenth earlier at most"
     );
+}
+
+/// `tenure status --cost` makes money of these two numbers.
+#[tokio::test]
+async fn a_holder_and_a_standby_cost_what_the_timing_says() {
+    const LONG: Duration = TTL.saturating_mul(100);
+    let timing = Timing::new(TTL).unwrap();
+    let near = |counted: u64, told: u64| counted.abs_diff(told) * 100 <= told * 3;
+
+    let world = World::built(|builder| builder.declare(|guarantees| guarantees.watch = false));
+    let _lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let before = world.memory.calls();
+    world.pass(LONG).await;
+    let (reads, writes) = world.calls_since(before);
+    let told = timing.renewals_in(LONG);
+    assert!(reads == 0 && near(writes, told), "{writes} renewals, and {told} were told");
+
+    let standby = world.process("b").await;
+    let waiting = standby.lease("k").unwrap().wait(LONG).acquire();
+    let before = world.memory.calls();
+    let (denied, ()) = tokio::join!(waiting, world.pass(LONG));
+    assert!(denied.is_err());
+    let (looks, told) = (world.calls_since(before).0, timing.looks_in(LONG));
+    assert!(near(looks, told), "{looks} looks, and {told} were told");
 }
 
 #[tokio::test]

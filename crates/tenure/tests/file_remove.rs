@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use tenure::clock::{Clock, ManualClock, WallTime};
 use tenure::store::File;
 use tenure::{Coordinator, Forgotten};
-use tenure_store::{Administration, Expect, Put, Reason, Removal, Store, StoreError, Version};
+use tenure_store::{Administration, Expect, Key, Put, Reason, Removal, Store, StoreError, Version};
 
 #[test]
 fn puppet() {
@@ -36,6 +36,26 @@ fn only_the_version_that_was_seen_is_removed_and_the_lock_stays() {
         assert!(matches!(late, Ok(Put::Conflict(_))), "nobody replaces what is gone");
         assert_eq!((scratch.names(".entry").len(), scratch.names(".lock").len()), (0, 1));
         write(&store, &k, "again", Expect::Absent).await;
+    });
+}
+
+#[test]
+fn a_sweep_leaves_neither_entry_nor_lock_and_takes_nothing_that_a_lease_rests_on() {
+    let scratch = Scratch::new("sweep");
+    let (store, swept, kept) = (scratch.store(), Key::from_stored(".tenure/probe/1/a").unwrap(), key("k"));
+    block_on(async {
+        for key in [&swept, &kept, &Key::scratch()] {
+            write(&store, key, "first", Expect::Absent).await;
+        }
+        for key in [&kept, &Key::scratch()] {
+            assert!(matches!(store.sweep(key).await, Err(StoreError::Refused(_))), "{key}");
+            assert!(look(&store, key).await.is_some(), "{key}");
+        }
+        store.sweep(&swept).await.unwrap();
+        store.sweep(&swept).await.expect("it is gone already, which is no error");
+        assert_eq!(look(&scratch.store(), &swept).await, None);
+        assert_eq!((scratch.names(".entry").len(), scratch.names(".lock").len()), (2, 2));
+        write(&store, &swept, "again", Expect::Absent).await;
     });
 }
 

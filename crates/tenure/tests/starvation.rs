@@ -40,7 +40,7 @@ async fn a_blocked_executor_does_not_cost_a_lease_behind_a_tcp_connection_made_a
     let address = server.address();
     let connect = move || TcpStore::connect(address);
     let coordinator = Coordinator::builder().connect_with(connect).await.unwrap();
-    let lease = coordinator.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let lease = coordinator.lease("k").unwrap().ttl(TTL).without_witness().acquire().await.unwrap();
     assert_renewed_while_blocked(&lease, || server.memory().calls().puts).await;
 }
 
@@ -49,7 +49,7 @@ async fn a_server_that_goes_away_costs_the_lease_in_time_and_a_new_connect_says_
     let server = TcpServer::start();
     let address = server.address();
     let coordinator = Coordinator::builder().connect_with(move || TcpStore::connect(address)).await.unwrap();
-    let lease = coordinator.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let lease = coordinator.lease("k").unwrap().ttl(TTL).without_witness().acquire().await.unwrap();
     drop(server);
     assert_eq!(lease.lost().await, tenure::Lost::Expired);
     let error = Coordinator::builder().connect_with(move || TcpStore::connect(address)).await.unwrap_err();

@@ -64,7 +64,7 @@ impl Getting<'_> {
             if let Some(file) = &file {
                 file.room()?;
             }
-            let coordinator = store::coordinator().holder(holder).connect(store).await?;
+            let coordinator = store::coordinator(args).holder(holder).connect(store).await?;
             let wanting = Wanting {
                 coordinator: &coordinator,
                 key: &key,

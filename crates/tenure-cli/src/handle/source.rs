@@ -68,7 +68,7 @@ impl<'a> Source<'a> {
 /// Connects to the store of a handle.
 pub(super) async fn connect(args: &Args, handle: &Handle) -> Result<Coordinator, Failure> {
     let store = store::open_for(args, handle)?;
-    Ok(Coordinator::connect(store.store).await?)
+    Ok(store::unseeing(args).connect(store.store).await?)
 }
 
 /// More than the longest answer with a handle in it.

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     let (watchdog, cgroup) = (household.watchdog, household.cgroup);
     let ended = runtime.block_on(async {
         let signals = blocked.take().map_err(cannot)?;
-        let mut builder = store::coordinator();
+        let mut builder = store::coordinator(args);
         if let Some(holder) = holder {
             builder = builder.holder(holder);
         }

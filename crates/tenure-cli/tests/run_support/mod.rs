@@ -67,7 +67,8 @@ impl World {
             Command::new(program)
         };
         command.current_dir(&self.folder).env(MARK, &self.mark).env("TENURE_STORE", self.store_url());
-        command.env("XDG_STATE_HOME", self.path("state"));
+        // On a store of the network the witnesses are in the folder too, and not where those of this user are.
+        command.env("XDG_STATE_HOME", self.path("state")).env("XDG_RUNTIME_DIR", &self.folder);
         command.stdin(Stdio::null());
         command
     }

@@ -50,10 +50,10 @@ impl Home {
         File::url_of(&self.folder())
     }
 
-    /// The command, with nothing in its environment but this home.
+    /// The command, with nothing in its environment but this home, where it also has the witnesses of leases elsewhere.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        command.env_clear().env("HOME", &self.0).args(args);
+        command.env_clear().env("HOME", &self.0).env("XDG_RUNTIME_DIR", &self.0).args(args);
         command
     }
 

@@ -166,7 +166,7 @@ impl Engine {
             Some(Lie::ListRepeats) => keys.extend(keys.clone()),
             Some(Lie::ListsForeignNames) => {
                 let staged: Vec<Key> =
-                    keys.iter().filter_map(|key| Key::parse(&format!("{key}#1")).ok()).collect();
+                    keys.iter().filter_map(|key| Key::from_stored(&format!("{key}#1")).ok()).collect();
                 keys.extend(staged);
             }
             _ => {}

@@ -289,7 +289,7 @@ impl Lie {
             Self::ClockGoesBack => {
                 seldom("clock-goes-back", "clock", "tells a time that goes back by an hour")
             }
-            Self::AgesJump => seldom("ages-jump", "clock", "tells ages that jump"),
+            Self::AgesJump => seldom("ages-jump", "ages", "tells ages that jump"),
             Self::AgesRunFast => {
                 seldom("ages-run-fast", "renewal", "tells ages that are ten times too great")
             }

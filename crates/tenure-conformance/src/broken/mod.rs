@@ -140,6 +140,14 @@ impl Store for Broken {
         (has_clock || self.lie() == Some(Lie::RemovesWithoutAClock)).then_some(self)
     }
 
+    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async {
+            key.must_be_sweepable()?;
+            self.engine.delete(key);
+            Ok(())
+        })
+    }
+
     fn impossible_version(&self) -> Version {
         Version::new("impossible")
     }

@@ -13,6 +13,12 @@ pub(crate) const CLAUSE: Clause = Clause {
     checks: &[
         Check { name: "every answer has the store's time, in this age", run: |t| Box::pin(time_is_told(t)) },
         Check { name: "the store's time does not go back", run: |t| Box::pin(time_goes_on(t)) },
+    ],
+};
+
+pub(crate) const AGES: Clause = Clause {
+    name: "ages",
+    checks: &[
         Check { name: "the age of a version grows while it is unchanged", run: |t| Box::pin(age_grows(t)) },
         Check { name: "a new version is young again", run: |t| Box::pin(age_begins_anew(t)) },
     ],

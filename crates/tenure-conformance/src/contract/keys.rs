@@ -66,7 +66,8 @@ async fn unusual(trial: &Trial<'_>) -> Outcome {
 
 /// A file system takes 255 bytes for a name, fewer than 200 bytes of anything once each is written as `%xx`.
 async fn longest(trial: &Trial<'_>) -> Outcome {
-    let room = Key::MAX_BYTES - trial.scope().len() - 1;
+    let longest = trial.sizes.longest_key;
+    let room = longest - trial.scope().len() - 1;
     let deep = "d/".repeat(room / 2 - 1);
     let names = [
         "x".repeat(room),
@@ -77,7 +78,7 @@ async fn longest(trial: &Trial<'_>) -> Outcome {
     let mut keys: Vec<Key> = names.iter().map(|name| trial.key(name)).collect();
     // One segment of the full length, which can therefore not lie below the others.
     let whole = trial.scope().replace('/', "-");
-    let whole = format!("{whole}{}", "z".repeat(Key::MAX_BYTES - whole.len()));
+    let whole = format!("{whole}{}", "z".repeat(longest - whole.len()));
     keys.push(Key::parse(&whole).expect("the suite's own names are keys"));
     independent(trial, keys).await
 }

@@ -33,6 +33,7 @@ pub(crate) const CLAUSES: &[Clause] = &[
     list::CLAUSE,
     watch::CLAUSE,
     clock::CLAUSE,
+    clock::AGES,
     removal::CLAUSE,
     keeps::CLAUSE,
 ];

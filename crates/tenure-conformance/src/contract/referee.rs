@@ -42,79 +42,82 @@ impl fmt::Display for Told {
     }
 }
 
-/// Judges rounds, and counts.
+/// Judges rounds, and counts. A bad round does not end the race: how many of them there are tells how bad it is.
 #[derive(Debug, Default)]
 pub(super) struct Referee {
     rounds: usize,
     decided: usize,
     uncertain: usize,
     resolved: usize,
+    bad: usize,
+    /// The most who were told in one round that they won.
+    winners_most: usize,
+    /// What was seen in the first bad round.
+    first: Option<String>,
+}
+
+/// How a good round ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Round {
+    /// Whoever won was told so.
+    Decided,
+    /// Whoever won was told nothing definite.
+    Resolved,
+    /// Nobody has won, and some were told nothing definite.
+    Open,
 }
 
 impl Referee {
-    /// One round in which each racer had its own value: exactly one of them may be stored, and whoever was told that
-    /// it won must be the one.
+    /// One round in which each racer had its own value. What is skipped ends the check; a bad round is counted.
     pub(super) fn judge(
         &mut self,
         values: &[Bytes],
         told: &[Told],
         stored: Option<&Entry>,
     ) -> Result<(), Stop> {
+        self.note(told, judge(values, told, stored))
+    }
+
+    /// Counts a round, however it ended.
+    pub(super) fn note(&mut self, told: &[Told], round: Result<Round, Stop>) -> Result<(), Stop> {
         self.rounds += 1;
+        self.winners_most = self.winners_most.max(winners(told));
         self.uncertain +=
             told.iter().filter(|told| matches!(told, Told::Uncertain(_) | Told::Nothing)).count();
-        self.count_winners(told)?;
-
-        let winner = stored.and_then(|entry| values.iter().position(|value| *value == entry.value));
-        let Some((winner, entry)) = winner.zip(stored) else { return self.nobody_won(told, stored) };
-        match &told[winner] {
-            Told::Applied(version) => ensure!(
-                entry.version == *version,
-                "racer {winner} was told that it wrote version {version}, and its value has version {}",
-                entry.version
-            ),
-            Told::Uncertain(_) | Told::Nothing => self.resolved += 1,
-            told @ (Told::Conflict | Told::Refused(_)) => {
-                return Err(Stop::Failed(format!(
-                    "the value of racer {winner} is stored, and it was told: {told}"
-                )));
+        match round {
+            Ok(Round::Open) => {}
+            Ok(round) => {
+                self.decided += 1;
+                self.resolved += usize::from(round == Round::Resolved);
             }
+            Err(Stop::Failed(why)) => {
+                self.bad += 1;
+                self.first.get_or_insert_with(|| format!("round {}: {why}", self.rounds));
+            }
+            Err(skipped @ Stop::Skipped(_)) => return Err(skipped),
         }
-        for (racer, told) in told.iter().enumerate() {
-            ensure!(
-                racer == winner || !matches!(told, Told::Applied(_)),
-                "racer {racer} was told that it won, and the value of racer {winner} is stored"
-            );
-        }
-        self.decided += 1;
         Ok(())
     }
 
     /// What the answers alone say; a store without linearizable reads is judged by nothing else.
-    pub(super) fn count_winners(&self, told: &[Told]) -> Result<(), Stop> {
-        let winners = told.iter().filter(|told| matches!(told, Told::Applied(_))).count();
-        ensure!(
-            winners <= 1,
-            "round {}: {winners} of {} racers were told that they won",
-            self.rounds,
-            told.len()
-        );
-        Ok(())
-    }
-
-    fn nobody_won(&self, told: &[Told], stored: Option<&Entry>) -> Result<(), Stop> {
-        let winner = told.iter().position(|told| matches!(told, Told::Applied(_)));
-        if let Some(winner) = winner {
-            let stored = stored.map_or("nothing".to_owned(), |entry| format!("version {}", entry.version));
-            return Err(Stop::Failed(format!("racer {winner} was told that it won, and {stored} is stored")));
-        }
-        let open = told.iter().any(|told| matches!(told, Told::Uncertain(_) | Told::Nothing));
-        ensure!(open, "nobody won a race in which somebody must; the first racer was told: {}", told[0]);
+    pub(super) fn count_winners(told: &[Told]) -> Result<(), Stop> {
+        let winners = winners(told);
+        ensure!(winners <= 1, "{winners} of {} racers were told that they won", told.len());
         Ok(())
     }
 
     /// After the last round.
     pub(super) fn sum(&self) -> Result<String, Stop> {
+        if let Some(first) = &self.first {
+            let up_to = match self.winners_most {
+                0 | 1 => String::new(),
+                winners => format!(", with up to {winners} winners"),
+            };
+            let (bad, rounds) = (self.bad, self.rounds);
+            return Err(Stop::Failed(format!(
+                "{bad} of {rounds} rounds were not won by exactly one{up_to}; {first}"
+            )));
+        }
         ensure!(
             self.decided * 2 > self.rounds,
             "only {} of {} rounds had a winner; {} answers were unknown",
@@ -135,14 +138,59 @@ impl Referee {
     }
 }
 
+/// Exactly one value may be stored, and whoever was told that it won must be the one.
+fn judge(values: &[Bytes], told: &[Told], stored: Option<&Entry>) -> Result<Round, Stop> {
+    Referee::count_winners(told)?;
+    let winner = stored.and_then(|entry| values.iter().position(|value| *value == entry.value));
+    let Some((winner, entry)) = winner.zip(stored) else { return nobody_won(told, stored) };
+    let round = match &told[winner] {
+        Told::Applied(version) => {
+            ensure!(
+                entry.version == *version,
+                "racer {winner} was told that it wrote version {version}, and its value has version {}",
+                entry.version
+            );
+            Round::Decided
+        }
+        Told::Uncertain(_) | Told::Nothing => Round::Resolved,
+        told @ (Told::Conflict | Told::Refused(_)) => {
+            return Err(Stop::Failed(format!(
+                "the value of racer {winner} is stored, and it was told: {told}"
+            )));
+        }
+    };
+    for (racer, told) in told.iter().enumerate() {
+        ensure!(
+            racer == winner || !matches!(told, Told::Applied(_)),
+            "racer {racer} was told that it won, and the value of racer {winner} is stored"
+        );
+    }
+    Ok(round)
+}
+
+fn nobody_won(told: &[Told], stored: Option<&Entry>) -> Result<Round, Stop> {
+    let winner = told.iter().position(|told| matches!(told, Told::Applied(_)));
+    if let Some(winner) = winner {
+        let stored = stored.map_or("nothing".to_owned(), |entry| format!("version {}", entry.version));
+        return Err(Stop::Failed(format!("racer {winner} was told that it won, and {stored} is stored")));
+    }
+    let open = told.iter().any(|told| matches!(told, Told::Uncertain(_) | Told::Nothing));
+    ensure!(open, "nobody won a race in which somebody must; the first racer was told: {}", told[0]);
+    Ok(Round::Open)
+}
+
+fn winners(told: &[Told]) -> usize {
+    told.iter().filter(|told| matches!(told, Told::Applied(_))).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn judge(told: &[Told], stored: Option<&'static str>) -> Result<(), Stop> {
+    fn judge(told: &[Told], stored: Option<&'static str>) -> Result<Round, Stop> {
         let values = [Bytes::from("a"), Bytes::from("b")];
         let entry = stored.map(|value| Entry { value: value.into(), version: Version::new("1"), age: None });
-        Referee::default().judge(&values, told, entry.as_ref())
+        super::judge(&values, told, entry.as_ref())
     }
 
     fn won() -> Told {
@@ -180,5 +228,21 @@ mod tests {
             referee.judge(&["a".into()], &[unknown()], None).unwrap();
         }
         assert!(referee.sum().is_err());
+    }
+
+    #[test]
+    fn a_store_that_lies_now_and_then_is_told_with_its_rate() {
+        let mut referee = Referee::default();
+        for round in 0..10 {
+            let told = [won(), if round % 4 == 1 { won() } else { Told::Conflict }];
+            let entry = Entry { value: "a".into(), version: Version::new("1"), age: None };
+            referee.judge(&["a".into(), "b".into()], &told, Some(&entry)).unwrap();
+        }
+        let Err(Stop::Failed(why)) = referee.sum() else { panic!("it was seen to lie") };
+        assert_eq!(
+            why,
+            "3 of 10 rounds were not won by exactly one, with up to 2 winners; round 2: 2 of 2 racers were told that \
+             they won"
+        );
     }
 }

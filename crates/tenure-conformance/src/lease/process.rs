@@ -19,10 +19,11 @@ impl Process {
         Self { coordinator, wire, ttl }
     }
 
-    /// A lease of this key, which it keeps as long as it can.
+    /// A lease of this key, which it keeps as long as it can. Without a witness: this is about the store, and all processes
+    /// here are one.
     pub(super) fn wants(&self, key: &Key) -> Request {
         let request = self.coordinator.lease(key.as_str()).expect("a key is the name of a lease");
-        request.ttl(self.ttl)
+        request.ttl(self.ttl).without_witness()
     }
 }
 

@@ -145,6 +145,10 @@ impl Store for Wire {
         self.store.administration()
     }
 
+    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.store.sweep(key)
+    }
+
     fn impossible_version(&self) -> Version {
         self.store.impossible_version()
     }

@@ -1,8 +1,8 @@
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
 use object_store::aws::AmazonS3Builder;
 use object_store::{ClientOptions, RetryConfig};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -12,11 +12,13 @@ use super::credentials::{Credentials, Keys};
 use super::endpoint::Endpoint;
 use super::environment::Environment;
 use super::error::OpenError;
+use super::network;
 use super::profile::Profile;
 use super::provider::Provider;
+use super::remembered::Remembered;
 use super::{Inner, S3};
 use crate::name::{self, Names};
-use crate::wire::Connector;
+use crate::wire::{Connector, Network, Proxy};
 
 /// Where a bucket is, and how it is reached. What is not said here comes from the environment.
 ///
@@ -33,6 +35,9 @@ pub struct Builder {
     profile: Option<String>,
     instance: bool,
     http: bool,
+    server_clock: bool,
+    ca: Option<PathBuf>,
+    proxy: Option<Proxy>,
     keys: Option<Keys>,
     write_interval: Option<Duration>,
     /// What was wrong first: it is told by [`check`](Self::check), so that the others can be chained.
@@ -51,6 +56,9 @@ impl Builder {
             profile: None,
             instance: false,
             http: false,
+            server_clock: false,
+            ca: None,
+            proxy: None,
             keys: None,
             write_interval: None,
             wrong: None,
@@ -66,12 +74,15 @@ impl Builder {
     /// lies below that of another shares objects with it.
     pub fn prefix(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
+        if prefix.len() > Key::MAX_BYTES {
+            return self.must(false, || {
+                format!("a prefix has at most {} bytes, and this one has {}", Key::MAX_BYTES, prefix.len())
+            });
+        }
         let is_prefix = prefix.is_empty() || Key::from_stored(prefix).is_ok() && name::is_plain(prefix);
         self.must(is_prefix, || {
             format!(
-                "{prefix:?} is no prefix: it is written like prod/locks, without . and .. and backslashes, in at \
-                 most {} bytes",
-                Key::MAX_BYTES
+                "{prefix:?} is no prefix: it is written like prod/locks, without . and .. and backslashes"
             )
         })
     }
@@ -108,6 +119,13 @@ impl Builder {
         self
     }
 
+    /// The same bucket with ETags given back the other way, and whether that is without their quotes.
+    pub fn with_other_etags(mut self) -> (Self, bool) {
+        self.bare_etags = !self.bare_etags;
+        let bare = self.bare_etags;
+        (self, bare)
+    }
+
     /// Takes the key of this profile in the files of AWS's own tools.
     pub fn profile(mut self, name: &str) -> Self {
         self.profile = Some(name.to_owned());
@@ -126,6 +144,43 @@ impl Builder {
     pub fn accept_http(mut self) -> Self {
         self.http = true;
         self
+    }
+
+    /// Accepts the server's wall clock as a judge: the age of a record is the `Date` of the answer that shows it, less its
+    /// `Last-Modified`. Who has just started need not wait for a ttl then until it takes the lease of a holder that died
+    /// long ago. The risk: a clock that is set forward, by hand, by NTP or because another server answers, ends leases that
+    /// are well alive. Two may then hold one lease until the first notices, and only the fence protects.
+    pub fn accept_server_clock(mut self) -> Self {
+        self.server_clock = true;
+        self
+    }
+
+    /// Trusts the certificates in this file, in PEM, besides those that the machine trusts: for a server whose certificate
+    /// is signed by an authority of one's own. Its path is absolute. Unless told: those in `AWS_CA_BUNDLE`.
+    pub fn ca(mut self, path: &str) -> Self {
+        self.ca = Some(path.into());
+        self.must(Path::new(path).is_absolute() && !path.contains('\0'), || {
+            format!(
+                "{path:?} is no absolute path of a file of certificates: write it like ca=/etc/ssl/my-ca.pem"
+            )
+        })
+    }
+
+    /// Sends everything through this proxy: `http://proxy.example.org:3128`. It carries no password: one that needs one is
+    /// named in the environment. Unless told: the one that `HTTPS_PROXY` and its kin name, and none for an endpoint on this
+    /// machine.
+    pub fn proxy(mut self, url: &str) -> Self {
+        match Proxy::parse(url) {
+            Ok(proxy) if proxy.has_password() => self.must(false, || {
+                "the URL of a store carries no password, and that of its proxy neither: put it into HTTPS_PROXY or HTTP_PROXY"
+                    .to_owned()
+            }),
+            Ok(proxy) => {
+                self.proxy = Some(proxy);
+                self
+            }
+            Err(wrong) => self.must(false, || format!("what proxy= says {wrong}")),
+        }
     }
 
     /// Signs requests with this access key.
@@ -171,19 +226,23 @@ impl Builder {
         let region = resolved.region.clone().expect("it was found");
         let path_style = resolved.path_style.unwrap_or(endpoint.is_some() || self.bucket.contains('.'));
         let plain = endpoint.is_some_and(|endpoint| !endpoint.is_encrypted());
-        let connector = Connector::new(plain && matches!(credentials, Credentials::Keys(_)));
+        let unencrypted = plain && matches!(credentials, Credentials::Keys(_)) && self.proxy.is_none();
+        let network = Network {
+            unencrypted,
+            roots: network::roots(self.ca.as_deref(), unencrypted, profile.as_ref(), environment)?,
+            proxies: network::proxies(self.proxy.as_ref(), endpoint, environment)?,
+            header: provider.header(),
+        };
+        let connector = Connector::new(network);
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(&self.bucket)
             .with_region(region)
             .with_virtual_hosted_style_request(!path_style)
+            // One object at a time, which every server can do.
+            .with_disable_bulk_delete(true)
             .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
             .with_http_connector(connector.clone());
-        let mut options = ClientOptions::new().with_allow_http(plain);
-        if let Some((name, value)) = provider.header {
-            let header = (HeaderName::from_static(name), HeaderValue::from_static(value));
-            options = options.with_default_headers(HeaderMap::from_iter([header]));
-        }
-        builder = builder.with_client_options(options);
+        builder = builder.with_client_options(ClientOptions::new().with_allow_http(plain));
         if let Some(endpoint) = endpoint {
             let address = if path_style { endpoint.to_string() } else { endpoint.of_bucket(&self.bucket)? };
             builder = builder.with_endpoint(address);
@@ -196,10 +255,18 @@ impl Builder {
             connector,
             names: Names::below(&self.prefix),
             bucket: self.bucket.clone(),
+            offered_by: provider.name,
             bare_etags: self.bare_etags,
+            remembered: Remembered::default(),
             guarantees: resolved.guarantees(),
-            url: resolved.to_string(),
+            url: resolved.name(),
+            place: resolved.to_string(),
         })))
+    }
+
+    /// What the store will be called. Nothing is opened for it, so no credentials are needed.
+    pub fn store_name(&self) -> Result<String, OpenError> {
+        self.resolve(&Environment::of_process()).map(|(resolved, _)| resolved.name())
     }
 
     /// What the store will guarantee. Nothing is opened for it, so no credentials are needed.
@@ -213,7 +280,7 @@ impl Builder {
         guarantees.unique_versions = false;
         guarantees.reach = Reach::Network;
         // The `Date` of answers is a wall clock, of whichever server answers.
-        guarantees.clock = StoreClock::Floors;
+        guarantees.clock = if self.server_clock { StoreClock::Ages } else { StoreClock::Floors };
         guarantees.watch = false;
         guarantees.write_interval = self.write_interval.unwrap_or(self.provider().write_interval);
         guarantees.value_max = S3::VALUE_MAX;
@@ -250,11 +317,24 @@ impl Builder {
         Ok((resolved, profile))
     }
 
+    /// What the store is called: by everybody the same, however they reach it and whatever they believe of its clock.
+    fn name(&self) -> String {
+        Self { server_clock: false, ca: None, proxy: None, ..self.clone() }.to_string()
+    }
+
     fn provider(&self) -> &'static Provider {
         Provider::at(self.endpoint.as_ref().map(Endpoint::host))
     }
 
     fn check_endpoint(&self, endpoint: &Endpoint) -> Result<(), OpenError> {
+        if let Some(proxy) = self.proxy.as_ref().filter(|_| !endpoint.is_encrypted() && !self.http)
+            && !proxy.is_loopback()
+        {
+            return Err(OpenError::invalid(format!(
+                "{endpoint} is not encrypted, and the proxy {proxy} is not on this machine, so that everybody on the way can \
+                 read and change what is sent: use https, or accept it with accept=http in the URL"
+            )));
+        }
         if !endpoint.is_encrypted() && !endpoint.is_loopback() && !self.http {
             return Err(OpenError::invalid(format!(
                 "{endpoint} is not encrypted and not on this machine, so that everybody on the way can read and change \
@@ -289,7 +369,10 @@ impl fmt::Display for Builder {
             ("etags", flag(self.bare_etags, "bare")),
             ("profile", self.profile.clone()),
             ("credentials", flag(self.instance, "instance")),
+            ("ca", self.ca.as_ref().map(|path| path.display().to_string())),
+            ("proxy", self.proxy.as_ref().map(Proxy::to_string)),
             ("accept", flag(self.http, "http")),
+            ("accept", flag(self.server_clock, "server-clock")),
         ];
         let mut separator = '?';
         for (name, value) in options {

@@ -97,7 +97,9 @@ fn fetched_by(environment: &Environment) -> Option<Credentials> {
     let role = variable("AWS_ROLE_ARN", Setting::RoleArn);
     if let (Some(token_file), Some(role)) = (token_file, role) {
         let session = variable("AWS_ROLE_SESSION_NAME", Setting::RoleSessionName);
-        return Some(Credentials::Fetched([token_file, role].into_iter().chain(session).collect()));
+        let server = variable("AWS_ENDPOINT_URL_STS", Setting::StsEndpoint);
+        let needed = [token_file, role];
+        return Some(Credentials::Fetched(needed.into_iter().chain(session).chain(server).collect()));
     }
     let relative =
         variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", Setting::ContainerCredentialsRelativeUri);

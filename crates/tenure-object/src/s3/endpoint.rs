@@ -2,6 +2,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use super::error::OpenError;
+use crate::wire::is_loopback;
 
 /// The address of a server that speaks S3: `https://s3.example.org`, with a port or a path where it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl Endpoint {
 
     /// Whether what is sent there stays on this machine.
     pub(super) fn is_loopback(&self) -> bool {
-        self.host == "localhost" || self.host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+        is_loopback(&self.host)
     }
 
     /// The address of a bucket that is a part of the host's name.

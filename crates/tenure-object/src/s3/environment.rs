@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The variables that say how AWS is reached: those that begin with `AWS_`, and `HOME`.
+/// The variables that say how AWS is reached: those that begin with `AWS_`, those that name proxies, and `HOME`.
 ///
 /// They are handed over rather than looked up, so that a program can have others than its process has.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ impl Environment {
     pub fn of_process() -> Self {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|(name, _)| name.starts_with("AWS_") || name == "HOME")
+            .filter(|(name, _)| name.starts_with("AWS_") || OTHERS.contains(&name.as_str()))
             .collect()
     }
 
@@ -38,3 +38,17 @@ impl fmt::Debug for Environment {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
+
+/// `REQUEST_METHOD` is that of a CGI script, whose `HTTP_PROXY` is not to be believed.
+const OTHERS: [&str; 10] = [
+    "HOME",
+    "http_proxy",
+    "HTTP_PROXY",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+    "no_proxy",
+    "NO_PROXY",
+    "REQUEST_METHOD",
+];

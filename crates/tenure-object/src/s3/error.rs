@@ -19,6 +19,10 @@ impl OpenError {
         Self { reason: Reason::Denied, sentence: sentence.into() }
     }
 
+    pub(super) fn unreachable(sentence: impl Into<String>) -> Self {
+        Self { reason: Reason::Unreachable, sentence: sentence.into() }
+    }
+
     pub(super) fn unsupported(sentence: impl Into<String>) -> Self {
         Self { reason: Reason::Unsupported, sentence: sentence.into() }
     }

@@ -8,6 +8,8 @@ use crate::wire::{Answer, Text};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Read,
+    /// A read with `If-None-Match`: of what has changed since.
+    ReadAgain,
     /// A write with `If-None-Match: *`.
     Create,
     /// A write with `If-Match`.
@@ -22,6 +24,8 @@ pub(super) enum Meaning {
     Done,
     /// There is no such object.
     Absent,
+    /// The object is what it was.
+    Unchanged,
     /// The object is not what the write expected, so it did not happen.
     Conflict,
     /// It may have happened, or may happen yet.
@@ -39,10 +43,13 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
         412 if write => Meaning::Conflict,
         // Old versions of MinIO say so of a create over what exists.
         304 if write => Meaning::Conflict,
+        304 if asked == Asked::ReadAgain => Meaning::Unchanged,
         404 if is_one_of(answer, NO_BUCKET) => Meaning::Refused(Reason::Invalid),
         404 => missing(asked, answer),
         // Another write was under way. On S3 nothing says which of the two was applied.
         409 => Meaning::Unknown,
+        // Whoever says this sends nothing on.
+        407 => Meaning::Refused(Reason::Unreachable),
         429 => Meaning::Throttled,
         503 if answer.retry_after.is_some() || is_one_of(answer, THROTTLING) => Meaning::Throttled,
         400 => bad_request(answer),
@@ -59,10 +66,10 @@ fn missing(asked: Asked, answer: &Answer) -> Meaning {
     match asked {
         // Nobody who speaks S3 answers with a page for people.
         _ if answer.text == Text::Foreign => match asked {
-            Asked::Read | Asked::List => Meaning::Refused(Reason::Unsupported),
+            Asked::Read | Asked::ReadAgain | Asked::List => Meaning::Refused(Reason::Unsupported),
             Asked::Create | Asked::Replace => Meaning::Unknown,
         },
-        Asked::Read => Meaning::Absent,
+        Asked::Read | Asked::ReadAgain => Meaning::Absent,
         Asked::Replace => Meaning::Conflict,
         Asked::Create | Asked::List => Meaning::Unknown,
     }
@@ -92,7 +99,7 @@ pub(super) fn words(asked: Asked, answer: &Answer, bucket: &str) -> String {
         Text::Error { code, message } => {
             format!("{} {code}: {}", answer.status, message.trim_end_matches('.'))
         }
-        Text::Nothing | Text::Foreign => answer.status.to_string(),
+        Text::Nothing | Text::WantsTls | Text::Foreign => answer.status.to_string(),
     };
     let request = answer.request_id.as_ref().map(|id| format!(", request {id}")).unwrap_or_default();
     match advice {
@@ -102,6 +109,22 @@ pub(super) fn words(asked: Asked, answer: &Answer, bucket: &str) -> String {
 }
 
 fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
+    if answer.status == 407 {
+        return Some(match &answer.proxy {
+            Some(proxy) => proxy.wants_password(),
+            None => "a proxy on the way wants a name and a password".to_owned(),
+        });
+    }
+    match (&answer.text, &answer.proxy) {
+        (Text::WantsTls, _) => {
+            return Some("it is encrypted there: write https:// in the endpoint".to_owned());
+        }
+        (Text::Foreign, Some(proxy)) => {
+            return Some(format!("the proxy {proxy}, or whoever answers behind it, does not speak S3"));
+        }
+        (Text::Foreign, None) => return Some("whoever answers there does not speak S3".to_owned()),
+        (Text::Nothing | Text::Error { .. }, _) => {}
+    }
     if is_one_of(answer, &["RequestTimeTooSkewed"]) {
         return Some(match answer.ahead() {
             Some(ahead) => format!(
@@ -121,12 +144,18 @@ fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
         return Some(format!("the bucket {bucket:?} is not here{}", region.unwrap_or(otherwise)));
     }
     if is_one_of(answer, STALE_TOKEN) {
-        return Some("the session token is not valid any more: get new credentials".to_owned());
+        return Some("the session token is not valid, or not any more: get new credentials".to_owned());
     }
     if is_one_of(answer, &["InvalidAccessKeyId", "SignatureDoesNotMatch"]) {
         return Some(
             "the access key is not known there, or its secret is wrong: correct the credentials".to_owned(),
         );
+    }
+    // AWS wants a checksum where it keeps what is written. It is not sent: see `KEPT`.
+    if let Text::Error { message, .. } = &answer.text
+        && (message.contains("Object Lock") || message.contains("Content-MD5"))
+    {
+        return Some(format!("the bucket {bucket:?} keeps every write: {KEPT}"));
     }
     if is_one_of(answer, BAD_NAME) {
         return Some("it does not take the name of the object: choose a shorter key".to_owned());
@@ -135,7 +164,7 @@ fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
         (401 | 403, Asked::List) => {
             Some(format!("the credentials may not list: allow s3:ListBucket on {bucket}"))
         }
-        (401 | 403, Asked::Read) => Some(format!(
+        (401 | 403, Asked::Read | Asked::ReadAgain) => Some(format!(
             "the credentials may not read: allow s3:GetObject on the objects, and s3:ListBucket on {bucket}, without \
              which nobody is told that an object is missing"
         )),
@@ -147,10 +176,13 @@ fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
         (400 | 405 | 501, Asked::Create | Asked::Replace) => {
             Some("it does not take conditional writes, without which nothing can be granted".to_owned())
         }
-        _ if answer.text == Text::Foreign => Some("whoever answers there does not speak S3".to_owned()),
         _ => None,
     }
 }
+
+/// What is wrong with a bucket whose rule locks what is written to it.
+pub(super) const KEPT: &str = "its rule of retention would lock a version with every renewal, which nobody could remove: \
+                               use a bucket without such a rule";
 
 const NO_BUCKET: &[&str] = &["NoSuchBucket"];
 
@@ -164,8 +196,14 @@ const THROTTLING: &[&str] = &[
     "TooManyRequests",
 ];
 
-const STALE_TOKEN: &[&str] =
-    &["ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired", "RequestExpired"];
+const STALE_TOKEN: &[&str] = &[
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "InvalidToken",
+    "InvalidTokenId",
+    "TokenRefreshRequired",
+    "RequestExpired",
+];
 
 const OTHER_REGION: &[&str] = &[
     "AuthorizationHeaderMalformed",
@@ -184,7 +222,7 @@ const DAMAGED_ON_THE_WAY: &[&str] =
 mod tests {
     use std::time::Duration;
 
-    use Asked::{Create, List, Read, Replace};
+    use Asked::{Create, List, Read, ReadAgain, Replace};
     use Meaning::{Absent, Conflict, Done, Refused, Throttled, Unknown};
     use Reason::{Denied, Invalid, Unreachable, Unsupported};
 
@@ -203,7 +241,7 @@ mod tests {
     #[test]
     fn each_answer_means_one_thing_to_each_call() {
         let all = |meaning| [meaning; 4];
-        let table: [(u16, &str, [Meaning; 4]); 44] = [
+        let table: [(u16, &str, [Meaning; 4]); 46] = [
             (200, "", all(Done)),
             (204, "", all(Done)),
             // Lost to somebody, or there already.
@@ -246,6 +284,8 @@ mod tests {
             (400, "", all(Refused(Unsupported))),
             // It may not, or not like this.
             (401, "", all(Refused(Denied))),
+            (403, "<html>", all(Refused(Denied))),
+            (407, "<html>", all(Refused(Unreachable))),
             (403, "AccessDenied", all(Refused(Denied))),
             (403, "RequestTimeTooSkewed", all(Refused(Denied))),
             (403, "SignatureDoesNotMatch", all(Refused(Denied))),
@@ -260,6 +300,8 @@ mod tests {
             let answer = answer(status, code);
             let got = [Read, Create, Replace, List].map(|asked| meaning(asked, &answer));
             assert_eq!(got, expected, "{status} {code}");
+            let again = if status == 304 { Meaning::Unchanged } else { expected[0] };
+            assert_eq!(meaning(ReadAgain, &answer), again, "{status} {code}, to a read with a condition");
         }
     }
 
@@ -293,6 +335,23 @@ mod tests {
         assert!(words(Create, &answer(403, "AccessDenied"), "b").contains("s3:PutObject"));
         assert!(words(Create, &answer(501, "NotImplemented"), "b").contains("conditional writes"));
         assert!(words(Read, &answer(404, "<html>"), "b").contains("does not speak S3"));
+        assert!(words(Create, &answer(400, "<html>"), "b").contains("does not speak S3"));
+        let tls = Answer { text: Text::WantsTls, ..answer(400, "") };
+        assert!(words(Create, &tls, "b").starts_with("it is encrypted there: write https://"));
+        let proxy = crate::wire::Proxy::parse("http://me:hush@proxy:3128").ok();
+        let sentence = words(Read, &Answer { proxy: proxy.clone(), ..answer(407, "") }, "b");
+        assert!(sentence.starts_with("the proxy http://proxy:3128 does not take"), "{sentence}");
+        let sentence = words(Read, &Answer { proxy, ..answer(502, "<html>") }, "b");
+        assert!(sentence.starts_with("the proxy http://proxy:3128, or"), "{sentence}");
+        let lock = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters";
+        let text = Text::Error { code: "InvalidRequest".into(), message: lock.into() };
+        assert!(
+            words(Create, &Answer { text, ..answer(400, "") }, "b")
+                .starts_with("the bucket \"b\" keeps every write")
+        );
+        assert!(
+            words(Read, &answer(403, "InvalidTokenId"), "b").starts_with("the session token is not valid")
+        );
         let plain = Answer { request_id: Some("17A".into()), ..answer(500, "InternalError") };
         assert_eq!(words(Read, &plain, "b"), "it answered 500 InternalError: Told so, request 17A");
     }

@@ -6,8 +6,11 @@ mod endpoint;
 mod environment;
 mod error;
 mod meaning;
+mod network;
 mod profile;
 mod provider;
+mod read;
+mod remembered;
 #[cfg(test)]
 mod tests;
 
@@ -19,16 +22,17 @@ use futures_util::{StreamExt, stream};
 use object_store::aws::AmazonS3;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{GetOptions, ObjectStore, PutMode, PutOptions, UpdateVersion};
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, UpdateVersion};
 use tenure_store::{
-    Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, Reason,
-    Store, StoreError, Version,
+    Applied, BoxFuture, BoxStream, Conflict, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, Store,
+    StoreError, Version,
 };
 
 pub use builder::Builder;
 pub use environment::Environment;
 pub use error::OpenError;
 use meaning::{Asked, Meaning};
+use remembered::Remembered;
 
 use crate::Requests;
 use crate::name::Names;
@@ -46,9 +50,12 @@ struct Inner {
     connector: Connector,
     names: Names,
     bucket: String,
+    offered_by: &'static str,
     bare_etags: bool,
+    remembered: Remembered,
     guarantees: Guarantees,
     url: String,
+    place: String,
 }
 
 impl S3 {
@@ -65,6 +72,11 @@ impl S3 {
         self.0.connector.requests()
     }
 
+    /// Who offers the bucket, such as `AWS S3`, by the address of the endpoint; `None` for a server of somebody's own.
+    pub fn offered_by(&self) -> Option<&'static str> {
+        Some(self.0.offered_by).filter(|name| !name.is_empty())
+    }
+
     /// The name of the object that holds what this key holds, for people who look for it.
     pub fn object_of(&self, key: &Key) -> String {
         self.0.names.of(key)
@@ -72,31 +84,6 @@ impl S3 {
 }
 
 impl Inner {
-    async fn get(&self, key: &Key) -> Result<Reading, StoreError> {
-        let path = self.path(key)?;
-        let call = Call::default();
-        let options = GetOptions { extensions: call.extensions(), ..GetOptions::default() };
-        let result = self.client.get_opts(&path, options).await;
-        let answer = self.answer(Asked::Read, &call, result.as_ref().err())?;
-        let time = answer.time();
-        let got = match meaning::meaning(Asked::Read, &answer) {
-            Meaning::Absent => return Ok(Reading { entry: None, time }),
-            Meaning::Done => result.map_err(unreadable)?,
-            other => return Err(self.error(Asked::Read, other, &answer)),
-        };
-        if got.meta.size > Self::READ_MAX {
-            let what =
-                format!("{path} has {} bytes, and was not written by Tenure: look at it", got.meta.size);
-            return Err(StoreError::refused(Reason::Damaged, what));
-        }
-        let Some(version) = got.meta.e_tag.clone().map(Version::new) else {
-            return Err(StoreError::refused(Reason::Unsupported, format!("{path} has no ETag")));
-        };
-        // Cut off in the middle it is no value, though its status was seen.
-        let value = got.bytes().await.map_err(unreadable)?;
-        Ok(Reading { entry: Some(Entry { value, version, age: None }), time })
-    }
-
     async fn put(&self, key: &Key, value: Bytes, expect: Expect) -> Result<Put, StoreError> {
         if value.len() > S3::VALUE_MAX {
             let what =
@@ -104,6 +91,8 @@ impl Inner {
             return Err(StoreError::refused(Reason::Invalid, what));
         }
         let path = self.path(key)?;
+        // Whoever reads because of what becomes of this is shown what the server has, and not what was seen before.
+        let _writing = self.remembered.writing(key);
         let (asked, mode) = match expect {
             Expect::Absent => (Asked::Create, PutMode::Create),
             Expect::Version(version) => (Asked::Replace, PutMode::Update(self.update(&version))),
@@ -154,14 +143,36 @@ impl Inner {
         Ok((keys.collect(), page.page_token))
     }
 
+    /// What the client says is enough here: nothing rests on it.
+    async fn sweep(&self, key: &Key) -> Result<(), StoreError> {
+        key.must_be_sweepable()?;
+        match self.client.delete(&self.path(key)?).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(
+                object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. },
+            ) => {
+                let words = format!(
+                    "the credentials may not delete: s3:DeleteObject is not allowed on {}",
+                    self.bucket
+                );
+                Err(StoreError::refused(Reason::Denied, words))
+            }
+            Err(error) => Err(StoreError::unknown(error)),
+        }
+    }
+
     fn path(&self, key: &Key) -> Result<Path, StoreError> {
         Path::parse(self.names.of(key)).map_err(|error| StoreError::refused(Reason::Invalid, error))
     }
 
     fn update(&self, version: &Version) -> UpdateVersion {
+        UpdateVersion { e_tag: Some(self.etag(version)), version: None }
+    }
+
+    /// A version as the server wants it back.
+    fn etag(&self, version: &Version) -> String {
         let etag = version.as_str();
-        let etag = if self.bare_etags { etag.trim_matches('"') } else { etag };
-        UpdateVersion { e_tag: Some(etag.to_owned()), version: None }
+        if self.bare_etags { etag.trim_matches('"').to_owned() } else { etag.to_owned() }
     }
 
     /// What was answered, or why there was no answer.
@@ -172,10 +183,12 @@ impl Inner {
         error: Option<&object_store::Error>,
     ) -> Result<Answer, StoreError> {
         match call.seen() {
-            Seen::Answered(answer) => Ok(answer),
+            Seen::Answered(answer) => Ok(*answer),
             Seen::NotConnected(why) => Err(StoreError::refused(Reason::Unreachable, why)),
-            Seen::Cut(why) if asked == Asked::Read || asked == Asked::List => Err(StoreError::unknown(why)),
-            Seen::Cut(why) => Err(StoreError::unknown(format!("the write was sent and not answered: {why}"))),
+            Seen::Cut(why) if matches!(asked, Asked::Create | Asked::Replace) => {
+                Err(StoreError::unknown(format!("the write was sent and not answered: {why}")))
+            }
+            Seen::Cut(why) => Err(StoreError::unknown(why)),
             Seen::NotSent => {
                 let why = error.map(ToString::to_string).unwrap_or_default();
                 Err(StoreError::refused(
@@ -192,14 +205,11 @@ impl Inner {
         match meaning {
             Meaning::Throttled => StoreError::throttled(answer.retry_after),
             Meaning::Refused(reason) => StoreError::refused(reason, words),
-            Meaning::Unknown | Meaning::Done | Meaning::Absent | Meaning::Conflict => {
+            Meaning::Unknown | Meaning::Done | Meaning::Absent | Meaning::Unchanged | Meaning::Conflict => {
                 StoreError::unknown(words)
             }
         }
     }
-
-    /// Room for what somebody else may have put there by mistake, and that has to be told from a record.
-    const READ_MAX: u64 = 1 << 20;
 }
 
 /// The answer was a success, and what came with it cannot be used.
@@ -244,6 +254,16 @@ impl Store for S3 {
             Err(error) => stream::iter([Err(error)]).right_stream(),
         });
         keys.boxed()
+    }
+
+    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.0.sweep(key))
+    }
+
+    /// With endpoint, bucket and prefix, and how they are reached and spoken to: a policy of the bucket may differ by prefix,
+    /// and a proxy may have a memory of its own.
+    fn place(&self) -> Option<String> {
+        Some(self.0.place.clone())
     }
 
     /// Looks like an ETag. As the hash of something it will not be found before the sun has gone out.

@@ -1,14 +1,18 @@
 use std::time::Duration;
 
+use http::{HeaderName, HeaderValue};
+
 /// What is known of those who offer S3, by the address at which they do.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Provider {
+    /// What it is called; empty for a server of somebody's own.
+    pub(super) name: &'static str,
     /// What the host of the endpoint ends with.
     host: &'static str,
     /// The shortest interval at which one object may be written.
     pub(super) write_interval: Duration,
     /// What every request has to say besides.
-    pub(super) header: Option<(&'static str, &'static str)>,
+    header: Option<(&'static str, &'static str)>,
     /// Why leases cannot be kept there, whatever it answers.
     pub(super) refused: Option<&'static str>,
 }
@@ -21,11 +25,16 @@ impl Provider {
             |end: &str| host == end || host.strip_suffix(end).is_some_and(|rest| rest.ends_with('.'));
         KNOWN.iter().find(|provider| ends_with(provider.host)).unwrap_or(&OTHER)
     }
+
+    pub(super) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        self.header.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+    }
 }
 
 /// No limit is published for one object. Fifteen conditional writes in a second were measured, each waiting for the one
 /// before; a tenth of a second leaves room.
 const AWS: Provider = Provider {
+    name: "AWS S3",
     host: "amazonaws.com",
     write_interval: Duration::from_millis(100),
     header: None,
@@ -35,12 +44,18 @@ const AWS: Provider = Provider {
 const KNOWN: &[Provider] = &[
     AWS,
     // One write of an object in a second is the published limit; more is answered with 429.
-    Provider { host: "r2.cloudflarestorage.com", write_interval: Duration::from_millis(1100), ..AWS },
+    Provider {
+        name: "Cloudflare R2",
+        host: "r2.cloudflarestorage.com",
+        write_interval: Duration::from_millis(1100),
+        ..AWS
+    },
     // Asks the nearest copy unless told otherwise.
-    Provider { host: "tigris.dev", header: TIGRIS, ..AWS },
-    Provider { host: "t3.storage.dev", header: TIGRIS, ..AWS },
+    Provider { name: "Tigris", host: "tigris.dev", header: TIGRIS, ..AWS },
+    Provider { name: "Tigris", host: "t3.storage.dev", header: TIGRIS, ..AWS },
     // Takes the conditions and ignores them.
     Provider {
+        name: "Google",
         host: "storage.googleapis.com",
         refused: Some(
             "Google's S3 interface ignores the conditions of writes, so two could be granted the same lease",
@@ -50,7 +65,7 @@ const KNOWN: &[Provider] = &[
 ];
 
 /// A server of somebody's own: like AWS, for want of knowledge.
-const OTHER: Provider = Provider { host: "", ..AWS };
+const OTHER: Provider = Provider { name: "", host: "", ..AWS };
 
 const TIGRIS: Option<(&str, &str)> = Some(("x-tigris-consistent", "true"));
 

@@ -113,6 +113,15 @@ fn what_is_promised_is_what_leases_need_at_the_pace_of_the_provider() {
     assert_eq!(aws.missing_for_leases(), <[&str; 0]>::default());
     assert_eq!((aws.clock, aws.unique_versions, aws.watch), (StoreClock::Floors, false, false));
     assert_eq!(aws.write_interval, Duration::from_millis(100));
+    let trusting = S3::builder("bucket").region("r").accept_server_clock();
+    assert_eq!(trusting.guarantees().clock, StoreClock::Ages);
+    let store = open(&trusting, &[]).unwrap();
+    assert_eq!(store.guarantees().clock, StoreClock::Ages);
+    assert_eq!(
+        store.to_string(),
+        "s3://bucket?region=r",
+        "it is the same store for those who do not trust it"
+    );
     let r2 = S3::builder("bucket").endpoint("https://x.r2.cloudflarestorage.com");
     assert_eq!(r2.guarantees().write_interval, Duration::from_millis(1100));
     assert_eq!(r2.write_interval(Duration::ZERO).guarantees().write_interval, Duration::ZERO);

@@ -1,8 +1,10 @@
 use std::time::Duration;
 
-use http::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
+use http::header::{DATE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, RETRY_AFTER};
 use jiff::Timestamp;
 use tenure_store::StoreTime;
+
+use super::Proxy;
 
 /// The answer to a request, as the server gave it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,13 +12,21 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// The server's clock, in whole seconds.
     pub(crate) date: Option<Timestamp>,
+    /// When the object was written, by the server's clock, in whole seconds.
+    pub(crate) modified: Option<Timestamp>,
+    /// The version that the answer is about.
+    pub(crate) etag: Option<String>,
     /// This machine's clock when the request was signed.
     pub(crate) signed: Option<Timestamp>,
+    /// Whether the object may not be removed for a while.
+    pub(crate) locked: bool,
     /// What to name when asking the provider about it.
     pub(crate) request_id: Option<String>,
     pub(crate) retry_after: Option<Duration>,
     /// Where the bucket really is, if it is elsewhere.
     pub(crate) region: Option<String>,
+    /// What it came through.
+    pub(crate) proxy: Option<Proxy>,
     pub(crate) text: Text,
 }
 
@@ -28,6 +38,8 @@ pub(crate) enum Text {
     Nothing,
     /// An error as S3 writes it.
     Error { code: String, message: String },
+    /// Whoever answered wants to be spoken to by TLS.
+    WantsTls,
     /// Something else: whoever answered does not speak S3.
     Foreign,
 }
@@ -38,10 +50,14 @@ impl Answer {
         Self {
             status,
             date,
+            modified: header(headers, &LAST_MODIFIED).and_then(|date| parse_date(&date)),
+            etag: header(headers, &ETAG),
             signed,
+            locked: headers.contains_key(LOCK_MODE),
             request_id: header(headers, &REQUEST_ID),
             retry_after: header(headers, &RETRY_AFTER).and_then(|after| parse_wait(&after, date)),
             region: header(headers, &BUCKET_REGION),
+            proxy: None,
             text: Text::Nothing,
         }
     }
@@ -60,7 +76,7 @@ impl Answer {
     pub(crate) fn code(&self) -> &str {
         match &self.text {
             Text::Error { code, .. } => code,
-            Text::Nothing | Text::Foreign => "",
+            Text::Nothing | Text::WantsTls | Text::Foreign => "",
         }
     }
 
@@ -68,6 +84,16 @@ impl Answer {
     pub(crate) fn time(&self) -> Option<StoreTime> {
         let micros = self.date?.as_microsecond();
         u64::try_from(micros).ok().map(StoreTime::from_micros)
+    }
+
+    /// How old what was written at this time is, by the server's clock alone; `None` if that would be nonsense. Both times
+    /// are cut to whole seconds, so it may be nearly a second younger than this difference, and is never called older
+    /// than it is.
+    pub(crate) fn age_of(&self, modified: Option<Timestamp>) -> Option<Duration> {
+        let plausible =
+            |at: Timestamp| (YEAR_2020..YEAR_2200).contains(&at.as_second()).then(|| at.as_second());
+        let age = plausible(self.date?)? - plausible(modified?)? - 1;
+        u64::try_from(age).ok().map(Duration::from_secs)
     }
 
     /// How far this machine's clock is ahead of the server's, in seconds.
@@ -108,6 +134,7 @@ fn parse_text(body: &str) -> Text {
     match element(body, "Code") {
         Some(code) => Text::Error { code, message: element(body, "Message").unwrap_or_default() },
         None if body.trim().is_empty() => Text::Nothing,
+        None if WANTS_TLS.iter().any(|sentence| body.contains(sentence)) => Text::WantsTls,
         None => Text::Foreign,
     }
 }
@@ -132,8 +159,20 @@ fn plain(text: &str, max: usize) -> String {
 }
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
+const LOCK_MODE: HeaderName = HeaderName::from_static("x-amz-object-lock-mode");
 const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
 const AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
+
+/// What servers written in Go, nginx and Apache say to somebody who does not encrypt.
+const WANTS_TLS: [&str; 3] = [
+    "HTTP request to an HTTPS server",
+    "plain HTTP request was sent to HTTPS port",
+    "speaking plain HTTP to an SSL-enabled server port",
+];
+
+/// A clock outside these was never set.
+const YEAR_2020: i64 = 1_577_836_800;
+const YEAR_2200: i64 = 7_258_118_400;
 
 /// What people read of a line.
 const LINE_MAX: usize = 300;
@@ -163,6 +202,20 @@ mod tests {
     }
 
     #[test]
+    fn an_age_is_never_overstated_and_nonsense_is_none() {
+        let at = |text: &str| parse_date(text);
+        let age = |date: &'static str, modified| answer(&[("date", date)]).age_of(at(modified));
+        let now = "Sun, 15 Nov 2026 12:16:36 GMT";
+        assert_eq!(age(now, "Sun, 15 Nov 2026 12:16:26 GMT"), Some(Duration::from_secs(9)));
+        assert_eq!(age(now, "Sun, 15 Nov 2026 12:16:35 GMT"), Some(Duration::ZERO));
+        assert_eq!(age(now, now), None, "it may be just written");
+        assert_eq!(age(now, "Sun, 15 Nov 2026 12:16:40 GMT"), None, "two clocks, or one that was set");
+        assert_eq!(age(now, "Thu, 01 Jan 1970 00:00:00 GMT"), None, "a clock that was never set");
+        assert_eq!(age("Thu, 01 Jan 2201 00:00:00 GMT", now), None);
+        assert_eq!((age("yesterday", now), age(now, "yesterday")), (None, None));
+    }
+
+    #[test]
     fn a_wait_is_told_in_seconds_or_by_the_servers_own_clock() {
         let date = ("date", "Sun, 15 Nov 2026 12:16:36 GMT");
         assert_eq!(answer(&[("retry-after", "7")]).retry_after, Some(Duration::from_secs(7)));
@@ -189,6 +242,7 @@ mod tests {
         assert_eq!(text(error), expected);
         assert_eq!(text("  "), Text::Nothing);
         assert_eq!(text("<html>404</html>"), Text::Foreign);
+        assert_eq!(text("Client sent an HTTP request to an HTTPS server.\n"), Text::WantsTls);
         assert_eq!(text("<Error><Code>Slow"), Text::Foreign, "a cut is noticed by its length, not here");
     }
 }

@@ -17,7 +17,7 @@ pub(crate) enum Seen {
     /// It was sent, or part of it, and there was no answer.
     Cut(String),
     /// It was answered. What came after the status may be missing.
-    Answered(Answer),
+    Answered(Box<Answer>),
 }
 
 impl Call {

@@ -1,9 +1,9 @@
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
+use http::{HeaderName, HeaderValue};
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
     HttpService,
@@ -11,20 +11,30 @@ use object_store::client::{
 use object_store::{ClientConfigKey, ClientOptions};
 
 use super::requests::Counter;
-use super::{Answer, Call, Requests, Seen, answer};
+use super::{Answer, Call, Proxies, Proxy, Requests, Roots, Seen, answer, trouble};
 use crate::tls;
+
+/// How other machines are reached.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Network {
+    /// Whether nothing is ever sent to an address that has a certificate.
+    pub(crate) unencrypted: bool,
+    pub(crate) roots: Roots,
+    pub(crate) proxies: Proxies,
+    /// What every request says besides. (The client library says it with some and not with others.)
+    pub(crate) header: Option<(HeaderName, HeaderValue)>,
+}
 
 /// Makes the clients that requests go through, and sees everything that they do.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     counter: Arc<Counter>,
-    unencrypted: bool,
+    network: Network,
 }
 
 impl Connector {
-    /// With `unencrypted` nothing is ever sent to an address that has a certificate.
-    pub(crate) fn new(unencrypted: bool) -> Self {
-        Self { counter: Arc::default(), unencrypted }
+    pub(crate) fn new(network: Network) -> Self {
+        Self { counter: Arc::default(), network }
     }
 
     pub(crate) fn requests(&self) -> Requests {
@@ -47,15 +57,25 @@ impl HttpConnector for Connector {
             .retry(reqwest::retry::never())
             .timeout(CALL_MAX)
             .connect_timeout(CONNECT_MAX)
-            .pool_idle_timeout(IDLE_MAX);
-        if self.unencrypted {
+            .pool_idle_timeout(IDLE_MAX)
+            // Ours alone: the environment is handed over, and not looked up.
+            .no_proxy();
+        let proxies = self.network.proxies.clone();
+        client = client.proxy(reqwest::Proxy::custom(move |url| {
+            let address = url.as_str().parse().ok()?;
+            proxies.of(&address).ok().flatten().map(|proxy| proxy.url().clone())
+        }));
+        client = match self.network.unencrypted {
             // A machine without a single root certificate, as in a small container, could not make a client.
-            client = client.tls_certs_only([]);
-        }
+            true => client.tls_certs_only([]),
+            false => client.tls_certs_merge(self.network.roots.certificates()),
+        };
         let client = client
             .build()
             .map_err(|error| object_store::Error::Generic { store: "HTTP", source: error.into() })?;
-        Ok(HttpClient::new(Hook { client, counter: Arc::clone(&self.counter) }))
+        let counter = Arc::clone(&self.counter);
+        let Network { proxies, header, .. } = self.network.clone();
+        Ok(HttpClient::new(Hook { client, counter, proxies, header }))
     }
 }
 
@@ -63,6 +83,14 @@ impl HttpConnector for Connector {
 struct Hook {
     client: reqwest::Client,
     counter: Arc<Counter>,
+    proxies: Proxies,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Hook {
+    fn proxy(&self, address: &http::Uri) -> Option<Proxy> {
+        self.proxies.of(address).ok().flatten()
+    }
 }
 
 #[async_trait::async_trait]
@@ -72,32 +100,37 @@ impl HttpService for Hook {
         let Some(call) = request.extensions().get::<Call>().cloned() else {
             return HttpService::call(&self.client, request).await;
         };
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        parts.headers.extend(self.header.clone());
         self.counter.count(&parts);
         let signed = answer::signed_at(&parts.headers);
+        let address = parts.uri.clone();
         // Should the future be dropped from here on, nobody asks; should it panic, this is what is true.
         call.note(Seen::Cut("there was no answer".to_owned()));
         let response = match HttpService::call(&self.client, HttpRequest::from_parts(parts, body)).await {
             Ok(response) => response,
             Err(error) => {
+                let host = address.authority().map_or("", |authority| authority.as_str());
+                let words = trouble::words(&error, host, self.proxy(&address).as_ref());
                 call.note(match error.kind() {
                     // The only kind after which it was certainly not sent.
-                    HttpErrorKind::Connect => Seen::NotConnected(innermost(&error)),
-                    _ => Seen::Cut(innermost(&error)),
+                    HttpErrorKind::Connect => Seen::NotConnected(words),
+                    _ => Seen::Cut(words),
                 });
                 return Err(error);
             }
         };
-        let answer = Answer::new(response.status().as_u16(), response.headers(), signed);
+        let mut answer = Answer::new(response.status().as_u16(), response.headers(), signed);
+        answer.proxy = self.proxy(&address);
         // The status is there, so it is the answer, whatever becomes of the rest.
-        call.note(Seen::Answered(answer.clone()));
+        call.note(Seen::Answered(Box::new(answer.clone())));
         if answer.is_success() {
             return Ok(response);
         }
         let (parts, body) = response.into_parts();
         let body = text(body).await;
         if let Some(body) = &body {
-            call.note(Seen::Answered(answer.with_text(body)));
+            call.note(Seen::Answered(Box::new(answer.with_text(body))));
         }
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body.unwrap_or_default())))
     }
@@ -114,15 +147,6 @@ async fn text(body: HttpResponseBody) -> Option<Bytes> {
         }
     }
     Some(text.freeze())
-}
-
-/// What went wrong at the bottom of it, which is what people can do something about.
-fn innermost(error: &(dyn Error + 'static)) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
 }
 
 /// The keeper of leases gives up much sooner; this is for those who wait without a limit of their own.

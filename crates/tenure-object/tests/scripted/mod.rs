@@ -7,8 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use tenure_object::S3;
 use tenure_object::s3::{Builder, Environment};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tenure_testkit::Authority;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
 
 /// What to do with the next request.
 #[derive(Clone, Debug)]
@@ -21,6 +26,7 @@ pub(crate) enum Reply {
 
 #[derive(Clone)]
 pub(crate) struct Scripted {
+    scheme: &'static str,
     port: u16,
     replies: Arc<Mutex<VecDeque<Reply>>>,
     heads: Arc<Mutex<Vec<String>>>,
@@ -29,24 +35,50 @@ pub(crate) struct Scripted {
 
 impl Scripted {
     pub(crate) async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::start_with(replies, None).await
+    }
+
+    /// One that encrypts, with a certificate of this authority's for 127.0.0.1.
+    pub(crate) async fn start_encrypted(
+        replies: impl IntoIterator<Item = Reply>,
+        authority: &Authority,
+    ) -> Self {
+        let certificate = authority.certify(&["127.0.0.1"]);
+        let chain = CertificateDer::from_pem_slice(certificate.chain.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(certificate.key.as_bytes()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config =
+            ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_no_client_auth().with_single_cert(vec![chain], key).unwrap();
+        Self::start_with(replies, Some(TlsAcceptor::from(Arc::new(config)))).await
+    }
+
+    async fn start_with(replies: impl IntoIterator<Item = Reply>, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let replies = Arc::new(Mutex::new(replies.into_iter().collect()));
-        let server = Self { port, replies, heads: Arc::default(), connections: Arc::default() };
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let server = Self { scheme, port, replies, heads: Arc::default(), connections: Arc::default() };
         let serving = server.clone();
         #[expect(clippy::disallowed_methods, reason = "a test owns its server")]
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
                 serving.connections.fetch_add(1, Ordering::Relaxed);
+                let (serving, tls) = (serving.clone(), tls.clone());
                 #[expect(clippy::disallowed_methods, reason = "a test owns its server")]
-                tokio::spawn(serving.clone().serve(connection));
+                tokio::spawn(async move {
+                    match tls {
+                        Some(tls) => serving.serve(tls.accept(connection).await.unwrap()).await,
+                        None => serving.serve(connection).await,
+                    }
+                });
             }
         });
         server
     }
 
     pub(crate) fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("{}://127.0.0.1:{}", self.scheme, self.port)
     }
 
     pub(crate) fn builder(&self) -> Builder {
@@ -67,7 +99,7 @@ impl Scripted {
         self.connections.load(Ordering::Relaxed)
     }
 
-    async fn serve(self, mut connection: TcpStream) {
+    async fn serve(self, mut connection: impl AsyncRead + AsyncWrite + Unpin) {
         while let Some(head) = receive(&mut connection).await {
             self.heads.lock().unwrap().push(head);
             let reply = self.replies.lock().unwrap().pop_front();
@@ -84,7 +116,7 @@ impl Scripted {
 }
 
 /// The head of the next request; its body is read to the end.
-async fn receive(connection: &mut TcpStream) -> Option<String> {
+async fn receive(connection: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut bytes = Vec::new();
     let (head, mut there) = loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {

@@ -139,6 +139,14 @@ impl Connection {
                 under_way.happened();
                 return self.tell(&error.bytes(&request.method), error.status, answer.last, &under_way).await;
             }
+            Fault::ForgetCondition => {
+                let Some(request) = request.without_condition() else {
+                    return self.pass_on(request, under_way).await;
+                };
+                let Ok(answer) = self.server.ask(&request, &mut under_way).await else { return cut };
+                under_way.happened();
+                return self.tell(&answer.bytes, answer.status, answer.last, &under_way).await;
+            }
         }
         cut
     }

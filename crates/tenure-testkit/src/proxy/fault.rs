@@ -37,4 +37,7 @@ pub enum Fault {
     AnswerInstead(ErrorAnswer),
     /// The server answers; the client gets this answer in its place.
     AnswerAfter(ErrorAnswer),
+    /// The server never hears of the condition, `If-Match` or `If-None-Match`: the request is signed anew without it. A
+    /// request without a condition is passed on, and the fault is skipped.
+    ForgetCondition,
 }

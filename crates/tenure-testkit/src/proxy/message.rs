@@ -5,6 +5,9 @@ use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::server::{ACCESS_KEY, REGION, SECRET_KEY};
+use crate::sign::Signer;
+
 /// A connection that is read a message at a time.
 #[derive(Debug)]
 pub(crate) struct Wire {
@@ -53,6 +56,25 @@ impl Request {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
+
+    /// The same request without its condition, which is part of the signature: so it is signed anew. `None` if it has none.
+    pub(crate) fn without_condition(&self) -> Option<Self> {
+        const CONDITIONS: [&str; 2] = ["if-match", "if-none-match"];
+        const SIGNATURE: [&str; 3] = ["authorization", "x-amz-date", "x-amz-content-sha256"];
+        CONDITIONS.iter().find(|name| self.header(name).is_some())?;
+        let body = self.bytes.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
+        let host = self.header("host").unwrap_or_default();
+        let mut headers: Headers = self.headers.clone();
+        headers
+            .retain(|(name, _)| !CONDITIONS.contains(&name.as_str()) && !SIGNATURE.contains(&name.as_str()));
+        let signer = Signer { access_key: ACCESS_KEY, secret_key: SECRET_KEY, region: REGION, service: "s3" };
+        let signed = signer.sign(host, (&self.method, &self.target), &[], &self.bytes[body..]);
+        headers.extend(signed.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        let lines = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        let head = format!("{} {} HTTP/1.1\r\n{}\r\n", self.method, self.target, lines.collect::<String>());
+        let bytes = [head.as_bytes(), &self.bytes[body..]].concat();
+        Some(Self { bytes, headers, ..self.clone() })
+    }
 }
 
 impl Answer {
@@ -79,6 +101,11 @@ impl Wire {
         // The proxy adds no delay that was not asked for.
         let _ = stream.set_nodelay(true);
         Self { stream, buffer: Vec::new() }
+    }
+
+    /// The connection itself, for what is no message of HTTP.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.stream
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {

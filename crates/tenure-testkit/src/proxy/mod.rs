@@ -19,6 +19,7 @@ pub use counts::Counts;
 pub use error_answer::ErrorAnswer;
 pub use exchange::Exchange;
 pub use fault::Fault;
+pub(crate) use message::{Request, Wire};
 pub use rule::Rule;
 use shared::Shared;
 use tokio::net::{TcpListener, TcpStream};

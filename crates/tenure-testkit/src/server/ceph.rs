@@ -8,11 +8,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use super::recipe::{ACCESS_KEY, Recipe, SECRET_KEY};
+use super::recipe::{ACCESS_KEY, REGION, Recipe, SECRET_KEY};
 use crate::asking;
 use crate::home::Home;
 use crate::port::Port;
 use crate::process::Process;
+use crate::sign::Signer;
 
 #[derive(Debug)]
 pub(crate) struct CephRgw;
@@ -66,9 +67,13 @@ impl Recipe for CephRgw {
     }
 
     fn create_bucket(&self, _: &Home, ports: &[Port], name: &str) -> io::Result<()> {
-        match asking::signed(ports[0].address(), "PUT", &format!("/{name}"))? {
-            200 => Ok(()),
-            status => Err(io::Error::other(format!("it answered {status}"))),
+        let (address, path) = (ports[0].address(), format!("/{name}"));
+        let signer = Signer { access_key: ACCESS_KEY, secret_key: SECRET_KEY, region: REGION, service: "s3" };
+        let headers = signer.sign(&address.to_string(), ("PUT", &path), &[], b"");
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        match asking::ask(address, ("PUT", &path), &headers, "")? {
+            (200, _) => Ok(()),
+            (status, answer) => Err(io::Error::other(format!("it answered {status}: {answer}"))),
         }
     }
 }

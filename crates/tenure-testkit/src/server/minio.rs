@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use super::recipe::{ACCESS_KEY, REGION, Recipe, SECRET_KEY};
 use crate::asking;
+use crate::authority::Certificate;
 use crate::home::Home;
 use crate::port::Port;
 
@@ -37,6 +38,21 @@ impl Recipe for Minio {
     fn create_bucket(&self, home: &Home, _: &[Port], name: &str) -> io::Result<()> {
         fs::create_dir_all(home.data().join(name))
     }
+}
+
+/// Has it serve with this certificate, and only encrypted.
+pub(crate) fn encrypt(command: &mut Command, home: &Home, certificate: &Certificate) -> io::Result<()> {
+    let folder = home.path().join("certificates");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("public.crt"), &certificate.chain)?;
+    fs::write(folder.join("private.key"), &certificate.key)?;
+    command.arg("--certs-dir").arg(folder);
+    Ok(())
+}
+
+pub(crate) fn is_ready_encrypted(ports: &[Port]) -> bool {
+    let status = |path| asking::encrypted_status(ports[0].address(), "GET", path).unwrap_or_default();
+    status("/minio/health/cluster") == 200 && status(STRANGER) == 403
 }
 
 /// A link signed by somebody whom nobody knows.

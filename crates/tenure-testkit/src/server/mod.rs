@@ -1,5 +1,6 @@
 //! Real S3 servers.
 
+mod administration;
 mod ceph;
 mod error;
 mod kind;
@@ -7,6 +8,8 @@ mod minio;
 mod rclone;
 mod recipe;
 mod seaweedfs;
+mod session;
+mod setup;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,11 +20,12 @@ pub use error::StartError;
 pub use kind::Kind;
 use kind::{CEPH, SWITCH};
 pub(crate) use recipe::{ACCESS_KEY, REGION, SECRET_KEY};
+pub use session::Session;
+pub use setup::Setup;
 
 use crate::home::Home;
 use crate::port::Port;
 use crate::process::Process;
-use crate::sign::sign;
 use crate::skipped;
 
 /// A real server on loopback, with ports and a folder of its own. It ends, and the folder goes, when it is dropped or when
@@ -31,6 +35,7 @@ use crate::skipped;
 #[derive(Debug)]
 pub struct Server {
     kind: Kind,
+    setup: Setup,
     program: PathBuf,
     ports: Vec<Port>,
     // Before the home: nobody writes to a folder that goes.
@@ -42,13 +47,18 @@ pub struct Server {
 impl Server {
     /// Starts one and waits until it serves.
     pub fn start(kind: Kind) -> Result<Self, StartError> {
+        Self::start_with(kind, Setup::new())
+    }
+
+    /// Starts one that is set up like this, and waits until it serves.
+    pub fn start_with(kind: Kind, setup: Setup) -> Result<Self, StartError> {
         let program = kind.installed();
         if !program.is_file() {
             return Err(StartError::Missing { kind, path: program });
         }
         let mut tries = 1;
         loop {
-            let error = match Self::start_once(kind, program.clone()) {
+            let error = match Self::start_once(kind, setup.clone(), program.clone()) {
                 Ok(server) => return Ok(server),
                 Err(error) => error,
             };
@@ -64,11 +74,17 @@ impl Server {
     /// Starts one; `None`, loudly, where it is not installed, or where [nobody asked](Kind::is_wanted) for it.
     #[track_caller]
     pub fn start_or_skip(kind: Kind) -> Option<Self> {
+        Self::start_with_or_skip(kind, Setup::new())
+    }
+
+    /// Starts one that is set up like this; `None`, loudly, where it is not installed.
+    #[track_caller]
+    pub fn start_with_or_skip(kind: Kind, setup: Setup) -> Option<Self> {
         if !kind.is_wanted() {
             eprintln!("not asked for: {} runs only with {SWITCH}={CEPH}", kind.program());
             return None;
         }
-        match Self::start(kind) {
+        match Self::start_with(kind, setup) {
             Ok(server) => Some(server),
             Err(missing @ StartError::Missing { .. }) => {
                 skipped(&missing.to_string());
@@ -92,9 +108,10 @@ impl Server {
         self.kind
     }
 
-    /// Where it serves: `http://127.0.0.1:PORT`.
+    /// Where it serves: `http://127.0.0.1:PORT`, or `https:` where it was set up so.
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.address())
+        let scheme = if self.setup.certificate.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address())
     }
 
     /// Where it serves.
@@ -121,12 +138,6 @@ impl Server {
     /// address for others.
     pub fn environment(&self) -> [(&'static str, &'static str); 3] {
         [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", SECRET_KEY), ("AWS_REGION", REGION)]
-    }
-
-    /// The headers that a request of these credentials needs. `host` is the address that the client connects to; there is no
-    /// query in the path.
-    pub fn sign(&self, host: &str, method: &str, path: &str, body: &str) -> Vec<(&'static str, String)> {
-        sign(host, method, path, body)
     }
 
     /// Creates a bucket if it is not there. Names have at least three letters.
@@ -166,7 +177,7 @@ impl Server {
         String::from_utf8_lossy(&said[said.len().saturating_sub(OUTPUT)..]).into_owned()
     }
 
-    fn start_once(kind: Kind, program: PathBuf) -> Result<Self, StartError> {
+    fn start_once(kind: Kind, setup: Setup, program: PathBuf) -> Result<Self, StartError> {
         let failed = |error: std::io::Error| StartError::Failed {
             kind,
             why: error.to_string(),
@@ -175,7 +186,7 @@ impl Server {
         let home = Home::new(kind.program()).map_err(failed)?;
         let ports: Vec<_> = (0..kind.recipe().ports()).map(|_| Port::reserve()).collect();
         let backing = kind.recipe().backing(&home, &ports).map_err(failed)?;
-        let server = Self { kind, program, ports, process: Mutex::new(None), _backing: backing, home };
+        let server = Self { kind, setup, program, ports, process: Mutex::new(None), _backing: backing, home };
         server.run()?;
         Ok(server)
     }
@@ -183,11 +194,21 @@ impl Server {
     fn run(&self) -> Result<(), StartError> {
         let failed = |why: String| StartError::Failed { kind: self.kind, why, output: self.output() };
         let recipe = self.kind.recipe();
-        let command = recipe.command(&self.program, &self.home, &self.ports);
+        let command = recipe.command(&self.program, &self.home, &self.ports).and_then(|mut command| {
+            command.envs(self.setup.variables.iter().map(|(name, value)| (name, value)));
+            if let Some(certificate) = &self.setup.certificate {
+                minio::encrypt(&mut command, &self.home, certificate)?;
+            }
+            Ok(command)
+        });
         let process = command.and_then(|command| Process::start(&command, &self.home));
         let process = process.map_err(|error| failed(error.to_string()))?;
         let started = Instant::now();
-        while !recipe.is_ready(&self.ports) {
+        let is_ready = || match &self.setup.certificate {
+            Some(_) => minio::is_ready_encrypted(&self.ports),
+            None => recipe.is_ready(&self.ports),
+        };
+        while !is_ready() {
             if process.has_ended() {
                 return Err(failed("it ended by itself".to_owned()));
             }

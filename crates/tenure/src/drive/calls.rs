@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tenure_store::{Applied, Expect, Key, Put, Reading, Reason, Store, StoreError, Version};
 
+use super::breach::Breach;
 use super::notes::{self, Notes};
 use super::recorder::AttemptOutcome;
 use crate::machine::{Content, Fault, Input, Look, Outcome, Recalled};
@@ -17,11 +18,13 @@ pub(super) struct Answer {
     pub(super) error: Option<Arc<str>>,
     /// What was seen before of the version that a read showed.
     pub(super) recalled: Option<Recalled>,
+    /// A promise that was broken by it.
+    pub(super) breach: Option<Breach>,
 }
 
 impl Answer {
     pub(super) fn new(input: Input, error: Option<Arc<str>>) -> Self {
-        Self { input, error, recalled: None }
+        Self { input, error, recalled: None, breach: None }
     }
 }
 
@@ -45,8 +48,10 @@ pub(super) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, expect:
         Ok(Put::Applied(Applied { version, .. })) if !is_new(&version, &expect) => {
             // Whoever else saw this version could replace what we wrote. Nothing may be built on it.
             let refused = Fault::Refused(Reason::Unsupported);
-            let error = format!("the store gave a write the version {version:?}, which is no new one");
-            Answer::new(Input::Written(Outcome::Fault(refused)), Some(error.into()))
+            let breach = Breach::OldVersion(version);
+            let error = format!("the store broke a promise: {breach}");
+            let answer = Answer::new(Input::Written(Outcome::Fault(refused)), Some(error.into()));
+            Answer { breach: Some(breach), ..answer }
         }
         Ok(Put::Applied(Applied { version, time })) => {
             Answer::new(Input::Written(Outcome::Applied { version, time }), None)

@@ -8,20 +8,22 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::calls;
 use super::command::{Command, KeeperHandle};
-use super::entropy::Entropy;
 use super::keeper::Keeper;
+use super::local::Local;
 use super::notes::Notes;
 use super::observation::{Observation, Observations};
 use super::observers::Observers;
 use super::recorder::Recorder;
 use super::reporter::Reporter;
+use super::trust::Trust;
 use super::watching::{Watch, WatchEvent, Watcher};
 use super::within::within;
 use crate::clock::{BootClock, Clock};
 use crate::lease::Request;
 use crate::lease::fork::Incarnation;
 use crate::record::{Holder, Record};
-use crate::{Error, Kind, Logbook, verify};
+use crate::witness::Shelf;
+use crate::{Error, Kind, Logbook, Verdicts, verify};
 
 /// A connection to a store, and the keeper of all leases taken through it. Cheap to clone.
 ///
@@ -50,6 +52,8 @@ pub struct Builder {
     holder: Option<Holder>,
     recorder: Option<Arc<dyn Recorder>>,
     logbook: Option<Logbook>,
+    verdicts: Option<Verdicts>,
+    again: bool,
     unchecked: bool,
 }
 
@@ -254,6 +258,21 @@ impl Builder {
         self
     }
 
+    /// A store of the network that was found sound in the last day is not checked again, and one that is found sound here
+    /// need not be by whoever connects next. Where it is seen to break a promise, that is over at once.
+    ///
+    /// It counts for stores that name their [place](tenure_store::Store::place).
+    pub fn verdicts(mut self, verdicts: Verdicts) -> Self {
+        self.verdicts = Some(verdicts);
+        self
+    }
+
+    /// Checks the store whatever the [verdicts](Self::verdicts) say, and lets them know.
+    pub fn check_again(mut self) -> Self {
+        self.again = true;
+        self
+    }
+
     /// Connects to a store that is made already.
     pub async fn connect(self, store: impl Store) -> Result<Coordinator, Error> {
         self.connect_with(move || async move { Ok(store) }).await
@@ -278,10 +297,13 @@ impl Builder {
             clock: Arc::clone(&clock),
             recorder: self.recorder,
             logbook: self.logbook,
+            verdicts: self.verdicts,
+            again: self.again,
             unchecked: self.unchecked,
         };
-        let Started { keeper, store, guarantees, notes } = thread.start(make).await?;
-        let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock), notes.clone()));
+        let Started { keeper, store, guarantees, local } = thread.start(make).await?;
+        let notes = local.notes.clone();
+        let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock), local));
         let shared = Connected { store, guarantees, clock, holder: Arc::new(holder), observers, notes };
         Ok(Coordinator { keeper, shared: Arc::new(shared) })
     }
@@ -298,6 +320,8 @@ struct Thread {
     clock: Arc<dyn Clock>,
     recorder: Option<Arc<dyn Recorder>>,
     logbook: Option<Logbook>,
+    verdicts: Option<Verdicts>,
+    again: bool,
     unchecked: bool,
 }
 
@@ -306,7 +330,7 @@ struct Started {
     keeper: KeeperHandle,
     store: String,
     guarantees: Guarantees,
-    notes: Option<Arc<Notes>>,
+    local: Local,
 }
 
 impl Thread {
@@ -326,16 +350,19 @@ impl Thread {
         let (handle, commands) = KeeperHandle::new(incarnation);
         let (connected, connection) = oneshot::channel();
         let keep = move |connected: oneshot::Sender<_>| async move {
-            let connecting = connect(make(), &*self.clock, self.unchecked);
-            let store = match within(&*self.clock, CONNECT_MAX, "connecting to the store", connecting).await {
-                Ok(store) => store,
-                Err(error) => return drop(connected.send(Err(error))),
-            };
-            let notes = self.logbook.map(|book| Notes::new(book, store.to_string(), Arc::clone(&self.clock)));
-            let notes = notes.map(Arc::new);
-            let known = (store.to_string(), store.guarantees(), notes.clone());
+            let (clock, checks) = (Arc::clone(&self.clock), (self.again, self.unchecked));
+            let connecting = connect(make(), &clock, self.verdicts, checks);
+            let (store, trust) =
+                match within(&*clock, CONNECT_MAX, "connecting to the store", connecting).await {
+                    Ok(connected) => connected,
+                    Err(error) => return drop(connected.send(Err(error))),
+                };
+            let notes = self.logbook.map(|book| Notes::new(book, store.to_string(), Arc::clone(&clock)));
+            let shelf = Shelf::of_store(&*store).map(Arc::new);
+            let local = Local { shelf, notes: notes.map(Arc::new), trust: Arc::new(trust) };
+            let known = (store.to_string(), store.guarantees(), local.clone());
             if connected.send(Ok(known)).is_ok() {
-                Keeper::new(store, self.clock, incarnation, reporter, notes).run(commands).await;
+                Keeper::new(store, clock, incarnation, reporter, local).run(commands).await;
             }
         };
         thread::Builder::new()
@@ -350,25 +377,27 @@ impl Thread {
             .map_err(cannot)?;
         let gone =
             |_| Error::new(Kind::Unavailable, "the keeper ended while it connected: see its panic message");
-        let (store, guarantees, notes) = connection.await.map_err(gone)??;
-        Ok(Started { keeper: handle, store, guarantees, notes })
+        let (store, guarantees, local) = connection.await.map_err(gone)??;
+        Ok(Started { keeper: handle, store, guarantees, local })
     }
 }
 
 async fn connect<S: Store>(
     make: impl Future<Output = Result<S, StoreError>>,
-    clock: &dyn Clock,
-    unchecked: bool,
-) -> Result<Arc<dyn Store>, Error> {
+    clock: &Arc<dyn Clock>,
+    verdicts: Option<Verdicts>,
+    (again, unchecked): (bool, bool),
+) -> Result<(Arc<dyn Store>, Trust), Error> {
     let store = make.await.map_err(|error| {
         Error::new(calls::kind(&error), format!("the store could not be connected: {error}")).because(error)
     })?;
     let store: Arc<dyn Store> = Arc::new(store);
+    let trust = Trust::new(verdicts, &*store, clock);
     match unchecked {
         true => verify::check_declared(&*store)?,
-        false => verify::connect_check(&*store, clock, Entropy.nonce().to_bits()).await?,
+        false => trust.establish(&*store, again).await?,
     }
-    Ok(store)
+    Ok((store, trust))
 }
 
 /// The keys that people see, in order.

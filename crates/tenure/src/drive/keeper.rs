@@ -1,3 +1,4 @@
+mod distrust;
 mod tell;
 
 use std::collections::HashMap;
@@ -12,15 +13,18 @@ use super::entropy::Entropy;
 use super::flights::{Flights, Landed};
 use super::hints::Hints;
 use super::kept::{Kept, Making};
+use super::local::Local;
 use super::notes::{self, Notes};
 use super::recorder::AttemptReport;
 use super::reporter::{Report, Reporter};
 use super::timers::{CallId, Timer, Timers};
+use super::trust::Trust;
 use super::witnesses::{Coming, Witnesses};
 use crate::clock::{Clock, Instant};
 use crate::lease::fork::Incarnation;
 use crate::machine::{Ambient, Effect, Input, Left, Lost, Purpose, Sighting, Sightings, Write};
 use crate::{Error, record};
+use distrust::Distrust;
 
 /// Keeps all leases of a coordinator: the loop that turns effects into calls and answers into inputs.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub(super) struct Keeper {
     hints: Hints,
     witnesses: Witnesses,
     notes: Option<Arc<Notes>>,
+    trust: Arc<Trust>,
+    distrust: Distrust,
     closing: Option<Closing>,
     effects: Vec<Effect>,
 }
@@ -64,13 +70,13 @@ impl Keeper {
         clock: Arc<dyn Clock>,
         incarnation: Incarnation,
         reporter: Reporter,
-        notes: Option<Arc<Notes>>,
+        Local { shelf, notes, trust }: Local,
     ) -> Self {
         Self {
             store_name: store.to_string().into(),
             store_clock: store.guarantees().clock,
             flights: Flights::new(Arc::clone(&store)),
-            witnesses: Witnesses::new(&*store, Arc::clone(&clock)),
+            witnesses: Witnesses::new(shelf, Arc::clone(&clock)),
             hints: Hints::new(store, Arc::clone(&clock)),
             clock,
             incarnation,
@@ -80,6 +86,8 @@ impl Keeper {
             keys: HashMap::new(),
             timers: Timers::default(),
             notes,
+            trust,
+            distrust: Distrust::default(),
             closing: None,
             effects: Vec::new(),
         }
@@ -187,10 +195,13 @@ impl Keeper {
             token: call.token,
             operation: call.operation,
             outcome: calls::outcome(&answer.input),
-            error: answer.error,
+            error: answer.error.clone(),
             latency: self.clock.now().since(call.sent),
         };
         self.reporter.report(Report::Attempt(report));
+        let key = kept.key.clone();
+        self.examine(&key, call.sent, &answer);
+        let Some(kept) = self.leases.get_mut(&lease) else { return };
         if let (Input::Read(Ok(look)), Some(known)) = (&answer.input, self.keys.get_mut(&kept.key)) {
             known.unaged = notes::is_worth_it(look, self.store_clock);
             if let Some(recalled) = answer.recalled {
@@ -257,6 +268,10 @@ impl Keeper {
             kept.answer_denied(tell::shut_down(&kept.key, &self.store_name));
             return kept.answers.drain(..).for_each(|answer| answer());
         }
+        if let Some(error) = self.is_distrusted(&kept) {
+            kept.answer_denied(error);
+            return kept.answers.drain(..).for_each(|answer| answer());
+        }
         self.make_room_for(&kept.key);
         let known = self.keys.entry(kept.key.clone()).or_default();
         known.leases.push(id);
@@ -293,14 +308,9 @@ impl Keeper {
                     self.bound(id, ambient.now, call);
                 }
                 Effect::Write(write) => {
-                    let kept = &self.leases[&id];
-                    let listed = match &kept.witness {
-                        Some(witness) if is_of_a_holder(&write) => {
-                            Some(self.witnesses.list(witness, write.record.nonce))
-                        }
-                        _ => None,
-                    };
-                    let call = self.flights.write(id, kept.key.clone(), ambient.now, listed, write);
+                    let first = self.before(id, &write);
+                    let key = self.leases[&id].key.clone();
+                    let call = self.flights.write(id, key, ambient.now, first, write);
                     self.bound(id, ambient.now, call);
                 }
                 Effect::SleepUntil(at) => {

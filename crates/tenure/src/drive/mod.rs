@@ -4,6 +4,7 @@
 //! the store is connected and called there, so that a user's starved, blocked or dropped executor does not cost the
 //! lease. One keeper serves all leases of a coordinator from one timer queue. If it dies, every lease is lost at once.
 
+mod breach;
 mod calls;
 mod command;
 mod coordinator;
@@ -16,12 +17,14 @@ mod hints;
 mod keeper;
 mod kept;
 mod limits;
+mod local;
 mod notes;
 mod observation;
 mod observers;
 mod recorder;
 mod reporter;
 mod timers;
+mod trust;
 mod watching;
 mod within;
 mod witnesses;

@@ -1,17 +1,18 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_store::{Key, Store, StoreError};
 
 use super::calls;
-use super::notes::{self, Notes};
+use super::local::Local;
+use super::notes;
 use super::observation::Observation;
 use super::within::within;
 use crate::clock::Clock;
 use crate::machine::{Content, Glance, Observer, Recalled, Sighting, Standing};
 use crate::record::{Nonce, Witness};
-use crate::witness::Folder;
+use crate::witness::Shelf;
 use crate::workers::Workers;
 use crate::{Error, Kind};
 
@@ -22,27 +23,24 @@ pub(super) struct Observers {
     store: String,
     clock: Arc<dyn Clock>,
     keys: Mutex<HashMap<Key, Observer>>,
-    /// Where witnesses are looked at, once one is: by threads that may wait for a disk that fails.
-    witnesses: OnceLock<Option<Arc<Folder>>>,
+    local: Local,
+    /// Threads that may wait for a disk that fails look at witnesses.
     workers: Workers,
-    notes: Option<Arc<Notes>>,
 }
 
 impl Observers {
-    pub(super) fn new(store: String, clock: Arc<dyn Clock>, notes: Option<Arc<Notes>>) -> Self {
-        Self {
-            store,
-            clock,
-            keys: Mutex::default(),
-            witnesses: OnceLock::new(),
-            workers: Workers::new(),
-            notes,
-        }
+    pub(super) fn new(store: String, clock: Arc<dyn Clock>, local: Local) -> Self {
+        Self { store, clock, keys: Mutex::default(), local, workers: Workers::new() }
+    }
+
+    /// Where witnesses are looked at.
+    pub(super) fn shelf(&self) -> Option<&Arc<Shelf>> {
+        self.local.shelf.as_ref()
     }
 
     /// What was seen is in the logbook when this returns.
     pub(super) async fn settle(&self) {
-        if let Some(notes) = &self.notes {
+        if let Some(notes) = &self.local.notes {
             notes.settle().await;
         }
     }
@@ -62,13 +60,14 @@ impl Observers {
                 Content::Absent | Content::Foreign { .. } => None,
             };
             let sighting = match record.as_ref().and_then(|record| Some((record, record.witness.as_ref()?))) {
-                Some((record, witness)) => self.sight(store, witness, record.holders_nonce()).await,
+                Some((record, witness)) => self.sight(witness, record.holders_nonce()).await,
                 None => Sighting::default(),
             };
-            let recalled = match self.notes.as_ref().filter(|_| is_worth_it(&glance) && self.is_new(key)) {
-                Some(notes) => notes.recall(key).await,
-                None => None,
-            };
+            let recalled =
+                match self.local.notes.as_ref().filter(|_| is_worth_it(&glance) && self.is_new(key)) {
+                    Some(notes) => notes.recall(key).await,
+                    None => None,
+                };
             match self.judge(key, &glance, sighting, recalled) {
                 Some(standing) => {
                     return Ok(Observation { key: key.clone(), record, standing, seen_at: glance.wall });
@@ -76,6 +75,7 @@ impl Observers {
                 None => older = record,
             }
         }
+        self.local.trust.end().await;
         let token = older.expect("only an older record is looked at again").token;
         Err(Error::new(
             Kind::Corrupt,
@@ -120,7 +120,7 @@ impl Observers {
             observer.recall(recalled);
         }
         let standing = observer.judge(glance, sighting)?;
-        if let (Some(notes), Some(seen)) = (&self.notes, observer.to_recall())
+        if let (Some(notes), Some(seen)) = (&self.local.notes, observer.to_recall())
             && is_worth_it(glance)
         {
             notes.add(key, seen, glance.returned, false);
@@ -129,11 +129,10 @@ impl Observers {
     }
 
     /// What there is to see, on this machine, of the witness that a record names.
-    async fn sight(&self, store: &dyn Store, witness: &Arc<Witness>, nonce: Nonce) -> Sighting {
-        let folder = self.witnesses.get_or_init(|| Folder::of_store(store).map(Arc::new)).clone();
-        let Some(folder) = folder else { return Sighting::default() };
+    async fn sight(&self, witness: &Arc<Witness>, nonce: Nonce) -> Sighting {
+        let Some(shelf) = self.local.shelf.clone() else { return Sighting::default() };
         let witness = Arc::clone(witness);
-        self.workers.run(move || folder.look(&witness, nonce)).await.unwrap_or_default()
+        self.workers.run(move || shelf.look(&witness, nonce)).await.unwrap_or_default()
     }
 
     fn unreadable(&self, key: &Key, error: StoreError) -> Error {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 
+use tenure_store::Key;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
@@ -26,6 +27,7 @@ pub(super) struct Reporter {
 pub(super) enum Report {
     Attempt(AttemptReport),
     Event(EventReport),
+    Breach { store: Arc<str>, key: Key, what: Arc<str> },
     Missed(u64),
 }
 
@@ -100,6 +102,7 @@ impl Report {
                 Event::AtRisk(_) => Level::WARN,
                 Event::WentBack { .. } => Level::ERROR,
             },
+            Self::Breach { .. } => Level::ERROR,
             Self::Missed(_) => Level::WARN,
         }
     }
@@ -114,6 +117,8 @@ fn pass_on(reports: Receiver<Report>, recorder: Option<Arc<dyn Recorder>>) {
                 match &report {
                     Report::Attempt(attempt) => recorder.attempt(attempt),
                     Report::Event(event) => recorder.event(event),
+                    // It is also why leases are not granted, which is an event of theirs.
+                    Report::Breach { .. } => {}
                     Report::Missed(count) => recorder.missed(*count),
                 }
             }
@@ -162,6 +167,12 @@ fn trace(report: &Report) {
                 ),
             }
         }
+        Report::Breach { store, key, what } => tracing::error!(
+            store = &**store,
+            key = key.as_str(),
+            what = &**what,
+            "the store broke a promise: nothing more is granted on it"
+        ),
         Report::Missed(count) => tracing::warn!(count, "reports were dropped: the recorder is too slow"),
     }
 }

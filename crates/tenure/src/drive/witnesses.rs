@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
-use tenure_store::{BoxFuture, Store};
+use tenure_store::BoxFuture;
 
 use super::command::LeaseId;
 use super::limits::Limits;
@@ -14,7 +14,7 @@ use crate::clock::{Clock, Instant};
 use crate::inotify::UNTOLD;
 use crate::machine::Sighting;
 use crate::record::{Nonce, Witness};
-use crate::witness::{Folder, Lock};
+use crate::witness::{Lock, Shelf};
 use crate::workers::Workers;
 
 /// The witnesses of those whose leases are kept, and those of others that are watched.
@@ -22,7 +22,7 @@ use crate::workers::Workers;
 /// All of it takes microseconds on a healthy disk, and for ever on one that fails. So it is done by threads that may wait,
 /// each time with a limit, and what is not done by then is done without.
 pub(super) struct Witnesses {
-    folder: Option<Arc<Folder>>,
+    shelf: Option<Arc<Shelf>>,
     clock: Arc<dyn Clock>,
     workers: Arc<Workers>,
     limits: Limits,
@@ -56,9 +56,9 @@ struct Watching {
 pub(super) type Then = Box<dyn FnOnce() + Send>;
 
 impl Witnesses {
-    pub(super) fn new(store: &dyn Store, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(shelf: Option<Arc<Shelf>>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            folder: Folder::of_store(store).map(Arc::new),
+            shelf,
             clock,
             workers: Arc::new(Workers::new()),
             limits: Limits::default(),
@@ -70,11 +70,16 @@ impl Witnesses {
 
     /// Makes a witness for a lease; `false` where there is no place for one.
     pub(super) fn make(&mut self, lease: LeaseId, random: u128) -> bool {
-        let Some(folder) = self.folder.clone() else { return false };
-        let made = self.within(MAKE_MAX, move || folder.create(random).ok().map(Unclaimed::new));
+        let Some(shelf) = self.shelf.clone() else { return false };
+        let creating = Arc::clone(&shelf);
+        let made = self.within(MAKE_MAX, move || creating.create(random).ok().map(Unclaimed::new));
         self.unsettled += 1;
+        let workers = Arc::clone(&self.workers);
         self.coming.push(Box::pin(async move {
             let made = made.await.flatten().and_then(Unclaimed::claim);
+            if made.is_some() {
+                workers.run_unheard(move || shelf.sweep());
+            }
             Some(Coming::Made(lease, made))
         }));
         true
@@ -90,8 +95,8 @@ impl Witnesses {
 
     /// Looks at the witness that a record names; `false` where there is none to be seen.
     pub(super) fn look(&mut self, lease: LeaseId, witness: &Arc<Witness>, nonce: Nonce) -> bool {
-        let Some(folder) = &self.folder else { return false };
-        let seen = self.within(LOOK_MAX, look(folder, witness, nonce));
+        let Some(shelf) = &self.shelf else { return false };
+        let seen = self.within(LOOK_MAX, look(shelf, witness, nonce));
         let witness = Arc::clone(witness);
         self.coming.push(Box::pin(async move {
             let sighting = seen.await.unwrap_or_default();
@@ -102,7 +107,7 @@ impl Witnesses {
 
     /// Tells when the witness that this contender has seen locked is locked no more.
     pub(super) fn watch(&mut self, lease: LeaseId, witness: &Arc<Witness>, nonce: Nonce) {
-        let Some(folder) = self.folder.clone() else { return };
+        let Some(shelf) = self.shelf.clone() else { return };
         if let Some(watching) = self.watching.get(&lease)
             && watching.witness == *witness
             && !watching.abort.is_aborted()
@@ -114,7 +119,7 @@ impl Witnesses {
         let nonce = Arc::new(Mutex::new(nonce));
         let (abort, registration) = AbortHandle::new_pair();
         let unlocked = until_unlocked(
-            folder,
+            shelf,
             Arc::clone(&self.workers),
             Arc::clone(&self.clock),
             Arc::clone(witness),
@@ -157,8 +162,8 @@ impl Witnesses {
 
     /// Removes what a dead holder left behind.
     pub(super) fn bury(&mut self, witness: Arc<Witness>) {
-        let Some(folder) = self.folder.clone() else { return };
-        self.first(move || drop(folder.remove_dead(&witness)), Vec::new());
+        let Some(shelf) = self.shelf.clone() else { return };
+        self.first(move || shelf.remove_dead(&witness), Vec::new());
     }
 
     /// Whether no file is being made or removed.
@@ -201,7 +206,7 @@ impl Witnesses {
 impl fmt::Debug for Witnesses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Witnesses")
-            .field("folder", &self.folder)
+            .field("shelf", &self.shelf)
             .field("watching", &self.watching.len())
             .finish_non_exhaustive()
     }
@@ -229,25 +234,25 @@ impl Drop for Unclaimed {
 }
 
 fn look(
-    folder: &Arc<Folder>,
+    shelf: &Arc<Shelf>,
     witness: &Arc<Witness>,
     nonce: Nonce,
 ) -> impl FnOnce() -> Sighting + Send + 'static {
-    let (folder, witness) = (Arc::clone(folder), Arc::clone(witness));
-    move || folder.look(&witness, nonce)
+    let (shelf, witness) = (Arc::clone(shelf), Arc::clone(witness));
+    move || shelf.look(&witness, nonce)
 }
 
 /// Looks whenever somebody who could write to the witness has closed it: its holder does so with every renewal, and for
 /// the last time when it dies. Where the kernel tells nobody, for a user has only so many who are told, it looks from time
 /// to time. `None` when it cannot be looked at.
 pub(super) async fn until_unlocked(
-    folder: Arc<Folder>,
+    shelf: Arc<Shelf>,
     workers: Arc<Workers>,
     clock: Arc<dyn Clock>,
     witness: Arc<Witness>,
     nonce: Arc<Mutex<Nonce>>,
 ) -> Option<(Nonce, Sighting)> {
-    let watched = (Arc::clone(&folder), Arc::clone(&witness));
+    let watched = (Arc::clone(&shelf), Arc::clone(&witness));
     let mut changes = workers.run(move || watched.0.watch(&watched.1)).await.ok()?;
     loop {
         // At once also the first time: what happened before it was watched was told to nobody.
@@ -256,7 +261,7 @@ pub(super) async fn until_unlocked(
                 clock.sleep_until(clock.now() + pause).await;
             }
             let nonce = *nonce.lock().unwrap_or_else(PoisonError::into_inner);
-            let sighting = workers.run(look(&folder, &witness, nonce)).await.ok()?;
+            let sighting = workers.run(look(&shelf, &witness, nonce)).await.ok()?;
             if !sighting.locked {
                 return Some((nonce, sighting));
             }

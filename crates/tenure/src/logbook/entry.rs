@@ -2,6 +2,7 @@ use serde::{Deserialize, Serialize};
 use tenure_store::{Key, Version};
 
 use crate::clock::Instant;
+use crate::disk::sheet;
 use crate::machine::Recalled;
 use crate::record::Nonce;
 
@@ -71,6 +72,6 @@ impl Entry {
 
     /// As it is written, without the end of the line.
     pub(super) fn line(&self) -> String {
-        serde_json::to_string(self).expect("texts and numbers can be written")
+        sheet::line(self)
     }
 }

@@ -9,7 +9,6 @@
 //! believed; then, as without a logbook, the waiting begins anew. So nothing here needs to be on the disk for sure: after a
 //! power cut the boot is another one, and what was written before it means nothing.
 
-mod desk;
 mod entry;
 mod page;
 
@@ -19,7 +18,7 @@ pub(crate) use entry::Entry;
 pub(crate) use page::Page;
 
 use crate::clock::{Clock, Domain};
-use desk::Desk;
+use crate::disk::desk::Desk;
 
 /// What this machine saw, and when: so that a program which looks for a moment and ends counts for the next one.
 ///
@@ -53,8 +52,9 @@ impl Logbook {
     /// What was seen by others on the same clock; nothing if there is none yet, or none that can be believed. The error is
     /// a sentence that says why it cannot be used at all.
     pub(crate) fn read(&self, domain: &Domain, clock: &dyn Clock) -> Result<Page, String> {
-        let desk = Desk::open_if_there(&self.folder).map_err(|why| self.forgetful(&why))?;
-        Ok(desk.and_then(|desk| desk.read(domain, clock)).unwrap_or_default())
+        let desk = Desk::open_if_there(&self.folder, BEGIN).map_err(|why| self.forgetful(&why))?;
+        let bytes = desk.and_then(|desk| desk.read(domain));
+        Ok(seen(bytes, domain, clock))
     }
 
     /// Adds what was seen to what others have written meanwhile.
@@ -64,11 +64,25 @@ impl Logbook {
         clock: &dyn Clock,
         entries: Vec<Entry>,
     ) -> Result<(), String> {
-        let desk = Desk::open_or_make(&self.folder).map_err(|why| self.forgetful(&why))?;
-        desk.write(domain, clock, entries).map_err(|why| self.forgetful(&why))
+        let desk = Desk::open_or_make(&self.folder, BEGIN).map_err(|why| self.forgetful(&why))?;
+        let add = |bytes| {
+            let mut page = seen(bytes, domain, clock);
+            let now = clock.now();
+            entries.into_iter().for_each(|entry| page.note(entry, now));
+            page.encode(domain)
+        };
+        desk.rewrite(domain, add).map(drop).map_err(|why| self.forgetful(&why))
     }
 
     fn forgetful(&self, why: &str) -> String {
         format!("what is seen here is not remembered in {}: {why}", self.folder.display())
     }
 }
+
+/// What a file says; nothing if there is none to believe. Whatever is later than now was not seen yet.
+fn seen(bytes: Option<Vec<u8>>, domain: &Domain, clock: &dyn Clock) -> Page {
+    bytes.and_then(|bytes| Page::decode(&bytes, domain, clock.now())).unwrap_or_default()
+}
+
+/// What the names of the files begin with.
+const BEGIN: &str = "seen-";

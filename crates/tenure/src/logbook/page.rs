@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tenure_store::Key;
 
 use super::entry::Entry;
-use crate::checksum::checksum;
 use crate::clock::{Domain, Instant};
+use crate::disk::desk::BYTES_MAX;
+use crate::disk::sheet;
 
 /// What is remembered of one clock domain: one file.
 ///
@@ -22,19 +23,11 @@ pub(crate) struct Page {
     bytes: usize,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Serialize)]
 struct Head {
-    logbook: String,
+    logbook: &'static str,
     format: u32,
     domain: String,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Foot {
-    entries: usize,
-    checksum: String,
 }
 
 impl Page {
@@ -86,33 +79,14 @@ impl Page {
     }
 
     pub(super) fn encode(&self, domain: &Domain) -> String {
-        let head = Head { logbook: MAGIC.to_owned(), format: FORMAT, domain: domain.to_string() };
-        let mut text = line(&head);
-        for entry in self.entries.values() {
-            text.push_str(&entry.line());
-            text.push('\n');
-        }
-        let foot = Foot { entries: self.entries.len(), checksum: check(&text) };
-        text + &line(&foot)
+        sheet::encode(&head(domain), self.entries.values().map(Entry::line))
     }
 
     /// What a file says; `None` if it is damaged, cut short, or of others. What claims to be seen later than now is left
     /// out.
     pub(super) fn decode(bytes: &[u8], domain: &Domain, now: Instant) -> Option<Self> {
-        let text = str::from_utf8(bytes).ok()?.strip_suffix('\n')?;
-        let (before, last) = text.rsplit_once('\n')?;
-        let foot: Foot = serde_json::from_str(last).ok()?;
-        let written = &text[..=before.len()];
-        let mut lines = before.lines();
-        let head: Head = serde_json::from_str(lines.next()?).ok()?;
-        let is_ours = head.logbook == MAGIC && head.format == FORMAT && head.domain == domain.to_string();
-        if !is_ours || foot.checksum != check(written) {
-            return None;
-        }
-        let entries = lines.map(serde_json::from_str).collect::<Result<Vec<Entry>, _>>().ok()?;
-        if entries.len() != foot.entries {
-            return None;
-        }
+        let lines = sheet::decode(bytes, &head(domain))?;
+        let entries = lines.into_iter().map(serde_json::from_str).collect::<Result<Vec<Entry>, _>>().ok()?;
         let mut page = Self::default();
         for entry in entries.into_iter().filter(|entry| entry.is_plausible(now)) {
             page.note(entry, now);
@@ -121,28 +95,20 @@ impl Page {
     }
 }
 
-fn line(line: &impl Serialize) -> String {
-    serde_json::to_string(line).expect("texts and numbers can be written") + "\n"
+fn head(domain: &Domain) -> Head {
+    Head { logbook: "tenure", format: FORMAT, domain: domain.to_string() }
 }
 
 fn length(entry: &Entry) -> usize {
     entry.line().len() + 1
 }
 
-fn check(text: &str) -> String {
-    format!("{:016x}", checksum(&[text.as_bytes()]))
-}
-
-const MAGIC: &str = "tenure";
 const FORMAT: u32 = 1;
 
 /// How many keys are remembered.
 const ENTRIES_MAX: usize = 1_000;
 
-/// How long a file is at most.
-pub(super) const BYTES_MAX: usize = 256 * 1024;
-
-/// What is left of that for the entries.
+/// What is left of a file for the entries.
 const LINES_MAX: usize = BYTES_MAX - 1024;
 
 /// What is longer than this is not remembered.

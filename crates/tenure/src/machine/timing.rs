@@ -127,6 +127,18 @@ impl Timing {
         self.usable().saturating_sub(self.period + 3 * self.timeout + self.retry_max())
     }
 
+    /// How many renewals a holder sends in this time: one write of the store each. Jitter makes each of them up to a tenth
+    /// earlier, so this is what it comes to on average.
+    pub fn renewals_in(&self, span: Duration) -> u64 {
+        times(span, self.period)
+    }
+
+    /// How many looks a contender takes in this time while somebody else holds a lease of this ttl: one read of the store
+    /// each, on average, where the store gives no hints.
+    pub fn looks_in(&self, span: Duration) -> u64 {
+        times(span, super::rules::poll_period(self.ttl))
+    }
+
     /// Refuses durations that would write one key more often than the store bears.
     pub fn bearable_for(&self, store: &str, guarantees: &Guarantees) -> Result<(), Error> {
         let shortest = (self.period - self.period / super::rules::JITTER_PART).min(self.retry);
@@ -210,6 +222,15 @@ impl TimingBuilder {
         let retry = timeout / 2;
         Ok(Timing { ttl, drift: self.drift, period, timeout, retry, grace: self.grace, margin })
     }
+}
+
+/// How often something happens that happens every `period`, or by chance up to one part in [`JITTER_PART`] earlier.
+///
+/// [`JITTER_PART`]: super::rules::JITTER_PART
+fn times(span: Duration, period: Duration) -> u64 {
+    let parts = u128::from(2 * super::rules::JITTER_PART);
+    let times = (span.as_nanos() * parts).div_ceil(period.as_nanos() * (parts - 1));
+    u64::try_from(times).unwrap_or(u64::MAX)
 }
 
 /// A period or timeout below this is no time at all.

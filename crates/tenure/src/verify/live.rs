@@ -218,8 +218,7 @@ impl Check<'_> {
                     Some(Reason::Unsupported | Reason::Invalid | Reason::Damaged) => (
                         Kind::Unsupported,
                         format!(
-                            "{store} does not take a conditional write of the key {scratch}, on which it is checked \
-                             before anything is granted"
+                            "{store} did not bear the check of the key {scratch}, without which nothing is granted"
                         ),
                     ),
                     Some(Reason::Unreachable) | None => (

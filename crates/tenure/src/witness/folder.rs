@@ -3,20 +3,19 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
-use tenure_store::{Reach, Store};
 
 use super::lock::Lock;
 use super::mapping::Mapping;
-use super::{name, ofd, ring};
+use super::{name, ofd, old, ring};
 use crate::inotify::{self, Changes, Target};
 use crate::machine::Sighting;
 use crate::owner::given_to;
 use crate::record::{Nonce, Witness};
 
-/// Where the witnesses of a store lie: a folder of this machine that all its users share.
+/// A folder of this machine where witnesses lie.
 #[derive(Debug)]
 pub(crate) struct Folder {
     descriptor: OwnedFd,
@@ -30,39 +29,29 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// The witnesses of a store, if there is a place for them. Without one everything is as safe, and the death of a
-    /// holder costs its ttl.
-    pub(crate) fn of_store(store: &dyn Store) -> Option<Self> {
-        let path = store.witness_folder()?;
-        match store.guarantees().reach {
-            Reach::Network | Reach::Nothing => Self::of_this_boot(&path).ok(),
-            Reach::Machine | Reach::Process => Self::of_this_machine(&path).ok(),
-        }
-    }
-
-    /// The witnesses of a store that only this machine sees. After a reboot they are simply unlocked.
-    pub(crate) fn of_this_machine(path: &Path) -> io::Result<Self> {
-        Self::open(path, None)
-    }
-
-    /// The witnesses of a store that other machines see: records name the boot of this one.
-    pub(crate) fn of_this_boot(path: &Path) -> io::Result<Self> {
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-        Self::open(path, Some(boot.trim().to_owned()))
-    }
-
+    /// The witnesses in this folder. With a boot id, records name that too.
     pub(super) fn open(path: &Path, boot: Option<String>) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
         let status = rustix::fs::fstat(&descriptor)?;
-        Ok(Self {
+        Ok(Self::at(descriptor, &status, boot))
+    }
+
+    /// The same, in a folder that is open.
+    pub(super) fn at(descriptor: OwnedFd, status: &Stat, boot: Option<String>) -> Self {
+        Self {
             descriptor,
             device: status.st_dev,
             inode: status.st_ino,
             owner: status.st_uid,
-            given_to: given_to(&status),
+            given_to: given_to(status),
             boot,
-        })
+        }
+    }
+
+    /// Whether this is the very folder, and can still be used.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode) && self.descriptor().is_ok()
     }
 
     /// The device that it is on.
@@ -151,6 +140,21 @@ impl Folder {
         Ok(())
     }
 
+    /// Removes what dead holders left behind that nobody succeeded on this machine. At most so many files are looked at.
+    pub(super) fn sweep(&self, before: i64) -> io::Result<()> {
+        let folder = self.descriptor()?;
+        let mut names = Dir::read_from(folder)?;
+        for _ in 0..SWEPT_MAX {
+            let Some(entry) = names.read() else { break };
+            if let Ok(name) = entry?.file_name().to_str()
+                && name::is_name(name)
+            {
+                old::remove_if_dead(folder, name, before);
+            }
+        }
+        Ok(())
+    }
+
     /// Removes the witness whether it is locked or not, if it is the one that is meant.
     pub(super) fn remove(&self, named: &Witness) -> io::Result<()> {
         let folder = self.descriptor()?;
@@ -193,3 +197,6 @@ impl Folder {
         }
     }
 }
+
+/// More than a machine has leases. What is beyond that is left to the next one who sweeps.
+const SWEPT_MAX: usize = 10_000;

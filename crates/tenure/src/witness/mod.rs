@@ -20,11 +20,14 @@ mod lock;
 mod mapping;
 mod name;
 mod ofd;
+mod old;
 mod ring;
+mod runtime;
+mod shelf;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use folder::Folder;
 pub(crate) use lock::Lock;
 pub(crate) use name::is_name;
-pub(crate) use ofd::is_locked;
+pub(crate) use old::remove_if_dead;
+pub(crate) use shelf::Shelf;

@@ -17,7 +17,7 @@ pub(super) fn share(file: impl AsFd) -> io::Result<()> {
 }
 
 /// Whether anybody has a lock. Asks, and never takes.
-pub(crate) fn is_locked(file: impl AsFd) -> io::Result<bool> {
+pub(super) fn is_locked(file: impl AsFd) -> io::Result<bool> {
     let mut asked = whole(libc::F_WRLCK);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut asked))?;
     Ok(asked.l_type != libc::F_UNLCK as libc::c_short)

@@ -8,15 +8,16 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::folder::Folder;
 use super::*;
 use crate::machine::{Rules, Sighting, Standard};
 use crate::record::{Nonce, Witness};
 
 /// A folder for witnesses, which goes when it is dropped.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("tenure-witness-{}-{number}", std::process::id()));
@@ -26,7 +27,7 @@ impl Scratch {
     }
 
     fn folder(&self) -> Arc<Folder> {
-        Arc::new(Folder::of_this_machine(&self.0).unwrap())
+        Arc::new(Folder::open(&self.0, None).unwrap())
     }
 
     fn path_of(&self, named: &Witness) -> PathBuf {
@@ -40,7 +41,7 @@ impl Drop for Scratch {
     }
 }
 
-const NONCE: Nonce = Nonce::from_bits(0xabcdef);
+pub(super) const NONCE: Nonce = Nonce::from_bits(0xabcdef);
 
 /// A witness whose holder is dead.
 fn dead(folder: &Arc<Folder>) -> Witness {
@@ -49,7 +50,7 @@ fn dead(folder: &Arc<Folder>) -> Witness {
     Witness::clone(lock.named())
 }
 
-fn rand() -> u128 {
+pub(super) fn rand() -> u128 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     u128::from(NEXT.fetch_add(1, Ordering::Relaxed)) << 70
 }
@@ -192,10 +193,9 @@ fn write_in_place(path: &std::path::Path, bytes: &[u8]) {
 #[test]
 fn on_a_network_only_the_boot_that_made_it_can_judge_it() {
     let scratch = Scratch::new();
-    let here = Arc::new(Folder::of_this_boot(&scratch.0).unwrap());
+    let here = Arc::new(Folder::open(&scratch.0, Some("this-boot".to_owned())).unwrap());
     let named = dead(&here);
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    assert_eq!(named.boot.as_deref(), Some(boot.trim()));
+    assert_eq!(named.boot.as_deref(), Some("this-boot"));
     assert!(proves_death(&here, &named));
     // A clone of the disk has the same file with the same inode, and another boot.
     let clone = Folder::open(&scratch.0, Some("another-boot".to_owned())).unwrap();
@@ -265,7 +265,7 @@ const CHILD: &str = "TENURE_TEST_DAEMON_IN";
 #[test]
 fn daemon() {
     let Ok(path) = std::env::var(CHILD) else { return };
-    let folder = Arc::new(Folder::of_this_machine(std::path::Path::new(&path)).unwrap());
+    let folder = Arc::new(Folder::open(std::path::Path::new(&path), None).unwrap());
     let lock = folder.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     // SAFETY: this is what daemons do, and what the lock must survive. Nothing here is closed again.

@@ -22,6 +22,8 @@ impl Keeper {
         if let Event::Denied(_) = &event {
             self.note(id);
         }
+        self.doubt_after(&event);
+        let distrust = self.leases.get(&id).and_then(|kept| self.distrust_of(&kept.key));
         let kept = self.leases.get_mut(&id)?;
         let mut back = None;
         match &event {
@@ -88,6 +90,9 @@ impl Keeper {
             Event::Denied(Denied::Cancelled) if self.closing.is_some() => {
                 let error = shut_down(&kept.key, &self.store_name);
                 kept.answer_denied(error);
+            }
+            Event::Denied(Denied::Cancelled) if distrust.is_some() => {
+                distrust.into_iter().for_each(|error| kept.answer_denied(error));
             }
             Event::Denied(denied) => {
                 let mut error = match (denied, kept.resumes) {

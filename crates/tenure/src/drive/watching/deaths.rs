@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex};
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
-use tenure_store::{BoxFuture, Key, Store};
+use tenure_store::{BoxFuture, Key};
 
 use crate::clock::Clock;
 use crate::drive::Observation;
 use crate::drive::witnesses::until_unlocked;
 use crate::record::Witness;
-use crate::witness::Folder;
+use crate::witness::Shelf;
 use crate::workers::Workers;
 
 /// Waits for the deaths of holders on this machine. Without it they are found at the next look.
 pub(super) struct Deaths {
-    folder: Option<Arc<Folder>>,
+    shelf: Option<Arc<Shelf>>,
     clock: Arc<dyn Clock>,
     workers: Arc<Workers>,
     expected: HashMap<Key, Expected>,
@@ -30,9 +30,9 @@ struct Expected {
 }
 
 impl Deaths {
-    pub(super) fn new(store: &dyn Store, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(shelf: Option<Arc<Shelf>>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            folder: Folder::of_store(store).map(Arc::new),
+            shelf,
             clock,
             workers: Arc::new(Workers::new()),
             expected: HashMap::new(),
@@ -51,13 +51,13 @@ impl Deaths {
             expected.abort.abort();
             self.expected.remove(&seen.key);
         }
-        let (Some(folder), Some((record, witness))) = (&self.folder, witness) else { return };
+        let (Some(shelf), Some((record, witness))) = (&self.shelf, witness) else { return };
         if self.expected.len() >= EXPECTED_MAX {
             return;
         }
         let (abort, registration) = AbortHandle::new_pair();
         let ended = until_unlocked(
-            Arc::clone(folder),
+            Arc::clone(shelf),
             Arc::clone(&self.workers),
             Arc::clone(&self.clock),
             Arc::clone(witness),

@@ -50,7 +50,7 @@ impl Watcher {
         out: mpsc::Sender<WatchEvent>,
     ) -> Self {
         let (keys, list_at) = (Keys::new(renewals), clock.now());
-        let deaths = Deaths::new(&*store, Arc::clone(&clock));
+        let deaths = Deaths::new(observers.shelf().cloned(), Arc::clone(&clock));
         Self { store, clock, observers, prefix, out, keys, list_at, hints: Hints::None, deaths }
     }
 

@@ -12,6 +12,7 @@ mod name;
 mod read;
 mod remove;
 mod shared;
+mod sweep;
 mod temporary;
 mod trouble;
 mod watch;
@@ -154,6 +155,13 @@ impl Store for File {
     /// The folder's time never goes back, so tokens grow though a record is gone.
     fn administration(&self) -> Option<&dyn Administration> {
         Some(self)
+    }
+
+    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            key.must_be_sweepable()?;
+            self.shared.sweep(key).await
+        })
     }
 
     fn impossible_version(&self) -> Version {

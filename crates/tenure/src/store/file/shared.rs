@@ -15,7 +15,7 @@ use super::mark::Mark;
 use super::remove::{Remove, Tried};
 use super::trouble::Trouble;
 use super::write::{Attempt, Write};
-use super::{File, list, name, read, temporary, wall_micros, watch, write};
+use super::{File, list, name, read, sweep, temporary, wall_micros, watch, write};
 use crate::clock::{BootClock, Clock, Domain, Instant};
 use crate::workers::Workers;
 
@@ -126,6 +126,20 @@ impl Shared {
                 Tried::Settled(removal) => return Ok(removal),
                 Tried::Busy(_) if patience.wait().await => {}
                 Tried::Busy(lock) => return Err(self.locked_up(&lock)),
+            }
+        }
+    }
+
+    pub(super) async fn sweep(&self, key: &Key) -> Result<(), StoreError> {
+        self.is_writable()?;
+        let mut patience = Patience::new();
+        loop {
+            let (inner, swept) = (Arc::clone(&self.inner), key.clone());
+            if self.workers.run(move || sweep::sweep(&inner.folder, &swept)).await?? {
+                return Ok(());
+            }
+            if !patience.wait().await {
+                return Err(self.locked_up(&name::lock(key)));
             }
         }
     }

@@ -88,8 +88,8 @@ pub(super) fn clean(folder: &Folder, wall_seconds: i64) -> rustix::io::Result<us
         let entry = entry?;
         let Ok(name) = entry.file_name().to_str() else { continue };
         removed += usize::from(match name::parse(name.as_bytes()) {
-            Named::Temporary => remove_if_dead(folder, name, wall_seconds - OLD_SECONDS, is_free),
-            Named::Witness => remove_if_dead(folder, name, wall_seconds - WITNESS_OLD_SECONDS, is_unlocked),
+            Named::Temporary => remove_if_dead(folder, name, wall_seconds - OLD_SECONDS),
+            Named::Witness => witness::remove_if_dead(folder, name, wall_seconds),
             Named::Entry(_) | Named::Lock(_) | Named::Mark | Named::Foreign => false,
         });
     }
@@ -97,23 +97,18 @@ pub(super) fn clean(folder: &Folder, wall_seconds: i64) -> rustix::io::Result<us
 }
 
 /// Every error means that it stays.
-fn remove_if_dead(folder: &Folder, name: &str, before: i64, is_dead: fn(&OwnedFd) -> bool) -> bool {
+fn remove_if_dead(folder: &Folder, name: &str, before: i64) -> bool {
     let Ok(there) = folder.status_of(name) else { return false };
     if there.st_mtime > before {
         return false;
     }
     let Ok(file) = folder.open(name, OFlags::RDONLY) else { return false };
     let same = rustix::fs::fstat(&file).is_ok_and(|opened| opened.st_ino == there.st_ino);
-    same && is_dead(&file) && folder.unlink(name).is_ok()
+    same && is_free(&file) && folder.unlink(name).is_ok()
 }
 
 fn is_free(file: &OwnedFd) -> bool {
     rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
-}
-
-/// Nobody acts under it. Whoever would have looked at it waits out the ttl instead.
-fn is_unlocked(witness: &OwnedFd) -> bool {
-    witness::is_locked(witness).is_ok_and(|locked| !locked)
 }
 
 /// For those who keep it across threads.
@@ -121,6 +116,3 @@ pub(super) type OwnedTemporary = Temporary<Arc<Folder>>;
 
 const TRIES: usize = 3;
 const OLD_SECONDS: i64 = 60;
-
-/// Mostly its successor removes it. This one had none, or did not come to it.
-const WITNESS_OLD_SECONDS: i64 = 24 * 60 * 60;

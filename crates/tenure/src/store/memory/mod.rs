@@ -284,6 +284,14 @@ impl Store for Memory {
         (self.shared.guarantees.clock >= StoreClock::Floors).then_some(self)
     }
 
+    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            key.must_be_sweepable()?;
+            self.delete(key);
+            Ok(())
+        })
+    }
+
     fn impossible_version(&self) -> Version {
         Version::new(State::IMPOSSIBLE_VERSION.to_string())
     }

@@ -612,6 +612,21 @@ mod administration {
 }
 
 #[tokio::test]
+async fn a_sweep_removes_one_of_tenures_own_keys_and_no_other() {
+    let memory = Memory::new();
+    let swept = Key::from_stored(".tenure/probe/1/a").unwrap();
+    for key in [&swept, &key("a"), &Key::scratch()] {
+        create(&memory, key, "x").await;
+    }
+    memory.sweep(&swept).await.unwrap();
+    assert!(memory.get(&swept).await.unwrap().entry.is_none());
+    for kept in [key("a"), Key::scratch()] {
+        assert!(matches!(memory.sweep(&kept).await, Err(StoreError::Refused(_))), "{kept}");
+        assert!(memory.get(&kept).await.unwrap().entry.is_some(), "{kept}");
+    }
+}
+
+#[tokio::test]
 async fn calls_are_counted_by_kind_and_can_be_subtracted() {
     let memory = Memory::new();
     let _ = memory.get(&key("a")).await;

@@ -1,0 +1,260 @@
+use serde_json::{Value, json};
+
+use tenure_probe::judge::{Judged, TABLE, Weight};
+use tenure_probe::{
+    Advice, CleanUp, Fitness, Latency, Measured, Probe, Qualification, Quoting, Taken, Verdict, WriteRate,
+};
+use tenure_store::Reach;
+
+use crate::output::plain;
+use crate::store::Chosen;
+use crate::{args, duration, table};
+
+/// What a probe found out, for people and for programs.
+pub(crate) struct Answer<'a> {
+    pub(crate) found: &'a Qualification,
+    pub(crate) store: &'a Chosen,
+    pub(crate) probe: &'a Probe,
+    pub(crate) asked: &'a args::Probe,
+    pub(crate) cleaned: Option<&'a CleanUp>,
+}
+
+impl Answer<'_> {
+    pub(crate) fn words(&self) -> String {
+        let mut text = table::lines(["CHECKED", "VERDICT", "WHAT WAS SEEN"], self.check_rows());
+        text.push('\n');
+        text.push_str(&table::lines(["SEEN BESIDE", "WHAT IT MEANS"], self.other_rows()));
+        text.push('\n');
+        if let Some(advice) = &self.found.advice {
+            let ttl = duration::exact(advice.timing.ttl().as_duration());
+            text.push_str(&format!("A ttl of {ttl} or longer is recommended:\n"));
+            for line in &advice.arithmetic {
+                text.push_str(&format!("  {line}\n"));
+            }
+            text.push('\n');
+        }
+        let url = plain(&self.store.url());
+        let fitness = &self.found.fitness;
+        match fitness {
+            Fitness::Fit => text.push_str(&format!("{url}: fit, for {}\n", self.reach())),
+            Fitness::FitWithLimits(_) => {
+                text.push_str(&format!("{url}: fit with limits, for {}\n", self.reach()));
+            }
+            Fitness::Refused(_) => text.push_str(&format!("{url}: refused\n")),
+        }
+        for reason in fitness.reasons() {
+            text.push_str(&format!("  {}\n", plain(reason)));
+        }
+        text
+    }
+
+    /// A row for each clause, and one more for each of its checks that failed.
+    fn check_rows(&self) -> Vec<[String; 3]> {
+        let mut rows = Vec::new();
+        for clause in &TABLE {
+            let of = |check: &&Judged| check.clause.name == clause.name;
+            let checks: Vec<_> = self.found.checks.iter().filter(of).collect();
+            let kept = checks.iter().filter(|check| check.verdict == Verdict::Passed).count();
+            let skipped = checks.iter().find_map(|check| match &check.verdict {
+                Verdict::Skipped(why) => Some(why.as_str()),
+                _ => None,
+            });
+            let broken: Vec<_> =
+                checks.iter().filter_map(|check| Some((check.check, check.broken()?))).collect();
+            let mut seen = match kept {
+                0 => Vec::new(),
+                _ => vec![format!("{kept} of {} checks", checks.len())],
+            };
+            if clause.name == "races" {
+                seen.push(format!("{} racers in {} rounds", self.asked.racers, self.asked.rounds));
+            }
+            let rest = if kept > 0 { "not tried: " } else { "" };
+            seen.extend(skipped.map(|why| format!("{rest}{why}")));
+            let verdict = match (broken.is_empty(), kept, clause.weight) {
+                (true, 0, _) => "not tried",
+                (true, _, _) => "kept",
+                (false, _, Weight::Refuses) => "BROKEN",
+                (false, _, Weight::Limits) => "limited",
+            };
+            rows.push([clause.title.to_owned(), verdict.to_owned(), plain(&seen.join("; "))]);
+            for (check, why) in broken {
+                rows.push([String::new(), String::new(), format!("not so: {check}: {}", plain(why))]);
+            }
+        }
+        rows
+    }
+
+    fn other_rows(&self) -> Vec<[String; 2]> {
+        let found = self.found;
+        let mut rows = vec![["equal bytes", equal_bytes(found.equal_bytes_share_a_version)]];
+        let owned;
+        if let Some(quoting) = &found.quoting {
+            owned = quoting.sentence();
+            rows.push(["ETags", &owned]);
+        }
+        let mut rows: Vec<[String; 2]> = rows.into_iter().map(|row| row.map(str::to_owned)).collect();
+        if let Some(measured) = &found.measured {
+            let declared = self.store_guarantees().write_interval;
+            rows.extend([
+                ["its clock".to_owned(), measured.clock.sentence()],
+                ["a read".to_owned(), measured.read.to_string()],
+                ["a create".to_owned(), measured.create.to_string()],
+                ["a replace".to_owned(), measured.replace.to_string()],
+                ["writes of one key".to_owned(), measured.rate.sentence(declared)],
+            ]);
+        }
+        let calls = self.probe.calls();
+        rows.push([
+            "calls".to_owned(),
+            format!(
+                "{} in all: {} writes, {} reads, {} listings, {} removals",
+                calls.total(),
+                calls.writes,
+                calls.reads,
+                calls.lists,
+                calls.removals
+            ),
+        ]);
+        rows
+    }
+
+    fn reach(&self) -> &'static str {
+        match self.store_guarantees().reach {
+            Reach::Network => "any number of machines",
+            Reach::Machine => "all processes of one machine",
+            Reach::Process | Reach::Nothing => "one process",
+        }
+    }
+
+    fn store_guarantees(&self) -> tenure_store::Guarantees {
+        self.probe.guarantees()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let found = self.found;
+        let calls = self.probe.calls();
+        json!({
+            "store": self.store.url(),
+            "fitness": match &found.fitness {
+                Fitness::Fit => "fit",
+                Fitness::FitWithLimits(_) => "fit-with-limits",
+                Fitness::Refused(_) => "refused",
+            },
+            "reasons": found.fitness.reasons(),
+            "reach": self.store_guarantees().reach.to_string(),
+            "checks": found.checks.iter().map(check).collect::<Vec<_>>(),
+            "equal_bytes_share_a_version": found.equal_bytes_share_a_version,
+            "etags": found.quoting.as_ref().map(etags),
+            "measured": found.measured.as_ref().map(|measured| self.measured(measured)),
+            "ttl": found.advice.as_ref().map(ttl),
+            "calls": {
+                "writes": calls.writes,
+                "reads": calls.reads,
+                "lists": calls.lists,
+                "removals": calls.removals,
+                "total": calls.total(),
+                "expected": self.probe.calls_expected(),
+            },
+            "cleaned": self.cleaned.map(|cleaned| json!({
+                "corner": cleaned.corner,
+                "removed": cleaned.removed,
+                "left": cleaned.left,
+                "why": cleaned.why,
+                "older": cleaned.older,
+            })),
+        })
+    }
+
+    fn measured(&self, measured: &Measured) -> Value {
+        let WriteRate { writes, throttled, failed, took, .. } = measured.rate;
+        let clock = &measured.clock;
+        json!({
+            "read": latency(&measured.read),
+            "create": latency(&measured.create),
+            "replace": latency(&measured.replace),
+            "writes_of_one_key": {
+                "applied": writes,
+                "throttled": throttled,
+                "failed": failed,
+                "took_ms": took.as_millis() as u64,
+                "interval_us": measured.rate.interval().map(|interval| interval.as_micros() as u64),
+                "declared_interval_ms": self.store_guarantees().write_interval.as_millis() as u64,
+            },
+            "clock": {
+                "told": clock.told,
+                "untold": clock.untold,
+                "implausible": clock.implausible,
+                "back_ms": clock.back.as_millis() as u64,
+                "ahead_ms": clock.ahead_ms,
+                "means": clock.sentence(),
+            },
+        })
+    }
+}
+
+fn check(check: &Judged) -> Value {
+    let (verdict, seen) = match &check.verdict {
+        Verdict::Passed => ("kept", None),
+        Verdict::Failed(why) => ("broken", Some(why)),
+        Verdict::Skipped(why) => ("not-tried", Some(why)),
+    };
+    let weight = match check.clause.weight {
+        Weight::Refuses => "refuses",
+        Weight::Limits => "limits",
+    };
+    json!({
+        "clause": check.clause.name,
+        "check": check.check,
+        "verdict": verdict,
+        "seen": seen,
+        "note": Some(&check.note).filter(|note| !note.is_empty()),
+        "weight": weight,
+    })
+}
+
+fn etags(quoting: &Quoting) -> Value {
+    let word = |taken: Taken| match taken {
+        Taken::Compared => "compared",
+        Taken::NeverMatches => "never-matches",
+        Taken::Ignored => "ignored",
+        _ => "unclear",
+    };
+    json!({
+        "quoted": word(quoting.quoted),
+        "bare": word(quoting.bare),
+        "used": if quoting.bare_is_used { "bare" } else { "quoted" },
+        "means": quoting.sentence(),
+    })
+}
+
+fn latency(latency: &Latency) -> Value {
+    let micros = |span: std::time::Duration| span.as_micros() as u64;
+    json!({
+        "samples": latency.samples,
+        "failed": latency.failed,
+        "p50_us": micros(latency.p50),
+        "p90_us": micros(latency.p90),
+        "p99_us": micros(latency.p99),
+        "max_us": micros(latency.max),
+    })
+}
+
+fn ttl(advice: &Advice) -> Value {
+    let millis = |span: std::time::Duration| span.as_millis() as u64;
+    json!({
+        "recommended_ms": advice.timing.ttl().as_millis(),
+        "timeout_ms": millis(advice.timing.timeout()),
+        "period_ms": millis(advice.timing.period()),
+        "call_ms": millis(advice.call),
+        "interval_ms": millis(advice.interval),
+        "arithmetic": advice.arithmetic,
+    })
+}
+
+fn equal_bytes(share: Option<bool>) -> &'static str {
+    match share {
+        Some(true) => "have an equal version, which does no harm: every write of a lease has other bytes",
+        Some(false) => "have another version with each write",
+        None => "nobody could tell: the writes were not applied",
+    }
+}

@@ -1,0 +1,165 @@
+//! `tenure probe`.
+
+mod answer;
+mod progress;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_probe::{CleanUp, Fitness, Plan, PlanError, Probe, ProbeError, Qualification};
+use tenure_store::Store;
+
+use crate::args::{self, Args};
+use crate::exit::{self, Failure};
+use crate::output::{self, plain};
+use crate::signals::{Blocked, Signals};
+use crate::store::{self, Chosen};
+use answer::Answer;
+use progress::Teller;
+
+/// Finds out whether a store is fit for leases, and cleans up however that ends.
+pub(crate) fn probe(args: &Args, probe: &args::Probe) -> Result<ExitCode, Failure> {
+    let plan = plan(probe)
+        .map_err(|error| Failure::new(exit::USAGE, format!("{error}. See tenure probe --help")))?;
+    let store = match &probe.url {
+        Some(url) => store::named(url)?,
+        None => store::choose(args)?,
+    };
+    let cannot = |error: std::io::Error| {
+        Failure::new(exit::UNAVAILABLE, format!("signals cannot be waited for: {error}. Try again"))
+    };
+    // Before the first thread, which inherits it.
+    let blocked = Blocked::now().map_err(cannot)?;
+    store::block_on(async {
+        let signals = blocked.take().map_err(cannot)?;
+        let opened = open(plan, &store)?;
+        run(&opened, &store, probe, &signals).await
+    })
+}
+
+fn plan(probe: &args::Probe) -> Result<Plan, PlanError> {
+    Plan::default().racers(probe.racers)?.rounds(probe.rounds)?.samples(probe.samples)
+}
+
+fn open(plan: Plan, store: &Chosen) -> Result<Probe, Failure> {
+    let mut run = [0; 16];
+    rustix::rand::getrandom(&mut run, rustix::rand::GetRandomFlags::empty()).map_err(|error| {
+        Failure::new(
+            exit::UNAVAILABLE,
+            format!("this machine has no randomness to name the probe by: {error}"),
+        )
+    })?;
+    let open = || -> Result<Arc<dyn Store>, Failure> { store.open_one_more() };
+    let probe = Probe::open(plan, u128::from_ne_bytes(run), open)?;
+    Ok(match store.with_other_etags() {
+        Some((other, bare)) => probe.with_other_etags(other.open_one_more()?, bare),
+        None => probe,
+    })
+}
+
+async fn run(
+    opened: &Probe,
+    store: &Chosen,
+    probe: &args::Probe,
+    signals: &Signals,
+) -> Result<ExitCode, Failure> {
+    let teller = Teller::new(probe.quiet || probe.json);
+    teller.say(&format!(
+        "probing {} in a corner of its own, {}, with about {} calls: on a cloud each is paid for",
+        plain(&store.url()),
+        opened.corner(),
+        opened.calls_expected()
+    ));
+    let qualified = {
+        let told = |progress| teller.tell(progress);
+        tokio::select! {
+            qualified = opened.run(&told) => Ok(qualified),
+            signal = signals.ended() => Err(signal),
+        }
+    };
+    teller.say("cleaning up");
+    let cleaned = tokio::select! {
+        cleaned = opened.clean_up(CLEANING_MAX) => Some(cleaned),
+        // Whoever is in a hurry is let go.
+        _ = signals.ended() => None,
+    };
+    teller.end();
+    let answered = matches!(qualified, Ok(Ok(_)));
+    if let Some(sentence) = what_is_left(store, opened.corner(), cleaned.as_ref()) {
+        match probe.json {
+            // The answer tells it.
+            true if answered => {}
+            true => output::say(&serde_json::json!({ "warning": { "message": sentence } }).to_string()),
+            false => output::say(&format!("tenure: {}", plain(&sentence))),
+        }
+    }
+    match qualified {
+        Err(signal) => Ok(ExitCode::from(128 + signal as u8)),
+        Ok(Err(error)) => Err(failure(error)),
+        Ok(Ok(qualification)) => {
+            let answer = Answer {
+                found: &qualification,
+                store,
+                probe: opened,
+                asked: probe,
+                cleaned: cleaned.as_ref(),
+            };
+            match probe.json {
+                true => output::answer_json(&answer.json())?,
+                false => output::answer(&answer.words())?,
+            }
+            verdict(store, &qualification)
+        }
+    }
+}
+
+fn verdict(store: &Chosen, found: &Qualification) -> Result<ExitCode, Failure> {
+    let Fitness::Refused(reasons) = &found.fitness else { return Ok(ExitCode::SUCCESS) };
+    store.distrust()?;
+    let reason = reasons.first().map(String::as_str).unwrap_or_default();
+    let sentence = format!("{} is refused: {reason}. Use another store, or tell its makers", store.url());
+    Err(Failure::new(exit::REFUSED, sentence))
+}
+
+fn failure(error: ProbeError) -> Failure {
+    match error {
+        ProbeError::Refused { .. } => Failure::new(exit::REFUSED, error.to_string()),
+        _ => Failure::new(
+            exit::UNAVAILABLE,
+            format!("{error}. Nothing is known of it: try again when it can be reached and used"),
+        ),
+    }
+}
+
+/// What people should know of the cleaning up; nothing where nothing is left.
+fn what_is_left(store: &Chosen, corner: &str, cleaned: Option<&CleanUp>) -> Option<String> {
+    let (whence, how) = (where_they_are(store, corner), how_to_remove(store, corner));
+    match cleaned {
+        Some(CleanUp { left: 0, older: 0, .. }) => None,
+        Some(CleanUp { left: 0, older, .. }) => {
+            Some(format!("{older} entries were removed that an earlier probe had left"))
+        }
+        Some(CleanUp { left, why, .. }) => {
+            let why = why.as_deref().unwrap_or("they came late");
+            Some(format!("{left} entries are left {whence}: {why}. {how}"))
+        }
+        None => Some(format!("entries are left {whence}: it was ended before they were removed. {how}")),
+    }
+}
+
+fn where_they_are(store: &Chosen, corner: &str) -> String {
+    format!("in {}, with names that begin with {corner}/, which ls hides", store.url())
+}
+
+fn how_to_remove(store: &Chosen, corner: &str) -> String {
+    let url = store.url();
+    let bucket = url.split('?').next().unwrap_or_default();
+    match bucket.starts_with("s3://") {
+        true => format!("Remove them with aws s3 rm --recursive {bucket}/{corner}/"),
+        false => "A probe of another day removes them, where it may".to_owned(),
+    }
+}
+
+/// A few hundred removals, on a store that is far away.
+const CLEANING_MAX: Duration = Duration::from_secs(60);

@@ -1,0 +1,69 @@
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+
+use tenure_probe::Progress;
+
+use crate::output;
+
+/// Says how far a probe has come: on one line of a terminal, or a line for each part of it.
+#[derive(Debug)]
+pub(crate) struct Teller {
+    how: How,
+    last: Mutex<&'static str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Silent,
+    Lines,
+    OneLine,
+}
+
+impl Teller {
+    pub(crate) fn new(silent: bool) -> Self {
+        let how = match (silent, std::io::stderr().is_terminal()) {
+            (true, _) => How::Silent,
+            (false, true) => How::OneLine,
+            (false, false) => How::Lines,
+        };
+        Self { how, last: Mutex::new("") }
+    }
+
+    /// A sentence of its own.
+    pub(crate) fn say(&self, sentence: &str) {
+        self.end();
+        if self.how != How::Silent {
+            output::mention(&format!("tenure: {sentence}"));
+        }
+    }
+
+    pub(crate) fn tell(&self, progress: Progress) {
+        let Progress { done, of, title, step, .. } = progress;
+        match self.how {
+            How::Silent => {}
+            How::OneLine => rewrite(&format!("tenure: {done} of {of}: {title}: {step}")),
+            How::Lines => {
+                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                if std::mem::replace(&mut *last, title) != title {
+                    output::mention(&format!("tenure: {done} of {of}: {title}"));
+                }
+            }
+        }
+    }
+
+    /// Leaves the line to whoever comes next.
+    pub(crate) fn end(&self) {
+        if self.how == How::OneLine {
+            rewrite("");
+        }
+    }
+}
+
+/// Puts this in the place of the last line, cut off so that it stays one.
+fn rewrite(line: &str) {
+    let line: String = line.chars().take(LINE_MAX).collect();
+    let _ = std::io::stderr().lock().write_all(format!("\r\x1b[K{line}").as_bytes());
+}
+
+/// What fits on nearly every terminal.
+const LINE_MAX: usize = 78;

@@ -1,0 +1,183 @@
+//! What is wrong with a bucket, or on the way to it: each has its sentence with the next step, its code, and no secret.
+#![cfg(feature = "s3")]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+
+use support::{Did, Home, did, refused};
+use tenure_testkit::{Authority, Kind, Server, Setup};
+
+/// Runs something under a lease of this store, as whoever these variables say, and looks that no secret is shown.
+fn run(server: &Server, url: &str, variables: &[(&str, String)]) -> Did {
+    tenure(server, url, variables, &["run", "x", "--", "echo", "hi"])
+}
+
+fn tenure(server: &Server, url: &str, variables: &[(&str, String)], args: &[&str]) -> Did {
+    let home = Home::new("trouble");
+    let mut command = home.command(&["--store", url]);
+    command.args(args).envs(server.environment()).env("PATH", "/usr/bin:/bin").env("RUST_LOG", "trace");
+    command.envs(variables.iter().map(|(name, value)| (*name, value.as_str())));
+    let did = did(&mut command);
+    let secrets = variables.iter().filter(|(name, _)| name.contains("SECRET") || name.contains("TOKEN"));
+    for secret in secrets.map(|(_, value)| value.as_str()).chain([server.secret_key(), "hush"]) {
+        assert!(!did.err.contains(secret) && !did.out.contains(secret), "{did:?}");
+    }
+    did
+}
+
+/// Whoever asks gets these bytes; without any, the connection is closed at once.
+fn answering(bytes: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a test owns its server")]
+    std::thread::spawn(move || {
+        for mut connection in listener.incoming().flatten() {
+            if !bytes.is_empty() {
+                let _ = connection.read(&mut [0; 4096]);
+                let _ = connection.write_all(bytes.as_bytes());
+            }
+        }
+    });
+    address
+}
+
+fn minio(bucket: &str) -> Option<(&'static Server, String)> {
+    let server = Server::shared(Kind::Minio)?;
+    server.create_bucket(bucket);
+    Some((server, format!("s3://{bucket}/locks?endpoint={}", server.endpoint())))
+}
+
+fn allowing(actions: &[&str]) -> String {
+    let actions: Vec<String> = actions.iter().map(|action| format!("\"s3:{action}\"")).collect();
+    let allow = format!(r#""Effect":"Allow","Action":[{}],"Resource":["arn:aws:s3:::*"]"#, actions.join(","));
+    format!(r#"{{"Version":"2012-10-17","Statement":[{{{allow}}}]}}"#)
+}
+
+#[test]
+fn a_right_that_is_missing_is_named() {
+    let Some((server, url)) = minio("rights") else { return };
+    let with = |actions: &[&str]| server.session(&allowing(actions)).environment();
+    let blind = run(server, &url, &with(&["PutObject", "ListBucket"]));
+    refused(&blind, 69, &["the credentials may not read: allow s3:GetObject on the objects"]);
+    let mute = run(server, &url, &with(&["GetObject", "ListBucket"]));
+    refused(&mute, 69, &["the credentials may not write: allow s3:PutObject and s3:GetObject"]);
+    // MinIO says what is missing to whoever may not list; AWS does not, and the sentence for reads names that too.
+    let unlisting = with(&["GetObject", "PutObject"]);
+    assert_eq!(run(server, &url, &unlisting).code, 0);
+    let ls = tenure(server, &url, &unlisting, &["ls"]);
+    refused(&ls, 69, &["the credentials may not list: allow s3:ListBucket on rights"]);
+
+    let mut stale = server.session(&allowing(&["GetObject", "PutObject"]));
+    stale.token = stale.token.replace('e', "f");
+    refused(
+        &run(server, &url, &stale.environment()),
+        69,
+        &["the session token is not valid, or not any more"],
+    );
+}
+
+#[test]
+fn a_bucket_that_would_keep_every_renewal_is_refused() {
+    let Some((server, _)) = minio("rights") else { return };
+    let url = format!("s3://locked/locks?endpoint={}", server.endpoint());
+    server.administer("PUT", "/locked", &[("x-amz-bucket-object-lock-enabled", "true")], "");
+    assert_eq!(run(server, &url, &[]).code, 0, "that locks are possible does no harm");
+    let rule = "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule><DefaultRetention>\
+                <Mode>GOVERNANCE</Mode><Days>1</Days></DefaultRetention></Rule></ObjectLockConfiguration>";
+    server.administer("PUT", "/fresh", &[("x-amz-bucket-object-lock-enabled", "true")], "");
+    server.administer("PUT", "/fresh?object-lock", &[], rule);
+    let did = run(server, &url.replace("locked", "fresh"), &[]);
+    refused(&did, 77, &["the bucket \"fresh\" keeps every write", "use a bucket without such a rule"]);
+    // As AWS says it, which wants a checksum there.
+    let aws = answering(
+        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n<Error><Code>InvalidRequest</Code><Message>Content-MD5 OR \
+         x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters</Message></Error>",
+    );
+    let did = run(server, &format!("s3://locked/locks?endpoint=http://{aws}"), &[]);
+    refused(&did, 77, &["the bucket \"locked\" keeps every write", "use a bucket without such a rule"]);
+}
+
+#[test]
+fn a_bucket_in_another_region_is_said_with_its_region() {
+    let setup = Setup::new().variable("MINIO_SITE_REGION", "eu-west-1");
+    let Some(server) = Server::start_with_or_skip(Kind::Minio, setup) else { return };
+    server.create_bucket("elsewhere");
+    let url = format!("s3://elsewhere/locks?endpoint={}", server.endpoint());
+    refused(
+        &run(&server, &url, &[]),
+        77,
+        &["the bucket \"elsewhere\" is not here: write region=eu-west-1 in the URL"],
+    );
+    assert_eq!(run(&server, &format!("{url}&region=eu-west-1"), &[]).code, 0);
+}
+
+#[test]
+fn an_endpoint_that_is_no_s3_is_said() {
+    let Some((server, _)) = minio("rights") else { return };
+    let at = |address: SocketAddr| run(server, &format!("s3://rights/locks?endpoint=http://{address}"), &[]);
+    refused(&at(answering("")), 69, &["connection closed before message completed"]);
+    let ssh = at(answering("SSH-2.0-OpenSSH_9.2\r\n"));
+    refused(&ssh, 69, &["does not speak HTTP: write https:// if it is encrypted"]);
+    const PAGE: &str =
+        "Content-Type: text/html\r\nContent-Length: 15\r\nConnection: close\r\n\r\n<html>hi</html>";
+    for (status, code) in [("200 OK", 77), ("404 Not Found", 77), ("403 Forbidden", 69)] {
+        let page = format!("HTTP/1.1 {status}\r\n{PAGE}").leak();
+        refused(&at(answering(page)), code, &["does not speak S3"]);
+    }
+    let setup = Setup::new().encrypted(Authority::new().certify(&["localhost"]));
+    let Some(encrypted) = Server::start_with_or_skip(Kind::Minio, setup) else { return };
+    refused(&at(encrypted.address()), 77, &["it is encrypted there: write https:// in the endpoint"]);
+    let url = format!("s3://rights/x?endpoint=https://localhost:{}", encrypted.address().port());
+    let parts = [
+        "is signed by nobody whom this machine trusts",
+        "ca=/path/to/ca.pem in the URL, or in AWS_CA_BUNDLE",
+    ];
+    refused(&run(&encrypted, &url, &[]), 69, &parts);
+}
+
+#[test]
+fn what_is_wrong_with_the_way_is_said_and_the_password_of_a_proxy_is_not() {
+    let Some((server, _)) = minio("rights") else { return };
+    let url = "s3://rights/x?endpoint=https://s3.example.org";
+    let by = |name: &'static str, value: &str| run(server, url, &[(name, value.to_owned())]);
+    let gone = by("HTTPS_PROXY", "http://me:hush@127.0.0.1:1");
+    refused(&gone, 69, &["the proxy http://127.0.0.1:1 could not be reached: Connection refused"]);
+    refused(&by("ALL_PROXY", "socks5://me:hush@proxy"), 69, &["ALL_PROXY names a proxy that speaks SOCKS"]);
+    refused(&by("https_proxy", "http://me:hush@/x"), 69, &["https_proxy is not the address of a proxy"]);
+    refused(&by("AWS_CA_BUNDLE", "/nowhere.pem"), 69, &["the certificates in /nowhere.pem cannot be read"]);
+    let did = run(server, &format!("{url}&proxy=http://me:hush@proxy:3128"), &[]);
+    did.failed(
+        64,
+        "--store: the URL of a store carries no password, and that of its proxy neither: put it into HTTPS_PROXY or \
+         HTTP_PROXY",
+    );
+}
+
+#[test]
+fn what_somebody_else_put_in_the_place_of_a_record_is_never_overwritten() {
+    let Some((server, url)) = minio("foreign") else { return };
+    server.administer("PUT", "/foreign/locks/x.record", &[], "hello");
+    server.administer("PUT", "/foreign/locks/readme.txt", &[], "hello");
+    refused(&run(server, &url, &[]), 65, &["the bytes are not a record of Tenure"]);
+    let other = tenure(server, &url, &[], &["run", "y", "--", "echo", "hi"]);
+    assert_eq!(other.code, 0, "the others are not in its way: {other:?}");
+    refused(&run(server, &url, &[]), 65, &["find out who wrote them, or use another key"]);
+}
+
+#[test]
+fn a_prefix_that_is_none_is_said_and_one_in_any_script_is_taken() {
+    let Some((server, _)) = minio("prefixes") else { return };
+    let at =
+        |prefix: &str| run(server, &format!("s3://prefixes/{prefix}?endpoint={}", server.endpoint()), &[]);
+    for prefix in ["..", "a/../b", "%2e%2e", "a//b"] {
+        let did = at(prefix);
+        assert!(did.code == 64 && did.err.contains("is no prefix: it is written like prod/locks"), "{did:?}");
+    }
+    let did = at(&"x".repeat(10_000));
+    did.failed(64, "--store: a prefix has at most 200 bytes, and this one has 10000");
+    for prefix in ["schlösser", "schl%C3%B6sser/%E9%94%81", "%20"] {
+        assert_eq!(at(prefix).code, 0, "{prefix}");
+    }
+}

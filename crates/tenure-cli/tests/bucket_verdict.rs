@@ -1,0 +1,99 @@
+//! A bucket is checked before anything is granted, once in a day, and again when somebody wants it.
+#![cfg(feature = "s3")]
+
+mod support;
+
+use std::process::Command;
+
+use support::{Did, Home, did};
+use tenure_testkit::{Fault, FaultyProxy, Kind, Rule, Server};
+
+/// The command, with a bucket behind a proxy that writes down what is asked.
+struct Place {
+    home: Home,
+    server: &'static Server,
+    proxy: FaultyProxy,
+    url: String,
+}
+
+impl Place {
+    fn on_minio(bucket: &str) -> Option<Self> {
+        let server = Server::shared(Kind::Minio)?;
+        server.create_bucket(bucket);
+        let proxy = FaultyProxy::start(server.address());
+        let url = format!("s3://{bucket}/locks?endpoint={}", proxy.endpoint());
+        Some(Self { home: Home::new(bucket), server, proxy, url })
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.home.command(&["--store", &self.url]);
+        command.args(args).envs(self.server.environment()).env("PATH", "/usr/bin:/bin");
+        command
+    }
+
+    /// What it did, and how many GET and PUT of the scratch key and of others that took.
+    fn asked(&self, args: &[&str]) -> (Did, [(usize, usize); 2]) {
+        self.proxy.clear_log();
+        let did = did(&mut self.command(args));
+        let log = self.proxy.log();
+        let count = |method: &str, scratch: bool| {
+            let of = |target: &str| target.contains(".tenure") == scratch;
+            log.iter().filter(|exchange| exchange.method == method && of(&exchange.target)).count()
+        };
+        let counts = [true, false].map(|scratch| (count("GET", scratch), count("PUT", scratch)));
+        (did, counts)
+    }
+}
+
+#[test]
+fn the_check_is_made_once_and_again_when_it_is_asked_for() {
+    let Some(place) = Place::on_minio("verdict") else { return };
+    let costs = |args: &[&str]| {
+        let (did, [scratch, _]) = place.asked(args);
+        assert!(did.code == 0 || did.code == 1, "{did:?}");
+        scratch
+    };
+    assert_eq!(costs(&["status", "x"]), (4, 3), "the scratch key is made");
+    for args in [["status", "x"].as_slice(), &["ls"], &["run", "x", "--", "true"], &["history", "x"]] {
+        assert_eq!(costs(args), (0, 0), "{args:?}");
+    }
+    assert_eq!(costs(&["--check-store", "run", "x", "--", "true"]), (3, 2));
+    assert_eq!(costs(&["status", "x", "--check-store"]), (3, 2), "the flag may come after the command");
+    // A handle that is renewed and let go by commands of their own.
+    let handle = place.asked(&["acquire", "y"]).0.out.trim().to_owned();
+    let (renewed, [scratch, others]) = place.asked(&["renew", &handle]);
+    assert_eq!((renewed.code, scratch, others), (0, (0, 0), (1, 1)), "{renewed:?}");
+    let (released, [scratch, others]) = place.asked(&["release", renewed.out.trim()]);
+    assert_eq!((released.code, scratch, others), (0, (0, 0), (1, 1)), "{released:?}");
+}
+
+#[test]
+fn a_damaged_verdict_and_one_of_somebody_else_are_not_believed_and_nobody_is_told() {
+    let Some(place) = Place::on_minio("verdict-damaged") else { return };
+    let costs = || {
+        let (did, [scratch, _]) = place.asked(&["status", "x"]);
+        assert_eq!((did.code, did.err.as_str()), (1, ""));
+        scratch
+    };
+    assert_eq!((costs(), costs()), ((4, 3), (0, 0)));
+    let folder = place.home.0.join(".local/state/tenure-verdicts");
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        std::fs::write(entry.unwrap().path(), "{}\n").unwrap();
+    }
+    assert_eq!((costs(), costs()), ((3, 2), (0, 0)));
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, "in the way").unwrap();
+    assert_eq!((costs(), costs()), ((3, 2), (3, 2)));
+}
+
+#[test]
+fn a_probe_that_refuses_a_bucket_ends_the_trust_in_it() {
+    let Some(place) = Place::on_minio("verdict-probed") else { return };
+    let costs = || place.asked(&["status", "x"]).1[0];
+    assert_eq!((costs(), costs()), ((4, 3), (0, 0)));
+    let lie = place.proxy.install(Rule::new(Fault::ForgetCondition).method("PUT"));
+    let probed = did(&mut place.command(&["probe", "--quiet", "--racers", "4", "--rounds", "2"]));
+    assert_eq!(probed.code, 77, "{probed:?}");
+    lie.remove();
+    assert_eq!((costs(), costs()), ((3, 2), (0, 0)));
+}

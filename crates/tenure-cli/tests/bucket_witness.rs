@@ -1,0 +1,169 @@
+//! On a bucket too, a holder whose processes are all gone is replaced at once on its own machine, and one of whom anybody
+//! lives is not.
+#![cfg(feature = "s3")]
+#![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
+
+mod run_support;
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use run_support::{PATIENCE, Process, Started, World, sleep_ms};
+use rustix::process::Signal;
+use tenure_testkit::{Kind, Server};
+
+/// Long, so that whoever gets it sooner did not wait for it to run out.
+const TTL: &str = "60s";
+
+/// Far less than that, and enough for a machine that is busy with other tests.
+const SOON: Duration = Duration::from_secs(15);
+
+struct Place {
+    world: World,
+    server: &'static Server,
+    url: String,
+}
+
+impl Place {
+    fn on_minio(bucket: &str) -> Option<Self> {
+        let server = Server::shared(Kind::Minio)?;
+        server.create_bucket(bucket);
+        let url = format!("s3://{bucket}/locks?endpoint={}", server.endpoint());
+        Some(Self { world: World::new(bucket), server, url })
+    }
+
+    fn run(&self, words: &[&str]) -> Command {
+        let mut command = self.world.run(words);
+        command.envs(self.server.environment()).env("TENURE_STORE", &self.url);
+        command
+    }
+
+    /// A holder, once its command runs.
+    fn holder(&self, ttl: &str) -> (Started, Process) {
+        let words = ["x", "--ttl", ttl, "--", "sh", "-c", "echo $$ > pid; while :; do sleep 0.02; done"];
+        let started = self.world.start(self.run(&words));
+        (started, self.world.told_pid("pid"))
+    }
+
+    /// How many witnesses lie where this world has them.
+    fn witnesses(&self) -> usize {
+        fs::read_dir(self.world.path("tenure")).map_or(0, Iterator::count)
+    }
+}
+
+/// `kill -9` of everybody at once.
+fn kill_tree(started: Started, child: &Process) {
+    let watchdog = started.watchdog();
+    for process in [&watchdog, &started.process(), child] {
+        process.send(Signal::KILL);
+    }
+    watchdog.dies_within(PATIENCE);
+    child.dies_within(PATIENCE);
+    drop(started);
+}
+
+#[test]
+fn a_run_that_crashed_is_replaced_on_its_machine_long_before_its_ttl_is_over() {
+    let Some(place) = Place::on_minio("witness-crash") else { return };
+    let (started, child) = place.holder(TTL);
+    assert_eq!(place.witnesses(), 1);
+    kill_tree(started, &child);
+    let began = Instant::now();
+    let ran = place.world.ran(place.run(&["x", "--ttl", TTL, "--", "true"]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    assert_eq!(place.witnesses(), 0, "the successor removes what the dead one left");
+    let mut history = place.world.tenure(&["history", "x", "--json"]);
+    history.envs(place.server.environment()).env("TENURE_STORE", &place.url);
+    let history = place.world.ran(history);
+    assert!(history.text().contains("died"), "{history:?}");
+    place.world.is_empty_soon();
+}
+
+#[test]
+fn whoever_waits_is_told_of_the_death_and_does_not_wait_for_its_next_look() {
+    let Some(place) = Place::on_minio("witness-waiter") else { return };
+    // The next look would be a third of this away.
+    let (started, child) = place.holder("10m");
+    let words = ["x", "--ttl", "10m", "--", "sh", "-c", "echo $TENURE_TOKEN > begun"];
+    let waiter = place.world.start(place.run(&words));
+    waiter.watchdog();
+    sleep_ms(1_000);
+    assert!(!place.world.exists("begun"));
+    kill_tree(started, &child);
+    assert_eq!(waiter.end_within(PATIENCE).code, 0);
+    assert!(place.world.exists("begun"));
+}
+
+#[test]
+fn a_stopped_run_is_not_taken_for_dead_and_a_child_that_is_left_keeps_the_lease() {
+    let Some(place) = Place::on_minio("witness-stopped") else { return };
+    let (started, child) = place.holder(TTL);
+    let no_wait = || place.world.ran(place.run(&["x", "--ttl", TTL, "--no-wait", "--", "true"])).code;
+    let (supervisor, watchdog) = (started.process(), started.watchdog());
+    for process in [&watchdog, &supervisor, &child] {
+        process.send(Signal::STOP);
+    }
+    assert_eq!(no_wait(), 75);
+    // Supervisor and watchdog are gone, and the child that they left acts on.
+    supervisor.send(Signal::KILL);
+    watchdog.send(Signal::KILL);
+    watchdog.dies_within(PATIENCE);
+    assert_eq!(no_wait(), 75);
+    assert!(!child.is_dead(), "the test is void");
+    child.send(Signal::KILL);
+    child.dies_within(PATIENCE);
+    drop(started);
+    assert_eq!(no_wait(), 0);
+}
+
+/// As a container that does not share it, or another user.
+#[test]
+fn whoever_has_the_witnesses_elsewhere_knows_nothing_and_waits_out_the_ttl() {
+    let Some(place) = Place::on_minio("witness-elsewhere") else { return };
+    let ttl = "5s";
+    let (started, child) = place.holder(ttl);
+    kill_tree(started, &child);
+    let elsewhere = place.world.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let mut no_wait = place.run(&["x", "--ttl", ttl, "--no-wait", "--", "true"]);
+    no_wait.env("XDG_RUNTIME_DIR", &elsewhere);
+    assert_eq!(place.world.ran(no_wait).code, 75);
+    let mut waiter = place.run(&["x", "--ttl", ttl, "--", "true"]);
+    waiter.env("XDG_RUNTIME_DIR", &elsewhere);
+    let ran = place.world.ran(waiter);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.took > Duration::from_secs(2), "{:?}", ran.took);
+}
+
+#[test]
+fn whoever_only_looks_makes_no_folder_and_a_lease_that_was_let_go_leaves_no_file() {
+    let Some(place) = Place::on_minio("witness-files") else { return };
+    let mut status = place.world.tenure(&["status", "x"]);
+    status.envs(place.server.environment()).env("TENURE_STORE", &place.url);
+    assert_eq!(place.world.ran(status).code, 1);
+    assert!(!place.world.exists("tenure"));
+    assert_eq!(place.world.ran(place.run(&["x", "--", "true"])).code, 0);
+    assert!(place.world.exists("tenure") && place.witnesses() == 0);
+}
+
+#[test]
+fn where_there_is_no_place_for_a_witness_the_lease_is_granted_without_one() {
+    let Some(place) = Place::on_minio("witness-none") else { return };
+    // Nobody can write to any of the places in there.
+    let script = "for place in /run /tmp /dev/shm; do mount --rbind $place $place && mount -o remount,bind,ro $place || exit 9; \
+                  done; exec \"$@\"";
+    let enclosed = |words: &[&str]| {
+        let mut command = place.world.command("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]).args(words);
+        command.envs(place.server.environment()).env("TENURE_STORE", &place.url);
+        command.env("XDG_RUNTIME_DIR", "/proc");
+        place.world.ran(command)
+    };
+    if enclosed(&["true"]).code != 0 {
+        return run_support::skipped("no user and mount namespaces here");
+    }
+    let ran = enclosed(&[run_support::TENURE, "run", "x", "--", "echo", "hi"]);
+    assert_eq!((ran.code, ran.text(), &*ran.err), (0, "hi\n", ""));
+}

@@ -1,0 +1,78 @@
+/// What a store takes for requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Charge {
+    /// Nothing: there is nobody to be paid.
+    Nothing,
+    /// So much for each.
+    Each(Prices),
+    /// Nobody here knows: it is a server of somebody's own, or of a provider that is not in the table.
+    Unknown,
+}
+
+/// What a provider takes for requests, in billionths of a US dollar.
+///
+/// ```
+/// use tenure_connect::Prices;
+///
+/// let aws = Prices::of("AWS S3").unwrap();
+/// assert_eq!(aws.write * 1_000, 5_000_000, "half a cent for a thousand writes");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Prices {
+    /// Who takes them, and where if that makes a difference.
+    pub of: &'static str,
+    /// When they were looked up, as `2026-09`.
+    pub date: &'static str,
+    /// For one write: a PUT, whether it was refused or not.
+    pub write: u64,
+    /// For one read: a GET, also one that is answered with "not modified".
+    pub read: u64,
+    /// What is free, in words.
+    pub free: Option<&'static str>,
+}
+
+impl Prices {
+    /// The prices of a provider, if they are in the table.
+    pub fn of(provider: &str) -> Option<Self> {
+        TABLE.iter().find(|prices| prices.of.starts_with(provider)).copied()
+    }
+}
+
+const TABLE: &[Prices] = &[
+    Prices { of: "AWS S3, us-east-1", date: "2026-09", write: 5_000, read: 400, free: None },
+    Prices {
+        of: "Cloudflare R2",
+        date: "2026-06",
+        write: 4_500,
+        read: 360,
+        free: Some("the first million writes and ten million reads of an account in a month are free"),
+    },
+    Prices {
+        of: "Tigris",
+        date: "2026-06",
+        write: 5_000,
+        read: 500,
+        free: Some("the first 10,000 writes and 100,000 reads of an account in a month are free"),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_that_is_not_in_the_table_has_no_prices() {
+        assert_eq!(Prices::of("Cloudflare R2").unwrap().write, 4_500);
+        assert_eq!(Prices::of("somebody else"), None);
+    }
+
+    #[test]
+    fn every_price_has_the_month_in_which_it_was_looked_up() {
+        for prices in TABLE {
+            let (year, month) = prices.date.split_once('-').unwrap();
+            assert!(year.parse::<u32>().unwrap() >= 2026 && (1..=12).contains(&month.parse().unwrap()));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What the URL and the environment say of the way to the server.
+
+use std::path::Path;
+
+use super::endpoint::Endpoint;
+use super::environment::Environment;
+use super::error::OpenError;
+use super::profile::Profile;
+use crate::wire::{Proxies, Proxy, Roots};
+
+/// The authorities that are trusted besides those of the machine: the chosen ones, or those that AWS's own tools would be
+/// told of. Where nothing is encrypted, nobody looks what the environment says.
+pub(super) fn roots(
+    chosen: Option<&Path>,
+    unencrypted: bool,
+    profile: Option<&Profile>,
+    environment: &Environment,
+) -> Result<Roots, OpenError> {
+    let bundle = environment.get("AWS_CA_BUNDLE");
+    let told = bundle.or_else(|| profile.and_then(|profile| profile.get("ca_bundle"))).map(Path::new);
+    match chosen.or(told.filter(|_| !unencrypted)) {
+        Some(path) => Roots::read(path).map_err(OpenError::unreachable),
+        None => Ok(Roots::default()),
+    }
+}
+
+/// The proxies on the way. One that cannot be used is said before anything is sent.
+pub(super) fn proxies(
+    chosen: Option<&Proxy>,
+    endpoint: Option<&Endpoint>,
+    environment: &Environment,
+) -> Result<Proxies, OpenError> {
+    let proxies = match chosen {
+        Some(proxy) => Proxies::chosen(proxy.clone(), endpoint.is_some_and(Endpoint::is_loopback)),
+        None => Proxies::of_environment(|name| environment.get(name)),
+    };
+    let address = endpoint.map_or_else(|| AWS.to_owned(), Endpoint::to_string);
+    if let Ok(address) = address.parse() {
+        proxies.of(&address).map_err(OpenError::unreachable)?;
+    }
+    Ok(proxies)
+}
+
+/// Some address of AWS.
+const AWS: &str = "https://s3.amazonaws.com";

@@ -1,0 +1,90 @@
+//! Reads. Of what was read before only what has changed is sent again.
+
+use object_store::{GetOptions, GetResult, ObjectStore};
+use tenure_store::{Entry, Key, Reading, Reason, StoreClock, StoreError, Version};
+
+use super::meaning::{self, Asked, Meaning};
+use super::remembered::Body;
+use super::{Inner, unreadable};
+use crate::wire::{Answer, Call};
+
+impl Inner {
+    pub(super) async fn get(&self, key: &Key) -> Result<Reading, StoreError> {
+        let (begun, known) = self.remembered.begin(key);
+        let read = self.read(key, known).await;
+        match &read {
+            Ok((Some(body), _)) => self.remembered.remember(begun, body),
+            _ => self.remembered.forget(key),
+        }
+        let (body, answer) = read?;
+        // Said once, when it is connected: a rule that is made later costs money, and nobody their lease.
+        if answer.locked && *key == Key::scratch() {
+            let what = format!("the bucket {:?} keeps every write: {}", self.bucket, meaning::KEPT);
+            return Err(StoreError::refused(Reason::Unsupported, what));
+        }
+        let entry = body.map(|body| {
+            let age = if self.judges_ages() { answer.age_of(body.modified) } else { None };
+            Entry { value: body.value, version: body.version, age }
+        });
+        Ok(Reading { entry, time: answer.time() })
+    }
+
+    /// Whether the server's wall clock was accepted as a judge.
+    fn judges_ages(&self) -> bool {
+        self.guarantees.clock >= StoreClock::Ages
+    }
+
+    /// What there is, and the answer that said so.
+    async fn read(&self, key: &Key, known: Option<Body>) -> Result<(Option<Body>, Answer), StoreError> {
+        let path = self.path(key)?;
+        let call = Call::default();
+        let options = GetOptions {
+            if_none_match: known.as_ref().map(|known| self.etag(&known.version)),
+            extensions: call.extensions(),
+            ..GetOptions::default()
+        };
+        let asked = if known.is_some() { Asked::ReadAgain } else { Asked::Read };
+        let result = self.client.get_opts(&path, options).await;
+        let answer = self.answer(asked, &call, result.as_ref().err())?;
+        let got = match (meaning::meaning(asked, &answer), known) {
+            (Meaning::Absent, _) => return Ok((None, answer)),
+            (Meaning::Unchanged, Some(known)) => {
+                if answer.etag.as_ref().is_some_and(|etag| !is_same(etag, &known.version)) {
+                    let what =
+                        "it answered that nothing has changed, about another version than it was asked about";
+                    return Err(StoreError::unknown(what));
+                }
+                return Ok((Some(known), answer));
+            }
+            (Meaning::Done, _) => result.map_err(unreadable)?,
+            (other, _) => return Err(self.error(asked, other, &answer)),
+        };
+        let body = whole(got, &answer).await?;
+        Ok((Some(body), answer))
+    }
+}
+
+/// The value that comes with an answer.
+async fn whole(got: GetResult, answer: &Answer) -> Result<Body, StoreError> {
+    let (path, size) = (&got.meta.location, got.meta.size);
+    if size > READ_MAX {
+        let what = format!("{path} has {size} bytes, and was not written by Tenure: look at it");
+        return Err(StoreError::refused(Reason::Damaged, what));
+    }
+    let Some(version) = got.meta.e_tag.clone().map(Version::new) else {
+        let what = format!("{path} was shown without an ETag: whoever answers there does not speak S3");
+        return Err(StoreError::refused(Reason::Unsupported, what));
+    };
+    // Cut off in the middle it is no value, though its status was seen.
+    let value = got.bytes().await.map_err(unreadable)?;
+    Ok(Body { value, version, modified: answer.modified })
+}
+
+/// Something in between may have changed how it is written.
+fn is_same(etag: &str, version: &Version) -> bool {
+    let bare = |etag: &str| etag.trim_start_matches("W/").trim_matches('"').to_owned();
+    bare(etag) == bare(version.as_str())
+}
+
+/// Room for what somebody else may have put there by mistake, and that has to be told from a record.
+const READ_MAX: u64 = 1 << 20;

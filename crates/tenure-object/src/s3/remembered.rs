@@ -1,0 +1,170 @@
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use tenure_store::{Key, Version};
+
+/// What was read last, for a few keys, so that a read of what has not changed carries no value.
+///
+/// It is never an answer by itself: the server is asked each time, and says that nothing has changed.
+#[derive(Debug, Default)]
+pub(super) struct Remembered(Mutex<State>);
+
+/// A value as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Body {
+    pub(super) value: Bytes,
+    pub(super) version: Version,
+    /// When it was written, by the server's clock.
+    pub(super) modified: Option<Timestamp>,
+}
+
+/// A read that was begun. It is over for the memory when somebody writes meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Begun(u64);
+
+/// A write that is under way: what was read before its end is forgotten, however it ends.
+#[derive(Debug)]
+pub(super) struct Writing<'a> {
+    remembered: &'a Remembered,
+    key: &'a Key,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The one that was used last is at the end.
+    slots: VecDeque<Slot>,
+    begun: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    key: Key,
+    begun: Begun,
+    body: Option<Body>,
+}
+
+impl Remembered {
+    /// A read of this key begins: what was read before, if it is remembered.
+    pub(super) fn begin(&self, key: &Key) -> (Begun, Option<Body>) {
+        let mut state = self.state();
+        let slot = match state.slots.iter().position(|slot| slot.key == *key) {
+            Some(at) => state.slots.remove(at).expect("it is there"),
+            None => Slot { key: key.clone(), begun: state.begin(), body: None },
+        };
+        let answer = (slot.begun, slot.body.clone());
+        state.slots.push_back(slot);
+        if state.slots.len() > KEYS_MAX {
+            state.slots.pop_front();
+        }
+        answer
+    }
+
+    /// The read that was begun like this showed this.
+    pub(super) fn remember(&self, begun: Begun, body: &Body) {
+        if body.value.len() > VALUE_MAX {
+            return;
+        }
+        if let Some(slot) = self.state().slots.iter_mut().find(|slot| slot.begun == begun) {
+            slot.body = Some(body.clone());
+        }
+    }
+
+    /// Forgets what this key held, and what is being read of it just now.
+    pub(super) fn forget(&self, key: &Key) {
+        self.state().slots.retain(|slot| slot.key != *key);
+    }
+
+    /// A write of this key begins.
+    pub(super) fn writing<'a>(&'a self, key: &'a Key) -> Writing<'a> {
+        self.forget(key);
+        Writing { remembered: self, key }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn begin(&mut self) -> Begun {
+        self.begun += 1;
+        Begun(self.begun)
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.remembered.forget(self.key);
+    }
+}
+
+/// Whoever waits for more keys than this reads them whole.
+const KEYS_MAX: usize = 64;
+
+/// Records have a few hundred bytes; this is for those with a large value of their user's.
+const VALUE_MAX: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key::parse(name).unwrap()
+    }
+
+    fn body(text: &str) -> Body {
+        Body { value: Bytes::copy_from_slice(text.as_bytes()), version: Version::new(text), modified: None }
+    }
+
+    fn read(remembered: &Remembered, name: &str) -> Option<Body> {
+        let (begun, before) = remembered.begin(&key(name));
+        remembered.remember(begun, &body(name));
+        before
+    }
+
+    #[test]
+    fn what_was_read_is_remembered_until_it_is_forgotten() {
+        let remembered = Remembered::default();
+        assert_eq!(read(&remembered, "a"), None);
+        assert_eq!(read(&remembered, "a"), Some(body("a")));
+        assert_eq!(read(&remembered, "b"), None);
+        remembered.forget(&key("a"));
+        assert_eq!((read(&remembered, "a"), read(&remembered, "b")), (None, Some(body("b"))));
+    }
+
+    #[test]
+    fn a_read_that_meets_a_write_is_not_remembered() {
+        let remembered = Remembered::default();
+        let (a, b) = (key("a"), key("b"));
+        let (before, _) = remembered.begin(&a);
+        let writing = remembered.writing(&a);
+        remembered.remember(before, &body("before the write"));
+        assert_eq!(remembered.begin(&a).1, None);
+        let (during, _) = remembered.begin(&a);
+        let (other, _) = remembered.begin(&b);
+        remembered.remember(during, &body("during the write"));
+        drop(writing);
+        remembered.remember(during, &body("during the write"));
+        remembered.remember(other, &body("another key"));
+        assert_eq!(remembered.begin(&a).1, None, "the first read after a write is whole");
+        assert!(remembered.begin(&b).1.is_some());
+    }
+
+    #[test]
+    fn the_memory_is_bounded_in_keys_and_bytes() {
+        let remembered = Remembered::default();
+        for number in 0..KEYS_MAX {
+            assert_eq!(read(&remembered, &format!("k{number}")), None);
+        }
+        assert!(read(&remembered, "k0").is_some(), "and is used last now");
+        assert_eq!(read(&remembered, "one-more"), None);
+        assert!(read(&remembered, "k0").is_some());
+        assert_eq!(read(&remembered, "k1"), None, "it was the oldest");
+        let (begun, _) = remembered.begin(&key("large"));
+        let large = Body { value: vec![b'x'; VALUE_MAX + 1].into(), ..body("large") };
+        remembered.remember(begun, &large);
+        assert_eq!(remembered.begin(&key("large")).1, None);
+    }
+}

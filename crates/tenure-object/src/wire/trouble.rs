@@ -1,0 +1,101 @@
+//! Why there is no connection, in words that say what to do.
+
+use std::error::Error;
+
+use jiff::Timestamp;
+use rustls::pki_types::UnixTime;
+use rustls::{CertificateError, InvalidMessage};
+
+use super::Proxy;
+
+/// What went wrong on the way to this host, through this proxy.
+pub(crate) fn words(error: &(dyn Error + 'static), host: &str, proxy: Option<&Proxy>) -> String {
+    if let Some(trouble) = chain(error).find_map(|error| error.downcast_ref()) {
+        return of_tls(trouble, host);
+    }
+    let innermost = chain(error).last().map(ToString::to_string).unwrap_or_default();
+    // The type of this error is nobody else's to name.
+    let tunnel = chain(error).map(ToString::to_string).find(|text| text.starts_with("tunnel error"));
+    match (proxy, tunnel) {
+        (Some(proxy), Some(text)) if text.contains("authorization") => proxy.wants_password(),
+        (Some(proxy), Some(_)) if innermost.starts_with("tunnel error") => {
+            format!(
+                "the proxy {proxy} makes no connection to {host}: it may not allow that, or not reach it ({innermost})"
+            )
+        }
+        (Some(proxy), _) => format!("the proxy {proxy} could not be reached: {innermost}"),
+        _ if innermost.contains("invalid HTTP") => {
+            format!(
+                "whoever answers at {host} does not speak HTTP: write https:// if it is encrypted ({innermost})"
+            )
+        }
+        (None, _) => innermost,
+    }
+}
+
+fn of_tls(error: &rustls::Error, host: &str) -> String {
+    use CertificateError as Wrong;
+    match error {
+        rustls::Error::InvalidCertificate(wrong) => match wrong {
+            // The latter is that of another authority of the same name.
+            Wrong::UnknownIssuer | Wrong::BadSignature => format!(
+                "the certificate of {host} is signed by nobody whom this machine trusts: if its authority is your own, name \
+                 that authority's certificate with ca=/path/to/ca.pem in the URL, or in AWS_CA_BUNDLE"
+            ),
+            Wrong::NotValidForName => format!(
+                "the certificate of {host} is for another name: write the endpoint with the name that it was made for"
+            ),
+            Wrong::NotValidForNameContext { presented, .. } => {
+                let names: Vec<&str> = presented.iter().map(|name| name_of(name)).collect();
+                format!(
+                    "the certificate of {host} is for another name ({}): write the endpoint with that name",
+                    if names.is_empty() { "it has none".to_owned() } else { names.join(", ") }
+                )
+            }
+            Wrong::Expired => {
+                format!("the certificate of {host} has run out: renew it, or set this machine's clock")
+            }
+            Wrong::ExpiredContext { not_after, .. } => format!(
+                "the certificate of {host} ran out on {}: renew it, or set this machine's clock",
+                day(*not_after)
+            ),
+            Wrong::NotValidYet | Wrong::NotValidYetContext { .. } => {
+                format!(
+                    "the certificate of {host} is not valid yet: set this machine's clock, or the server's"
+                )
+            }
+            Wrong::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => format!(
+                "the certificate of {host} is that of an authority, not of a server: make one for the server that is signed \
+                 by it, and name the authority's with ca=/path/to/ca.pem"
+            ),
+            other => format!("the certificate of {host} cannot be trusted: {other}"),
+        },
+        rustls::Error::InvalidMessage(
+            InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
+        ) => {
+            format!("whoever answers at {host} does not speak TLS: write http:// if it is not encrypted")
+        }
+        other => format!("no encrypted connection to {host} could be made: {other}"),
+    }
+}
+
+/// As in `DnsName("localhost")`.
+fn name_of(name: &str) -> &str {
+    name.split('"').nth(1).unwrap_or(name)
+}
+
+fn day(time: UnixTime) -> String {
+    let time = i64::try_from(time.as_secs()).ok().and_then(|second| Timestamp::from_second(second).ok());
+    time.map(|time| time.strftime("%Y-%m-%d").to_string()).unwrap_or_default()
+}
+
+/// An error and what it was made of, down to the bottom of it.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| {
+        // An error of input and output does not name what it was made of as its source.
+        match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner as &(dyn Error + 'static)),
+            None => (*error).source(),
+        }
+    })
+}

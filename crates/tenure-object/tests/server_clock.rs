@@ -1,0 +1,89 @@
+//! What the server's wall clock is believed for, where somebody said so: how old a record is.
+
+mod bucket;
+
+use std::time::Duration;
+
+use bucket::Bucket;
+use tenure::clock::{BootClock, Clock};
+use tenure::{Coordinator, Kind, Lease};
+use tenure_object::S3;
+use tenure_object::s3::Environment;
+use tenure_store::{Expect, Store};
+use tenure_testkit::{FaultyProxy, Kind as Server, key};
+
+/// A lease whose holder is cut off from its store, and can neither renew it nor clear it away.
+async fn dead(bucket: &Bucket) -> (Lease, FaultyProxy) {
+    let proxy = FaultyProxy::start(bucket.server().address());
+    let store = bucket.builder().endpoint(&proxy.endpoint()).open_in(&Environment::default()).unwrap();
+    let holder = Coordinator::connect(store).await.unwrap();
+    let lease = holder.lease("job").unwrap().ttl(TTL).manual().acquire().await.unwrap();
+    proxy.refuse_connections();
+    (lease, proxy)
+}
+
+fn trusting(bucket: &Bucket) -> S3 {
+    bucket.builder().accept_server_clock().open_in(&Environment::default()).unwrap()
+}
+
+async fn pause(time: Duration) {
+    BootClock.sleep_until(BootClock.now() + time).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_fresh_contender_takes_what_died_long_ago_at_once_where_it_believes_the_servers_clock() {
+    let Some(bucket) = Bucket::on(Server::Minio, "long-dead") else { return };
+    let (dead, _proxy) = dead(&bucket).await;
+    // The age is told too small by up to two seconds, never too large.
+    pause(TTL + Duration::from_secs(3)).await;
+    let doubting = Coordinator::connect(bucket.store()).await.unwrap();
+    let held = doubting.lease("job").unwrap().ttl(TTL).wait(Duration::ZERO).acquire().await.unwrap_err();
+    assert_eq!(held.kind(), Kind::Held, "it has to see for itself: {held}");
+
+    let trusting = Coordinator::connect(trusting(&bucket)).await.unwrap();
+    let lease = trusting.lease("job").unwrap().ttl(TTL).wait(Duration::ZERO).acquire().await.unwrap();
+    assert!(lease.token() > dead.token());
+    lease.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nobody_takes_a_lease_before_its_ttl_is_over_whoever_tells_the_time() {
+    let Some(bucket) = Bucket::on(Server::Minio, "in-time") else { return };
+    for round in 0..3 {
+        let contender = if round == 0 { bucket.store() } else { trusting(&bucket) };
+        let contender = Coordinator::connect(contender).await.unwrap();
+        let began = BootClock.now();
+        let (dead, _proxy) = dead(&bucket).await;
+        // At different parts of a second.
+        pause(Duration::from_millis(300 * round)).await;
+        let lease = contender.lease("job").unwrap().ttl(TTL).wait(TTL * 20).acquire().await.unwrap();
+        let took = BootClock.now().since(began);
+        println!("round {round}: taken {took:?} after it was asked for");
+        assert!(took >= TTL && lease.token() > dead.token(), "{took:?}");
+        lease.release().await.unwrap();
+    }
+}
+
+/// Also of what is answered from memory: the time of writing is remembered with the value.
+#[tokio::test]
+async fn an_age_is_told_by_whole_and_by_empty_answers_and_begins_anew_with_each_write() {
+    let Some(bucket) = Bucket::on(Server::Minio, "ages") else { return };
+    let (store, writer, key) = (trusting(&bucket), bucket.store(), key("k"));
+    let _ = writer.put(&key, "one".into(), Expect::Absent).await.unwrap();
+    let mut last = Duration::ZERO;
+    for look in 0..4 {
+        pause(Duration::from_millis(1600)).await;
+        let entry = store.get(&key).await.unwrap().entry.unwrap();
+        // It is told once it is surely not negative.
+        let age = entry.age.unwrap_or_default();
+        assert!(age >= last && (look == 0 || age > Duration::ZERO), "{age:?} after {last:?}");
+        last = age;
+    }
+    assert_eq!(bucket.proxy().log().iter().filter(|exchange| exchange.answered == Some(304)).count(), 3);
+    let entry = writer.get(&key).await.unwrap().entry.unwrap();
+    assert_eq!(entry.age, None, "nobody is told an age who did not ask for it");
+    let _ = writer.put(&key, "two".into(), Expect::Version(entry.version)).await.unwrap();
+    assert!(store.get(&key).await.unwrap().entry.unwrap().age < Some(last));
+}
+
+const TTL: Duration = Duration::from_secs(3);

@@ -1,0 +1,231 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use tenure_store::{
+    Administration, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, Removal,
+    Store, StoreError, Version,
+};
+
+use crate::ledger::{Call, Ledger, Loss};
+
+/// A connection to a corner of a store: its key `a` is the store's key `.tenure/probe/<run>/a`, so that nothing of a
+/// user's is ever touched, and listings for people show nothing of it.
+#[derive(Debug)]
+pub(crate) struct Corner {
+    pub(crate) store: Arc<dyn Store>,
+    corner_name: CornerName,
+    ledger: Arc<Ledger>,
+}
+
+/// Where a corner is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CornerName(String);
+
+impl CornerName {
+    /// What the names of all corners begin with.
+    pub(crate) const ALL: &str = ".tenure/probe";
+
+    /// The corner of the probe that began at this second. The number tells it from others that did.
+    pub(crate) fn new(second: u64, run: u128) -> Self {
+        Self(format!("{}/{second}-{:08x}", Self::ALL, run as u32))
+    }
+
+    /// The corner that a stored key lies in, and when its probe began.
+    pub(crate) fn of(key: &Key) -> Option<(Self, u64)> {
+        let name = key.as_str().strip_prefix(Self::ALL)?.strip_prefix('/')?.split('/').next()?;
+        let (second, run) = name.split_once('-')?;
+        let run = u32::from_str_radix(run, 16).ok()?;
+        let second = second.parse().ok()?;
+        let corner_name = Self::new(second, run.into());
+        (corner_name.0.ends_with(name)).then_some((corner_name, second))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// How long a key in here may be.
+    pub(crate) fn longest_key(&self) -> usize {
+        Key::MAX_BYTES - self.0.len() - 1
+    }
+
+    /// Everything in here.
+    pub(crate) fn prefix(&self) -> Prefix {
+        Prefix::parse(&self.0).expect("it is made of good names")
+    }
+
+    fn outside(&self, key: &Key) -> Result<Key, StoreError> {
+        Key::from_stored(&format!("{}/{key}", self.0))
+            .map_err(|error| StoreError::refused(Reason::Invalid, error))
+    }
+
+    fn outside_prefix(&self, prefix: &Prefix) -> Result<Prefix, StoreError> {
+        match prefix.as_str() {
+            "" => Ok(self.prefix()),
+            name => Prefix::parse(&format!("{}/{name}", self.0))
+                .map_err(|error| StoreError::refused(Reason::Invalid, error)),
+        }
+    }
+
+    fn inside(&self, key: &Key) -> Option<Key> {
+        Key::from_stored(key.as_str().strip_prefix(&self.0)?.strip_prefix('/')?).ok()
+    }
+}
+
+impl Corner {
+    pub(crate) fn new(store: Arc<dyn Store>, corner_name: CornerName, ledger: Arc<Ledger>) -> Self {
+        Self { store, corner_name, ledger }
+    }
+
+    /// Removes the entry, as an administrator would.
+    pub(crate) async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+        self.sweep_stored(&self.corner_name.outside(key)?).await
+    }
+
+    /// The same, by the name that the store knows.
+    pub(crate) async fn sweep_stored(&self, key: &Key) -> Result<(), StoreError> {
+        self.ledger.count(Call::Removal);
+        self.store.sweep(key).await
+    }
+
+    /// The stored keys of all corners.
+    pub(crate) async fn list_stored(&self) -> Result<Vec<Key>, StoreError> {
+        self.ledger.count(Call::List);
+        let prefix = Prefix::parse(CornerName::ALL).expect("it is made of good names");
+        let listed: Vec<_> = self.store.list(&prefix).collect().await;
+        listed.into_iter().collect()
+    }
+}
+
+impl Store for Corner {
+    /// A store that bears many writes a second is pressed harder than leases would.
+    fn guarantees(&self) -> Guarantees {
+        let mut guarantees = self.store.guarantees();
+        if guarantees.write_interval <= PRESSED_MAX {
+            guarantees.write_interval = Duration::ZERO;
+        }
+        guarantees
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+        Box::pin(async move {
+            let key = self.corner_name.outside(key)?;
+            self.ledger.count(Call::Read);
+            let answer = self.store.get(&key).await;
+            self.ledger.heard(&key, &answer);
+            answer
+        })
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a Key,
+        value: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+        Box::pin(async move {
+            let key = self.corner_name.outside(key)?;
+            let loss = self.ledger.take_loss();
+            if loss == Some(Loss::Request) {
+                return Err(StoreError::unknown("the request was lost on purpose"));
+            }
+            self.ledger.count(Call::Write);
+            self.ledger.writes(&key);
+            let answer = self.store.put(&key, value, expect).await;
+            self.ledger.heard(&key, &answer);
+            if loss == Some(Loss::Answer) {
+                return Err(StoreError::unknown("the answer was lost on purpose"));
+            }
+            answer
+        })
+    }
+
+    fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
+        let listing = async move {
+            self.ledger.count(Call::List);
+            match self.corner_name.outside_prefix(prefix) {
+                Ok(outside) => self.store.list(&outside).collect().await,
+                Err(error) => vec![Err(error)],
+            }
+        };
+        let keys = stream::once(listing).flat_map(stream::iter);
+        keys.filter_map(async |key| key.map(|key| self.corner_name.inside(&key)).transpose()).boxed()
+    }
+
+    fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
+        self.store.watch(&self.corner_name.outside_prefix(prefix).ok()?)
+    }
+
+    fn administration(&self) -> Option<&dyn Administration> {
+        self.store.administration().is_some().then_some(self)
+    }
+
+    fn impossible_version(&self) -> Version {
+        self.store.impossible_version()
+    }
+}
+
+impl Administration for Corner {
+    fn remove<'a>(
+        &'a self,
+        key: &'a Key,
+        version: &'a Version,
+    ) -> BoxFuture<'a, Result<Removal, StoreError>> {
+        Box::pin(async move {
+            let key = self.corner_name.outside(key)?;
+            let Some(administration) = self.store.administration() else {
+                return Err(StoreError::refused(Reason::Unsupported, "this store removes nothing"));
+            };
+            self.ledger.count(Call::Removal);
+            administration.remove(&key, version).await
+        })
+    }
+}
+
+impl fmt::Display for Corner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.store.fmt(f)
+    }
+}
+
+/// What object stores are paced to unless more is known of them.
+const PRESSED_MAX: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key::from_stored(name).unwrap()
+    }
+
+    #[test]
+    fn a_corner_is_known_by_its_name_and_other_names_are_none() {
+        let corner_name = CornerName::new(1_794_735_088, 0xabcd_ef01_2345_6789);
+        assert_eq!(corner_name.as_str(), ".tenure/probe/1794735088-23456789");
+        assert_eq!(
+            CornerName::of(&key(".tenure/probe/1794735088-23456789/a/b")),
+            Some((corner_name, 1_794_735_088))
+        );
+        for other in
+            [".tenure/scratch", "a/b", ".tenure/probe/x-1/a", ".tenure/probe/12/a", ".tenure/probe/12-1/a"]
+        {
+            assert_eq!(CornerName::of(&key(other)), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_the_greatest_length_in_here_is_one_of_the_greatest_length_outside() {
+        let corner_name = CornerName::new(1_794_735_088, 7);
+        let longest = key(&"x".repeat(corner_name.longest_key()));
+        let outside = corner_name.outside(&longest).unwrap();
+        assert_eq!(outside.as_str().len(), Key::MAX_BYTES);
+        assert_eq!(corner_name.inside(&outside), Some(longest));
+        assert!(corner_name.outside(&key(&"x".repeat(corner_name.longest_key() + 1))).is_err());
+        assert_eq!(corner_name.inside(&key("x")), None);
+        assert!(outside.may_be_swept());
+    }
+}

@@ -1,0 +1,139 @@
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tenure_store::{Key, Reason, Refused, StoreError};
+
+/// How many calls a probe has made. On an object store each is a request, and a listing one for each page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Calls {
+    /// Conditional writes.
+    pub writes: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Listings.
+    pub lists: u64,
+    /// Removals, most of them to clean up.
+    pub removals: u64,
+}
+
+/// What all connections of a probe have done together.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    writes: AtomicU64,
+    reads: AtomicU64,
+    lists: AtomicU64,
+    removals: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Everything that may be there, under the name that the store knows.
+    written: BTreeSet<Key>,
+    next_write: Option<Loss>,
+    /// How many calls had no answer since the last that had one.
+    silent: u32,
+    /// The keys that they were about.
+    silent_keys: BTreeSet<Key>,
+    last: String,
+}
+
+/// What happens to a write on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    Request,
+    Answer,
+}
+
+/// A call, for counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Write,
+    Read,
+    List,
+    Removal,
+}
+
+impl Calls {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.writes + self.reads + self.lists + self.removals
+    }
+}
+
+impl Ledger {
+    pub(crate) fn count(&self, call: Call) {
+        let counter = match call {
+            Call::Write => &self.writes,
+            Call::Read => &self.reads,
+            Call::List => &self.lists,
+            Call::Removal => &self.removals,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn calls(&self) -> Calls {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Calls {
+            writes: of(&self.writes),
+            reads: of(&self.reads),
+            lists: of(&self.lists),
+            removals: of(&self.removals),
+        }
+    }
+
+    /// A write is about to be sent: from now on it may be there.
+    pub(crate) fn writes(&self, key: &Key) {
+        self.state().written.insert(key.clone());
+    }
+
+    pub(crate) fn written(&self) -> BTreeSet<Key> {
+        self.state().written.clone()
+    }
+
+    pub(crate) fn lose_next(&self, loss: Loss) {
+        self.state().next_write = Some(loss);
+    }
+
+    pub(crate) fn take_loss(&self) -> Option<Loss> {
+        self.state().next_write.take()
+    }
+
+    /// A read or a write was answered, or not.
+    pub(crate) fn heard<T>(&self, key: &Key, answer: &Result<T, StoreError>) {
+        let mut state = self.state();
+        match answer {
+            Ok(_) => {
+                state.silent = 0;
+                state.silent_keys.clear();
+            }
+            // What it cannot do, it says clearly enough.
+            Err(StoreError::Refused(Refused {
+                reason: Reason::Unsupported | Reason::Invalid | Reason::Damaged,
+                ..
+            })) => {}
+            Err(error) => {
+                state.silent += 1;
+                state.silent_keys.insert(key.clone());
+                state.last = error.to_string();
+            }
+        }
+    }
+
+    /// What it said last, if it has given no answer for long: then whatever failed meanwhile says nothing about it. One key
+    /// that is silent is another matter.
+    pub(crate) fn has_gone(&self) -> Option<String> {
+        let state = self.state();
+        let everywhere = state.silent_keys.len() > 1;
+        (state.silent >= SILENT_MAX && everywhere).then(|| state.last.clone())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// As many as the suite tries before it calls an outcome a failure.
+const SILENT_MAX: u32 = 8;

@@ -1,0 +1,135 @@
+use std::time::Duration;
+
+use tenure::clock::WallTime;
+use tenure_store::StoreTime;
+
+/// What was seen of the store's own clock. Nothing rests on how far it is off: it raises the floor of tokens, and is never
+/// compared with a clock of ours to judge a lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClockSeen {
+    /// How many answers told a time.
+    pub told: u32,
+    /// How many did not.
+    pub untold: u32,
+    /// How many told a time outside of this age, 2020 to 2200.
+    pub implausible: u32,
+    /// The farthest that it went back.
+    pub back: Duration,
+    /// How far it was ahead of this machine's wall clock at the end, in milliseconds; less than zero if it was behind.
+    pub ahead_ms: Option<i64>,
+    latest: Option<StoreTime>,
+}
+
+impl ClockSeen {
+    pub(crate) fn note(&mut self, time: Option<StoreTime>, wall: WallTime) {
+        let Some(time) = time else {
+            self.untold += 1;
+            return;
+        };
+        self.told += 1;
+        if !(YEAR_2020..YEAR_2200).contains(&time.as_micros()) {
+            self.implausible += 1;
+            return;
+        }
+        let before = self.latest.map_or(0, StoreTime::as_micros);
+        self.back = self.back.max(Duration::from_micros(before.saturating_sub(time.as_micros())));
+        self.latest = self.latest.max(Some(time));
+        let millis = |millis: u64| i64::try_from(millis).unwrap_or(i64::MAX);
+        self.ahead_ms = Some(millis(time.as_micros() / 1_000).saturating_sub(millis(wall.as_millis())));
+    }
+
+    /// What that means, in a sentence.
+    pub fn sentence(&self) -> String {
+        if self.told == 0 {
+            return "it tells no time: tokens grow as long as the record is there".to_owned();
+        }
+        if self.implausible > 0 {
+            return "it tells times that cannot be: they are ignored, as if it told none".to_owned();
+        }
+        let mut sentence = match self.ahead_ms.unwrap_or_default() {
+            ahead if ahead.unsigned_abs() <= NEAR_MS => {
+                "it tells the time, within two seconds of this machine's".to_owned()
+            }
+            ahead => {
+                let off = Duration::from_secs(ahead.unsigned_abs() / 1_000);
+                let side = if ahead < 0 { "behind" } else { "ahead of" };
+                format!("it tells the time, {off:?} {side} this machine's, which does no harm")
+            }
+        };
+        if self.ahead_ms.is_some_and(|ahead| ahead.unsigned_abs() > SIGNED_MS) {
+            sentence
+                .push_str("; but AWS takes no signature that is more than 15 minutes off, so set the clock");
+        }
+        if self.back > BACK_MAX {
+            sentence.push_str(&format!("; it went back by {:?}, so it is no floor for tokens", self.back));
+        }
+        if self.untold > 0 {
+            sentence.push_str(&format!("; {} of {} answers told none", self.untold, self.told + self.untold));
+        }
+        sentence
+    }
+
+    /// What has to be kept in mind.
+    pub(crate) fn limit(&self) -> Option<String> {
+        let insane = self.implausible > 0 || self.back > BACK_MAX;
+        insane.then(|| {
+            format!(
+                "the store's time: {}, so tokens may not grow when a record is deleted from outside",
+                self.sentence()
+            )
+        })
+    }
+}
+
+/// `Date` has whole seconds, and an answer takes its time.
+const NEAR_MS: u64 = 2_000;
+
+/// What AWS bears.
+const SIGNED_MS: u64 = 15 * 60 * 1_000;
+
+/// Several front ends have several clocks, in whole seconds.
+const BACK_MAX: Duration = Duration::from_secs(2);
+
+/// Outside these two a time is ignored by the library.
+const YEAR_2020: u64 = 1_577_836_800_000_000;
+const YEAR_2200: u64 = 7_258_118_400_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_794_735_088_000;
+
+    fn seen(times: &[Option<i64>]) -> ClockSeen {
+        let mut seen = ClockSeen::default();
+        for ahead in times {
+            let time =
+                ahead.map(|ahead| StoreTime::from_micros((NOW * 1_000).saturating_add_signed(ahead * 1_000)));
+            seen.note(time, WallTime::from_millis(NOW));
+        }
+        seen
+    }
+
+    #[test]
+    fn a_clock_is_described_by_what_follows_from_it() {
+        assert!(seen(&[None, None]).sentence().starts_with("it tells no time"));
+        assert_eq!(seen(&[Some(-900)]).sentence(), "it tells the time, within two seconds of this machine's");
+        assert_eq!(
+            seen(&[Some(-90_000)]).sentence(),
+            "it tells the time, 90s behind this machine's, which does no harm"
+        );
+        assert!(seen(&[Some(1_000_000)]).sentence().contains("1000s ahead of"));
+        assert!(seen(&[Some(1_000_000)]).sentence().contains("set the clock"));
+        assert!(seen(&[Some(0), None]).sentence().ends_with("1 of 2 answers told none"));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_is_a_limit_and_one_in_whole_seconds_is_not() {
+        assert_eq!(seen(&[Some(0), Some(-1_000), Some(0)]).limit(), None);
+        let back = seen(&[Some(0), Some(-3_600_000)]);
+        assert_eq!(back.back, Duration::from_secs(3_600));
+        assert!(back.limit().unwrap().contains("went back by 3600s"));
+        assert!(seen(&[Some(-1_000_000_000_000)]).limit().is_some(), "the year 1995");
+    }
+}

@@ -1,0 +1,303 @@
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use tenure::clock::{BootClock, Clock};
+use tenure::verify::check_declared;
+use tenure_conformance::{Step, Suite};
+use tenure_store::{Expect, Guarantees, Key, Put, Reason, Refused, Store, StoreError};
+
+use crate::cleaning::{self, CleanUp};
+use crate::corner::{Corner, CornerName};
+use crate::judge::{self, Judged, Weight};
+use crate::ledger::{Calls, Ledger};
+use crate::measure::{Measured, Stopwatch};
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::qualification::{Fitness, Qualification};
+use crate::quoting::{self, Quoting};
+use crate::setting::Setting;
+use crate::{Advice, ProbeError, ttl};
+
+/// The long qualification of a store. It writes in a corner of its own, `.tenure/probe/…`, and nowhere else.
+#[derive(Debug)]
+pub struct Probe {
+    plan: Plan,
+    corner_name: CornerName,
+    clock: Arc<dyn Clock>,
+    corners: Vec<Arc<Corner>>,
+    ledger: Arc<Ledger>,
+    other_etags: Option<OtherEtags>,
+}
+
+/// The same store with its ETags written the other way.
+#[derive(Debug)]
+struct OtherEtags {
+    corner: Corner,
+    bare: bool,
+}
+
+impl Probe {
+    /// Opens as many connections as it needs, each by a call of `open`. Nothing is sent yet.
+    ///
+    /// `run` tells this probe from others that begin in the same second.
+    pub fn open<E>(plan: Plan, run: u128, open: impl Fn() -> Result<Arc<dyn Store>, E>) -> Result<Self, E> {
+        Self::open_at(plan, run, Arc::new(BootClock::new()), open)
+    }
+
+    /// The same on another clock than the machine's.
+    pub fn open_at<E>(
+        plan: Plan,
+        run: u128,
+        clock: Arc<dyn Clock>,
+        open: impl Fn() -> Result<Arc<dyn Store>, E>,
+    ) -> Result<Self, E> {
+        let corner_name = CornerName::new(clock.wall().as_millis() / 1_000, run);
+        let ledger = Arc::new(Ledger::default());
+        let corners = (0..Plan::CONNECTIONS)
+            .map(|_| Ok(Arc::new(Corner::new(open()?, corner_name.clone(), Arc::clone(&ledger)))))
+            .collect::<Result<_, E>>()?;
+        Ok(Self { plan, corner_name, clock, corners, ledger, other_etags: None })
+    }
+
+    /// Also tries the same store with its ETags written the other way: `bare`, or with quotes.
+    #[must_use]
+    pub fn with_other_etags(mut self, store: Arc<dyn Store>, bare: bool) -> Self {
+        let corner = Corner::new(store, self.corner_name.clone(), Arc::clone(&self.ledger));
+        self.other_etags = Some(OtherEtags { corner, bare });
+        self
+    }
+
+    /// About how many calls it will make, its cleaning up included.
+    pub fn calls_expected(&self) -> u64 {
+        self.plan.calls()
+    }
+
+    /// What the store declares of itself.
+    pub fn guarantees(&self) -> Guarantees {
+        self.corners[0].store.guarantees()
+    }
+
+    /// How many calls it has made so far.
+    pub fn calls(&self) -> Calls {
+        self.ledger.calls()
+    }
+
+    /// What the names of everything begin with that it writes.
+    pub fn corner(&self) -> &str {
+        self.corner_name.as_str()
+    }
+
+    /// Finds everything out, and tells how far it has come. Whatever comes of it, [clean up](Self::clean_up) afterwards.
+    ///
+    /// It may be dropped at any time.
+    pub async fn run(&self, tell: &(dyn Fn(Progress) + Sync)) -> Result<Qualification, ProbeError> {
+        let store = &self.corners[0];
+        if let Err(error) = check_declared(&*store.store) {
+            let why = error.to_string().replacen(&self.name(), "it", 1);
+            return Err(ProbeError::Refused { store: self.name(), why });
+        }
+        let suite = self.suite();
+        let steps = Steps { done: AtomicUsize::new(0), of: suite.checks() + STEPS_BESIDE, tell };
+
+        steps.begin("the way there", "a first read and a first write");
+        self.reach().await?;
+        steps.begin("versions", "equal bytes, and how ETags are written");
+        let equal_bytes_share_a_version = self.equal_bytes().await;
+        let quoting = self.quoting().await;
+        let checks = self.check(&suite, &steps).await?;
+
+        let mut qualification = Qualification {
+            store: self.name(),
+            checks,
+            quoting,
+            equal_bytes_share_a_version,
+            measured: None,
+            advice: None,
+            fitness: Fitness::Fit,
+        };
+        qualification.fitness = fitness(&qualification);
+        if !matches!(qualification.fitness, Fitness::Refused(_)) {
+            let measured = self.measure(&steps).await?;
+            qualification.advice = ttl::advise(&self.name(), &store.store.guarantees(), &measured);
+            qualification.measured = Some(measured);
+            qualification.fitness = fitness(&qualification);
+        }
+        Ok(qualification)
+    }
+
+    /// Removes everything that this probe wrote, as far as it may, and what a probe of an earlier day left. It takes no
+    /// longer than `within`.
+    pub async fn clean_up(&self, within: Duration) -> CleanUp {
+        let mut done = CleanUp { corner: self.corner_name.as_str().to_owned(), ..CleanUp::default() };
+        let end = self.clock.sleep_until(self.clock.now() + within);
+        let (written, now) = (self.ledger.written(), self.clock.wall());
+        let cleaning =
+            Box::pin(cleaning::clean(&self.corners[0], &self.corner_name, written, now, &mut done));
+        let late = matches!(select(cleaning, end).await, Either::Right(_));
+        if late {
+            done.why = Some(format!("there was no time for more: it took longer than {within:?}"));
+        }
+        done
+    }
+
+    fn name(&self) -> String {
+        self.corners[0].to_string()
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::new(1)
+            .only_contract()
+            .racers(self.plan.racers)
+            .rounds(self.plan.rounds)
+            .listed(Plan::LISTED)
+            .connections(Plan::CONNECTIONS)
+            .longest_key(self.corner_name.longest_key())
+    }
+
+    /// A store that cannot be used at all is told from one that is bad.
+    async fn reach(&self) -> Result<(), ProbeError> {
+        let (store, key) = (&self.corners[0], key("first"));
+        let mut tries = 0;
+        loop {
+            let read = store.get(&key).await;
+            let error = match read {
+                Ok(_) => match store.put(&key, "the first write".into(), Expect::Absent).await {
+                    Ok(_) => return Ok(()),
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            tries += 1;
+            let hopeless = matches!(
+                &error,
+                StoreError::Refused(Refused { reason, .. }) if *reason != Reason::Unreachable
+            );
+            if hopeless || tries == REACH_TRIES {
+                return Err(ProbeError::of(self.name(), &error));
+            }
+            self.clock.sleep_until(self.clock.now() + REACH_PAUSE).await;
+        }
+    }
+
+    /// Every check of the contract.
+    async fn check(&self, suite: &Suite, steps: &Steps<'_>) -> Result<Vec<Judged>, ProbeError> {
+        let setting = Setting::new(&self.corners, &self.ledger, &self.clock);
+        let report = suite
+            .run_telling(&setting, &|step| {
+                if let Step::Begun { clause, check } = step {
+                    steps.begin(judge::clause(clause).title, check);
+                }
+                match self.ledger.has_gone() {
+                    Some(_) => ControlFlow::Break(()),
+                    None => ControlFlow::Continue(()),
+                }
+            })
+            .await;
+        self.must_be_there()?;
+        Ok(report.findings.into_iter().map(Judged::of).collect())
+    }
+
+    /// What failed while the store was away says nothing about it.
+    fn must_be_there(&self) -> Result<(), ProbeError> {
+        match self.ledger.has_gone() {
+            Some(last) => {
+                let why = format!("it gave no answer any more, and last: {last}");
+                Err(ProbeError::Unavailable { store: self.name(), why })
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn equal_bytes(&self) -> Option<bool> {
+        let (store, key, value) = (&self.corners[0], key("equal"), Bytes::from("always the same"));
+        let Ok(Put::Applied(first)) = store.put(&key, value.clone(), Expect::Absent).await else {
+            return None;
+        };
+        let again = Expect::Version(first.version.clone());
+        let Ok(Put::Applied(second)) = store.put(&key, value, again).await else { return None };
+        Some(first.version == second.version)
+    }
+
+    async fn quoting(&self) -> Option<Quoting> {
+        let other = self.other_etags.as_ref()?;
+        let used = quoting::taken(&*self.corners[0], &key("quoting-as-used")).await;
+        let tried = quoting::taken(&other.corner, &key("quoting-otherwise")).await;
+        let (quoted, bare) = if other.bare { (used, tried) } else { (tried, used) };
+        Some(Quoting { quoted, bare, bare_is_used: !other.bare })
+    }
+
+    async fn measure(&self, steps: &Steps<'_>) -> Result<Measured, ProbeError> {
+        let mut stopwatch = Stopwatch::new(&*self.corners[0], &self.clock, self.plan.samples);
+        steps.begin("measuring", "how long calls take, one at a time");
+        let [read, create, replace] = stopwatch.latencies().await;
+        steps.begin("measuring", "how often one key can be written");
+        let rate = stopwatch.rate().await;
+        self.must_be_there()?;
+        Ok(Measured { read, create, replace, rate, clock: stopwatch.seen() })
+    }
+}
+
+/// Tells how far it has come.
+struct Steps<'a> {
+    done: AtomicUsize,
+    of: usize,
+    tell: &'a (dyn Fn(Progress) + Sync),
+}
+
+impl Steps<'_> {
+    fn begin(&self, title: &'static str, step: &'static str) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed);
+        (self.tell)(Progress { done, of: self.of, title, step });
+    }
+}
+
+/// The final word, by everything that was found out so far.
+fn fitness(found: &Qualification) -> Fitness {
+    let mut refused = judge::reasons(&found.checks, Weight::Refuses);
+    if !refused.is_empty() {
+        let hint = found.quoting.as_ref().filter(|quoting| quoting.is_the_wrong_way());
+        if let Some(quoting) = hint {
+            refused.insert(0, quoting.sentence());
+        }
+        return Fitness::Refused(refused);
+    }
+    let mut limits = judge::reasons(&found.checks, Weight::Limits);
+    if let Some(measured) = &found.measured {
+        limits.extend(measured.clock.limit());
+        limits.extend(slower_than_needed(measured, found.advice.as_ref()));
+    }
+    if limits.is_empty() { Fitness::Fit } else { Fitness::FitWithLimits(limits) }
+}
+
+fn slower_than_needed(measured: &Measured, advice: Option<&Advice>) -> Vec<String> {
+    let mut limits = Vec::new();
+    let rate = &measured.rate;
+    if rate.throttled > 0 {
+        limits.push(format!(
+            "it throttles: of {} writes of one key in a row {} were put off, so use no shorter ttl than is recommended",
+            rate.writes + rate.throttled + rate.failed,
+            rate.throttled
+        ));
+    }
+    match advice {
+        Some(advice) => limits.extend(advice.limit.clone()),
+        None => limits.push("there is no ttl of up to five minutes whose renewals it would bear".to_owned()),
+    }
+    limits
+}
+
+fn key(name: &str) -> Key {
+    Key::parse(name).expect("the names here are keys")
+}
+
+/// Reaching it, versions, and the two that measure.
+const STEPS_BESIDE: usize = 4;
+
+/// A server that is just starting, a connection that is just cut.
+const REACH_TRIES: u32 = 3;
+
+const REACH_PAUSE: Duration = Duration::from_millis(500);

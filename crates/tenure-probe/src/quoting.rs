@@ -1,0 +1,122 @@
+use tenure_store::{Expect, Key, Put, Store, StoreError};
+
+/// Whether a server takes an ETag back with its quotes, without them, or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Quoting {
+    /// How a conditional replace goes with quotes.
+    pub quoted: Taken,
+    /// How it goes without.
+    pub bare: Taken,
+    /// Whether the URL of this store says `etags=bare`.
+    pub bare_is_used: bool,
+}
+
+/// What a server makes of one way to write an ETag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Taken {
+    /// It is compared.
+    Compared,
+    /// It never matches.
+    NeverMatches,
+    /// It is not looked at: whatever is there is replaced.
+    Ignored,
+    /// There was no clear answer.
+    Unclear,
+}
+
+impl Quoting {
+    /// What this means for the URL, in a sentence.
+    pub fn sentence(&self) -> String {
+        let words = |bare: bool| if bare { "without quotes" } else { "with quotes" };
+        let (used, other) = match self.bare_is_used {
+            true => (self.bare, self.quoted),
+            false => (self.quoted, self.bare),
+        };
+        let (this, that) = (words(self.bare_is_used), words(!self.bare_is_used));
+        match (used, other) {
+            (Taken::Compared, Taken::Compared) => "ETags work with quotes and without".to_owned(),
+            (Taken::Compared, Taken::Ignored) => {
+                format!(
+                    "ETags work {this}, as this URL has them; {that} they are not even looked at, so leave it so"
+                )
+            }
+            (Taken::Compared, _) => format!("ETags work {this}, as this URL has them, and not {that}"),
+            (_, Taken::Compared) => format!(
+                "ETags work {that} alone: {}",
+                match self.bare_is_used {
+                    true => "take etags=bare out of the URL",
+                    false => "write etags=bare in the URL",
+                }
+            ),
+            (Taken::Ignored, Taken::Ignored) => "ETags are not looked at, with quotes or without".to_owned(),
+            _ => "ETags work neither with quotes nor without".to_owned(),
+        }
+    }
+
+    /// Whether only the way that is not used works.
+    pub(crate) fn is_the_wrong_way(&self) -> bool {
+        let (used, other) = match self.bare_is_used {
+            true => (self.bare, self.quoted),
+            false => (self.quoted, self.bare),
+        };
+        used != Taken::Compared && other == Taken::Compared
+    }
+}
+
+/// The same conditional replace that leases make, and one that must be refused.
+pub(crate) async fn taken(store: &dyn Store, key: &Key) -> Taken {
+    match try_it(store, key).await {
+        Ok(taken) => taken,
+        // Somebody who does not take the form says so.
+        Err(StoreError::Refused(_)) => Taken::NeverMatches,
+        Err(_) => Taken::Unclear,
+    }
+}
+
+async fn try_it(store: &dyn Store, key: &Key) -> Result<Taken, StoreError> {
+    let Put::Applied(first) = store.put(key, "quoting, created".into(), Expect::Absent).await? else {
+        return Ok(Taken::Unclear);
+    };
+    let expect = Expect::Version(first.version);
+    let Put::Applied(_) = store.put(key, "quoting, replaced".into(), expect.clone()).await? else {
+        return Ok(Taken::NeverMatches);
+    };
+    match store.put(key, "quoting, must never be stored".into(), expect).await? {
+        Put::Conflict(_) => Ok(Taken::Compared),
+        Put::Applied(_) => Ok(Taken::Ignored),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentence(quoted: Taken, bare: Taken, bare_is_used: bool) -> String {
+        Quoting { quoted, bare, bare_is_used }.sentence()
+    }
+
+    #[test]
+    fn the_url_is_told_which_form_it_must_name() {
+        use Taken::{Compared, Ignored, NeverMatches};
+        assert_eq!(sentence(Compared, Compared, false), "ETags work with quotes and without");
+        assert_eq!(
+            sentence(Compared, NeverMatches, false),
+            "ETags work with quotes, as this URL has them, and not without quotes"
+        );
+        assert_eq!(
+            sentence(NeverMatches, Compared, false),
+            "ETags work without quotes alone: write etags=bare in the URL"
+        );
+        assert_eq!(
+            sentence(Compared, NeverMatches, true),
+            "ETags work with quotes alone: take etags=bare out of the URL"
+        );
+        assert!(sentence(Compared, Ignored, false).ends_with("they are not even looked at, so leave it so"));
+        assert!(sentence(Ignored, Ignored, false).starts_with("ETags are not looked at"));
+        assert!(sentence(NeverMatches, NeverMatches, false).contains("neither"));
+        assert!(Quoting { quoted: NeverMatches, bare: Compared, bare_is_used: false }.is_the_wrong_way());
+        assert!(!Quoting { quoted: Compared, bare: Compared, bare_is_used: false }.is_the_wrong_way());
+    }
+}

@@ -1,0 +1,166 @@
+//! A forward proxy, as companies have them: clients name the address that they want to reach.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+use crate::port::Port;
+use crate::proxy::{Request, Wire};
+
+/// A forward proxy on loopback, with a thread of its own. It connects (`CONNECT`) and passes on what names a whole address.
+///
+/// It alone knows where a name leads to, so that tests need no names that anybody else knows.
+#[derive(Debug)]
+pub struct ForwardProxy {
+    port: Port,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    hosts: Mutex<BTreeMap<String, SocketAddr>>,
+    /// What `Proxy-Authorization` has to say.
+    password: Option<String>,
+    log: Mutex<Vec<String>>,
+}
+
+impl ForwardProxy {
+    /// For everybody.
+    pub fn start() -> Self {
+        Self::with(Shared::default())
+    }
+
+    /// For those who send exactly this as `Proxy-Authorization`.
+    pub fn start_for(authorization: &str) -> Self {
+        Self::with(Shared { password: Some(authorization.to_owned()), ..Shared::default() })
+    }
+
+    fn with(shared: Shared) -> Self {
+        let (port, shared) = (Port::reserve(), Arc::new(shared));
+        let (address, theirs) = (port.address(), Arc::clone(&shared));
+        let (stop, stopped) = oneshot::channel();
+        let (ready, wait) = std::sync::mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new().name("forward proxy".to_owned());
+        let thread = thread.spawn(move || {
+            crate::block_on(async move {
+                let listener = TcpListener::bind(address).await.expect("the port is reserved");
+                ready.send(()).expect("somebody waits for it");
+                tokio::select! {
+                    _ = stopped => {}
+                    () = accept(listener, theirs) => {}
+                }
+            });
+        });
+        wait.recv().expect("the proxy starts");
+        Self { port, shared, stop: Some(stop), thread: Some(thread.expect("a thread can be started")) }
+    }
+
+    /// From now on, this host is at this address, whatever port is asked for.
+    pub fn route(&self, host: &str, address: SocketAddr) {
+        let mut hosts = self.shared.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        hosts.insert(host.to_owned(), address);
+    }
+
+    /// Where it listens: `http://127.0.0.1:PORT`.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.port.address())
+    }
+
+    /// Method and target of what it was asked for, in the order in which it was.
+    pub fn log(&self) -> Vec<String> {
+        self.shared.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for ForwardProxy {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Where this host and port lead to.
+    fn address(&self, authority: &str) -> Option<SocketAddr> {
+        let (host, _) = authority.rsplit_once(':').unwrap_or((authority, ""));
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        hosts.get(host).copied().or_else(|| authority.parse().ok())
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            Ok((client, _)) = listener.accept() => {
+                connections.spawn(serve(client, Arc::clone(&shared)));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn serve(client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
+    let mut client = Wire::new(client);
+    while let Some(request) = client.request().await? {
+        let line = format!("{} {}", request.method, request.target);
+        shared.log.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        if shared
+            .password
+            .as_deref()
+            .is_some_and(|password| request.header("proxy-authorization") != Some(password))
+        {
+            client
+                .send(b"HTTP/1.1 407 Who are you\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n")
+                .await?;
+            continue;
+        }
+        if request.method == "CONNECT" {
+            let Some(mut server) = reach(&shared, &request.target).await else {
+                client.send(b"HTTP/1.1 502 Nobody there\r\nContent-Length: 0\r\n\r\n").await?;
+                continue;
+            };
+            client.send(b"HTTP/1.1 200 Connected\r\n\r\n").await?;
+            // Nobody speaks before the connection is there, so nothing was read ahead.
+            copy_bidirectional(&mut client.into_stream(), &mut server).await?;
+            return Ok(());
+        }
+        let Some((authority, bytes)) = in_origin_form(&request) else {
+            client.send(b"HTTP/1.1 400 Name an address\r\nContent-Length: 0\r\n\r\n").await?;
+            continue;
+        };
+        let Some(server) = reach(&shared, &authority).await else {
+            client.send(b"HTTP/1.1 502 Nobody there\r\nContent-Type: text/html\r\nContent-Length: 17\r\n\r\n<h1>Nobody.</h1>\n").await?;
+            continue;
+        };
+        let mut server = Wire::new(server);
+        server.send(&bytes).await?;
+        let answer = server.answer(&request.method).await?;
+        client.send(&answer.bytes).await?;
+    }
+    Ok(())
+}
+
+async fn reach(shared: &Shared, authority: &str) -> Option<TcpStream> {
+    TcpStream::connect(shared.address(authority)?).await.ok()
+}
+
+/// Whom a request is for, and the request as that server wants it.
+fn in_origin_form(request: &Request) -> Option<(String, Vec<u8>)> {
+    let rest = request.target.strip_prefix("http://")?;
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let head = format!("{} {}", request.method, request.target);
+    let mut bytes = format!("{} /{path}", request.method).into_bytes();
+    bytes.extend_from_slice(&request.bytes[head.len()..]);
+    let authority = if authority.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
+    Some((authority, bytes))
+}

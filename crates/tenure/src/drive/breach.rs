@@ -1,0 +1,116 @@
+use std::fmt;
+
+use tenure_store::Version;
+
+use crate::clock::Instant;
+use crate::machine::{Content, Look, Seen};
+use crate::record::{Nonce, Token};
+
+/// Something that no store does which keeps its promises, and that nobody else can have done, seen in real work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Breach {
+    /// A write was given a version that is no new one. Whoever else saw that version could replace what was written.
+    OldVersion(Version),
+    /// Two terms were granted with one token: both replaced the same version.
+    SameToken(Token),
+}
+
+impl Breach {
+    /// What a look shows, beside what was seen of the key before.
+    pub(super) fn shown(before: Option<&Seen>, look: &Look) -> Option<Self> {
+        let Content::Record(old, _) = &before?.content else { return None };
+        let Content::Record(new, _) = &look.content else { return None };
+        // A record that was planted is of no term.
+        let granted = old.term != Nonce::ZERO && new.term != Nonce::ZERO;
+        (granted && old.term != new.term && old.token == new.token).then_some(Self::SameToken(new.token))
+    }
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OldVersion(version) => {
+                write!(f, "it gave a write the version {:?}, which is no new one", version.as_str())
+            }
+            Self::SameToken(token) => write!(f, "it let two holders have token {token}"),
+        }
+    }
+}
+
+/// Whether a look that was sent then shows what can only be if something acknowledged is gone: a version with another record
+/// than before, or another record that is not later in the key's own count of writes. An operator who deletes or restores
+/// records does that too, so it is no proof.
+pub(super) fn is_doubtful(before: Option<&Seen>, sent: Instant, look: &Look) -> bool {
+    let Some(before) = before.filter(|before| before.returned <= sent) else { return false };
+    let Content::Record(old, known) = &before.content else { return false };
+    let Content::Record(new, version) = &look.content else { return false };
+    old.nonce != new.nonce && (known == version || new.sequence <= old.sequence)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::WallTime;
+    use crate::record::{Record, State};
+
+    fn record(term: u128, token: u64, nonce: u128) -> Record {
+        Record {
+            state: State::Vacant,
+            term: Nonce::from_bits(term),
+            token: Token::new(token).unwrap(),
+            ttl: None,
+            nonce: Nonce::from_bits(nonce),
+            sequence: 0,
+            witness: None,
+            secret_hash: None,
+            holder: None,
+            value: "".into(),
+            history: Arc::new([]),
+            granted_at: WallTime::default(),
+            written_at: WallTime::default(),
+            unknown: Arc::new([]),
+        }
+    }
+
+    fn content(record: Record, version: &str) -> Content {
+        Content::Record(Arc::new(record), Version::new(version))
+    }
+
+    fn seen(content: Content) -> Seen {
+        let now = Instant::from_nanos(1);
+        Seen { content, from: now, sent: now, returned: now, time: None, went_back: None }
+    }
+
+    fn look(content: Content) -> Look {
+        Look { content, age: None, time: None }
+    }
+
+    #[test]
+    fn one_token_of_two_terms_is_a_breach_and_the_same_term_or_a_planted_record_is_not() {
+        let before = seen(content(record(1, 7, 1), "v"));
+        let shown = |term, token| Breach::shown(Some(&before), &look(content(record(term, token, 2), "w")));
+        assert_eq!(shown(2, 7), Some(Breach::SameToken(Token::new(7).unwrap())));
+        for (term, token) in [(1, 7), (2, 8), (2, 6), (0, 7)] {
+            assert_eq!(shown(term, token), None, "term {term}, token {token}");
+        }
+        assert_eq!(Breach::shown(None, &look(content(record(2, 7, 2), "w"))), None);
+        assert_eq!(Breach::shown(Some(&before), &look(Content::Absent)), None);
+    }
+
+    #[test]
+    fn another_record_with_the_same_version_or_no_later_in_the_count_of_writes_is_doubtful() {
+        let before = seen(content(Record { sequence: 5, ..record(1, 7, 1) }, "v"));
+        let doubtful = |sequence, nonce, version, sent| {
+            let new = Record { sequence, ..record(2, 8, nonce) };
+            is_doubtful(Some(&before), Instant::from_nanos(sent), &look(content(new, version)))
+        };
+        assert!(doubtful(6, 2, "v", 1), "one version of two records");
+        assert!(doubtful(5, 2, "w", 1), "two writes replaced the same one");
+        assert!(doubtful(4, 2, "w", 1), "an earlier one is back");
+        assert!(!doubtful(6, 2, "w", 1), "the next one");
+        assert!(!doubtful(5, 1, "v", 1), "the same one");
+        assert!(!doubtful(4, 2, "w", 0), "an answer that was overtaken");
+    }
+}

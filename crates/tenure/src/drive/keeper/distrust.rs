@@ -1,0 +1,126 @@
+//! What the keeper does about a store that is seen to break its promises.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+use tenure_store::{BoxFuture, Key, Reason};
+use tokio::sync::oneshot;
+
+use super::super::breach::{self, Breach};
+use super::super::calls::Answer;
+use super::super::command::LeaseId;
+use super::super::kept::Kept;
+use super::super::reporter::Report;
+use super::Keeper;
+use crate::clock::Instant;
+use crate::lease::Wanted;
+use crate::machine::{Denied, Event, Fault, Input, Lost, Purpose};
+use crate::{Error, Kind};
+
+/// What this keeper has against its store.
+#[derive(Debug, Default)]
+pub(super) struct Distrust {
+    /// What it was seen to do, on which key.
+    breach: Option<(Breach, Key)>,
+    /// Until others on this machine know that it must be checked.
+    telling: Option<Shared<BoxFuture<'static, ()>>>,
+}
+
+impl Keeper {
+    /// Looks whether an answer is one that a store which keeps its promises gives. Before anything follows from it.
+    pub(super) fn examine(&mut self, key: &Key, sent: Instant, answer: &Answer) {
+        let before = self.keys.get(key).and_then(|known| known.sightings.latest());
+        let (breach, doubtful) = match &answer.input {
+            Input::Read(Ok(look)) => (Breach::shown(before, look), breach::is_doubtful(before, sent, look)),
+            _ => (answer.breach.clone(), false),
+        };
+        if breach.is_some() || doubtful {
+            self.doubt();
+        }
+        if let Some(breach) = breach {
+            self.condemn(breach, key);
+        }
+    }
+
+    /// Something happened that a store which keeps its promises does not do, or that somebody did behind its back: a record
+    /// was deleted or restored. Work goes on, and others check the store before they trust it.
+    pub(super) fn doubt_after(&mut self, event: &Event) {
+        let unsupported = Fault::Refused(Reason::Unsupported);
+        let doubtful = match event {
+            Event::WentBack { .. }
+            | Event::Lost(Lost::Deleted | Lost::Replaced { .. })
+            | Event::Denied(Denied::WentBack { .. } | Denied::Refused(Reason::Unsupported)) => true,
+            Event::AtRisk(fault) => *fault == unsupported,
+            _ => false,
+        };
+        if doubtful {
+            self.doubt();
+        }
+    }
+
+    /// What has to be done before this write is sent.
+    pub(super) fn before(&mut self, id: LeaseId, write: &super::Write) -> Option<BoxFuture<'static, ()>> {
+        let listed = match &self.leases[&id].witness {
+            Some(witness) if super::is_of_a_holder(write) => {
+                Some(self.witnesses.list(witness, write.record.nonce))
+            }
+            _ => None,
+        };
+        let told = self.distrust.telling.take_if(|telling| telling.peek().is_some()).is_some();
+        let telling = self.distrust.telling.clone().filter(|_| !told && write.purpose == Purpose::Grant);
+        match (listed, telling) {
+            (listed, None) => listed,
+            (None, Some(telling)) => Some(telling.boxed()),
+            (Some(listed), Some(telling)) => Some(Box::pin(async move {
+                telling.await;
+                listed.await;
+            })),
+        }
+    }
+
+    /// Whether this may not be granted any more, and why.
+    pub(super) fn is_distrusted(&self, kept: &Kept) -> Option<Error> {
+        let is_grant = kept.resumes.is_none() && !matches!(kept.wanted, Some(Wanted::End(_)));
+        self.distrust_of(&kept.key).filter(|_| is_grant)
+    }
+
+    /// Why nothing is granted any more.
+    pub(super) fn distrust_of(&self, key: &Key) -> Option<Error> {
+        let (breach, on) = self.distrust.breach.as_ref()?;
+        let store = &self.store_name;
+        let sentence = format!(
+            "lease {key} on {store} is not granted: the store broke a promise, {breach} (key {on}). Two holders could act at \
+             once, so nothing more is granted on it: put it right, and connect again"
+        );
+        Some(Error::new(Kind::Unsupported, sentence))
+    }
+
+    /// Others who trust this store because it was found sound must check it. No grant is sent before they are told.
+    fn doubt(&mut self) {
+        if self.distrust.telling.as_ref().is_some_and(|telling| telling.peek().is_none()) {
+            return;
+        }
+        if let Some(end) = self.trust.end_now() {
+            let (done, told) = oneshot::channel::<()>();
+            self.witnesses.first(end, vec![Box::new(move || drop(done))]);
+            self.distrust.telling = Some(told.map(drop).boxed().shared());
+        }
+    }
+
+    /// Nothing is granted here any more. Whoever holds a lease keeps it, as long as nothing is seen against that one.
+    fn condemn(&mut self, breach: Breach, key: &Key) {
+        if self.distrust.breach.is_some() {
+            return;
+        }
+        let what = breach.to_string().into();
+        self.reporter.report(Report::Breach { store: Arc::clone(&self.store_name), key: key.clone(), what });
+        self.distrust.breach = Some((breach, key.clone()));
+        let seeking = self.leases.iter().filter(|(_, kept)| kept.machine.is_seeking());
+        let seeking = seeking.filter(|(_, kept)| self.is_distrusted(kept).is_some());
+        let ids: Vec<_> = seeking.map(|(id, _)| *id).collect();
+        for id in ids {
+            self.step(id, Input::Release);
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! A store that was found sound is not checked again; one that is seen to break a promise is not trusted any more, here or
+//! by anybody who connects next.
+
+mod support;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use support::eventually;
+use tenure::record::{self, Nonce};
+use tenure::store::Memory;
+use tenure::store::memory::GetFault;
+use tenure::{Coordinator, Error, Kind, Lease, Lost, Request, Verdicts};
+use tenure_store::{
+    Applied, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reach, Reading, Reason, Store,
+    StoreClock, StoreError, Version,
+};
+use tenure_testkit::key;
+
+/// A store of the network at some place, which can begin to break its promises.
+#[derive(Clone, Debug)]
+struct Remote {
+    memory: Memory,
+    place: &'static str,
+    lies: Arc<Lies>,
+}
+
+#[derive(Debug, Default)]
+struct Lies {
+    /// Writes whatever is there.
+    ignores_conditions: AtomicBool,
+    /// Gives a replace the version that it replaced.
+    keeps_version: AtomicBool,
+    /// Takes no conditional writes, as it says.
+    is_unable: AtomicBool,
+}
+
+impl Remote {
+    fn new() -> Self {
+        Self::with_clock(StoreClock::Floors)
+    }
+
+    fn with_clock(clock: StoreClock) -> Self {
+        let memory = Memory::builder().reach(Reach::Network).store_clock(clock).build();
+        Self { memory, place: "remote:here", lies: Arc::default() }
+    }
+
+    /// Reads and writes since the last time.
+    fn calls(&self, before: &mut (u64, u64)) -> (u64, u64) {
+        let calls = self.memory.calls();
+        let now = (calls.gets, calls.puts);
+        let (gets, puts) = std::mem::replace(before, now);
+        (now.0 - gets, now.1 - puts)
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.place)
+    }
+}
+
+impl Store for Remote {
+    fn guarantees(&self) -> Guarantees {
+        self.memory.guarantees()
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+        self.memory.get(key)
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a Key,
+        value: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+        Box::pin(async move {
+            if self.lies.is_unable.load(Ordering::SeqCst) {
+                return Err(StoreError::refused(Reason::Unsupported, "no conditional writes here"));
+            }
+            if self.lies.ignores_conditions.load(Ordering::SeqCst) {
+                let version = self.memory.overwrite(key, value);
+                return Ok(Put::Applied(Applied { version, time: None }));
+            }
+            let put = self.memory.put(key, value, expect.clone()).await?;
+            match (put, expect) {
+                (Put::Applied(Applied { time, .. }), Expect::Version(version))
+                    if self.lies.keeps_version.load(Ordering::SeqCst) =>
+                {
+                    Ok(Put::Applied(Applied { version, time }))
+                }
+                (put, _) => Ok(put),
+            }
+        })
+    }
+
+    fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
+        self.memory.list(prefix)
+    }
+
+    fn place(&self) -> Option<String> {
+        Some(self.place.to_owned())
+    }
+
+    fn impossible_version(&self) -> Version {
+        self.memory.impossible_version()
+    }
+}
+
+/// A folder for verdicts, which goes when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tenure-trust-{}-{number}", std::process::id());
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    fn verdicts(&self) -> Verdicts {
+        Verdicts::in_folder(&self.0)
+    }
+
+    async fn connect(&self, store: &Remote) -> Result<Coordinator, Error> {
+        Coordinator::builder().verdicts(self.verdicts()).connect(store.clone()).await
+    }
+
+    /// Whether whoever connects now goes by an earlier verdict. Makes the scratch key where there is none.
+    async fn is_trusted(&self, store: &Remote) -> bool {
+        let mut calls = (0, 0);
+        store.calls(&mut calls);
+        // One who does not tell others what it finds.
+        let copy = Self::new();
+        let shell = format!("cp -r {} {}", self.0.display(), copy.0.display());
+        assert!(std::process::Command::new("sh").args(["-c", &shell]).status().unwrap().success());
+        copy.connect(store).await.unwrap();
+        store.calls(&mut calls) == (0, 0)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// In this process, whose own witnesses are nobody's concern.
+fn request(coordinator: &Coordinator, name: &str) -> Request {
+    coordinator.lease(name).unwrap().ttl(Duration::from_secs(600)).without_witness().manual()
+}
+
+async fn hold(coordinator: &Coordinator, name: &str) -> Lease {
+    request(coordinator, name).acquire().await.unwrap()
+}
+
+/// Nothing more is granted, and the sentence says why.
+async fn assert_refuses(coordinator: &Coordinator, what: &str) {
+    let error = request(coordinator, "another").acquire().await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    let sentence = error.to_string();
+    for word in ["lease another on remote:here", "broke a promise", what, "(key k)", "connect again"] {
+        assert!(sentence.contains(word), "{word:?} in {sentence}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_is_checked_once_and_again_when_that_is_wanted() {
+    let (folder, store) = (Folder::new(), Remote::new());
+    let mut calls = (0, 0);
+    folder.connect(&store).await.unwrap();
+    assert_eq!(store.calls(&mut calls), (4, 3), "for the first time: the scratch key is made");
+    folder.connect(&store).await.unwrap();
+    assert_eq!(store.calls(&mut calls), (0, 0), "it was found sound");
+    Coordinator::builder().verdicts(folder.verdicts()).check_again().connect(store.clone()).await.unwrap();
+    assert_eq!(store.calls(&mut calls), (3, 2), "to be checked again");
+    Coordinator::connect(store.clone()).await.unwrap();
+    assert_eq!(store.calls(&mut calls), (3, 2), "without anybody who remembers");
+    let elsewhere = Remote { place: "remote:elsewhere", ..store.clone() };
+    folder.connect(&elsewhere).await.unwrap();
+    assert_eq!(store.calls(&mut calls), (3, 2), "another place");
+    folder.verdicts().forget(store.place).unwrap();
+    folder.connect(&elsewhere).await.unwrap();
+    assert_eq!(store.calls(&mut calls), (0, 0), "that was not forgotten");
+    folder.connect(&store).await.unwrap();
+    assert_eq!(store.calls(&mut calls), (3, 2), "and this was");
+}
+
+#[tokio::test]
+async fn a_refused_store_is_checked_each_time_and_an_earlier_verdict_is_forgotten() {
+    let (folder, store) = (Folder::new(), Remote::new());
+    folder.connect(&store).await.unwrap();
+    store.lies.ignores_conditions.store(true, Ordering::SeqCst);
+    folder.connect(&store).await.expect("it was found sound a moment ago");
+    let again = Coordinator::builder().verdicts(folder.verdicts()).check_again();
+    assert_eq!(again.connect(store.clone()).await.unwrap_err().kind(), Kind::Unsupported);
+    for _ in 0..2 {
+        assert_eq!(folder.connect(&store).await.unwrap_err().kind(), Kind::Unsupported);
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_verdict_costs_a_check() {
+    let (folder, store) = (Folder::new(), Remote::new());
+    folder.connect(&store).await.unwrap();
+    for entry in std::fs::read_dir(&folder.0).unwrap() {
+        let path = entry.unwrap().path();
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text = text.replace("remote:here", "remote:hero");
+        std::fs::write(&path, text).unwrap();
+    }
+    assert!(!folder.is_trusted(&store).await);
+    folder.connect(&store).await.unwrap();
+    assert!(folder.is_trusted(&store).await);
+}
+
+#[tokio::test]
+async fn a_write_without_a_new_version_ends_the_trust_here_and_for_everybody_else() {
+    let (folder, store) = (Folder::new(), Remote::new());
+    let coordinator = folder.connect(&store).await.unwrap();
+    let other = hold(&coordinator, "other").await;
+    let lease = hold(&coordinator, "k").await;
+    assert!(folder.is_trusted(&store).await);
+    // Somebody waits meanwhile for what another process holds.
+    let elsewhere = Coordinator::connect(store.clone()).await.unwrap();
+    let _held = hold(&elsewhere, "wanted").await;
+    let waiting = request(&coordinator, "wanted").acquire();
+    let breaking = async {
+        eventually("a look at what is waited for", || store.memory.calls().gets > 5).await;
+        store.lies.keeps_version.store(true, Ordering::SeqCst);
+        lease.renew().await
+    };
+    let (waited, _) = futures_util::future::join(waiting, breaking).await;
+    let error = waited.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    assert!(error.to_string().contains("lease wanted on remote:here"), "{error}");
+    store.lies.keeps_version.store(false, Ordering::SeqCst);
+    assert_refuses(&coordinator, "which is no new one").await;
+    assert!(other.check().is_ok(), "nothing was seen against that one");
+    assert!(!folder.is_trusted(&store).await);
+    let anew = folder.connect(&store).await.unwrap();
+    let _granted = hold(&anew, "another").await;
+}
+
+#[tokio::test]
+async fn two_holders_with_one_token_end_the_trust() {
+    let (folder, store) = (Folder::new(), Remote::new());
+    let coordinator = folder.connect(&store).await.unwrap();
+    let lease = hold(&coordinator, "k").await;
+    // A store that checks conditions and writes in two steps lets both of two racing grants through.
+    let ours = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
+    let nonce = Nonce::from_bits(7);
+    store.memory.overwrite(&key("k"), record::encode(&record::Record { term: nonce, nonce, ..ours }));
+    assert_eq!(lease.renew().await.unwrap_err().kind(), Kind::Lost);
+    assert_refuses(&coordinator, "two holders have token").await;
+    assert!(!folder.is_trusted(&store).await);
+}
+
+#[tokio::test]
+async fn a_record_that_was_deleted_or_restored_makes_others_check_and_work_goes_on() {
+    let (folder, store) = (Folder::new(), Remote::new());
+    let coordinator = folder.connect(&store).await.unwrap();
+    let lease = hold(&coordinator, "k").await;
+    let early = store.memory.snapshot();
+    lease.renew().await.unwrap();
+    assert!(folder.is_trusted(&store).await);
+    store.memory.restore(&early);
+    assert_eq!(lease.renew().await.unwrap_err().kind(), Kind::Lost, "an earlier record is back");
+    eventually("the verdict is gone", || !has_sound(&folder)).await;
+
+    folder.connect(&store).await.unwrap();
+    assert!(folder.is_trusted(&store).await);
+    let lease = hold(&coordinator, "l").await;
+    store.memory.delete(&key("l"));
+    assert!(lease.renew().await.is_err());
+    assert_eq!(lease.lost().await, Lost::Deleted);
+    eventually("the verdict is gone", || !has_sound(&folder)).await;
+    let _granted = hold(&coordinator, "l").await;
+}
+
+/// Whether the file says that something is sound.
+fn has_sound(folder: &Folder) -> bool {
+    let mut files = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path());
+    files.any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.contains("\"sound\":true")))
+}
+
+#[tokio::test]
+async fn the_verdict_is_gone_before_the_next_grant_is_there() {
+    let (folder, store) = (Folder::new(), Remote::new());
+    let coordinator = folder.connect(&store).await.unwrap();
+    let lease = hold(&coordinator, "k").await;
+    lease.release().await.unwrap();
+    store.memory.delete(&key("k"));
+    // What it remembers of the key does not fit any more: it reads, sees that the token went back, and goes on.
+    let _granted = hold(&coordinator, "k").await;
+    assert!(!has_sound(&folder));
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_do_it_any_more_is_checked_by_the_next_one() {
+    let (folder, store) = (Folder::new(), Remote::new());
+    let coordinator = folder.connect(&store).await.unwrap();
+    store.lies.is_unable.store(true, Ordering::SeqCst);
+    let error = request(&coordinator, "k").acquire().await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    eventually("the verdict is gone", || !has_sound(&folder)).await;
+    assert_eq!(folder.connect(&store).await.unwrap_err().kind(), Kind::Unsupported);
+}
+
+#[tokio::test]
+async fn whoever_only_looks_and_sees_a_token_go_back_makes_others_check() {
+    let (folder, store) = (Folder::new(), Remote::with_clock(StoreClock::Nothing));
+    let coordinator = folder.connect(&store).await.unwrap();
+    hold(&coordinator, "k").await.release().await.unwrap();
+    let middle = store.memory.snapshot();
+    hold(&coordinator, "k").await.release().await.unwrap();
+    let looking = folder.connect(&store).await.unwrap();
+    looking.observe("k").await.unwrap();
+    store.memory.restore(&middle);
+    assert!(folder.is_trusted(&store).await);
+    assert_eq!(looking.observe("k").await.unwrap_err().kind(), Kind::Corrupt);
+    assert!(!has_sound(&folder));
+}
+
+#[tokio::test]
+async fn what_could_not_be_checked_is_neither_remembered_nor_forgotten() {
+    let (folder, store) = (Folder::new(), Remote::new());
+    folder.connect(&store).await.unwrap();
+    let again = || Coordinator::builder().verdicts(folder.verdicts()).check_again().connect(store.clone());
+    store.memory.faults().every_get(Some(GetFault::Refuse(Reason::Denied)));
+    assert_eq!(again().await.unwrap_err().kind(), Kind::Unavailable);
+    assert!(has_sound(&folder));
+}
