@@ -150,7 +150,7 @@ impl Arena {
             let books = self.books().map(|(_, book)| book.held_first_after(healed));
             books.map(|held| held.map(|held| held.since(healed))).collect::<Vec<_>>()
         };
-        while held_again().contains(&None) && BootClock.now() < healed + self.size.ttl * 20 {
+        while held_again().contains(&None) && BootClock.now() < healed + self.size.ttl * 4 {
             pause(Duration::from_millis(20)).await;
         }
         held_again()
@@ -214,7 +214,10 @@ impl Arena {
                 Err(error) if matches!(error.kind(), Kind::Held | Kind::Unavailable) => {
                     self.denied.fetch_add(1, Relaxed);
                 }
-                Err(error) => self.odd.lock().unwrap().push(error.to_string()),
+                Err(error) => {
+                    self.odd.lock().unwrap().push(error.to_string());
+                    pause(self.size.ttl / 2).await;
+                }
             }
         }
     }

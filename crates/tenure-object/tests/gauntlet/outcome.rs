@@ -18,6 +18,8 @@ pub(crate) struct Outcome {
     took: Duration,
     /// What must never be.
     wrong: Vec<String>,
+    /// Errors that nobody should have seen.
+    odd: Vec<String>,
     /// How long after the faults had ended each key was held again, if it was.
     held_again: Vec<Option<Duration>>,
     grants: usize,
@@ -35,7 +37,8 @@ impl Outcome {
             size,
             tally: arena.tally(),
             took,
-            wrong: arena.odd.lock().unwrap().clone(),
+            wrong: Vec::new(),
+            odd: arena.odd.lock().unwrap().clone(),
             held_again,
             grants: 0,
             looks: 0,
@@ -60,9 +63,9 @@ impl Outcome {
         outcome
     }
 
-    /// How much was seen that must never be.
-    pub(crate) fn violations(&self) -> usize {
-        self.wrong.len()
+    /// What was seen that must never be, and errors that nobody should have seen.
+    pub(crate) fn violations(&self) -> (&[String], &[String]) {
+        (&self.wrong, &self.odd)
     }
 
     /// Nothing was wrong, enough was tried, and everything was well again in time.
@@ -72,6 +75,7 @@ impl Outcome {
         println!("{self}");
         let shown = &self.wrong[..self.wrong.len().min(20)];
         assert!(shown.is_empty(), "seed {seed}: {} violations: {shown:#?}", self.wrong.len());
+        assert!(self.odd.is_empty(), "seed {seed}: {:#?}", self.odd);
         assert!(
             self.tally.covers(&quota),
             "too little went wrong to show anything: {} of {quota}",
