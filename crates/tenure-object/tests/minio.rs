@@ -142,6 +142,11 @@ async fn what_a_lease_costs_is_counted_in_requests() {
     let _lease = cold.lease("k").unwrap().without_witness().manual().acquire().await.unwrap();
     let now = store.requests();
     assert_eq!((now.gets - before.gets, now.puts - before.puts), (1, 1), "a cold acquire");
+
+    // What was counted here is what came over the wire, and nothing else did.
+    let wire = bucket.proxy().log();
+    let sent = |method| wire.iter().filter(|exchange| exchange.method == method).count();
+    assert_eq!((sent("GET"), sent("PUT"), wire.len()), (9, 12, 21));
 }
 
 #[tokio::test]
