@@ -3,11 +3,10 @@
 
 mod support;
 
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 use support::{Did, Home, did, refused};
-use tenure_testkit::{ErrorAnswer, Fault, FaultyProxy, Kind, Rule, Server};
+use tenure_testkit::{Kind, Server};
 
 /// The command, with a bucket for its leases and credentials in its environment.
 struct Place {
@@ -93,51 +92,6 @@ fn a_handle_is_renewed_with_the_profile_of_the_configured_store() {
     assert_eq!((handle.code, handle.err.as_str()), (0, ""));
     assert!(!handle.out.contains(secret));
     place.home.tenure(&["release", handle.out.trim()]).answered(0, "");
-}
-
-/// One at a time, as the kernel sees it: a lock that is free again when whoever had it is dead.
-#[test]
-fn a_dozen_commands_that_want_the_same_lease_over_a_bad_network_never_meet() {
-    let Some(mut place) = Place::on(Kind::Minio, "dozen") else { return };
-    let proxy = FaultyProxy::start(place.server.address());
-    place.url = format!("s3://dozen/locks?endpoint={}", proxy.endpoint());
-    place.tenure(&["run", "x", "--", "true"]).answered(0, "");
-    let faults = [
-        Fault::CutBefore,
-        Fault::CutAfter,
-        Fault::CutMidAnswer,
-        Fault::TwiceSecondAnswer,
-        Fault::CutThenDeliver(Duration::from_millis(300)),
-        Fault::AnswerAfter(ErrorAnswer::INTERNAL),
-        Fault::AnswerInstead(ErrorAnswer::SLOW_DOWN),
-    ];
-    for (seed, fault) in (1..).zip(faults) {
-        proxy.install(Rule::new(fault).path("x.record").chance(0.03, seed));
-    }
-    let folder = &place.home.0;
-    let work = "flock -n lock sh -c 'echo $TENURE_TOKEN >> tokens; sleep 0.2' || echo $TENURE_TOKEN >> met";
-    let runs: Vec<_> = (0..12)
-        .map(|_| {
-            let mut run = place.command(&["run", "--ttl", "3s", "x", "--", "sh", "-c", work]);
-            run.current_dir(folder).stderr(Stdio::piped()).spawn().unwrap()
-        })
-        .collect();
-    let mut succeeded = 0;
-    for run in runs {
-        let output = run.wait_with_output().unwrap();
-        // On a very bad day a lease is lost, and its command killed; that is no harm.
-        match output.status.code() {
-            Some(0) => succeeded += 1,
-            Some(69 | 76) => {}
-            _ => panic!("{output:?}"),
-        }
-    }
-    assert!(!folder.join("met").exists(), "two of them met");
-    let tokens = std::fs::read_to_string(folder.join("tokens")).unwrap();
-    let tokens: Vec<u64> = tokens.lines().map(|token| token.parse().unwrap()).collect();
-    assert!(tokens.is_sorted_by(|earlier, later| earlier < later), "{tokens:?}");
-    assert!(succeeded >= 6 && tokens.len() >= succeeded, "{succeeded} succeeded, {tokens:?}");
-    println!("{succeeded} of 12 succeeded, under {:?}", proxy.counts());
 }
 
 #[test]

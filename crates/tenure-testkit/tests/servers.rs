@@ -28,6 +28,12 @@ fn rclone_lies_about_conditions_and_comes_back_with_its_data() {
     comes_back_with_its_data(&server, 200);
 }
 
+#[test]
+fn ceph_rgw_heeds_conditions_and_its_gateway_comes_back_with_its_data() {
+    let Some(server) = Server::start_or_skip(Kind::CephRgw) else { return };
+    comes_back_with_its_data(&server, 412);
+}
+
 /// `second` is what a second create is answered with.
 fn comes_back_with_its_data(server: &Server, second: u16) {
     let absent = ("if-none-match", "*");

@@ -87,6 +87,7 @@ impl Bucket {
 
     pub(crate) fn builder_at_the_top(&self) -> Builder {
         let builder = S3::builder(self.name).endpoint(&self.proxy.endpoint()).region(self.server.region());
+        let builder = if self.server.kind() == Kind::CephRgw { builder.bare_etags() } else { builder };
         builder.keys(self.server.access_key(), self.server.secret_key())
     }
 
@@ -96,8 +97,14 @@ impl Bucket {
 
     /// A connection of its own.
     pub(crate) fn store(&self) -> S3 {
+        self.store_through(&self.proxy)
+    }
+
+    /// A connection of its own, through another proxy.
+    pub(crate) fn store_through(&self, proxy: &FaultyProxy) -> S3 {
         // A server of our own bears whatever the machine does.
-        self.builder().write_interval(Duration::ZERO).open_in(&Environment::default()).unwrap()
+        let builder = self.builder().endpoint(&proxy.endpoint()).write_interval(Duration::ZERO);
+        builder.open_in(&Environment::default()).unwrap()
     }
 
     /// Takes the object of a key away, behind the store's back.

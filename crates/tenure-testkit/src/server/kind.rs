@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::ceph::CephRgw;
 use super::minio::Minio;
 use super::rclone::Rclone;
 use super::recipe::Recipe;
@@ -16,11 +17,14 @@ pub enum Kind {
     SeaweedFs,
     /// A liar: `rclone serve s3` accepts every condition and heeds none.
     Rclone,
+    /// Right, and odd: it wants ETags without their quotes. It comes with the system's packages, and runs only if
+    /// [somebody asks](Self::is_wanted).
+    CephRgw,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Minio, Self::SeaweedFs, Self::Rclone];
+    pub const ALL: [Self; 4] = [Self::Minio, Self::SeaweedFs, Self::Rclone, Self::CephRgw];
 
     /// The name of its program.
     pub fn program(self) -> &'static str {
@@ -28,17 +32,29 @@ impl Kind {
             Self::Minio => "minio",
             Self::SeaweedFs => "weed",
             Self::Rclone => "rclone",
+            Self::CephRgw => "radosgw",
         }
+    }
+
+    /// Whether the tests shall use it: all but Ceph, which wants `TENURE_SERVERS=ceph` in the environment.
+    pub fn is_wanted(self) -> bool {
+        self != Self::CephRgw || std::env::var(SWITCH).is_ok_and(|wanted| wanted == CEPH)
     }
 
     /// The version that the tests are made for.
     pub fn version(self) -> &'static str {
+        if self == Self::CephRgw {
+            return "of the system";
+        }
         let mut lines = VERSIONS.lines().filter_map(|line| line.split_once(' '));
         lines.find(|(name, _)| *name == self.program()).expect("each kind has a version").1
     }
 
     /// Where its program is once it is installed.
     pub(crate) fn installed(self) -> PathBuf {
+        if self == Self::CephRgw {
+            return PathBuf::from("/usr/bin").join(self.program());
+        }
         let cache = std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
         let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
         let folder = format!("tenure-testkit/{}-{}", self.program(), self.version());
@@ -50,9 +66,14 @@ impl Kind {
             Self::Minio => &Minio,
             Self::SeaweedFs => &SeaweedFs,
             Self::Rclone => &Rclone,
+            Self::CephRgw => &CephRgw,
         }
     }
 }
 
 /// What the installer reads too.
 const VERSIONS: &str = include_str!("../../servers/versions");
+
+/// What is asked for in the environment besides the usual servers.
+pub(super) const SWITCH: &str = "TENURE_SERVERS";
+pub(super) const CEPH: &str = "ceph";

@@ -1,6 +1,7 @@
 //! Real S3 servers.
 
 mod administration;
+mod ceph;
 mod error;
 mod kind;
 mod minio;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 pub use error::StartError;
 pub use kind::Kind;
+use kind::{CEPH, SWITCH};
 pub(crate) use recipe::{ACCESS_KEY, REGION, SECRET_KEY};
 pub use session::Session;
 pub use setup::Setup;
@@ -38,6 +40,7 @@ pub struct Server {
     ports: Vec<Port>,
     // Before the home: nobody writes to a folder that goes.
     process: Mutex<Option<Process>>,
+    _backing: Vec<Process>,
     home: Home,
 }
 
@@ -68,7 +71,7 @@ impl Server {
         }
     }
 
-    /// Starts one; `None`, loudly, where it is not installed.
+    /// Starts one; `None`, loudly, where it is not installed, or where [nobody asked](Kind::is_wanted) for it.
     #[track_caller]
     pub fn start_or_skip(kind: Kind) -> Option<Self> {
         Self::start_with_or_skip(kind, Setup::new())
@@ -77,6 +80,10 @@ impl Server {
     /// Starts one that is set up like this; `None`, loudly, where it is not installed.
     #[track_caller]
     pub fn start_with_or_skip(kind: Kind, setup: Setup) -> Option<Self> {
+        if !kind.is_wanted() {
+            eprintln!("not asked for: {} runs only with {SWITCH}={CEPH}", kind.program());
+            return None;
+        }
         match Self::start_with(kind, setup) {
             Ok(server) => Some(server),
             Err(missing @ StartError::Missing { .. }) => {
@@ -171,13 +178,15 @@ impl Server {
     }
 
     fn start_once(kind: Kind, setup: Setup, program: PathBuf) -> Result<Self, StartError> {
-        let home = Home::new(kind.program()).map_err(|error| StartError::Failed {
+        let failed = |error: std::io::Error| StartError::Failed {
             kind,
             why: error.to_string(),
             output: String::new(),
-        })?;
-        let ports = (0..kind.recipe().ports()).map(|_| Port::reserve()).collect();
-        let server = Self { kind, setup, program, ports, process: Mutex::new(None), home };
+        };
+        let home = Home::new(kind.program()).map_err(failed)?;
+        let ports: Vec<_> = (0..kind.recipe().ports()).map(|_| Port::reserve()).collect();
+        let backing = kind.recipe().backing(&home, &ports).map_err(failed)?;
+        let server = Self { kind, setup, program, ports, process: Mutex::new(None), _backing: backing, home };
         server.run()?;
         Ok(server)
     }

@@ -1,0 +1,138 @@
+//! A dozen supervisors want one lease in a bucket for minutes, over a good network and over a bad one, and the one that has
+//! it is killed, stopped and stolen from.
+#![cfg(feature = "s3")]
+#![expect(clippy::disallowed_methods, reason = "the tests give other processes time")]
+
+mod run_crowd;
+mod run_support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use run_crowd::{Place, Plan, contend, setting};
+use run_support::{World, sleep_ms};
+use tenure_object::S3;
+use tenure_object::s3::Environment;
+use tenure_testkit::{Counts, ErrorAnswer, Fault, FaultyProxy, Kind, Rule, Server};
+
+/// The bucket, as commands reach it at this endpoint; the test looks at it over a network of its own.
+fn place(server: &Server, bucket: &str, endpoint: &str) -> Place {
+    server.create_bucket(bucket);
+    let store = S3::builder(bucket).prefix("locks").endpoint(&server.endpoint()).region(server.region());
+    let store = store.keys(server.access_key(), server.secret_key()).open_in(&Environment::default());
+    let url = format!("s3://{bucket}/locks?endpoint={endpoint}");
+    Place::new(url, server.environment().into(), Arc::new(store.unwrap()), Duration::from_millis(20))
+}
+
+/// What all of them have in common.
+fn plan<'a>(world: &'a World, place: &'a Place, lease: &'a str) -> Plan<'a> {
+    Plan {
+        world,
+        place,
+        lease,
+        supervisors: 12,
+        ttl: Duration::from_secs(3),
+        // Long enough for a renewal, at which a holder learns that somebody takes the lease on purpose.
+        acts: 200,
+        faults: 15,
+        span: Duration::from_secs(70),
+        seed: setting("TENURE_TEST_SEED", 6),
+    }
+}
+
+#[test]
+fn a_dozen_supervisors_of_a_lease_in_a_bucket_never_overlap_whatever_happens_to_the_holder() {
+    let Some(server) = Server::shared(Kind::Minio) else { return };
+    let world = World::new("dozen");
+    let place = place(server, "dozen", &server.endpoint());
+    let span = Duration::from_secs(110);
+    contend(&Plan { span, ..plan(&world, &place, "one") }).assert_as_after_faults(20);
+}
+
+/// First the network has faults that a ttl is there for, and nobody is stopped (L4). Then it has all that it likes, and the
+/// holders have their own troubles too.
+#[test]
+fn nor_do_they_over_a_bad_network_which_alone_stops_nobody() {
+    let Some(server) = Server::shared(Kind::Minio) else { return };
+    let proxy = FaultyProxy::start(server.address());
+    let world = World::new("bad-network");
+    let place = place(server, "bad-network", &proxy.endpoint());
+
+    let enough = AtomicBool::new(false);
+    let (outcome, mild) = std::thread::scope(|scope| {
+        let mild = scope.spawn(|| one_at_a_time(&proxy, "calm.record", &enough));
+        let plan = Plan {
+            // Long enough that a busy machine does not look like a fault.
+            ttl: Duration::from_secs(6),
+            acts: 400,
+            faults: 0,
+            span: Duration::from_secs(40),
+            ..plan(&world, &place, "calm")
+        };
+        let outcome = contend(&plan);
+        enough.store(true, Relaxed);
+        (outcome, mild.join().unwrap())
+    });
+    eprintln!("over a network with {mild:?}");
+    outcome.assert_undisturbed(15);
+    assert!(mild.installed >= 15, "too little went wrong to show anything: {mild:?}");
+
+    let world = World::new("worse-network");
+    let (some, long) = (Duration::from_millis(300), Duration::from_secs(4));
+    let faults = [
+        Fault::CutBefore,
+        Fault::CutAfter,
+        Fault::CutMidAnswer,
+        Fault::TwiceSecondAnswer,
+        Fault::CutThenDeliver(some),
+        Fault::CutThenDeliver(long),
+        Fault::SwallowAnswer(some),
+        Fault::AnswerAfter(ErrorAnswer::INTERNAL),
+        Fault::AnswerAfter(ErrorAnswer::CONFLICT),
+        Fault::AnswerInstead(ErrorAnswer::SLOW_DOWN),
+    ];
+    let rules: Vec<_> = (1..)
+        .zip(faults)
+        .map(|(seed, fault)| proxy.install(Rule::new(fault).path("one.record").chance(0.03, seed)))
+        .collect();
+    contend(&plan(&world, &place, "one")).assert_as_after_faults(15);
+    proxy.settle(Duration::from_secs(30));
+    let happened: Counts = rules.iter().map(|rule| rule.counts()).sum();
+    eprintln!("over a network with {happened:?}");
+    assert!(happened.installed >= 100, "too little went wrong to show anything: {happened:?}");
+}
+
+/// A fault that a ttl is there for, then a second without any, and again.
+fn one_at_a_time(proxy: &FaultyProxy, path: &str, enough: &AtomicBool) -> Counts {
+    let short = Duration::from_millis(400);
+    let faults = [
+        Fault::CutAfter,
+        Fault::CutBefore,
+        Fault::CutMidAnswer,
+        Fault::SwallowRequest(2 * short),
+        Fault::SwallowAnswer(2 * short),
+        Fault::DelayRequest(short),
+        Fault::DelayAnswer(short),
+        Fault::TwiceSecondAnswer,
+        Fault::AnswerInstead(ErrorAnswer::UNAVAILABLE),
+        Fault::AnswerAfter(ErrorAnswer::CONFLICT),
+        Fault::AnswerAfter(ErrorAnswer::SLOW_DOWN),
+    ];
+    let mut happened = Counts::default();
+    for (number, fault) in faults.into_iter().cycle().enumerate() {
+        // Two of three are for writes.
+        let rule = Rule::new(fault).path(path).times(1);
+        let rule = proxy.install(if number % 3 == 0 { rule } else { rule.method("PUT") });
+        while rule.counts() == Counts::default() && !enough.load(Relaxed) {
+            sleep_ms(20);
+        }
+        happened = happened + rule.counts();
+        rule.remove();
+        if enough.load(Relaxed) {
+            break;
+        }
+        sleep_ms(700);
+    }
+    happened
+}

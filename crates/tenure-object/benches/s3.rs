@@ -1,0 +1,230 @@
+//! What a lease in a bucket costs on MinIO, beside the bare requests through the same client in the same run, and how soon
+//! others are granted what a holder lets go or leaves behind.
+//!
+//! Times belong to the machine; the ratios are what to look at: requests at p50, hand-overs at p90. Nothing fails because a
+//! goal is missed: it says so.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use tenure::clock::{BootClock, Clock};
+use tenure::{Coordinator, Lease, Timing};
+use tenure_object::S3;
+use tenure_object::s3::Environment;
+use tenure_store::{Expect, Key, Put, Store, Version};
+use tenure_testkit::{Kind, Server, key};
+
+fn main() {
+    let Some(server) = Server::start_or_skip(Kind::Minio) else { return };
+    server.create_bucket("bench");
+    tenure_testkit::block_on(async {
+        println!("{:<58} {:>9} {:>9} {:>9}", "", "p50", "p90", "max");
+        let bare = requests(&server).await;
+        println!();
+        hand_overs(&server, bare).await;
+    });
+}
+
+/// A connection of its own.
+fn open(server: &Server) -> S3 {
+    let store = S3::builder("bench").endpoint(&server.endpoint()).region(server.region());
+    let store = store.keys(server.access_key(), server.secret_key());
+    store.write_interval(Duration::ZERO).open_in(&Environment::default()).unwrap()
+}
+
+/// Each operation beside the bare requests that it consists of. Gives how long the two of a hand-over take at most times.
+async fn requests(server: &Server) -> Duration {
+    let bare = Bare { store: open(server), key: key("bare") };
+    let coordinator = Coordinator::connect(open(server)).await.unwrap();
+    let wanted = |coordinator: &Coordinator, name: &str| coordinator.lease(name).unwrap().manual();
+    let renewed = wanted(&coordinator, "renewed").acquire().await.unwrap();
+    let mut version = bare.put(Expect::Absent).await;
+
+    let mut put = Samples::new("a bare conditional PUT");
+    let mut get = Samples::new("a bare GET");
+    let mut renew = Samples::new("renew");
+    let mut warm = Samples::new("acquire, warm");
+    let mut unseen = Samples::new("acquire, warm, without a witness");
+    let mut release = Samples::new("release");
+    let mut cold = Samples::new("acquire, cold");
+    for round in 0..ROUNDS {
+        // In turn, so that whatever else the machine does falls on all of them.
+        version = put.take(bare.put(Expect::Version(version))).await;
+        renew.take(renewed.renew()).await.unwrap();
+        get.take(bare.store.get(&bare.key)).await.unwrap();
+        let lease = warm.take(wanted(&coordinator, "warm").acquire()).await.unwrap();
+        release.take(lease.release()).await.unwrap();
+        let lease = unseen.take(wanted(&coordinator, "warm").without_witness().acquire()).await.unwrap();
+        lease.release().await.unwrap();
+        if round % 5 == 0 {
+            // It has never seen the key.
+            let stranger = Coordinator::connect(open(server)).await.unwrap();
+            let lease = cold.take(wanted(&stranger, "warm").acquire()).await.unwrap();
+            lease.release().await.unwrap();
+        }
+    }
+    renewed.release().await.unwrap();
+    for samples in [&put, &get, &renew, &warm, &unseen, &release, &cold] {
+        samples.print();
+    }
+    println!();
+    let (one, two) = (put.at(50), get.at(50) + put.at(50));
+    verdict("renew, to a bare conditional PUT", &renew, 50, one, Some(1.1));
+    verdict("acquire warm, to a bare conditional PUT", &warm, 50, one, None);
+    verdict("acquire warm without a witness, to the same", &unseen, 50, one, None);
+    verdict("acquire cold, to a bare GET and a conditional PUT", &cold, 50, two, None);
+    verdict("release, to a bare conditional PUT", &release, 50, one, None);
+    get.at(90) + put.at(90)
+}
+
+/// How long a waiter on another machine waits. Both are coordinators of this process, each with a connection of its own; the
+/// holders have no witness, so that nobody learns from the kernel that they are gone.
+async fn hand_overs(server: &Server, calls: Duration) {
+    let (holder, waiter) = (open(server), open(server));
+    let holder = Coordinator::connect(holder).await.unwrap();
+    let waiter = Coordinator::connect(waiter).await.unwrap();
+    let timing = Timing::new(TTL).unwrap();
+    // What is left of the longest outage: the time between two looks of a waiter.
+    let poll = timing.worst_write_outage() - timing.timeout() * 2 - timing.drift().lengthen(TTL);
+
+    let mut crashed = Samples::new("from a crash to the next grant");
+    let mut released = Samples::new("from a release to the next grant");
+    for round in 0..HAND_OVERS {
+        let pairs = join_all((0..AT_ONCE).map(async |number| {
+            // The latest renewal comes at any time since a look, and the end at any time since that renewal.
+            let (renewed, late) = (TTL / 2 * (number * 7 % AT_ONCE) / AT_ONCE, TTL / 3 * number / AT_ONCE);
+            let crash = hand_over(
+                &holder,
+                &waiter,
+                format!("crash/{round}-{number}"),
+                [renewed, late],
+                async |lease| {
+                    // It is kept and not renewed: as good as dead, and nobody vacates it.
+                    std::mem::forget(lease);
+                },
+            );
+            let release = hand_over(
+                &holder,
+                &waiter,
+                format!("release/{round}-{number}"),
+                [renewed, late],
+                async |lease| {
+                    lease.release().await.unwrap();
+                },
+            );
+            futures_util::join!(crash, release)
+        }));
+        for (crash, release) in pairs.await {
+            crashed.spans.push(crash);
+            released.spans.push(release);
+        }
+    }
+    crashed.print();
+    released.print();
+    println!();
+    println!("a waiter looks every {poll:?} at most, with a ttl of {TTL:?}");
+    let goal = |span: Duration| Some(span.as_secs_f64() / TTL.as_secs_f64());
+    verdict(
+        "crash failover, to the ttl (goal: 1.1 ttl and one poll)",
+        &crashed,
+        90,
+        TTL,
+        goal(TTL.mul_f64(1.1) + poll),
+    );
+    verdict("hand-over, to the ttl (goal: one poll and its calls)", &released, 90, TTL, goal(poll + calls));
+}
+
+/// How long after the holder's end, of whichever kind, somebody who waited is granted the lease.
+async fn hand_over(
+    holder: &Coordinator,
+    waiter: &Coordinator,
+    name: String,
+    [renewed, late]: [Duration; 2],
+    end: impl AsyncFnOnce(Lease),
+) -> Duration {
+    let request =
+        |coordinator: &Coordinator| coordinator.lease(name.as_str()).unwrap().ttl(TTL).without_witness();
+    let lease = request(holder).manual().acquire().await.unwrap();
+    let mut waiting = pin!(request(waiter).acquire());
+    let pause = |span| BootClock.sleep_until(BootClock.now() + span);
+    let settle = async {
+        pause(renewed).await;
+        lease.renew().await.unwrap();
+        pause(late).await;
+    };
+    tokio::select! {
+        _ = &mut waiting => unreachable!("it is held"),
+        () = settle => {}
+    }
+    let ended = BootClock.now();
+    let ((), granted) = futures_util::join!(end(lease), async {
+        let lease = waiting.await.unwrap();
+        (lease, BootClock.now())
+    });
+    let (lease, granted) = granted;
+    lease.release().await.unwrap();
+    granted.since(ended)
+}
+
+/// The store without anything on it.
+struct Bare {
+    store: S3,
+    key: Key,
+}
+
+impl Bare {
+    /// As many bytes as a record has.
+    async fn put(&self, expect: Expect) -> Version {
+        match self.store.put(&self.key, Bytes::from_static(&[b'x'; 600]), expect).await {
+            Ok(Put::Applied(applied)) => applied.version,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+struct Samples {
+    what: &'static str,
+    spans: Vec<Duration>,
+}
+
+impl Samples {
+    fn new(what: &'static str) -> Self {
+        Self { what, spans: Vec::new() }
+    }
+
+    async fn take<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let began = BootClock.now();
+        let done = work.await;
+        self.spans.push(BootClock.now().since(began));
+        done
+    }
+
+    /// The percentile; the first ones warm up, where there are many.
+    fn at(&self, part: usize) -> Duration {
+        let mut spans = self.spans[self.spans.len() / 50..].to_vec();
+        spans.sort();
+        spans[(spans.len() * part / 100).min(spans.len() - 1)]
+    }
+
+    fn print(&self) {
+        let millis = |part| self.at(part).as_secs_f64() * 1e3;
+        println!("{:<58} {:>6.2} ms {:>6.2} ms {:>6.2} ms", self.what, millis(50), millis(90), millis(100));
+    }
+}
+
+fn verdict(what: &str, ours: &Samples, part: usize, to: Duration, goal: Option<f64>) {
+    let ratio = ours.at(part).as_secs_f64() / to.as_secs_f64();
+    let word = match goal {
+        Some(goal) if ratio <= goal => format!(" (goal {goal:.2}x, met)"),
+        Some(goal) => format!(" (goal {goal:.2}x, MISSED)"),
+        None => String::new(),
+    };
+    println!("{what:<58} {ratio:>8.2}x{word}");
+}
+
+const ROUNDS: usize = 300;
+const TTL: Duration = Duration::from_secs(2);
+const HAND_OVERS: usize = 4;
+const AT_ONCE: u32 = 12;

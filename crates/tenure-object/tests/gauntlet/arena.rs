@@ -1,0 +1,270 @@
+//! Many who want the same leases, over networks that fail, until enough has gone wrong.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::{Either, join_all, select};
+use tenure::clock::{BootClock, Clock};
+use tenure::{Kind, Lease};
+use tenure_store::BoxFuture;
+
+use crate::book::Book;
+use crate::bucket::Bucket;
+use crate::machine::Machine;
+use crate::outcome::Outcome;
+use crate::tally::Tally;
+
+/// How much of everything.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    /// Of each group: there is one for each family of faults.
+    pub(crate) keys: usize,
+    /// Of each group. A contender for each of its keys is on each of them.
+    pub(crate) machines: usize,
+    pub(crate) ttl: Duration,
+    /// Whether the store is believed without a look.
+    pub(crate) trusting: bool,
+    /// What must go wrong before it is enough.
+    pub(crate) quota: Tally,
+    /// By when.
+    pub(crate) limit: Duration,
+    pub(crate) seed: u64,
+}
+
+/// What mostly goes wrong for the machines of one group.
+#[derive(Debug, Clone, Copy)]
+enum Family {
+    LostAnswers,
+    LateWrites,
+    Partitions,
+    Storms,
+}
+
+/// Keys, and the machines that want them.
+#[derive(Debug)]
+struct Group {
+    family: Family,
+    machines: Vec<Machine>,
+    books: Vec<Book>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Arena {
+    size: Size,
+    groups: Vec<Group>,
+    /// No more faults.
+    healing: AtomicBool,
+    mended: AtomicUsize,
+    over: AtomicBool,
+    /// Leases that ended before their holder let go.
+    pub(crate) lost: AtomicU64,
+    /// Acquires that ended without a lease.
+    pub(crate) denied: AtomicU64,
+    /// Acquires that were dropped.
+    pub(crate) dropped: AtomicU64,
+    /// Errors that nobody should have seen.
+    pub(crate) odd: Mutex<Vec<String>>,
+}
+
+/// Lets them contend until enough has gone wrong, ends the faults, and sees whether all is well again.
+pub(crate) async fn gauntlet(bucket: &Bucket, size: Size) -> Outcome {
+    let arena = Arc::new(Arena::new(bucket, size).await);
+    let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
+    let mut seeds = fastrand::Rng::with_seed(size.seed);
+    for group in 0..arena.groups.len() {
+        for machine in 0..size.machines {
+            let (nemesis, rng) = (Arc::clone(&arena), seeds.fork());
+            tasks.push(Box::pin(async move { nemesis.trouble(group, machine, rng).await }));
+            for key in 0..size.keys {
+                let (arena, rng) = (Arc::clone(&arena), seeds.fork());
+                tasks.push(Box::pin(async move { arena.contend(group, machine, key, rng).await }));
+            }
+        }
+    }
+    let began = BootClock.now();
+    // They have threads of their own, so that this one may wait for the proxies.
+    let contest = tenure_testkit::race(tasks);
+    arena.enough().await;
+    let took = BootClock.now().since(began);
+    let held_again = arena.heal().await;
+    arena.over.store(true, Relaxed);
+    contest.await;
+    Outcome::new(&arena, size, took, held_again)
+}
+
+impl Arena {
+    async fn new(bucket: &Bucket, size: Size) -> Self {
+        let mut groups = Vec::new();
+        for family in [Family::LostAnswers, Family::LateWrites, Family::Partitions, Family::Storms] {
+            let machines =
+                join_all((0..size.machines).map(|_| Machine::on(bucket, size.ttl, size.trusting))).await;
+            let books = (0..size.keys).map(|_| Book::default()).collect();
+            groups.push(Group { family, machines, books });
+        }
+        Self {
+            size,
+            groups,
+            healing: AtomicBool::new(false),
+            mended: AtomicUsize::new(0),
+            over: AtomicBool::new(false),
+            lost: AtomicU64::new(0),
+            denied: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            odd: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        self.machines().map(Machine::tally).sum()
+    }
+
+    /// Each key by its name, with its book.
+    pub(crate) fn books(&self) -> impl Iterator<Item = (String, &Book)> {
+        self.groups.iter().flat_map(|group| {
+            group.books.iter().enumerate().map(|(key, book)| (name(group.family, key), book))
+        })
+    }
+
+    fn machines(&self) -> impl Iterator<Item = &Machine> {
+        self.groups.iter().flat_map(|group| &group.machines)
+    }
+
+    /// Waits until enough has gone wrong, or the time is over.
+    async fn enough(&self) {
+        let limit = BootClock.now() + self.size.limit;
+        while !self.tally().covers(&self.size.quota) && BootClock.now() < limit {
+            pause(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// Ends the faults. Says how long after that each key was seen to be held again, if it was.
+    async fn heal(&self) -> Vec<Option<Duration>> {
+        self.healing.store(true, Relaxed);
+        while self.mended.load(Relaxed) < self.machines().count() {
+            pause(Duration::from_millis(20)).await;
+        }
+        self.machines().for_each(Machine::settle);
+        let healed = BootClock.now();
+        let held_again = || {
+            let books = self.books().map(|(_, book)| book.held_first_after(healed));
+            books.map(|held| held.map(|held| held.since(healed))).collect::<Vec<_>>()
+        };
+        while held_again().contains(&None) && BootClock.now() < healed + self.size.ttl * 4 {
+            pause(Duration::from_millis(20)).await;
+        }
+        held_again()
+    }
+
+    /// What happens to one machine.
+    async fn trouble(&self, group: usize, machine: usize, mut rng: fastrand::Rng) {
+        let family = self.groups[group].family;
+        let machine = &self.groups[group].machines[machine];
+        match family {
+            Family::LostAnswers => machine.lose_answers(0.3, rng.u64(..)),
+            Family::LateWrites => machine.deliver_late(0.35, rng.u64(..)),
+            Family::Partitions | Family::Storms => {}
+        }
+        // Wherever else it goes wrong, answers are lost too.
+        machine.lose_answers(0.03, rng.u64(..));
+        while !self.healing.load(Relaxed) {
+            let rule = match family {
+                Family::LostAnswers | Family::LateWrites => None,
+                Family::Partitions => Some(machine.cut_off(&mut rng)),
+                Family::Storms => Some(machine.storm(&mut rng)),
+            };
+            pause(self.size.ttl.mul_f64(0.1 + 0.9 * rng.f64() * rng.f64())).await;
+            if let Some(rule) = rule {
+                rule.remove();
+            }
+            pause(self.size.ttl.mul_f64(0.05 + 0.2 * rng.f64())).await;
+        }
+        machine.mend();
+        self.mended.fetch_add(1, Relaxed);
+    }
+
+    /// One who wants a lease, uses it and lets it go, again and again.
+    async fn contend(&self, group: usize, who: usize, key: usize, mut rng: fastrand::Rng) {
+        let Group { family, machines, books } = &self.groups[group];
+        let (book, coordinator) = (&books[key], &machines[who].coordinator);
+        while !self.over.load(Relaxed) {
+            // They are meant to be on several machines, which learn nothing from each other's kernels.
+            let request = coordinator.lease(name(*family, key).as_str()).unwrap().without_witness();
+            let request = request.ttl(self.size.ttl);
+            // Nobody renews some: their holders are as good as dead when they pause.
+            let manual = rng.u8(..8) == 0;
+            let request = if manual { request.manual() } else { request };
+            let acquire = request.wait(self.size.ttl * 2).acquire();
+            // Some are dropped in the middle, wherever that is.
+            let limit = self.size.ttl * if rng.u8(..16) == 0 { rng.u32(..100) } else { 1000 } / 100;
+            let acquired = match select(Box::pin(acquire), pause(limit)).await {
+                Either::Left((acquired, _)) => acquired,
+                Either::Right(_) => {
+                    self.dropped.fetch_add(1, Relaxed);
+                    continue;
+                }
+            };
+            match acquired {
+                Ok(lease) => {
+                    book.granted(who, &lease);
+                    let renewing = matches!(family, Family::LostAnswers) && !manual;
+                    let pauses = if manual { 0.1 } else { 0.02 };
+                    self.work(book, who, lease, renewing, pauses, &mut rng).await;
+                }
+                Err(error) if matches!(error.kind(), Kind::Held | Kind::Unavailable) => {
+                    self.denied.fetch_add(1, Relaxed);
+                }
+                Err(error) => {
+                    self.odd.lock().unwrap().push(error.to_string());
+                    pause(self.size.ttl / 2).await;
+                }
+            }
+        }
+    }
+
+    /// The work under a lease: looks and writes, sometimes with a long pause between the two.
+    async fn work(
+        &self,
+        book: &Book,
+        who: usize,
+        lease: Lease,
+        renewing: bool,
+        pauses: f64,
+        rng: &mut fastrand::Rng,
+    ) {
+        for _ in 0..rng.u8(2..20) {
+            if !book.look(who, &lease) {
+                self.lost.fetch_add(1, Relaxed);
+                return;
+            }
+            if rng.f64() < pauses {
+                pause(self.size.ttl.mul_f64(2.0 * rng.f64())).await;
+            }
+            book.write(who, &lease);
+            if renewing {
+                // More writes, whose answers may be lost. What it says is seen at the next look.
+                let _ = lease.renew().await;
+            }
+            pause(Duration::from_millis(rng.u64(..40))).await;
+        }
+        match rng.u8(..8) {
+            // The keeper lets it go.
+            0 => drop(lease),
+            // It just lies there, until it is over.
+            1 => {
+                pause(self.size.ttl).await;
+                book.look(who, &lease);
+            }
+            // What cannot be vacated lapses.
+            _ => drop(lease.release().await),
+        }
+    }
+}
+
+fn name(family: Family, key: usize) -> String {
+    format!("{family:?}/{key}")
+}
+
+fn pause(span: Duration) -> BoxFuture<'static, ()> {
+    BootClock.sleep_until(BootClock.now() + span)
+}

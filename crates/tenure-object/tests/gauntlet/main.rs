@@ -1,0 +1,91 @@
+//! Leases in a bucket while the network does its worst, counted: on MinIO as often as `QUOTA` says, on the other servers a
+//! tenth of it. A run in which less went wrong has failed: a fault that did not happen proves nothing.
+//!
+//! `TENURE_TEST_SEED=7` chooses other faults.
+
+#[path = "../bucket/mod.rs"]
+mod bucket;
+
+mod arena;
+mod book;
+mod healthy;
+mod machine;
+mod outcome;
+mod tally;
+
+use std::time::Duration;
+
+use arena::{Size, gauntlet};
+use bucket::Bucket;
+use tally::Tally;
+use tenure_testkit::Kind;
+
+/// In the order of [`tally::Of`]. What shall have been applied, and past the ttl, is a part of its line above.
+const QUOTA: Tally = Tally([1500, 500, 100, 100, 300, 500, 100]);
+
+fn seed() -> u64 {
+    std::env::var("TENURE_TEST_SEED").map_or(6, |text| text.parse().expect("a number"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_minio() {
+    let Some(bucket) = Bucket::alone_on(Kind::Minio, "gauntlet") else { return };
+    let size = Size {
+        keys: 8,
+        machines: 5,
+        ttl: Duration::from_secs(2),
+        trusting: false,
+        quota: QUOTA,
+        limit: Duration::from_secs(300),
+        seed: seed(),
+    };
+    gauntlet(&bucket, size).await.assert_passed();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_seaweedfs() {
+    a_tenth_on(Kind::SeaweedFs).await;
+}
+
+/// Only with `TENURE_SERVERS=ceph`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_ceph_rgw() {
+    a_tenth_on(Kind::CephRgw).await;
+}
+
+async fn a_tenth_on(kind: Kind) {
+    let Some(bucket) = Bucket::alone_on(kind, "gauntlet") else { return };
+    let size = Size {
+        keys: 2,
+        machines: 3,
+        ttl: Duration::from_secs(3),
+        trusting: false,
+        quota: QUOTA.tenth(),
+        limit: Duration::from_secs(300),
+        seed: seed(),
+    };
+    gauntlet(&bucket, size).await.assert_passed();
+}
+
+/// The judge's own test: a store that heeds no condition has two holders at a time before long. Whoever notices trusts it no
+/// longer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn on_a_liar_the_judge_sees_two_holders_at_a_time() {
+    let Some(bucket) = Bucket::alone_on(Kind::Rclone, "gauntlet") else { return };
+    let size = Size {
+        keys: 2,
+        machines: 3,
+        ttl: Duration::from_secs(1),
+        trusting: true,
+        quota: QUOTA.tenth(),
+        limit: Duration::from_secs(10),
+        seed: seed(),
+    };
+    let outcome = gauntlet(&bucket, size).await;
+    println!("{outcome}");
+    let (wrong, odd) = outcome.violations();
+    println!("{} errors, such as {:?}", odd.len(), odd.first());
+    assert!(wrong.iter().any(|why| why.contains("S2")), "nothing was seen: {outcome}");
+    assert!(odd.iter().all(|why| why.contains("broke a promise")), "{odd:#?}");
+    assert!(!odd.is_empty(), "the library noticed nothing");
+}

@@ -1,0 +1,166 @@
+//! Ceph RGW: atomic conditions, but only for ETags without their quotes, and a 500 for some who lose a race.
+//!
+//! A gateway before a cluster of one monitor and one store of objects in memory. What is stopped and started again is the
+//! gateway: the cluster lives as long as the server.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use super::recipe::{ACCESS_KEY, REGION, Recipe, SECRET_KEY};
+use crate::asking;
+use crate::home::Home;
+use crate::port::Port;
+use crate::process::Process;
+use crate::sign::Signer;
+
+#[derive(Debug)]
+pub(crate) struct CephRgw;
+
+impl Recipe for CephRgw {
+    /// One for S3, one for the monitor; the others look for theirs.
+    fn ports(&self) -> usize {
+        2
+    }
+
+    fn backing(&self, home: &Home, ports: &[Port]) -> io::Result<Vec<Process>> {
+        let (conf, cluster) = (settings(home, ports)?, random_uuid()?);
+        let monitor = format!("[v1:{}]", ports[1].address());
+        let map = home.path().join("monmap");
+        ran(Command::new("monmaptool")
+            .args(["--create", "--clobber", "--fsid", &cluster, "--addv", "a", &monitor])
+            .arg(&map))?;
+        ran(tool("ceph-mon", &conf).args(["--mkfs", "-i", "a", "--fsid", &cluster, "--monmap"]).arg(&map))?;
+        let monitor = Process::start(tool("ceph-mon", &conf).args(["-f", "-i", "a"]), home)?;
+        until("the monitor", || ran(tool("ceph", &conf).args(["--connect-timeout", "5", "-s"])).ok())?;
+
+        let id = random_uuid()?;
+        let number = ran(tool("ceph", &conf).args(["osd", "new", &id]))?;
+        fs::write(home.path().join("osd/fsid"), format!("{id}\n"))?;
+        let store = || {
+            let mut store = tool("ceph-osd", &conf);
+            store.args(["-i", number.trim()]);
+            store
+        };
+        ran(store().args(["--mkfs", "--osd-uuid", &id]))?;
+        let store = Process::start(store().arg("-f"), home)?;
+        until("the store of objects", || {
+            ran(tool("ceph", &conf).args(["osd", "stat"])).ok().filter(|stat| stat.contains("1 up"))
+        })?;
+
+        let user = ["user", "create", "--uid=tenure", "--display-name=tenure"];
+        let keys = [format!("--access-key={ACCESS_KEY}"), format!("--secret-key={SECRET_KEY}")];
+        ran(tool("radosgw-admin", &conf).args(["-n", "client.rgw"]).args(user).args(keys))?;
+        Ok(vec![monitor, store])
+    }
+
+    fn command(&self, program: &Path, home: &Home, _: &[Port]) -> io::Result<Command> {
+        let mut command = Command::new(program);
+        command.args(["-f", "-n", "client.rgw", "--conf"]).arg(home.path().join(SETTINGS));
+        Ok(command)
+    }
+
+    /// Anonymous people may list nothing, and are told so.
+    fn is_ready(&self, ports: &[Port]) -> bool {
+        asking::status(ports[0].address(), "GET", "/", "").is_ok_and(|status| status < 500)
+    }
+
+    fn create_bucket(&self, _: &Home, ports: &[Port], name: &str) -> io::Result<()> {
+        let (address, path) = (ports[0].address(), format!("/{name}"));
+        let signer = Signer { access_key: ACCESS_KEY, secret_key: SECRET_KEY, region: REGION, service: "s3" };
+        let headers = signer.sign(&address.to_string(), ("PUT", &path), &[], b"");
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        match asking::ask(address, ("PUT", &path), &headers, "")? {
+            (200, _) => Ok(()),
+            (status, answer) => Err(io::Error::other(format!("it answered {status}: {answer}"))),
+        }
+    }
+}
+
+/// Writes the settings of all parts: one copy of everything, no passwords among them, nothing outside of this machine.
+fn settings(home: &Home, ports: &[Port]) -> io::Result<PathBuf> {
+    for folder in ["mon", "osd", "run"] {
+        fs::create_dir_all(home.path().join(folder))?;
+    }
+    let (home, path) = (home.path().display(), home.path().join(SETTINGS));
+    let (gateway, monitor) = (ports[0].address(), ports[1].address());
+    let text = format!(
+        "[global]
+mon host = v1:{monitor}
+mon initial members = a
+auth cluster required = none
+auth service required = none
+auth client required = none
+ms bind ipv6 = false
+public addr = 127.0.0.1
+cluster addr = 127.0.0.1
+public network = 127.0.0.0/8
+osd pool default size = 1
+osd pool default min size = 1
+osd pool default pg num = 1
+osd pool default pgp num = 1
+osd pool default pg autoscale mode = off
+osd crush chooseleaf type = 0
+mon allow pool size one = true
+mon max pg per osd = 1000
+run dir = {home}/run
+admin socket = {home}/run/$name.asok
+log file = {home}/$name.log
+pid file = {home}/run/$name.pid
+[mon]
+mon data = {home}/mon
+mon data avail crit = 1
+mon data avail warn = 2
+[osd]
+osd data = {home}/osd
+osd objectstore = memstore
+memstore device bytes = 1073741824
+[client.rgw]
+rgw frontends = beast endpoint={gateway}
+rgw thread pool size = 64
+rgw dns name = localhost
+debug rgw = 0
+"
+    );
+    fs::write(&path, text)?;
+    Ok(path)
+}
+
+fn tool(name: &str, conf: &Path) -> Command {
+    let mut command = Command::new(name);
+    command.arg("--conf").arg(conf);
+    command
+}
+
+/// Runs it to its end, and gives what it said.
+fn ran(command: &mut Command) -> io::Result<String> {
+    let output = command.output()?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("{command:?} failed: {said}")))
+}
+
+fn until<T>(what: &str, come: impl Fn() -> Option<T>) -> io::Result<T> {
+    let began = Instant::now();
+    loop {
+        if let Some(come) = come() {
+            return Ok(come);
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(io::Error::other(format!("{what} was not there after {} s", PATIENCE.as_secs())));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn random_uuid() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned())
+}
+
+const SETTINGS: &str = "ceph.conf";
+
+/// How long a part of the cluster may take, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
