@@ -36,7 +36,8 @@ impl Recipe for CephRgw {
         until("the monitor", || ran(tool("ceph", &conf).args(["--connect-timeout", "5", "-s"])).ok())?;
 
         let id = random_uuid()?;
-        let number = ran(tool("ceph", &conf).args(["osd", "new", &id]))?;
+        // A monitor may deny everything in its first moment.
+        let number = until("the monitor", || ran(tool("ceph", &conf).args(["osd", "new", &id])).ok())?;
         fs::write(home.path().join("osd/fsid"), format!("{id}\n"))?;
         let store = || {
             let mut store = tool("ceph-osd", &conf);
@@ -44,15 +45,20 @@ impl Recipe for CephRgw {
             store
         };
         ran(store().args(["--mkfs", "--osd-uuid", &id]))?;
-        let store = Process::start(store().arg("-f"), home)?;
+        let start = || Process::start(store().arg("-f"), home);
+        let mut process = start()?;
         until("the store of objects", || {
+            // One in some speaks before it has heard which cluster it is in, is told "wrong fsid", and ends.
+            if process.has_ended() {
+                std::mem::replace(&mut process, start().ok()?).kill();
+            }
             ran(tool("ceph", &conf).args(["osd", "stat"])).ok().filter(|stat| stat.contains("1 up"))
         })?;
 
         let user = ["user", "create", "--uid=tenure", "--display-name=tenure"];
         let keys = [format!("--access-key={ACCESS_KEY}"), format!("--secret-key={SECRET_KEY}")];
         ran(tool("radosgw-admin", &conf).args(["-n", "client.rgw"]).args(user).args(keys))?;
-        Ok(vec![monitor, store])
+        Ok(vec![monitor, process])
     }
 
     fn command(&self, program: &Path, home: &Home, _: &[Port]) -> io::Result<Command> {
@@ -143,7 +149,7 @@ fn ran(command: &mut Command) -> io::Result<String> {
     Err(io::Error::other(format!("{command:?} failed: {said}")))
 }
 
-fn until<T>(what: &str, come: impl Fn() -> Option<T>) -> io::Result<T> {
+fn until<T>(what: &str, mut come: impl FnMut() -> Option<T>) -> io::Result<T> {
     let began = Instant::now();
     loop {
         if let Some(come) = come() {
