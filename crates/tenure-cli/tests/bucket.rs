@@ -1,5 +1,4 @@
 //! The command on a bucket of a real server.
-#![cfg(feature = "s3")]
 
 mod support;
 

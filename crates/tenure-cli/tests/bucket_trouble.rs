@@ -1,5 +1,4 @@
 //! What is wrong with a bucket, or on the way to it: each has its sentence with the next step, its code, and no secret.
-#![cfg(feature = "s3")]
 
 mod support;
 

@@ -1,5 +1,4 @@
 //! A bucket is checked before anything is granted, once in a day, and again when somebody wants it.
-#![cfg(feature = "s3")]
 
 mod support;
 

@@ -1,6 +1,5 @@
 //! On a bucket too, a holder whose processes are all gone is replaced at once on its own machine, and one of whom anybody
 //! lives is not.
-#![cfg(feature = "s3")]
 #![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
 
 mod run_support;

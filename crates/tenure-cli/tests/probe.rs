@@ -107,7 +107,6 @@ fn names(home: &Home) -> Vec<String> {
     names
 }
 
-#[cfg(feature = "s3")]
 mod buckets {
 
     use tenure_testkit::{ErrorAnswer, Fault, FaultyProxy, Kind, Rule, Server};

@@ -1,6 +1,5 @@
 //! A dozen supervisors want one lease in a bucket for minutes, over a good network and over a bad one, and the one that has
 //! it is killed, stopped and stolen from.
-#![cfg(feature = "s3")]
 #![expect(clippy::disallowed_methods, reason = "the tests give other processes time")]
 
 mod run_crowd;

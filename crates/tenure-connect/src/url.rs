@@ -127,8 +127,14 @@ impl FromStr for StoreUrl {
             "s3" => crate::s3::S3Place::parse(rest).map(Place::S3).map(Self),
             scheme if PLANNED.contains(&scheme) => {
                 let known = KNOWN.join(" and ");
+                let build = match FEATURES.contains(&scheme) {
+                    true => format!(
+                        ": build it with the feature {scheme}, as by cargo install --features {scheme}"
+                    ),
+                    false => String::new(),
+                };
                 Err(UrlError::new(format!(
-                    "{scheme}: stores are not built into this version, which has {known}"
+                    "{scheme}: stores are not built into this version, which has {known}{build}"
                 )))
             }
             scheme => {
@@ -182,6 +188,9 @@ const KNOWN: &[&str] = &[
 ];
 
 const EXAMPLE: &str = KNOWN[0];
+
+/// The stores that another build has, each by the feature of its name.
+const FEATURES: &[&str] = &["file", "memory", "s3"];
 
 /// The stores that Tenure names by URL elsewhere, or in another build.
 const PLANNED: &[&str] =

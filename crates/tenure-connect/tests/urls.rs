@@ -96,15 +96,19 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
 #[test]
 fn a_store_of_another_build_is_named_without_what_may_be_a_password() {
     let known = if cfg!(feature = "s3") { "file:///path and s3://bucket/prefix" } else { "file:///path" };
-    for (url, scheme) in [("postgres://me:secret@db/leases", "postgres"), ("memory:", "memory")] {
-        refused(url, &format!("{scheme}: stores are not built into this version, which has {known}"));
-    }
+    let not_built =
+        |scheme: &str| format!("{scheme}: stores are not built into this version, which has {known}");
+    let with = |scheme: &str| {
+        format!(
+            "{}: build it with the feature {scheme}, as by cargo install --features {scheme}",
+            not_built(scheme)
+        )
+    };
+    refused("postgres://me:secret@db/leases", &not_built("postgres"));
+    refused("memory:", &with("memory"));
     refused("gopher://secret", &format!("\"gopher\" is no kind of store: this version has {known}"));
     if !cfg!(feature = "s3") {
-        refused(
-            "s3://bucket/prefix",
-            &format!("s3: stores are not built into this version, which has {known}"),
-        );
+        refused("s3://bucket/prefix", &with("s3"));
     }
 }
 
