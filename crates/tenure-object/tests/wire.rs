@@ -268,3 +268,26 @@ async fn a_connection_that_was_idle_for_long_is_not_used_again() {
         assert_eq!(server.connections(), connections);
     }
 }
+
+#[tokio::test]
+async fn a_server_that_refuses_to_replace_what_it_shows_is_said_to_want_etags_in_another_form() {
+    let turn = [
+        error("412 Precondition Failed", "PreconditionFailed"),
+        answer("200 OK", "etag: \"v1\"\r\nlast-modified: Sun, 15 Nov 2026 12:16:36 GMT\r\n", "body"),
+    ];
+    for (bare, part) in [(false, "write etags=bare in the URL"), (true, "take etags=bare out of the URL")] {
+        let server = Scripted::start([turn.clone(), turn.clone(), turn.clone()].concat()).await;
+        let builder = if bare { server.builder().bare_etags() } else { server.builder() };
+        let store = builder.open_in(&Environment::default()).unwrap();
+        let mut shown = Vec::new();
+        for _ in 0..3 {
+            assert!(matches!(store.put(&key(), Bytes::new(), version()).await, Ok(Put::Conflict(_))));
+            shown.push(store.get(&key()).await);
+        }
+        let last = shown.pop().unwrap();
+        assert!(shown.iter().all(Result::is_ok), "{shown:?}");
+        let Err(StoreError::Refused(refused)) = last else { panic!("{last:?}") };
+        assert_eq!(refused.reason, Reason::Unsupported);
+        assert!(refused.to_string().contains(part), "{refused}");
+    }
+}

@@ -12,6 +12,7 @@ use super::credentials::{Credentials, Keys};
 use super::endpoint::Endpoint;
 use super::environment::Environment;
 use super::error::OpenError;
+use super::form::Form;
 use super::network;
 use super::profile::Profile;
 use super::provider::Provider;
@@ -258,6 +259,7 @@ impl Builder {
             offered_by: provider.name,
             bare_etags: self.bare_etags,
             remembered: Remembered::default(),
+            form: Form::default(),
             guarantees: resolved.guarantees(),
             url: resolved.name(),
             place: resolved.to_string(),

@@ -218,6 +218,17 @@ const BAD_NAME: &[&str] = &["KeyTooLongError", "KeyTooLong", "XMinioInvalidObjec
 const DAMAGED_ON_THE_WAY: &[&str] =
     &["RequestTimeout", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch"];
 
+/// A replace was refused again and again of the very version that is there.
+pub(super) fn form(bare: bool) -> String {
+    let advice = match bare {
+        true => "it seems to want ETags with their quotes: take etags=bare out of the URL",
+        false => "it seems to want ETags without their quotes: write etags=bare in the URL",
+    };
+    format!(
+        "the server refuses to replace the very version that it shows; {advice}, and look what tenure probe says"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

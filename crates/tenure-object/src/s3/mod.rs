@@ -5,6 +5,7 @@ mod credentials;
 mod endpoint;
 mod environment;
 mod error;
+mod form;
 mod meaning;
 mod network;
 mod profile;
@@ -31,6 +32,7 @@ use tenure_store::{
 pub use builder::Builder;
 pub use environment::Environment;
 pub use error::OpenError;
+use form::Form;
 use meaning::{Asked, Meaning};
 use remembered::Remembered;
 
@@ -53,6 +55,7 @@ struct Inner {
     offered_by: &'static str,
     bare_etags: bool,
     remembered: Remembered,
+    form: Form,
     guarantees: Guarantees,
     url: String,
     place: String,
@@ -93,15 +96,24 @@ impl Inner {
         let path = self.path(key)?;
         // Whoever reads because of what becomes of this is shown what the server has, and not what was seen before.
         let _writing = self.remembered.writing(key);
-        let (asked, mode) = match expect {
+        let (asked, mode) = match &expect {
             Expect::Absent => (Asked::Create, PutMode::Create),
-            Expect::Version(version) => (Asked::Replace, PutMode::Update(self.update(&version))),
+            Expect::Version(version) => (Asked::Replace, PutMode::Update(self.update(version))),
         };
         let call = Call::default();
         let options = PutOptions { mode, extensions: call.extensions(), ..PutOptions::default() };
         let result = self.client.put_opts(&path, value.into(), options).await;
         let answer = self.answer(asked, &call, result.as_ref().err())?;
-        match meaning::meaning(asked, &answer) {
+        let meaning = meaning::meaning(asked, &answer);
+        if let Expect::Version(version) = &expect {
+            match meaning {
+                Meaning::Done => self.form.applied(),
+                // Not 404: then it is gone.
+                Meaning::Conflict if answer.status == 412 => self.form.refused(key, version),
+                _ => {}
+            }
+        }
+        match meaning {
             Meaning::Conflict => Ok(Put::Conflict(Conflict)),
             Meaning::Done => match result.map(|done| done.e_tag) {
                 Ok(Some(etag)) => {

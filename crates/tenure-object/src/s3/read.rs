@@ -11,6 +11,7 @@ use crate::wire::{Answer, Call};
 impl Inner {
     pub(super) async fn get(&self, key: &Key) -> Result<Reading, StoreError> {
         let (begun, known) = self.remembered.begin(key);
+        let asked = self.form.begin(key);
         let read = self.read(key, known).await;
         match &read {
             Ok((Some(body), _)) => self.remembered.remember(begun, body),
@@ -21,6 +22,11 @@ impl Inner {
         if answer.locked && *key == Key::scratch() {
             let what = format!("the bucket {:?} keeps every write: {}", self.bucket, meaning::KEPT);
             return Err(StoreError::refused(Reason::Unsupported, what));
+        }
+        if let Some(body) = &body
+            && self.form.is_wrong(asked, &body.version)
+        {
+            return Err(StoreError::refused(Reason::Unsupported, meaning::form(self.bare_etags)));
         }
         let entry = body.map(|body| {
             let age = if self.judges_ages() { answer.age_of(body.modified) } else { None };
