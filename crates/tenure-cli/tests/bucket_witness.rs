@@ -117,6 +117,33 @@ fn a_stopped_run_is_not_taken_for_dead_and_a_child_that_is_left_keeps_the_lease(
     assert_eq!(no_wait(), 0);
 }
 
+/// As what cleans up temporary folders does with everything that lay there for days.
+#[test]
+fn a_waiter_whose_witness_was_cleaned_away_runs_its_command_all_the_same() {
+    let Some(place) = Place::on_minio("witness-cleaned") else { return };
+    let (started, _child) = place.holder(TTL);
+    let words = ["x", "--ttl", TTL, "--", "sh", "-c", "ls tenure > seen"];
+    let waiter = place.world.start(place.run(&words));
+    waiter.watchdog();
+    eventually_two(&place);
+    fs::remove_dir_all(place.world.path("tenure")).unwrap();
+    started.process().send(Signal::TERM);
+    let ended = waiter.end_within(PATIENCE);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let seen = fs::read_to_string(place.world.path("seen")).unwrap();
+    assert_eq!(seen.lines().count(), 1, "it has a new witness: {seen:?}");
+}
+
+fn eventually_two(place: &Place) {
+    let began = Instant::now();
+    while place.witnesses() != 2 {
+        assert!(began.elapsed() < PATIENCE, "the waiter has no witness");
+        sleep_ms(20);
+    }
+    // Whoever does not get it at once lets its first witness go, and waits with another.
+    sleep_ms(1_000);
+}
+
 /// As a container that does not share it, or another user.
 #[test]
 fn whoever_has_the_witnesses_elsewhere_knows_nothing_and_waits_out_the_ttl() {

@@ -139,6 +139,19 @@ mod buckets {
         assert_eq!(left(server, "probed"), ["locks/.tenure/scratch.record", "locks/mine.record"]);
     }
 
+    /// They are told in whole seconds, and what was just written has none: never too old, and no reason to refuse a server.
+    #[test]
+    fn minio_is_fit_too_where_its_clock_is_believed() {
+        let Some(server) = Server::shared(Kind::Minio) else { return };
+        server.create_bucket("probed-ages");
+        let home = Home::new("probe-ages");
+        let url = url("probed-ages", &server.endpoint()) + "&accept=server-clock";
+        let args = ["probe", "--quiet", "--racers", "4", "--rounds", "1", "--samples", "10", &url];
+        let probed = tenure(&home, server, &args);
+        assert_eq!(probed.code, 0, "{probed:?}");
+        assert!(probed.out.contains("ages                 kept       2 of 2 checks"), "{}", probed.out);
+    }
+
     #[test]
     fn a_server_that_heeds_no_condition_is_refused() {
         let Some(server) = Server::shared(Kind::Rclone) else { return };

@@ -167,9 +167,10 @@ impl<'h> Trial<'h> {
             let answer = store.put(key, value.clone(), expect.clone()).await;
             match answer {
                 Ok(Put::Conflict(_)) if uncertain => {
-                    return Ok(match self.read(store, key).await? {
+                    let reading = self.reading(store, key).await?;
+                    return Ok(match reading.entry {
                         Some(entry) if entry.value == *value => {
-                            Put::Applied(Applied { version: entry.version, time: None })
+                            Put::Applied(Applied { version: entry.version, time: reading.time })
                         }
                         _ => Put::Conflict(tenure_store::Conflict),
                     });

@@ -27,6 +27,20 @@ async fn a_bucket_keeps_the_contract() {
     }
 }
 
+/// Nothing is said against a server because of the way to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_write_whose_answer_was_lost_is_no_answer_without_a_time() {
+    let Some(bucket) = Bucket::on(Server::Minio, "lost-time") else { return };
+    bucket.proxy().install(Rule::new(Fault::CutAfter).method("PUT").path("told").times(1));
+    let report = Suite::new(1).only("clock").run(&bucket).await;
+    assert_eq!(
+        bucket.proxy().log().iter().filter(|exchange| exchange.fault.is_some()).count(),
+        1,
+        "{report}"
+    );
+    report.assert_passed();
+}
+
 /// On the machine's own clock: the server is as slow as it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bucket_carries_leases() {

@@ -1,5 +1,6 @@
 use std::cell::Cell;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use nix::sys::signal::Signal;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
 use tenure::clock::{BootClock, Clock};
-use tenure::{Acting, Coordinator, Key, Lease, Timing};
+use tenure::{Acting, Coordinator, Error, Key, Lease, Timing};
 
 use super::household::Household;
 use super::link::Listening;
@@ -41,8 +42,8 @@ impl Running<'_> {
     pub(super) async fn to_its_end(&self, household: Household) -> Result<ExitCode, Failure> {
         let control = Listening::to(household.control).map_err(|_| self.unwatched())?;
         let stub = Cell::new(None);
-        let lease = tokio::select! {
-            lease = self.acquire() => lease?,
+        let (lease, witnesses) = tokio::select! {
+            granted = self.acquire() => granted?,
             signal = self.signals.ended() => return Ok(self.give_up(signal).await),
             () = until_gone(&control, &stub) => return Err(self.unwatched()),
         };
@@ -55,7 +56,7 @@ impl Running<'_> {
                 () = BootClock::new().sleep_until(Times::of(&lease, self.timing).term_at) => None,
             },
         };
-        let begun = self.begin(&lease, household.watchdog, household.cgroup, control, child);
+        let begun = self.begin(&lease, witnesses, household.watchdog, household.cgroup, control, child);
         let supervisor = match begun {
             Ok(supervisor) => supervisor,
             Err(failure) => {
@@ -68,7 +69,8 @@ impl Running<'_> {
         self.finish(&lease, &ending, acting).await
     }
 
-    async fn acquire(&self) -> Result<Lease, Failure> {
+    /// The lease, and the witness for watchdog and child, where it has one.
+    async fn acquire(&self) -> Result<(Lease, Option<[OwnedFd; 2]>), Failure> {
         let mut request = self.coordinator.lease(self.key.as_str())?.timing(self.timing);
         if self.run.strict {
             request = request.strict();
@@ -83,15 +85,31 @@ impl Running<'_> {
             quiet: self.run.quiet,
             conflict: self.run.conflict_exit_code,
         };
-        let (lease, waited) = wanting.get(request, async |request| request.acquire().await).await?;
-        self.say_granted(&lease, waited);
-        Ok(lease)
+        let mut once_more = true;
+        loop {
+            let (lease, waited) =
+                wanting.get(request.clone(), async |request| request.acquire().await).await?;
+            match witnesses(&lease) {
+                Ok(witnesses) => {
+                    self.say_granted(&lease, waited);
+                    return Ok((lease, witnesses));
+                }
+                // It was made before we waited, in a folder that somebody has cleaned up since. The next one is new.
+                Err(error) => {
+                    let _ = lease.release().await;
+                    if !std::mem::take(&mut once_more) {
+                        return Err(error.into());
+                    }
+                }
+            }
+        }
     }
 
     /// Lets the child go.
     fn begin<'l>(
         &self,
         lease: &'l Lease,
+        witnesses: Option<[OwnedFd; 2]>,
         watchdog: Pid,
         cgroup: super::cgroup::Name,
         control: Listening,
@@ -103,11 +121,6 @@ impl Running<'_> {
         let child_fd = when_readable(descriptor).map_err(|_| self.unwatched())?;
         let charges = Charges { watchdog, cgroup, control, child, child_fd };
         let mut supervisor = Supervisor::new(self.voice, lease, lease.acting()?, self.timing, charges);
-        // Supervisor, watchdog and child each hold the witness: whoever is left of them counts.
-        let witnesses = match (lease.witness()?, lease.witness()?) {
-            (Some(one), Some(other)) => Some([one, other]),
-            _ => None,
-        };
         supervisor.start(self.environment(lease), witnesses);
         self.voice.say(&Event {
             name: "started",
@@ -280,6 +293,11 @@ impl Running<'_> {
 
 /// How long letting go may take before a signal cuts it short: longer than on any healthy store.
 const USUAL: Duration = Duration::from_millis(500);
+
+/// Supervisor, watchdog and child each hold the witness: whoever is left of them counts.
+fn witnesses(lease: &Lease) -> Result<Option<[OwnedFd; 2]>, Error> {
+    Ok(lease.witness()?.zip(lease.witness()?).map(|(one, other)| [one, other]))
+}
 
 /// Waits until the watchdog is gone, and notes the stub's number when it comes.
 async fn until_gone(control: &Listening, stub: &Cell<Option<Pid>>) {

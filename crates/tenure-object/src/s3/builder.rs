@@ -228,10 +228,11 @@ impl Builder {
         let path_style = resolved.path_style.unwrap_or(endpoint.is_some() || self.bucket.contains('.'));
         let plain = endpoint.is_some_and(|endpoint| !endpoint.is_encrypted());
         let unencrypted = plain && matches!(credentials, Credentials::Keys(_)) && self.proxy.is_none();
+        let (proxies, proxy) = network::proxies(self.proxy.as_ref(), endpoint, environment)?;
         let network = Network {
             unencrypted,
             roots: network::roots(self.ca.as_deref(), unencrypted, profile.as_ref(), environment)?,
-            proxies: network::proxies(self.proxy.as_ref(), endpoint, environment)?,
+            proxies,
             header: provider.header(),
         };
         let connector = Connector::new(network);
@@ -262,7 +263,8 @@ impl Builder {
             form: Form::default(),
             guarantees: resolved.guarantees(),
             url: resolved.name(),
-            place: resolved.to_string(),
+            // One that the environment names may have a memory of its own, just as one that was chosen.
+            place: Self { proxy: proxy.or(self.proxy.clone()), ..resolved }.to_string(),
         })))
     }
 

@@ -24,21 +24,22 @@ pub(super) fn roots(
     }
 }
 
-/// The proxies on the way. One that cannot be used is said before anything is sent.
+/// The proxies on the way, and the one before the server. One that cannot be used is said before anything is sent.
 pub(super) fn proxies(
     chosen: Option<&Proxy>,
     endpoint: Option<&Endpoint>,
     environment: &Environment,
-) -> Result<Proxies, OpenError> {
+) -> Result<(Proxies, Option<Proxy>), OpenError> {
     let proxies = match chosen {
         Some(proxy) => Proxies::chosen(proxy.clone(), endpoint.is_some_and(Endpoint::is_loopback)),
         None => Proxies::of_environment(|name| environment.get(name)),
     };
     let address = endpoint.map_or_else(|| AWS.to_owned(), Endpoint::to_string);
-    if let Ok(address) = address.parse() {
-        proxies.of(&address).map_err(OpenError::unreachable)?;
-    }
-    Ok(proxies)
+    let proxy = match address.parse() {
+        Ok(address) => proxies.of(&address).map_err(OpenError::unreachable)?,
+        Err(_) => None,
+    };
+    Ok((proxies, proxy))
 }
 
 /// Some address of AWS.
