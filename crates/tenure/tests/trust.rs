@@ -253,6 +253,7 @@ async fn a_write_without_a_new_version_ends_the_trust_here_and_for_everybody_els
 async fn two_holders_with_one_token_end_the_trust() {
     let (folder, store) = (Folder::new(), Remote::new());
     let coordinator = folder.connect(&store).await.unwrap();
+    hold(&coordinator, "k").await.release().await.unwrap();
     let lease = hold(&coordinator, "k").await;
     // A store that checks conditions and writes in two steps lets both of two racing grants through.
     let ours = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
@@ -261,6 +262,20 @@ async fn two_holders_with_one_token_end_the_trust() {
     assert_eq!(lease.renew().await.unwrap_err().kind(), Kind::Lost);
     assert_refuses(&coordinator, "two holders have token").await;
     assert!(!folder.is_trusted(&store).await);
+}
+
+/// As on a store whose clock has whole seconds, where a record is deleted and made anew within one.
+#[tokio::test]
+async fn a_record_that_was_deleted_and_has_the_same_token_again_makes_others_check_and_work_goes_on() {
+    let (folder, store) = (Folder::new(), Remote::new());
+    let coordinator = folder.connect(&store).await.unwrap();
+    let lease = hold(&coordinator, "k").await;
+    let ours = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
+    let nonce = Nonce::from_bits(7);
+    store.memory.overwrite(&key("k"), record::encode(&record::Record { term: nonce, nonce, ..ours }));
+    assert_eq!(lease.renew().await.unwrap_err().kind(), Kind::Lost);
+    let _granted = hold(&coordinator, "another").await;
+    assert!(!has_sound(&folder));
 }
 
 #[tokio::test]

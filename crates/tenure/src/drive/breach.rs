@@ -4,14 +4,14 @@ use tenure_store::Version;
 
 use crate::clock::Instant;
 use crate::machine::{Content, Look, Seen};
-use crate::record::{Nonce, Token};
+use crate::record::{Nonce, Record, Token};
 
 /// Something that no store does which keeps its promises, and that nobody else can have done, seen in real work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Breach {
     /// A write was given a version that is no new one. Whoever else saw that version could replace what was written.
     OldVersion(Version),
-    /// Two terms were granted with one token: both replaced the same version.
+    /// Two terms with the same past were granted with one token: both replaced the same version.
     SameToken(Token),
 }
 
@@ -20,10 +20,21 @@ impl Breach {
     pub(super) fn shown(before: Option<&Seen>, look: &Look) -> Option<Self> {
         let Content::Record(old, _) = &before?.content else { return None };
         let Content::Record(new, _) = &look.content else { return None };
-        // A record that was planted is of no term.
-        let granted = old.term != Nonce::ZERO && new.term != Nonce::ZERO;
-        (granted && old.term != new.term && old.token == new.token).then_some(Self::SameToken(new.token))
+        (is_same_token(old, new) && is_same_past(old, new)).then_some(Self::SameToken(new.token))
     }
+}
+
+/// Two terms that have one token. A record that was planted is of no term.
+fn is_same_token(old: &Record, new: &Record) -> bool {
+    let granted = old.term != Nonce::ZERO && new.term != Nonce::ZERO;
+    granted && old.term != new.term && old.token == new.token
+}
+
+/// Whether the terms before were the same. After a deletion there are none, and the next token may be the same one if it was
+/// granted within the resolution of the store's clock. The times are not compared: each who grants writes its own.
+fn is_same_past(old: &Record, new: &Record) -> bool {
+    let tokens = |record: &Record| record.history.iter().map(|past| past.token).collect::<Vec<_>>();
+    !old.history.is_empty() && tokens(old) == tokens(new)
 }
 
 impl fmt::Display for Breach {
@@ -38,13 +49,14 @@ impl fmt::Display for Breach {
 }
 
 /// Whether a look that was sent then shows what can only be if something acknowledged is gone: a version with another record
-/// than before, or another record that is not later in the key's own count of writes. An operator who deletes or restores
+/// than before, another record that is not later in the key's own count of writes, or another term with the same token. An operator who deletes or restores
 /// records does that too, so it is no proof.
 pub(super) fn is_doubtful(before: Option<&Seen>, sent: Instant, look: &Look) -> bool {
     let Some(before) = before.filter(|before| before.returned <= sent) else { return false };
     let Content::Record(old, known) = &before.content else { return false };
     let Content::Record(new, version) = &look.content else { return false };
-    old.nonce != new.nonce && (known == version || new.sequence <= old.sequence)
+    let same_version = known == version && old.nonce != new.nonce;
+    same_version || (old.nonce != new.nonce && new.sequence <= old.sequence) || is_same_token(old, new)
 }
 
 #[cfg(test)]
@@ -53,7 +65,7 @@ mod tests {
 
     use super::*;
     use crate::clock::WallTime;
-    use crate::record::{Record, State};
+    use crate::record::{End, Past, State};
 
     fn record(term: u128, token: u64, nonce: u128) -> Record {
         Record {
@@ -87,16 +99,37 @@ mod tests {
         Look { content, age: None, time: None }
     }
 
+    /// With a term before it that had this token.
+    fn after(token: u64, record: Record) -> Record {
+        let time = WallTime::default();
+        let token = Token::new(token).unwrap();
+        let past = Past { token, holder: "h".into(), granted_at: time, ended_at: time, end: End::Released };
+        Record { history: Arc::new([past]), ..record }
+    }
+
     #[test]
     fn one_token_of_two_terms_is_a_breach_and_the_same_term_or_a_planted_record_is_not() {
-        let before = seen(content(record(1, 7, 1), "v"));
-        let shown = |term, token| Breach::shown(Some(&before), &look(content(record(term, token, 2), "w")));
+        let before = seen(content(after(3, record(1, 7, 1)), "v"));
+        let shown =
+            |term, token| Breach::shown(Some(&before), &look(content(after(3, record(term, token, 2)), "w")));
         assert_eq!(shown(2, 7), Some(Breach::SameToken(Token::new(7).unwrap())));
         for (term, token) in [(1, 7), (2, 8), (2, 6), (0, 7)] {
             assert_eq!(shown(term, token), None, "term {term}, token {token}");
         }
         assert_eq!(Breach::shown(None, &look(content(record(2, 7, 2), "w"))), None);
         assert_eq!(Breach::shown(Some(&before), &look(Content::Absent)), None);
+    }
+
+    #[test]
+    fn one_token_of_two_terms_with_another_past_is_doubtful_since_the_record_may_have_been_deleted() {
+        let shown = |old: Record, new: Record| {
+            let (before, look) = (seen(content(old, "v")), look(content(Record { sequence: 9, ..new }, "w")));
+            (Breach::shown(Some(&before), &look), is_doubtful(Some(&before), Instant::from_nanos(1), &look))
+        };
+        let (old, new) = (record(1, 7, 1), record(2, 7, 2));
+        assert_eq!(shown(old.clone(), new.clone()), (None, true), "both are the first");
+        assert_eq!(shown(after(3, old.clone()), new.clone()), (None, true));
+        assert_eq!(shown(after(3, old), after(4, new)), (None, true));
     }
 
     #[test]
