@@ -155,7 +155,8 @@ fn where_they_are(store: &Chosen, corner: &str) -> String {
 fn how_to_remove(store: &Chosen, corner: &str) -> String {
     let url = store.url();
     let bucket = url.split('?').next().unwrap_or_default();
-    match bucket.starts_with("s3://") {
+    // What is escaped in a URL is written otherwise there.
+    match bucket.starts_with("s3://") && !bucket.contains('%') {
         true => format!("Remove them with aws s3 rm --recursive {bucket}/{corner}/"),
         false => "A probe of another day removes them, where it may".to_owned(),
     }
