@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tenure::{Builder, Coordinator, Error, Handle, Kind, Logbook, Verdicts};
+use tenure::{Builder, Coordinator, Error, Handle, Kind, Logbook, Timing, Verdicts};
 use tenure_connect::{Charge, Promises, StoreUrl};
 use tenure_store::Store;
 
@@ -39,6 +39,14 @@ enum Source {
     Config(PathBuf),
     Default,
     Handle,
+}
+
+impl Opened {
+    /// Refuses durations that would write one key more often than the store bears.
+    pub(crate) fn must_bear(&self, timing: &Timing) -> Result<(), Failure> {
+        let borne = timing.bearable_for(&self.url, &self.store.guarantees());
+        borne.map_err(|error| Failure::new(exit::UNSAFE, error.to_string()))
+    }
 }
 
 /// Opens the store that was chosen, and makes what it needs where that is missing.
@@ -168,7 +176,9 @@ impl Chosen {
     /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.
     pub(crate) async fn connect_to_read(&self) -> Result<Option<Coordinator>, Failure> {
         match self.url.open_to_read().map_err(|error| self.failure(error))? {
-            Some(store) => Ok(Some(remembering(trusting(self.again)).connect(store).await?)),
+            Some(store) if self.again => Ok(Some(remembering(trusting(true)).connect(store).await?)),
+            // Nothing is granted by who only looks, so nobody has to be trusted; and the check would write.
+            Some(store) => Ok(Some(remembering(trusting(false)).connect_dangerously_unchecked(store).await?)),
             None => Ok(None),
         }
     }

@@ -68,6 +68,14 @@ fn a_right_that_is_missing_is_named() {
     let ls = tenure(server, &url, &unlisting, &["ls"]);
     refused(&ls, 69, &["the credentials may not list: allow s3:ListBucket on rights"]);
 
+    let looking = with(&["GetObject", "ListBucket"]);
+    let look = |args: &[&str]| tenure(server, &format!("{url}&region=us-east-1"), &looking, args);
+    assert_eq!(
+        (look(&["ls"]).code, look(&["status", "never"]).code),
+        (0, 1),
+        "looking needs no right to write"
+    );
+
     let mut stale = server.session(&allowing(&["GetObject", "PutObject"]));
     stale.token = stale.token.replace('e', "f");
     refused(
@@ -89,6 +97,10 @@ fn a_bucket_that_would_keep_every_renewal_is_refused() {
     server.administer("PUT", "/fresh?object-lock", &[], rule);
     let did = run(server, &url.replace("locked", "fresh"), &[]);
     refused(&did, 77, &["the bucket \"fresh\" keeps every write", "use a bucket without such a rule"]);
+    // Where it was checked before there was a rule.
+    server.administer("PUT", "/locked?object-lock", &[], rule);
+    let probed = tenure(server, &url, &[], &["probe", "--quiet"]);
+    refused(&probed, 77, &["the bucket \"locked\" keeps every write"]);
     // As AWS says it, which wants a checksum there.
     let aws = answering(
         "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n<Error><Code>InvalidRequest</Code><Message>Content-MD5 OR \
@@ -110,6 +122,24 @@ fn a_bucket_in_another_region_is_said_with_its_region() {
         &["the bucket \"elsewhere\" is not here: write region=eu-west-1 in the URL"],
     );
     assert_eq!(run(&server, &format!("{url}&region=eu-west-1"), &[]).code, 0);
+}
+
+#[test]
+fn a_port_that_is_none_and_a_ttl_that_is_too_short_are_said() {
+    let Some((server, url)) = minio("numbers") else { return };
+    for port in ["99999", "65536", "abc"] {
+        let did = run(server, &format!("s3://numbers/x?endpoint=http://127.0.0.1:{port}"), &[]);
+        refused(&did, 64, &["an endpoint is http:// or https://, a host, and a port"]);
+    }
+    let hasty = tenure(server, &url, &[], &["run", "x", "--ttl", "1s", "--", "true"]);
+    refused(&hasty, 78, &["bears one write of a key every 100ms", "use a longer ttl"]);
+    let hasty = tenure(server, &url, &[], &["acquire", "x", "--ttl", "500ms"]);
+    refused(&hasty, 78, &["bears one write of a key every 100ms"]);
+    refused(
+        &run(server, &url.replace("/locks", "/.tenure/x"), &[]),
+        64,
+        &["Tenure keeps its own keys there"],
+    );
 }
 
 #[test]

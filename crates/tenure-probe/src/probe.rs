@@ -163,14 +163,14 @@ impl Probe {
         let (store, key) = (&self.corners[0], key("first"));
         let mut tries = 0;
         loop {
-            let read = store.get(&key).await;
-            let error = match read {
-                Ok(_) => match store.put(&key, "the first write".into(), Expect::Absent).await {
-                    Ok(_) => return Ok(()),
-                    Err(error) => error,
-                },
-                Err(error) => error,
+            let first = async || {
+                store.get(&key).await?;
+                // Whether it was applied does not matter: it was taken.
+                let _ = store.put(&key, "the first write".into(), Expect::Absent).await?;
+                // What was written may show that it must not be used.
+                store.get(&key).await
             };
+            let Err(error) = first().await else { return Ok(()) };
             tries += 1;
             let hopeless = matches!(
                 &error,

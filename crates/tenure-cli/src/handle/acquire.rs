@@ -60,7 +60,9 @@ impl Getting<'_> {
         let blocked = Blocked::now().map_err(cannot)?;
         store::block_on(async {
             let signals = blocked.take().map_err(cannot)?;
-            let store::Opened { store, url } = store::open(args)?;
+            let opened = store::open(args)?;
+            opened.must_bear(&timing)?;
+            let store::Opened { store, url } = opened;
             if let Some(file) = &file {
                 file.room()?;
             }

@@ -142,7 +142,7 @@ fn what_is_left(store: &Chosen, corner: &str, cleaned: Option<&CleanUp>) -> Opti
         }
         Some(CleanUp { left, why, .. }) => {
             let why = why.as_deref().unwrap_or("they came late");
-            Some(format!("{left} entries are left {whence}: {why}. {how}"))
+            Some(format!("at most {left} of its entries are left {whence}: {why}. {how}"))
         }
         None => Some(format!("entries are left {whence}: it was ended before they were removed. {how}")),
     }
@@ -157,7 +157,11 @@ fn how_to_remove(store: &Chosen, corner: &str) -> String {
     let bucket = url.split('?').next().unwrap_or_default();
     // What is escaped in a URL is written otherwise there.
     match bucket.starts_with("s3://") && !bucket.contains('%') {
-        true => format!("Remove them with aws s3 rm --recursive {bucket}/{corner}/"),
+        true => {
+            let options = url.split(['?', '&']).find_map(|option| option.strip_prefix("endpoint="));
+            let server = options.map(|endpoint| format!(" --endpoint-url {endpoint}")).unwrap_or_default();
+            format!("Remove them with aws s3 rm --recursive {bucket}/{corner}/{server}")
+        }
         false => "A probe of another day removes them, where it may".to_owned(),
     }
 }

@@ -78,7 +78,9 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         if let Some(holder) = holder {
             builder = builder.holder(holder);
         }
-        let store::Opened { store, url } = store::open(args)?;
+        let opened = store::open(args)?;
+        opened.must_bear(&timing)?;
+        let store::Opened { store, url } = opened;
         let coordinator = builder.connect(store).await?;
         let voice = Voice::new(run.quiet, run.json);
         let running = Running { run, key, timing, voice, coordinator, url, signals };

@@ -80,6 +80,9 @@ impl Builder {
                 format!("a prefix has at most {} bytes, and this one has {}", Key::MAX_BYTES, prefix.len())
             });
         }
+        if Key::from_stored(prefix).is_ok_and(|key| key.is_reserved()) {
+            return self.must(false, || format!("{prefix:?} is no prefix: Tenure keeps its own keys there"));
+        }
         let is_prefix = prefix.is_empty() || Key::from_stored(prefix).is_ok() && name::is_plain(prefix);
         self.must(is_prefix, || {
             format!(

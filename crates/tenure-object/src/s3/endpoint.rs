@@ -23,6 +23,8 @@ impl Endpoint {
             )
         };
         let uri: http::Uri = text.parse().map_err(|_| wrong())?;
+        // The client underneath reads it like this, and is stricter about ports.
+        reqwest::Url::parse(text).map_err(|_| wrong())?;
         let scheme = match uri.scheme_str() {
             Some("https") => "https",
             Some("http") => "http",

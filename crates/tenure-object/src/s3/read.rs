@@ -18,8 +18,8 @@ impl Inner {
             _ => self.remembered.forget(key),
         }
         let (body, answer) = read?;
-        // Said once, when it is connected: a rule that is made later costs money, and nobody their lease.
-        if answer.locked && *key == Key::scratch() {
+        // Said when it is connected or probed: a rule that is made later costs money, and nobody their lease.
+        if answer.locked && key.is_reserved() {
             let what = format!("the bucket {:?} keeps every write: {}", self.bucket, meaning::KEPT);
             return Err(StoreError::refused(Reason::Unsupported, what));
         }

@@ -47,7 +47,8 @@ impl Observers {
 
     /// A key as it is now.
     pub(super) async fn observe(&self, store: &dyn Store, key: &Key) -> Result<Observation, Error> {
-        within(&*self.clock, LOOK_MAX, "looking at a lease", self.look(store, key)).await
+        let what = format!("looking at lease {key} on {}", self.store);
+        within(&*self.clock, LOOK_MAX, &what, self.look(store, key)).await
     }
 
     async fn look(&self, store: &dyn Store, key: &Key) -> Result<Observation, Error> {
@@ -149,7 +150,7 @@ fn is_worth_it(glance: &Glance) -> bool {
 const LOOKS_MAX: u32 = 3;
 
 /// How long a look at one key may take: longer than any healthy store needs.
-const LOOK_MAX: Duration = Duration::from_secs(60);
+const LOOK_MAX: Duration = Duration::from_secs(15);
 
 /// How many keys are remembered: beyond that, what was shown before is forgotten.
 const KEYS_MAX: usize = 100_000;

@@ -148,9 +148,12 @@ impl Timing {
         Err(Error::new(
             Kind::Invalid,
             format!(
-                "{store} bears one write of a key every {:?}, but a ttl of {} renews every {:?} and tries again after \
-                 {shortest:?}: use a longer ttl, and a longer request timeout",
-                guarantees.write_interval, self.ttl, self.period
+                "{store} bears one write of a key every {:?}, but a ttl of {} renews every {:?} and writes again after \
+                 {:?} if it must: use a longer ttl, and a longer request timeout",
+                guarantees.write_interval,
+                self.ttl,
+                in_millis(self.period),
+                in_millis(shortest)
             ),
         ))
     }
@@ -231,6 +234,11 @@ fn times(span: Duration, period: Duration) -> u64 {
     let parts = u128::from(2 * super::rules::JITTER_PART);
     let times = (span.as_nanos() * parts).div_ceil(period.as_nanos() * (parts - 1));
     u64::try_from(times).unwrap_or(u64::MAX)
+}
+
+/// For people, who read no nanoseconds.
+fn in_millis(span: Duration) -> Duration {
+    span - Duration::from_nanos(u64::from(span.subsec_nanos() % 1_000_000))
 }
 
 /// A period or timeout below this is no time at all.

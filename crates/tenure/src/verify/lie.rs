@@ -66,8 +66,8 @@ impl Lie {
             }
         };
         let message = format!(
-            "{store} promises {promised}, but {seen} ({key}), and that was not the first promise it was seen to \
-             break there. Two holders could act at once, so nothing is granted on this store",
+            "{store} promises {promised}, but {seen} ({key}), and more than once it was seen to break a promise \
+             there. Two holders could act at once, so nothing is granted on it: use another store",
             key = Key::scratch(),
         );
         Error::new(Kind::Unsupported, message)

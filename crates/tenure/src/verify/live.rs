@@ -212,7 +212,7 @@ impl Check<'_> {
                         Kind::Unavailable,
                         format!(
                             "{store} denied access to the key {scratch}, on which it is checked before anything is \
-                             granted: check the credentials, which must be allowed to read and to write"
+                             granted: it must be allowed to read and to write there"
                         ),
                     ),
                     Some(Reason::Unsupported | Reason::Invalid | Reason::Damaged) => (
@@ -225,7 +225,7 @@ impl Check<'_> {
                         Kind::Unavailable,
                         format!(
                             "{store} could not be checked before anything is granted: it gave no clear answer {} \
-                             times",
+                             times. See whether it runs and can be reached, and try again",
                             self.setbacks
                         ),
                     ),
