@@ -196,8 +196,8 @@ mod a_liar {
         assert_eq!(
             conviction(How::IgnoresCreate).await,
             "memory:x promises atomic create, but it accepted a create over an entry that exists \
-             (.tenure/scratch), and that was not the first promise it was seen to break there. Two holders could act \
-             at once, so nothing is granted on this store"
+             (.tenure/scratch), and more than once it was seen to break a promise there. Two holders could act at \
+             once, so nothing is granted on it: use another store"
         );
     }
 
@@ -360,11 +360,17 @@ mod a_store_that_does_not_answer {
         memory.faults().every_get(Some(GetFault::Refuse(Reason::Denied)));
         let error = check(&memory).await.unwrap_err();
         assert_eq!((error.kind(), memory.calls().total()), (Kind::Unavailable, 1));
-        assert!(error.to_string().contains("check the credentials"), "{error}");
+        assert!(error.to_string().contains("it must be allowed to read and to write there"), "{error}");
 
         let read_only = on_network();
         read_only.faults().every_put(Some(PutFault::Refuse(Reason::Denied)));
-        assert!(check(&read_only).await.unwrap_err().to_string().contains("check the credentials"));
+        assert!(
+            check(&read_only)
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("it must be allowed to read and to write there")
+        );
     }
 
     #[tokio::test]
