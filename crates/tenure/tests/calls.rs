@@ -183,3 +183,29 @@ async fn ten_thousand_leases_of_one_process_share_one_keeper() {
     a.shutdown().await.unwrap();
     assert!(leases.iter().all(|lease| lease.check().is_err()));
 }
+
+/// R2 and Google's take one write of an object in a second.
+#[tokio::test]
+async fn writes_of_one_key_are_as_far_apart_as_a_strict_store_wants() {
+    const INTERVAL: Duration = Duration::from_millis(1100);
+    let world = World::built(|builder| builder.declare(|guarantees| guarantees.write_interval = INTERVAL));
+    let a = world.process("a").await;
+    let request = || a.lease("k").unwrap().ttl(Duration::from_secs(30)).acquire();
+    // The plant is sent at once, and the grant when the store bears it.
+    let (lease, puts) = tokio::join!(request(), async {
+        world.pass(INTERVAL - Duration::from_millis(1)).await;
+        let early = world.memory.calls().puts;
+        world.pass(Duration::from_millis(2)).await;
+        (early, world.memory.calls().puts)
+    });
+    assert_eq!(puts, (1, 2));
+    // So is a release that comes soon, and a grant after that; what comes late is sent at once.
+    let before = world.memory.calls();
+    let releasing = lease.unwrap();
+    let (released, ()) = tokio::join!(releasing.release(), world.pass(INTERVAL));
+    released.unwrap();
+    assert_eq!(world.calls_since(before), (0, 1));
+    world.pass(INTERVAL).await;
+    let again = request().await.unwrap();
+    assert!(again.check().is_ok(), "without any time passing");
+}

@@ -36,7 +36,10 @@ pub(super) struct Landed {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
     pub(super) id: CallId,
+    /// Before it was sent, or waited for its turn to be.
     pub(super) sent: Instant,
+    /// When nobody waits for it any more.
+    pub(super) ends: Instant,
     pub(super) operation: Operation,
     pub(super) token: Option<Token>,
 }
@@ -51,11 +54,11 @@ impl Flights {
         &mut self,
         lease: LeaseId,
         key: Key,
-        now: Instant,
+        span: (Instant, Instant),
         notes: Option<Arc<Notes>>,
     ) -> CallId {
         let future = calls::read(Arc::clone(&self.store), key, notes);
-        self.start(lease, now, Operation::Read, None, Box::pin(future))
+        self.start(lease, span, Operation::Read, None, Box::pin(future))
     }
 
     /// Starts a write for a lease, once what comes first is done.
@@ -63,7 +66,7 @@ impl Flights {
         &mut self,
         lease: LeaseId,
         key: Key,
-        now: Instant,
+        span: (Instant, Instant),
         first: Option<BoxFuture<'static, ()>>,
         write: Write,
     ) -> CallId {
@@ -76,7 +79,7 @@ impl Flights {
             }
             written.await
         };
-        self.start(lease, now, Operation::Write(write.purpose), token, Box::pin(future))
+        self.start(lease, span, Operation::Write(write.purpose), token, Box::pin(future))
     }
 
     /// Starts calls of somebody who only looks.
@@ -103,12 +106,12 @@ impl Flights {
     fn start(
         &mut self,
         lease: LeaseId,
-        sent: Instant,
+        (sent, ends): (Instant, Instant),
         operation: Operation,
         token: Option<Token>,
         future: BoxFuture<'static, Answer>,
     ) -> CallId {
-        let call = Call { id: CallId(self.next), sent, operation, token };
+        let call = Call { id: CallId(self.next), sent, ends, operation, token };
         self.next += 1;
         let (abort, registration) = AbortHandle::new_pair();
         self.timeouts.insert(call.id, abort);

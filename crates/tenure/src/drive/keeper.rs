@@ -1,8 +1,10 @@
 mod distrust;
+mod pace;
 mod tell;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_store::{BoxFuture, Key, Store, StoreClock};
 use tokio::sync::{mpsc, oneshot};
@@ -17,7 +19,7 @@ use super::local::Local;
 use super::notes::{self, Notes};
 use super::recorder::AttemptReport;
 use super::reporter::{Report, Reporter};
-use super::timers::{CallId, Timer, Timers};
+use super::timers::{Timer, Timers};
 use super::trust::Trust;
 use super::witnesses::{Coming, Witnesses};
 use crate::clock::{Clock, Instant};
@@ -31,6 +33,7 @@ use distrust::Distrust;
 pub(super) struct Keeper {
     store_name: Arc<str>,
     store_clock: StoreClock,
+    write_interval: Duration,
     clock: Arc<dyn Clock>,
     incarnation: Incarnation,
     reporter: Reporter,
@@ -54,6 +57,8 @@ struct Known {
     sightings: Sightings,
     /// Whether the latest look is worth remembering.
     unaged: bool,
+    /// When the store bears the next write.
+    borne: Option<Instant>,
     leases: Vec<LeaseId>,
 }
 
@@ -75,6 +80,7 @@ impl Keeper {
         Self {
             store_name: store.to_string().into(),
             store_clock: store.guarantees().clock,
+            write_interval: store.guarantees().write_interval,
             flights: Flights::new(Arc::clone(&store)),
             witnesses: Witnesses::new(shelf, Arc::clone(&clock)),
             hints: Hints::new(store, Arc::clone(&clock)),
@@ -181,7 +187,7 @@ impl Keeper {
     fn landed(&mut self, landed: Option<Landed>) {
         let Some(Landed { lease, call, answer }) = landed else { return };
         let Some(kept) = self.leases.get_mut(&lease) else { return };
-        self.timers.unset(call.sent + kept.timing.timeout(), Timer::Timeout(call.id));
+        self.timers.unset(call.ends, Timer::Timeout(call.id));
         if answer.error.is_some() {
             kept.trouble.clone_from(&answer.error);
             if let (Some(shared), Some(trouble)) = (&kept.shared, &kept.trouble) {
@@ -304,14 +310,18 @@ impl Keeper {
                     let key = self.leases[&id].key.clone();
                     let first = self.keys[&key].sightings.latest().is_none();
                     let notes = self.notes.clone().filter(|_| first);
-                    let call = self.flights.read(id, key, ambient.now, notes);
-                    self.bound(id, ambient.now, call);
+                    let ends = self.ends(id, ambient.now);
+                    let call = self.flights.read(id, key, (ambient.now, ends), notes);
+                    self.timers.set(ends, Timer::Timeout(call));
                 }
                 Effect::Write(write) => {
                     let first = self.before(id, &write);
                     let key = self.leases[&id].key.clone();
-                    let call = self.flights.write(id, key, ambient.now, first, write);
-                    self.bound(id, ambient.now, call);
+                    let wait = self.pace(&key, ambient.now);
+                    let first = self.paced(first, ambient.now, wait);
+                    let ends = self.ends(id, ambient.now + wait);
+                    let call = self.flights.write(id, key, (ambient.now, ends), first, write);
+                    self.timers.set(ends, Timer::Timeout(call));
                 }
                 Effect::SleepUntil(at) => {
                     if let Some(stale) = self.leases.get_mut(&id).and_then(|kept| kept.wake.replace(at)) {
@@ -356,10 +366,9 @@ impl Keeper {
         }
     }
 
-    /// A call is over, one way or the other, when its time is.
-    fn bound(&mut self, id: LeaseId, sent: Instant, call: CallId) {
-        let timeout = self.leases[&id].timing.timeout();
-        self.timers.set(sent + timeout, Timer::Timeout(call));
+    /// When a call of this lease that is sent then is over, one way or the other.
+    fn ends(&self, id: LeaseId, sent: Instant) -> Instant {
+        sent + self.leases[&id].timing.timeout()
     }
 
     /// Listens for hints while somebody waits for the key, and only then: each costs the store something.
