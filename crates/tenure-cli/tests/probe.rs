@@ -70,13 +70,16 @@ fn absurd_numbers_and_stores_that_cannot_be_are_refused_in_one_sentence() {
 fn a_signal_breaks_it_off_and_it_cleans_up() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let home = Home::new("probe-signal");
-        let mut command = home.command(&["probe", "--rounds", "10000"]);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        while !home.folder().exists() || names(&home).len() < 50 {
-            sleep_ms(20);
-        }
+        let probe = home.command(&["probe", "--rounds", "10000"]);
+        // Whoever runs the tests in the background may ignore the first, and so would the command.
+        let mut command = Command::new("env");
+        command.env_clear().envs(probe.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.arg("--default-signal=INT,TERM").arg(probe.get_program()).args(probe.get_args());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        soon(|| home.folder().exists() && names(&home).len() >= 50);
         let killed = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
         assert!(killed.success());
+        soon(|| child.try_wait().unwrap().is_some());
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code));
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "there is no verdict");
@@ -96,6 +99,17 @@ fn the_page_has_the_table_that_is_judged_by() {
         let row = format!("\n| {} | {follows} | {} |\n", clause.title, clause.because);
         assert!(page.contains(&row), "docs/reference/command.md lacks {row}");
     }
+}
+
+/// Waits for something that takes a moment.
+fn soon(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..6_000 {
+        if is_so() {
+            return;
+        }
+        sleep_ms(20);
+    }
+    panic!("it never happened");
 }
 
 /// What lies in the folder of the store, but for witnesses and what is being written.
