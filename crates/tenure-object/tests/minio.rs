@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use tenure::{Coordinator, Kind};
-use tenure_conformance::{Harness, Suite, Verdict};
+use tenure_conformance::{Harness, Suite};
 use tenure_object::s3::Environment;
 use tenure_object::{Requests, S3};
 use tenure_store::{Expect, Key, Prefix, Put, Store, StoreError};
@@ -18,13 +18,7 @@ use tenure_testkit::{ErrorAnswer, Fault, Kind as Server, Rule, key};
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bucket_keeps_the_contract() {
     let Some(bucket) = Bucket::alone_on(Server::Minio, "contract") else { return };
-    let report = Suite::new(1).only_contract().racers(64).rounds(100).run(&bucket).await;
-    println!("{report}");
-    report.assert_passed();
-    for skip in report.skips() {
-        let Verdict::Skipped(why) = &skip.verdict else { unreachable!("it is a skip") };
-        assert!(why.starts_with("not promised: "), "the harness can do everything: {report}");
-    }
+    bucket.keeps_the_contract(64, 100).await;
 }
 
 /// Nothing is said against a server because of the way to it.
@@ -41,16 +35,10 @@ async fn a_write_whose_answer_was_lost_is_no_answer_without_a_time() {
     report.assert_passed();
 }
 
-/// On the machine's own clock: the server is as slow as it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bucket_carries_leases() {
     let Some(bucket) = Bucket::alone_on(Server::Minio, "carries") else { return };
-    let suite = Suite::new(1).only_leases().ttl(Duration::from_secs(3)).contenders(6).turns(2);
-    let report = suite.run(&bucket).await;
-    println!("{report}");
-    report.assert_passed();
-    let skipped: Vec<_> = report.skips().map(|finding| finding.check).collect();
-    assert_eq!(skipped, ["tokens grow though the record was forgotten"], "nothing can be forgotten here");
+    bucket.carries_leases(6).await;
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use tenure::clock::{BootClock, Clock};
-use tenure_conformance::{Harness, Supported};
+use tenure_conformance::{Harness, Suite, Supported, Verdict};
 use tenure_object::S3;
 use tenure_object::s3::{Builder, Environment};
 use tenure_store::{BoxFuture, Key, Store};
@@ -105,6 +105,27 @@ impl Bucket {
         // A server of our own bears whatever the machine does.
         let builder = self.builder().endpoint(&proxy.endpoint()).write_interval(Duration::ZERO);
         builder.open_in(&Environment::default()).unwrap()
+    }
+
+    /// The whole contract, with nothing left out that it promises.
+    pub(crate) async fn keeps_the_contract(&self, racers: usize, rounds: usize) {
+        let report = Suite::new(1).only_contract().racers(racers).rounds(rounds).run(self).await;
+        println!("{report}");
+        report.assert_passed();
+        for skip in report.skips() {
+            let Verdict::Skipped(why) = &skip.verdict else { unreachable!("it is a skip") };
+            assert!(why.starts_with("not promised: "), "the harness can do everything: {report}");
+        }
+    }
+
+    /// Leases on top of it, on the machine's own clock: the server is as slow as it is.
+    pub(crate) async fn carries_leases(&self, contenders: usize) {
+        let suite = Suite::new(1).only_leases().ttl(Duration::from_secs(3)).contenders(contenders).turns(2);
+        let report = suite.run(self).await;
+        println!("{report}");
+        report.assert_passed();
+        let skipped: Vec<_> = report.skips().map(|finding| finding.check).collect();
+        assert_eq!(skipped, ["tokens grow though the record was forgotten"], "nothing can be forgotten here");
     }
 
     /// Takes the object of a key away, behind the store's back.

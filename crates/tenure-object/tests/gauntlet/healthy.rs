@@ -8,9 +8,10 @@ use futures_util::future::join_all;
 use tenure::clock::{BootClock, Clock};
 use tenure::{Coordinator, Timing};
 use tenure_store::BoxFuture;
-use tenure_testkit::{Counts, ErrorAnswer, Fault, FaultyProxy, InstalledRule, Kind, Rule};
+use tenure_testkit::{Counts, Fault, FaultyProxy, InstalledRule, Kind, Rule};
 
 use crate::bucket::Bucket;
+use crate::machine::ANSWERS;
 
 /// Long enough that a busy machine does not look like a fault.
 const TTL: Duration = Duration::from_secs(6);
@@ -76,14 +77,7 @@ async fn no_lease_is_lost_while_faults_are_shorter_than_the_ttl_allows() {
 fn mild(rng: &mut fastrand::Rng) -> Fault {
     let timeout = Timing::new(TTL).unwrap().timeout();
     let (long, short) = (timeout * 2, timeout.mul_f64(0.8));
-    let answers = [
-        ErrorAnswer::CONFLICT,
-        ErrorAnswer::TOO_MANY,
-        ErrorAnswer::INTERNAL,
-        ErrorAnswer::SLOW_DOWN,
-        ErrorAnswer::UNAVAILABLE,
-    ];
-    let answer = *rng.choice(&answers).unwrap();
+    let answer = *rng.choice(&ANSWERS).unwrap();
     let faults = [
         Fault::CutBefore,
         Fault::CutAfter,

@@ -98,14 +98,7 @@ impl Machine {
 
     /// The server is overwhelmed, or slow, until [`mend`](Self::mend).
     pub(crate) fn storm(&self, rng: &mut fastrand::Rng) -> InstalledRule {
-        let answers = [
-            ErrorAnswer::CONFLICT,
-            ErrorAnswer::TOO_MANY,
-            ErrorAnswer::INTERNAL,
-            ErrorAnswer::SLOW_DOWN,
-            ErrorAnswer::UNAVAILABLE,
-        ];
-        let answer = *rng.choice(&answers).unwrap();
+        let answer = *rng.choice(&ANSWERS).unwrap();
         let delay = self.ttl.mul_f64(3.0 * rng.f64());
         let fault = match rng.u8(..6) {
             0 | 1 => Fault::AnswerInstead(answer),
@@ -163,3 +156,12 @@ impl Machine {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// What a server says that is overwhelmed.
+pub(crate) const ANSWERS: [ErrorAnswer; 5] = [
+    ErrorAnswer::CONFLICT,
+    ErrorAnswer::TOO_MANY,
+    ErrorAnswer::INTERNAL,
+    ErrorAnswer::SLOW_DOWN,
+    ErrorAnswer::UNAVAILABLE,
+];

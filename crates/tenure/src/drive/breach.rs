@@ -55,8 +55,8 @@ pub(super) fn is_doubtful(before: Option<&Seen>, sent: Instant, look: &Look) -> 
     let Some(before) = before.filter(|before| before.returned <= sent) else { return false };
     let Content::Record(old, known) = &before.content else { return false };
     let Content::Record(new, version) = &look.content else { return false };
-    let same_version = known == version && old.nonce != new.nonce;
-    same_version || (old.nonce != new.nonce && new.sequence <= old.sequence) || is_same_token(old, new)
+    let is_other = old.nonce != new.nonce;
+    (is_other && (known == version || new.sequence <= old.sequence)) || is_same_token(old, new)
 }
 
 #[cfg(test)]

@@ -28,6 +28,13 @@ pub(super) struct Distrust {
     telling: Option<Shared<BoxFuture<'static, ()>>>,
 }
 
+impl Distrust {
+    /// Until others know; `None` where they do, or have nothing to know.
+    fn pending(&self) -> Option<Shared<BoxFuture<'static, ()>>> {
+        self.telling.clone().filter(|telling| telling.peek().is_none())
+    }
+}
+
 impl Keeper {
     /// Looks whether an answer is one that a store which keeps its promises gives. Before anything follows from it.
     pub(super) fn examine(&mut self, key: &Key, sent: Instant, answer: &Answer) {
@@ -68,8 +75,7 @@ impl Keeper {
             }
             _ => None,
         };
-        let told = self.distrust.telling.take_if(|telling| telling.peek().is_some()).is_some();
-        let telling = self.distrust.telling.clone().filter(|_| !told && write.purpose == Purpose::Grant);
+        let telling = self.distrust.pending().filter(|_| write.purpose == Purpose::Grant);
         match (listed, telling) {
             (listed, None) => listed,
             (None, Some(telling)) => Some(telling.boxed()),
@@ -82,8 +88,7 @@ impl Keeper {
 
     /// Gives answers, after what is to be done first, and after others were told what this keeper has against its store.
     pub(super) fn give(&mut self, answers: Vec<Then>, first: Option<impl FnOnce() + Send + 'static>) {
-        let telling = self.distrust.telling.clone().filter(|telling| telling.peek().is_none());
-        match (first, telling) {
+        match (first, self.distrust.pending()) {
             (None, None) => answers.into_iter().for_each(|answer| answer()),
             (Some(first), None) => self.witnesses.first(first, answers),
             (None, Some(telling)) => self.witnesses.after(telling, answers),
@@ -114,7 +119,7 @@ impl Keeper {
 
     /// Others who trust this store because it was found sound must check it. No grant is sent before they are told.
     fn doubt(&mut self) {
-        if self.distrust.telling.as_ref().is_some_and(|telling| telling.peek().is_none()) {
+        if self.distrust.pending().is_some() {
             return;
         }
         if let Some(end) = self.trust.end_now() {
