@@ -64,6 +64,14 @@ pub(crate) fn say(line: &str) {
     let _ = anstream::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
 
+/// Warns on standard error: the command goes on, or has done what it could.
+pub(crate) fn warn(sentence: &str, json: bool) {
+    match json {
+        true => say(&serde_json::json!({ "warning": { "message": sentence } }).to_string()),
+        false => say(&format!("tenure: {}", plain(sentence))),
+    }
+}
+
 /// Writes a line to standard error while something else must go on. If nobody reads there (a full pipe, a terminal that
 /// is held by Ctrl-S), the line is left out: renewals must be told and processes ended meanwhile.
 pub(crate) fn mention(line: &str) {

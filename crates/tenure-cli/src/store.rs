@@ -258,11 +258,8 @@ fn remembering(builder: Builder) -> Builder {
 /// Warns on standard error if what was seen could not be remembered. The command goes on: it is the next one that knows
 /// less.
 pub(crate) fn warn_if_forgetful(coordinator: &Coordinator, json: bool) {
-    let Some(sentence) = coordinator.logbook_trouble() else { return };
-    if json {
-        output::say(&serde_json::json!({ "warning": { "message": sentence } }).to_string());
-    } else {
-        output::say(&format!("tenure: {}", output::plain(&sentence)));
+    if let Some(sentence) = coordinator.logbook_trouble() {
+        output::warn(&sentence, json);
     }
 }
 

@@ -8,7 +8,7 @@ use super::file::HandleFile;
 use super::{Answer, in_time};
 use crate::args::{Acquire, Args, Taking};
 use crate::exit::{self, Failure};
-use crate::signals::Blocked;
+use crate::signals::{self, Blocked};
 use crate::voice::Voice;
 use crate::wanting::Wanting;
 use crate::{output, store};
@@ -53,13 +53,10 @@ impl Getting<'_> {
         let holder = holder.map_err(tenure::Error::from)?;
         let timing = Timing::new(self.ttl).map_err(|error| Failure::new(exit::UNSAFE, error.to_string()))?;
         let file = self.file.map(|path| HandleFile::at(path));
-        let cannot = |error: std::io::Error| {
-            Failure::new(exit::UNAVAILABLE, format!("signals cannot be waited for: {error}. Try again"))
-        };
         // Before the first thread, which inherits it.
-        let blocked = Blocked::now().map_err(cannot)?;
+        let blocked = Blocked::now().map_err(signals::unheard)?;
         store::block_on(async {
-            let signals = blocked.take().map_err(cannot)?;
+            let signals = blocked.take().map_err(signals::unheard)?;
             let opened = store::open(args)?;
             opened.must_bear(&timing)?;
             let store::Opened { store, url } = opened;

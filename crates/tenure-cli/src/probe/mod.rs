@@ -13,7 +13,7 @@ use tenure_store::Store;
 use crate::args::{self, Args};
 use crate::exit::{self, Failure};
 use crate::output::{self, plain};
-use crate::signals::{Blocked, Signals};
+use crate::signals::{self, Blocked, Signals};
 use crate::store::{self, Chosen};
 use answer::Answer;
 use progress::Teller;
@@ -26,13 +26,10 @@ pub(crate) fn probe(args: &Args, probe: &args::Probe) -> Result<ExitCode, Failur
         Some(url) => store::named(url)?,
         None => store::choose(args)?,
     };
-    let cannot = |error: std::io::Error| {
-        Failure::new(exit::UNAVAILABLE, format!("signals cannot be waited for: {error}. Try again"))
-    };
     // Before the first thread, which inherits it.
-    let blocked = Blocked::now().map_err(cannot)?;
+    let blocked = Blocked::now().map_err(signals::unheard)?;
     store::block_on(async {
-        let signals = blocked.take().map_err(cannot)?;
+        let signals = blocked.take().map_err(signals::unheard)?;
         let opened = open(plan, &store)?;
         run(&opened, &store, probe, &signals).await
     })
@@ -85,14 +82,10 @@ async fn run(
         _ = signals.ended() => None,
     };
     teller.end();
-    let answered = matches!(qualified, Ok(Ok(_)));
-    if let Some(sentence) = what_is_left(store, opened.corner(), cleaned.as_ref()) {
-        match probe.json {
-            // The answer tells it.
-            true if answered => {}
-            true => output::say(&serde_json::json!({ "warning": { "message": sentence } }).to_string()),
-            false => output::say(&format!("tenure: {}", plain(&sentence))),
-        }
+    // In JSON the answer tells it, where there is one.
+    let is_told = probe.json && matches!(qualified, Ok(Ok(_)));
+    if let Some(sentence) = what_is_left(store, opened.corner(), cleaned.as_ref()).filter(|_| !is_told) {
+        output::warn(&sentence, probe.json);
     }
     match qualified {
         Err(signal) => Ok(ExitCode::from(128 + signal as u8)),
