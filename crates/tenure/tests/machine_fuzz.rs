@@ -464,10 +464,11 @@ impl World {
         let Some((witness, nonce)) = self.slots[id].look_at.take() else { return };
         let owner = witness.inode as usize;
         let acts = &self.slots[owner];
-        let locked = !acts.crashed && (!acts.machine.is_ended() || acts.undrained || acts.belief > self.now);
+        let guards_locked =
+            !acts.crashed && (!acts.machine.is_ended() || acts.undrained || acts.belief > self.now);
         let lists_nonce = self.listed.contains(&(owner, nonce));
         let sighting = match self.dice.chance(70) {
-            true => Sighting { found: true, same_file: true, locked, lists_nonce },
+            true => Sighting { found: true, same_file: true, guards_locked, tree_locked: false, lists_nonce },
             false => Sighting::default(),
         };
         self.step(id, Input::Witness { nonce, sighting });

@@ -140,12 +140,19 @@ fn a_holder_whose_witness_is_gone_is_dead_and_any_doubt_keeps_it_alive() {
         returned: Instant::default(),
         wall: WallTime::default(),
     };
-    let gone = Sighting { found: true, same_file: true, locked: false, lists_nonce: true };
+    let gone = Sighting {
+        found: true,
+        same_file: true,
+        guards_locked: false,
+        tree_locked: false,
+        lists_nonce: true,
+    };
     assert_eq!(Observer::new().judge(&glance, gone), Some(Standing::Dead));
     let doubts = [
         Sighting { found: false, ..gone },
         Sighting { same_file: false, ..gone },
-        Sighting { locked: true, ..gone },
+        Sighting { guards_locked: true, ..gone },
+        Sighting { tree_locked: true, ..gone },
         Sighting { lists_nonce: false, ..gone },
     ];
     for doubt in doubts {

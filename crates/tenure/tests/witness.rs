@@ -11,7 +11,7 @@ use file_support::{FOLDER, Puppet, Scratch, Strace, block_on, kill, shell, skipp
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::record::State;
 use tenure::store::File;
-use tenure::{Coordinator, Error, Kind, Lease, Request};
+use tenure::{Coordinator, Error, Kind, Lease, Request, WitnessPart};
 
 /// So long that nobody gets a lease here by waiting it out.
 const TTL: Duration = Duration::from_secs(60);
@@ -56,7 +56,7 @@ fn puppet() {
             ["fork"] => fork_and_sleep().to_string(),
             ["spawn"] => sleeper().spawn().unwrap().id().to_string(),
             ["inherit"] => {
-                let witness = leases[0].witness().unwrap().expect("there is one");
+                let witness = leases[0].witness(WitnessPart::Tree).unwrap().expect("there is one");
                 // SAFETY: a number that nothing here has, for a copy that the child inherits.
                 assert_eq!(unsafe { libc::dup2(witness.as_raw_fd(), 150) }, 150);
                 let child = sleeper().spawn().unwrap().id();
@@ -65,7 +65,7 @@ fn puppet() {
                 child.to_string()
             }
             ["unlock"] => {
-                let witness = leases[0].witness().unwrap().expect("there is one");
+                let witness = leases[0].witness(WitnessPart::Tree).unwrap().expect("there is one");
                 // SAFETY: all zeroes is a lock of the whole file, of which only the kind is missing.
                 let mut lock: libc::flock = unsafe { std::mem::zeroed() };
                 lock.l_type = libc::F_UNLCK as _;

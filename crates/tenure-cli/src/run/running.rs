@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
 use tenure::clock::{BootClock, Clock};
-use tenure::{Acting, Coordinator, Error, Key, Lease, Timing};
+use tenure::{Acting, Coordinator, Error, Key, Lease, Timing, WitnessPart};
 
 use super::household::Household;
 use super::link::Listening;
@@ -294,9 +294,13 @@ impl Running<'_> {
 /// How long letting go may take before a signal cuts it short: longer than on any healthy store.
 const USUAL: Duration = Duration::from_millis(500);
 
-/// Supervisor, watchdog and child each hold the witness: whoever is left of them counts.
+/// The witness for the watchdog and for the child; the lease itself has that of the supervisor.
+///
+/// The watchdog ends only after the tree, so it locks both parts. The supervisor guards alone: when it is stopped after its
+/// tree has died, nothing of the tree is locked any more.
 fn witnesses(lease: &Lease) -> Result<Option<[OwnedFd; 2]>, Error> {
-    Ok(lease.witness()?.zip(lease.witness()?).map(|(one, other)| [one, other]))
+    let watchdog = lease.witness(WitnessPart::Both)?;
+    Ok(watchdog.zip(lease.witness(WitnessPart::Tree)?).map(|(watchdog, child)| [watchdog, child]))
 }
 
 /// Waits until the watchdog is gone, and notes the stub's number when it comes.

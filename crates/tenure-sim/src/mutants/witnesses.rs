@@ -8,7 +8,7 @@ pub(super) struct WithoutNonce;
 
 impl Rules for WithoutNonce {
     fn is_dead(&self, sighting: Sighting) -> bool {
-        sighting.found && sighting.same_file && !sighting.locked
+        sighting.found && sighting.same_file && !sighting.is_locked()
     }
 }
 
@@ -17,7 +17,7 @@ pub(super) struct Copied;
 
 impl Rules for Copied {
     fn is_dead(&self, sighting: Sighting) -> bool {
-        sighting.found && !sighting.locked && sighting.lists_nonce
+        sighting.found && !sighting.is_locked() && sighting.lists_nonce
     }
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Empty;
 
 impl Rules for Empty {
     fn is_dead(&self, sighting: Sighting) -> bool {
-        let empty = sighting.found && !sighting.locked && !sighting.lists_nonce;
+        let empty = sighting.found && !sighting.is_locked() && !sighting.lists_nonce;
         empty || Standard.is_dead(sighting)
     }
 }

@@ -135,7 +135,7 @@ impl World<'_> {
         if seen.copied {
             let copy = if sighting.same_file { Sometimes::EmptySeen } else { Sometimes::CopySeen };
             self.tally.reached(copy);
-        } else if sighting.locked {
+        } else if sighting.is_locked() {
             self.tally.reached(Sometimes::LockedSeen);
             if self.orphans.iter().any(|orphan| orphan.acts_under(nonce)) {
                 self.tally.reached(Sometimes::OrphanActed);

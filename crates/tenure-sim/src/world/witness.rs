@@ -104,7 +104,8 @@ impl Witnesses {
                 found: true,
                 // Without a boot id in its name a file outlives a reboot, and its lock does not.
                 same_file: same_boot || named.boot.is_none(),
-                locked: same_boot && file.locked,
+                guards_locked: same_boot && file.locked,
+                tree_locked: false,
                 lists_nonce: file.ring.contains(&nonce),
             };
             return Seen { sighting, copied: false };
@@ -112,7 +113,8 @@ impl Witnesses {
         match &file.copy {
             Some(copy) if copy.host == host => {
                 let lists_nonce = copy.ring.contains(&nonce);
-                let sighting = Sighting { found: true, same_file: copy.image, locked: false, lists_nonce };
+                let sighting =
+                    Sighting { found: true, same_file: copy.image, lists_nonce, ..Sighting::default() };
                 Seen { sighting, copied: true }
             }
             _ => Seen { sighting: Sighting::default(), copied: false },

@@ -257,12 +257,12 @@ impl Keeper {
 
     fn seen(&mut self, id: LeaseId, witness: Arc<record::Witness>, nonce: record::Nonce, sighting: Sighting) {
         let Some(kept) = self.leases.get_mut(&id) else { return };
-        if sighting.same_file && !sighting.locked {
+        if sighting.same_file && !sighting.is_locked() {
             kept.dead = Some(Arc::clone(&witness));
         }
         self.step(id, Input::Witness { nonce, sighting });
         let seeking = self.leases.get(&id).is_some_and(|kept| kept.machine.is_seeking());
-        if seeking && sighting.same_file && sighting.locked {
+        if seeking && sighting.same_file && sighting.is_locked() {
             self.witnesses.watch(id, &witness, nonce);
         }
     }

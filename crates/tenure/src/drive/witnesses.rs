@@ -267,7 +267,7 @@ pub(super) async fn until_unlocked(
             }
             let nonce = *nonce.lock().unwrap_or_else(PoisonError::into_inner);
             let sighting = workers.run(look(&shelf, &witness, nonce)).await.ok()?;
-            if !sighting.locked {
+            if !sighting.is_locked() {
                 return Some((nonce, sighting));
             }
         }

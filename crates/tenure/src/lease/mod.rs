@@ -33,6 +33,7 @@ pub use state::{LeaseState, Renewal};
 use crate::drive::{Command, KeeperHandle, LeaseId};
 use crate::machine::Lost;
 use crate::record::{Holder, Token};
+use crate::witness::WitnessPart;
 use crate::{Error, Kind};
 use shared::Shared;
 
@@ -157,15 +158,16 @@ impl Lease {
     /// A descriptor for another process that acts under the lease, such as a child that does the work.
     ///
     /// As long as a copy of it is open anywhere, the lease counts as held by somebody who is alive, whatever becomes of
-    /// this process; it then ends by its ttl, and not at once. It closes itself on exec: whoever passes it on clears that
+    /// this process; it then ends by its ttl, and not at once. `part` says what that process does: the work itself locks
+    /// [`Tree`](WitnessPart::Tree). Each call gives an open file description of its own. It closes itself on exec: whoever passes it on clears that
     /// flag in the child, best under a number above 100, because scripts redirect the small ones. Without it, others on
     /// this machine may be granted the lease the moment this process is dead, while its children go on.
     ///
     /// `None` where there is no witness: on stores that have no folder for one, and where none could be made.
-    pub fn witness(&self) -> Result<Option<OwnedFd>, Error> {
+    pub fn witness(&self, part: WitnessPart) -> Result<Option<OwnedFd>, Error> {
         self.check()?;
         let Some(witness) = self.shared.witness() else { return Ok(None) };
-        witness.share().map(Some).map_err(|error| {
+        witness.share(part).map(Some).map_err(|error| {
             let sentence = format!(
                 "the witness {} of lease {} on {} cannot be passed on: {error}",
                 witness.named().name,

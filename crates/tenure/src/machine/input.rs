@@ -120,8 +120,17 @@ pub struct Sighting {
     pub found: bool,
     /// It is the very file that the record names: same inode, same boot.
     pub same_file: bool,
-    /// Somebody holds its lock.
-    pub locked: bool,
+    /// A process that keeps the lease, or guards the work under it, has locked its part.
+    pub guards_locked: bool,
+    /// A process that does the work under the lease, or ends only after it, has locked its part.
+    pub tree_locked: bool,
     /// Its ring lists the nonce of the holder's last write.
     pub lists_nonce: bool,
+}
+
+impl Sighting {
+    /// True if any part is locked: a process acts under the record, or guards the work under it.
+    pub fn is_locked(&self) -> bool {
+        self.guards_locked || self.tree_locked
+    }
 }

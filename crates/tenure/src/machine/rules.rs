@@ -56,10 +56,10 @@ pub trait Rules: fmt::Debug + Send + Sync {
         old == new
     }
 
-    /// Does this witness prove that nobody acts under the record? Only the very file, unlocked, with the nonce of the
-    /// holder's last write listed. Anything else proves nothing.
+    /// Does this witness prove that nobody acts under the record? Only the very file, with no part locked, and the nonce
+    /// of the holder's last write listed. Anything else proves nothing.
     fn is_dead(&self, sighting: Sighting) -> bool {
-        sighting.found && sighting.same_file && !sighting.locked && sighting.lists_nonce
+        sighting.found && sighting.same_file && !sighting.is_locked() && sighting.lists_nonce
     }
 
     /// May a term go on, by sending a renewal or by believing its answer? Not after the deadline: nothing revives.

@@ -9,7 +9,7 @@ use rustix::process::{Gid, Uid};
 
 use super::lock::Lock;
 use super::mapping::Mapping;
-use super::{name, ofd, old, ring};
+use super::{WitnessPart, name, ofd, old, ring};
 use crate::inotify::{self, Changes, Target};
 use crate::machine::Sighting;
 use crate::owner::given_to;
@@ -102,7 +102,7 @@ impl Folder {
         if rustix::io::pwrite(file, &ring::EMPTY, 0)? != ring::BYTES {
             return Err(Errno::NOSPC.into());
         }
-        ofd::share(file)?;
+        ofd::share(file, WitnessPart::Guards)?;
         Ok((rustix::fs::fstat(file)?.st_ino, Mapping::of(file)?))
     }
 
@@ -118,11 +118,12 @@ impl Folder {
         }
         // Once unlocked it stays so, and nothing is listed any more: what is read after the lock was seen free is all
         // there will ever be.
-        let locked = ofd::is_locked(&file)?;
+        let locks = ofd::locks(&file)?;
         let mut bytes = [0; ring::BYTES + 1];
         let read = rustix::io::pread(&file, &mut bytes[..], 0)?;
         let lists_nonce = ring::lists(&bytes[..read], &named.name, self.device, nonce);
-        Ok(Sighting { found: true, same_file, locked, lists_nonce })
+        let (guards_locked, tree_locked) = (locks.guards, locks.tree);
+        Ok(Sighting { found: true, same_file, guards_locked, tree_locked, lists_nonce })
     }
 
     /// Changes of the witness that a record names: somebody has written to it, or died.

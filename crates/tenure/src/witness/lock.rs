@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::folder::Folder;
 use super::mapping::Mapping;
-use super::{ofd, ring};
+use super::{WitnessPart, ofd, ring};
 use crate::record::{Nonce, Witness};
 
 /// A witness of our own, locked as long as this lives. The file stays when this is dropped: unlocked, it tells others that
@@ -52,13 +52,13 @@ impl Lock {
     /// A lock of its own for somebody else who acts under the term, in a descriptor that can be inherited.
     ///
     /// It is opened for writing, so that whoever watches is told when the last one who has it dies.
-    pub(crate) fn share(&self) -> io::Result<OwnedFd> {
+    pub(crate) fn share(&self, part: WitnessPart) -> io::Result<OwnedFd> {
         if !self.mapping.is_here() {
             // A forked copy of the process holds nothing, and must not lock again what others may have seen unlocked.
             return Err(Errno::BADF.into());
         }
         let file = self.reopen(OFlags::RDWR)?;
-        ofd::share(&file)?;
+        ofd::share(&file, part)?;
         Ok(file)
     }
 

@@ -13,6 +13,9 @@
 //!   dies: the kernel unlocks it           ────▶  look again: nobody acts, replace the record
 //! ```
 //!
+//! The lock has two parts ([`WitnessPart`]). A holder locks *guards*, and a child that acts for it *tree*: after the ttl, *tree*
+//! alone tells a contender that the work of the former term goes on.
+//!
 //! `docs/concepts/witness.md` says what it proves, and what it does not.
 
 mod folder;
@@ -21,6 +24,7 @@ mod mapping;
 mod name;
 mod ofd;
 mod old;
+mod part;
 mod ring;
 mod runtime;
 mod shelf;
@@ -30,4 +34,5 @@ mod tests;
 pub(crate) use lock::Lock;
 pub(crate) use name::is_name;
 pub(crate) use old::remove_if_dead;
+pub use part::WitnessPart;
 pub(crate) use shelf::Shelf;

@@ -65,7 +65,13 @@ fn a_witness_is_locked_from_the_start_until_it_is_dropped() {
     let folder = scratch.folder();
     let lock = folder.create(rand()).unwrap();
     let named = Arc::clone(lock.named());
-    let living = Sighting { found: true, same_file: true, locked: true, lists_nonce: false };
+    let living = Sighting {
+        found: true,
+        same_file: true,
+        guards_locked: true,
+        tree_locked: false,
+        lists_nonce: false,
+    };
     assert_eq!(folder.look(&named, NONCE), living);
     lock.list(NONCE).unwrap();
     assert_eq!(folder.look(&named, NONCE), Sighting { lists_nonce: true, ..living });
@@ -83,12 +89,57 @@ fn whoever_shares_it_keeps_it_and_cannot_free_it_for_others() {
     let lock = folder.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     let named = Arc::clone(lock.named());
-    let (first, second) = (lock.share().unwrap(), lock.share().unwrap());
+    let (first, second) = (lock.share(WitnessPart::Both).unwrap(), lock.share(WitnessPart::Tree).unwrap());
     drop(first);
-    assert!(folder.look(&named, NONCE).locked);
+    assert!(folder.look(&named, NONCE).is_locked());
     drop(lock);
-    assert!(folder.look(&named, NONCE).locked, "one who shares it still acts");
+    assert!(folder.look(&named, NONCE).is_locked(), "one who shares it still acts");
     drop(second);
+    assert!(proves_death(&folder, &named));
+}
+
+#[test]
+fn guards_and_tree_are_told_apart_and_either_keeps_it_from_being_dead() {
+    let scratch = Scratch::new();
+    let folder = scratch.folder();
+    let lock = folder.create(rand()).unwrap();
+    lock.list(NONCE).unwrap();
+    let named = Arc::clone(lock.named());
+    let locked = || {
+        let seen = folder.look(&named, NONCE);
+        assert_eq!(Standard.is_dead(seen), !seen.guards_locked && !seen.tree_locked, "{seen:?}");
+        (seen.guards_locked, seen.tree_locked)
+    };
+    assert_eq!(locked(), (true, false), "a holder locks the part of the guards alone");
+    let watchdog = lock.share(WitnessPart::Both).unwrap();
+    let child = lock.share(WitnessPart::Tree).unwrap();
+    assert_eq!(locked(), (true, true));
+    drop(lock);
+    assert_eq!(locked(), (true, true), "the watchdog has both");
+    drop(watchdog);
+    assert_eq!(locked(), (false, true), "an orphan");
+    folder.remove_dead(&named).unwrap();
+    assert!(scratch.path_of(&named).exists(), "the witness of an orphan stays");
+    drop(child);
+    assert_eq!(locked(), (false, false));
+}
+
+#[test]
+fn a_lock_of_any_other_byte_counts_too() {
+    let scratch = Scratch::new();
+    let folder = scratch.folder();
+    let lock = folder.create(rand()).unwrap();
+    lock.list(NONCE).unwrap();
+    let named = Arc::clone(lock.named());
+    let file = std::fs::File::open(scratch.path_of(&named)).unwrap();
+    // SAFETY: all zeroes is a valid lock.
+    let mut later: libc::flock = unsafe { std::mem::zeroed() };
+    (later.l_type, later.l_start, later.l_len) = (libc::F_RDLCK as _, 7, 1);
+    // SAFETY: the descriptor is open and the lock lives.
+    assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const later) }, 0);
+    drop(lock);
+    assert!(folder.look(&named, NONCE).is_locked());
+    drop(file);
     assert!(proves_death(&folder, &named));
 }
 
@@ -222,9 +273,9 @@ fn what_cannot_be_written_to_is_an_error_and_nothing_else_is_touched() {
     let lock = folder.create(rand()).unwrap();
     let path = scratch.path_of(lock.named());
     std::fs::rename(&path, path.with_extension("moved")).unwrap();
-    assert!(lock.list(NONCE).is_err() && lock.share().is_err());
+    assert!(lock.list(NONCE).is_err() && lock.share(WitnessPart::Tree).is_err());
     std::fs::write(&path, ring::EMPTY).unwrap();
-    assert!(lock.list(NONCE).is_err() && lock.share().is_err(), "another file has its name");
+    assert!(lock.list(NONCE).is_err() && lock.share(WitnessPart::Tree).is_err(), "another file has its name");
     assert_eq!(std::fs::read(&path).unwrap(), ring::EMPTY);
     lock.remove().unwrap();
     assert!(path.exists(), "it is not ours to remove");
@@ -303,7 +354,7 @@ fn closing_every_descriptor_does_not_free_it_and_death_does() {
     let (mut child, named) = start_daemon(&scratch);
     let folder = scratch.folder();
     let seen = folder.look(&named, NONCE);
-    assert!(seen.same_file && seen.locked && seen.lists_nonce, "{seen:?}");
+    assert!(seen.same_file && seen.is_locked() && seen.lists_nonce, "{seen:?}");
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(proves_death(&folder, &named));

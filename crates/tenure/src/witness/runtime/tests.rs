@@ -62,7 +62,7 @@ fn whoever_looks_makes_nothing_and_the_first_witness_makes_one_folder_for_its_us
     assert_eq!(folder.mode() & 0o777, 0o700);
     lock.list(NONCE).unwrap();
     let named = Witness::clone(lock.named());
-    assert!(look(&runtime, &named).locked);
+    assert!(look(&runtime, &named).is_locked());
     drop(lock);
     assert!(Standard.is_dead(look(&runtime, &named)));
 }
