@@ -104,6 +104,7 @@ fn held(nonce: u128, token: u64, holder: &str) -> Record {
         history: Arc::new([]),
         granted_at: WallTime::from_millis(1_767_225_600_000),
         written_at: WallTime::from_millis(1_767_225_600_000),
+        unstoppable: None,
         unknown: Arc::new([]),
     }
 }

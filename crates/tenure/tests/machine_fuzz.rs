@@ -476,7 +476,7 @@ impl World {
 
     /// What users and their drivers do whenever they like.
     fn odd(&mut self, id: usize) {
-        let input = match self.dice.below(9) {
+        let input = match self.dice.below(10) {
             0 => Input::Renew,
             1 | 2 => {
                 self.slots[id].belief = Instant::default();
@@ -494,6 +494,7 @@ impl World {
                 self.slots[id].belief = Instant::default();
                 return;
             }
+            8 => Input::CannotStop("it is not mine".into()),
             _ => {
                 self.nonces += 1;
                 Input::Witness { nonce: Nonce::from_bits(self.nonces), sighting: Sighting::default() }
@@ -738,7 +739,7 @@ impl World {
                 slot.limit = None;
             }
             Event::Left(_) => assert!(slot.belief <= now, "left while held"),
-            Event::AtRisk(_) | Event::WentBack { .. } => {}
+            Event::AtRisk(_) | Event::Keeping { .. } | Event::WentBack { .. } => {}
         }
     }
 

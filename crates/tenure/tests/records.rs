@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use tenure::clock::WallTime;
 use tenure::record::{
-    Closure, End, Holder, Nonce, Past, Record, Revocation, State, Token, Ttl, Witness, decode, encode,
+    Closure, End, Holder, Nonce, Past, Record, Revocation, State, Token, Ttl, Unstoppable, Witness, decode,
+    encode,
 };
 
 #[test]
@@ -54,6 +55,9 @@ fn expected() -> Vec<(&'static str, Record)> {
         ("held-by-handle", held_by_handle()),
         ("vacant", vacant()),
         ("revoked", revoked()),
+        ("unstoppable", unstoppable()),
+        ("unstoppable-revoked", unstoppable_revoked()),
+        ("unstoppable-of-an-earlier-term", unstoppable_of_an_earlier_term()),
         ("reserved", reserved()),
         ("closed", closed()),
         ("unknown-fields", unknown_fields()),
@@ -79,6 +83,7 @@ fn planted() -> Record {
         history: Arc::new([]),
         granted_at: WallTime::default(),
         written_at: WallTime::from_millis(HALF_PAST_FIVE),
+        unstoppable: None,
         unknown: Arc::new([]),
     }
 }
@@ -143,6 +148,39 @@ fn revoked() -> Record {
         nonce: Nonce::from_bits(0x3f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0),
     };
     Record { state: State::Revoked(Arc::new(revocation)), sequence: 18, ..held() }
+}
+
+fn unstoppable() -> Record {
+    let because = "process 4711 (sudo) runs as another user".into();
+    Record { unstoppable: Some(Arc::new(Unstoppable { term: held().term, because })), ..held() }
+}
+
+/// As its holder renews it: the nonce of its own last write is that of the record.
+fn unstoppable_revoked() -> Record {
+    let mut revocation = match revoked().state {
+        State::Revoked(revocation) => Arc::unwrap_or_clone(revocation),
+        other => unreachable!("{other:?}"),
+    };
+    revocation.nonce = revoked().nonce;
+    Record { state: State::Revoked(Arc::new(revocation)), sequence: 19, ..unstoppable() }
+}
+
+/// As a program leaves it that does not know the field: it means nothing here.
+fn unstoppable_of_an_earlier_term() -> Record {
+    let term = Nonce::from_bits(0x3f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0);
+    let because = "process 4711 (sudo) runs as another user".into();
+    Record { unstoppable: Some(Arc::new(Unstoppable { term, because })), ..held_by_handle() }
+}
+
+#[test]
+fn a_term_cannot_be_stopped_if_its_own_holder_says_so() {
+    assert_eq!(
+        unstoppable().cannot_stop().map(|because| &**because),
+        Some("process 4711 (sudo) runs as another user")
+    );
+    assert!(unstoppable_revoked().cannot_stop().is_some());
+    assert_eq!(unstoppable_of_an_earlier_term().cannot_stop(), None);
+    assert_eq!(held().cannot_stop(), None);
 }
 
 fn reserved() -> Record {

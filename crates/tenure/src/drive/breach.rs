@@ -82,6 +82,7 @@ mod tests {
             history: Arc::new([]),
             granted_at: WallTime::default(),
             written_at: WallTime::default(),
+            unstoppable: None,
             unknown: Arc::new([]),
         }
     }

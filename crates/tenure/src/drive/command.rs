@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Release { id: LeaseId, reply: Option<oneshot::Sender<Result<(), Error>>> },
     /// No work goes on under it any more.
     Drained { id: LeaseId },
+    /// The work under it cannot be stopped.
+    CannotStop { id: LeaseId, because: Arc<str> },
     /// Make calls on the store, here on the keeper's own runtime.
     Visit(Visit),
     /// Let everything go, and take nothing more.

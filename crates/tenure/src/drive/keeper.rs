@@ -39,6 +39,8 @@ pub(super) struct Keeper {
     reporter: Reporter,
     entropy: Entropy,
     leases: HashMap<LeaseId, Kept>,
+    /// Leases whose record has run out while work went on under them, until that ends.
+    lapsed: HashMap<LeaseId, Kept>,
     keys: HashMap<Key, Known>,
     timers: Timers,
     flights: Flights,
@@ -89,6 +91,7 @@ impl Keeper {
             reporter,
             entropy: Entropy,
             leases: HashMap::new(),
+            lapsed: HashMap::new(),
             keys: HashMap::new(),
             timers: Timers::default(),
             notes,
@@ -155,7 +158,14 @@ impl Keeper {
                     self.step(id, Input::Release);
                 }
             }
-            Command::Drained { id } => self.step(id, Input::Drained),
+            Command::Drained { id } => {
+                self.lapsed.remove(&id);
+                self.step(id, Input::Drained);
+            }
+            Command::CannotStop { id, because } => {
+                self.take_back(id);
+                self.step(id, Input::CannotStop(because));
+            }
             Command::Visit(visit) => self.flights.visit(visit),
             Command::ShutDown { reply } => {
                 self.closing.get_or_insert_default().replies.push(reply);
@@ -399,7 +409,18 @@ impl Keeper {
         if let Some(known) = self.keys.get_mut(&kept.key) {
             known.leases.retain(|other| *other != id);
         }
+        if kept.machine.has_lapsed_under_work() {
+            self.lapsed.insert(id, kept);
+        }
         self.maybe_closed();
+    }
+
+    /// Keeps a lease again whose record has run out: its work cannot be stopped, and nobody else may have been granted yet.
+    fn take_back(&mut self, id: LeaseId) {
+        let Some(kept) = self.lapsed.remove(&id) else { return };
+        self.make_room_for(&kept.key);
+        self.keys.entry(kept.key.clone()).or_default().leases.push(id);
+        self.leases.insert(id, kept);
     }
 
     fn release_all(&mut self) {

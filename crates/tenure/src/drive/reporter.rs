@@ -99,7 +99,7 @@ impl Report {
             Self::Event(report) => match report.event {
                 Event::Renewed { .. } => Level::DEBUG,
                 Event::Granted { .. } | Event::Lost(_) | Event::Left(_) | Event::Denied(_) => Level::INFO,
-                Event::AtRisk(_) => Level::WARN,
+                Event::AtRisk(_) | Event::Keeping { .. } => Level::WARN,
                 Event::WentBack { .. } => Level::ERROR,
             },
             Self::Breach { .. } => Level::ERROR,
@@ -155,6 +155,10 @@ fn trace(report: &Report) {
                 Event::Lost(why) => {
                     tracing::info!(store, key, holder = %it.holder, token, %why, "lease lost")
                 }
+                Event::Keeping { because } => tracing::warn!(
+                    store, key, holder = %it.holder, token, because = &**because,
+                    "lease lost, and its work cannot be stopped: its record is kept until that ends"
+                ),
                 Event::Left(left) => {
                     tracing::info!(store, key, holder = %it.holder, token, ?left, "lease left")
                 }

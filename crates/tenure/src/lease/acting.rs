@@ -4,6 +4,7 @@ use super::Lease;
 use super::shared::Shared;
 use crate::Error;
 use crate::drive::{Command, KeeperHandle, LeaseId};
+use crate::record::Unstoppable;
 
 /// Somebody acts under a lease, where [`Lease::run`] cannot see it: a child process, a thread, another machine's work.
 ///
@@ -34,6 +35,19 @@ impl Acting {
         // First counted in, then looked at: either this sees the loss, or whoever latched it sees the work.
         acting.shared.begin_work();
         if acting.shared.is_held() { Ok(acting) } else { Err(acting.shared.lost_error()) }
+    }
+
+    /// Says that the work cannot be stopped, such as a process of another user that may not be signalled, and why.
+    ///
+    /// The record says so from now on, and a stealer that asks is told instead of revoking the lease. When belief is over,
+    /// for whatever reason but that another holder was granted, the keeper goes on renewing the record without belief until
+    /// this is dropped, as long as the store allows it and the record is still that of this term. So nobody else is granted
+    /// while the work goes on. Belief never comes back.
+    ///
+    /// It may be called at any time, also after the loss, and again: the first reason stays. A reason has at most 200 bytes
+    /// on one line; what is more is cut off.
+    pub fn cannot_stop(&self, because: &str) {
+        self.keeper.send(Command::CannotStop { id: self.id, because: Unstoppable::reason(because) });
     }
 }
 

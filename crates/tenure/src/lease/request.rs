@@ -245,6 +245,18 @@ pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -
                 )
             }
         },
+        Denied::Unstoppable(record) => {
+            let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
+            let because = record.cannot_stop().map_or("", |because| because);
+            (
+                Kind::Held,
+                format!(
+                    "is held by {by} (token {}), which cannot stop the work under it, and was not asked to: {because}. End \
+                     that work, or wait until it ends",
+                    record.token
+                ),
+            )
+        }
         Denied::Unavailable(_) => {
             (Kind::Unavailable, format!("could not be granted to {holder} in time: try again later"))
         }

@@ -76,6 +76,11 @@ pub enum Event {
     AtRisk(Fault),
     /// The lease is not held any more. Answer with [`Input::Drained`](super::Input::Drained) once nobody acts.
     Lost(Lost),
+    /// Belief is over and the work under the term cannot be stopped: the record is renewed until nobody acts.
+    Keeping {
+        /// Why it cannot be stopped.
+        because: Arc<str>,
+    },
     /// The machine has ended after a term, or after wanting one in vain.
     Left(Left),
     /// The lease was not granted, and will not be.
@@ -106,6 +111,8 @@ pub enum Left {
 pub enum Denied {
     /// Somebody else has it.
     Held(Arc<Record>),
+    /// Somebody else has it and was not asked to let go: its holder cannot stop the work under it.
+    Unstoppable(Arc<Record>),
     /// The store did not answer in time.
     Unavailable(Option<Fault>),
     /// The store would not take the call.

@@ -79,7 +79,8 @@ impl Machine {
         }
         let (record, version) = (Arc::clone(&self.holding().record), self.holding().version.clone());
         let ttl = self.rules.ttl_of_renewal(self.holding().ttl(), step.ambient.jitter);
-        let renewed = writes::renewed(&record, self.nonce(step, &record), ttl, step.ambient);
+        let renewed =
+            writes::renewed(&record, self.nonce(step, &record), ttl, self.unstoppable.as_ref(), step.ambient);
         if !self.rules.keeps_earlier_attempts() {
             self.attempts.forget_outstanding();
         }
@@ -209,7 +210,9 @@ impl Machine {
         }
         let ttl = record.ttl.unwrap_or(self.own_ttl());
         let deadline = self.rules.deadline(attempt.sent, now, ttl, self.ask.timing.drift());
-        let next = self.next_renewal(step, attempt.sent);
+        // What was on its way when its holder said that it cannot stop the work does not say so.
+        let unsaid = self.unstoppable.is_some() && record.cannot_stop().is_none();
+        let next = if unsaid { Some(now) } else { self.next_renewal(step, attempt.sent) };
         let holding = self.holding();
         *holding = Holding::new(Arc::clone(record), version, deadline.max(holding.deadline));
         holding.next = next;
@@ -241,6 +244,9 @@ impl Machine {
         }
         let until = self.lapsed_at(step.ambient.now);
         let term = self.holding().record.term;
+        if self.keeps() {
+            return self.begin_keeping(step, term, target);
+        }
         self.stage = Stage::Leaving(Leaving::after_term(term, target, until));
         self.leave(step);
     }

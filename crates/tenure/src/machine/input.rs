@@ -34,6 +34,9 @@ pub enum Input {
     Drained,
     /// Somebody saw the deadline pass and latched the belief as lost before it could be extended.
     Latched,
+    /// The holder cannot stop the work under its term, for this reason. From now on the record says so, and when belief is
+    /// over it is kept until [`Drained`](Self::Drained).
+    CannotStop(Arc<str>),
 }
 
 /// The world at the moment of an input.

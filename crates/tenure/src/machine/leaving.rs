@@ -19,7 +19,7 @@ pub(super) struct Leaving {
     /// The term that is over; `None` if there never was one.
     pub(super) term: Option<Nonce>,
     /// What to vacate; `None` if only reading will tell.
-    target: Option<(Arc<Record>, Version)>,
+    target: Option<Target>,
     /// When whatever is there of ours has run out for everybody.
     pub(super) until: Instant,
     /// Whether nobody acts under the term any more.
@@ -32,16 +32,29 @@ pub(super) struct Leaving {
     pub(super) seek_again: bool,
 }
 
+/// A record of ours as it is in the store, and its version.
+pub(super) type Target = (Arc<Record>, Version);
+
 impl Leaving {
     /// After a term, under which somebody may still be acting.
-    pub(super) fn after_term(term: Nonce, target: Option<(Arc<Record>, Version)>, until: Instant) -> Self {
+    pub(super) fn after_term(term: Nonce, target: Option<Target>, until: Instant) -> Self {
         Self { term: Some(term), target, until, drained: false, next: None, failures: 0, seek_again: false }
+    }
+
+    /// After a term under which nobody acts any more.
+    pub(super) fn drained_term(term: Nonce, target: Option<Target>, until: Instant) -> Self {
+        Self { drained: true, ..Self::after_term(term, target, until) }
+    }
+
+    /// The term under which somebody may still be acting, if there is one, and what is known of its record.
+    pub(super) fn undrained(&self) -> Option<(Nonce, Option<Target>)> {
+        self.term.filter(|_| !self.drained).map(|term| (term, self.target.clone()))
     }
 
     /// After a grant that nobody ever believed.
     pub(super) fn unused(
         term: Option<Nonce>,
-        target: Option<(Arc<Record>, Version)>,
+        target: Option<Target>,
         until: Instant,
         seek_again: bool,
     ) -> Self {
@@ -154,11 +167,14 @@ impl Machine {
     }
 
     pub(super) fn drained(&mut self, step: &mut Step<'_>) {
-        if let Stage::Leaving(leaving) = &mut self.stage
-            && !leaving.drained
-        {
-            leaving.drained = true;
-            self.leave(step);
+        match &mut self.stage {
+            Stage::Leaving(leaving) if !leaving.drained => {
+                leaving.drained = true;
+                self.leave(step);
+            }
+            Stage::Keeping(_) => self.end_keeping(step),
+            Stage::Lapsed(_) => self.stage = Stage::Ended(Left::Lapsing),
+            Stage::Seeking(_) | Stage::Holding(_) | Stage::Leaving(_) | Stage::Ended(_) => {}
         }
     }
 
@@ -168,6 +184,11 @@ impl Machine {
     }
 
     fn finish(&mut self, step: &mut Step<'_>, left: Left) {
+        if let (Left::Lapsing, Some((term, _))) = (left, self.leaving().undrained()) {
+            self.tell(step, Event::Left(left));
+            self.stage = Stage::Lapsed(term);
+            return;
+        }
         self.attempts = super::Attempts::default();
         if self.leaving().seek_again {
             self.stage = Stage::Seeking(Seeking::default());

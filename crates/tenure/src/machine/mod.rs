@@ -10,6 +10,8 @@
 //!                          └─────────────────────────────────────────────────────┘
 //! ```
 //!
+//! Between Holding and Leaving there may be Keeping (keeping.rs): belief is over, and the work cannot be stopped.
+//!
 //! It never asks anybody anything. [`step`](Machine::step) takes an [`Input`] and the [`Ambient`] world, and answers
 //! with [`Effect`]s: at most one read or write is under way at any time. *How* it decides is in [`rules`], one named
 //! function per decision; the stages only ask them in the right order. The same code runs in the simulation and under
@@ -21,6 +23,7 @@ mod drift;
 mod effect;
 mod holding;
 mod input;
+mod keeping;
 mod leaving;
 mod lost;
 mod observer;
@@ -49,8 +52,9 @@ pub use standing::{Remaining, Standing};
 pub use timing::{Timing, TimingBuilder};
 
 use crate::clock::Instant;
-use crate::record::{Record, Token, Ttl, Witness};
+use crate::record::{Nonce, Record, Token, Ttl, Witness};
 use holding::Holding;
+use keeping::Keeping;
 use leaving::Leaving;
 use rules::Mine;
 use seeking::Seeking;
@@ -64,13 +68,19 @@ pub struct Machine {
     flight: Option<Flight>,
     attempts: Attempts,
     asleep_until: Option<Instant>,
+    /// Why the work under the term cannot be stopped, once its holder has said so.
+    unstoppable: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
 enum Stage {
     Seeking(Seeking),
     Holding(Holding),
+    /// Belief is over, and the work goes on.
+    Keeping(Keeping),
     Leaving(Leaving),
+    /// The record has run out, and the work under this term may still go on.
+    Lapsed(Nonce),
     Ended(Left),
 }
 
@@ -106,7 +116,15 @@ impl Machine {
     /// A machine under other rules, for the simulation.
     pub fn with_rules(ask: Ask, rules: &'static dyn Rules) -> Self {
         let stage = Stage::Seeking(Seeking::default());
-        Self { rules, ask, stage, flight: None, attempts: Attempts::default(), asleep_until: None }
+        Self {
+            rules,
+            ask,
+            stage,
+            flight: None,
+            attempts: Attempts::default(),
+            asleep_until: None,
+            unstoppable: None,
+        }
     }
 
     /// Names the witness of this holder, which takes a moment to make. Only before the answer to its first read, or
@@ -140,19 +158,27 @@ impl Machine {
             Input::Release => self.released(step),
             Input::Drained => self.drained(step),
             Input::Latched => self.latched(step),
+            Input::CannotStop(because) => self.cannot_stop(step, because),
         }
         self.sleep(step);
     }
 
     /// Whether it has ended: it wants nothing any more and nothing of it can land.
     pub fn is_ended(&self) -> bool {
-        matches!(self.stage, Stage::Ended(_))
+        matches!(self.stage, Stage::Ended(_) | Stage::Lapsed(_))
+    }
+
+    /// Whether it has ended by letting its record run out while somebody may still act under the term. Then
+    /// [`Input::CannotStop`] makes it go on.
+    pub fn has_lapsed_under_work(&self) -> bool {
+        matches!(self.stage, Stage::Lapsed(_))
     }
 
     /// What it left behind, once it has ended.
     pub fn left(&self) -> Option<Left> {
         match self.stage {
             Stage::Ended(left) => Some(left),
+            Stage::Lapsed(_) => Some(Left::Lapsing),
             _ => None,
         }
     }
@@ -203,8 +229,9 @@ impl Machine {
         match &self.stage {
             Stage::Seeking(_) => self.seeking_read(step, answer),
             Stage::Holding(_) => self.holding_read(step, answer),
+            Stage::Keeping(_) => self.keeping_read(step, answer),
             Stage::Leaving(_) => self.leaving_read(step, answer),
-            Stage::Ended(_) => {}
+            Stage::Lapsed(_) | Stage::Ended(_) => {}
         }
     }
 
@@ -221,8 +248,9 @@ impl Machine {
         match &self.stage {
             Stage::Seeking(_) => self.seeking_written(step, flown, outcome),
             Stage::Holding(_) => self.holding_written(step, flown, outcome),
+            Stage::Keeping(_) => self.keeping_written(step, flown, outcome),
             Stage::Leaving(_) => self.leaving_written(step, flown, outcome),
-            Stage::Ended(_) => {}
+            Stage::Lapsed(_) | Stage::Ended(_) => {}
         }
     }
 
@@ -230,8 +258,9 @@ impl Machine {
         match &self.stage {
             Stage::Seeking(_) => self.seeking_woken(step),
             Stage::Holding(_) => self.holding_woken(step),
+            Stage::Keeping(_) => self.keeping_woken(step),
             Stage::Leaving(_) => self.leaving_woken(step),
-            Stage::Ended(_) => {}
+            Stage::Lapsed(_) | Stage::Ended(_) => {}
         }
     }
 
@@ -244,7 +273,7 @@ impl Machine {
                     self.tell(step, Event::Denied(Denied::Cancelled));
                 }
             }
-            Stage::Ended(_) => {}
+            Stage::Keeping(_) | Stage::Lapsed(_) | Stage::Ended(_) => {}
         }
     }
 
@@ -288,7 +317,8 @@ impl Machine {
                 let limit = self.limit().filter(|_| leaving.seek_again);
                 earliest(limit, earliest(Some(leaving.until), leaving.next).filter(|_| idle))
             }
-            Stage::Ended(_) => None,
+            Stage::Keeping(keeping) => keeping.next.filter(|_| idle),
+            Stage::Lapsed(_) | Stage::Ended(_) => None,
         };
         if let Some(at) = wake
             && self.asleep_until != wake
@@ -342,6 +372,7 @@ impl Machine {
     fn mine(&self) -> Mine<'_> {
         let term = match (&self.stage, &self.ask.way) {
             (Stage::Holding(holding), _) => Some(holding.record.term),
+            (Stage::Keeping(keeping), _) => Some(keeping.term),
             (Stage::Leaving(leaving), _) => leaving.term,
             (_, Way::Resume(handle)) => Some(handle.term),
             _ => None,

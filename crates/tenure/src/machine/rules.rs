@@ -209,6 +209,25 @@ pub trait Rules: fmt::Debug + Send + Sync {
         true
     }
 
+    // ── work that cannot be stopped ───────────────────────────────────────────────────────────────────────────────
+
+    /// Does this record say that the work under it cannot be stopped? Only if it says so of its own term: programs that do
+    /// not know the field copy it into the records of later terms.
+    fn is_unstoppable(&self, record: &Record) -> bool {
+        record.cannot_stop().is_some()
+    }
+
+    /// Is such a term revoked all the same? No: its holder could only stop believing, and not the work. Its stealer is told.
+    fn revokes_unstoppable(&self) -> bool {
+        false
+    }
+
+    /// Is the record of such a term kept when its belief is over, until the work has ended? Yes: a record that runs out
+    /// under work that goes on gives the lease to another.
+    fn keeps_unstoppable(&self) -> bool {
+        true
+    }
+
     // ── fail closed ───────────────────────────────────────────────────────────────────────────────────────────────
 
     /// May a record that is not fully understood be overwritten? Never.

@@ -158,6 +158,9 @@ impl Machine {
     }
 
     fn wait_or_revoke(&mut self, step: &mut Step<'_>, seen: &Seen, record: &Arc<Record>, version: &Version) {
+        if self.is_answered(step, record) {
+            return;
+        }
         if let Way::Revoke(because) = self.ask.way.clone()
             && *self.seeking().revokes.get_or_insert(record.term) == record.term
             && !self.seeking().revoked
@@ -170,17 +173,40 @@ impl Machine {
         self.wait(step, seen, record);
     }
 
+    /// A stealer that finds work which cannot be stopped is told so, and revokes nothing; first its witness is looked at,
+    /// since the holder may be dead. A stealer that has revoked already, or waits for another's revocation, waits on.
+    fn is_answered(&mut self, step: &mut Step<'_>, record: &Arc<Record>) -> bool {
+        let is_first = self.seeking().revokes.is_none() || record.state == State::Held;
+        if !matches!(self.ask.way, Way::Revoke(_))
+            || self.seeking().revoked
+            || self.seeking().revokes.is_some_and(|term| term != record.term)
+            || !is_first
+            || !self.rules.is_unstoppable(record)
+            || self.rules.revokes_unstoppable()
+        {
+            return false;
+        }
+        if !self.looks_at_witness(step, record) {
+            self.deny(step, Denied::Unstoppable(Arc::clone(record)));
+        }
+        true
+    }
+
+    /// Looks at the witness of a record, once for each answer that shows it; `false` if that was done or there is none.
+    fn looks_at_witness(&mut self, step: &mut Step<'_>, record: &Record) -> bool {
+        let Some(witness) = &record.witness else { return false };
+        if self.seeking().witness_asked.replace(record.nonce) == Some(record.nonce) {
+            return false;
+        }
+        let nonce = record.holders_nonce();
+        step.effects.push(Effect::LookAtWitness { witness: Arc::clone(witness), nonce });
+        true
+    }
+
     fn wait(&mut self, step: &mut Step<'_>, seen: &Seen, record: &Arc<Record>) {
         let once = self.ask.patience == Patience::Once;
-        if let Some(witness) = &record.witness
-            && self.seeking().witness_asked != Some(record.nonce)
-        {
-            self.seeking().witness_asked = Some(record.nonce);
-            let nonce = record.holders_nonce();
-            step.effects.push(Effect::LookAtWitness { witness: Arc::clone(witness), nonce });
-            if once {
-                return;
-            }
+        if self.looks_at_witness(step, record) && once {
+            return;
         }
         if once {
             return self.deny(step, Denied::Held(Arc::clone(record)));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Ambient, Ask};
 use crate::clock::WallTime;
-use crate::record::{End, Nonce, Past, Record, Revocation, State, Token, Ttl};
+use crate::record::{End, Nonce, Past, Record, Revocation, State, Token, Ttl, Unstoppable};
 
 /// The vacant record of a key that has none.
 pub(super) fn planted(nonce: Nonce, token: Token, ambient: &Ambient) -> Record {
@@ -22,6 +22,7 @@ pub(super) fn planted(nonce: Nonce, token: Token, ambient: &Ambient) -> Record {
         history: Arc::new([]),
         granted_at: WallTime::default(),
         written_at: ambient.wall,
+        unstoppable: None,
         unknown: Arc::new([]),
     }
 }
@@ -50,13 +51,35 @@ pub(super) fn granted(
         history: if old.is_held() { with_past(old, end, ambient) } else { Arc::clone(&old.history) },
         granted_at: ambient.wall,
         written_at: ambient.wall,
+        unstoppable: None,
         unknown: Arc::clone(&old.unknown),
     }
 }
 
-/// The same term for longer.
-pub(super) fn renewed(old: &Record, nonce: Nonce, ttl: Ttl, ambient: &Ambient) -> Record {
-    Record { nonce, ttl: Some(ttl), sequence: next_sequence(old), written_at: ambient.wall, ..old.clone() }
+/// The same term for longer, with the reason if its work cannot be stopped. A revoked record stays revoked, and names the
+/// nonce of this write as the holder's last.
+pub(super) fn renewed(
+    old: &Record,
+    nonce: Nonce,
+    ttl: Ttl,
+    unstoppable: Option<&Arc<str>>,
+    ambient: &Ambient,
+) -> Record {
+    let said = |because: &Arc<str>| Arc::new(Unstoppable { term: old.term, because: Arc::clone(because) });
+    Record {
+        state: match &old.state {
+            State::Revoked(revocation) => {
+                State::Revoked(Arc::new(Revocation { nonce, ..(**revocation).clone() }))
+            }
+            state => state.clone(),
+        },
+        nonce,
+        ttl: Some(ttl),
+        sequence: next_sequence(old),
+        written_at: ambient.wall,
+        unstoppable: unstoppable.map(said).or_else(|| old.unstoppable.clone()),
+        ..old.clone()
+    }
 }
 
 /// The same term for a process that goes on with it.
@@ -84,6 +107,7 @@ pub(super) fn vacated(old: &Record, nonce: Nonce, token: Token, ambient: &Ambien
         holder: None,
         history: with_past(old, end, ambient),
         written_at: ambient.wall,
+        unstoppable: None,
         ..old.clone()
     }
 }

@@ -44,7 +44,7 @@ const WITNESS_TEXT_MAX: usize = 64;
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 /// The names that version 1 gives a meaning to. No unknown field can have one of them.
-const KNOWN: [&str; 19] = [
+const KNOWN: [&str; 20] = [
     "tenure",
     "crit",
     "state",
@@ -64,4 +64,5 @@ const KNOWN: [&str; 19] = [
     "history",
     "granted_at",
     "written_at",
+    "unstoppable",
 ];

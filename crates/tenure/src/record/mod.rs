@@ -10,6 +10,7 @@ mod past;
 mod state;
 mod token;
 mod ttl;
+mod unstoppable;
 mod witness;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub use past::{End, Past};
 pub use state::{Closure, Revocation, State};
 pub use token::Token;
 pub use ttl::Ttl;
+pub use unstoppable::Unstoppable;
 pub use witness::Witness;
 
 use crate::clock::WallTime;
@@ -54,6 +56,8 @@ pub struct Record {
     pub granted_at: WallTime,
     /// When this was written, by the writer's wall clock. For people.
     pub written_at: WallTime,
+    /// Says of one term that its work cannot be stopped. Of another term it means nothing.
+    pub unstoppable: Option<Arc<Unstoppable>>,
     /// Fields this version does not know, kept verbatim: name and JSON text.
     pub unknown: Arc<[(String, String)]>,
 }
@@ -68,6 +72,12 @@ impl Record {
     /// Whether somebody may be acting under this record: it is held, or revoked and not acknowledged.
     pub fn is_held(&self) -> bool {
         matches!(self.state, State::Held | State::Revoked(_))
+    }
+
+    /// Why the work under this record cannot be stopped by its holder, if the holder of this very term says so.
+    pub fn cannot_stop(&self) -> Option<&Arc<str>> {
+        let said = self.unstoppable.as_ref().filter(|said| said.term == self.term && self.is_held())?;
+        Some(&said.because)
     }
 
     /// The nonce of the holder's own last write.

@@ -5,7 +5,9 @@ use super::foreign::{Foreign, excerpt};
 use super::object::Object;
 use super::{FORMAT, RECORD_MAX, check};
 use crate::clock::WallTime;
-use crate::record::{Closure, End, Holder, Nonce, Past, Record, Revocation, State, Token, Ttl, Witness};
+use crate::record::{
+    Closure, End, Holder, Nonce, Past, Record, Revocation, State, Token, Ttl, Unstoppable, Witness,
+};
 
 /// Reads a record.
 ///
@@ -83,6 +85,7 @@ fn read_record(object: &mut Object<'_>) -> Result<Record, Foreign> {
         history: read_history(object)?,
         granted_at: object.take("granted_at").map_or(Ok(WallTime::default()), |time| time.time())?,
         written_at: object.need("written_at")?.time()?,
+        unstoppable: object.take("unstoppable").map(|said| said.object(read_unstoppable)).transpose()?,
         // Last: what has not been taken by now is unknown.
         unknown: read_unknown(object),
     })
@@ -134,6 +137,10 @@ fn read_witness(object: &mut Object<'_>) -> Result<Arc<Witness>, Foreign> {
         inode: object.need("inode")?.wide_number()?,
         boot: object.take("boot").map(|boot| boot.text()).transpose()?.map(Into::into),
     }))
+}
+
+fn read_unstoppable(object: &mut Object<'_>) -> Result<Arc<Unstoppable>, Foreign> {
+    Ok(Arc::new(Unstoppable { term: object.need("term")?.nonce()?, because: text(object, "because")? }))
 }
 
 fn read_holder(object: &mut Object<'_>) -> Result<Arc<Holder>, Foreign> {

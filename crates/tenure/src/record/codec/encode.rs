@@ -56,6 +56,13 @@ fn write_record(out: &mut Writer, record: &Record) {
         out.time("granted_at", record.granted_at);
     }
     out.time("written_at", record.written_at);
+    if let Some(unstoppable) = &record.unstoppable {
+        // Where a program that does not know it would write it.
+        out.nested("unstoppable", |out| {
+            write_nonce(out, "term", unstoppable.term);
+            out.text("because", &unstoppable.because);
+        });
+    }
     for (name, json) in &*record.unknown {
         out.verbatim(name, json);
     }

@@ -16,6 +16,10 @@ pub fn check(record: &Record) -> Result<(), Foreign> {
         check_witness(witness)?;
     }
     check_history(record)?;
+    if let Some(unstoppable) = &record.unstoppable {
+        ensure(unstoppable.term != Nonce::ZERO, "unstoppable.term", "is zero")?;
+        check_reason("unstoppable.because", &unstoppable.because)?;
+    }
     check_unknown(record)
 }
 

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::clock::WallTime;
-use crate::record::{Closure, End, Holder, Nonce, Past, Record, Revocation, State, Token, Ttl, Witness};
+use crate::record::{
+    Closure, End, Holder, Nonce, Past, Record, Revocation, State, Token, Ttl, Unstoppable, Witness,
+};
 
 proptest! {
     #[test]
@@ -49,6 +51,7 @@ fn typical() -> Record {
         history: Arc::new([past(End::Released)]),
         granted_at: WallTime::from_millis(1_763_184_600_250),
         written_at: WallTime::from_millis(1_763_184_605_250),
+        unstoppable: None,
         unknown: Arc::new([]),
     }
 }
@@ -105,6 +108,7 @@ fn largest() -> Record {
         history: vec![ended; Record::HISTORY_MAX].into(),
         granted_at: last,
         written_at: last,
+        unstoppable: Some(Arc::new(Unstoppable { term: Nonce::from_bits(1), because: by.clone() })),
         unknown: (0..UNKNOWN_FIELDS_MAX).map(field).collect(),
         ..typical()
     }
@@ -222,6 +226,9 @@ fn every_rule_is_a_complaint_that_names_its_field() {
     };
     let unknown = |name: &str, text: &str| Arc::new([(name.to_owned(), text.to_owned())]);
     let ended = |by: &str, because: &str| End::Revoked { by: by.into(), because: because.into() };
+    let unstoppable = |term, because: &str| {
+        Some(Arc::new(Unstoppable { term: Nonce::from_bits(term), because: because.into() }))
+    };
     let long = "x".repeat(201);
     let broken: Vec<(&str, Record)> = vec![
         ("holder", Record { holder: None, ..typical() }),
@@ -249,6 +256,8 @@ fn every_rule_is_a_complaint_that_names_its_field() {
         ("history", Record { history: vec![past(End::Died); 9].into(), ..typical() }),
         ("history.by", Record { history: vec![past(ended("", ""))].into(), ..typical() }),
         ("history.because", Record { history: vec![past(ended("b", "\n"))].into(), ..typical() }),
+        ("unstoppable.term", Record { unstoppable: unstoppable(0, ""), ..typical() }),
+        ("unstoppable.because", Record { unstoppable: unstoppable(1, "\n"), ..typical() }),
         ("nonce", Record { unknown: unknown("nonce", "1"), nonce: Nonce::ZERO, ..typical() }),
         ("token", Record { unknown: unknown("token", "1"), ..typical() }),
         ("later", Record { unknown: unknown("later", "1,\"x\":2"), ..typical() }),

@@ -8,17 +8,21 @@ use proptest::prelude::*;
 
 use crate::clock::WallTime;
 use crate::record::codec::{KNOWN, time};
-use crate::record::{Closure, End, Holder, Nonce, Past, Record, Revocation, State, Token, Ttl, Witness};
+use crate::record::{
+    Closure, End, Holder, Nonce, Past, Record, Revocation, State, Token, Ttl, Unstoppable, Witness,
+};
 
 /// Any record that may be written.
 pub(super) fn record() -> impl Strategy<Value = Record> {
     let head = (state(), nonce(), 1..=Token::MAX.get(), ttl(), nonce(), 0..(1u64 << 53));
     let body = (option::of(witness()), option::of(any::<[u8; 32]>()), holder(), value());
-    let tail = (vec(past(), 0..=Record::HISTORY_MAX), wall(), wall(), unknown());
+    let unstoppable = (nonce(), reason())
+        .prop_map(|(term, because)| Arc::new(Unstoppable { term, because: because.into() }));
+    let tail = (vec(past(), 0..=Record::HISTORY_MAX), wall(), wall(), option::of(unstoppable), unknown());
     (head, body, tail, any::<bool>()).prop_map(|(head, body, tail, granted)| {
         let (state, term, token, ttl, nonce, sequence) = head;
         let (witness, secret_hash, holder, value) = body;
-        let (history, granted_at, written_at, unknown) = tail;
+        let (history, granted_at, written_at, unstoppable, unknown) = tail;
         let held = matches!(state, State::Held | State::Revoked(_));
         let granted = granted || held;
         Record {
@@ -35,6 +39,7 @@ pub(super) fn record() -> impl Strategy<Value = Record> {
             history: history.into(),
             granted_at: if granted { granted_at } else { WallTime::default() },
             written_at,
+            unstoppable,
             unknown: unknown.into(),
         }
     })
