@@ -96,21 +96,6 @@ fn stays_held(world: &World) {
 }
 
 #[test]
-fn a_child_that_outlives_supervisor_and_watchdog_keeps_the_lease_for_its_time() {
-    let world = World::new("witness-orphan");
-    let (started, child) = start(&world, "trap '' TERM; echo $$ > pid; while :; do sleep 0.02; done");
-    let _waiter = waiter(&world);
-    // More than is promised: both at once, and none of them has time to do anything.
-    let (watchdog, supervisor) = (started.watchdog(), started.process());
-    watchdog.send(Signal::STOP);
-    supervisor.send(Signal::STOP);
-    watchdog.send(Signal::KILL);
-    supervisor.send(Signal::KILL);
-    stays_held(&world);
-    assert!(!child.is_dead(), "the test is void");
-}
-
-#[test]
 fn a_child_that_closes_what_it_inherited_is_still_seen_while_the_watchdog_lives() {
     let world = World::new("witness-closed");
     let script = "exec bash -c 'for n in {3..255}; do eval \"exec $n>&-\"; done; trap \"\" TERM; echo $$ > pid; \

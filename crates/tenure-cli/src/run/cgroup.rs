@@ -1,29 +1,65 @@
-use std::os::fd::OwnedFd;
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::event::poll;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::time::Timespec;
+use tenure::clock::{BootClock, Clock};
 
 /// A cgroup of the child's own, where this process may make one: all that is in it dies by one write, however fast it
 /// forks, and whoever it runs as.
 ///
 /// Root may make one, and so may users whose service manager leaves them theirs. Elsewhere the sub-reapers do without.
+///
+/// Everything that ends the tree is open from the start: a machine that has run out of descriptors cannot keep a guard
+/// from its work.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     path: PathBuf,
+    /// The folder, with a shared lock. Only guards hold one, so an exclusive lock proves that both are dead.
+    folder: OwnedFd,
+    kill: OwnedFd,
+    events: OwnedFd,
+}
+
+/// The lease of a cgroup's command: a hash of store and key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark(u64);
+
+impl Mark {
+    /// Two builds that hash differently only miss what the other one left behind.
+    pub(super) fn of(store: &str, key: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (store, key).hash(&mut hasher);
+        Self(hasher.finish())
+    }
 }
 
 /// A name that no two supervisors have, also where they do not see each other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Name(u64);
+pub(super) struct Name {
+    mark: Mark,
+    random: u64,
+}
 
 impl Name {
-    pub(super) fn random() -> io::Result<Self> {
+    pub(super) fn new(mark: Mark) -> io::Result<Self> {
         let mut bytes = [0; 8];
         rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-        Ok(Self(u64::from_ne_bytes(bytes)))
+        Ok(Self { mark, random: u64::from_ne_bytes(bytes) })
     }
+
+    fn to_file_name(self) -> String {
+        format!("{}{:016x}", prefix_of(self.mark), self.random)
+    }
+}
+
+fn prefix_of(Mark(mark): Mark) -> String {
+    format!("{PREFIX}{mark:016x}-")
 }
 
 impl Cgroup {
@@ -31,30 +67,48 @@ impl Cgroup {
     pub(super) fn make(name: Name) -> Option<Self> {
         let path = path(name)?;
         fs::create_dir(&path).ok()?;
-        let made = Self { path };
-        if !made.path.join(KILL).exists() {
-            // A kernel before 5.14 has no such thing.
-            made.remove();
-            return None;
+        let made = Self::open(path.clone());
+        if made.is_none() {
+            // A kernel before 5.14 cannot kill a cgroup by one write.
+            let _ = fs::remove_dir(&path);
         }
-        Some(made)
+        made
     }
 
     /// Finds the one that another process made.
     pub(super) fn find(name: Name) -> Option<Self> {
-        let path = path(name)?;
-        path.exists().then_some(Self { path })
+        Self::open(path(name)?)
     }
 
-    /// What a process is born in it by.
-    pub(super) fn open(&self) -> io::Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(rustix::fs::open(&self.path, flags, Mode::empty())?)
+    fn open(path: PathBuf) -> Option<Self> {
+        let folder = open_folder(&path).ok()?;
+        rustix::fs::flock(&folder, FlockOperation::NonBlockingLockShared).ok()?;
+        Self::at(path, folder).ok()
+    }
+
+    fn at(path: PathBuf, folder: OwnedFd) -> io::Result<Self> {
+        let open =
+            |name: &str, flags| rustix::fs::openat(&folder, name, flags | OFlags::CLOEXEC, Mode::empty());
+        let kill = open("cgroup.kill", OFlags::WRONLY)?;
+        let events = open("cgroup.events", OFlags::RDONLY)?;
+        Ok(Self { path, folder, kill, events })
+    }
+
+    /// The descriptors that the watchdog keeps.
+    pub(super) fn descriptors(&self) -> [RawFd; 3] {
+        [&self.folder, &self.kill, &self.events].map(AsRawFd::as_raw_fd)
     }
 
     /// Kills all that is in it.
     pub(super) fn kill(&self) {
-        let _ = fs::write(self.path.join(KILL), "1");
+        let _ = rustix::io::write(&self.kill, b"1");
+    }
+
+    /// True if a process is in it or below it, also one of another pid namespace that `/proc` does not show here.
+    pub(super) fn is_populated(&self) -> bool {
+        let mut text = [0; 256];
+        let read = rustix::io::pread(&self.events, &mut text, 0).unwrap_or(0);
+        text[..read].split(|&byte| byte == b'\n').any(|line| line == b"populated 1")
     }
 
     /// Removes it with those below it, which a nested `tenure run` may have left, if nobody is in them any more.
@@ -77,6 +131,73 @@ impl Cgroup {
     }
 }
 
+impl AsFd for Cgroup {
+    /// The folder, by which a process is born in it.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+}
+
+/// Where leftovers are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Range {
+    /// Beside the cgroup that this process would make: one listing.
+    Beside,
+    /// In the whole hierarchy: one listing for each cgroup of the machine.
+    Everywhere,
+}
+
+/// Ends what earlier runs of the same lease left behind in their cgroups. True if processes were in them.
+///
+/// A cgroup is only touched once both guards of its run are dead: each of them holds a lock on it until then.
+pub(super) fn end_leftovers(mark: Mark, range: Range) -> bool {
+    let prefix = prefix_of(mark);
+    let mut ended = false;
+    let first = if range == Range::Beside { own() } else { top() };
+    let mut folders: VecDeque<_> = first.into_iter().collect();
+    for _ in 0..FOLDERS_MAX {
+        let Some(folder) = folders.pop_front() else { break };
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
+                ended |= end_leftover(&entry.path());
+            }
+            if range == Range::Everywhere {
+                folders.push_back(entry.path());
+            }
+        }
+    }
+    ended
+}
+
+/// True if processes were in it, and are killed.
+fn end_leftover(path: &Path) -> bool {
+    let Ok(folder) = open_folder(path) else { return false };
+    if rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return false;
+    }
+    let Ok(left) = Cgroup::at(path.to_owned(), folder) else { return false };
+    let populated = left.is_populated();
+    if populated {
+        left.kill();
+        // The next command starts after this.
+        let clock = BootClock::new();
+        let limit = clock.now() + DYING_MAX;
+        while left.is_populated() && clock.now() < limit {
+            let _ = poll(&mut [], Some(&DYING_LOOK));
+        }
+    }
+    left.remove();
+    populated
+}
+
+fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
 /// The files in a cgroup go with its folder, and cannot be removed one by one.
 fn remove(path: &Path) {
     if fs::remove_dir(path).is_ok() {
@@ -90,26 +211,44 @@ fn remove(path: &Path) {
     let _ = fs::remove_dir(path);
 }
 
-fn path(Name(name): Name) -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-    Some(below(&mounts, &own)?.join(format!("{PREFIX}{name:016x}")))
+fn path(name: Name) -> Option<PathBuf> {
+    Some(own()?.join(name.to_file_name()))
+}
+
+/// The cgroup of this process.
+fn own() -> Option<PathBuf> {
+    below(&mounts()?, &fs::read_to_string("/proc/self/cgroup").ok()?)
+}
+
+/// Where the hierarchy is mounted.
+fn top() -> Option<PathBuf> {
+    let mounts = mounts()?;
+    let (_, point) = hierarchies(&mounts).next()?;
+    Some(PathBuf::from(point))
+}
+
+fn mounts() -> Option<String> {
+    fs::read_to_string("/proc/self/mountinfo").ok()
 }
 
 /// Where the cgroup of this process is. Only where the whole hierarchy is mounted, or a part of it that this process is
 /// in: what is mounted in a container may be another part.
 fn below(mounts: &str, own: &str) -> Option<PathBuf> {
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    mounts.lines().find_map(|line| {
+    hierarchies(mounts).find_map(|(root, point)| {
+        let inside = own.strip_prefix(if root == "/" { "" } else { root })?;
+        Some(PathBuf::from(format!("{point}{inside}")))
+    })
+}
+
+/// The parts of the unified hierarchy that are mounted, and where.
+fn hierarchies(mounts: &str) -> impl Iterator<Item = (&str, &str)> {
+    mounts.lines().filter_map(|line| {
         // id, parent, device, root, mount point, options, …, "-", type, …
         let (place, kind) = line.split_once(" - ")?;
         let mut fields = place.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
-        if !kind.starts_with("cgroup2 ") {
-            return None;
-        }
-        let inside = own.strip_prefix(if root == "/" { "" } else { root })?;
-        Some(PathBuf::from(format!("{point}{inside}")))
+        kind.starts_with("cgroup2 ").then_some((root, point))
     })
 }
 
@@ -117,7 +256,13 @@ const PREFIX: &str = "tenure-";
 
 const OLD: Duration = Duration::from_secs(60);
 
-const KILL: &str = "cgroup.kill";
+/// How long killed processes are waited for, and how often they are looked at. One that sleeps in the kernel is not waited
+/// for longer: it does nothing until it dies.
+const DYING_MAX: Duration = Duration::from_secs(2);
+const DYING_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+/// How many cgroups are looked through for leftovers: more than a machine has services.
+const FOLDERS_MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests {

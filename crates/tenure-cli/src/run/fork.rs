@@ -1,4 +1,5 @@
-//! The one place of the command that needs `unsafe`: forking, and hearing of the end of what was forked.
+//! The one place of the command that needs `unsafe`: forking, hearing of the end of what was forked, and asking whether it
+//! may be signalled.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::{fs, io};
@@ -65,6 +66,20 @@ pub(super) fn fork_into(cgroup: BorrowedFd<'_>) -> io::Result<Side> {
 pub(super) fn when_a_child_ends(action: SigHandler) -> io::Result<SigHandler> {
     // SAFETY: the default, or ignoring: nothing of ours is called.
     Ok(unsafe { signal(Signal::SIGCHLD, action) }?)
+}
+
+/// Verifies that this process may signal another one through a descriptor, by a signal that does nothing.
+///
+/// A filter of system calls may allow to open such a descriptor and not to use it. Then nothing but the child itself could
+/// be ended.
+#[expect(unsafe_code, reason = "no library has the signal that does nothing for this call")]
+pub(super) fn may_signal(process: BorrowedFd<'_>) -> io::Result<()> {
+    let nothing = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: the kernel reads no memory: there is no information to go with the signal.
+    match unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), 0, nothing, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 fn is_alone() -> io::Result<()> {

@@ -1,5 +1,7 @@
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
 
 use nix::sys::signal::SigHandler;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -8,7 +10,7 @@ use rustix::time::Timespec;
 use tenure::Timing;
 
 use super::cgroup::{self, Cgroup};
-use super::fork::{Side, fork, when_a_child_ends};
+use super::fork::{Side, fork, may_signal, when_a_child_ends};
 use super::link::Link;
 use super::watchdog::{self, Terms};
 
@@ -22,8 +24,8 @@ pub(super) struct Household {
 
 impl Household {
     /// Starts them. This process must not have a second thread yet.
-    pub(super) fn start(timing: Timing, command: &[OsString]) -> io::Result<Self> {
-        let cgroup = cgroup::Name::random()?;
+    pub(super) fn start(timing: Timing, mark: cgroup::Mark, command: &[OsString]) -> io::Result<Self> {
+        let cgroup = cgroup::Name::new(mark)?;
         let (control, theirs) = Link::pair()?;
         let when_a_child_ends = when_a_child_ends(SigHandler::SigDfl)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -31,13 +33,23 @@ impl Household {
             Side::Child => {
                 // This end lives in the supervisor alone, or its end would never be seen.
                 drop(control);
-                let terms =
-                    Terms { grace: timing.grace(), margin: timing.margin(), cgroup, when_a_child_ends };
+                let (grace, margin) = (timing.grace(), timing.margin());
+                let terms = Terms { grace, margin, measure: measure(timing), cgroup, when_a_child_ends };
                 watchdog::run(terms, theirs, command)
             }
             Side::Parent { child } => Ok(Self { watchdog: child, cgroup, control }),
         }
     }
+
+    /// Verifies that processes can be signalled here in the way in which the guards do it.
+    pub(super) fn can_signal(&self) -> io::Result<()> {
+        may_signal(pidfd_open(self.watchdog, PidfdFlags::empty())?.as_fd())
+    }
+}
+
+/// How often a guard measures how late its timer is: often enough to know before it matters.
+pub(super) fn measure(timing: Timing) -> Duration {
+    (timing.ttl().as_duration() / 16).clamp(Duration::from_millis(50), Duration::from_secs(1))
 }
 
 /// Waits until a watchdog whose link is gone has ended, so that nobody else has to reap it. One that does not end is
@@ -70,7 +82,7 @@ mod tests {
 
     #[test]
     fn only_a_child_that_was_not_reaped_is_ended() {
-        let name = cgroup::Name::random().unwrap();
+        let name = cgroup::Name::new(cgroup::Mark::of("memory:", "x")).unwrap();
         let mut sleeper = Command::new("sleep").arg("100").spawn().unwrap();
         let number = |id: u32| Pid::from_raw(id as i32).unwrap();
         // The child of a child is a stranger, like one that has got the number of the watchdog.

@@ -8,13 +8,18 @@ mod cgroup;
 mod fork;
 mod go;
 mod household;
+mod lateness;
 mod link;
 mod order;
 mod report;
 mod running;
+mod schedule;
+mod setuid;
 mod stub;
 mod supervisor;
+mod title;
 mod tree;
+mod until;
 mod watchdog;
 mod why;
 
@@ -30,8 +35,10 @@ use crate::exit::{self, Failure};
 use crate::signals::Blocked;
 use crate::store;
 use crate::voice::Voice;
+use cgroup::Mark;
 use household::{Household, bury};
 use running::Running;
+use schedule::Schedule;
 use tree::Tree;
 
 /// Runs the command while the lease is held.
@@ -67,8 +74,19 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         panicked(info);
         std::process::abort();
     }));
+    let mark = Mark::of(&store::choose(args)?.url(), key.as_str());
     // Both before the first thread: a fork copies only one, and threads inherit what is blocked.
-    let household = Household::start(timing, &run.command).map_err(cannot)?;
+    let household = Household::start(timing, mark, &run.command).map_err(cannot)?;
+    household.can_signal().map_err(|error| {
+        Failure::new(
+            exit::UNSAFE,
+            format!(
+                "processes cannot be signalled through descriptors here ({error}), so the command could not be ended in \
+                 time: allow the system call pidfd_send_signal"
+            ),
+        )
+    })?;
+    schedule::raise_priority();
     let blocked = Blocked::now().map_err(cannot)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
     let (watchdog, cgroup) = (household.watchdog, household.cgroup);
@@ -83,7 +101,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         let store::Opened { store, url } = opened;
         let coordinator = builder.connect(store).await?;
         let voice = Voice::new(run.quiet, run.json);
-        let running = Running { run, key, timing, voice, coordinator, url, signals };
+        let running = Running { run, key, timing, voice, coordinator, url, signals, mark };
         running.to_its_end(household).await
     });
     // Its link is gone by now, and so is the tree.
@@ -98,16 +116,23 @@ fn clock_is_shared() -> bool {
     space("time") == space("time_for_children")
 }
 
-/// The durations that are safe for a program which needs time to end, and for a watchdog that may wake up late.
+/// The durations that are safe for a program which needs time to end, and for guards that may wake up late.
 fn timing(run: &Run) -> Result<Timing, Failure> {
     let grace = run.kill_grace.unwrap_or((run.ttl / 3).min(GRACE));
-    let margin = (run.ttl / 50).max(MARGIN);
+    let schedule = Schedule::of_the_guards();
+    let margin = (run.ttl / 50).max(schedule.margin());
     let built = Timing::builder(run.ttl).grace(grace).margin(margin).build();
-    built.map_err(|error| Failure::new(exit::UNSAFE, error.to_string()))
+    built.map_err(|error| {
+        let mut sentence = error.to_string();
+        if schedule.is_slow() {
+            sentence = format!(
+                "{sentence}. The margin is {margin:?} because the processes that end the command would run {schedule} and may \
+                 wake up late: start it with a higher priority"
+            );
+        }
+        Failure::new(exit::UNSAFE, sentence)
+    })
 }
 
 /// The longest grace unless one is given.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// A watchdog woke up 87 ms late on two cores with 64 busy loops.
-const MARGIN: Duration = Duration::from_millis(150);

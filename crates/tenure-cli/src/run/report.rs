@@ -13,8 +13,10 @@ pub(super) enum Report {
     Terminating,
     /// The child is reaped, with this status of `wait(2)`.
     Ended { status: i32 },
-    /// Nobody is left but those who may not be signalled: this is one of them, or zero if it cannot even be seen.
+    /// KILL reaches nothing although a process is left: this is one that may not be signalled, or zero if none can be seen.
     Left { pid: i32 },
+    /// A process of the tree was alive so long after the deadline.
+    Overrun { millis: i32 },
     /// The whole tree is reaped.
     Alone,
 }
@@ -38,6 +40,7 @@ impl Report {
             Self::Terminating => (b'T', 0),
             Self::Ended { status } => (b'E', status),
             Self::Left { pid } => (b'D', pid),
+            Self::Overrun { millis } => (b'O', millis),
             Self::Alone => (b'L', 0),
         };
         [&[tag][..], &number.to_ne_bytes()].concat()
@@ -53,6 +56,7 @@ impl Report {
             b'T' => Some(Self::Terminating),
             b'E' => Some(Self::Ended { status: number }),
             b'D' => Some(Self::Left { pid: number }),
+            b'O' => Some(Self::Overrun { millis: number }),
             b'L' => Some(Self::Alone),
             _ => None,
         }

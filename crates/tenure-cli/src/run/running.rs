@@ -1,4 +1,5 @@
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -8,16 +9,19 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
-use tenure::clock::{BootClock, Clock};
+use tenure::clock::{BootClock, Clock, Instant};
 use tenure::{Acting, Coordinator, Error, Key, Lease, Timing, WitnessPart};
 
+use super::cgroup::{Cgroup, Mark, Range, end_leftovers};
 use super::household::Household;
 use super::link::Listening;
-use super::order::Times;
 use super::report::Report;
+use super::setuid;
 use super::supervisor::{Charges, Ending, Supervisor};
+use super::until::Until;
 use super::why::Why;
 use crate::args::Run;
+use crate::duration;
 use crate::exit::{self, Failure};
 use crate::ready::when_readable;
 use crate::signals::Signals;
@@ -35,6 +39,8 @@ pub(super) struct Running<'a> {
     /// Names the store, for the child and for people.
     pub(super) url: String,
     pub(super) signals: Signals,
+    /// Names the cgroups of this lease.
+    pub(super) mark: Mark,
 }
 
 impl Running<'_> {
@@ -46,6 +52,7 @@ impl Running<'_> {
             granted = self.acquire() => granted?,
             signal = self.signals.ended() => return Ok(self.give_up(signal).await),
             () = until_gone(&control, &stub) => return Err(self.unwatched()),
+            never = self.end_leftovers() => match never {},
         };
         let child = match stub.get() {
             Some(child) => Some(child),
@@ -53,7 +60,7 @@ impl Running<'_> {
             None => tokio::select! {
                 child = ready(&control) => child,
                 signal = self.signals.ended() => return Ok(self.give_up(signal).await),
-                () = BootClock::new().sleep_until(Times::of(&lease, self.timing).term_at) => None,
+                () = BootClock::new().sleep_until(self.too_late(&lease)) => None,
             },
         };
         let begun = self.begin(&lease, witnesses, household.watchdog, household.cgroup, control, child);
@@ -67,6 +74,36 @@ impl Running<'_> {
         };
         let (ending, acting) = supervisor.watch(&self.signals).await;
         self.finish(&lease, &ending, acting).await
+    }
+
+    /// Ends what earlier runs of this lease have left anywhere on the machine, for as long as this process waits.
+    async fn end_leftovers(&self) -> Infallible {
+        let mut pause = LEFTOVERS_FIRST;
+        loop {
+            BootClock::new().sleep_until(BootClock::new().now() + pause).await;
+            self.end_leftovers_in(Range::Everywhere);
+            pause = LEFTOVERS;
+        }
+    }
+
+    fn end_leftovers_in(&self, range: Range) {
+        if end_leftovers(self.mark, range) {
+            self.voice.say(&Event {
+                name: "leftovers_ended",
+                fields: json!({ "key": self.key.as_str() }),
+                sentence: format!(
+                    "an earlier command of lease {} was still running after its supervisor and watchdog were killed: tenure has \
+                     killed it",
+                    self.key
+                ),
+                weight: Weight::News,
+            });
+        }
+    }
+
+    /// The instant from which on it is too late to begin.
+    fn too_late(&self, lease: &Lease) -> Instant {
+        Until::of(lease, self.timing).times(self.timing.grace(), self.timing.margin()).term_at
     }
 
     /// The lease, and the witness for watchdog and child, where it has one.
@@ -115,12 +152,20 @@ impl Running<'_> {
         control: Listening,
         child: Option<Pid>,
     ) -> Result<Supervisor<'l>, Failure> {
+        self.end_leftovers_in(Range::Beside);
         // The stub waits at its gate, so the number is its own.
         let child = child.ok_or_else(|| self.unwatched())?;
         let descriptor = pidfd_open(child, PidfdFlags::empty()).map_err(|_| self.unwatched())?;
         let child_fd = when_readable(descriptor).map_err(|_| self.unwatched())?;
-        let charges = Charges { watchdog, cgroup, control, child, child_fd };
-        let mut supervisor = Supervisor::new(self.voice, lease, lease.acting()?, self.timing, charges);
+        let charges = Charges { watchdog, cgroup: Cgroup::find(cgroup), control, child, child_fd };
+        let acting = lease.acting()?;
+        if let Some(user) = setuid::foreign_user(&self.run.command[0]) {
+            self.say_cannot_stop(lease, user);
+            acting.cannot_stop(&format!(
+                "its command runs as user {user} and cannot be ended by its supervisor"
+            ));
+        }
+        let mut supervisor = Supervisor::new(self.voice, lease, acting, self.timing, charges);
         supervisor.start(self.environment(lease), witnesses);
         self.voice.say(&Event {
             name: "started",
@@ -165,26 +210,11 @@ impl Running<'_> {
         }
     }
 
-    async fn finish(
-        &self,
-        lease: &Lease,
-        ending: &Ending,
-        acting: Option<Acting>,
-    ) -> Result<ExitCode, Failure> {
+    async fn finish(&self, lease: &Lease, ending: &Ending, acting: Acting) -> Result<ExitCode, Failure> {
         self.say_ended(ending);
         let what =
             format!("lease {} of {} (token {}) on {}", lease.key(), lease.holder(), lease.token(), self.url);
-        if let Some(left) = &ending.left {
-            self.say_left(&what, left);
-            if !ending.watched {
-                // Nobody else holds the witness until the lease has lapsed. As long as somebody acts, nothing is vacated,
-                // and letting go is waiting for that.
-                let _ = self.coordinator.shutdown().await;
-            }
-            // Nothing may be vacated on the way out.
-            let code = if ending.why.is_some() { exit::LOST } else { code(ending.status) };
-            std::process::exit(code.into());
-        }
+        // Nothing of the tree is left.
         drop(acting);
         match self.let_go().await {
             Ok(()) if ending.why.as_ref().is_some_and(Why::is_definite) => {}
@@ -202,7 +232,11 @@ impl Running<'_> {
             }),
         }
         if let Some(why) = &ending.why {
-            let mut sentence = format!("the command was stopped, and {what} is over: {}", why.sentence());
+            let over = match ending.overrun {
+                None => format!("the command was stopped, and {what} is over"),
+                Some(by) => overrun(&what, by, ending.kept),
+            };
+            let mut sentence = format!("{over}: {}", why.sentence());
             if let Some(trouble) = lease.trouble().filter(|_| why.is_of_the_store()) {
                 sentence = format!("{sentence} ({trouble})");
             }
@@ -272,24 +306,39 @@ impl Running<'_> {
         });
     }
 
-    fn say_left(&self, what: &str, left: &[Pid]) {
-        let numbers: Vec<_> = left.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
-        let who = match numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ") {
-            none if none.is_empty() => "a process that cannot be seen".to_owned(),
-            list => format!("process {list}"),
-        };
+    /// What is known before the command starts.
+    fn say_cannot_stop(&self, lease: &Lease, user: u32) {
         self.voice.say(&Event {
-            name: "not_released",
-            fields: json!({ "pids": numbers }),
+            name: "cannot_stop",
+            fields: json!({ "key": lease.key().as_str(), "token": lease.token().get(), "user": user }),
             sentence: format!(
-                "{what} is not released but lapses within {}: {who} runs as another user and could not be ended. End it \
-                 before the command runs again",
-                self.timing.ttl()
+                "{} runs as user {user}, whose processes this user may not end: lease {} is kept until all of them have ended by \
+                 themselves, and cannot be stolen without --now. Start tenure as user {user} instead",
+                self.run.command[0].display(),
+                lease.key()
             ),
-            weight: Weight::Trouble,
+            weight: Weight::News,
         });
     }
 }
+
+/// What is said of a command that was alive after its deadline.
+fn overrun(what: &str, by: Duration, kept: bool) -> String {
+    let by = duration::at_least(by);
+    match kept {
+        false => format!(
+            "{what} was overrun: its command was alive for {by} after the deadline, and another holder may have acted meanwhile"
+        ),
+        true => format!(
+            "{what} was overrun: its command was alive for {by} after the deadline, and the record was kept meanwhile as far as \
+             the store could be reached"
+        ),
+    }
+}
+
+/// How soon, and then how often, leftovers are looked for while this process waits.
+const LEFTOVERS_FIRST: Duration = Duration::from_millis(100);
+const LEFTOVERS: Duration = Duration::from_secs(2);
 
 /// How long letting go may take before a signal cuts it short: longer than on any healthy store.
 const USUAL: Duration = Duration::from_millis(500);

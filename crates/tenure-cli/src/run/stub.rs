@@ -10,6 +10,7 @@ use std::process::{Command, exit};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::FdFlags;
+use rustix::process::{Pid, Signal};
 use tenure::clock::{BootClock, Clock};
 
 use super::fork;
@@ -23,7 +24,8 @@ pub(super) const NOT_EXECUTABLE: i32 = 126;
 
 /// Waits for the gate to open, and becomes the user's program. Where that cannot be, the watchdog is told the number of
 /// the error, or zero if it was too late.
-pub(super) fn run(gate: Link, when_a_child_ends: SigHandler, command: &[OsString]) -> ! {
+pub(super) fn run(watchdog: Pid, gate: Link, when_a_child_ends: SigHandler, command: &[OsString]) -> ! {
+    die_with(watchdog);
     // What comes while it waits is for the program. Only the end of the supervisor ends the stub.
     let usual = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let (message, witness) = match wait(&gate) {
@@ -58,6 +60,17 @@ fn wait(gate: &Link) -> Received {
             received => return received,
         }
         let _ = poll(&mut [PollFd::new(gate, PollFlags::IN)], None);
+    }
+}
+
+/// Has the kernel kill this process, and the program that it becomes, when the watchdog dies: where both guards are
+/// killed at once, nothing else would end it. The watchdog has one thread, and the kernel counts the death of the thread
+/// that forked.
+fn die_with(watchdog: Pid) {
+    let set = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    // A watchdog that died before the call sends no signal.
+    if set.is_err() || rustix::process::getppid() != Some(watchdog) {
+        exit(0);
     }
 }
 

@@ -15,8 +15,8 @@ pub(super) struct Tree {
 /// What became of a signal to all of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Swept {
-    /// How many got it.
-    pub(super) reached: usize,
+    /// Those that got it.
+    pub(super) reached: Vec<Pid>,
     /// Those that may not be signalled: they run as somebody else.
     pub(super) denied: Vec<Pid>,
 }
@@ -76,7 +76,7 @@ impl Tree {
             }
             match pidfd_send_signal(&descriptor, signal) {
                 Ok(()) => {
-                    swept.reached += 1;
+                    swept.reached.push(pid);
                     if seen.is_stopped {
                         let _ = pidfd_send_signal(&descriptor, Signal::CONT);
                     }

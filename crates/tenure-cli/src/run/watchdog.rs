@@ -16,25 +16,30 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use tenure::clock::{BootClock, Clock, Instant};
 
 use super::cgroup::{self, Cgroup};
 use super::fork::{Side, fork, fork_into};
+use super::lateness::Lateness;
 use super::link::{Link, Received};
-use super::order::{Order, Times};
+use super::order::Order;
 use super::report::Report;
-use super::stub;
-use super::tree::Tree;
+use super::title;
+use super::tree::{Swept, Tree};
+use super::until::{Times, Until};
+use super::{schedule, stub};
 
 /// What a watchdog is made with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     /// How long descendants that outlive the child have between TERM and KILL.
     pub(super) grace: Duration,
-    /// How long after the time for KILL the lease has lapsed for certain.
+    /// How long before the deadline KILL is sent, at least.
     pub(super) margin: Duration,
+    /// How often a guard measures how late its timer is.
+    pub(super) measure: Duration,
     /// How the cgroup of the child is called, if there can be one.
     pub(super) cgroup: cgroup::Name,
     /// What the caller does when a child of its own ends, and so shall the program.
@@ -58,6 +63,9 @@ struct Watchdog {
     gate: Link,
     signals: SignalFd,
     timer: OwnedFd,
+    /// The instant for which the timer is set.
+    due: Option<Instant>,
+    lateness: Lateness,
     tree: Tree,
     cgroup: Option<Cgroup>,
     child: Pid,
@@ -65,19 +73,20 @@ struct Watchdog {
     /// Held until the tree is reaped.
     witness: Option<OwnedFd>,
     phase: Phase,
-    /// When the tree must be dead but for the margin, by the lease; `None` before it is granted.
-    kill_at: Option<Instant>,
+    /// Until when the lease is held; `None` before it is granted.
+    until: Option<Until>,
     /// When those to whom TERM was sent have had their grace.
     grace_ends: Option<Instant>,
-    /// Since when KILL reaches nobody although somebody is left, and whether the supervisor knows.
+    /// Since when KILL reaches nothing although a process is left, and whether the supervisor knows.
     stuck_since: Option<Instant>,
     told_left: bool,
+    told_overrun: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// All is well; TERM at this instant.
-    Watching { term_at: Option<Instant> },
+    /// All is well.
+    Watching,
     /// TERM was sent.
     Stopping,
     /// KILL is sent again and again: what was just forked is not missed for long.
@@ -87,10 +96,11 @@ enum Phase {
 impl Watchdog {
     fn start(terms: Terms, control: Link, command: &[OsString]) -> io::Result<Self> {
         let (gate, stubs) = Link::pair()?;
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        let own = rustix::process::getpid();
+        rustix::process::set_child_subreaper(Some(own))?;
         let (forked, cgroup) = match Cgroup::make(terms.cgroup) {
             None => (fork(), None),
-            Some(cgroup) => match cgroup.open().and_then(|opened| fork_into(opened.as_fd())) {
+            Some(cgroup) => match fork_into(cgroup.as_fd()) {
                 Ok(side) => (Ok(side), Some(cgroup)),
                 Err(_) => {
                     cgroup.remove();
@@ -102,14 +112,16 @@ impl Watchdog {
             Side::Child => {
                 // The gate's own end lives in the watchdog alone: its end is the stub's.
                 drop((control, gate));
-                stub::run(stubs, terms.when_a_child_ends, command)
+                stub::run(own, stubs, terms.when_a_child_ends, command)
             }
             Side::Parent { child } => child,
         };
         drop(stubs);
         // After the stub, which stays in the terminal's session.
         rustix::process::setsid()?;
-        let _ = rustix::thread::set_name(c"tenure-watchdog");
+        title::set(TITLE);
+        // After the stub too: the command keeps the priority of its caller.
+        schedule::raise_priority();
         let all = SigSet::all();
         all.thread_block()?;
         let signals = SignalFd::with_flags(&all, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
@@ -117,8 +129,10 @@ impl Watchdog {
             TimerfdClockId::Boottime,
             TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
         )?;
-        let kept = [control.as_raw_fd(), gate.as_raw_fd(), signals.as_raw_fd(), timer.as_raw_fd()];
-        let_go_of_everything_but(&kept.into())?;
+        let mut kept =
+            HashSet::from([control.as_raw_fd(), gate.as_raw_fd(), signals.as_raw_fd(), timer.as_raw_fd()]);
+        kept.extend(cgroup.iter().flat_map(Cgroup::descriptors));
+        let_go_of_everything_but(&kept)?;
         control.send(&Report::Ready { stub: child.as_raw_nonzero().get() }.into_bytes(), &[])?;
         Ok(Self {
             terms,
@@ -126,16 +140,19 @@ impl Watchdog {
             gate,
             signals,
             timer,
-            tree: Tree::below(rustix::process::getpid()),
+            due: None,
+            lateness: Lateness::new(BootClock::new().now()),
+            tree: Tree::below(own),
             cgroup,
             child,
             ended: false,
             witness: None,
-            phase: Phase::Watching { term_at: None },
-            kill_at: None,
+            phase: Phase::Watching,
+            until: None,
             grace_ends: None,
             stuck_since: None,
             told_left: false,
+            told_overrun: false,
         })
     }
 
@@ -144,10 +161,24 @@ impl Watchdog {
             // The clock first: a watchdog that was stopped itself, wherever that was, hears of the renewals before it acts
             // on what the clock says.
             let now = BootClock::new().now();
+            self.measure(now);
             self.hear();
-            self.reap();
+            self.reap(now);
             self.act(now);
             self.sleep();
+        }
+    }
+
+    /// Takes the signals off the queue, and measures how late the timer was. A watchdog that was stopped is not late.
+    fn measure(&mut self, now: Instant) {
+        let mut continued = false;
+        while let Ok(Some(signal)) = self.signals.read_signal() {
+            continued |= signal.ssi_signo == Signal::CONT.as_raw() as u32;
+        }
+        if let Some(due) = self.due.take_if(|due| *due <= now)
+            && !continued
+        {
+            self.lateness.note(due, now);
         }
     }
 
@@ -171,21 +202,19 @@ impl Watchdog {
 
     fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>) {
         match order {
-            Order::Start { times, witnessed, go } => {
+            Order::Start { until, witnessed, go } => {
                 let mut witnesses = descriptors.into_iter();
                 let (own, childs) = (witnesses.next(), witnesses.next());
                 if witnessed && childs.is_none() {
                     // No descriptor could be had. Without the witness, nobody may act: the gate goes with this process.
                     exit(1);
                 }
-                // A late timer is what the margin is for. Where it is allowed, the timer is not late.
-                let _ = rustix::process::setpriority_process(None, -20);
-                self.hold_on(times);
+                self.until = Some(until);
                 self.witness = own;
                 let _ = self.gate.send(&go.to_bytes(), childs.as_ref().map(AsFd::as_fd).as_slice());
                 self.report(Report::Started);
             }
-            Order::Until(times) => self.hold_on(times),
+            Order::Until(until) => self.until = Some(until),
             Order::Stopping { kill_at } => {
                 self.grace_ends = Some(kill_at);
                 if self.phase != Phase::Killing {
@@ -193,13 +222,6 @@ impl Watchdog {
                 }
             }
             Order::Kill => self.phase = Phase::Killing,
-        }
-    }
-
-    fn hold_on(&mut self, times: Times) {
-        self.kill_at = Some(times.kill_at);
-        if let Phase::Watching { .. } = self.phase {
-            self.phase = Phase::Watching { term_at: Some(times.term_at) };
         }
     }
 
@@ -212,9 +234,8 @@ impl Watchdog {
         }
     }
 
-    /// Reaps whoever has ended. When nobody is left, the work is done.
-    fn reap(&mut self) {
-        while let Ok(Some(_)) = self.signals.read_signal() {}
+    /// Reaps the processes that have ended. When none is left, the work is done.
+    fn reap(&mut self, now: Instant) {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.child => {
@@ -224,37 +245,69 @@ impl Watchdog {
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break,
-                Err(_) => {
-                    self.report(Report::Alone);
-                    if let Some(cgroup) = &self.cgroup {
-                        cgroup.remove();
-                        cgroup.tidy();
-                    }
-                    exit(0)
-                }
+                // A process that left for another pid namespace is no child any more, and still in the cgroup.
+                Err(_) if self.cgroup.as_ref().is_some_and(Cgroup::is_populated) => break,
+                Err(_) => self.finish(now),
             }
         }
         // The child has ended and others have not: they are told to, as the child would be.
-        if self.ended && matches!(self.phase, Phase::Watching { .. }) {
+        if self.ended && self.phase == Phase::Watching {
             self.terminate(BootClock::new().now());
         }
     }
 
+    /// Ends this process: nothing of the tree is left.
+    fn finish(&self, now: Instant) -> ! {
+        if self.told_overrun {
+            self.report_overrun(now);
+        }
+        self.report(Report::Alone);
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.remove();
+            cgroup.tidy();
+        }
+        exit(0)
+    }
+
     fn terminate(&mut self, now: Instant) {
-        self.tree.terminate();
+        let swept = self.tree.terminate();
+        // A child that `/proc` hides is signalled by its number, which is its own until it is reaped.
+        if !self.ended && !swept.reached.contains(&self.child) {
+            let _ = kill_process(self.child, Signal::TERM);
+        }
         self.grace_ends = Some(now + self.terms.grace);
         self.phase = Phase::Stopping;
     }
 
+    /// The child first, by its number: that needs neither `/proc` nor a new descriptor.
+    fn kill(&self) -> Swept {
+        if !self.ended {
+            let _ = kill_process(self.child, Signal::KILL);
+        }
+        self.cgroup.as_ref().inspect(|cgroup| cgroup.kill());
+        self.tree.kill()
+    }
+
+    /// When the tree is ended unless the lease is renewed before; `None` before it is granted.
+    fn times(&self) -> Option<Times> {
+        let margin = self.lateness.margin(self.terms.margin);
+        Some(self.until?.times(self.terms.grace, margin))
+    }
+
     /// When those who were told to end are killed.
     fn patience_ends(&self) -> Option<Instant> {
-        self.kill_at.into_iter().chain(self.grace_ends).min()
+        self.times().map(|times| times.kill_at).into_iter().chain(self.grace_ends).min()
     }
 
     fn act(&mut self, now: Instant) {
-        if let Phase::Watching { term_at: Some(term_at) } = self.phase
-            && term_at + SLACK <= now
+        if let Some(until) = self.until
+            && until.deadline <= now
+            && !self.told_overrun
         {
+            self.told_overrun = true;
+            self.report_overrun(now);
+        }
+        if self.phase == Phase::Watching && self.times().is_some_and(|times| times.term_at + SLACK <= now) {
             self.report(Report::Terminating);
             self.terminate(now);
         }
@@ -262,33 +315,42 @@ impl Watchdog {
             self.phase = Phase::Killing;
         }
         if self.phase == Phase::Killing {
-            self.cgroup.as_ref().inspect(|cgroup| cgroup.kill());
-            let swept = self.tree.kill();
-            if swept.reached > 0 {
+            let swept = self.kill();
+            if !swept.reached.is_empty() {
                 self.stuck_since = None;
                 return;
             }
-            // Whoever is left may not be signalled, or not even be seen.
+            // What is left may not be signalled, or not even be seen. It is watched for as long as it lives: the witness
+            // that this process holds keeps the next command from starting on this machine.
             let since = *self.stuck_since.get_or_insert(now);
             if since + PATIENCE <= now && !self.told_left {
                 self.told_left = true;
-                self.report(Report::Left {
-                    pid: swept.denied.first().map_or(0, |pid| pid.as_raw_nonzero().get()),
-                });
-            }
-            if self.kill_at.is_none_or(|kill_at| kill_at + self.terms.margin <= now) {
-                // And the lease has lapsed: there is nothing more to protect.
-                exit(1);
+                let pid = swept.denied.first().map_or(0, |pid| pid.as_raw_nonzero().get());
+                self.report(Report::Left { pid });
             }
         }
     }
 
+    /// How soon the next sweep comes. What cannot be killed is tried less and less often.
+    fn pause(&self, now: Instant) -> Duration {
+        let stuck = self.stuck_since.map_or(Duration::ZERO, |since| now.since(since));
+        (stuck / 10).clamp(AGAIN, AGAIN_MAX)
+    }
+
     fn sleep(&mut self) {
+        let now = BootClock::new().now();
         let next = match self.phase {
-            Phase::Watching { term_at } => term_at.map(|term_at| term_at + SLACK),
+            Phase::Watching => {
+                self.times().map(|times| (times.term_at + SLACK).min(now + self.terms.measure))
+            }
+            // The kernel sends no signal when a process of another pid namespace leaves the cgroup.
+            Phase::Stopping if self.cgroup.is_some() => {
+                Some(self.patience_ends().unwrap_or(now).min(now + LOOK))
+            }
             Phase::Stopping => self.patience_ends(),
-            Phase::Killing => Some(BootClock::new().now() + AGAIN),
+            Phase::Killing => Some(now + self.pause(now)),
         };
+        self.due = next;
         let nanos = next.map_or(0, |next| next.as_nanos().max(1));
         let it_value =
             Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 };
@@ -302,6 +364,11 @@ impl Watchdog {
             vec![PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.timer, PollFlags::IN)];
         events.extend(self.control.as_ref().map(|control| PollFd::new(control, PollFlags::IN)));
         let _ = poll(&mut events, None);
+    }
+
+    fn report_overrun(&self, now: Instant) {
+        let overrun = self.until.map_or(Duration::ZERO, |until| now.since(until.deadline));
+        self.report(Report::Overrun { millis: i32::try_from(overrun.as_millis()).unwrap_or(i32::MAX) });
     }
 
     fn report(&self, report: Report) {
@@ -335,8 +402,15 @@ fn let_go_of_everything_but(kept: &HashSet<RawFd>) -> io::Result<()> {
 /// The supervisor sends TERM itself, if it can. The watchdog lets it go first, so that the child gets one TERM, not two.
 const SLACK: Duration = Duration::from_millis(30);
 
-/// How soon KILL is sent again.
+/// How soon KILL is sent again: at first, and where it has reached nothing for long.
 const AGAIN: Duration = Duration::from_millis(10);
+const AGAIN_MAX: Duration = Duration::from_secs(1);
+
+/// How soon the cgroup is looked at again.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What `ps` shows. Not the name of the command: `pkill tenure` ends the supervisor, and the watchdog then ends the tree.
+const TITLE: &str = "lease-watchdog";
 
 /// How long those who may not be signalled have to end by themselves, as those who watch over others do.
 const PATIENCE: Duration = Duration::from_millis(500);

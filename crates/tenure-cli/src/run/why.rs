@@ -1,10 +1,16 @@
+use std::time::Duration;
+
 use tenure::Lost;
+
+use crate::duration;
 
 /// Why the child was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Why {
     /// No renewal succeeded for so long that the child had to end.
     Risk,
+    /// The guards have woken up so late that the next renewal would have come too late.
+    Late(Duration),
     /// The lease is not held any more.
     Lost(Lost),
     /// This process was stopped, and the watchdog acted.
@@ -18,6 +24,7 @@ impl Why {
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Risk => "not_renewed",
+            Self::Late(_) => "late",
             Self::Lost(Lost::Revoked { .. }) => "revoked",
             Self::Lost(Lost::RenewalFailed) => "strict",
             Self::Lost(_) => "lost",
@@ -48,6 +55,7 @@ impl Why {
             Self::Lost(Lost::Deleted | Lost::Replaced { .. }) => {
                 "Find out who writes to the store by other means, and run it again"
             }
+            Self::Late(_) => "Give it more processor time, or a longer ttl",
             Self::Stopped => "Run it again, and end it by TERM instead of stopping it",
             Self::Unwatched => "Find out who killed it, perhaps for want of memory, and run it again",
             Self::Lost(_) => "Run it again",
@@ -60,14 +68,16 @@ impl Why {
             Self::Risk => {
                 "no renewal succeeded in time, and it must have ended before the lease does".to_owned()
             }
+            Self::Late(late) => format!(
+                "this machine is so busy that the processes which end the command woke up {} late, and a lease that is not \
+                 renewed would have been overrun",
+                duration::at_least(*late)
+            ),
             Self::Lost(why) => why.to_string(),
             Self::Stopped => {
                 "this process was stopped (Ctrl-Z or SIGSTOP) and could not renew meanwhile".to_owned()
             }
-            Self::Unwatched => {
-                "its watchdog was killed, and nothing would end it if this process were stopped too"
-                    .to_owned()
-            }
+            Self::Unwatched => "its watchdog was killed, and the command dies with it".to_owned(),
         }
     }
 }

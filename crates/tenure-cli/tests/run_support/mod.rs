@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File as Disk, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -184,6 +184,52 @@ impl Drop for World {
         end_all(&self.mark);
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// The user that is nobody.
+pub(crate) const NOBODY: u32 = 65534;
+
+/// A world that nobody can use, with `tenure` and a program in it that makes whoever starts it root.
+pub(crate) fn world_of_nobody(name: &str) -> Option<World> {
+    if !rustix::process::geteuid().is_root() {
+        skipped("only root can set up a process that its parent may not signal");
+        return None;
+    }
+    let setpriv = ["/usr/bin/setpriv", "/bin/setpriv"].into_iter().find(|path| Path::new(path).exists());
+    let Some(setpriv) = setpriv else {
+        skipped("no setpriv here: install util-linux");
+        return None;
+    };
+    // Where the build is may be closed to others.
+    let world = World::under(&std::env::temp_dir(), name);
+    chown(world.path(""), Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::copy(TENURE, world.path("tenure")).unwrap();
+    fs::copy(setpriv, world.path("root")).unwrap();
+    fs::set_permissions(world.path("root"), fs::Permissions::from_mode(0o4755)).unwrap();
+    let mut id = Command::new(world.path("root"));
+    id.args(["--reuid", "0", "--regid", "0", "--clear-groups", "id", "-u"]).uid(NOBODY).gid(NOBODY);
+    let becomes_root = id.output().is_ok_and(|output| output.stdout == b"0\n");
+    if !becomes_root {
+        skipped("no program can make its user root here: the temporary folder is mounted nosuid");
+        return None;
+    }
+    Some(world)
+}
+
+impl World {
+    /// Whether the record in the store of nobody says held.
+    pub(crate) fn record_of_nobody(&self, name: &str) -> bool {
+        let store = tenure::store::File::builder().accept_foreign_owner().open(self.leases()).unwrap();
+        let reading = block_on(async { store.get(&key(name)).await }).unwrap();
+        decode(&reading.entry.unwrap().value).unwrap().is_held()
+    }
+}
+
+/// Runs `tenure run x` as nobody, with a short ttl and a short grace.
+pub(crate) fn run_of_nobody(world: &World, words: &[&str]) -> Started {
+    let mut command = world.command(world.path("tenure"));
+    command.args(["run", "x", "--ttl", "2s", "--kill-grace", "200ms"]).args(words).uid(NOBODY).gid(NOBODY);
+    world.start(command)
 }
 
 /// Ends every process with this mark. Once more and once more: they start each other.
@@ -380,7 +426,7 @@ pub(crate) fn children_of(number: i32) -> Vec<i32> {
 /// The watchdog of a supervisor, once it has its name.
 pub(crate) fn watchdog_of(supervisor: i32) -> Option<Process> {
     let named = |number: &i32| {
-        fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|name| name.trim() == "tenure-watchdog")
+        fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|name| name.trim() == "lease-watchdog")
     };
     children_of(supervisor).into_iter().find(named).and_then(Process::of)
 }

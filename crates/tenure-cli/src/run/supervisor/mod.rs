@@ -10,18 +10,23 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use nix::sys::signal::Signal as Heard;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, pidfd_send_signal};
+use rustix::time::Timespec;
 use serde_json::json;
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::{Acting, Lease, LeaseState, Lost, Timing};
 use tokio::io::unix::AsyncFd;
 
 use crate::duration;
-use crate::run::cgroup::{self, Cgroup};
+use crate::run::cgroup::Cgroup;
 use crate::run::go::Go;
+use crate::run::household::measure;
+use crate::run::lateness::Lateness;
 use crate::run::link::Listening;
-use crate::run::order::{Order, Times};
+use crate::run::order::Order;
 use crate::run::report::Report;
+use crate::run::until::{Times, Until};
 use crate::run::why::Why;
 use crate::signals::{Came, Signals};
 use crate::voice::{Event, Voice, Weight};
@@ -30,7 +35,8 @@ use crate::voice::{Event, Voice, Weight};
 #[derive(Debug)]
 pub(super) struct Charges {
     pub(super) watchdog: Pid,
-    pub(super) cgroup: cgroup::Name,
+    /// The cgroup of the child, if it has one.
+    pub(super) cgroup: Option<Cgroup>,
     pub(super) control: Listening,
     pub(super) child: Pid,
     /// Stays the child's when its number is somebody else's.
@@ -46,11 +52,10 @@ pub(super) struct Ending {
     pub(super) why: Option<Why>,
     /// Why the program was not started: the number of the error, or zero if it was too late.
     pub(super) not_started: Option<i32>,
-    /// Those who live on, because they run as somebody else and may not be signalled.
-    /// Empty if not even their numbers can be seen.
-    pub(super) left: Option<Vec<Pid>>,
-    /// Whether the watchdog lives, and with it somebody else who holds the witness.
-    pub(super) watched: bool,
+    /// How long a process of the tree was alive after the deadline, at least; `None` if none was seen to be.
+    pub(super) overrun: Option<Duration>,
+    /// Whether the record was kept while a process that could not be ended was alive.
+    pub(super) kept: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +63,8 @@ enum Phase {
     Running,
     /// TERM was sent; KILL at this instant.
     Stopping(Instant),
-    /// KILL is sent until nobody is left; since this instant.
-    Killing(Instant),
+    /// KILL is sent until nothing is left.
+    Killing,
 }
 
 /// What wakes the supervisor.
@@ -79,12 +84,15 @@ pub(super) struct Supervisor<'a> {
     lease: &'a Lease,
     timing: Timing,
     charges: Charges,
-    acting: Option<Acting>,
+    acting: Acting,
     phase: Phase,
-    /// When to send TERM and KILL, by the lease.
-    times: Times,
+    /// Until when the lease is held.
+    until: Until,
+    lateness: Lateness,
     watched: bool,
     watchdog_is_reaped: bool,
+    /// Whether this process has ended the watchdog.
+    replaced: bool,
     /// Whether the gate of the stub was opened, as the watchdog said.
     started: bool,
     status: Option<ExitStatus>,
@@ -95,9 +103,13 @@ pub(super) struct Supervisor<'a> {
     replace_at: Option<Instant>,
     /// When this process was continued after somebody had stopped it.
     continued_at: Option<Instant>,
-    left: Option<Vec<Pid>>,
-    /// Since when there are children that nobody can see.
-    unseen_since: Option<Instant>,
+    /// Since when KILL reaches nothing although a process is left.
+    stuck_since: Option<Instant>,
+    /// The sentence about those who cannot be ended, once they are known.
+    cannot_end: Option<String>,
+    overrun: Option<Duration>,
+    /// Held in the place of a watchdog that is gone, until the tree is reaped.
+    tree_witness: Option<OwnedFd>,
     not_started: Option<i32>,
 }
 
@@ -114,11 +126,13 @@ impl<'a> Supervisor<'a> {
             lease,
             timing,
             charges,
-            acting: Some(acting),
+            acting,
             phase: Phase::Running,
-            times: Times::of(lease, timing),
+            until: Until::of(lease, timing),
+            lateness: Lateness::new(BootClock::new().now()),
             watched: true,
             watchdog_is_reaped: false,
+            replaced: false,
             started: false,
             status: None,
             child_is_dead: false,
@@ -126,8 +140,10 @@ impl<'a> Supervisor<'a> {
             why: None,
             replace_at: None,
             continued_at: None,
-            left: None,
-            unseen_since: None,
+            stuck_since: None,
+            cannot_end: None,
+            overrun: None,
+            tree_witness: None,
             not_started: None,
         }
     }
@@ -135,25 +151,26 @@ impl<'a> Supervisor<'a> {
     /// Has the child let go, by a watchdog that is armed. Both get a hold of the witness that is their own: what one of them
     /// unlocks, the other has still locked.
     pub(super) fn start(&mut self, environment: Vec<(String, String)>, witnesses: Option<[OwnedFd; 2]>) {
-        let go = Go { before: self.times.term_at, environment };
-        let start = Order::Start { times: self.times, witnessed: witnesses.is_some(), go };
+        let term_at = self.times().term_at;
+        let go = Go { before: term_at, environment };
+        let start = Order::Start { until: self.until, witnessed: witnesses.is_some(), go };
         let descriptors: Vec<_> = witnesses.iter().flatten().map(AsFd::as_fd).collect();
         // A watchdog that does not start the child in time is stopped, and would keep the lease for nothing.
-        self.replace_at = Some(self.times.term_at);
+        self.replace_at = Some(term_at);
         if self.charges.control.link().send(&start.to_bytes(), &descriptors).is_err() {
             self.replace_watchdog();
         }
     }
 
     /// Watches until the whole tree is gone, and gives back the promise not to vacate with it.
-    pub(super) async fn watch(mut self, signals: &Signals) -> (Ending, Option<Acting>) {
+    pub(super) async fn watch(mut self, signals: &Signals) -> (Ending, Acting) {
         let lease = self.lease;
         let mut renewals = std::pin::pin!(lease.renewals());
         let mut states = std::pin::pin!(lease.states());
         let mut lost = false;
         // What was renewed before this listened.
         self.renewed();
-        while !self.alone && self.left.is_none() {
+        while !self.alone {
             let next = self.next();
             let happened = tokio::select! {
                 biased;
@@ -169,6 +186,7 @@ impl<'a> Supervisor<'a> {
             while let Some(came) = signals.pending() {
                 self.signalled(came);
             }
+            self.look_for_overrun();
             match happened {
                 Happened::Signal(came) => self.signalled(came),
                 Happened::Report(Some(report)) => self.hear(report),
@@ -180,11 +198,11 @@ impl<'a> Supervisor<'a> {
                 Happened::Renewed => self.renewed(),
                 Happened::Stands(state) => self.stands(&state),
                 Happened::ChildDied => self.child_died(),
-                Happened::Time => self.act(BootClock::new().now()),
+                Happened::Time => self.woken(next, BootClock::new().now()),
             }
         }
         if !self.watched
-            && let Some(cgroup) = Cgroup::find(self.charges.cgroup)
+            && let Some(cgroup) = &self.charges.cgroup
         {
             // The watchdog ended before it could.
             cgroup.remove();
@@ -193,10 +211,10 @@ impl<'a> Supervisor<'a> {
             status: self.status,
             why: self.why,
             not_started: self.not_started,
-            left: self.left,
-            watched: self.watched,
+            overrun: self.overrun,
+            kept: self.cannot_end.is_some(),
         };
-        (ending, self.acting.take())
+        (ending, self.acting)
     }
 
     // ── what happens ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -211,7 +229,8 @@ impl<'a> Supervisor<'a> {
             Report::NotStarted { error } => self.not_started = Some(error),
             Report::Terminating => self.stopped_by_watchdog(),
             Report::Ended { status } => self.ended(ExitStatus::from_raw(status)),
-            Report::Left { pid } => self.left = Some(Pid::from_raw(pid).into_iter().collect()),
+            Report::Left { pid } => self.cannot_end(&Pid::from_raw(pid).into_iter().collect::<Vec<_>>()),
+            Report::Overrun { millis } => self.overran(Duration::from_millis(millis.unsigned_abs().into())),
             Report::Alone => self.alone = true,
         }
     }
@@ -223,7 +242,7 @@ impl<'a> Supervisor<'a> {
             self.why = Some(if self.was_stopped() { Why::Stopped } else { Why::Lost(Lost::Expired) });
         }
         // What the child leaves behind is ended in order; the watchdog does it, and has its time for it.
-        self.replace_at = Some(BootClock::new().now() + self.timing.grace() + SILENCE);
+        self.replace_at = Some(BootClock::new().now() + self.timing.grace() + 2 * SILENCE);
     }
 
     /// The child is dead, and the watchdog should say so soon.
@@ -234,21 +253,23 @@ impl<'a> Supervisor<'a> {
 
     fn stopped_by_watchdog(&mut self) {
         if self.phase == Phase::Running {
-            self.why.get_or_insert(if self.was_stopped() { Why::Stopped } else { Why::Risk });
-            self.phase = Phase::Stopping(self.times.kill_at);
+            let why = self.why_not_renewed();
+            self.why.get_or_insert(why);
+            self.phase = Phase::Stopping(self.times().kill_at);
         }
     }
 
     fn renewed(&mut self) {
-        self.times = Times::of(self.lease, self.timing);
+        let until = Until::of(self.lease, self.timing);
         if self.lease.check().is_ok() {
-            self.order(Order::Until(self.times));
+            self.until = until;
+            self.order(Order::Until(until));
         }
     }
 
     fn stands(&self, state: &LeaseState) {
         if *state == LeaseState::AtRisk && self.phase == Phase::Running {
-            let left = self.times.term_at.since(BootClock::new().now());
+            let left = self.times().term_at.since(BootClock::new().now());
             self.voice.say(&Event {
                 name: "at_risk",
                 fields: json!({ "stop_in_ms": duration::millis_up(left) }),
@@ -284,6 +305,9 @@ impl<'a> Supervisor<'a> {
             // the session alone, which is this process where no shell is around it (`ssh -t host tenure run …`).
             _ if by_terminal && !(signal == Heard::SIGHUP && leads_its_session()) => {}
             _ => {
+                if let Some(sentence) = &self.cannot_end {
+                    self.say_kept(sentence.clone());
+                }
                 if let Some(signal) = Signal::from_named_raw(signal as i32) {
                     let _ = pidfd_send_signal(self.charges.child_fd.get_ref(), signal);
                 }
@@ -291,16 +315,25 @@ impl<'a> Supervisor<'a> {
         }
     }
 
+    /// A timer that was due at `due` has come.
+    fn woken(&mut self, due: Instant, now: Instant) {
+        if !self.was_stopped() {
+            self.lateness.note(due, now);
+        }
+        self.act(now);
+    }
+
     fn act(&mut self, now: Instant) {
-        if self.phase == Phase::Running && self.times.term_at <= now && !self.child_is_dead {
-            self.stop(Why::Risk);
+        let times = self.times();
+        if self.phase == Phase::Running && times.term_at <= now && !self.child_is_dead {
+            self.stop(self.why_not_renewed());
         }
         if let Phase::Stopping(kill_at) = self.phase
-            && kill_at.min(self.times.kill_at) <= now
+            && kill_at.min(times.kill_at) <= now
         {
             self.kill();
-        } else if let Phase::Killing(since) = self.phase {
-            self.sweep(since, now);
+        } else if let Phase::Killing = self.phase {
+            self.sweep(now);
         }
         if self.replace_at.is_some_and(|at| at <= now) {
             self.replace_watchdog();
@@ -312,15 +345,78 @@ impl<'a> Supervisor<'a> {
 
     fn next(&self) -> Instant {
         let now = BootClock::new().now();
+        let times = self.times();
         let phase = match self.phase {
             Phase::Running if self.child_is_dead => None,
-            Phase::Running => Some(self.times.term_at),
-            Phase::Stopping(kill_at) => Some(kill_at.min(self.times.kill_at)),
-            Phase::Killing(_) => Some(now + AGAIN),
+            Phase::Running => Some(times.term_at),
+            Phase::Stopping(kill_at) => Some(kill_at.min(times.kill_at)),
+            Phase::Killing => Some(now + self.pause(now)),
         };
-        let adopted = (!self.watched).then(|| now + AGAIN);
+        let adopted = (!self.watched).then(|| now + self.pause(now));
         let next = [phase, adopted, self.replace_at].into_iter().flatten().min();
-        next.unwrap_or(now + Duration::from_secs(3600))
+        let measure = now + measure(self.timing);
+        next.map_or(measure, |next| next.min(measure))
+    }
+
+    /// How soon the next sweep comes. What cannot be killed is tried less and less often.
+    fn pause(&self, now: Instant) -> Duration {
+        let stuck = self.stuck_since.map_or(Duration::ZERO, |since| now.since(since));
+        (stuck / 10).clamp(AGAIN, AGAIN_MAX)
+    }
+
+    // ── a process outlives its time ───────────────────────────────────────────────────────────────────────────────────
+
+    /// KILL reaches nothing, and a process of the tree is left: the lease is kept until that has ended by itself.
+    fn cannot_end(&mut self, left: &[Pid]) {
+        // The watchdog watches what is left, and is not late.
+        self.replace_at = None;
+        if self.cannot_end.is_some() {
+            return;
+        }
+        let numbers: Vec<_> = left.iter().map(|pid| pid.as_raw_nonzero().to_string()).collect();
+        let who = match numbers.join(", ") {
+            none if none.is_empty() => "a process that /proc does not show".to_owned(),
+            list => format!("process {list}"),
+        };
+        self.acting.cannot_stop(&format!("{who} runs as another user"));
+        let sentence = format!(
+            "lease {} of {} (token {}) is kept: {who} of its command runs as another user and could not be ended. End it; the \
+             lease is released then",
+            self.lease.key(),
+            self.lease.holder(),
+            self.lease.token()
+        );
+        self.say_kept(sentence.clone());
+        self.cannot_end = Some(sentence);
+    }
+
+    fn say_kept(&self, sentence: String) {
+        self.voice.say(&Event {
+            name: "kept",
+            fields: json!({ "key": self.lease.key().as_str(), "token": self.lease.token().get(), "message": sentence }),
+            sentence,
+            weight: Weight::Trouble,
+        });
+    }
+
+    /// Notes that the child is alive after the deadline, if it is: both guards were stopped, or woke up late.
+    fn look_for_overrun(&mut self) {
+        let now = BootClock::new().now();
+        if self.until.deadline <= now && self.child_lives() {
+            self.overran(now.since(self.until.deadline));
+        }
+    }
+
+    /// A process of the tree was alive so long after the deadline.
+    fn overran(&mut self, by: Duration) {
+        self.overrun = self.overrun.max(Some(by));
+    }
+
+    /// As the kernel knows it now.
+    fn child_lives(&self) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut readable = [PollFd::new(self.charges.child_fd.get_ref(), PollFlags::IN)];
+        poll(&mut readable, Some(&at_once)) == Ok(0)
     }
 
     // ── small things ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -330,13 +426,30 @@ impl<'a> Supervisor<'a> {
         self.continued_at.is_some_and(|at| BootClock::new().now().since(at) < SILENCE)
     }
 
+    /// When this guard ends the tree unless the lease is renewed before.
+    fn times(&self) -> Times {
+        self.until.times(self.timing.grace(), self.lateness.margin(self.timing.margin()))
+    }
+
+    /// Why no renewal came before the time to stop.
+    fn why_not_renewed(&self) -> Why {
+        let in_time = self.until.times(self.timing.grace(), self.timing.margin());
+        if self.was_stopped() {
+            Why::Stopped
+        } else if BootClock::new().now() < in_time.term_at {
+            Why::Late(self.lateness.worst())
+        } else {
+            Why::Risk
+        }
+    }
+
     fn order(&mut self, order: Order) {
         if !self.watched {
             return;
         }
         match self.charges.control.link().send(&order.to_bytes(), &[]) {
-            // It has not listened for so long that it is as good as gone.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.replace_watchdog(),
+            // It has not listened for so long that it is as good as gone, and its end will end the child.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stop(Why::Unwatched),
             _ => {}
         }
     }
@@ -358,5 +471,6 @@ fn leads_its_session() -> bool {
 /// How long the watchdog may be silent when it has something to say: under heavy load it is late by a tenth of this.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// How soon KILL is sent again, and adopted processes are looked at.
+/// How soon KILL is sent again, and adopted processes are looked at: at first, and where it has reached nothing for long.
 const AGAIN: Duration = Duration::from_millis(20);
+const AGAIN_MAX: Duration = Duration::from_secs(1);

@@ -5,7 +5,8 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Signal, WaitOptions, kill_process};
+use rustix::process::{Signal, WaitOptions, kill_process, pidfd_send_signal};
+use tenure::WitnessPart;
 use tenure::clock::{BootClock, Clock, Instant};
 
 use super::{Phase, SILENCE, Supervisor};
@@ -26,38 +27,49 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn terminate(&mut self) {
-        let kill_at = self.times.kill_at.min(BootClock::new().now() + self.timing.grace());
-        self.tree().terminate();
+        let kill_at = self.times().kill_at.min(BootClock::new().now() + self.timing.grace());
+        self.signal_term();
         self.phase = Phase::Stopping(kill_at);
         self.order(Order::Stopping { kill_at });
     }
 
     pub(super) fn kill(&mut self) {
-        if let Phase::Killing(_) = self.phase {
+        if let Phase::Killing = self.phase {
             return;
         }
         let now = BootClock::new().now();
-        self.phase = Phase::Killing(now);
+        self.phase = Phase::Killing;
         self.replace_at = Some(now + SILENCE);
         self.order(Order::Kill);
-        self.sweep(now, now);
+        self.sweep(now);
+    }
+
+    /// TERM to all of the tree. A child that `/proc` hides gets it through its descriptor.
+    fn signal_term(&self) {
+        let swept = self.tree().terminate();
+        if !self.child_is_dead && !swept.reached.contains(&self.charges.child) {
+            let _ = pidfd_send_signal(self.charges.child_fd.get_ref(), Signal::TERM);
+        }
     }
 
     /// Again and again: what was forked during a sweep is found by the next.
-    pub(super) fn sweep(&mut self, since: Instant, now: Instant) {
-        if let Some(cgroup) = Cgroup::find(self.charges.cgroup) {
+    ///
+    /// The child first, through a descriptor that is open since the start: that needs neither `/proc` nor a new one.
+    pub(super) fn sweep(&mut self, now: Instant) {
+        let child = pidfd_send_signal(self.charges.child_fd.get_ref(), Signal::KILL);
+        if let Some(cgroup) = &self.charges.cgroup {
             cgroup.kill();
         }
         let swept = self.tree().kill();
-        let (anybody, denied) = (swept.reached > 0, !swept.denied.is_empty());
-        if denied && !anybody && since + PATIENCE <= now {
-            self.left = Some(swept.denied);
+        if !swept.reached.is_empty() || (child.is_ok() && !self.child_is_dead) {
+            self.stuck_since = None;
+            return;
         }
-        // Those who run as somebody else may be hidden (`hidepid`): then there are children, and none to be seen.
-        if self.watched || anybody || denied {
-            self.unseen_since = None;
-        } else if *self.unseen_since.get_or_insert(now) + PATIENCE <= now {
-            self.left = Some(Vec::new());
+        let since = *self.stuck_since.get_or_insert(now);
+        // While the watchdog lives, an empty sweep means that it has not reaped yet. Without it, there are children that
+        // `/proc` does not show (`hidepid`).
+        if since + PATIENCE <= now && (!swept.denied.is_empty() || !self.watched) {
+            self.cannot_end(&swept.denied);
         }
     }
 
@@ -65,6 +77,7 @@ impl Supervisor<'_> {
     /// this process.
     pub(super) fn replace_watchdog(&mut self) {
         self.replace_at = None;
+        self.replaced = true;
         if !self.watchdog_is_reaped {
             // A child that was not reaped has its number for itself.
             let _ = kill_process(self.charges.watchdog, Signal::KILL);
@@ -74,6 +87,8 @@ impl Supervisor<'_> {
     pub(super) fn watchdog_is_gone(&mut self) {
         self.watched = false;
         self.replace_at = None;
+        // The watchdog held the part of the witness that tells of the tree. The lease may be lost, and the witness with it.
+        self.tree_witness = self.lease.witness(WitnessPart::Tree).ok().flatten();
         self.reap();
         if !self.started {
             // The stub ends with its watchdog, and its code is not the program's.
@@ -88,7 +103,7 @@ impl Supervisor<'_> {
             }
         } else if let Phase::Stopping(_) = self.phase {
             // Whoever was below it when TERM was sent, and below this process a moment later, may have got none.
-            self.tree().terminate();
+            self.signal_term();
         } else {
             self.stop(Why::Unwatched);
         }
@@ -99,11 +114,18 @@ impl Supervisor<'_> {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.charges.child => {
-                    self.ended(ExitStatus::from_raw(status.as_raw()))
+                    let status = ExitStatus::from_raw(status.as_raw());
+                    // A watchdog that was killed took the child with it, and left it to this process.
+                    if !self.replaced && status.signal() == Some(Signal::KILL.as_raw()) {
+                        self.why.get_or_insert(Why::Unwatched);
+                    }
+                    self.ended(status);
                 }
                 Ok(Some((pid, _))) => self.watchdog_is_reaped |= pid == self.charges.watchdog,
                 Err(Errno::INTR) => {}
                 Ok(None) => return,
+                // A process that left for another pid namespace is no child any more, and still in the cgroup.
+                Err(_) if self.charges.cgroup.as_ref().is_some_and(Cgroup::is_populated) => return,
                 Err(_) => {
                     // What the watchdog said before it ended is heard first.
                     self.alone |= !self.watched;

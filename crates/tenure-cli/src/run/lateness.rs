@@ -1,0 +1,65 @@
+use std::time::Duration;
+
+use tenure::clock::Instant;
+
+/// How late the timers of one guard have been of late. Each guard measures its own: they are scheduled apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lateness {
+    /// The worst of the present window, and of the one before.
+    worst: [Duration; 2],
+    window_ends: Instant,
+}
+
+impl Lateness {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { worst: [Duration::ZERO; 2], window_ends: now + WINDOW }
+    }
+
+    /// Takes in a timer that was due at `due` and woke its guard at `now`.
+    pub(super) fn note(&mut self, due: Instant, now: Instant) {
+        if self.window_ends <= now {
+            self.worst = [Duration::ZERO, self.worst[0]];
+            self.window_ends = now + WINDOW;
+        }
+        self.worst[0] = self.worst[0].max(now.since(due));
+    }
+
+    /// The worst lateness of the last minutes.
+    pub(super) fn worst(&self) -> Duration {
+        self.worst[0].max(self.worst[1])
+    }
+
+    /// The margin of a guard that has been as late: twice of what was seen, and the time that a process takes to die.
+    pub(super) fn margin(&self, least: Duration) -> Duration {
+        (self.worst() * 2 + DYING).max(least)
+    }
+}
+
+/// How long a lateness counts: between one and two of these.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// A killed process is dead within this time, unless it sleeps in the kernel.
+const DYING: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn a_late_timer_makes_the_margin_longer_and_is_forgotten_after_two_windows() {
+        let least = Duration::from_millis(150);
+        let mut lateness = Lateness::new(at(0));
+        lateness.note(at(1_000), at(1_010));
+        assert_eq!(lateness.margin(least), least);
+        lateness.note(at(2_000), at(2_400));
+        assert_eq!(lateness.margin(least), Duration::from_millis(850));
+        lateness.note(at(61_000), at(61_000));
+        assert_eq!(lateness.worst(), Duration::from_millis(400), "the window before still counts");
+        lateness.note(at(122_000), at(122_000));
+        assert_eq!(lateness.margin(least), least);
+    }
+}

@@ -1,0 +1,130 @@
+//! The lease is kept as long as a process of the tree is alive, also one that runs as another user and cannot be ended.
+
+mod run_support;
+
+use std::os::unix::process::CommandExt;
+use std::time::Duration;
+
+use run_support::{NOBODY, SOON, World, run_of_nobody, sleep_ms, world_of_nobody};
+use rustix::process::Signal;
+
+/// At once, for a busy machine of two cores.
+const AT_ONCE: Duration = Duration::from_millis(700);
+
+/// Nobody else is granted the lease for more than two of its ttl.
+fn stays_held_by_nobody(world: &World) {
+    let waiter = run_of_nobody(world, &["--wait", "5s", "--", "touch", "second"]).end();
+    assert_eq!(waiter.code, 75, "{waiter:?}");
+    assert!(!world.exists("second"));
+}
+
+#[test]
+fn the_lease_is_kept_as_long_as_a_process_lives_that_cannot_be_ended() {
+    let Some(world) = world_of_nobody("another-user") else { return };
+    // Root by its file, and root for good: its parent may not signal it.
+    let script = "./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > pid; exec sleep 100' & \
+                  while ! [ -s pid ]; do sleep 0.02; done; exit 3";
+    let mut started = run_of_nobody(&world, &["--", "sh", "-c", script]);
+    let root = world.told_pid("pid");
+    stays_held_by_nobody(&world);
+    assert!(
+        !root.is_dead() && !started.has_ended(),
+        "the supervisor ended while a process of its tree lived"
+    );
+    let said = started.err_so_far();
+    assert!(said.contains("is kept") && said.contains(&root.number.to_string()), "{said}");
+    root.send(Signal::KILL);
+    let ran = started.end();
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(!world.record_of_nobody("x"), "it was let go");
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_watchdog_whose_supervisor_was_killed_stays_as_long_as_a_process_lives_that_it_cannot_end() {
+    let Some(world) = world_of_nobody("beside") else { return };
+    // It closes what it inherits, as sudo and Python do: the witness among it.
+    let script = "(eval 'exec 101>&-'; exec ./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > root-pid; exec sleep 100') & \
+                  while ! [ -s root-pid ]; do sleep 0.02; done; trap '' TERM; echo $$ > pid; while :; do sleep 0.02; done";
+    let started = run_of_nobody(&world, &["--", "bash", "-c", script]);
+    let (child, root) = (world.told_pid("pid"), world.told_pid("root-pid"));
+    let watchdog = started.watchdog();
+    started.process().send(Signal::KILL);
+    child.dies_within(AT_ONCE);
+    stays_held_by_nobody(&world);
+    assert!(!root.is_dead() && !watchdog.is_dead(), "the watchdog ended while a process of its tree lived");
+    root.send(Signal::KILL);
+    watchdog.dies_within(SOON);
+    drop(started);
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_supervisor_whose_watchdog_was_killed_keeps_the_lease_as_long_as_a_process_lives_that_it_cannot_end() {
+    let Some(world) = world_of_nobody("unwatched-beside") else { return };
+    let script = "(eval 'exec 101>&-'; exec ./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > pid; exec sleep 100') & \
+                  while ! [ -s pid ]; do sleep 0.02; done; echo $$ > child; exec sleep 100";
+    let mut started = run_of_nobody(&world, &["--", "bash", "-c", script]);
+    let (root, _) = (world.told_pid("pid"), world.told_pid("child"));
+    started.watchdog().send(Signal::KILL);
+    stays_held_by_nobody(&world);
+    assert!(
+        !root.is_dead() && !started.has_ended(),
+        "the supervisor ended while a process of its tree lived"
+    );
+    root.send(Signal::KILL);
+    assert_eq!(started.end().code, 76);
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_command_that_changes_its_user_is_known_before_it_starts_and_cannot_be_stolen() {
+    let Some(world) = world_of_nobody("setuid") else { return };
+    let words = [
+        "--",
+        "./root",
+        "--reuid",
+        "0",
+        "--regid",
+        "0",
+        "--clear-groups",
+        "sh",
+        "-c",
+        "echo $$ > pid; exec sleep 100",
+    ];
+    let started = run_of_nobody(&world, &words);
+    let root = world.told_pid("pid");
+    assert!(started.err_so_far().contains("runs as user 0"), "{}", started.err_so_far());
+    let mut steal = world.command(world.path("tenure"));
+    steal
+        .args(["steal", "x", "--reason", "test", "--wait", "3s", "--", "touch", "stolen"])
+        .uid(NOBODY)
+        .gid(NOBODY);
+    let stolen = world.ran(steal);
+    assert_eq!(stolen.code, 75, "{stolen:?}");
+    assert!(stolen.err.contains("cannot be ended"), "{}", stolen.err);
+    assert!(!world.exists("stolen") && !root.is_dead());
+    root.send(Signal::KILL);
+    assert_eq!(started.end().code, 137);
+}
+
+#[test]
+fn a_revoked_lease_is_kept_until_what_cannot_be_ended_is_gone() {
+    let Some(world) = world_of_nobody("revoked") else { return };
+    let script = "./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > pid; exec sleep 100'; exit 0";
+    let started = run_of_nobody(&world, &["--", "sh", "-c", script]);
+    let root = world.told_pid("pid");
+    let mut steal = world.command(world.path("tenure"));
+    steal.args(["steal", "x", "--ttl", "2s", "--reason", "test", "--", "sh", "-c"]).uid(NOBODY).gid(NOBODY);
+    let look = format!("[ -d /proc/{} ] && echo alive > stolen || echo dead > stolen", root.number);
+    let mut stealer = world.start({
+        steal.arg(&look);
+        steal
+    });
+    sleep_ms(6000);
+    assert!(!stealer.has_ended() && !world.exists("stolen"), "two ran at once");
+    root.send(Signal::KILL);
+    assert_eq!(world.told("stolen"), "dead");
+    assert_eq!(stealer.end().code, 0);
+    assert_eq!(started.end().code, 76);
+}

@@ -1,0 +1,153 @@
+//! Supervisor and watchdog are killed at one moment, as `pkill`, a service manager or the kernel short of memory does it.
+#![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
+
+mod run_support;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use run_support::{
+    PATIENCE, Process, SOON, Started, World, is_running, run_of_nobody, sleep_ms, until, world_of_nobody,
+};
+use rustix::process::Signal;
+
+/// At once, for a busy machine of two cores.
+const AT_ONCE: Duration = Duration::from_millis(700);
+
+/// Kills supervisor and watchdog at one moment: neither has time to do anything.
+fn kill_both(started: &Started) {
+    let (watchdog, supervisor) = (started.watchdog(), started.process());
+    watchdog.send(Signal::STOP);
+    supervisor.send(Signal::STOP);
+    watchdog.send(Signal::KILL);
+    supervisor.send(Signal::KILL);
+}
+
+/// A process of the tree that the death of the child does not reach, and that tells its number.
+const GRANDCHILD: &str =
+    "setsid sh -c 'trap \"\" TERM; echo $$ > pid; while :; do date > beat; sleep 0.02; done' & wait";
+
+#[test]
+fn the_command_dies_with_supervisor_and_watchdog() {
+    let world = World::new("both-killed");
+    let script = "trap '' TERM; echo $$ > pid; while :; do sleep 0.02; done";
+    let started = world.start(world.run(&["x", "--", "sh", "-c", script]));
+    let child = world.told_pid("pid");
+    let waiter = world.start(world.run(&["x", "--", "touch", "begun"]));
+    waiter.watchdog();
+    kill_both(&started);
+    child.dies_within(AT_ONCE);
+    assert_eq!(waiter.end().code, 0);
+    drop(started);
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_supervisor_is_told_from_its_watchdog_by_name() {
+    let world = World::new("names");
+    let started = world.start(world.run(&["x", "--", "sh", "-c", "echo $$ > pid; exec sleep 100"]));
+    world.told("pid");
+    let watchdog = started.watchdog();
+    let cmdline = fs::read(format!("/proc/{}/cmdline", watchdog.number)).unwrap();
+    let words = String::from_utf8(cmdline).unwrap();
+    assert_eq!(words.trim_end_matches('\0'), "lease-watchdog", "ps shows it");
+    // As whoever cleans up with a pattern finds them.
+    for tool in [&["pgrep", "tenure"][..], &["pgrep", "-f", "tenure run x"], &["pidof", "tenure"]] {
+        let found = world.command(tool[0]).args(&tool[1..]).output().unwrap();
+        let found = String::from_utf8(found.stdout).unwrap();
+        let numbers: Vec<i32> =
+            found.split_ascii_whitespace().map(|number| number.parse().unwrap()).collect();
+        assert!(numbers.contains(&started.process().number), "{tool:?}: {found}");
+        assert!(!numbers.contains(&watchdog.number), "{tool:?}: {found}");
+    }
+    drop(started);
+    world.is_empty_soon();
+}
+
+#[test]
+fn the_next_run_ends_what_is_left_in_the_cgroup_of_the_command() {
+    let world = World::new("leftover-cgroup");
+    let started = world.start(world.run(&["x", "--", "sh", "-c", GRANDCHILD]));
+    let grandchild = world.told_pid("pid");
+    let cgroup = fs::read_to_string(format!("/proc/{}/cgroup", grandchild.number)).unwrap();
+    if !cgroup.contains("/tenure-") {
+        return run_support::skipped("no cgroup can be made here");
+    }
+    let other = world.start(world.run(&["y", "--", "sh", "-c", "echo $$ > other; exec sleep 100"]));
+    let others = world.told_pid("other");
+    kill_both(&started);
+    sleep_ms(100);
+    assert!(!grandchild.is_dead(), "the test is void");
+    // A zombie is dead.
+    let look = format!(
+        "case $(cat /proc/{}/stat) in '' | *') Z '*) echo dead;; *) echo alive;; esac",
+        grandchild.number
+    );
+    let next = world.ran(world.run(&["x", "--ttl", "2s", "--wait", "20s", "--", "sh", "-c", &look]));
+    assert_eq!((next.code, next.text()), (0, "dead\n"), "{next:?}");
+    assert!(next.err.contains("tenure has killed it"), "{}", next.err);
+    assert!(is_running(others.number), "the command of another lease is none of it");
+    drop((started, other));
+    world.is_empty_soon();
+}
+
+/// The tree of a run without a cgroup, whose guards are dead and of which one process lives.
+fn orphan() -> Option<(World, Process)> {
+    let world = world_of_nobody("orphan")?;
+    let started = run_of_nobody(&world, &["--", "sh", "-c", GRANDCHILD]);
+    let grandchild = world.told_pid("pid");
+    kill_both(&started);
+    drop(started);
+    Some((world, grandchild))
+}
+
+#[test]
+fn the_next_run_waits_for_a_process_that_is_left_and_names_it() {
+    let Some((world, orphan)) = orphan() else { return };
+    // Longer than the ttl of two seconds.
+    let began = Instant::now();
+    let waited = run_of_nobody(&world, &["--wait", "5s", "--", "touch", "begun"]).end();
+    assert_eq!(waited.code, 75, "{waited:?}");
+    assert!(waited.err.contains(&orphan.number.to_string()), "{}", waited.err);
+    assert!(began.elapsed() >= Duration::from_secs(5));
+    let at_once = run_of_nobody(&world, &["--no-wait", "--", "touch", "begun"]).end();
+    assert_eq!(at_once.code, 75, "{at_once:?}");
+    assert!(at_once.err.contains(&orphan.number.to_string()), "{}", at_once.err);
+    assert!(!world.exists("begun") && !orphan.is_dead());
+    let waiter = run_of_nobody(&world, &["--", "touch", "begun"]);
+    sleep_ms(500);
+    orphan.send(Signal::KILL);
+    assert_eq!(waiter.end_within(SOON).code, 0);
+    world.is_empty_soon();
+}
+
+#[test]
+fn a_run_that_may_go_on_beside_an_orphan_does_so_after_its_time_with_a_warning() {
+    let Some((world, orphan)) = orphan() else { return };
+    let ran = run_of_nobody(&world, &["--orphan-wait", "1s", "--wait", "20s", "--", "touch", "begun"]).end();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains(&orphan.number.to_string()), "{}", ran.err);
+    assert!(world.exists("begun") && !orphan.is_dead());
+    orphan.send(Signal::KILL);
+    until("the orphan's end", PATIENCE, || orphan.is_dead().then_some(()));
+}
+
+// ── both are stopped ────────────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn a_supervisor_that_wakes_up_after_the_deadline_says_how_long_its_command_overran() {
+    let world = World::new("overrun");
+    let started =
+        world.start(world.run(&["x", "--ttl", "1s", "--", "sh", "-c", "echo $$ > pid; exec sleep 100"]));
+    let child = world.told_pid("pid");
+    let (watchdog, supervisor) = (started.watchdog(), started.process());
+    assert!(watchdog.send(Signal::STOP) && supervisor.send(Signal::STOP));
+    sleep_ms(2500);
+    assert!(!child.is_dead(), "the test is void");
+    assert!(watchdog.send(Signal::CONT) && supervisor.send(Signal::CONT));
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert!(ran.err.contains("was overrun") && ran.err.contains("after the deadline"), "{}", ran.err);
+    assert!(!ran.err.contains("the command was stopped, and"), "{}", ran.err);
+    world.is_empty_soon();
+}
