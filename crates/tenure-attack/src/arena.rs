@@ -1,0 +1,319 @@
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::process::{actors, children_of, sleep_ms, until};
+use crate::stamps::{self, Act, boot_time};
+use crate::tools;
+use crate::verdict::{Outcome, broken, held};
+
+/// Where one attack takes place: a folder with a store, the stamps of actors, and ways to start commands.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    pub(crate) folder: PathBuf,
+    /// The cgroup that this process is in, if there is one.
+    pub(crate) cgroup: Option<PathBuf>,
+    /// Whether settings of the whole machine may be changed for some seconds.
+    pub(crate) machine_wide: bool,
+    programs: PathBuf,
+    next: Cell<usize>,
+}
+
+/// The user that a command runs as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// May make cgroups, and may signal every process.
+    Root,
+    /// May do neither. A number that no account has.
+    User,
+}
+
+/// A command that runs, with its output in files.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) number: i32,
+    child: Child,
+    out: PathBuf,
+    err: PathBuf,
+}
+
+/// A command that has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Ran {
+    /// As a shell shows it.
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Arena {
+    pub(crate) fn new(folder: PathBuf, cgroup: Option<PathBuf>, machine_wide: bool) -> Result<Self, String> {
+        let programs = folder.parent().ok_or("a folder above")?.join("bin");
+        let arena = Self { folder, cgroup, machine_wide, programs, next: Cell::new(0) };
+        fs::create_dir(arena.acts()).map_err(|error| error.to_string())?;
+        arena.mode(&arena.acts(), 0o1777)?;
+        arena.mode(&arena.folder, 0o755)?;
+        for who in [Who::Root, Who::User] {
+            let home = arena.home(who);
+            fs::create_dir(&home).map_err(|error| error.to_string())?;
+            arena.mode(&home, 0o755)?;
+            chown(&home, Some(who.number()), Some(who.number())).map_err(|error| error.to_string())?;
+        }
+        Ok(arena)
+    }
+
+    /// Says how far the attack has come.
+    pub(crate) fn log(&self, line: &str) {
+        let file = fs::OpenOptions::new().append(true).create(true).open(self.folder.join("log"));
+        if let Ok(mut file) = file {
+            let _ = writeln!(file, "{line}");
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// A folder that belongs to this user.
+    pub(crate) fn home(&self, who: Who) -> PathBuf {
+        self.path(if who == Who::Root { "root" } else { "user" })
+    }
+
+    /// The folder of this user's leases.
+    pub(crate) fn leases(&self, who: Who) -> PathBuf {
+        self.home(who).join("leases")
+    }
+
+    pub(crate) fn acts(&self) -> PathBuf {
+        self.path("acts")
+    }
+
+    pub(crate) fn actor(&self) -> String {
+        self.programs.join("actor").display().to_string()
+    }
+
+    pub(crate) fn mode(&self, path: &Path, mode: u32) -> Result<(), String> {
+        fs::set_permissions(path, PermissionsExt::from_mode(mode))
+            .map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// A program as this user, in the environment in which everything runs.
+    pub(crate) fn command(&self, who: Who, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = match who {
+            Who::Root => Command::new(program),
+            Who::User => {
+                let mut command = Command::new("setpriv");
+                let number = who.number().to_string();
+                command.args(["--reuid", &number, "--regid", &number, "--clear-groups", "--"]).arg(program);
+                command
+            }
+        };
+        let home = self.home(who);
+        command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        command.env("HOME", &home).env("XDG_STATE_HOME", home.join("state")).env("XDG_RUNTIME_DIR", &home);
+        command.env("TENURE_STORE", format!("file://{}", self.leases(who).display()));
+        command.current_dir(&self.folder).stdin(Stdio::null());
+        command
+    }
+
+    /// `tenure` with these words.
+    pub(crate) fn tenure(&self, who: Who, words: &[&str]) -> Command {
+        let mut command = self.command(who, self.programs.join("tenure"));
+        command.args(words);
+        command
+    }
+
+    /// `tenure run` of the one lease, with these options, and this CMD.
+    pub(crate) fn run(&self, who: Who, options: &[&str], cmd: &[String]) -> Command {
+        let mut command = self.tenure(who, &["run", KEY]);
+        command.args(options).arg("--").args(cmd);
+        command
+    }
+
+    /// Words that make a CMD which stamps under a label. It ignores every signal that can be ignored.
+    pub(crate) fn act(&self, label: &str, millis: u64) -> Vec<String> {
+        let acts = self.acts().display().to_string();
+        self.tool(&[tools::ACT, &acts, label, &millis.to_string()])
+    }
+
+    /// Words that call one of this program's own tools.
+    pub(crate) fn tool(&self, words: &[&str]) -> Vec<String> {
+        let mut command = vec![self.actor(), tools::WORD.to_owned()];
+        command.extend(words.iter().map(|&word| word.to_owned()));
+        command
+    }
+
+    /// Starts it with its output in files.
+    pub(crate) fn start(&self, mut command: Command) -> Result<Started, String> {
+        let number = self.next.replace(self.next.get() + 1);
+        let (out, err) = (self.path(&format!("out-{number}")), self.path(&format!("err-{number}")));
+        let file = |path: &Path| File::create(path).map_err(|error| error.to_string());
+        command.stdout(file(&out)?).stderr(file(&err)?);
+        let child = command.spawn().map_err(|error| format!("{command:?} cannot be started: {error}"))?;
+        Ok(Started { number: child.id() as i32, child, out, err })
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn ran(&self, command: Command) -> Result<Ran, String> {
+        self.start(command)?.end(20)
+    }
+
+    /// Takes a resource away from a process of the user: it keeps what it has, and gets nothing more.
+    pub(crate) fn limit(&self, number: i32, resource: &str) -> Result<(), String> {
+        let mut command = self.command(Who::User, "prlimit");
+        command.arg("--pid").arg(number.to_string()).arg(format!("--{resource}=1:1"));
+        let ran = self.ran(command)?;
+        if ran.code == 0 { Ok(()) } else { Err(format!("prlimit: {}", ran.err)) }
+    }
+
+    /// Starts a holder whose actors have this label, and waits until one of them acts.
+    pub(crate) fn holder(&self, command: Command, label: &str) -> Result<Started, String> {
+        let mut holder = self.start(command)?;
+        let acts = until(&format!("an act of {label}"), SOON, || {
+            if holder.has_ended() {
+                return Some(false);
+            }
+            self.acted(label).map(|_| true)
+        });
+        match acts {
+            Ok(true) => Ok(holder),
+            Ok(false) => {
+                let ran = holder.end(1)?;
+                Err(format!("the holder ended with {} before it acted: {}", ran.code, ran.err.trim()))
+            }
+            Err(error) => Err(format!("{error}: {}", holder.said())),
+        }
+    }
+
+    /// All actors with this label as one: from the first stamp to the last.
+    pub(crate) fn acted(&self, label: &str) -> Option<Act> {
+        let acts: Vec<Act> = stamps::acts(&self.acts()).into_iter().filter(|act| act.is(label)).collect();
+        let first = acts.iter().map(|act| act.first).min()?;
+        let last = acts.iter().map(|act| act.last).max()?;
+        Some(Act { name: label.to_owned(), first, last })
+    }
+
+    /// Actors with this label that live.
+    pub(crate) fn living(&self, label: &str) -> Vec<i32> {
+        actors(label)
+    }
+
+    /// Waits until nothing with this label lives, and gives the milliseconds from `since` to the last act.
+    pub(crate) fn stops(&self, label: &str, since: i64, limit: Duration) -> Result<f64, String> {
+        let began = Instant::now();
+        while !self.living(label).is_empty() && began.elapsed() < limit {
+            sleep_ms(5);
+        }
+        if !self.living(label).is_empty() {
+            return Err(format!("CMD still acts {limit:?} later"));
+        }
+        let last = self.acted(label).map_or(since, |act| act.last);
+        Ok((last - since) as f64 / 1e6)
+    }
+
+    /// Runs a successor that acts as `b`, and judges whether it acted beside `a`.
+    ///
+    /// The successor may wait, with exit code 75, as long as an actor of `a` lives.
+    pub(crate) fn succession(&self, who: Who, options: &[&str]) -> Outcome {
+        let began = boot_time();
+        let mut words = vec!["--ttl", "3s", "--holder", "successor"];
+        words.extend_from_slice(options);
+        if !options.iter().any(|word| word.contains("wait")) {
+            words.extend_from_slice(&["--wait", "9s"]);
+        }
+        self.log("the successor starts");
+        let ran = self.start(self.run(who, &words, &self.act("b", 300)))?.end(20)?;
+        self.log(&format!("the successor ended with {}: {}", ran.code, ran.err.trim()));
+        self.judge(&ran, began)
+    }
+
+    /// Judges a successor that has ended, and that began to try at `began`.
+    pub(crate) fn judge(&self, ran: &Ran, began: i64) -> Outcome {
+        self.no_overlap()?;
+        let living = self.living("a");
+        let said = ran.err.trim();
+        match ran.code {
+            0 => {
+                let Some(successor) = self.acted("b") else { return broken("the successor did not act") };
+                let waited = (successor.first - began) as f64 / 1e6;
+                let gap = self.acted("a").map_or(0.0, |holder| (successor.first - holder.last) as f64 / 1e6);
+                held(format!(
+                    "the successor acted after {waited:.0} ms, {gap:.0} ms after the holder's last act"
+                ))
+            }
+            75 if living.is_empty() => {
+                broken(format!("nothing of the holder lives, and the successor waits: {said}"))
+            }
+            75 => held(format!("process {living:?} of the holder lives, and the successor waits: {said}")),
+            code => broken(format!("the successor ended with {code}: {said}")),
+        }
+    }
+
+    /// The error names the longest overlap.
+    pub(crate) fn no_overlap(&self) -> Result<usize, String> {
+        let acts = stamps::acts(&self.acts());
+        let overlaps = stamps::overlaps(&acts);
+        let worst = overlaps.iter().max_by(|one, other| one.millis.total_cmp(&other.millis));
+        match worst {
+            None => Ok(acts.len()),
+            Some(worst) => Err(format!(
+                "OVERLAP of {:.1} ms: {} acted while {} did ({} overlaps among {} actors)",
+                worst.millis,
+                worst.later,
+                worst.earlier,
+                overlaps.len(),
+                acts.len()
+            )),
+        }
+    }
+}
+
+impl Who {
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Self::Root => 0,
+            Self::User => 64_001,
+        }
+    }
+}
+
+impl Started {
+    /// The watchdog: the one child of the supervisor.
+    pub(crate) fn watchdog(&self) -> Result<i32, String> {
+        until("a watchdog", SOON, || children_of(self.number).first().copied())
+    }
+
+    /// Supervisor and watchdog.
+    pub(crate) fn guards(&self) -> Result<[i32; 2], String> {
+        Ok([self.number, self.watchdog()?])
+    }
+
+    pub(crate) fn said(&self) -> String {
+        fs::read_to_string(&self.err).unwrap_or_default().trim().to_owned()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
+    /// Waits for its end, which must come within so many seconds.
+    pub(crate) fn end(mut self, seconds: u64) -> Result<Ran, String> {
+        let limit = Duration::from_secs(seconds);
+        let ended = until("its end", limit, || self.child.try_wait().ok().flatten());
+        let status = ended.map_err(|error| format!("{error}; it said {:?}", self.said()))?;
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        let out = fs::read_to_string(&self.out).unwrap_or_default().trim().to_owned();
+        Ok(Ran { code, out, err: self.said() })
+    }
+}
+
+/// The one lease that an attack is about.
+pub(crate) const KEY: &str = "k";
+
+/// Limit for what should come at once, on a busy machine.
+const SOON: Duration = Duration::from_secs(15);

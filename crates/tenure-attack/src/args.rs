@@ -1,0 +1,47 @@
+use std::path::PathBuf;
+
+/// Command line of the suite.
+#[derive(Debug, Default)]
+pub(crate) struct Args {
+    /// The command under attack.
+    pub(crate) tenure: PathBuf,
+    /// Only attacks whose name contains this.
+    pub(crate) filter: String,
+    pub(crate) list: bool,
+    pub(crate) json: bool,
+    /// Also attacks that change a setting of the whole machine for some seconds.
+    pub(crate) machine_wide: bool,
+}
+
+impl Args {
+    /// Reads the words of the command line; the error is the usage.
+    pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
+        let mut args = Self { machine_wide: is_ci(), ..Self::default() };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--tenure" => args.tenure = words.next().ok_or(USAGE)?.into(),
+                "--list" => args.list = true,
+                "--json" => args.json = true,
+                "--machine-wide" => args.machine_wide = true,
+                word if word.starts_with('-') => return Err(USAGE.to_owned()),
+                word => args.filter = word.to_owned(),
+            }
+        }
+        if args.tenure.as_os_str().is_empty() && !args.list {
+            return Err(USAGE.to_owned());
+        }
+        Ok(args)
+    }
+}
+
+/// True on a machine that is meant to check everything.
+pub(crate) fn is_ci() -> bool {
+    std::env::var("CI").as_deref() == Ok("true")
+}
+
+const USAGE: &str = "\
+Usage: ./test attack [FILTER] [--list] [--json] [--machine-wide]
+
+Runs the attacks whose name contains FILTER, as root. --machine-wide also runs those that change a setting of the whole
+machine for some seconds; CI=true does too, and counts a skipped attack as a failed one.";

@@ -1,0 +1,208 @@
+//! Store and witness on file systems whose locks and mappings differ.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::arena::{Arena, Who};
+use crate::attack::Attack;
+use crate::process::{send, sleep_ms};
+use crate::shell::{has, shell};
+use crate::stamps;
+use crate::verdict::{Outcome, broken, held, skipped};
+
+/// A file system that the attack mounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Ext4,
+    Tmpfs,
+    Xfs,
+    Btrfs,
+    OverlayOnTmpfs,
+    OverlayOnExt4,
+    Bindfs,
+    FuseOverlayfs,
+}
+
+pub(super) fn all() -> Vec<Attack> {
+    let mut attacks = Vec::new();
+    for kind in KINDS {
+        let name = kind.name();
+        let loops = format!("file systems/four loops of run, some killed, on {name}");
+        attacks.push(Attack::new(loops, ONE_AT_A_TIME, move |arena| four_loops(arena, kind)));
+        let holders = format!("file systems/two library holders on {name}");
+        attacks.push(Attack::new(holders, ONE_BELIEVES, move |arena| two_holders(arena, kind)));
+    }
+    attacks
+}
+
+/// Four loops of `tenure run` on one lease, one of which loses its supervisor by KILL again and again.
+fn four_loops(arena: &Arena, kind: Kind) -> Outcome {
+    let url = match mounted(arena, kind)? {
+        Ok(url) => url,
+        Err(why) => return skipped(why),
+    };
+    let end = Instant::now() + Duration::from_secs(6);
+    let cmd = arena.act("-", 60);
+    let command = |label: &str| {
+        let mut command =
+            arena.run(Who::Root, &["--ttl", "1s", "--kill-grace", "100ms", "--holder", label], &cmd);
+        command.env("TENURE_STORE", &url).stdout(std::process::Stdio::null());
+        command.stderr(std::process::Stdio::piped());
+        command
+    };
+    let failed: Vec<String> = std::thread::scope(|scope| {
+        let runs: Vec<_> = ["a", "b", "c", "d"]
+            .map(|label| {
+                let mut command = command(label);
+                scope.spawn(move || {
+                    let mut failed = None;
+                    while Instant::now() < end {
+                        let Ok(child) = command.spawn() else { continue };
+                        if label == "d" {
+                            sleep_ms(90);
+                            let _ = send(child.id() as i32, Signal::KILL);
+                        }
+                        let ran = child.wait_with_output().ok();
+                        let ran = ran.filter(|ran| label != "d" && !ran.status.success());
+                        failed =
+                            ran.map(|ran| String::from_utf8_lossy(&ran.stderr).trim().to_owned()).or(failed);
+                    }
+                    failed
+                })
+            })
+            .into();
+        runs.into_iter().filter_map(|run| run.join().ok().flatten()).collect()
+    });
+    sleep_ms(300);
+    let acts = arena.no_overlap()?;
+    if acts < 3 {
+        return broken(format!("only {acts} jobs ran: {failed:?}"));
+    }
+    held(format!(
+        "{acts} jobs, no overlap{}",
+        failed.first().map_or(String::new(), |one| format!("; one failed: {one}"))
+    ))
+}
+
+/// A second library holder tries while the first one believes, and again once that one was killed.
+fn two_holders(arena: &Arena, kind: Kind) -> Outcome {
+    let url = match mounted(arena, kind)? {
+        Ok(url) => url,
+        Err(why) => return skipped(why),
+    };
+    let acts = arena.acts().display().to_string();
+    let hold = |label: &str, ttl: &str, wait: &str, millis: &str| {
+        let words = arena.tool(&["hold", &url, ttl, wait, &acts, label, millis]);
+        let mut command = arena.command(Who::Root, &words[0]);
+        command.args(&words[1..]);
+        command
+    };
+    let first = arena.holder(hold("a", "6000", "2000", "30000"), "a")?;
+    let second = arena.ran(hold("b", "6000", "2500", "200"))?;
+    arena.no_overlap()?;
+    if second.code == 0 {
+        return broken("a second holder was granted while the first one held");
+    }
+    let killed = stamps::boot_time();
+    send(first.number, Signal::KILL)?;
+    let third = arena.ran(hold("c", "6000", "12000", "200"))?;
+    arena.no_overlap()?;
+    match arena.acted("c") {
+        Some(act) => held(format!(
+            "refused while held; granted {:.0} ms after the KILL",
+            (act.first - killed) as f64 / 1e6
+        )),
+        None => broken(format!("the lease of a dead holder is not granted within 12 s: {}", third.err)),
+    }
+}
+
+/// Mounts it, and gives the URL of a store on it; the inner error is what this machine lacks.
+fn mounted(arena: &Arena, kind: Kind) -> Result<Result<String, String>, String> {
+    for program in kind.programs() {
+        if !has(program) {
+            return Ok(Err(format!("{program} is not installed")));
+        }
+    }
+    let base = arena.path("fs");
+    let at = base.display();
+    let script = match kind {
+        Kind::Tmpfs => format!("mkdir -p {at}/m; mount -t tmpfs tmpfs {at}/m"),
+        Kind::Ext4 => image(&base, "64M", "mkfs.ext4 -q -F", "m"),
+        Kind::Xfs => image(&base, "320M", "mkfs.xfs -q -f", "m"),
+        Kind::Btrfs => image(&base, "160M", "mkfs.btrfs -q -f", "m"),
+        Kind::OverlayOnTmpfs => {
+            format!("mkdir -p {at}/up {at}/low {at}/m; mount -t tmpfs tmpfs {at}/up; {}", overlay(&base))
+        }
+        Kind::OverlayOnExt4 => {
+            let image = image(&base, "64M", "mkfs.ext4 -q -F", "up");
+            format!("{image}; mkdir -p {at}/low {at}/m; {}", overlay(&base))
+        }
+        Kind::Bindfs => format!("mkdir -p {at}/under {at}/m; bindfs {at}/under {at}/m"),
+        Kind::FuseOverlayfs => format!(
+            "mkdir -p {at}/low {at}/u {at}/w {at}/m; \
+             fuse-overlayfs -o lowerdir={at}/low,upperdir={at}/u,workdir={at}/w {at}/m"
+        ),
+    };
+    shell(&script)?;
+    let accept = if matches!(kind, Kind::Bindfs | Kind::FuseOverlayfs) { "?accept=fuse" } else { "" };
+    Ok(Ok(format!("file://{at}/m/leases{accept}")))
+}
+
+fn image(base: &std::path::Path, size: &str, make: &str, point: &str) -> String {
+    let at: PathBuf = base.to_owned();
+    let at = at.display();
+    format!(
+        "mkdir -p {at}/{point}; truncate -s {size} {at}/disk; {make} {at}/disk; mount -o loop {at}/disk {at}/{point}"
+    )
+}
+
+fn overlay(base: &std::path::Path) -> String {
+    let at = base.display();
+    format!(
+        "mkdir {at}/up/u {at}/up/w; \
+         mount -t overlay overlay -o lowerdir={at}/low,upperdir={at}/up/u,workdir={at}/up/w {at}/m"
+    )
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Tmpfs => "tmpfs",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+            Self::OverlayOnTmpfs => "an overlay, upper tmpfs",
+            Self::OverlayOnExt4 => "an overlay, upper ext4",
+            Self::Bindfs => "bindfs",
+            Self::FuseOverlayfs => "fuse-overlayfs",
+        }
+    }
+
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Ext4 | Self::OverlayOnExt4 => &["mkfs.ext4"],
+            Self::Xfs => &["mkfs.xfs"],
+            Self::Btrfs => &["mkfs.btrfs"],
+            Self::Bindfs => &["bindfs"],
+            Self::FuseOverlayfs => &["fuse-overlayfs"],
+            Self::Tmpfs | Self::OverlayOnTmpfs => &[],
+        }
+    }
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Ext4,
+    Kind::Tmpfs,
+    Kind::Xfs,
+    Kind::Btrfs,
+    Kind::OverlayOnTmpfs,
+    Kind::OverlayOnExt4,
+    Kind::Bindfs,
+    Kind::FuseOverlayfs,
+];
+
+const ONE_AT_A_TIME: &str = "tenure run has its process tree dead before another holder may start";
+
+const ONE_BELIEVES: &str = "no two holders believe at one instant";

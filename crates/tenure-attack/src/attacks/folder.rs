@@ -1,0 +1,111 @@
+//! The folder under the store: removed, moved, mounted over, and open to others.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::time::Duration;
+
+use crate::arena::{Arena, Who};
+use crate::attack::Attack;
+use crate::shell::shell;
+use crate::stamps::boot_time;
+use crate::verdict::{Outcome, broken, held};
+
+pub(super) fn all() -> Vec<Attack> {
+    let mut attacks = Vec::new();
+    for ttl in ["15s", "1h"] {
+        for (what, script) in [
+            ("the entry is removed", "rm $LEASES/k.entry"),
+            ("everything in the folder is removed", "rm -rf $LEASES/*"),
+            ("the folder is removed", "rm -rf $LEASES"),
+            ("the folder is moved", "mv $LEASES $LEASES.old"),
+            (
+                "the folder is moved and an empty one is put in its place",
+                "mv $LEASES $LEASES.old; mkdir -m 700 $LEASES",
+            ),
+            ("its parent is moved", "mv $HOME_ $HOME_.old; mkdir -m 755 $HOME_"),
+            ("it is mounted over", "mount -t tmpfs -o mode=700 tmpfs $LEASES"),
+            ("its parent is mounted over", "mount -t tmpfs -o mode=755 tmpfs $HOME_"),
+        ] {
+            let name = format!("folder/{what} while held, ttl {ttl}");
+            attacks.push(Attack::new(name, LOST_AT_ONCE, move |arena| gone(arena, ttl, script)));
+        }
+    }
+    attacks.extend([
+        Attack::new("folder/its parent is writable by a group", NOT_OPENED, |arena| refused(arena, 0, 0o775)),
+        Attack::new("folder/its parent belongs to uid 65534", NOT_OPENED, |arena| {
+            refused(arena, 65_534, 0o755)
+        }),
+        Attack::new(
+            "folder/its parent is writable by others and sticky, and is another user's",
+            NOT_OPENED,
+            |arena| refused(arena, Who::User.number(), 0o1777),
+        ),
+        Attack::new("folder/it is itself writable by a group", NOT_OPENED, group_writable),
+        Attack::new("folder/it is a symbolic link of another user", NOT_FOLLOWED, link),
+    ]);
+    attacks
+}
+
+/// Does this to the folder of a living holder, starts a successor, and counts how long the holder goes on.
+fn gone(arena: &Arena, ttl: &str, script: &str) -> Outcome {
+    let _holder = arena.holder(arena.run(Who::Root, &["--ttl", ttl], &arena.act("a", 30_000)), "a")?;
+    let home = arena.home(Who::Root);
+    let variables = format!("HOME_={}; LEASES={}; ", home.display(), arena.leases(Who::Root).display());
+    shell(&(variables + script))?;
+    let since = boot_time();
+    let ran = arena.ran(arena.run(Who::Root, &["--ttl", "3s", "--wait", "5s"], &arena.act("b", 200)))?;
+    let successor = format!("the successor ended with {}", ran.code);
+    match arena.stops("a", since, AT_ONCE) {
+        Ok(millis) => held(format!("CMD acted for {millis:.0} ms more; {successor}")),
+        Err(error) => broken(format!("{error}; {successor} {}", ran.err)),
+    }
+}
+
+fn refused(arena: &Arena, owner: u32, mode: u32) -> Outcome {
+    let parent = arena.path("shared");
+    fs::create_dir(&parent).map_err(|error| error.to_string())?;
+    chown(&parent, Some(owner), Some(Who::User.number())).map_err(|error| error.to_string())?;
+    arena.mode(&parent, mode)?;
+    let mut command = arena.run(Who::Root, &["--no-wait"], &["true".to_owned()]);
+    command.env("TENURE_STORE", format!("file://{}/leases", parent.display()));
+    is_refused(arena, command)
+}
+
+fn group_writable(arena: &Arena) -> Outcome {
+    let folder = arena.leases(Who::Root);
+    fs::create_dir(&folder).map_err(|error| error.to_string())?;
+    arena.mode(&folder, 0o770)?;
+    is_refused(arena, arena.run(Who::Root, &["--no-wait"], &["true".to_owned()]))
+}
+
+fn link(arena: &Arena) -> Outcome {
+    let at = arena.folder.display();
+    let user = Who::User.number();
+    shell(&format!(
+        "mkdir -m 1777 {at}/sticky; mkdir -m 700 {at}/target; ln -s {at}/target {at}/sticky/leases"
+    ))?;
+    shell(&format!("chown -h {user}:{user} {at}/sticky/leases"))?;
+    let mut command = arena.run(Who::Root, &["--no-wait"], &["true".to_owned()]);
+    command.env("TENURE_STORE", format!("file://{at}/sticky/leases"));
+    let ran = arena.ran(command)?;
+    if ran.code == 0 {
+        broken("it was followed")
+    } else {
+        held(format!("refused with {}: {}", ran.code, ran.err))
+    }
+}
+
+fn is_refused(arena: &Arena, command: std::process::Command) -> Outcome {
+    let ran = arena.ran(command)?;
+    if ran.code == 77 { held(ran.err) } else { broken(format!("it ended with {}: {}", ran.code, ran.err)) }
+}
+
+/// A third of 15 s, the time of the next renewal, and one more for a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(6);
+
+const LOST_AT_ONCE: &str =
+    "a folder that is removed, moved or replaced is a definite loss: CMD is ended at once";
+
+const NOT_FOLLOWED: &str = "a symbolic link in the last place is refused";
+
+const NOT_OPENED: &str = "a folder that another user can write to, move or replace is refused (77)";

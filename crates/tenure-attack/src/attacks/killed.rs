@@ -1,0 +1,286 @@
+//! Guards that are killed, one or both.
+
+use rustix::process::Signal;
+
+use crate::arena::{Arena, KEY, Started, Who};
+use crate::attack::Attack;
+use crate::process::{lives, send, sleep_ms, until};
+use crate::shell::{has, shell};
+use crate::verdict::{Outcome, broken, held, known_limit, skipped};
+
+/// Where in the tree the process is that acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// CMD itself.
+    Child,
+    /// A grandchild in a session of its own, with CMD's descriptors.
+    Grandchild,
+    /// The same without descriptors, as Python's `Popen` makes it.
+    Closing,
+}
+
+/// How both guards are killed.
+#[derive(Clone, Copy, Debug)]
+enum Killer {
+    Killall,
+    Pkill,
+    Pidof,
+    /// By their numbers, both stopped before, so that neither can react.
+    Both,
+}
+
+pub(super) fn all() -> Vec<Attack> {
+    let mut attacks = Vec::new();
+    for (killer, how) in [
+        (Killer::Killall, "killall -9 tenure"),
+        (Killer::Pkill, "pkill -9 tenure"),
+        (Killer::Pidof, "kill -9 $(pidof tenure)"),
+        (Killer::Both, "kill -9 of both guards"),
+    ] {
+        for (place, what) in [
+            (Place::Child, "CMD"),
+            (Place::Grandchild, "a setsid grandchild"),
+            (Place::Closing, "a grandchild without descriptors"),
+        ] {
+            for (who, with) in [(Who::Root, "with a cgroup"), (Who::User, "without a cgroup")] {
+                let by_name = !matches!(killer, Killer::Both);
+                if by_name && (place == Place::Grandchild || who == Who::Root && place == Place::Child) {
+                    // The name decides who is killed; what happens then is tried below.
+                    continue;
+                }
+                let name = format!("killed/{how}: {what} acts, {with}");
+                attacks
+                    .push(Attack::new(name, SUCCESSOR_WAITS, move |arena| both(arena, killer, place, who)));
+            }
+        }
+    }
+    attacks.extend([
+        Attack::new("killed/the supervisor alone", GUARD_REMAINS, |arena| one(arena, 0)),
+        Attack::new("killed/the watchdog alone", GUARD_REMAINS, |arena| one(arena, 1)),
+        Attack::new("killed/an orphan: --no-wait exits 75 and names it", ORPHAN_NAMED, orphan_named),
+        Attack::new("killed/an orphan: --orphan-wait goes on, with a warning", ORPHAN_WAIT, orphan_wait),
+        Attack::new("killed/the whole unit, CMD in another cgroup", SUCCESSOR_WAITS, unit),
+        Attack::new("killed/CMD kills its parent", GUARD_REMAINS, kills_parent),
+        Attack::new("killed/CMD kills both guards", SUCCESSOR_WAITS, kills_both),
+        Attack::new("killed/both guards, CMD has changed its user by setuid", SUCCESSOR_WAITS, setuid),
+        Attack::new("killed/both guards, and the successor has their numbers", SUCCESSOR_WAITS, same_numbers),
+        Attack::new("killed/CMD ends and leaves a daemon, without a cgroup", DAEMON_ENDED, |arena| {
+            daemon(arena, Who::User)
+        }),
+        Attack::new("killed/CMD ends and leaves a daemon, with a cgroup", DAEMON_ENDED, |arena| {
+            daemon(arena, Who::Root)
+        }),
+        Attack::new("killed/both guards before the first renewal, again and again", SUCCESSOR_WAITS, again),
+    ]);
+    attacks
+}
+
+/// Both guards are killed, and a successor comes.
+fn both(arena: &Arena, killer: Killer, place: Place, who: Who) -> Outcome {
+    let holder = hold(arena, place, who)?;
+    let guards = holder.guards()?;
+    match killer {
+        Killer::Killall if !has("killall") => return skipped("killall (psmisc) is not installed"),
+        Killer::Pkill if !has("pkill") => return skipped("pkill (procps) is not installed"),
+        Killer::Pidof if !has("pidof") => return skipped("pidof is not installed"),
+        Killer::Killall => drop(shell("killall -9 tenure")?),
+        Killer::Pkill => drop(shell("pkill -9 tenure")?),
+        Killer::Pidof => drop(shell("kill -9 $(pidof tenure)")?),
+        Killer::Both => kill_all(&guards)?,
+    }
+    if place == Place::Closing && who == Who::User && !arena.living("a").is_empty() {
+        sleep_ms(500);
+        let is_orphan = !arena.living("a").is_empty() && guards.iter().all(|&guard| !lives(guard));
+        let outcome = arena.succession(who, &[]);
+        return match outcome {
+            Err(overlap) if is_orphan && overlap.starts_with("OVERLAP") => {
+                known_limit(RFC, "closed its descriptors", &overlap)
+            }
+            outcome => outcome,
+        };
+    }
+    arena.succession(who, &[])
+}
+
+/// One guard is killed. The other one ends CMD, and the lease is free at once.
+fn one(arena: &Arena, which: usize) -> Outcome {
+    let holder = hold(arena, Place::Grandchild, Who::User)?;
+    send(holder.guards()?[which], Signal::KILL)?;
+    let outcome = arena.succession(Who::User, &[]);
+    let living = arena.living("a");
+    if living.is_empty() { outcome } else { broken(format!("processes {living:?} of the holder live on")) }
+}
+
+fn orphan_named(arena: &Arena) -> Outcome {
+    let holder = hold(arena, Place::Grandchild, Who::User)?;
+    kill_all(&holder.guards()?)?;
+    // The ttl is 3 s: by then only the orphan keeps others out.
+    sleep_ms(4000);
+    let [orphan] = arena.living("a")[..] else { return held("the grandchild died with its guards") };
+    let ran = arena.ran(arena.run(Who::User, &["--no-wait", "--ttl", "3s"], &arena.act("b", 100)))?;
+    arena.no_overlap()?;
+    let said = ran.err.trim();
+    if ran.code == 75 && said.contains(&orphan.to_string()) {
+        held(said)
+    } else {
+        broken(format!("orphan {orphan} lives; the successor ended with {}: {said}", ran.code))
+    }
+}
+
+fn orphan_wait(arena: &Arena) -> Outcome {
+    let holder = hold(arena, Place::Grandchild, Who::User)?;
+    kill_all(&holder.guards()?)?;
+    sleep_ms(200);
+    if arena.living("a").is_empty() {
+        return held("the grandchild died with its guards");
+    }
+    let options = ["--orphan-wait", "1s", "--wait", "12s", "--ttl", "3s"];
+    let ran = arena.ran(arena.run(Who::User, &options, &["true".to_owned()]))?;
+    let said = ran.err.trim();
+    if ran.code == 0 && !said.is_empty() {
+        held(said)
+    } else {
+        broken(format!("the successor ended with {}: {said:?}", ran.code))
+    }
+}
+
+/// The cgroup of the guards is killed as a service manager kills a unit. CMD has moved to another one before.
+fn unit(arena: &Arena) -> Outcome {
+    let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
+    let (unit, scope) = (cgroup.join("unit"), cgroup.join("scope"));
+    for path in [&unit, &scope] {
+        std::fs::create_dir(path).map_err(|error| error.to_string())?;
+    }
+    let act = arena.act("a", 30_000).join(" ");
+    let cmd =
+        ["sh".to_owned(), "-c".to_owned(), format!("echo 0 >{}/cgroup.procs; exec {act}", scope.display())];
+    let run = arena.run(Who::Root, &["--ttl", "3s"], &cmd);
+    let mut wrapped = arena.command(Who::Root, "sh");
+    let words: Vec<String> = std::iter::once(run.get_program())
+        .chain(run.get_args())
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    wrapped.args(["-c", "echo 0 >\"$0\"/cgroup.procs; exec \"$@\""]).arg(&unit).args(words);
+    let holder = arena.holder(wrapped, "a")?;
+    let guards = holder.guards()?;
+    std::fs::write(unit.join("cgroup.kill"), "1").map_err(|error| error.to_string())?;
+    until("the end of the guards", std::time::Duration::from_secs(5), || {
+        guards.iter().all(|&guard| !lives(guard)).then_some(())
+    })?;
+    arena.succession(Who::Root, &[])
+}
+
+fn kills_parent(arena: &Arena) -> Outcome {
+    let act = arena.act("a", 30_000).join(" ");
+    let script = format!("setsid -f {act}; sleep 0.3; kill -9 $PPID; exec sleep 30");
+    let cmd = ["sh".to_owned(), "-c".to_owned(), script];
+    let holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a")?;
+    let outcome = arena.succession(Who::User, &[]);
+    let ran = holder.end(10)?;
+    let living = arena.living("a");
+    if !living.is_empty() {
+        return broken(format!("processes {living:?} of the holder live on"));
+    }
+    if ran.code != 76 {
+        return broken(format!("the supervisor ended with {}, not 76: {}", ran.code, ran.err));
+    }
+    outcome
+}
+
+fn kills_both(arena: &Arena) -> Outcome {
+    let act = arena.act("a", 30_000).join(" ");
+    let script = format!(
+        "s=$(cut -d' ' -f4 /proc/$PPID/stat); setsid -f {act}; sleep 0.3; kill -STOP $s $PPID; kill -9 $s $PPID; exec sleep 30"
+    );
+    let cmd = ["sh".to_owned(), "-c".to_owned(), script];
+    let _holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a")?;
+    sleep_ms(500);
+    arena.succession(Who::User, &[])
+}
+
+/// A setuid program clears the parent-death signal when it becomes CMD.
+fn setuid(arena: &Arena) -> Outcome {
+    let program = super::users::setuid_program(arena)?;
+    let mut cmd = vec![program, crate::tools::WORD.to_owned(), "root-exec".to_owned()];
+    cmd.extend(arena.act("a", 30_000));
+    let holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a")?;
+    kill_all(&holder.guards()?)?;
+    arena.succession(Who::User, &[])
+}
+
+/// The kernel gives the numbers of the dead guards to the next ones.
+fn same_numbers(arena: &Arena) -> Outcome {
+    let holder = hold(arena, Place::Grandchild, Who::User)?;
+    let guards = holder.guards()?;
+    kill_all(&guards)?;
+    let _ = holder.end(5)?;
+    std::fs::write("/proc/sys/kernel/ns_last_pid", (guards[0] - 1).to_string())
+        .map_err(|error| error.to_string())?;
+    arena.succession(Who::User, &[])
+}
+
+/// CMD ends. Its daemon, in a session of its own and without descriptors, must be ended before the lease is free.
+fn daemon(arena: &Arena, who: Who) -> Outcome {
+    let closing = arena.tool(&["closing"]).join(" ");
+    let cmd = behind(&format!("setsid -f {closing} \"$@\"; sleep 0.3"), arena.act("a", 30_000));
+    let _holder = arena.holder(arena.run(who, &["--ttl", "3s"], &cmd), "a")?;
+    let outcome = arena.succession(who, &[]);
+    let living = arena.living("a");
+    if living.is_empty() { outcome } else { broken(format!("processes {living:?} of the holder live on")) }
+}
+
+/// Eight terms in a row lose both guards at once. None may act beside the next one.
+fn again(arena: &Arena) -> Outcome {
+    for round in 0..8 {
+        let label = format!("r{round}");
+        let cmd = arena.act(&label, 30_000);
+        let options = ["--ttl", "1s", "--kill-grace", "100ms", "--wait", "8s"];
+        let holder = match arena.holder(arena.run(Who::Root, &options, &cmd), &label) {
+            Ok(holder) => holder,
+            Err(error) => return arena.no_overlap().and_then(|_| broken(error)),
+        };
+        kill_all(&holder.guards()?)?;
+    }
+    let acts = arena.no_overlap()?;
+    held(format!("{acts} terms, each killed, no overlap"))
+}
+
+fn hold(arena: &Arena, place: Place, who: Who) -> Result<Started, String> {
+    let act = arena.act("a", 30_000);
+    let cmd = match place {
+        Place::Child => act,
+        Place::Grandchild => behind("setsid -f \"$@\"; exec sleep 30", act),
+        Place::Closing => {
+            let closing = arena.tool(&["closing"]).join(" ");
+            behind(&format!("setsid -f {closing} \"$@\"; exec sleep 30"), act)
+        }
+    };
+    arena.holder(arena.run(who, &["--ttl", "3s", "--holder", KEY], &cmd), "a")
+}
+
+fn behind(script: &str, act: Vec<String>) -> Vec<String> {
+    ["sh", "-c", script, "sh"].map(str::to_owned).into_iter().chain(act).collect()
+}
+
+/// Stops all of them first, so that none sees another one die.
+pub(super) fn kill_all(numbers: &[i32]) -> Result<(), String> {
+    for signal in [Signal::STOP, Signal::KILL] {
+        for &number in numbers {
+            send(number, signal)?;
+        }
+    }
+    Ok(())
+}
+
+const RFC: &str = "docs/rfcs/0005-how-tenure-run-ends-a-tree.md";
+
+const SUCCESSOR_WAITS: &str = "both guards killed: CMD dies with them, and the next run on this machine does not start beside an orphan";
+
+const DAEMON_ENDED: &str = "when CMD ends, what it left running is ended too, and then the lease is free";
+
+const GUARD_REMAINS: &str =
+    "one guard killed: the other one ends the whole tree before the next holder starts";
+
+const ORPHAN_NAMED: &str = "a run that meets an orphan says so with its pid, and exits 75 with --no-wait";
+
+const ORPHAN_WAIT: &str = "--orphan-wait DURATION goes on after that time, with a warning";

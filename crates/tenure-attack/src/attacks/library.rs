@@ -1,0 +1,66 @@
+//! Programs that use the library in ways that it must survive.
+
+use rustix::process::Signal;
+
+use crate::arena::{Arena, Who};
+use crate::attack::Attack;
+use crate::process::send;
+use crate::verdict::{Outcome, broken, held};
+
+pub(super) fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("library/a forked child connects anew, its parent waits", FORKED, forked),
+        Attack::new("library/a store panics on one key", ONE_CALL, panicking),
+        Attack::new("library/a holder is stopped past its ttl, then continued", NOTHING_REVIVES, stopped),
+    ]
+}
+
+/// The parent's contender must be woken by the kernel, not by its next poll in 20 s.
+fn forked(arena: &Arena) -> Outcome {
+    let words = arena.tool(&["forking", &arena.leases(Who::Root).display().to_string()]);
+    let mut command = arena.command(Who::Root, &words[0]);
+    command.args(&words[1..]);
+    let ran = arena.start(command)?.end(35)?;
+    match ran.out.lines().last().and_then(|line| line.parse::<u64>().ok()) {
+        Some(millis) if ran.code == 0 && millis < 2000 => {
+            held(format!("granted {millis} ms after the release"))
+        }
+        _ => broken(format!("exit {}, {} ms: {}", ran.code, ran.out, ran.err)),
+    }
+}
+
+fn panicking(arena: &Arena) -> Outcome {
+    let words = arena.tool(&["panicking", &arena.leases(Who::Root).display().to_string()]);
+    let mut command = arena.command(Who::Root, &words[0]);
+    command.args(&words[1..]);
+    let ran = arena.ran(command)?;
+    let said = ran.err.lines().last().unwrap_or_default().to_owned();
+    if ran.code == 0 { held("the other lease of the process is held") } else { broken(said) }
+}
+
+/// The holder stamps only what a check confirms, so a stamp after the stop is belief that came back.
+fn stopped(arena: &Arena) -> Outcome {
+    let url = format!("file://{}", arena.leases(Who::Root).display());
+    let acts = arena.acts().display().to_string();
+    let words = arena.tool(&["hold", &url, "3000", "1000", &acts, "a", "30000"]);
+    let mut command = arena.command(Who::Root, &words[0]);
+    command.args(&words[1..]);
+    let holder = arena.holder(command, "a")?;
+    send(holder.number, Signal::STOP)?;
+    let successor =
+        arena.holder(arena.run(Who::Root, &["--ttl", "3s", "--wait", "9s"], &arena.act("b", 1500)), "b")?;
+    send(holder.number, Signal::CONT)?;
+    let (first, second) = (holder.end(10)?, successor.end(10)?);
+    arena.no_overlap()?;
+    if first.code != 0 && second.code == 0 {
+        held(format!("it believes nothing when it is continued: {}", first.err))
+    } else {
+        broken(format!("the holder ended with {}, the successor with {}", first.code, second.code))
+    }
+}
+
+const NOTHING_REVIVES: &str = "a lease that has run out is never believed again";
+
+const FORKED: &str = "a forked child that connects anew works, and takes nothing away from its parent";
+
+const ONE_CALL: &str = "a panicking store costs one call, not the other leases of the process";

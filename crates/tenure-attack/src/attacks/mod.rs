@@ -1,0 +1,35 @@
+//! The attacks, one file for each family.
+
+mod blind;
+mod clocks;
+mod file_systems;
+mod folder;
+mod handles;
+mod killed;
+mod library;
+mod scarce;
+mod starved;
+mod stopped;
+mod users;
+
+use crate::attack::Attack;
+
+/// All attacks, in the order of the table.
+pub(crate) fn all() -> Vec<Attack> {
+    [
+        file_systems::all(),
+        killed::all(),
+        stopped::all(),
+        users::all(),
+        blind::all(),
+        starved::all(),
+        folder::all(),
+        clocks::all(),
+        handles::all(),
+        scarce::all(),
+        library::all(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,174 @@
+//! Guards that get the processor late.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::arena::{Arena, Who};
+use crate::attack::Attack;
+use crate::process::{send, sleep_ms};
+use crate::stamps::boot_time;
+use crate::verdict::{Outcome, broken, held, skipped};
+
+pub(super) fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("starved/nice 19 beside 16 busy loops, ttl 3 s, no other fault", IN_TIME, |arena| {
+            niced(arena, false)
+        })
+        .alone(),
+        Attack::new("starved/nice 19 beside 16 busy loops, ttl 3 s, supervisor stopped", IN_TIME, |arena| {
+            niced(arena, true)
+        })
+        .alone(),
+        Attack::new("starved/a CPU quota of 2 ms in 100 ms, ttl 15 s, supervisor stopped", IN_TIME, quota)
+            .seconds(60),
+    ]
+}
+
+/// The guards share one processor with 16 busy loops and have the least priority. CMD acts on another processor.
+fn niced(arena: &Arena, stop: bool) -> Outcome {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return skipped("it needs two processors");
+    }
+    let mut cmd = vec!["taskset".to_owned(), "-c".to_owned(), "1".to_owned()];
+    cmd.extend(arena.act("a", 40_000));
+    // In one group: else the kernel gives each session a fair share (autogroup), and the watchdog has its own session.
+    let Some(group) = CpuGroup::make(arena, None) else {
+        return skipped("there is no cgroup controller for processors");
+    };
+    let run = arena.run(Who::User, &["--ttl", "3s"], &cmd);
+    let mut command = group.inside(arena, "nice");
+    command.args(["-n", "19", "taskset", "-c", "0"]).arg(run.get_program()).args(run.get_args());
+    for (name, value) in run.get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    let holder = match arena.holder(command, "a") {
+        Ok(holder) => holder,
+        Err(refused) if refused.contains("ended with 78") => return held(format!("refused: {refused}")),
+        Err(error) => return broken(error),
+    };
+    let busy: Vec<Busy> = (0..16).filter_map(|_| Busy::start(arena, &group)).collect();
+    sleep_ms(300);
+    if stop {
+        send(holder.number, Signal::STOP)?;
+    }
+    let began = boot_time();
+    let ran = arena
+        .start(arena.run(Who::User, &["--ttl", "3s", "--wait", "12s"], &arena.act("b", 1500)))?
+        .end(20)?;
+    drop(busy);
+    if !stop && ran.code == 75 {
+        arena.no_overlap()?;
+        return held("the holder kept its lease for 12 s");
+    }
+    arena.judge(&ran, began)
+}
+
+/// The guards and four busy loops may run for 2 ms in each 100 ms together. CMD has no such quota.
+fn quota(arena: &Arena) -> Outcome {
+    let Some(group) = CpuGroup::make(arena, Some("2000")) else {
+        return skipped("there is no cgroup controller for processors");
+    };
+    let act = arena.act("a", 40_000).join(" ");
+    // Many processes make /proc long; what the guards need to read it costs several periods of the quota.
+    let script =
+        format!("echo 0 >{}; for i in $(seq 300); do sleep 60 & done; exec {act}", group.outside.display());
+    let run = arena.run(Who::Root, &["--ttl", "15s"], &["sh".to_owned(), "-c".to_owned(), script]);
+    let mut command = group.inside(arena, "env");
+    command.arg(run.get_program()).args(run.get_args());
+    let holder = match arena.holder(command, "a") {
+        Ok(holder) => holder,
+        Err(refused) if refused.contains("ended with 78") => return held(format!("refused: {refused}")),
+        Err(error) => return broken(error),
+    };
+    let busy: Vec<Busy> = (0..4).filter_map(|_| Busy::start(arena, &group)).collect();
+    send(holder.number, Signal::STOP)?;
+    let began = boot_time();
+    let ran = arena
+        .start(arena.run(Who::Root, &["--ttl", "3s", "--wait", "25s"], &arena.act("b", 1500)))?
+        .end(35)?;
+    drop(busy);
+    arena.judge(&ran, began)
+}
+
+/// A busy loop on one processor.
+#[derive(Debug)]
+struct Busy(Child);
+
+impl Busy {
+    fn start(arena: &Arena, group: &CpuGroup) -> Option<Self> {
+        let mut command = group.inside(arena, "taskset");
+        command.args(["-c", "0", "sh", "-c", "while :; do :; done"]);
+        command.spawn().ok().map(Self)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A cgroup that shares processor time as one, perhaps with a quota of so many microseconds in each 100 ms.
+#[derive(Debug)]
+struct CpuGroup {
+    path: PathBuf,
+    /// File to which a process writes itself in order to enter.
+    tasks: &'static str,
+    /// The same of a cgroup without quota.
+    outside: PathBuf,
+}
+
+impl CpuGroup {
+    /// In the hierarchy of version 1, or in that of version 2 where the controller is on for the arena's parent.
+    fn make(arena: &Arena, quota: Option<&str>) -> Option<Self> {
+        let one = Path::new("/sys/fs/cgroup/cpu");
+        let group = if one.join("tasks").exists() {
+            let path = one.join(arena.folder.parent()?.file_name()?);
+            Self { path, tasks: "tasks", outside: one.join("tasks") }
+        } else {
+            let two = arena.cgroup.as_ref()?;
+            // The attacker's own cgroup has processes, so none of its children may have a controller: one beside it.
+            Self { path: two.with_extension("cpu"), tasks: "cgroup.procs", outside: two.join("cgroup.procs") }
+        };
+        fs::create_dir(&group.path).ok()?;
+        if group.tasks == "tasks" {
+            fs::write(group.path.join("cpu.cfs_period_us"), "100000").ok()?;
+            fs::write(group.path.join("cpu.cfs_quota_us"), quota.unwrap_or("-1")).ok()?;
+        } else {
+            fs::write(group.path.join("cpu.max"), format!("{} 100000", quota.unwrap_or("max"))).ok()?;
+        }
+        Some(group)
+    }
+
+    /// A program that enters the group first, as root.
+    fn inside(&self, arena: &Arena, program: &str) -> Command {
+        let mut command = arena.command(Who::Root, "sh");
+        command.args(["-c", "echo 0 >\"$0\"; exec \"$@\""]).arg(self.path.join(self.tasks)).arg(program);
+        command.stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for CpuGroup {
+    fn drop(&mut self) {
+        let tasks = fs::read_to_string(self.path.join(self.tasks)).unwrap_or_default();
+        for task in tasks.lines().filter_map(|line| line.parse().ok()) {
+            let _ = send(task, Signal::KILL);
+        }
+        for _ in 0..100 {
+            if fs::remove_dir(&self.path).is_ok() {
+                return;
+            }
+            sleep_ms(20);
+        }
+    }
+}
+
+const IN_TIME: &str =
+    "CMD is dead before the lease is over, also when the guards run late; else tenure run refuses (78)";

@@ -1,0 +1,201 @@
+//! Guards that are stopped, frozen or traced.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::arena::{Arena, KEY, Started, Who};
+use crate::attack::Attack;
+use crate::process::{send, sleep_ms};
+use crate::verdict::{Outcome, broken, held, known_limit, skipped};
+
+pub(super) fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("stopped/the supervisor, past the deadline", WATCHDOG_ENDS, |arena| one(arena, 0)),
+        Attack::new("stopped/the watchdog, then steal", SUPERVISOR_ENDS, watchdog_then_steal),
+        Attack::new("stopped/the supervisor by a debugger, past the deadline", WATCHDOG_ENDS, traced),
+        Attack::new("stopped/both guards past the deadline, then continued", OVERRUN_SAID, overrun),
+        Attack::new("stopped/both guards past the deadline, a successor comes", BOTH, both),
+        Attack::new("stopped/guards and tree frozen past the deadline by a cgroup", FROZEN, frozen),
+        Attack::new("stopped/a storm of STOP and CONT on one guard at a time", WATCHDOG_ENDS, storm),
+        Attack::new("stopped/the supervisor after its tree has died", NOT_BLOCKED, after_the_end),
+    ]
+}
+
+fn hold(arena: &Arena) -> Result<Started, String> {
+    arena.holder(arena.run(Who::User, &["--ttl", "3s", "--holder", KEY], &arena.act("a", 30_000)), "a")
+}
+
+fn one(arena: &Arena, which: usize) -> Outcome {
+    let holder = hold(arena)?;
+    let guard = holder.guards()?[which];
+    send(guard, Signal::STOP)?;
+    let outcome = arena.succession(Who::User, &[]);
+    send(guard, Signal::CONT)?;
+    outcome
+}
+
+fn watchdog_then_steal(arena: &Arena) -> Outcome {
+    let holder = hold(arena)?;
+    send(holder.watchdog()?, Signal::STOP)?;
+    let mut thief =
+        arena.tenure(Who::User, &["steal", KEY, "--reason", "attack", "--ttl", "3s", "--wait", "9s", "--"]);
+    thief.args(arena.act("b", 300));
+    let began = crate::stamps::boot_time();
+    let ran = arena.start(thief)?.end(20)?;
+    arena.judge(&ran, began)
+}
+
+fn traced(arena: &Arena) -> Outcome {
+    let holder = hold(arena)?;
+    let words = arena.tool(&["ptrace", &holder.number.to_string(), "6000"]);
+    let mut tracer = arena.command(Who::Root, &words[0]);
+    tracer.args(&words[1..]);
+    let tracer = arena.start(tracer)?;
+    sleep_ms(100);
+    let outcome = arena.succession(Who::User, &[]);
+    let ran = tracer.end(10)?;
+    if ran.code == 0 { outcome } else { skipped(format!("a process cannot be traced here: {}", ran.err)) }
+}
+
+/// Nothing can end CMD while both are stopped. The supervisor says so when it is continued.
+fn overrun(arena: &Arena) -> Outcome {
+    let holder = hold(arena)?;
+    let guards = holder.guards()?;
+    for guard in guards {
+        send(guard, Signal::STOP)?;
+    }
+    sleep_ms(6000);
+    let acted = !arena.living("a").is_empty();
+    for guard in guards {
+        send(guard, Signal::CONT)?;
+    }
+    let ran = holder.end(10)?;
+    if !acted {
+        return held("CMD was dead before the deadline although both guards were stopped");
+    }
+    let says_so = ran.err.contains("overran") || ran.err.contains("overrun");
+    if ran.code == 76 && says_so {
+        held(ran.err)
+    } else {
+        broken(format!(
+            "CMD acted 3 s past the deadline; the supervisor ended with {}: {}",
+            ran.code, ran.err
+        ))
+    }
+}
+
+fn both(arena: &Arena) -> Outcome {
+    let holder = hold(arena)?;
+    let guards = holder.guards()?;
+    for guard in guards {
+        send(guard, Signal::STOP)?;
+    }
+    let outcome = arena.succession(Who::User, &[]);
+    for guard in guards {
+        send(guard, Signal::CONT)?;
+    }
+    match outcome {
+        Err(overlap) if overlap.starts_with("OVERLAP") => known_limit(RFC, "both stopped", &overlap),
+        outcome => outcome,
+    }
+}
+
+/// The whole tree stands still, as in a paused machine, and goes on for a moment when it is thawed.
+fn frozen(arena: &Arena) -> Outcome {
+    let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
+    let ice = cgroup.join("ice");
+    std::fs::create_dir(&ice).map_err(|error| error.to_string())?;
+    let run = arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000));
+    let words: Vec<String> = std::iter::once(run.get_program())
+        .chain(run.get_args())
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let mut wrapped = arena.command(Who::Root, "sh");
+    wrapped.args(["-c", "echo 0 >\"$0\"/cgroup.procs; exec \"$@\""]).arg(&ice).args(words);
+    let _holder = arena.holder(wrapped, "a")?;
+    let freeze =
+        |word: &str| std::fs::write(ice.join("cgroup.freeze"), word).map_err(|error| error.to_string());
+    freeze("1")?;
+    let options = ["--ttl", "3s", "--wait", "9s"];
+    let successor = arena.holder(arena.run(Who::Root, &options, &arena.act("b", 3000)), "b");
+    freeze("0")?;
+    let ran = match successor {
+        Ok(successor) => successor.end(15)?,
+        // It waits for a tree that still has its lock.
+        Err(waiting) => return held(waiting),
+    };
+    match arena.no_overlap() {
+        Ok(_) => held(format!("the successor ended with {} and acted beside nothing", ran.code)),
+        Err(overlap) => known_limit(RFC, "paused as a whole", &overlap),
+    }
+}
+
+/// For ten seconds supervisor and watchdog are stopped and continued in turn, while others wait for the lease.
+fn storm(arena: &Arena) -> Outcome {
+    let end = Instant::now() + Duration::from_secs(12);
+    let mut terms = 0;
+    let mut random = random_from(7);
+    while Instant::now() < end {
+        let label = format!("t{terms}");
+        let options = ["--ttl", "1s", "--kill-grace", "100ms", "--wait", "8s"];
+        let holder = match arena.holder(arena.run(Who::User, &options, &arena.act(&label, 30_000)), &label) {
+            Ok(holder) => holder,
+            Err(error) => return arena.no_overlap().and_then(|_| broken(error)),
+        };
+        terms += 1;
+        let guards = holder.guards()?;
+        for _ in 0..6 {
+            let guard = guards[(random() % 2) as usize];
+            if send(guard, Signal::STOP).is_err() {
+                break;
+            }
+            sleep_ms(random() % 400);
+            let _ = send(guard, Signal::CONT);
+        }
+        // Whatever is left is stopped for good; the other guard ends it.
+        let _ = send(guards[0], Signal::STOP);
+    }
+    sleep_ms(500);
+    let acts = arena.no_overlap()?;
+    held(format!("{acts} terms, no overlap"))
+}
+
+/// A supervisor that was stopped while it ran, and whose tree its watchdog has ended, keeps nothing from others.
+fn after_the_end(arena: &Arena) -> Outcome {
+    let holder = hold(arena)?;
+    send(holder.number, Signal::STOP)?;
+    sleep_ms(3500);
+    if !arena.living("a").is_empty() {
+        return broken("the watchdog did not end CMD before the deadline");
+    }
+    let ran = arena.ran(arena.run(Who::User, &["--ttl", "3s", "--no-wait"], &arena.act("b", 50)))?;
+    let _ = send(holder.number, Signal::CONT);
+    arena.judge(&ran, crate::stamps::boot_time())
+}
+
+/// Numbers that are the same in every run.
+fn random_from(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    }
+}
+
+const RFC: &str = "docs/rfcs/0005-how-tenure-run-ends-a-tree.md";
+
+const WATCHDOG_ENDS: &str =
+    "tenure run ends CMD before the lease is over, also when tenure itself is stopped";
+
+const SUPERVISOR_ENDS: &str = "a stopped watchdog does not keep the supervisor from ending the tree";
+
+const OVERRUN_SAID: &str =
+    "a supervisor that finds CMD alive past the deadline says by how long, and exits 76";
+
+const BOTH: &str = "both guards stopped: a successor does not act beside CMD, or the documentation says so";
+
+const FROZEN: &str = "a machine that is paused as a whole is outside: only the fence helps";
+
+const NOT_BLOCKED: &str =
+    "a supervisor that is merely stopped after its tree has died blocks no successor past the ttl";

@@ -1,0 +1,139 @@
+//! CMD runs as a user that the guards may not signal.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use crate::arena::{Arena, KEY, Started, Who};
+use crate::attack::Attack;
+use crate::process::{send, sleep_ms};
+use crate::shell::{has, shell};
+use crate::stamps::boot_time;
+use crate::tools;
+use crate::verdict::{Outcome, broken, held, skipped};
+
+pub(super) fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("users/steal from a CMD that is sudo-like (forks as root)", STEAL, |arena| {
+            steal(arena, "root-fork")
+        }),
+        Attack::new("users/steal from a CMD that is gosu-like (becomes root)", STEAL, |arena| {
+            steal(arena, "root-exec")
+        }),
+        Attack::new("users/steal from a CMD that is sudo", STEAL, sudo),
+        Attack::new("users/the supervisor is stopped, CMD is root's", NEVER_LEFT, stopped),
+        Attack::new("users/CMD ends, and leaves a daemon of root", NEVER_LEFT, daemon),
+        Attack::new("users/the supervisor is killed, CMD is root's", NEVER_LEFT, killed),
+        Attack::new("users/both guards are killed, root's CMD goes on, --no-wait", NEVER_LEFT, both_killed),
+        Attack::new("users/TERM to the supervisor, CMD is root's", NEVER_LEFT, term),
+    ]
+}
+
+/// A copy of this program with the setuid bit.
+pub(super) fn setuid_program(arena: &Arena) -> Result<String, String> {
+    let path = arena.path("setuid");
+    fs::copy(arena.actor(), &path).map_err(|error| error.to_string())?;
+    arena.mode(&path, 0o4755)?;
+    Ok(path.display().to_string())
+}
+
+fn hold_as_root(arena: &Arena, tool: &str) -> Result<Started, String> {
+    let mut cmd = vec![setuid_program(arena)?, tools::WORD.to_owned(), tool.to_owned()];
+    cmd.extend(arena.act("a", 30_000));
+    arena.holder(arena.run(Who::User, &["--ttl", "3s", "--holder", KEY], &cmd), "a")
+}
+
+fn steal(arena: &Arena, tool: &str) -> Outcome {
+    let _holder = hold_as_root(arena, tool)?;
+    stolen(arena)
+}
+
+/// A thief asks, waits, and must not act beside what it took the lease from.
+fn stolen(arena: &Arena) -> Outcome {
+    let began = boot_time();
+    let mut thief =
+        arena.tenure(Who::User, &["steal", KEY, "--reason", "attack", "--ttl", "3s", "--wait", "9s", "--"]);
+    thief.args(arena.act("b", 300));
+    let ran = arena.start(thief)?.end(20)?;
+    arena.log(&format!("the thief ended with {}: {}", ran.code, ran.err));
+    arena.no_overlap()?;
+    let living = arena.living("a");
+    if ran.code != 0 && !living.is_empty() {
+        return held(format!("process {living:?} cannot be stopped; steal exits {}: {}", ran.code, ran.err));
+    }
+    arena.judge(&ran, began)
+}
+
+fn sudo(arena: &Arena) -> Outcome {
+    if !has("sudo") {
+        return skipped("sudo is not installed");
+    }
+    // Both files are mounted over in this attack's own mount namespace.
+    let number = Who::User.number();
+    let at = arena.folder.display();
+    shell(&format!(
+        "cp /etc/passwd {at}/passwd; echo 'attacker:x:{number}:{number}::/:/bin/sh' >>{at}/passwd; \
+         cp /etc/group {at}/group; echo 'attacker:x:{number}:' >>{at}/group; \
+         echo 'root ALL=(ALL) ALL' >{at}/sudoers; echo 'attacker ALL=(ALL) NOPASSWD: ALL' >>{at}/sudoers; \
+         chown root:root {at}/sudoers {at}/passwd {at}/group; chmod 440 {at}/sudoers; chmod 644 {at}/passwd {at}/group; \
+         mount --bind {at}/passwd /etc/passwd; mount --bind {at}/group /etc/group; mount --bind {at}/sudoers /etc/sudoers; \
+         if [ -e /etc/shadow ]; then cp /etc/shadow {at}/shadow; echo 'attacker:*:19000:0:99999:7:::' >>{at}/shadow; \
+           mount --bind {at}/shadow /etc/shadow; fi"
+    ))?;
+    let mut cmd = vec!["sudo".to_owned(), "-n".to_owned()];
+    cmd.extend(arena.act("a", 30_000));
+    let _holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a")?;
+    stolen(arena)
+}
+
+fn stopped(arena: &Arena) -> Outcome {
+    let holder = hold_as_root(arena, "root-fork")?;
+    send(holder.number, Signal::STOP)?;
+    let outcome = arena.succession(Who::User, &[]);
+    send(holder.number, Signal::CONT)?;
+    outcome
+}
+
+/// CMD ends at once. What it left behind cannot be signalled, and the lease must not be free.
+fn daemon(arena: &Arena) -> Outcome {
+    let program = setuid_program(arena)?;
+    let act = arena.act("a", 30_000).join(" ");
+    let script = format!("setsid -f {program} {} root-exec {act}; sleep 0.3", tools::WORD);
+    let cmd = ["sh".to_owned(), "-c".to_owned(), script];
+    let _holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a")?;
+    sleep_ms(400);
+    arena.succession(Who::User, &[])
+}
+
+fn killed(arena: &Arena) -> Outcome {
+    let holder = hold_as_root(arena, "root-fork")?;
+    send(holder.number, Signal::KILL)?;
+    arena.succession(Who::User, &[])
+}
+
+fn both_killed(arena: &Arena) -> Outcome {
+    let holder = hold_as_root(arena, "root-fork")?;
+    super::killed::kill_all(&holder.guards()?)?;
+    sleep_ms(3500);
+    let ran = arena.ran(arena.run(Who::User, &["--ttl", "3s", "--no-wait"], &arena.act("b", 300)))?;
+    arena.judge(&ran, boot_time())
+}
+
+/// TERM is passed on. What does not end is neither killed nor left alone.
+fn term(arena: &Arena) -> Outcome {
+    let holder = hold_as_root(arena, "root-fork")?;
+    send(holder.number, Signal::TERM)?;
+    sleep_ms(1500);
+    let outcome = arena.succession(Who::User, &[])?;
+    match holder.end(1) {
+        Ok(ran) if !arena.living("a").is_empty() => {
+            broken(format!("the supervisor ended with {} while root's process lives: {}", ran.code, ran.err))
+        }
+        _ => Ok(outcome),
+    }
+}
+
+const STEAL: &str = "steal: only then is the lease granted: two never act at once";
+
+const NEVER_LEFT: &str =
+    "a process of the tree that cannot be stopped keeps the next holder out until it is gone";

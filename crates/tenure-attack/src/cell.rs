@@ -1,0 +1,86 @@
+//! The processes in which one attack runs: the first one of its pid namespace, and the attacker.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use nix::sys::wait::{WaitStatus, wait};
+use serde_json::Value;
+
+use crate::arena::Arena;
+use crate::attacks;
+use crate::cgroup;
+use crate::verdict::Verdict;
+
+/// First process of the namespace: it starts the attacker, and reaps what others leave behind as an init does.
+pub(crate) fn main(words: &[String]) -> ExitCode {
+    let [_, folder, group, _] = words else { return ExitCode::from(64) };
+    if group != NO_CGROUP
+        && let Err(error) = cgroup::enter(Path::new(group), std::process::id() as i32)
+    {
+        eprintln!("{error}");
+        return ExitCode::from(69);
+    }
+    // Numbers of five digits are not found by chance in a message. The setting is this namespace's own.
+    let _ = fs::write("/proc/sys/kernel/ns_last_pid", "20000");
+    let attacker = Command::new(own_program()).arg(INSIDE).args(words).current_dir(folder).spawn();
+    let Ok(attacker) = attacker else { return ExitCode::from(69) };
+    loop {
+        match wait() {
+            Ok(WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..))
+                if pid.as_raw() == attacker.id() as i32 =>
+            {
+                return ExitCode::SUCCESS;
+            }
+            Ok(_) => {}
+            Err(_) => return ExitCode::from(70),
+        }
+    }
+}
+
+/// The attacker: runs one attack and writes down its verdict.
+pub(crate) fn inside(words: &[String]) -> ExitCode {
+    let [name, folder, group, manner] = words else { return ExitCode::from(64) };
+    let Some(attack) = attacks::all().into_iter().find(|attack| attack.name == *name) else {
+        return ExitCode::from(64);
+    };
+    let group = (group != NO_CGROUP).then(|| PathBuf::from(group));
+    let arena = Arena::new(folder.into(), group, manner == MACHINE_WIDE);
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let arena = arena.as_ref().map_err(Clone::clone)?;
+        (attack.run)(arena)
+    }));
+    let verdict = match ran {
+        Ok(Ok(verdict)) => verdict,
+        Ok(Err(evidence)) => Verdict::Broken(evidence),
+        Err(_) => Verdict::Broken("the attack itself panicked".to_owned()),
+    };
+    let written = fs::write(verdict_file(Path::new(folder)), verdict.to_json().to_string());
+    ExitCode::from(u8::from(written.is_err()))
+}
+
+/// Verdict that the attacker wrote down.
+pub(crate) fn verdict_in(folder: &Path) -> Verdict {
+    let read =
+        || Verdict::from_json(&serde_json::from_slice::<Value>(&fs::read(verdict_file(folder)).ok()?).ok()?);
+    read().unwrap_or_else(|| Verdict::Broken("the attacker ended without a verdict".to_owned()))
+}
+
+/// This program, by the name that it was started under.
+fn own_program() -> PathBuf {
+    std::env::current_exe().expect("/proc is mounted")
+}
+
+fn verdict_file(folder: &Path) -> PathBuf {
+    folder.join("verdict.json")
+}
+
+pub(crate) const WORD: &str = "cell";
+
+pub(crate) const INSIDE: &str = "inside";
+
+pub(crate) const NO_CGROUP: &str = "-";
+
+pub(crate) const MACHINE_WIDE: &str = "machine-wide";
+
+pub(crate) const GENTLE: &str = "gentle";

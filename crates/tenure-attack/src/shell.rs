@@ -1,0 +1,17 @@
+use std::process::{Command, Stdio};
+
+/// Runs a shell script that must succeed, and gives what it printed.
+pub(crate) fn shell(script: &str) -> Result<String, String> {
+    let ran = Command::new("sh").args(["-ec", script]).stdin(Stdio::null()).output();
+    let ran = ran.map_err(|error| format!("sh: {error}"))?;
+    if ran.status.success() {
+        Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned())
+    } else {
+        Err(format!("{script:?} failed: {}", String::from_utf8_lossy(&ran.stderr).trim()))
+    }
+}
+
+/// True if there is a program of this name.
+pub(crate) fn has(program: &str) -> bool {
+    shell(&format!("command -v {program}")).is_ok()
+}

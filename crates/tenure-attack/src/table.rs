@@ -1,0 +1,76 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::args::is_ci;
+use crate::attack::Attack;
+use crate::verdict::Verdict;
+
+/// What ran, in the order of the list.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    number: usize,
+    name: String,
+    promise: &'static str,
+    verdict: Verdict,
+    took: Duration,
+}
+
+impl Table {
+    pub(crate) fn add(&mut self, number: usize, attack: &Attack, verdict: Verdict, took: Duration) {
+        self.rows.push(Row { number, name: attack.name.clone(), promise: attack.promise, verdict, took });
+        self.rows.sort_by_key(|row| row.number);
+    }
+
+    /// True if every promise held and nothing was left out that must not be.
+    pub(crate) fn is_good(&self) -> bool {
+        self.rows.iter().all(|row| match row.verdict {
+            Verdict::Held(_) | Verdict::KnownLimit(_) => true,
+            Verdict::Skipped(_) => !is_ci(),
+            Verdict::Broken(_) => false,
+        })
+    }
+
+    pub(crate) fn print(&self) {
+        let width = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        println!("\n{:width$}  {:11}  {:>5}  PROMISE", "ATTACK", "VERDICT", "SEC");
+        for row in &self.rows {
+            let seconds = row.took.as_secs_f64();
+            println!("{:width$}  {:11}  {seconds:>5.1}  {}", row.name, row.verdict.word(), row.promise);
+        }
+        println!("\nEvidence:");
+        for row in &self.rows {
+            println!("  {} ({}): {}", row.name, row.verdict.word(), row.verdict.evidence());
+        }
+        let count =
+            |wanted: fn(&Verdict) -> bool| self.rows.iter().filter(|row| wanted(&row.verdict)).count();
+        println!(
+            "\n{} passed, {} failed, {} skipped",
+            count(|verdict| matches!(verdict, Verdict::Held(_) | Verdict::KnownLimit(_))),
+            count(|verdict| matches!(verdict, Verdict::Broken(_))),
+            count(|verdict| matches!(verdict, Verdict::Skipped(_))),
+        );
+    }
+
+    pub(crate) fn print_json(&self) {
+        let rows: Vec<Value> = self
+            .rows
+            .iter()
+            .map(|row| {
+                json!({
+                    "attack": row.name,
+                    "promise": row.promise,
+                    "verdict": row.verdict.word(),
+                    "evidence": row.verdict.evidence(),
+                    "seconds": row.took.as_secs_f64(),
+                })
+            })
+            .collect();
+        println!("{}", Value::Array(rows));
+    }
+}

@@ -1,0 +1,25 @@
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::SigSet;
+
+use super::{Done, number, text};
+use crate::process::sleep_ms;
+use crate::stamps::{Stamps, boot_time};
+
+/// Stamps every 2 ms for so long. Only KILL ends it earlier. The label `-` stands for the token of the lease.
+pub(super) fn act(folder: &str, label: &str, millis: &str) -> Done {
+    SigSet::all().thread_block().map_err(text)?;
+    let token = std::env::var("TENURE_TOKEN").unwrap_or_default();
+    let label = if label == "-" { &token } else { label };
+    let mut stamps = Stamps::create(Path::new(folder), label).map_err(text)?;
+    let limit = Duration::from_millis(number(millis)?);
+    let began = Instant::now();
+    loop {
+        stamps.add(boot_time()).map_err(text)?;
+        if began.elapsed() >= limit {
+            return Ok(());
+        }
+        sleep_ms(2);
+    }
+}

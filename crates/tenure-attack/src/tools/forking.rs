@@ -1,0 +1,48 @@
+use std::time::{Duration, Instant};
+
+use tenure::Coordinator;
+use tenure::store::File;
+use tenure_testkit::block_on;
+
+use super::{Done, text};
+use crate::raw;
+
+/// Waits for a lease while a forked copy of this process connects anew and takes another one.
+///
+/// Prints how many milliseconds after the release the waiting copy was granted. Fails if the child could not work.
+pub(super) fn forking(folder: &str) -> Done {
+    let connect = || block_on(Coordinator::connect(File::open(folder).map_err(text)?)).map_err(text);
+    let coordinator = connect()?;
+    let waits = connect()?;
+    let lease = block_on(coordinator.lease("k").map_err(text)?.ttl(LONG).try_acquire()).map_err(text)?;
+    let waiting = std::thread::spawn(move || {
+        let lease = block_on(waits.lease("k").map_err(text)?.ttl(LONG).acquire()).map_err(text)?;
+        Ok::<_, String>((Instant::now(), lease))
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    let code = raw::forked(|| {
+        let work = || -> Done {
+            let anew = connect()?;
+            let lease = block_on(anew.lease("k").map_err(text)?.wait(Duration::from_millis(300)).acquire());
+            if lease.is_ok() {
+                return Err("the child was granted a lease that its parent holds".to_owned());
+            }
+            let other = block_on(anew.lease("other").map_err(text)?.try_acquire()).map_err(text)?;
+            block_on(other.release()).map_err(text)
+        };
+        i32::from(work().inspect_err(|error| eprintln!("in the child: {error}")).is_err())
+    });
+    let code = code.map_err(text)?;
+    if code != 0 {
+        return Err(format!("a forked child that connects anew ended with {code}"));
+    }
+    lease.check().map_err(text)?;
+    let released = Instant::now();
+    block_on(lease.release()).map_err(text)?;
+    let (granted, lease) = waiting.join().map_err(|_| "the contender panicked")??;
+    println!("{}", granted.duration_since(released).as_millis());
+    block_on(lease.release()).map_err(text)
+}
+
+/// So long that a poll does not come in time by chance: three times per ttl.
+const LONG: Duration = Duration::from_secs(60);

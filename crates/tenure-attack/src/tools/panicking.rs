@@ -1,0 +1,71 @@
+use std::fmt;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use tenure::Coordinator;
+use tenure::store::File;
+use tenure_store::{
+    BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Store, StoreError, Version,
+};
+use tenure_testkit::block_on;
+
+use super::{Done, text};
+use crate::process::sleep_ms;
+
+/// A store that panics when a key named `bad` is written.
+#[derive(Debug)]
+struct Panicking(File);
+
+impl fmt::Display for Panicking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Store for Panicking {
+    fn guarantees(&self) -> Guarantees {
+        self.0.guarantees()
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+        self.0.get(key)
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a Key,
+        value: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+        if key.as_str() == "bad" {
+            return Box::pin(async { panic!("this store panics on purpose") });
+        }
+        self.0.put(key, value, expect)
+    }
+
+    fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
+        self.0.list(prefix)
+    }
+
+    fn witness_folder(&self) -> Option<PathBuf> {
+        self.0.witness_folder()
+    }
+
+    fn impossible_version(&self) -> Version {
+        self.0.impossible_version()
+    }
+}
+
+/// Holds one lease while a write of another one panics inside the store. Fails if the first one is lost by that.
+pub(super) fn panicking(folder: &str) -> Done {
+    let store = Panicking(File::open(folder).map_err(text)?);
+    let coordinator = block_on(Coordinator::connect(store)).map_err(text)?;
+    let good = block_on(coordinator.lease("good").map_err(text)?.try_acquire()).map_err(text)?;
+    let bad = block_on(coordinator.lease("bad").map_err(text)?.try_acquire());
+    if bad.is_ok() {
+        return Err("the store panicked, and a lease was granted".to_owned());
+    }
+    sleep_ms(200);
+    good.check().map_err(|error| format!("the other lease of the process is lost: {error}"))?;
+    block_on(good.release()).map_err(text)
+}

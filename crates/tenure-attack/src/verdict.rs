@@ -1,0 +1,76 @@
+use serde_json::{Value, json};
+
+/// Outcome of an attack, with the evidence for it.
+#[derive(Clone, Debug)]
+pub(crate) enum Verdict {
+    /// The promise held.
+    Held(String),
+    /// The promise did not hold, or the attack could not be carried out as planned.
+    Broken(String),
+    /// The attack needs what this machine does not have.
+    Skipped(String),
+    /// The documentation says that this is not promised.
+    KnownLimit(String),
+}
+
+/// Result of an attack. The error is evidence: a step that must succeed did not.
+pub(crate) type Outcome = Result<Verdict, String>;
+
+impl Verdict {
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Held(_) => "held",
+            Self::Broken(_) => "BROKEN",
+            Self::Skipped(_) => "SKIPPED",
+            Self::KnownLimit(_) => "known limit",
+        }
+    }
+
+    pub(crate) fn evidence(&self) -> &str {
+        match self {
+            Self::Held(text) | Self::Broken(text) | Self::Skipped(text) | Self::KnownLimit(text) => text,
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "verdict": self.word(), "evidence": self.evidence() })
+    }
+
+    pub(crate) fn from_json(value: &Value) -> Option<Self> {
+        let text = value.get("evidence")?.as_str()?.to_owned();
+        match value.get("verdict")?.as_str()? {
+            "held" => Some(Self::Held(text)),
+            "BROKEN" => Some(Self::Broken(text)),
+            "SKIPPED" => Some(Self::Skipped(text)),
+            "known limit" => Some(Self::KnownLimit(text)),
+            _ => None,
+        }
+    }
+}
+
+/// The promise held.
+pub(crate) fn held(evidence: impl Into<String>) -> Outcome {
+    Ok(Verdict::Held(evidence.into()))
+}
+
+/// The promise did not hold.
+pub(crate) fn broken(evidence: impl Into<String>) -> Outcome {
+    Ok(Verdict::Broken(evidence.into()))
+}
+
+/// The attack needs what this machine does not have.
+pub(crate) fn skipped(why: impl Into<String>) -> Outcome {
+    Ok(Verdict::Skipped(why.into()))
+}
+
+/// A limit that the documentation names. It is broken if `page` does not contain `phrase`.
+pub(crate) fn known_limit(page: &str, phrase: &str, evidence: &str) -> Outcome {
+    let path = format!("{}/../../{page}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{page}: {error}"))?;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.contains(phrase) {
+        Ok(Verdict::KnownLimit(format!("{evidence}; {page}: {phrase:?}")))
+    } else {
+        broken(format!("{evidence}; {page} does not say {phrase:?}"))
+    }
+}
