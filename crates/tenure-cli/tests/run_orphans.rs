@@ -83,7 +83,7 @@ fn the_next_run_ends_what_is_left_in_the_cgroup_of_the_command() {
         "case $(cat /proc/{}/stat) in '' | *') Z '*) echo dead;; *) echo alive;; esac",
         grandchild.number
     );
-    let next = world.ran(world.run(&["x", "--ttl", "2s", "--wait", "20s", "--", "sh", "-c", &look]));
+    let next = world.ran(world.run(&["x", "--no-wait", "--", "sh", "-c", &look]));
     assert_eq!((next.code, next.text()), (0, "dead\n"), "{next:?}");
     assert!(next.err.contains("tenure has killed it"), "{}", next.err);
     assert!(is_running(others.number), "the command of another lease is none of it");

@@ -122,6 +122,9 @@ impl Running<'_> {
             quiet: self.run.quiet,
             conflict: self.run.conflict_exit_code,
         };
+        // One that does not wait has no time to look later.
+        let waits = self.run.waiting.limit() != Some(Duration::ZERO);
+        self.end_leftovers_in(if waits { Range::Beside } else { Range::Everywhere });
         let mut once_more = true;
         loop {
             let (lease, waited) =
