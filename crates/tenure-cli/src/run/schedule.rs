@@ -89,11 +89,10 @@ impl Quota {
 
 /// Gives this thread, and those that it starts, the highest priority that it may have.
 pub(super) fn raise_priority() {
-    for nice in WISHED {
-        if rustix::process::setpriority_process(None, nice).is_ok() {
-            return;
-        }
-    }
+    let Ok(present) = rustix::process::getpriority_process(None) else { return };
+    // The first that is allowed. A lower priority always is, and could not be given back.
+    let higher = WISHED.into_iter().filter(|&nice| nice < present);
+    let _ = higher.map(|nice| rustix::process::setpriority_process(None, nice)).find(Result::is_ok);
 }
 
 /// The priority that [`raise_priority`] reaches. It is given back: the command keeps the one of its caller.
@@ -255,5 +254,14 @@ mod tests {
         let before = rustix::process::getpriority_process(None).unwrap();
         Schedule::of_the_guards();
         assert_eq!(rustix::process::getpriority_process(None).unwrap(), before);
+    }
+
+    #[test]
+    fn a_priority_that_is_higher_than_those_wished_for_is_not_lowered() {
+        if rustix::process::setpriority_process(None, -20).is_err() {
+            return tenure_testkit::skipped("only root may raise a priority");
+        }
+        raise_priority();
+        assert_eq!(rustix::process::getpriority_process(None).unwrap(), -20);
     }
 }
