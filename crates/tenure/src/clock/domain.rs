@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use super::boot_id;
+
 /// Who reads the same boot-time clock: the processes of one boot of one kernel in one time namespace.
 ///
 /// A time namespace shifts the clock and keeps the boot id, so both are compared. A different boot id proves nothing
@@ -14,14 +16,14 @@ pub struct Domain {
 impl Domain {
     /// Where this process is; `None` where `/proc` does not say.
     pub fn here() -> Option<Self> {
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let boot = boot_id()?;
         let time_namespace = match std::fs::read_link("/proc/self/ns/time") {
             Ok(link) => format!("{}+{}", link.to_str()?, shift(&link)?),
             // A kernel that has namespaces, and none for time.
             Err(_) if Path::new("/proc/self/ns/mnt").is_symlink() => "none".to_owned(),
             Err(_) => return None,
         };
-        Self::parse(&format!("{},{time_namespace}", boot.trim()))
+        Self::parse(&format!("{boot},{time_namespace}"))
     }
 
     /// The written form, a single word.

@@ -1,6 +1,7 @@
 //! Time, behind one trait, so that simulation and tests can own it.
 
 mod boot;
+mod boot_id;
 mod domain;
 mod instant;
 mod manual;
@@ -11,6 +12,7 @@ use std::fmt;
 use tenure_store::BoxFuture;
 
 pub use boot::BootClock;
+pub(crate) use boot_id::boot_id;
 pub use domain::Domain;
 pub use instant::Instant;
 pub use manual::ManualClock;

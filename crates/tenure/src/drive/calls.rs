@@ -63,6 +63,13 @@ pub(super) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, expect:
     }
 }
 
+/// The answer to a write of a record that could not be read back. It is not sent.
+pub(super) fn unwritable(foreign: &record::Foreign) -> Answer {
+    let refused = Fault::Refused(Reason::Invalid);
+    let error = format!("the record is not written, because it could not be read back: {foreign}");
+    Answer::new(Input::Written(Outcome::Fault(refused)), Some(error.into()))
+}
+
 fn is_new(version: &Version, expect: &Expect) -> bool {
     !version.as_str().is_empty() && *expect != Expect::Version(version.clone())
 }

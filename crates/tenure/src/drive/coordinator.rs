@@ -7,7 +7,9 @@ use tenure_store::{BoxFuture, Guarantees, Key, Prefix, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::calls;
+use super::caught::Caught;
 use super::command::{Command, KeeperHandle};
+use super::guarded::Guarded;
 use super::keeper::Keeper;
 use super::local::Local;
 use super::notes::Notes;
@@ -222,10 +224,18 @@ impl Coordinator {
         visit: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
+        let name = self.shared.store.clone();
         self.keeper.send(Command::Visit(Box::new(move |store| {
-            let visit = visit(store);
+            let visit: BoxFuture<'static, _> = Box::pin(async move { visit(store).await });
             Box::pin(async move {
-                let _ = reply.send(visit.await);
+                let visited = Caught::new(visit).await.unwrap_or_else(|panicked| {
+                    let sentence = format!(
+                        "the call on {name} was not finished: its code {panicked}. Leases that are held here go on; report \
+                         this bug"
+                    );
+                    Err(Error::new(Kind::Unavailable, sentence))
+                });
+                let _ = reply.send(visited);
             })
         })));
         answer.await.map_err(|_| self.gone_error())?
@@ -391,7 +401,7 @@ async fn connect<S: Store>(
     let store = make.await.map_err(|error| {
         Error::new(calls::kind(&error), format!("the store could not be connected: {error}")).because(error)
     })?;
-    let store: Arc<dyn Store> = Arc::new(store);
+    let store: Arc<dyn Store> = Arc::new(Guarded::new(store));
     let trust = Trust::new(verdicts, &*store, clock);
     match unchecked {
         true => verify::check_declared(&*store)?,

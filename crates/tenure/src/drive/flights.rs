@@ -2,12 +2,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use futures_util::future::{AbortHandle, Abortable};
+use futures_util::future::{AbortHandle, Abortable, Aborted};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tenure_store::{BoxFuture, Key, Store};
 
 use super::calls::{self, Answer};
+use super::caught::Caught;
 use super::command::{LeaseId, Visit};
 use super::notes::Notes;
 use super::recorder::Operation;
@@ -71,20 +72,27 @@ impl Flights {
         write: Write,
     ) -> CallId {
         let token = Some(write.record.token).filter(|_| write.purpose != Purpose::Plant);
-        let value = record::encode(&write.record);
-        let written = calls::write(Arc::clone(&self.store), key, value, write.expect);
+        let value = record::try_encode(&write.record);
+        let store = Arc::clone(&self.store);
         let future = async move {
+            let value = match value {
+                Ok(value) => value,
+                // Nothing is sent, so that nothing can land.
+                Err(foreign) => return calls::unwritable(&foreign),
+            };
             if let Some(first) = first {
                 first.await;
             }
-            written.await
+            calls::write(store, key, value, write.expect).await
         };
         self.start(lease, span, Operation::Write(write.purpose), token, Box::pin(future))
     }
 
     /// Starts calls of somebody who only looks.
     pub(super) fn visit(&mut self, visit: Visit) {
-        self.calls.push(Box::pin(visit(Arc::clone(&self.store)).map(|()| None)));
+        let store = Arc::clone(&self.store);
+        let visited: BoxFuture<'static, ()> = Box::pin(async move { visit(store).await });
+        self.calls.push(Box::pin(Caught::new(visited).map(|_| None)));
     }
 
     /// Ends a call whose time is over. Nobody knows its outcome.
@@ -115,9 +123,13 @@ impl Flights {
         self.next += 1;
         let (abort, registration) = AbortHandle::new_pair();
         self.timeouts.insert(call.id, abort);
-        let future = Abortable::new(future, registration);
+        let future = Abortable::new(Caught::new(future), registration);
         self.calls.push(Box::pin(async move {
-            let answer = future.await.unwrap_or_else(|_| timed_out(operation));
+            let answer = match future.await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(panicked)) => unknown(operation, format!("the code of the call {panicked}").into()),
+                Err(Aborted) => unknown(operation, "no answer within the request timeout".into()),
+            };
             Some(Landed { lease, call, answer })
         }));
         call.id
@@ -130,10 +142,40 @@ impl fmt::Debug for Flights {
     }
 }
 
-fn timed_out(operation: Operation) -> Answer {
+/// Nobody knows the outcome of the call, because of this.
+fn unknown(operation: Operation, why: Arc<str>) -> Answer {
     let input = match operation {
         Operation::Read => Input::Read(Err(Fault::Unknown)),
         Operation::Write(_) => Input::Written(Outcome::Fault(Fault::Unknown)),
     };
-    Answer::new(input, Some("no answer within the request timeout".into()))
+    Answer::new(input, Some(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tenure_store::{Expect, Reason};
+
+    use super::*;
+    use crate::record::{Nonce, Record};
+    use crate::store::Memory;
+
+    #[test]
+    fn a_record_that_could_not_be_read_back_is_refused_and_nothing_is_sent() {
+        let memory = Memory::new();
+        let mut flights = Flights::new(Arc::new(memory.clone()));
+        let vacant = include_bytes!("../../tests/fixtures/records/v1/vacant.json");
+        let record = Record { nonce: Nonce::ZERO, ..record::decode(vacant).unwrap() };
+        let write = Write { purpose: Purpose::Plant, expect: Expect::Absent, record: Arc::new(record) };
+        let (handle, _commands) =
+            crate::drive::KeeperHandle::new(crate::lease::fork::Incarnation::present().unwrap());
+        let now = Instant::default();
+        flights.write(handle.next_id(), Key::parse("k").unwrap(), (now, now), None, write);
+        let landed = flights.next().now_or_never().flatten().flatten().expect("it is not even sent");
+        let Input::Written(Outcome::Fault(fault)) = landed.answer.input else { panic!("{landed:?}") };
+        assert_eq!(fault, Fault::Refused(Reason::Invalid));
+        let said = landed.answer.error.unwrap();
+        assert!(said.contains("\"nonce\" is zero"), "{said}");
+        assert_eq!(memory.calls().puts, 0);
+    }
 }

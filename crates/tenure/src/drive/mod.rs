@@ -6,12 +6,14 @@
 
 mod breach;
 mod calls;
+mod caught;
 mod command;
 mod coordinator;
 mod entropy;
 mod flights;
 mod forget;
 mod forgotten;
+mod guarded;
 mod handles;
 mod hints;
 mod keeper;

@@ -1,5 +1,4 @@
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
@@ -8,6 +7,7 @@ use tenure_store::Key;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
+use super::caught::caught;
 use super::recorder::{AttemptReport, EventReport, Recorder};
 use crate::machine::Event;
 
@@ -110,19 +110,24 @@ impl Report {
 
 fn pass_on(reports: Receiver<Report>, recorder: Option<Arc<dyn Recorder>>) {
     for report in reports {
-        // Somebody else's code: if it panics, this report is lost and the next one is not.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            trace(&report);
-            if let Some(recorder) = &recorder {
-                match &report {
-                    Report::Attempt(attempt) => recorder.attempt(attempt),
-                    Report::Event(event) => recorder.event(event),
-                    // It is also why leases are not granted, which is an event of theirs.
-                    Report::Breach { .. } => {}
-                    Report::Missed(count) => recorder.missed(*count),
-                }
+        // Foreign code, each for itself: if it panics, this report is lost for it and the next one is not.
+        let traced = caught(|| trace(&report));
+        let recorded = caught(|| recorder.as_ref().map(|recorder| record(&**recorder, &report)));
+        for (whose, outcome) in [("the trace subscriber", traced), ("the recorder", recorded.map(drop))] {
+            if let Err(panicked) = outcome {
+                let _ = caught(|| tracing::error!("{whose} lost a report: its code {panicked}"));
             }
-        }));
+        }
+    }
+}
+
+fn record(recorder: &dyn Recorder, report: &Report) {
+    match report {
+        Report::Attempt(attempt) => recorder.attempt(attempt),
+        Report::Event(event) => recorder.event(event),
+        // It is also why leases are not granted, which is an event of theirs.
+        Report::Breach { .. } => {}
+        Report::Missed(count) => recorder.missed(*count),
     }
 }
 

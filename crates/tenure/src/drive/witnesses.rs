@@ -85,8 +85,9 @@ impl Witnesses {
         true
     }
 
-    /// Lists a nonce in a witness of ours, while the request that carries it is on its way; whoever waits for its answer waits
-    /// for this too.
+    /// Lists a nonce in a witness of ours. The request that carries the nonce is sent when this has ended: a record in the
+    /// store whose nonce is not listed yet would hide its holder's death. A disk that takes longer than `LIST_MAX` costs
+    /// just that, and not the renewal.
     pub(super) fn list(&self, witness: &Arc<Lock>, nonce: Nonce) -> BoxFuture<'static, ()> {
         let witness = Arc::clone(witness);
         let listed = self.within(LIST_MAX, move || witness.list(nonce));
@@ -291,5 +292,5 @@ const MAKE_MAX: Duration = Duration::from_secs(1);
 const LOOK_MAX: Duration = Duration::from_secs(1);
 const REMOVE_MAX: Duration = Duration::from_secs(1);
 
-/// Whoever waits for a renewal waits for this too.
+/// A request waits for this before it is sent.
 const LIST_MAX: Duration = Duration::from_millis(100);

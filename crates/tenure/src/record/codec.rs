@@ -19,7 +19,7 @@ mod time;
 mod writer;
 
 pub use decode::decode;
-pub use encode::encode;
+pub use encode::{encode, try_encode};
 pub use foreign::Foreign;
 pub use rules::check;
 

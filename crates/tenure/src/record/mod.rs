@@ -15,7 +15,7 @@ mod witness;
 
 use std::sync::Arc;
 
-pub use codec::{Foreign, RECORD_MAX, UNKNOWN_FIELDS_MAX, UNKNOWN_MAX, check, decode, encode};
+pub use codec::{Foreign, RECORD_MAX, UNKNOWN_FIELDS_MAX, UNKNOWN_MAX, check, decode, encode, try_encode};
 pub use holder::{Holder, HolderError};
 pub use nonce::Nonce;
 pub use past::{End, Past};

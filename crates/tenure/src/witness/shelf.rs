@@ -6,6 +6,7 @@ use tenure_store::{Reach, Store};
 use super::folder::Folder;
 use super::lock::Lock;
 use super::runtime::Runtime;
+use crate::clock::boot_id;
 use crate::inotify::Changes;
 use crate::machine::Sighting;
 use crate::record::{Nonce, Witness};
@@ -78,10 +79,4 @@ impl Shelf {
             Place::OfMachine(runtime) => runtime.folders().find_map(|folder| find(&folder)),
         }
     }
-}
-
-/// Which boot this is; `None` where the kernel does not say.
-fn boot_id() -> Option<String> {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(boot.trim().to_owned())
 }

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
 use super::writer::Writer;
-use super::{FORMAT, NUMBER_MAX, RECORD_MAX, check};
+use super::{FORMAT, Foreign, NUMBER_MAX, RECORD_MAX, check};
 use crate::clock::WallTime;
 use crate::record::{End, Holder, Nonce, Past, Record, State, Witness};
 
@@ -12,15 +12,21 @@ use crate::record::{End, Holder, Nonce, Past, Record, State, Witness};
 ///
 /// # Panics
 ///
-/// When the record breaks a rule that [`check`] knows: what could not be read back must not be written. A record that
-/// was decoded keeps them all, and so does one to which only checked texts were added.
+/// Where [`try_encode`] fails. A record that was decoded never does, nor one to which only checked texts were added.
 pub fn encode(record: &Record) -> Bytes {
-    if let Err(foreign) = check(record) {
-        panic!("this record could not be read back: {foreign}");
-    }
+    try_encode(record).unwrap_or_else(|foreign| panic!("this record could not be read back: {foreign}"))
+}
+
+/// Writes a record as [`encode`] does. Fails where it breaks a rule that [`check`] knows: a record that could not be read
+/// back must not be written.
+pub fn try_encode(record: &Record) -> Result<Bytes, Foreign> {
+    check(record)?;
     let bytes = Writer::object(|out| write_record(out, record));
-    assert!(bytes.len() <= RECORD_MAX, "the limits of the fields keep a record within its own limit");
-    bytes.into()
+    // The limits of the fields keep a record within its own limit.
+    if bytes.len() > RECORD_MAX {
+        return Err(Foreign::TooLarge { bytes: bytes.len() });
+    }
+    Ok(bytes.into())
 }
 
 /// The order of the fields, which is part of the format.

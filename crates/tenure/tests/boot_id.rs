@@ -1,0 +1,65 @@
+//! A boot id that is empty or garbled, as containers may have one over the kernel's, costs the witness and no lease.
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use support::World;
+use tenure_store::Reach;
+
+const TTL: Duration = Duration::from_secs(15);
+
+/// Also run by the test below, each time with another boot id.
+#[tokio::test]
+async fn leases_are_held_and_renewed_whatever_the_boot_id_is() {
+    let world = World::built(|builder| builder.reach(Reach::Network));
+    let a = world.process("a").await;
+    let one = a.lease("one").unwrap().ttl(TTL).acquire().await.unwrap();
+    let two = a.lease("two").unwrap().ttl(TTL).acquire().await.unwrap();
+    println!("witness {}", one.witness().unwrap().is_some());
+    world.pass(3 * TTL).await;
+    one.check().unwrap();
+    two.check().unwrap();
+    one.release().await.unwrap();
+    two.release().await.unwrap();
+}
+
+#[test]
+fn a_boot_id_that_names_no_boot_costs_the_witness_and_no_lease() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("boot-id-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("boot_id");
+    let long = "b".repeat(100);
+    let nil = "00000000-0000-0000-0000-000000000000\n";
+    let good = "5d2cf2ad-62e7-4a34-bd4e-9a1a0f4f6a3c\n";
+    let ids = ["", "\n", "two words\n", ".hidden\n", "no\0thing", "unset", nil, &long, good];
+    for id in ids {
+        std::fs::write(&file, id).unwrap();
+        let mount = "mount --bind \"$0\" /proc/sys/kernel/random/boot_id && exec \"$@\"";
+        let test = "leases_are_held_and_renewed_whatever_the_boot_id_is";
+        let mut unshare = Command::new("unshare");
+        if !rustix::process::geteuid().is_root() {
+            unshare.args(["--user", "--map-root-user"]);
+        }
+        let output = unshare
+            .args(["--mount", "sh", "-c", mount])
+            .arg(&file)
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env("XDG_RUNTIME_DIR", &folder)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let trouble = String::from_utf8_lossy(&output.stderr);
+        if !said.contains("running 1 test") {
+            eprintln!("SKIPPED: no mount namespaces here: {trouble}");
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: no mount namespaces here");
+            break;
+        }
+        assert!(output.status.success(), "{id:?}: {said}{trouble}");
+        assert!(said.contains(&format!("witness {}", id == good)), "{id:?}: {said}{trouble}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,75 @@
+//! A trace subscriber that panics costs no lease, and the recorder hears of everything. One test, because a process has
+//! one subscriber.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use support::{World, eventually};
+use tenure::{AttemptReport, Coordinator, EventReport, Recorder};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+const TTL: Duration = Duration::from_secs(15);
+
+static PANICKED: AtomicUsize = AtomicUsize::new(0);
+
+struct Panicky;
+
+impl Subscriber for Panicky {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("tenure")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        PANICKED.fetch_add(1, Ordering::SeqCst);
+        panic!("a bug in a subscriber, on purpose");
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl Recorder for Counting {
+    fn attempt(&self, _: &AttemptReport) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn event(&self, _: &EventReport) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn a_subscriber_that_panics_costs_no_lease_and_the_recorder_is_told_of_everything() {
+    tracing::subscriber::set_global_default(Panicky).unwrap();
+    let world = World::new();
+    let counting = Arc::new(Counting::default());
+    let a = Coordinator::builder()
+        .clock(Arc::new(world.clock.clone()))
+        .recorder(Arc::clone(&counting) as Arc<dyn Recorder>)
+        .connect(world.memory.clone())
+        .await
+        .unwrap();
+    let lease = a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    world.pass(2 * TTL).await;
+    lease.check().unwrap();
+    lease.release().await.unwrap();
+    // A look, three writes, granted, lost and left, and two for each of the six renewals at least.
+    eventually("everything is recorded", || counting.0.load(Ordering::SeqCst) >= 19).await;
+    assert!(PANICKED.load(Ordering::SeqCst) > 19, "each report, and the loss of each");
+}
