@@ -1,18 +1,21 @@
 //! What the kernel says about files that change: one inotify instance for the whole process.
 //!
 //! A user has 128 instances by default, so all who wait share one, and one thread that reads from it as long as there is
-//! anybody to tell.
+//! anybody to tell. A forked child has a descriptor of the parent's instance and no such thread: it makes an instance of its
+//! own, and neither adds to the parent's nor takes from it.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use tokio::sync::watch;
+
+use crate::lease::fork::{Incarnation, PerProcess};
 
 /// What is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +34,11 @@ pub(crate) fn watch(
     target: Target,
     concerns: impl Fn(&[u8]) -> bool + Send + 'static,
 ) -> Option<Changes> {
-    lock().register(file, target, Box::new(concerns))
+    static HUB: PerProcess<Mutex<Hub>> = PerProcess::new();
+    let incarnation = Incarnation::present().ok()?;
+    let hub = HUB.get().ok()?;
+    let (number, id, changed) = lock(hub).register(hub, file, target, Box::new(concerns))?;
+    Some(Changes { hub, incarnation, number, id, changed })
 }
 
 /// How often those look whom the kernel tells nothing: a user has only so many who are told.
@@ -39,6 +46,9 @@ pub(crate) const UNTOLD: Duration = Duration::from_secs(1);
 
 /// One who waits. Gone when dropped.
 pub(crate) struct Changes {
+    hub: &'static Mutex<Hub>,
+    /// The process whose hub it is.
+    incarnation: Incarnation,
     number: i32,
     id: u64,
     changed: watch::Receiver<()>,
@@ -81,10 +91,17 @@ struct Watcher {
 struct Concerned(Vec<Arc<watch::Sender<()>>>);
 
 impl Hub {
-    fn register(&mut self, file: impl AsFd, target: Target, concerns: Concerns) -> Option<Changes> {
+    /// The kernel's number of what is watched, the number of who waits, and what tells it. `this` is the hub itself.
+    fn register(
+        &mut self,
+        this: &'static Mutex<Self>,
+        file: impl AsFd,
+        target: Target,
+        concerns: Concerns,
+    ) -> Option<(i32, u64, watch::Receiver<()>)> {
         let inotify = match &self.inotify {
             Some(inotify) => Arc::clone(inotify),
-            None => self.start()?,
+            None => self.start(this)?,
         };
         // By the descriptor and not by the path, which may lead elsewhere by now.
         let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
@@ -98,18 +115,18 @@ impl Hub {
         let (change, changed) = watch::channel(());
         let watcher = Watcher { id: self.next_id, concerns, change: Arc::new(change) };
         self.watched.entry(number).or_default().push(watcher);
-        Some(Changes { number, id: self.next_id, changed })
+        Some((number, self.next_id, changed))
     }
 
     #[expect(
         clippy::disallowed_methods,
         reason = "the one thread that reads the kernel's hints, and its owner"
     )]
-    fn start(&mut self) -> Option<Arc<OwnedFd>> {
+    fn start(&mut self, this: &'static Mutex<Self>) -> Option<Arc<OwnedFd>> {
         let inotify = Arc::new(inotify::init(CreateFlags::CLOEXEC).ok()?);
         let reading = Arc::clone(&inotify);
         let thread = std::thread::Builder::new().name("tenure-watch".into());
-        thread.spawn(move || read(&reading)).ok()?;
+        thread.spawn(move || read(&reading, this)).ok()?;
         self.inotify = Some(Arc::clone(&inotify));
         Some(inotify)
     }
@@ -163,19 +180,22 @@ impl Concerned {
 
 impl Drop for Changes {
     fn drop(&mut self) {
-        lock().unregister(self.number, self.id);
+        // In a forked copy there is nothing to give back: hub, lock and watch are the parent's.
+        if self.incarnation.is_present() {
+            lock(self.hub).unregister(self.number, self.id);
+        }
     }
 }
 
 /// The thread: tells what comes, until there is nobody to tell.
-fn read(inotify: &Arc<OwnedFd>) {
+fn read(inotify: &Arc<OwnedFd>, hub: &'static Mutex<Hub>) {
     let mut buffer = [MaybeUninit::uninit(); BUFFER];
     let mut events = inotify::Reader::new(&**inotify, &mut buffer);
     loop {
         match events.next() {
             Ok(event) => {
                 let name = event.file_name().map(std::ffi::CStr::to_bytes);
-                let mut hub = lock();
+                let mut hub = lock(hub);
                 let concerned = hub.concerned(event.wd(), event.events(), name);
                 let idle = hub.stop_if_idle();
                 drop(hub);
@@ -187,7 +207,7 @@ fn read(inotify: &Arc<OwnedFd>) {
             Err(Errno::INTR) => {}
             Err(_) => {
                 // It should not be possible; then all streams end, and whoever waits looks from time to time.
-                let mut hub = lock();
+                let mut hub = lock(hub);
                 let ended = std::mem::take(&mut hub.watched);
                 hub.inotify = None;
                 drop(hub);
@@ -197,9 +217,8 @@ fn read(inotify: &Arc<OwnedFd>) {
     }
 }
 
-fn lock() -> MutexGuard<'static, Hub> {
-    static HUB: LazyLock<Mutex<Hub>> = LazyLock::new(Mutex::default);
-    HUB.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(hub: &'static Mutex<Hub>) -> MutexGuard<'static, Hub> {
+    hub.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A few hundred events at a time.

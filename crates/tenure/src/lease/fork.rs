@@ -5,12 +5,12 @@
 //! reads zero. Unlike `pthread_atfork` this also holds for a raw `clone`, and unlike `getpid` it costs one load.
 #![expect(
     unsafe_code,
-    reason = "mapping memory and asking the kernel to wipe it on fork are calls of the kernel"
+    reason = "mapping memory that the kernel wipes on fork, and pointers to what a forked copy must not touch"
 )]
 
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
@@ -44,6 +44,48 @@ impl Incarnation {
     #[inline]
     pub(crate) fn is_present(&self) -> bool {
         self.word.load(Ordering::Relaxed) == self.number
+    }
+}
+
+/// A value that each process makes for itself: a forked copy never touches that of its parent.
+///
+/// The copy has the parent's locks as they were, perhaps held by threads that it does not have, and descriptors that stand
+/// for the parent's objects in the kernel. So it makes a new value, and leaves the other where it is.
+pub(crate) struct PerProcess<T: 'static> {
+    latest: AtomicPtr<Made<T>>,
+}
+
+struct Made<T> {
+    incarnation: Incarnation,
+    value: T,
+}
+
+impl<T: Default + Sync> PerProcess<T> {
+    pub(crate) const fn new() -> Self {
+        Self { latest: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// The value of the present process. Fails where the kernel cannot wipe memory on fork.
+    pub(crate) fn get(&self) -> io::Result<&'static T> {
+        let incarnation = Incarnation::present()?;
+        let found = self.latest.load(Ordering::Acquire);
+        // SAFETY: null, or a box that was leaked below and is never freed. Only shared references to it are made.
+        if let Some(made) = unsafe { found.as_ref() }
+            && made.incarnation.is_present()
+        {
+            return Ok(&made.value);
+        }
+        let fresh = Box::into_raw(Box::new(Made { incarnation, value: T::default() }));
+        let latest = match self.latest.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => fresh,
+            Err(others) => {
+                // SAFETY: it was made above and given to nobody.
+                drop(unsafe { Box::from_raw(fresh) });
+                others
+            }
+        };
+        // SAFETY: as above. Another thread of this very process has set it, if this one has not.
+        Ok(unsafe { &(*latest).value })
     }
 }
 

@@ -1,0 +1,175 @@
+//! A forked child that connects anew has hints of its own, and leaves those of its parent alone.
+#![expect(unsafe_code, reason = "there is no safe fork")]
+
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use tenure::clock::{BootClock, Clock};
+use tenure::store::File;
+use tenure::{Coordinator, Error, Lease};
+use tokio::runtime::Runtime;
+
+/// Polls come once in twenty seconds: whoever is granted earlier was told by the kernel.
+const TTL: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_forked_child_that_waits_for_a_lease_is_told_of_its_release_and_takes_no_watch_from_its_parent() {
+    let folders = Folders::new();
+    let runtime = runtime();
+    let _other = runtime.block_on(hold(&folders.other));
+    let held = runtime.block_on(hold(&folders.shared));
+    // The parent waits for something, so that its hub is there when it forks.
+    let waits = runtime.block_on(connect(&folders.other));
+    let mut waiting = pin!(waits.lease("k").unwrap().wait(TTL).acquire());
+    start(&runtime, waiting.as_mut());
+    eventually("the parent waits", || is_watched(&folders.other));
+
+    let (ready, mut is_ready) = tell(pipe());
+    let (go, may_go) = tell(pipe());
+    // SAFETY: the child leaves by _exit, and drops nothing of its parent's.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "fork failed");
+    if child == 0 {
+        drop(go);
+        let lived = std::panic::catch_unwind(|| live_as_child(&folders.shared, ready, may_go));
+        // SAFETY: nothing of the parent's may be torn down in the child.
+        unsafe { libc::_exit(i32::from(lived.is_err())) };
+    }
+    drop(ready);
+    is_ready.read_exact(&mut [0]).expect("the child waits");
+    // Now the parent waits for the same key.
+    let contends = runtime.block_on(connect(&folders.shared));
+    let mut contending = pin!(contends.lease("k").unwrap().ttl(TTL).wait(2 * TTL).acquire());
+    start(&runtime, contending.as_mut());
+    eventually("the parent waits for it too", || is_watched(&folders.shared));
+    real_pause(Duration::from_millis(200));
+    drop(go);
+    assert_eq!(exit_code(child), 0, "the child failed: see its panic message");
+    assert!(is_watched(&folders.shared), "the child took its parent's watch with it");
+    assert!(is_watched(&folders.other), "the child took its parent's watch with it");
+    let began = BootClock::new().now();
+    runtime.block_on(held.release()).unwrap();
+    let granted = runtime.block_on(contending).unwrap();
+    let took = BootClock::new().now().since(began);
+    assert!(took < TTL / 6, "granted by a poll, and not by a hint: {took:?}");
+    runtime.block_on(granted.release()).unwrap();
+}
+
+/// Waits for the lease, and for a while for nothing: as long as the parent is to look at it.
+fn live_as_child(folder: &Path, mut ready: PipeWriter, mut may_go: PipeReader) {
+    let runtime = runtime();
+    let before = instances();
+    let waits = runtime.block_on(connect(folder));
+    {
+        let mut waiting = pin!(waits.lease("k").unwrap().ttl(TTL).wait(TTL).acquire());
+        start(&runtime, waiting.as_mut());
+        eventually("the child waits", || is_watched(folder));
+        assert_eq!(instances(), before + 1, "it has an instance of its own");
+        ready.write_all(&[0]).unwrap();
+        let _ = may_go.read(&mut [0]);
+    }
+    // Also in the child the kernel's hints come in: its own thread reads them.
+    let mine = runtime.block_on(async { waits.lease("mine").unwrap().ttl(TTL).acquire().await.unwrap() });
+    let second = runtime.block_on(connect(folder));
+    let mut waiting = pin!(second.lease("mine").unwrap().ttl(TTL).wait(2 * TTL).acquire());
+    start(&runtime, waiting.as_mut());
+    eventually("the child waits", || is_watched(folder));
+    real_pause(Duration::from_millis(200));
+    let began = BootClock::new().now();
+    runtime.block_on(mine.release()).unwrap();
+    let granted = runtime.block_on(waiting).unwrap();
+    let took = BootClock::new().now().since(began);
+    assert!(took < TTL / 6, "granted by a poll, and not by a hint: {took:?}");
+    runtime.block_on(granted.release()).unwrap();
+    runtime.block_on(waits.shutdown()).unwrap();
+    runtime.block_on(second.shutdown()).unwrap();
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn connect(folder: &Path) -> Coordinator {
+    Coordinator::connect(File::open(folder).unwrap()).await.unwrap()
+}
+
+async fn hold(folder: &Path) -> Lease {
+    connect(folder).await.lease("k").unwrap().ttl(TTL).without_witness().acquire().await.unwrap()
+}
+
+/// The keeper does the rest.
+fn start(runtime: &Runtime, request: Pin<&mut impl Future<Output = Result<Lease, Error>>>) {
+    let _in = runtime.enter();
+    assert!(request.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+}
+
+/// Whether an inotify instance of this process watches this folder.
+fn is_watched(folder: &Path) -> bool {
+    let inode = format!(" ino:{:x} ", std::fs::metadata(folder).unwrap().ino());
+    inotify().any(|info| info.contains(&inode))
+}
+
+fn instances() -> usize {
+    inotify().count()
+}
+
+/// What the kernel says of each inotify instance of this process.
+fn inotify() -> impl Iterator<Item = String> {
+    let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let inotify =
+        all.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to.as_os_str() == "anon_inode:inotify"));
+    inotify.filter_map(|fd| std::fs::read_to_string(Path::new("/proc/self/fdinfo").join(fd.file_name())).ok())
+}
+
+fn tell(pipe: std::io::Result<(PipeReader, PipeWriter)>) -> (PipeWriter, PipeReader) {
+    let (reader, writer) = pipe.unwrap();
+    (writer, reader)
+}
+
+fn exit_code(child: libc::pid_t) -> i32 {
+    let mut status = 0;
+    // SAFETY: waits for the child just made.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status), "the child crashed: {status:#x}");
+    libc::WEXITSTATUS(status)
+}
+
+fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..10_000 {
+        if is_so() {
+            return;
+        }
+        real_pause(Duration::from_millis(1));
+    }
+    panic!("this never happened: {what}");
+}
+
+#[expect(clippy::disallowed_methods, reason = "other processes need real time to run")]
+fn real_pause(span: Duration) {
+    std::thread::sleep(span);
+}
+
+struct Folders {
+    root: PathBuf,
+    other: PathBuf,
+    shared: PathBuf,
+}
+
+impl Folders {
+    fn new() -> Self {
+        let name = format!("tenure-fork-{}", std::process::id());
+        let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&root).unwrap();
+        Self { other: root.join("other"), shared: root.join("shared"), root }
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
