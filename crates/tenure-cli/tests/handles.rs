@@ -83,7 +83,7 @@ fn a_handle_in_a_file_is_for_its_owner_alone_and_is_replaced_at_each_renewal() {
 }
 
 #[test]
-fn an_umask_opens_nothing_and_a_link_is_followed() {
+fn an_umask_opens_nothing_and_a_link_is_refused() {
     let home = Home::new("handles");
     fs::create_dir(home.0.join("real")).unwrap();
     let (link, real) = (home.0.join("link"), home.0.join("real/lease"));
@@ -96,8 +96,12 @@ fn an_umask_opens_nothing_and_a_link_is_followed() {
     assert!(shell(&script));
     assert_eq!(mode(&real), 0o600);
     symlink(&real, &link).unwrap();
-    home.tenure(&["renew", "--file", link.to_str().unwrap()]).answered(0, "");
-    assert!(link.is_symlink());
+    let link = link.to_str().unwrap();
+    for args in [&["renew"][..], &["release"], &["acquire", "other"]] {
+        let words = ["is a symbolic link", "name the file itself", "standard input"];
+        refused(&home.tenure(&[args, &["--file", link]].concat()), 78, &words);
+    }
+    assert_eq!(home.tenure(&["status", "other"]).code, 1, "nothing was taken");
     home.tenure(&["release", "--file", real.to_str().unwrap()]).answered(0, "");
 }
 
@@ -314,7 +318,7 @@ fn a_file_that_is_no_handle_or_has_another_live_one_is_not_overwritten() {
     let dangling = home.0.join("dangling");
     symlink("nothing", &dangling).unwrap();
     let wrong = home.tenure(&["acquire", "job", "--file", dangling.to_str().unwrap()]);
-    refused(&wrong, 64, &["is there already"]);
+    refused(&wrong, 78, &["is a symbolic link"]);
     let empty = home.write("empty", "");
     assert_eq!(home.tenure(&["acquire", "three", "--file", empty.to_str().unwrap()]).code, 0);
     assert_eq!(mode(&empty), 0o600);

@@ -1,16 +1,18 @@
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, FileType, fallocate};
+use rustix::io::Errno;
 use tenure::Handle;
 use tenure::clock::BootClock;
 
+use super::place::{Place, Trouble};
 use crate::exit::{self, Failure};
 
-/// A file that a handle is kept in: the user's own, and for nobody else to read.
+/// A file that a handle is kept in: the user's own, and for nobody else to read or to put another one there.
 #[derive(Debug)]
 pub(super) struct HandleFile {
     path: PathBuf,
@@ -20,19 +22,24 @@ pub(super) struct HandleFile {
 #[derive(Debug)]
 pub(super) struct Replacement<'a> {
     target: &'a HandleFile,
-    temporary: PathBuf,
+    place: Place,
+    temporary: OsString,
     file: File,
 }
 
 impl HandleFile {
-    /// The file that `path` leads to, through symbolic links too.
+    /// The file of this path, as it is given: a link is not followed.
     pub(super) fn at(path: &Path) -> Self {
-        Self { path: fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()) }
+        Self { path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()) }
     }
 
     /// The handle in it, as text.
     pub(super) fn read(&self) -> Result<String, Failure> {
-        let (text, found) = self.look()?;
+        self.read_in(&self.place(|errno| self.unreadable(errno))?)
+    }
+
+    fn read_in(&self, place: &Place) -> Result<String, Failure> {
+        let (text, found) = self.look(place)?;
         let begins = text.trim_start();
         // Whoever names the wrong file is not told to change its permissions.
         if !begins.starts_with(Handle::PREFIX) && !begins.starts_with('{') {
@@ -42,30 +49,67 @@ impl HandleFile {
         Ok(text)
     }
 
-    fn look(&self) -> Result<(String, Metadata), Failure> {
-        let path = self.path.display();
-        let unreadable = |error: io::Error| match error.kind() {
-            ErrorKind::NotFound => self.no_handle(),
-            _ => Failure::new(
-                exit::UNAVAILABLE,
-                format!("the handle in {path} cannot be read: {error}. Name a file that you may read"),
+    /// Where it lies, if that is safe.
+    fn place(&self, otherwise: impl FnOnce(Errno) -> Failure) -> Result<Place, Failure> {
+        Place::find(&self.path).map_err(|trouble| match trouble {
+            Trouble::Kernel(Errno::ISDIR) => self.no_file(),
+            Trouble::Kernel(errno) => otherwise(errno),
+            Trouble::Unsafe(why) => Failure::new(
+                exit::UNSAFE,
+                format!(
+                    "{} is no safe place for a handle, since others could put that of a different lease there: {why}. Name a \
+                     file in a folder of your own",
+                    self.path.display()
+                ),
             ),
-        };
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
-            .open(&self.path)
-            .map_err(unreadable)?;
+        })
+    }
+
+    fn look(&self, place: &Place) -> Result<(String, Metadata), Failure> {
+        let file = place.open().map_err(|errno| self.unreadable(errno))?;
+        let file = File::from(file);
+        let unreadable =
+            |error: io::Error| self.unreadable(Errno::from_io_error(&error).unwrap_or(Errno::IO));
         let found = file.metadata().map_err(unreadable)?;
         if !found.is_file() {
-            return Err(Failure::new(
-                exit::USAGE,
-                format!("{path} is no file: name the one that acquire has written"),
-            ));
+            return Err(self.no_file());
         }
         let mut bytes = Vec::new();
         file.take(TEXT_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
         Ok((String::from_utf8_lossy(&bytes).into_owned(), found))
+    }
+
+    fn unreadable(&self, errno: Errno) -> Failure {
+        let path = self.path.display();
+        match errno {
+            Errno::NOENT => self.no_handle(),
+            Errno::LOOP => self.is_link(),
+            // A socket.
+            Errno::NXIO => self.no_file(),
+            errno => {
+                let error = io::Error::from(errno);
+                let sentence =
+                    format!("the handle in {path} cannot be read: {error}. Name a file that you may read");
+                Failure::new(exit::UNAVAILABLE, sentence)
+            }
+        }
+    }
+
+    fn no_file(&self) -> Failure {
+        let path = self.path.display();
+        let sentence = format!(
+            "{path} is no file: name the one that acquire has written, or give the handle on standard input"
+        );
+        Failure::new(exit::USAGE, sentence)
+    }
+
+    fn is_link(&self) -> Failure {
+        let path = self.path.display();
+        let sentence = format!(
+            "{path} is a symbolic link, and the handle of a different lease could be behind it: name the file itself, or give \
+             the handle on standard input"
+        );
+        Failure::new(exit::UNSAFE, sentence)
     }
 
     /// Whoever could read the handle could use it, and whoever could write it could put another one there.
@@ -91,6 +135,15 @@ impl HandleFile {
                 ),
             ));
         }
+        if found.nlink() != 1 {
+            return Err(Failure::new(
+                exit::UNSAFE,
+                format!(
+                    "the handle in {path} has {} names, of which this one may be another user's: remove the others",
+                    found.nlink()
+                ),
+            ));
+        }
         Ok(())
     }
 
@@ -107,23 +160,26 @@ impl HandleFile {
     /// A file is for one run of one script. If another one still reads its handle from here, it would renew and release
     /// the new term as if it were its own, and both would act. So a handle that somebody may be using is left where it is.
     pub(super) fn room(&self) -> Result<Replacement<'_>, Failure> {
-        match fs::symlink_metadata(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            _ => self.check_old()?,
+        let place = self.place(|errno| self.unwritable(&errno.into()))?;
+        match place.status().map(|status| FileType::from_raw_mode(status.st_mode)) {
+            Err(Errno::NOENT) => {}
+            found => self.check_old(&place, found.map_err(|errno| self.unwritable(&errno.into()))?)?,
         }
-        self.replacement()
+        self.replacement_in(place)
     }
 
-    fn check_old(&self) -> Result<(), Failure> {
+    fn check_old(&self, place: &Place, kind: FileType) -> Result<(), Failure> {
         let path = self.path.display();
         let taken = || {
             let sentence = format!("{path} is there already and is no handle: name another file");
             Failure::new(exit::USAGE, sentence)
         };
-        if !self.path.is_file() {
-            return Err(taken());
+        match kind {
+            FileType::RegularFile => {}
+            FileType::Symlink => return Err(self.is_link()),
+            _ => return Err(taken()),
         }
-        let (text, found) = self.look()?;
+        let (text, found) = self.look(place)?;
         let old: Handle = match text.trim() {
             "" => return Ok(()),
             text => text.parse().map_err(|_| taken())?,
@@ -145,28 +201,32 @@ impl HandleFile {
 
     /// Makes room for a new content, before anything happens that could not be written down.
     pub(super) fn replacement(&self) -> Result<Replacement<'_>, Failure> {
+        self.replacement_in(self.place(|errno| self.unwritable(&errno.into()))?)
+    }
+
+    fn replacement_in(&self, place: Place) -> Result<Replacement<'_>, Failure> {
         // Nobody else knows the name beforehand: in a folder that others may write to, a file of that name would be in the
         // way, and processes of other containers have the same number.
         let mut random = [0; 8];
         let drawn = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
         drawn.map_err(|errno| self.unwritable(&errno.into()))?;
-        let mut name = OsString::from(".");
-        name.push(self.path.file_name().unwrap_or_default());
-        name.push(format!(".{:016x}.tmp", u64::from_ne_bytes(random)));
-        let temporary = self.path.with_file_name(name);
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
-        let file = made.map_err(|error| self.unwritable(&error))?;
-        let replacement = Replacement { target: self, temporary, file };
+        let mut temporary = OsString::from(".");
+        temporary.push(place.name());
+        temporary.push(format!(".{:016x}.tmp", u64::from_ne_bytes(random)));
+        let made = place.create_beside(&temporary);
+        let file = File::from(made.map_err(|errno| self.unwritable(&errno.into()))?);
+        let replacement = Replacement { target: self, place, temporary, file };
         match fallocate(&replacement.file, FallocateFlags::empty(), 0, TEXT_MAX) {
-            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(replacement),
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(replacement),
             Err(error) => Err(self.unwritable(&error.into())),
         }
     }
 
     /// Removes it if it has this handle, which is of no use any more, and not that of somebody who was granted since.
     pub(super) fn remove(&self, handle: &Handle) {
-        if self.read().is_ok_and(|text| text.trim() == handle.reveal()) {
-            let _ = fs::remove_file(&self.path);
+        let Ok(place) = self.place(|errno| self.unreadable(errno)) else { return };
+        if self.read_in(&place).is_ok_and(|text| text.trim() == handle.reveal()) {
+            let _ = place.remove(place.name());
         }
     }
 
@@ -190,7 +250,7 @@ impl Replacement<'_> {
         self.file
             .write_all(text.as_bytes())
             .and_then(|()| self.file.set_len(text.len() as u64))
-            .and_then(|()| fs::rename(&self.temporary, &self.target.path))
+            .and_then(|()| Ok(self.place.replace_by(&self.temporary)?))
             .map_err(|error| self.target.unwritable(&error))
     }
 }
@@ -198,7 +258,7 @@ impl Replacement<'_> {
 impl Drop for Replacement<'_> {
     fn drop(&mut self) {
         // After it was put in its place there is nothing of that name.
-        let _ = fs::remove_file(&self.temporary);
+        let _ = self.place.remove(&self.temporary);
     }
 }
 

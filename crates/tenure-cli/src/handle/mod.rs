@@ -2,6 +2,7 @@
 
 mod acquire;
 mod file;
+mod place;
 mod release;
 mod renew;
 mod source;

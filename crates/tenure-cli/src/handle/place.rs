@@ -1,0 +1,209 @@
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+/// The open folder in which a file lies, and the name of the file in it.
+///
+/// Every step of the way is opened by itself and looked at, and the file is opened in the folder that was looked at. So no
+/// other user can put a different file in its place: not by a link, and not by moving what lies above it.
+#[derive(Debug)]
+pub(super) struct Place {
+    folder: OwnedFd,
+    name: OsString,
+}
+
+/// Why a place cannot be used.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The kernel's word.
+    Kernel(Errno),
+    /// Another user could put something else there, in words that follow a colon.
+    Unsafe(String),
+}
+
+impl From<Errno> for Trouble {
+    fn from(errno: Errno) -> Self {
+        Self::Kernel(errno)
+    }
+}
+
+impl Place {
+    /// Walks from the root to the folder of the file, whose path is absolute. Links of root and of the caller are followed on the way; the file itself must not be
+    /// one, which [`open`](Self::open) sees.
+    pub(super) fn find(path: &Path) -> Result<Self, Trouble> {
+        let name = path.file_name().ok_or(Errno::ISDIR)?.to_owned();
+        let mut ahead = steps(path.parent().unwrap_or(path));
+        let mut walked = Walked::from_root()?;
+        let mut links = 0;
+        while let Some(step) = ahead.pop_front() {
+            // With O_DIRECTORY first, without which the kernel mounts nothing on the way.
+            let opened = match rustix::fs::openat(&walked.folder, &step, FOLDER, Mode::empty()) {
+                Err(Errno::NOTDIR) => rustix::fs::openat(&walked.folder, &step, STEP, Mode::empty())?,
+                opened => opened?,
+            };
+            let status = rustix::fs::fstat(&opened)?;
+            match FileType::from_raw_mode(status.st_mode) {
+                FileType::Directory => walked.enter(opened, &step, &status)?,
+                FileType::Symlink => {
+                    links += 1;
+                    if links > LINKS_MAX {
+                        return Err(Errno::LOOP.into());
+                    }
+                    let link = walked.path.join(&step);
+                    if !is_trusted(&status) {
+                        let owner = status.st_uid;
+                        let why = format!("{} is a symbolic link of user {owner}", link.display());
+                        return Err(Trouble::Unsafe(why));
+                    }
+                    let target = rustix::fs::readlinkat(&opened, "", Vec::new())?;
+                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                    if target.is_absolute() {
+                        walked = Walked::from_root()?;
+                    }
+                    let rest = std::mem::take(&mut ahead);
+                    ahead = steps(&target).into_iter().chain(rest).collect();
+                }
+                _ => return Err(Errno::NOTDIR.into()),
+            }
+        }
+        Ok(Self { folder: walked.folder, name })
+    }
+
+    /// Opens the file to read it. A link is `ELOOP`; a fifo does not block.
+    pub(super) fn open(&self) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())
+    }
+
+    /// What is there under the name of the file, a link included.
+    pub(super) fn status(&self) -> rustix::io::Result<Stat> {
+        rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Makes a file beside it that nobody else can read, under a name that is not there yet.
+    pub(super) fn create_beside(&self, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)
+    }
+
+    /// Puts the file beside it in its place.
+    pub(super) fn replace_by(&self, beside: &OsStr) -> rustix::io::Result<()> {
+        rustix::fs::renameat(&self.folder, beside, &self.folder, &self.name)
+    }
+
+    /// Removes the file, or one beside it.
+    pub(super) fn remove(&self, name: &OsStr) -> rustix::io::Result<()> {
+        rustix::fs::unlinkat(&self.folder, name, AtFlags::empty())
+    }
+
+    pub(super) fn name(&self) -> &OsStr {
+        &self.name
+    }
+}
+
+/// How far the walk is.
+struct Walked {
+    folder: OwnedFd,
+    path: PathBuf,
+}
+
+impl Walked {
+    fn from_root() -> Result<Self, Trouble> {
+        let folder = rustix::fs::openat(CWD, "/", FOLDER, Mode::empty())?;
+        let status = rustix::fs::fstat(&folder)?;
+        let path = PathBuf::from("/");
+        check(&path, &status)?;
+        Ok(Self { folder, path })
+    }
+
+    /// Goes into a folder.
+    fn enter(&mut self, folder: OwnedFd, step: &OsStr, status: &Stat) -> Result<(), Trouble> {
+        match step.as_bytes() {
+            b".." => drop(self.path.pop()),
+            _ => self.path.push(step),
+        }
+        self.folder = folder;
+        check(&self.path, status)
+    }
+}
+
+/// Another user must not be able to put something else into a folder under a name that is there.
+fn check(folder: &Path, status: &Stat) -> Result<(), Trouble> {
+    let path = folder.display();
+    if !is_trusted(status) {
+        let (owner, me) = (status.st_uid, rustix::process::geteuid().as_raw());
+        return Err(Trouble::Unsafe(format!("{path} belongs to user {owner}, and this is user {me}")));
+    }
+    // The sticky bit leaves what lies in a folder to its owner.
+    let is_sticky = status.st_mode & STICKY != 0;
+    if status.st_mode & OTHERS_WRITE != 0 && !is_sticky {
+        return Err(Trouble::Unsafe(format!("anybody may replace what lies in {path}")));
+    }
+    if status.st_mode & GROUP_WRITE != 0 && !is_sticky && !is_own_group(status.st_gid) {
+        let group = status.st_gid;
+        return Err(Trouble::Unsafe(format!("group {group} may replace what lies in {path}")));
+    }
+    Ok(())
+}
+
+/// The steps of a path, without its root.
+fn steps(path: &Path) -> VecDeque<OsString> {
+    let steps = path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    });
+    steps.collect()
+}
+
+/// Whether it belongs to the caller or to root.
+///
+/// In a user namespace the kernel shows the owner of everything outside of it by one number: there that is root outside.
+/// Where the namespace has a user of that number it is that user's.
+fn is_trusted(status: &Stat) -> bool {
+    match status.st_uid {
+        0 => true,
+        owner if owner == rustix::process::geteuid().as_raw() => true,
+        NOBODY_HERE => is_unmapped(NOBODY_HERE),
+        _ => false,
+    }
+}
+
+/// Whether this user namespace has no user of that number.
+fn is_unmapped(user: u32) -> bool {
+    let Ok(map) = std::fs::read_to_string("/proc/self/uid_map") else { return false };
+    let is_in = |line: &str| {
+        let mut numbers = line.split_whitespace().map(str::parse::<u64>);
+        let (Some(Ok(first)), Some(Ok(_)), Some(Ok(count))) =
+            (numbers.next(), numbers.next(), numbers.next())
+        else {
+            return true;
+        };
+        (first..first.saturating_add(count)).contains(&u64::from(user))
+    };
+    !map.lines().any(is_in)
+}
+
+/// Whether the group is root's, or the one that distributions give each user for itself alone.
+fn is_own_group(group: u32) -> bool {
+    let mine = rustix::process::getegid().as_raw();
+    group == 0 || (group == mine && group == rustix::process::geteuid().as_raw())
+}
+
+const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = STEP.union(OFlags::DIRECTORY);
+
+const STICKY: u32 = 0o1000;
+const GROUP_WRITE: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+
+/// The number that the kernel shows where a user namespace has none for the owner.
+const NOBODY_HERE: u32 = 65534;
+
+/// As many as the kernel follows.
+const LINKS_MAX: u32 = 40;

@@ -1,0 +1,193 @@
+//! Where the handle of a script may lie: nowhere that another user could put the handle of a different lease.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::path::{Path, PathBuf};
+
+use support::{Did, Home, is_root, refused, shell, skipped};
+
+/// The other user.
+const NOBODY: u32 = 65534;
+
+/// Runs a shell command as the other user.
+fn as_nobody(command: &str) -> bool {
+    shell(format!("setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups sh -c '{command}'"))
+}
+
+fn folder(home: &Home, name: &str, mode: u32) -> PathBuf {
+    let path = home.0.join(name);
+    fs::create_dir_all(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    path
+}
+
+fn on_file(home: &Home, args: &[&str], file: &Path) -> Did {
+    home.tenure(&[args, &["--file", file.to_str().unwrap()]].concat())
+}
+
+/// Whatever is tried with this file, it is refused with these words, and the lease of the victim goes on.
+#[track_caller]
+fn assert_refused(home: &Home, file: &Path, code: i32, words: &[&str]) {
+    for args in [&["release"][..], &["renew"], &["acquire", "another"]] {
+        let did = on_file(home, args, file);
+        assert!(did.code == code, "{args:?} on {}: {did:?}", file.display());
+        refused(&did, code, words);
+        assert_eq!(home.tenure(&["status", "victim"]).code, 0, "{args:?} ended the lease of the victim");
+        assert_eq!(home.tenure(&["status", "another"]).code, 1, "{args:?} took a lease");
+    }
+}
+
+/// With a victim, whose handle lies in a folder of its own.
+fn with_victim() -> (Home, PathBuf) {
+    let home = Home::new("places");
+    let own = folder(&home, "own", 0o700).join("victim");
+    assert_eq!(on_file(&home, &["acquire", "victim", "--ttl", "600s"], &own).code, 0);
+    (home, own)
+}
+
+#[test]
+fn the_link_of_another_user_in_a_sticky_folder_ends_no_lease() {
+    if !is_root() {
+        return skipped("only root can be two users");
+    }
+    let (home, victim) = with_victim();
+    shell(format!("chmod 755 {}", home.0.display()));
+    let sticky = folder(&home, "sticky", 0o1777);
+    let (link, victim) = (sticky.join("lease"), victim.to_str().unwrap().to_owned());
+    assert!(as_nobody(&format!("ln -s {victim} {}", link.display())));
+    assert_eq!(fs::symlink_metadata(&link).unwrap().uid(), NOBODY);
+    assert_refused(&home, &link, 78, &["sticky/lease is a symbolic link"]);
+    assert_eq!(on_file(&home, &["release"], Path::new(&victim)).code, 0, "it is the very handle");
+}
+
+#[test]
+fn the_folder_of_another_user_is_no_place_and_neither_is_a_link_of_theirs_on_the_way() {
+    if !is_root() {
+        return skipped("only root can be two users");
+    }
+    let (home, victim) = with_victim();
+    shell(format!("chmod 755 {}", home.0.display()));
+    let sticky = folder(&home, "sticky", 0o1777);
+    assert!(as_nobody(&format!(
+        "mkdir -p {0}/theirs/below; ln -s {1} {0}/way",
+        sticky.display(),
+        home.0.join("own").display()
+    )));
+    let owned = format!("belongs to user {NOBODY}, and this is user 0");
+    for file in ["theirs/lease", "theirs/below/lease", "theirs/../victim"] {
+        assert_refused(
+            &home,
+            &sticky.join(file),
+            78,
+            &["no safe place for a handle", "sticky/theirs", &owned],
+        );
+    }
+    let linked = format!("sticky/way is a symbolic link of user {NOBODY}");
+    assert_refused(&home, &sticky.join("way/victim"), 78, &[&linked, "folder of your own"]);
+    // Also by a link of the caller's own, and with a working directory that leads there.
+    symlink(sticky.join("theirs"), home.0.join("mine")).unwrap();
+    assert_refused(&home, &home.0.join("mine/lease"), 78, &["sticky/theirs", &owned]);
+    let within =
+        support::did(home.command(&["release", "--file", "lease"]).current_dir(sticky.join("theirs")));
+    refused(&within, 78, &["sticky/theirs", &owned]);
+    assert_eq!(on_file(&home, &["release"], &victim).code, 0);
+}
+
+#[test]
+fn the_file_of_another_user_in_a_sticky_folder_is_neither_used_nor_replaced() {
+    if !is_root() {
+        return skipped("only root can be two users");
+    }
+    let (home, victim) = with_victim();
+    let sticky = folder(&home, "sticky", 0o1777);
+    let theirs = sticky.join("lease");
+    fs::copy(&victim, &theirs).unwrap();
+    chown(&theirs, Some(NOBODY), Some(NOBODY)).unwrap();
+    assert_refused(&home, &theirs, 78, &[&format!("belongs to user {NOBODY}")]);
+    assert_eq!(fs::metadata(&theirs).unwrap().uid(), NOBODY);
+}
+
+#[test]
+fn a_sticky_folder_of_root_and_links_of_ones_own_on_the_way_are_places() {
+    let home = Home::new("places");
+    let sticky = folder(&home, "sticky", 0o1777);
+    let way = home.0.join("way");
+    symlink("sticky", &way).unwrap();
+    if is_root() {
+        lchown(&way, Some(0), Some(0)).unwrap();
+    }
+    for file in [sticky.join("lease"), way.join("lease"), home.0.join("sticky/../way/../sticky/./lease")] {
+        assert_eq!(on_file(&home, &["acquire", "job"], &file).code, 0, "{}", file.display());
+        on_file(&home, &["renew"], &file).answered(0, "");
+        on_file(&home, &["release"], &file).answered(0, "");
+        assert_eq!(fs::read_dir(&sticky).unwrap().count(), 0, "nothing is left");
+    }
+    let here = |args: &[&str]| support::did(home.command(args).current_dir(&sticky));
+    assert_eq!(here(&["acquire", "job", "--file", "lease"]).code, 0);
+    here(&["release", "--file", "./lease"]).answered(0, "");
+}
+
+#[test]
+fn a_folder_in_which_others_may_rename_is_no_place() {
+    let (home, _) = with_victim();
+    let open = folder(&home, "open", 0o777);
+    assert_refused(&home, &open.join("lease"), 78, &["anybody may replace what lies in", "/open."]);
+    let below = folder(&home, "open/below", 0o700);
+    assert_refused(&home, &below.join("lease"), 78, &["anybody may replace what lies in", "/open."]);
+    if is_root() {
+        let group = folder(&home, "group", 0o775);
+        chown(&group, None, Some(1234)).unwrap();
+        assert_refused(&home, &group.join("lease"), 78, &["group 1234 may replace what lies in", "/group."]);
+        chown(&group, None, Some(0)).unwrap();
+        let file = group.join("lease");
+        assert_eq!(on_file(&home, &["acquire", "job"], &file).code, 0, "root's own group");
+        on_file(&home, &["release"], &file).answered(0, "");
+    }
+}
+
+#[test]
+fn a_second_name_of_a_handle_is_refused() {
+    let (home, victim) = with_victim();
+    let second = home.0.join("second");
+    fs::hard_link(&victim, &second).unwrap();
+    assert_refused(&home, &second, 78, &["has 2 names", "remove the others"]);
+    assert_eq!(on_file(&home, &["release"], &victim).code, 78);
+    fs::remove_file(&second).unwrap();
+    assert_eq!(on_file(&home, &["release"], &victim).code, 0);
+}
+
+#[test]
+fn what_is_no_file_is_refused_and_a_pipe_is_for_standard_input() {
+    let (home, victim) = with_victim();
+    let fifo = home.0.join("fifo");
+    assert!(shell(format!("mkfifo {}", fifo.display())));
+    let socket = home.0.join("socket");
+    let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    for path in [&fifo, &socket, &home.0.join("own"), Path::new("/dev/null")] {
+        for verb in ["renew", "release"] {
+            refused(&on_file(&home, &[verb], path), 64, &["is no file", "standard input"]);
+        }
+        refused(&on_file(&home, &["acquire", "another"], path), 64, &["is there already"]);
+    }
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    let at = home.0.display();
+    let bash = |script: &str| {
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", &format!("export HOME={at}; {script}")]);
+        support::did(&mut command)
+    };
+    let victim = victim.display();
+    for from in
+        [format!("<(cat {victim})"), format!("/dev/stdin <{victim}"), format!("/proc/self/fd/0 <{victim}")]
+    {
+        refused(
+            &bash(&format!("{tenure} release --file {from}")),
+            78,
+            &["is a symbolic link", "standard input"],
+        );
+    }
+    assert_eq!(home.tenure(&["status", "victim"]).code, 0);
+    bash(&format!("{tenure} release <{victim}")).answered(0, "");
+}
