@@ -90,9 +90,12 @@ impl Quota {
 /// Gives this thread, and those that it starts, the highest priority that it may have.
 pub(super) fn raise_priority() {
     let Ok(present) = rustix::process::getpriority_process(None) else { return };
-    // The first that is allowed. A lower priority always is, and could not be given back.
-    let higher = WISHED.into_iter().filter(|&nice| nice < present);
-    let _ = higher.map(|nice| rustix::process::setpriority_process(None, nice)).find(Result::is_ok);
+    let _ = wished(present).map(|nice| rustix::process::setpriority_process(None, nice)).find(Result::is_ok);
+}
+
+/// The priorities to try, in this order. Only higher ones: a lower one is always allowed, and could not be given back.
+fn wished(present: i32) -> impl Iterator<Item = i32> {
+    WISHED.into_iter().filter(move |&nice| nice < present)
 }
 
 /// The priority that [`raise_priority`] reaches. It is given back: the command keeps the one of its caller.
@@ -257,11 +260,9 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_that_is_higher_than_those_wished_for_is_not_lowered() {
-        if rustix::process::setpriority_process(None, -20).is_err() {
-            return tenure_testkit::skipped("only root may raise a priority");
-        }
-        raise_priority();
-        assert_eq!(rustix::process::getpriority_process(None).unwrap(), -20);
+    fn a_priority_is_raised_and_never_lowered() {
+        assert_eq!(wished(19).collect::<Vec<_>>(), [-20, -10, -1, 0]);
+        assert_eq!(wished(-5).collect::<Vec<_>>(), [-20, -10]);
+        assert_eq!(wished(-20).count(), 0);
     }
 }
