@@ -1,4 +1,5 @@
-//! What tests need of the outside world: real servers on free ports, and a proxy that does to requests what networks do.
+//! What tests need of the outside world: real servers on free ports, a proxy that does to requests what networks do, and
+//! file systems of every kind.
 //!
 //! ```no_run
 //! use tenure_testkit::{Kind, Server};
@@ -19,6 +20,7 @@ mod asking;
 mod authority;
 mod forward;
 mod home;
+mod mounted;
 mod port;
 mod process;
 mod proxy;
@@ -28,6 +30,7 @@ mod small;
 
 pub use authority::{Authority, Certificate};
 pub use forward::ForwardProxy;
+pub use mounted::{FileSystem, Mounted, tests_in};
 pub use proxy::{Counts, ErrorAnswer, Exchange, Fault, FaultyProxy, InstalledRule, Rule};
 pub use server::{Kind, Server, Session, Setup, StartError};
 pub use small::{block_on, key, race, skipped};

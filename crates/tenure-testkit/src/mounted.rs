@@ -1,0 +1,222 @@
+//! File systems of every kind, for tests of what the kernel does on each.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::home::Home;
+use crate::small::skipped;
+
+/// A kind of file system that tests are run inside of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// In memory.
+    Tmpfs,
+    /// On a loop device.
+    Ext4,
+    /// On a loop device.
+    Xfs,
+    /// On a loop device.
+    Btrfs,
+    /// The kernel's overlay, with its upper layer in memory and its lower layer on another file system.
+    OverlayOnTmpfs,
+    /// The kernel's overlay, with both layers on one ext4.
+    OverlayOnExt4,
+    /// FUSE: another folder, passed through.
+    Bindfs,
+    /// FUSE: the overlay of containers without root.
+    FuseOverlayfs,
+}
+
+impl FileSystem {
+    /// True where Tenure opens a store only if the file system is accepted by its name, `fuse`.
+    pub fn is_fuse(self) -> bool {
+        matches!(self, Self::Bindfs | Self::FuseOverlayfs)
+    }
+
+    /// Programs that make and mount it, beside `mount` and `umount`.
+    fn needs(self) -> &'static [&'static str] {
+        match self {
+            Self::Tmpfs | Self::OverlayOnTmpfs => &[],
+            Self::Ext4 | Self::OverlayOnExt4 => &["mkfs.ext4"],
+            Self::Xfs => &["mkfs.xfs"],
+            Self::Btrfs => &["mkfs.btrfs"],
+            Self::Bindfs => &["mkfs.ext4", "bindfs"],
+            Self::FuseOverlayfs => &["mkfs.ext4", "fuse-overlayfs"],
+        }
+    }
+}
+
+/// A file system that is mounted for one test. It is unmounted, and its loop device freed, when this is dropped.
+#[derive(Debug)]
+pub struct Mounted {
+    kind: FileSystem,
+    path: PathBuf,
+    /// In the order in which they were mounted.
+    mounts: Vec<PathBuf>,
+    home: Home,
+}
+
+impl Mounted {
+    /// Mounts an empty file system of this kind; `None`, after saying so, where that is not possible here.
+    pub fn new(kind: FileSystem) -> Option<Self> {
+        Self::with_lower(kind, |_| {})
+    }
+
+    /// The same, for an overlay whose lower layer has what `fill` puts there.
+    pub fn with_lower(kind: FileSystem, fill: impl FnOnce(&Path)) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            skipped(&format!("only root can mount {kind:?}"));
+            return None;
+        }
+        if let Some(missing) = kind.needs().iter().find(|program| !is_installed(program)) {
+            skipped(&format!("{missing} is not installed, which {kind:?} needs"));
+            return None;
+        }
+        let home = Home::new("mounted").unwrap_or_else(|error| panic!("no folder for {kind:?}: {error}"));
+        let mut mounted = Self { kind, path: home.path().join("mounted"), mounts: Vec::new(), home };
+        mounted.mount_all(fill);
+        Some(mounted)
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A tmpfs of the test's own beside it, for `XDG_RUNTIME_DIR`.
+    pub fn runtime(&self) -> PathBuf {
+        self.folder("runtime")
+    }
+
+    /// Runs tests of this very binary again, one after another, with their folders in here: [`tests_in`] names this path
+    /// to them. Those whose names contain one of `skip` are left out.
+    #[track_caller]
+    pub fn rerun(&self, tests: &[&str], skip: &[&str]) {
+        let mut command = Command::new(std::env::current_exe().expect("this binary has a path"));
+        command.args(tests).args(["--test-threads", "1", "--nocapture"]);
+        skip.iter().for_each(|name| drop(command.args(["--skip", name])));
+        command.env(TESTS_IN, &self.path).env("XDG_RUNTIME_DIR", self.runtime());
+        let output = command.stdin(Stdio::null()).output().expect("this binary can be started");
+        let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        assert!(output.status.success(), "inside {:?}: {}\n{}", self.kind, said[0], said[1]);
+        let ran = said[0].matches(" ... ").count();
+        assert!(ran > 0, "inside {:?} no test ran: {}", self.kind, said[0]);
+        println!("inside {:?}: {ran} tests passed", self.kind);
+    }
+
+    fn mount_all(&mut self, fill: impl FnOnce(&Path)) {
+        let runtime = self.folder("runtime");
+        self.mount(&["-t", "tmpfs", "tmpfs"], &runtime);
+        fs::set_permissions(&runtime, fs::Permissions::from_mode(0o700)).expect("it is ours");
+        let path = self.folder("mounted");
+        let layers = self.folder("layers");
+        match self.kind {
+            FileSystem::Tmpfs => self.mount(&["-t", "tmpfs", "tmpfs"], &path),
+            FileSystem::Ext4 => self.mount_image("mkfs.ext4", &["-q"], &path),
+            FileSystem::Xfs => self.mount_image("mkfs.xfs", &["-q"], &path),
+            FileSystem::Btrfs => self.mount_image("mkfs.btrfs", &["-q"], &path),
+            FileSystem::OverlayOnTmpfs => {
+                self.mount(&["-t", "tmpfs", "tmpfs"], &layers);
+                let lower = self.folder("lower");
+                fill(&lower);
+                self.mount_overlay(&lower, &layers, &path);
+            }
+            FileSystem::OverlayOnExt4 => {
+                self.mount_image("mkfs.ext4", &["-q"], &layers);
+                let lower = self.folder("layers/lower");
+                fill(&lower);
+                self.mount_overlay(&lower, &layers, &path);
+            }
+            FileSystem::Bindfs => {
+                self.mount_image("mkfs.ext4", &["-q"], &layers);
+                let below = self.folder("layers/below");
+                run(Command::new("bindfs").args([&below, &path]));
+                self.mounts.push(path);
+            }
+            FileSystem::FuseOverlayfs => {
+                self.mount_image("mkfs.ext4", &["-q"], &layers);
+                let lower = self.folder("layers/lower");
+                fill(&lower);
+                let options = self.overlay_options(&lower, &layers);
+                run(Command::new("fuse-overlayfs").args(["-o", &options]).arg(&path));
+                self.mounts.push(path);
+            }
+        }
+    }
+
+    fn mount_overlay(&mut self, lower: &Path, layers: &Path, path: &Path) {
+        let options = self.overlay_options(lower, layers);
+        self.mount(&["-t", "overlay", "-o", &options, "overlay"], path);
+    }
+
+    fn overlay_options(&self, lower: &Path, layers: &Path) -> String {
+        let [upper, work] = ["upper", "work"].map(|name| {
+            let layer = layers.join(name);
+            fs::create_dir_all(&layer).expect("it was just mounted");
+            layer.display().to_string()
+        });
+        format!("lowerdir={},upperdir={upper},workdir={work}", lower.display())
+    }
+
+    /// Sparse: it takes as much of the disk as is written to it.
+    fn mount_image(&mut self, make: &str, options: &[&str], path: &Path) {
+        let image = self.home.path().join("image");
+        let file = fs::File::create(&image).expect("a file of our own");
+        file.set_len(IMAGE_BYTES).expect("a sparse file");
+        run(Command::new(make).args(options).arg(&image));
+        // The kernel frees this loop device by itself when it is unmounted.
+        self.mount(&["-o", "loop", &image.display().to_string()], path);
+    }
+
+    fn mount(&mut self, what: &[&str], path: &Path) {
+        run(Command::new("mount").args(what).arg(path));
+        self.mounts.push(path.to_owned());
+    }
+
+    fn folder(&self, name: &str) -> PathBuf {
+        let path = self.home.path().join(name);
+        fs::create_dir_all(&path).expect("a folder of our own");
+        path
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        for path in self.mounts.iter().rev() {
+            let unmount = |lazy: &[&str]| {
+                let mut command = Command::new("umount");
+                command.args(lazy).arg(path).stderr(Stdio::null());
+                command.status().is_ok_and(|status| status.success())
+            };
+            // A process of a failed test may still be in it. The mount is freed when that process ends.
+            if !unmount(&[]) && !unmount(&["-l"]) {
+                eprintln!("{} could not be unmounted", path.display());
+            }
+        }
+    }
+}
+
+/// Where tests have their folders: inside of a [`Mounted`] that runs them again, and otherwise in `usually`.
+pub fn tests_in(usually: impl Into<PathBuf>) -> PathBuf {
+    std::env::var_os(TESTS_IN).map_or_else(|| usually.into(), PathBuf::from)
+}
+
+fn is_installed(program: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+}
+
+#[track_caller]
+fn run(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} failed: {said}");
+}
+
+const TESTS_IN: &str = "TENURE_TESTS_IN";
+
+/// As small as xfs can be.
+const IMAGE_BYTES: u64 = 320 << 20;
