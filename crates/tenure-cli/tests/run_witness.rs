@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use run_support::{PATIENCE, Process, SOON, Started, World, sleep_ms};
 use rustix::process::Signal;
+use tenure_testkit::{FileSystem, Mounted};
 
 /// Long, so that whoever gets it sooner did not wait for it to run out.
 const TTL: &str = "20s";
@@ -205,4 +206,25 @@ fn a_waiter_whom_the_kernel_tells_nothing_looks_from_time_to_time() {
     holder.process().send(Signal::TERM);
     world.told("after-release");
     assert_eq!(released.end().code, 0);
+}
+
+/// The root of most containers is an overlay.
+#[test]
+fn loops_of_jobs_on_an_overlay_never_overlap() {
+    for kind in [FileSystem::OverlayOnTmpfs, FileSystem::OverlayOnExt4] {
+        let Some(mounted) = Mounted::new(kind) else { return };
+        let world = World::under(mounted.path(), "loops");
+        // Only one of two that run at the same time can make the folder.
+        let job = r#"mkdir inside || echo overlap >> overlaps; sleep 0.02; rmdir inside; echo job >> jobs"#;
+        let one =
+            format!("for i in 1 2 3 4 5 6 7 8; do \"$TENURE\" run x --ttl {TTL} -- sh -c '{job}'; done");
+        let ran = world
+            .start(world.sh(&format!("for loop in 1 2 3 4; do ({one}) & done; wait")))
+            .end_within(PATIENCE);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let overlaps = fs::read_to_string(world.path("overlaps")).unwrap_or_default();
+        assert_eq!(overlaps.lines().count(), 0, "on {kind:?}: {ran:?}");
+        assert_eq!(fs::read_to_string(world.path("jobs")).unwrap().lines().count(), 32, "{ran:?}");
+        world.is_empty_soon();
+    }
 }

@@ -20,8 +20,7 @@ use tenure_store::{Guarantees, Reach, Store, StoreClock};
 pub struct Promises {
     /// What it guarantees.
     pub guarantees: Guarantees,
-    /// Whether there is a place for witnesses on this machine: in the store's folder, or, for stores of the network, in one
-    /// of the machine.
+    /// True if there can be witnesses on this machine: in the store's folder, or in one of the machine.
     pub witness: bool,
     /// Whether an operator may remove records from it.
     pub removal: bool,
@@ -62,7 +61,7 @@ impl Promises {
     pub fn of(store: &dyn Store) -> Self {
         Self {
             guarantees: store.guarantees(),
-            witness: store.witness_folder().is_some() || store.guarantees().reach == Reach::Network,
+            witness: store.witness_folder().is_some() || store.guarantees().reach >= Reach::Machine,
             removal: store.administration().is_some(),
             is_there: true,
         }
@@ -72,7 +71,7 @@ impl Promises {
     #[cfg(feature = "file")]
     pub fn of_a_folder(local: bool) -> Self {
         let guarantees = tenure::store::file::guarantees(local);
-        Self { guarantees, witness: local, removal: true, is_there: false }
+        Self { guarantees, witness: true, removal: true, is_there: false }
     }
 
     /// The rows, in the order in which they matter.

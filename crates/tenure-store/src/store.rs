@@ -56,7 +56,8 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     }
 
     /// A folder of this machine where the witnesses of all users of this store lie; `None` where it has none. For a store
-    /// of network reach, which knows nothing of this machine, the library then chooses one.
+    /// that reaches beyond one process the library then chooses one, and so it does where no lock is seen to hold in the
+    /// folder that is named here.
     ///
     /// A witness is a small locked file by which others on the machine see whether its holder is alive. The folder must
     /// lie on a file system whose locks are this kernel's own affair, and all programs on the machine that use the store

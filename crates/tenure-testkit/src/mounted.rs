@@ -30,6 +30,18 @@ pub enum FileSystem {
 }
 
 impl FileSystem {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Tmpfs,
+        Self::Ext4,
+        Self::Xfs,
+        Self::Btrfs,
+        Self::OverlayOnTmpfs,
+        Self::OverlayOnExt4,
+        Self::Bindfs,
+        Self::FuseOverlayfs,
+    ];
+
     /// True where Tenure opens a store only if the file system is accepted by its name, `fuse`.
     pub fn is_fuse(self) -> bool {
         matches!(self, Self::Bindfs | Self::FuseOverlayfs)
@@ -80,6 +92,21 @@ impl Mounted {
         Some(mounted)
     }
 
+    /// Runs `test` inside each of them, all at the same time: most of such a test is waiting.
+    pub fn each(kinds: &[FileSystem], test: impl Fn(&Self) + Sync) {
+        std::thread::scope(|scope| {
+            let test = &test;
+            for &kind in kinds {
+                scope.spawn(move || Self::new(kind).iter().for_each(test));
+            }
+        });
+    }
+
+    /// The kind that it is.
+    pub fn kind(&self) -> FileSystem {
+        self.kind
+    }
+
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
         &self.path
@@ -96,7 +123,9 @@ impl Mounted {
     pub fn rerun(&self, tests: &[&str], skip: &[&str]) {
         let mut command = Command::new(std::env::current_exe().expect("this binary has a path"));
         command.args(tests).args(["--test-threads", "1", "--nocapture"]);
-        skip.iter().for_each(|name| drop(command.args(["--skip", name])));
+        for name in skip {
+            command.args(["--skip", name]);
+        }
         command.env(TESTS_IN, &self.path).env("XDG_RUNTIME_DIR", self.runtime());
         let output = command.stdin(Stdio::null()).output().expect("this binary can be started");
         let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());

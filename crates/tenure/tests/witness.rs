@@ -4,14 +4,17 @@
 mod file_support;
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use file_support::{FOLDER, Puppet, Scratch, Strace, block_on, kill, shell, skipped, sleep_ms};
+use file_support::{
+    FOLDER, Puppet, Scratch, Strace, block_on, kill, machine_witnesses, open, shell, skipped, sleep_ms,
+};
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::record::State;
-use tenure::store::File;
 use tenure::{Coordinator, Error, Kind, Lease, Request, WitnessPart};
+use tenure_testkit::{FileSystem, Mounted};
 
 /// So long that nobody gets a lease here by waiting it out.
 const TTL: Duration = Duration::from_secs(60);
@@ -28,7 +31,7 @@ const LONG_ENOUGH: Duration = Duration::from_millis(700);
 fn puppet() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let coordinator = runtime.block_on(Coordinator::connect(File::open(folder).unwrap())).unwrap();
+    let coordinator = runtime.block_on(Coordinator::connect(open(folder))).unwrap();
     println!("> ready {}", std::process::id());
     let mut leases: Vec<Lease> = Vec::new();
     let mut shared: Vec<OwnedFd> = Vec::new();
@@ -178,7 +181,15 @@ async fn poll_for<T>(span: Duration, future: impl Future<Output = T>) -> Option<
 }
 
 fn witnesses(scratch: &Scratch) -> usize {
-    scratch.names(".witness").len()
+    witness_paths(scratch).len()
+}
+
+/// In the store's folder, and in the one of the machine.
+fn witness_paths(scratch: &Scratch) -> Vec<PathBuf> {
+    let folders = [Some(scratch.0.clone()), machine_witnesses()].into_iter().flatten();
+    let files = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+    let paths = files.map(|file| file.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|ending| ending == "witness")).collect()
 }
 
 /// What others do a moment later.
@@ -393,9 +404,9 @@ fn a_lease_that_is_meant_to_outlive_its_process_does() {
 fn a_nonce_that_cannot_be_listed_does_not_stop_a_renewal_and_proves_nothing() {
     let scratch = Scratch::new("witness-unlisted");
     let mut holder = holder(&scratch);
-    let name = scratch.names(".witness").remove(0);
+    let path = witness_paths(&scratch).remove(0);
     // Another file under its name: the holder does not write to it, and nobody believes it.
-    let (path, copy) = (scratch.0.join(&name), scratch.0.join("copy.tmp"));
+    let copy = path.with_extension("tmp");
     std::fs::copy(&path, &copy).unwrap();
     std::fs::rename(&copy, &path).unwrap();
     let before = std::fs::read(&path).unwrap();
@@ -418,7 +429,9 @@ fn the_nonce_of_all_that_a_holder_was_told_is_listed() {
         let lease = request(&coordinator, "k").acquire().await.unwrap();
         for round in 0..150 {
             let record = coordinator.look("k").await.unwrap().unwrap();
-            let ring = std::fs::read(scratch.0.join(&record.witness.as_ref().unwrap().name)).unwrap();
+            let path = witness_paths(&scratch).remove(0);
+            assert_eq!(path.file_name().unwrap().to_str(), Some(&*record.witness.as_ref().unwrap().name));
+            let ring = std::fs::read(path).unwrap();
             let nonce = record.nonce.to_bits().to_le_bytes();
             assert!(ring.chunks(24).any(|slot| slot.starts_with(&nonce)), "round {round}");
             lease.renew().await.unwrap();
@@ -572,4 +585,29 @@ fn many_who_wait_share_one_inotify_instance() {
 fn inotify_instances() -> usize {
     let links = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
     links.filter(|link| std::fs::read_link(link).is_ok_and(|to| to.ends_with("anon_inode:inotify"))).count()
+}
+
+// ── inside of other file systems ────────────────────────────────────────────────────────────────────────────────────
+
+/// What must be so wherever the store's folder lies.
+const EVERYWHERE: [&str; 10] = [
+    "a_holder_that_was_killed_is_replaced_at_once",
+    "those_who_wait_in_other_processes",
+    "one_look_is_enough",
+    "a_holder_that_is_stopped_is_not_mistaken",
+    "children_do_not_keep_it",
+    "a_child_that_was_given_the_witness_keeps_it",
+    "unlocking_another_descriptor",
+    "a_lease_that_is_meant_to_outlive_its_process",
+    "a_nonce_that_cannot_be_listed",
+    "whoever_leaves_and_whoever_waits_in_vain",
+];
+
+#[test]
+fn witnesses_hold_inside_every_file_system() {
+    // On FUSE no contender is told of changes, so one that lost a race learns of the winner at its next poll.
+    let on_fuse = ["those_who_wait_in_other_processes"];
+    Mounted::each(&FileSystem::ALL, |mounted| {
+        mounted.rerun(&EVERYWHERE, if mounted.kind().is_fuse() { &on_fuse } else { &[] });
+    });
 }

@@ -24,6 +24,13 @@ impl FileSystem {
         self.known().is_some_and(|known| known.lacks.is_none())
     }
 
+    /// True if a mapping of a file keeps the very file description that was mapped, with its locks.
+    ///
+    /// An overlay maps the file of its layer instead, so the description goes with its last descriptor.
+    pub(crate) fn keeps_what_is_mapped(self) -> bool {
+        self.is_local() && self.0 != OVERLAY
+    }
+
     /// Why it is not accepted unless named.
     pub(crate) fn lacks(self) -> &'static str {
         self.known().map_or(UNKNOWN, |known| known.lacks.unwrap_or("nothing"))
@@ -47,6 +54,8 @@ impl fmt::Display for FileSystem {
         }
     }
 }
+
+const OVERLAY: u32 = 0x794c_7630;
 
 const UNKNOWN: &str = "it is not known whether its locks and renames can be relied on";
 const REMOTE: &str =
@@ -80,7 +89,7 @@ const KNOWN: &[Known] = &[
     local(0x3153_464a, "jfs"),
     local(0x0000_3434, "nilfs2"),
     local(0x2405_1905, "ubifs"),
-    local(0x794c_7630, "overlay"),
+    local(OVERLAY, "overlay"),
     lacking(0x0000_6969, "nfs", REMOTE),
     lacking(0x0000_517b, "smb", REMOTE),
     lacking(0xff53_4d42, "cifs", REMOTE),
@@ -119,6 +128,13 @@ mod tests {
             let there = FileSystem(number);
             assert!(!there.is_local() && there.is_called(name), "{there}");
         }
+    }
+
+    #[test]
+    fn an_overlay_is_local_and_keeps_nothing_by_a_mapping() {
+        assert!(FileSystem(OVERLAY).is_local() && !FileSystem(OVERLAY).keeps_what_is_mapped());
+        assert!(FileSystem(0x0102_1994).keeps_what_is_mapped());
+        assert!(!FileSystem(0x6573_5546).keeps_what_is_mapped(), "what is not known to be local");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use rustix::process::{Gid, Uid};
 use super::lock::Lock;
 use super::mapping::Mapping;
 use super::{WitnessPart, name, ofd, old, ring};
+use crate::disk::filesystem::FileSystem;
 use crate::inotify::{self, Changes, Target};
 use crate::machine::Sighting;
 use crate::owner::given_to;
@@ -22,6 +23,8 @@ pub(crate) struct Folder {
     device: u64,
     inode: u64,
     owner: u32,
+    /// Its file system is one where a mapping is known to keep a lock.
+    keeps_locks: bool,
     /// To whom new files are given, where this process is root and the folder somebody's.
     given_to: Option<(Uid, Gid)>,
     /// The boot id, where records are seen by other machines too: those may have a copy of a witness, inode and all.
@@ -39,11 +42,13 @@ impl Folder {
 
     /// The same, in a folder that is open.
     pub(super) fn at(descriptor: OwnedFd, status: &Stat, boot: Option<String>) -> Self {
+        let keeps_locks = FileSystem::of(&descriptor).is_ok_and(FileSystem::keeps_what_is_mapped);
         Self {
             descriptor,
             device: status.st_dev,
             inode: status.st_ino,
             owner: status.st_uid,
+            keeps_locks,
             given_to: given_to(status),
             boot,
         }
@@ -60,7 +65,17 @@ impl Folder {
     }
 
     /// Makes a witness. It is locked before it has a name, and never has another one.
+    ///
+    /// Two things must agree before a record may name it: the kind of file system is known to keep a lock by a mapping,
+    /// and this lock was seen to hold. The look alone can be deceived. A process that forks while the descriptor is open
+    /// gives a copy of it to the child, and the lock holds until that child calls exec: on an overlay, 1 % of the witnesses
+    /// of a program that forks all the time looked held, and were free a moment later.
     pub(crate) fn create(self: &Arc<Self>, random: u128) -> io::Result<Lock> {
+        if self.keeps_locks { self.make(random) } else { Err(Errno::OPNOTSUPP.into()) }
+    }
+
+    /// Makes a witness, and gives it out only if its lock was seen to hold.
+    pub(super) fn make(self: &Arc<Self>, random: u128) -> io::Result<Lock> {
         let name = name::of(random);
         let (file, named) = self.create_file(&name)?;
         let furnished = self.furnish(&file);
@@ -72,9 +87,24 @@ impl Folder {
             let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
             rustix::fs::linkat(CWD, unnamed, self.descriptor()?, &name, AtFlags::SYMLINK_FOLLOW)?;
         }
-        let named = Witness { name, inode, boot: self.boot.clone() };
-        // The descriptor goes now, and the mapping stays.
-        Ok(Lock::new(Arc::clone(self), named, mapping))
+        // What is kept is the mapping alone, and so it must be when the lock is looked at.
+        drop(file);
+        let lock = Lock::new(Arc::clone(self), Witness { name, inode, boot: self.boot.clone() }, mapping);
+        if let Err(error) = self.see_it_hold(&lock, Nonce::from_bits(random)) {
+            // By its name alone: its inode may be what differs.
+            let _ = rustix::fs::unlinkat(self.descriptor()?, &lock.named().name, AtFlags::empty());
+            return Err(error);
+        }
+        Ok(lock)
+    }
+
+    /// Looks at a new witness as a contender does: opened by its name, it is the very file, locked, and its ring lists what
+    /// was written there. The nonce is one that no record carries.
+    fn see_it_hold(&self, lock: &Lock, nonce: Nonce) -> io::Result<()> {
+        lock.list_for_trial(nonce)?;
+        let seen = self.try_look(lock.named(), nonce)?;
+        let holds = seen.same_file && seen.guards_locked && seen.lists_nonce;
+        if holds { Ok(()) } else { Err(Errno::OPNOTSUPP.into()) }
     }
 
     /// A new file, and whether it has its name already.

@@ -40,10 +40,18 @@ impl Lock {
     /// The file is opened anew each time. A descriptor that is kept could be closed by others and stand for a stranger's
     /// file, and a write through the mapping to a full disk is a signal.
     pub(crate) fn list(&self, nonce: Nonce) -> io::Result<()> {
+        self.write(nonce, self.turn.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Lists a nonce that no record carries, to see whether it can be read. The first one that is listed replaces it.
+    pub(super) fn list_for_trial(&self, nonce: Nonce) -> io::Result<()> {
+        self.write(nonce, 0)
+    }
+
+    fn write(&self, nonce: Nonce, turn: usize) -> io::Result<()> {
         let file = self.reopen(OFlags::WRONLY)?;
         let slot = ring::slot(&self.named.name, self.folder.device(), nonce);
-        let at = ring::offset(self.turn.fetch_add(1, Ordering::Relaxed));
-        match rustix::io::pwrite(&file, &slot, at)? {
+        match rustix::io::pwrite(&file, &slot, ring::offset(turn))? {
             ring::SLOT => Ok(()),
             _ => Err(Errno::NOSPC.into()),
         }
@@ -67,10 +75,18 @@ impl Lock {
         self.folder.remove(&self.named)
     }
 
+    /// Opens the file anew, and looks whether it is still locked.
+    ///
+    /// Nothing known frees the lock while the mapping is there. Should it be free all the same, the file is removed: without
+    /// it a contender knows nothing, and waits.
     fn reopen(&self, flags: OFlags) -> io::Result<OwnedFd> {
-        match self.folder.open_named(&self.named, flags)? {
-            (file, true) => Ok(file),
-            (_, false) => Err(Errno::STALE.into()),
+        let (file, same_file) = self.folder.open_named(&self.named, flags)?;
+        if same_file && ofd::is_locked(&file)? {
+            return Ok(file);
         }
+        if same_file && self.mapping.is_here() {
+            self.remove()?;
+        }
+        Err(Errno::STALE.into())
     }
 }

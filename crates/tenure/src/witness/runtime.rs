@@ -64,7 +64,7 @@ impl Runtime {
     /// Removes what dead holders left behind, once in the life of this process and not before it has made a witness:
     /// whoever only looks has nothing to tidy up.
     pub(super) fn sweep(&self) {
-        if !self.swept.swap(true, Ordering::Relaxed) {
+        if self.latest().strong_count() > 0 && !self.swept.swap(true, Ordering::Relaxed) {
             let seconds = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
             // A courtesy: what stays does no harm.
             self.folders().for_each(|folder| drop(folder.sweep(seconds)));

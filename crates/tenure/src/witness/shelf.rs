@@ -1,6 +1,7 @@
 use std::io;
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use tenure_store::{Reach, Store};
 
 use super::folder::Folder;
@@ -13,37 +14,37 @@ use crate::record::{Nonce, Witness};
 
 /// Where the witnesses of a store lie on this machine.
 #[derive(Debug)]
-pub(crate) struct Shelf(Place);
-
-#[derive(Debug)]
-enum Place {
-    /// In a folder that the store names.
-    OfStore(Arc<Folder>),
-    /// In folders of this machine, since the store knows nothing of it.
-    OfMachine(Runtime),
+pub(crate) struct Shelf {
+    /// The folder that the store names. Witnesses are made there first.
+    of_store: Option<Arc<Folder>>,
+    /// Folders of this machine, for stores that name none, and for what cannot be made in theirs.
+    of_machine: Option<Runtime>,
 }
 
 impl Shelf {
     /// The witnesses of a store, if there is a place for them. Without one everything is as safe, and the death of a
     /// holder costs its ttl.
     pub(crate) fn of_store(store: &dyn Store) -> Option<Self> {
+        let reach = store.guarantees().reach;
+        if reach == Reach::Process {
+            return None;
+        }
+        let boot = boot_id();
         // Records that other machines see name the boot of this one: those may have a copy of a witness, inode and all.
-        let boot = match store.guarantees().reach {
-            Reach::Network | Reach::Nothing => Some(boot_id()?),
-            Reach::Machine | Reach::Process => None,
-        };
-        Some(Self(match (store.witness_folder(), boot) {
-            (Some(path), boot) => Place::OfStore(Arc::new(Folder::open(&path, boot).ok()?)),
-            (None, Some(boot)) => Place::OfMachine(Runtime::of_this_user(boot)),
-            (None, None) => return None,
-        }))
+        let named = if reach == Reach::Machine { Some(None) } else { boot.clone().map(Some) };
+        let of_store = store.witness_folder().zip(named);
+        let of_store = of_store.and_then(|(path, boot)| Folder::open(&path, boot).ok()).map(Arc::new);
+        let of_machine = boot.map(Runtime::of_this_user);
+        (of_store.is_some() || of_machine.is_some()).then_some(Self { of_store, of_machine })
     }
 
-    /// Makes a witness.
+    /// Makes a witness, in the first folder where its lock is seen to hold.
     pub(crate) fn create(&self, random: u128) -> io::Result<Lock> {
-        match &self.0 {
-            Place::OfStore(folder) => folder.create(random),
-            Place::OfMachine(runtime) => runtime.create(random),
+        let made = self.of_store.as_ref().and_then(|folder| folder.create(random).ok());
+        match (made, &self.of_machine) {
+            (Some(lock), _) => Ok(lock),
+            (None, Some(runtime)) => runtime.create(random),
+            (None, None) => Err(Errno::NOENT.into()),
         }
     }
 
@@ -65,18 +66,17 @@ impl Shelf {
 
     /// Removes what dead holders left behind. A store that has witnesses in its own folder does that by itself.
     pub(crate) fn sweep(&self) {
-        if let Place::OfMachine(runtime) = &self.0 {
+        if let Some(runtime) = &self.of_machine {
             runtime.sweep();
         }
     }
 
     /// What the first folder gives where there is something.
     fn find<T>(&self, named: &Witness, mut find: impl FnMut(&Folder) -> Option<T>) -> Option<T> {
-        match &self.0 {
-            Place::OfStore(folder) => find(folder),
-            // A record of another machine names nothing that lies here.
-            Place::OfMachine(runtime) if !runtime.is_of(named.boot.as_deref()) => None,
-            Place::OfMachine(runtime) => runtime.folders().find_map(|folder| find(&folder)),
-        }
+        self.of_store.as_deref().and_then(&mut find).or_else(|| {
+            // A record of another boot, or one that names none, names nothing that lies there.
+            let runtime = self.of_machine.as_ref().filter(|runtime| runtime.is_of(named.boot.as_deref()))?;
+            runtime.folders().find_map(|folder| find(&folder))
+        })
     }
 }

@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use tenure_testkit::{FileSystem, Mounted, tests_in};
+
 use super::folder::Folder;
 use super::*;
 use crate::machine::{Rules, Sighting, Standard};
@@ -20,7 +22,8 @@ impl Scratch {
     pub(super) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("tenure-witness-{}-{number}", std::process::id()));
+        let name = format!("tenure-witness-{}-{number}", std::process::id());
+        let path = tests_in(std::env::temp_dir()).join(name);
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir(&path).unwrap();
         Self(path)
@@ -358,4 +361,78 @@ fn closing_every_descriptor_does_not_free_it_and_death_does() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(proves_death(&folder, &named));
+}
+
+// ── file systems ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// The rest of these tests, where a mapping keeps the lock.
+#[test]
+fn these_tests_hold_inside_every_file_system_that_keeps_a_lock() {
+    let kinds = [FileSystem::Tmpfs, FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs];
+    Mounted::each(&kinds, |mounted| mounted.rerun(&["witness::"], &["inside"]));
+}
+
+const OVERLAYS: [FileSystem; 2] = [FileSystem::OverlayOnTmpfs, FileSystem::OverlayOnExt4];
+
+#[test]
+fn inside_an_overlay_no_lock_is_seen_to_hold_and_nothing_is_left_behind() {
+    Mounted::each(&OVERLAYS, |mounted| {
+        let folder = Arc::new(Folder::open(mounted.path(), None).unwrap());
+        // By the look alone, but for those that another test deceives which forks meanwhile.
+        let given = (0..20).filter_map(|_| folder.make(rand()).ok());
+        assert!(given.map(|lock| lock.remove().unwrap()).count() < 10, "inside {:?}", mounted.kind());
+        assert!((0..20).all(|_| folder.create(rand()).is_err()), "inside {:?}", mounted.kind());
+        assert_eq!(std::fs::read_dir(mounted.path()).unwrap().count(), 0);
+    });
+}
+
+/// A child that was forked while the descriptor was open has a copy of it, and keeps the lock for a moment.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a thread of the test forks while another one makes witnesses")]
+fn inside_an_overlay_a_program_that_forks_all_the_time_is_not_deceived() {
+    let Some(mounted) = Mounted::new(FileSystem::OverlayOnTmpfs) else { return };
+    let folder = Arc::new(Folder::open(mounted.path(), None).unwrap());
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                // SAFETY: the child only sleeps and leaves by _exit.
+                let child = unsafe { libc::fork() };
+                if child == 0 {
+                    // SAFETY: as above.
+                    unsafe {
+                        libc::usleep(300);
+                        libc::_exit(0);
+                    }
+                }
+                // SAFETY: it is our own child.
+                unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+            }
+        });
+        let given = (0..2_000).filter(|_| folder.create(rand()).is_ok()).count();
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(given, 0, "their locks are gone by now");
+    });
+}
+
+#[test]
+fn a_lock_that_is_lost_takes_its_witness_with_it_before_another_nonce_is_listed() {
+    let scratch = Scratch::new();
+    let folder = scratch.folder();
+    let lock = folder.create(rand()).unwrap();
+    lock.list(NONCE).unwrap();
+    let path = scratch.path_of(lock.named());
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    // Protected from everybody and shared, as nothing else is.
+    let inode = lock.named().inode.to_string();
+    let is_it = |line: &&str| line.contains(" ---s ") && line.split_whitespace().nth(4) == Some(&inode);
+    let mapped = maps.lines().find(is_it).expect("it is mapped");
+    let start = usize::from_str_radix(mapped.split_once('-').unwrap().0, 16).unwrap();
+    // SAFETY: it is the mapping of the witness, which nothing reads or writes, and which is forgotten below.
+    assert_eq!(unsafe { libc::munmap(start as *mut _, 4096) }, 0);
+    assert!(proves_death(&folder, lock.named()), "as a contender sees it now");
+    assert!(lock.list(Nonce::from_bits(1)).is_err());
+    assert!(!path.exists());
+    assert_eq!(folder.look(lock.named(), NONCE), Sighting::default());
+    std::mem::forget(lock);
 }

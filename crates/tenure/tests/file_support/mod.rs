@@ -9,24 +9,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::store::File;
 use tenure_store::{Administration, Expect, Key, Put, Removal, Store, StoreError, Version};
-pub(crate) use tenure_testkit::{block_on, key, skipped};
+pub(crate) use tenure_testkit::{block_on, key, skipped, tests_in};
 
 /// A place for a folder, which goes when it is dropped.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
-    /// On the disk that the build is on.
+    /// On the disk that the build is on, or in the file system that the test is run inside of.
     pub(crate) fn new(name: &str) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("tenure-{name}-{}-{number}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = std::fs::remove_dir_all(&path);
+        let path = tests_in(env!("CARGO_TARGET_TMPDIR")).join(name);
+        for left in [Some(path.clone()), machine_witnesses()].into_iter().flatten() {
+            let _ = std::fs::remove_dir_all(left);
+        }
         Self(path)
     }
 
     pub(crate) fn store(&self) -> File {
-        File::open(&self.0).expect("a folder of our own")
+        open(&self.0)
     }
 
     /// The names in the folder that end like this.
@@ -40,6 +42,20 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// The folder of the machine for witnesses, where a test that is run inside of a file system has one of its own.
+pub(crate) fn machine_witnesses() -> Option<PathBuf> {
+    tests_in("")
+        .is_dir()
+        .then(|| std::env::var_os("XDG_RUNTIME_DIR"))
+        .flatten()
+        .map(|path| Path::new(&path).join("tenure"))
+}
+
+/// The store in a folder of our own. FUSE is accepted by name.
+pub(crate) fn open(folder: impl AsRef<Path>) -> File {
+    File::builder().accept_file_system("fuse").open(folder).expect("a folder of our own")
 }
 
 /// Writes, and must succeed.

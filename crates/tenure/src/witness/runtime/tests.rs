@@ -1,5 +1,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+use tenure_testkit::{FileSystem, Mounted};
+
 use super::*;
 use crate::machine::{Rules, Sighting, Standard};
 use crate::record::Witness;
@@ -105,6 +107,23 @@ fn one_who_cannot_write_where_another_can_still_finds_its_witness() {
     std::fs::create_dir(scratch.0.join("own")).unwrap();
     assert!(Standard.is_dead(look(&service, &dead(&shell))));
     assert_eq!(look(&shell, &dead(&service)), Sighting::default(), "it does not know of that folder");
+}
+
+#[test]
+fn inside_an_overlay_it_is_passed_over_and_the_next_folder_has_the_witness() {
+    for kind in [FileSystem::OverlayOnTmpfs, FileSystem::OverlayOnExt4] {
+        let Some(mounted) = Mounted::new(kind) else { return };
+        let paths = vec![mounted.path().join("a"), mounted.runtime().join("b")];
+        let runtime = Runtime::new(paths, "this-boot".to_owned());
+        let lock = runtime.create(rand()).unwrap();
+        assert!(names(&mounted.path().join("a")).is_empty());
+        assert_eq!(names(&mounted.runtime().join("b")), [lock.named().name.as_str()]);
+        lock.list(NONCE).unwrap();
+        let named = Witness::clone(lock.named());
+        assert!(look(&runtime, &named).is_locked());
+        drop(lock);
+        assert!(Standard.is_dead(look(&runtime, &named)));
+    }
 }
 
 #[test]
