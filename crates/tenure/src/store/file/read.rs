@@ -1,13 +1,15 @@
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
-use tenure_store::{Key, StoreError};
+use tenure_store::{Key, Reason, StoreError};
 
 use super::File;
 use super::envelope::Envelope;
 use super::folder::Folder;
+use super::lock::KeyLock;
 use super::name;
 use super::trouble::{Damaged, Trouble};
 
@@ -22,6 +24,28 @@ pub(super) fn entry(folder: &Folder, key: &Key) -> Result<Option<Envelope>, Stor
     let envelope =
         Envelope::decode_of(key, bytes).map_err(|flaw| Damaged::entry(&folder.path_of(&name), flaw))?;
     Ok(Some(envelope))
+}
+
+/// What a key holds, on a file system that may hide a name for a moment while it is replaced.
+///
+/// libfuse renames a file that a reader has open away first, and puts the new one in its place after that. In between the
+/// name is missing. Nothing is replaced while the key's lock is held, so what is missing under the lock is missing.
+pub(super) fn entry_or_none_for_sure(folder: &Folder, key: &Key) -> Result<Option<Envelope>, StoreError> {
+    for _ in 0..TRIES {
+        if let Some(there) = entry(folder, key)? {
+            return Ok(Some(there));
+        }
+        // It is made before the first entry, and stays.
+        if matches!(folder.status_of(&name::lock(key)), Err(Errno::NOENT)) {
+            return Ok(None);
+        }
+        if let Some(_lock) = KeyLock::try_take(folder, key)? {
+            return entry(folder, key);
+        }
+        pause();
+    }
+    let sentence = format!("{} is being replaced: ask again", folder.path_of(&name::entry(key)).display());
+    Err(StoreError::refused(Reason::Unreachable, sentence))
 }
 
 /// The whole file, if there is one.
@@ -68,5 +92,14 @@ fn read_all(file: &OwnedFd, size: usize) -> rustix::io::Result<Bytes> {
     bytes.truncate(filled);
     Ok(bytes.into())
 }
+
+#[expect(clippy::disallowed_methods, reason = "a worker waits for another process, for a moment")]
+fn pause() {
+    std::thread::sleep(PAUSE);
+}
+
+/// Together a fifth of a second. Others have the lock for some microseconds, unless they are stopped.
+const TRIES: usize = 200;
+const PAUSE: Duration = Duration::from_millis(1);
 
 const BYTES_MAX: usize = File::VALUE_MAX + Envelope::HEAD_MAX;

@@ -25,7 +25,6 @@ pub(super) struct Shared {
     inner: Arc<Inner>,
     workers: Workers,
     guarantees: Guarantees,
-    writable: bool,
 }
 
 /// What workers need.
@@ -37,6 +36,7 @@ struct Inner {
     domain: Option<Domain>,
     clock: Arc<dyn Clock>,
     local: bool,
+    writable: bool,
     /// Entries of this process that are there, and perhaps not after a power cut.
     unsynced: Mutex<HashMap<Key, Version>>,
     cleaned: AtomicBool,
@@ -58,10 +58,11 @@ impl Shared {
             domain,
             clock,
             local,
+            writable,
             unsynced: Mutex::default(),
             cleaned: AtomicBool::new(false),
         };
-        Self { inner: Arc::new(inner), workers: Workers::new(), guarantees, writable }
+        Self { inner: Arc::new(inner), workers: Workers::new(), guarantees }
     }
 
     /// When a name of the folder last changed; `None` when it is gone.
@@ -150,7 +151,7 @@ impl Shared {
     }
 
     fn is_writable(&self) -> Result<(), StoreError> {
-        if self.writable {
+        if self.inner.writable {
             return Ok(());
         }
         let url = File::url_of(self.folder().path());
@@ -187,7 +188,11 @@ impl Shared {
 impl Inner {
     fn get(&self, key: &Key, tells_ages: bool) -> Result<Reading, StoreError> {
         self.folder.is_in_place()?;
-        let mut there = read::entry(&self.folder, key)?;
+        let mut there = if self.local || !self.writable {
+            read::entry(&self.folder, key)?
+        } else {
+            read::entry_or_none_for_sure(&self.folder, key)?
+        };
         if let Some(envelope) = &there
             && self.unsynced().get(key) == Some(&envelope.version)
         {
