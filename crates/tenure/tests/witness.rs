@@ -324,7 +324,7 @@ fn a_holder_in_an_overlay_is_not_judged_dead_from_the_folder_below_it() {
         ["lower", "upper", "work", "merged"].map(|name| at(name).display().to_string());
     let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
     if !shell(&format!("mount -t overlay -o {options} overlay {merged}")) {
-        return eprintln!("SKIPPED: no overlay can be mounted here");
+        return skipped("no overlay can be mounted here");
     }
     let mut holder = Puppet::start(&at("merged/leases"));
     granted_at(&holder.ask("acquire k"));
