@@ -18,7 +18,7 @@ async fn leases_are_held_and_renewed_whatever_the_boot_id_is() {
     let a = world.process("a").await;
     let one = a.lease("one").unwrap().ttl(TTL).acquire().await.unwrap();
     let two = a.lease("two").unwrap().ttl(TTL).acquire().await.unwrap();
-    println!("witness {}", one.witness().unwrap().is_some());
+    println!("witness {}", one.witness(tenure::WitnessPart::Tree).unwrap().is_some());
     world.pass(3 * TTL).await;
     one.check().unwrap();
     two.check().unwrap();
