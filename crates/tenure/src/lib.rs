@@ -28,7 +28,7 @@ pub use machine::{Drift, Lost, Remaining, Standing, Timing, TimingBuilder};
 pub use record::{Holder, Token};
 pub use tenure_store::{Key, KeyError, Prefix};
 pub use verdicts::Verdicts;
-pub use witness::WitnessPart;
+pub use witness::{Survivor, Survivors, WitnessPart};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tenure::clock::{Instant, WallTime};
 use tenure::machine::{
-    Ambient, Ask, Content, Denied, Effect, Event, Fault, Input, Look, Lost, Machine, Outcome, Patience,
+    Ambient, Ask, Content, Denied, Effect, Event, Fault, Heed, Input, Look, Lost, Machine, Outcome, Patience,
     Purpose, Sightings, Way, Write,
 };
 use tenure::record::{Nonce, Record, State};
@@ -39,6 +39,7 @@ impl Solo {
             strict: false,
             manual: false,
             hint_pause: Timing::new(TTL).unwrap().retry(),
+            heed: Heed::Ttl,
             way: Way::Wait,
         };
         choose(&mut ask);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tenure::clock::{Instant, WallTime};
 use tenure::machine::{
-    Ambient, Ask, Content, Drift, Effect, Event, Fault, Handle, Input, Look, Lost, Machine, Outcome,
+    Ambient, Ask, Content, Drift, Effect, Event, Fault, Handle, Heed, Input, Look, Lost, Machine, Outcome,
     Patience, Purpose, Seen, Sighting, Sightings, Timing, Way, Write,
 };
 use tenure::record::{self, Holder, Nonce, Record, State, Token, Witness};
@@ -256,6 +256,11 @@ impl World {
             strict: self.dice.chance(15),
             manual: self.dice.chance(25),
             hint_pause: self.dice.pick(&[Duration::ZERO, timing.retry()]),
+            heed: self.dice.pick(&[
+                Heed::Ttl,
+                Heed::Tree { limit: None },
+                Heed::Tree { limit: Some(timing.ttl().as_duration()) },
+            ]),
             way: match (self.dice.below(100), &known) {
                 (0..20, _) if self.takes => Way::TakeNow("at once".into()),
                 (0..20, _) => Way::Revoke("because".into()),
@@ -467,8 +472,9 @@ impl World {
         let guards_locked =
             !acts.crashed && (!acts.machine.is_ended() || acts.undrained || acts.belief > self.now);
         let lists_nonce = self.listed.contains(&(owner, nonce));
+        let tree_locked = self.dice.chance(20);
         let sighting = match self.dice.chance(70) {
-            true => Sighting { found: true, same_file: true, guards_locked, tree_locked: false, lists_nonce },
+            true => Sighting { found: true, same_file: true, guards_locked, tree_locked, lists_nonce },
             false => Sighting::default(),
         };
         self.step(id, Input::Witness { nonce, sighting });
@@ -739,7 +745,7 @@ impl World {
                 slot.limit = None;
             }
             Event::Left(_) => assert!(slot.belief <= now, "left while held"),
-            Event::AtRisk(_) | Event::Keeping { .. } | Event::WentBack { .. } => {}
+            Event::AtRisk(_) | Event::Keeping { .. } | Event::Outlived { .. } | Event::WentBack { .. } => {}
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::clock::Instant;
-use tenure::machine::{Ask, Denied, Handle, Input, Left, Lost, Patience, Way};
+use tenure::machine::{Ask, Denied, Handle, Heed, Input, Left, Lost, Patience, Way};
 use tenure::record::Record;
 
 use super::World;
@@ -178,6 +178,7 @@ impl World<'_> {
             strict: false,
             manual: true,
             hint_pause: if self.swarm.hosts > 1 { member.timing.retry() } else { Duration::ZERO },
+            heed: Heed::Ttl,
             way,
         };
         let number = self.leases_made + 1;

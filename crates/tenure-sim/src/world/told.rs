@@ -23,7 +23,7 @@ impl World<'_> {
             Told::Granted { .. } if self.is_command(target) => self.script_renewed(target),
             Told::Granted { term, token, deadline } => self.granted(target, term, token, deadline.as_nanos()),
             Told::Renewed { deadline } => self.renewed(target, deadline.as_nanos()),
-            Told::AtRisk(_) | Told::Keeping { .. } => {}
+            Told::AtRisk(_) | Told::Keeping { .. } | Told::Outlived { .. } => {}
             Told::Lost(why) => self.lost(target, &why),
             Told::Left(left) => self.left(target, left),
             Told::Denied(denied) => self.denied(target, &denied),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::clock::Instant;
-use tenure::machine::{Ask, Input, Machine, Patience, Way};
+use tenure::machine::{Ask, Heed, Input, Machine, Patience, Way};
 use tenure::record::{Nonce, State};
 
 use super::World;
@@ -127,6 +127,7 @@ impl World<'_> {
             strict: faulty && self.rng.chance(it.member.strict),
             manual: self.rng.chance(it.member.manual) || script,
             hint_pause: if self.swarm.hosts > 1 { it.member.timing.retry() } else { Duration::ZERO },
+            heed: Heed::Ttl,
             way: match resumes {
                 Some(saved) => Way::Resume(saved.handle),
                 None if steals => Way::Revoke("it is my turn".into()),

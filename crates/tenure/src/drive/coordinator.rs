@@ -24,7 +24,7 @@ use crate::clock::{BootClock, Clock};
 use crate::lease::Request;
 use crate::lease::fork::Incarnation;
 use crate::record::{Holder, Record};
-use crate::witness::Shelf;
+use crate::witness::{Shelf, Survivors};
 use crate::{Error, Kind, Logbook, Verdicts, verify};
 
 /// A connection to a store, and the keeper of all leases taken through it. Cheap to clone.
@@ -100,6 +100,12 @@ impl Coordinator {
             })
         })
         .await
+    }
+
+    /// The processes of this machine that are alive under a record, as far as this process may see them. For people: nothing
+    /// is decided by it.
+    pub async fn survivors(&self, record: &Record) -> Survivors {
+        self.shared.observers.survivors(record).await
     }
 
     /// How every key under a prefix stands, in the order of the keys; each is read once, several at a time.

@@ -11,8 +11,8 @@ use super::observation::Observation;
 use super::within::within;
 use crate::clock::Clock;
 use crate::machine::{Content, Glance, Observer, Recalled, Sighting, Standing};
-use crate::record::{Nonce, Witness};
-use crate::witness::Shelf;
+use crate::record::{Nonce, Record, Witness};
+use crate::witness::{Shelf, Survivors};
 use crate::workers::Workers;
 use crate::{Error, Kind};
 
@@ -134,6 +134,18 @@ impl Observers {
         let Some(shelf) = self.local.shelf.clone() else { return Sighting::default() };
         let witness = Arc::clone(witness);
         self.workers.run(move || shelf.look(&witness, nonce)).await.unwrap_or_default()
+    }
+
+    /// The processes that are alive under a record, on this machine.
+    pub(super) async fn survivors(&self, record: &Record) -> Survivors {
+        let (Some(shelf), Some(witness)) = (self.local.shelf.clone(), record.witness.clone()) else {
+            return Survivors::default();
+        };
+        let nonce = record.holders_nonce();
+        let found = async {
+            Ok(self.workers.run(move || shelf.survivors(&witness, nonce)).await.unwrap_or_default())
+        };
+        within(&*self.clock, LOOK_MAX, "looking for processes", found).await.unwrap_or_default()
     }
 
     fn unreadable(&self, key: &Key, error: StoreError) -> Error {

@@ -99,7 +99,7 @@ impl Report {
             Self::Event(report) => match report.event {
                 Event::Renewed { .. } => Level::DEBUG,
                 Event::Granted { .. } | Event::Lost(_) | Event::Left(_) | Event::Denied(_) => Level::INFO,
-                Event::AtRisk(_) | Event::Keeping { .. } => Level::WARN,
+                Event::AtRisk(_) | Event::Keeping { .. } | Event::Outlived { .. } => Level::WARN,
                 Event::WentBack { .. } => Level::ERROR,
             },
             Self::Breach { .. } => Level::ERROR,
@@ -163,6 +163,15 @@ fn trace(report: &Report) {
                 Event::Keeping { because } => tracing::warn!(
                     store, key, holder = %it.holder, token, because = &**because,
                     "lease lost, and its work cannot be stopped: its record is kept until that ends"
+                ),
+                Event::Outlived { record, sighting, taken } => tracing::warn!(
+                    store, key, holder = %it.holder,
+                    former = record.holder.as_ref().map(|holder| &**holder.id()),
+                    token = record.token.get(),
+                    guards = sighting.guards_locked,
+                    tree = sighting.tree_locked,
+                    taken,
+                    "the former lease ran out while its witness was still locked"
                 ),
                 Event::Left(left) => {
                     tracing::info!(store, key, holder = %it.holder, token, ?left, "lease left")

@@ -106,7 +106,7 @@ impl Witnesses {
         true
     }
 
-    /// Tells when the witness that this contender has seen locked is locked no more.
+    /// Tells when the witness that this contender has seen locked is locked no more, or at least the tree's part of it.
     pub(super) fn watch(&mut self, lease: LeaseId, witness: &Arc<Witness>, nonce: Nonce) {
         let Some(shelf) = self.shelf.clone() else { return };
         if let Some(watching) = self.watching.get(&lease)
@@ -125,6 +125,7 @@ impl Witnesses {
             Arc::clone(&self.clock),
             Arc::clone(witness),
             Arc::clone(&nonce),
+            Until::PartFreed,
         );
         let ends = abort.clone();
         self.watching.insert(lease, Watching { witness: Arc::clone(witness), nonce, abort });
@@ -248,6 +249,15 @@ fn look(
     move || shelf.look(&witness, nonce)
 }
 
+/// What a watch of a witness waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// No part of it is locked.
+    Unlocked,
+    /// The same, or the tree's part is locked no more.
+    PartFreed,
+}
+
 /// Looks whenever somebody who could write to the witness has closed it: its holder does so with every renewal, and for
 /// the last time when it dies. Where the kernel tells nobody, for a user has only so many who are told, it looks from time
 /// to time. `None` when it cannot be looked at.
@@ -257,9 +267,11 @@ pub(super) async fn until_unlocked(
     clock: Arc<dyn Clock>,
     witness: Arc<Witness>,
     nonce: Arc<Mutex<Nonce>>,
+    until: Until,
 ) -> Option<(Nonce, Sighting)> {
     let watched = (Arc::clone(&shelf), Arc::clone(&witness));
     let mut changes = workers.run(move || watched.0.watch(&watched.1)).await.ok()?;
+    let mut tree = false;
     loop {
         // At once also the first time: what happened before it was watched was told to nobody.
         for pause in PROBES {
@@ -268,7 +280,9 @@ pub(super) async fn until_unlocked(
             }
             let nonce = *nonce.lock().unwrap_or_else(PoisonError::into_inner);
             let sighting = workers.run(look(&shelf, &witness, nonce)).await.ok()?;
-            if !sighting.is_locked() {
+            let tree_freed = tree && !sighting.tree_locked;
+            tree = sighting.tree_locked;
+            if !sighting.is_locked() || (tree_freed && until == Until::PartFreed) {
                 return Some((nonce, sighting));
             }
         }

@@ -5,7 +5,7 @@ use tenure_store::{Key, Reach, Reason};
 
 use super::{Asking, Handle, Lease};
 use crate::drive::{Coordinator, refused_kind, secret};
-use crate::machine::{Ask, Denied, Patience, Timing, Way};
+use crate::machine::{Ask, Denied, Heed, Patience, Sighting, Timing, Way};
 use crate::record::{Holder, Record, State};
 use crate::{Error, Kind};
 
@@ -24,6 +24,7 @@ pub struct Request {
     strict: bool,
     manual: bool,
     witness: bool,
+    heed: Heed,
 }
 
 impl Request {
@@ -44,6 +45,7 @@ impl Request {
             strict: false,
             manual: false,
             witness: true,
+            heed: Heed::Ttl,
         }
     }
 
@@ -94,6 +96,17 @@ impl Request {
     /// and runs out by its ttl alone.
     pub fn without_witness(mut self) -> Self {
         self.witness = false;
+        self
+    }
+
+    /// Heeds the tree: after a holder's ttl has run out, the lease is not taken as long as its witness shows that the work of
+    /// the former term goes on, on this machine. With a limit, it is taken after that time all the same, counted from when
+    /// this contender first saw the record run out.
+    ///
+    /// Only a process that has [`WitnessPart::Tree`](crate::WitnessPart::Tree) counts. A holder that is merely late or
+    /// stopped is succeeded by its ttl.
+    pub fn heed_tree(mut self, limit: Option<Duration>) -> Self {
+        self.heed = Heed::Tree { limit };
         self
     }
 
@@ -222,6 +235,7 @@ impl Request {
                 Reach::Process | Reach::Machine => Duration::ZERO,
                 Reach::Network | Reach::Nothing => timing.retry(),
             },
+            heed: self.heed,
             way: self.way.clone(),
         })
     }
@@ -254,6 +268,17 @@ pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -
                     "is held by {by} (token {}), which cannot stop the work under it, and was not asked to: {because}. End \
                      that work, or wait until it ends",
                     record.token
+                ),
+            )
+        }
+        Denied::Outlived { record, sighting } => {
+            let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
+            (
+                Kind::Held,
+                format!(
+                    "was held by {by} (token {}) and has run out, but {}. End it, or wait until it ends",
+                    record.token,
+                    whose_work(*sighting)
                 ),
             )
         }
@@ -309,4 +334,13 @@ pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -
         Denied::Cancelled => (Kind::Unavailable, format!("is not wanted by {holder} any more")),
     };
     Error::new(kind, format!("lease {key} on {store} {what}"))
+}
+
+/// Which process of a former term is alive.
+fn whose_work(sighting: Sighting) -> &'static str {
+    if sighting.guards_locked {
+        "a process of its command is still alive, and so is one that guards it"
+    } else {
+        "a process of its command is still alive, an orphan that nothing guards any more"
+    }
 }

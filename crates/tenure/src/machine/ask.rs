@@ -31,8 +31,22 @@ pub struct Ask {
     /// How long after the last look a hint is worth another one, at least: nothing where a look costs next to nothing,
     /// and on the network not more looks than failures would get.
     pub hint_pause: Duration,
+    /// What counts once the record of another holder has run out by its ttl.
+    pub heed: Heed,
     /// How to come by it.
     pub way: Way,
+}
+
+/// What counts for a contender once a record has run out by its ttl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heed {
+    /// The ttl alone.
+    Ttl,
+    /// The tree too: as long as its witness shows that the work of the former term goes on, the record is not taken.
+    Tree {
+        /// For no longer than this, counted from when the record was first seen to have run out.
+        limit: Option<Duration>,
+    },
 }
 
 /// How long a contender waits.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tenure_store::{Expect, Reason};
 
-use super::{Fault, Lost};
+use super::{Fault, Lost, Sighting};
 use crate::clock::Instant;
 use crate::record::{Nonce, Record, Token, Witness};
 
@@ -85,6 +85,16 @@ pub enum Event {
     Left(Left),
     /// The lease was not granted, and will not be.
     Denied(Denied),
+    /// The record of another holder has run out by its ttl, and its witness is still locked: a process of the former term
+    /// is alive.
+    Outlived {
+        /// That record.
+        record: Arc<Record>,
+        /// What its witness showed.
+        sighting: Sighting,
+        /// Whether the lease is taken all the same; otherwise it is waited for.
+        taken: bool,
+    },
     /// The key showed a smaller token than before: it was restored or tampered with.
     WentBack {
         /// The greatest token seen before.
@@ -113,6 +123,13 @@ pub enum Denied {
     Held(Arc<Record>),
     /// Somebody else has it and was not asked to let go: its holder cannot stop the work under it.
     Unstoppable(Arc<Record>),
+    /// The record of the former holder has run out, and its work is seen to go on.
+    Outlived {
+        /// That record.
+        record: Arc<Record>,
+        /// What its witness showed.
+        sighting: Sighting,
+    },
     /// The store did not answer in time.
     Unavailable(Option<Fault>),
     /// The store would not take the call.

@@ -27,6 +27,7 @@ mod keeping;
 mod leaving;
 mod lost;
 mod observer;
+mod outlived;
 pub mod rules;
 mod seeking;
 mod sightings;
@@ -38,7 +39,7 @@ use std::sync::Arc;
 
 use tenure_store::{Expect, Version};
 
-pub use ask::{Ask, Handle, Patience, Way};
+pub use ask::{Ask, Handle, Heed, Patience, Way};
 pub use attempts::{Attempt, Attempts};
 pub use drift::Drift;
 pub use effect::{Denied, Effect, Event, Left, Purpose, Write};
@@ -56,6 +57,7 @@ use crate::record::{Nonce, Record, Token, Ttl, Witness};
 use holding::Holding;
 use keeping::Keeping;
 use leaving::Leaving;
+use outlived::Outlived;
 use rules::Mine;
 use seeking::Seeking;
 
@@ -70,6 +72,10 @@ pub struct Machine {
     asleep_until: Option<Instant>,
     /// Why the work under the term cannot be stopped, once its holder has said so.
     unstoppable: Option<Arc<str>>,
+    /// The record that was last seen to run out by its ttl.
+    outlived: Option<Outlived>,
+    /// Whether a look at a witness is under way.
+    looking: bool,
 }
 
 #[derive(Debug)]
@@ -124,6 +130,8 @@ impl Machine {
             attempts: Attempts::default(),
             asleep_until: None,
             unstoppable: None,
+            outlived: None,
+            looking: false,
         }
     }
 

@@ -62,6 +62,12 @@ pub trait Rules: fmt::Debug + Send + Sync {
         sighting.found && sighting.same_file && !sighting.is_locked() && sighting.lists_nonce
     }
 
+    /// Does this witness show that the work under a record goes on that has run out by its ttl? Only the very file, with
+    /// the part of the tree locked. A process that merely keeps the lease may be late or stopped, and is succeeded.
+    fn work_goes_on(&self, sighting: Sighting) -> bool {
+        sighting.same_file && sighting.tree_locked
+    }
+
     /// May a term go on, by sending a renewal or by believing its answer? Not after the deadline: nothing revives.
     fn may_go_on(&self, now: Instant, deadline: Instant) -> bool {
         now < deadline

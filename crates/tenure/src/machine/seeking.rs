@@ -7,6 +7,7 @@ use tenure_store::{Expect, Reason, Version};
 
 use super::holding::Holding;
 use super::leaving::Leaving;
+use super::outlived::After;
 use super::rules::{Floor, Verdict, earlier_by_chance, part_by_chance};
 use super::{
     Attempt, Content, Denied, Effect, Event, Fault, Flown, Handle, Left, Lost, Machine, Outcome, Patience,
@@ -143,7 +144,11 @@ impl Machine {
             }
             State::Held | State::Revoked(_) | State::Reserved(_) => {
                 match self.run_out(step.ambient.now, seen, record) {
-                    RunOut::Ttl => self.grant(step, seen, record, version, End::RanOut),
+                    RunOut::Ttl => match self.after_run_out(step, record) {
+                        After::Take => self.grant(step, seen, record, version, End::RanOut),
+                        After::Look => {}
+                        After::Wait(limit) => self.wait_for_tree(step, seen, record, limit),
+                    },
                     RunOut::Dead => self.grant(step, seen, record, version, End::Died),
                     RunOut::Not => match self.ask.way.clone() {
                         Way::TakeNow(because) => {
@@ -199,6 +204,7 @@ impl Machine {
             return false;
         }
         let nonce = record.holders_nonce();
+        self.looking = true;
         step.effects.push(Effect::LookAtWitness { witness: Arc::clone(witness), nonce });
         true
     }
@@ -211,12 +217,39 @@ impl Machine {
         if once {
             return self.deny(step, Denied::Held(Arc::clone(record)));
         }
-        let now = step.ambient.now;
         let ttl = record.ttl.unwrap_or(self.own_ttl());
-        let look = now + self.rules.poll_after(ttl, step.ambient.jitter);
         let out = self.rules.runs_out_at(seen.from, ttl, self.own_ttl(), self.ask.timing.drift());
+        self.look_later(step, seen, record, Some(out));
+    }
+
+    /// The record has run out, and the work under it goes on.
+    fn wait_for_tree(
+        &mut self,
+        step: &mut Step<'_>,
+        seen: &Seen,
+        record: &Arc<Record>,
+        limit: Option<Instant>,
+    ) {
+        match self.waits_for_tree(record) {
+            Some(sighting) if self.ask.patience == Patience::Once => {
+                self.deny(step, Denied::Outlived { record: Arc::clone(record), sighting });
+            }
+            _ => self.look_later(step, seen, record, limit),
+        }
+    }
+
+    /// Looks again when it is time to, or at this instant at the latest.
+    fn look_later(
+        &mut self,
+        step: &mut Step<'_>,
+        seen: &Seen,
+        record: &Arc<Record>,
+        latest: Option<Instant>,
+    ) {
+        let ttl = record.ttl.unwrap_or(self.own_ttl());
+        let look = step.ambient.now + self.rules.poll_after(ttl, step.ambient.jitter);
         let seeking = self.seeking();
-        seeking.next = Some(look.min(out));
+        seeking.next = Some(latest.map_or(look, |latest| look.min(latest)));
         let hinted = std::mem::take(&mut seeking.hinted);
         if seeking.waits_for_term.replace(record.term).is_some_and(|term| term != record.term) {
             seeking.others_were_faster();
@@ -329,6 +362,7 @@ impl Machine {
                 seeking.looked = true;
                 seeking.trouble = None;
                 seeking.witness_asked = None;
+                self.forget_outlived_sighting();
                 self.seek(step);
             }
             Err(fault) => self.seeking_failed(step, fault),
@@ -401,7 +435,11 @@ impl Machine {
                 (None, Some(Seen { content: Content::Record(record, _), .. }))
                     if record.state != State::Vacant =>
                 {
-                    Denied::Held(Arc::clone(record))
+                    let record = Arc::clone(record);
+                    match self.waits_for_tree(&record) {
+                        Some(sighting) => Denied::Outlived { record, sighting },
+                        None => Denied::Held(record),
+                    }
                 }
                 (trouble, _) => Denied::Unavailable(trouble),
             };
@@ -422,6 +460,10 @@ impl Machine {
         if self.flight.is_some() {
             seeking.overtaken = true;
             return;
+        }
+        if seeking.next.is_none() {
+            // A witness is being looked at.
+            seeking.overtaken = true;
         }
         let Seeking { next: Some(_), trouble: None, .. } = seeking else { return };
         let now = step.ambient.now;
@@ -455,12 +497,13 @@ impl Machine {
     }
 
     pub(super) fn witnessed(&mut self, step: &mut Step<'_>, nonce: Nonce, sighting: Sighting) {
+        let freed = self.outlived_seen(step, nonce, sighting);
         let Stage::Seeking(seeking) = &mut self.stage else { return };
         if self.rules.is_dead(sighting) {
             seeking.dead = Some(nonce);
         }
-        if self.flight.is_none() && seeking.looked && (seeking.dead == Some(nonce) || seeking.next.is_none())
-        {
+        let matters = seeking.dead == Some(nonce) || seeking.next.is_none() || freed;
+        if self.flight.is_none() && seeking.looked && matters {
             self.seek(step);
         }
     }
@@ -481,9 +524,11 @@ impl Machine {
         let floor = self.rules.floor(seen, self.ask.store_clock);
         let free = match &record.state {
             State::Vacant => true,
-            State::Held | State::Revoked(_) | State::Reserved(_) => {
-                !matches!(self.run_out(now, seen, record), RunOut::Not)
-            }
+            State::Held | State::Revoked(_) | State::Reserved(_) => match self.run_out(now, seen, record) {
+                RunOut::Not => false,
+                RunOut::Dead => true,
+                RunOut::Ttl => !self.heeds_tree_of(record),
+            },
             State::Closed(_) => false,
         };
         free && floor != Floor::ReadFirst && !matches!(self.ask.way, Way::Resume(_))

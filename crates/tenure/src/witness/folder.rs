@@ -9,6 +9,7 @@ use rustix::process::{Gid, Uid};
 
 use super::lock::Lock;
 use super::mapping::Mapping;
+use super::survivors::{self, Survivors};
 use super::{WitnessPart, name, ofd, old, ring};
 use crate::disk::filesystem::FileSystem;
 use crate::inotify::{self, Changes, Target};
@@ -154,6 +155,16 @@ impl Folder {
         let lists_nonce = ring::lists(&bytes[..read], &named.name, self.device, nonce);
         let (guards_locked, tree_locked) = (locks.guards, locks.tree);
         Ok(Sighting { found: true, same_file, guards_locked, tree_locked, lists_nonce })
+    }
+
+    /// The processes that are alive under the record that names this witness; `None` if it is not the very file.
+    pub(super) fn survivors(&self, named: &Witness, nonce: Nonce) -> Option<Survivors> {
+        let seen = self.look(named, nonce);
+        let (file, same_file) = self.open_named(named, OFlags::RDONLY).ok()?;
+        let status = rustix::fs::fstat(&file).ok().filter(|_| same_file)?;
+        let processes =
+            if seen.is_locked() { survivors::of(status.st_dev, status.st_ino) } else { Vec::new() };
+        Some(Survivors { guards: seen.guards_locked, tree: seen.tree_locked, processes })
     }
 
     /// Changes of the witness that a record names: somebody has written to it, or died.

@@ -28,6 +28,7 @@ mod part;
 mod ring;
 mod runtime;
 mod shelf;
+mod survivors;
 #[cfg(test)]
 mod tests;
 
@@ -36,3 +37,4 @@ pub(crate) use name::is_name;
 pub(crate) use old::remove_if_dead;
 pub use part::WitnessPart;
 pub(crate) use shelf::Shelf;
+pub use survivors::{Survivor, Survivors};

@@ -7,7 +7,8 @@ pub enum WitnessPart {
     /// For a process that keeps the lease, or ends the work in time. The lease itself locks this part. After the ttl it
     /// means nothing: a process that is stopped is succeeded by its ttl.
     Guards,
-    /// For the work, such as a child process.
+    /// For the work, such as a child process. A contender that [heeds the tree](crate::Request::heed_tree) waits as long as
+    /// this part is locked, also after the ttl.
     Tree,
     /// For a process that guards the work and ends only after it.
     Both,

@@ -7,6 +7,7 @@ use tenure_store::{Reach, Store};
 use super::folder::Folder;
 use super::lock::Lock;
 use super::runtime::Runtime;
+use super::survivors::Survivors;
 use crate::clock::boot_id;
 use crate::inotify::Changes;
 use crate::machine::Sighting;
@@ -52,6 +53,11 @@ impl Shelf {
     pub(crate) fn look(&self, named: &Witness, nonce: Nonce) -> Sighting {
         self.find(named, |folder| Some(folder.look(named, nonce)).filter(|sighting| sighting.found))
             .unwrap_or_default()
+    }
+
+    /// The processes that are alive under the record that names this witness.
+    pub(crate) fn survivors(&self, named: &Witness, nonce: Nonce) -> Survivors {
+        self.find(named, |folder| folder.survivors(named, nonce)).unwrap_or_default()
     }
 
     /// Changes of the witness that a record names: somebody has written to it, or died.

@@ -123,7 +123,7 @@ impl Keeper {
                     kept.answers.push(Box::new(move || drop(reply.send(ended))));
                 }
             }
-            Event::WentBack { .. } | Event::Keeping { .. } => {}
+            Event::WentBack { .. } | Event::Keeping { .. } | Event::Outlived { .. } => {}
         }
         let (token, holder, key) = (kept.token(), Arc::clone(&kept.holder), kept.key.clone());
         let store = Arc::clone(&self.store_name);

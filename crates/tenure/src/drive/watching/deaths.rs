@@ -9,7 +9,7 @@ use tenure_store::{BoxFuture, Key};
 
 use crate::clock::Clock;
 use crate::drive::Observation;
-use crate::drive::witnesses::until_unlocked;
+use crate::drive::witnesses::{Until, until_unlocked};
 use crate::record::Witness;
 use crate::witness::Shelf;
 use crate::workers::Workers;
@@ -62,6 +62,7 @@ impl Deaths {
             Arc::clone(&self.clock),
             Arc::clone(witness),
             Arc::new(Mutex::new(record.holders_nonce())),
+            Until::Unlocked,
         );
         let key = seen.key.clone();
         self.expected.insert(key.clone(), Expected { witness: Arc::clone(witness), abort });

@@ -1,0 +1,217 @@
+//! Work that outlives its holder on this machine: contenders that heed the tree wait for it, and the others take the
+//! lease by its ttl and tell.
+
+mod file_support;
+
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use file_support::{Scratch, block_on};
+use tenure::machine::{Denied, Event, Sighting};
+use tenure::{
+    Acting, AttemptReport, Coordinator, EventReport, Holder, Kind, Lease, Recorder, Request, WitnessPart,
+};
+
+/// Short, because it is waited out.
+const TTL: Duration = Duration::from_millis(600);
+
+/// How long a contender tries that must not get the lease.
+const LONG_ENOUGH: Duration = Duration::from_millis(1800);
+
+/// How long a contender may take that gets it, on a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Remembers what happened to leases.
+#[derive(Debug, Default)]
+struct Events(Mutex<Vec<Event>>);
+
+impl Recorder for Events {
+    fn attempt(&self, _: &AttemptReport) {}
+
+    fn event(&self, report: &EventReport) {
+        self.0.lock().unwrap().push(report.event.clone());
+    }
+}
+
+impl Events {
+    /// What was told of work that outlived its holder: what was seen, and whether the lease was taken. In order.
+    fn outlived(&self) -> Vec<(Sighting, bool)> {
+        let told = self.0.lock().unwrap();
+        let outlived = told.iter().filter_map(|event| match event {
+            Event::Outlived { sighting, taken, .. } => Some((*sighting, *taken)),
+            _ => None,
+        });
+        outlived.collect()
+    }
+
+    /// The same once there are so many of them: reports come from another thread.
+    async fn until_outlived(&self, count: usize) -> Vec<(Sighting, bool)> {
+        self.until(|_| self.outlived().len() >= count).await;
+        self.outlived()
+    }
+
+    /// Waits for reports, which come from another thread, and only so long.
+    async fn until(&self, told: impl Fn(&[Event]) -> bool) {
+        for _ in 0..10_000 {
+            let events = self.0.lock().unwrap().clone();
+            if told(&events) {
+                break;
+            }
+            tokio::task::yield_now().await;
+            file_support::sleep_ms(1);
+        }
+    }
+}
+
+/// A holder that never renews and whose work never ends, so that its record runs out and is not vacated.
+async fn late_holder(scratch: &Scratch) -> (Lease, Acting) {
+    let holder = Holder::new("late").unwrap();
+    let late = Coordinator::builder().holder(holder).connect(scratch.store()).await.unwrap();
+    let lease = late.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
+    let acting = lease.acting().unwrap();
+    (lease, acting)
+}
+
+async fn contender(scratch: &Scratch) -> (Coordinator, Arc<Events>) {
+    let events = Arc::new(Events::default());
+    let recorder = Arc::clone(&events) as Arc<dyn Recorder>;
+    (Coordinator::builder().recorder(recorder).connect(scratch.store()).await.unwrap(), events)
+}
+
+fn request(coordinator: &Coordinator) -> Request {
+    coordinator.lease("k").unwrap().ttl(TTL).wait(PATIENCE)
+}
+
+fn tree_of(lease: &Lease) -> OwnedFd {
+    lease.witness(WitnessPart::Tree).unwrap().expect("there is a witness")
+}
+
+#[test]
+fn a_library_holder_that_is_late_is_succeeded_by_its_ttl_and_that_is_told() {
+    block_on(async {
+        for heeds in [false, true] {
+            let scratch = Scratch::new("heed-late");
+            let (late, _acting) = late_holder(&scratch).await;
+            let (coordinator, events) = contender(&scratch).await;
+            let wanted = if heeds { request(&coordinator).heed_tree(None) } else { request(&coordinator) };
+            let lease = wanted.acquire().await.expect("its ttl has run out");
+            assert!(lease.token() > late.token());
+            let told = events.until_outlived(1).await;
+            assert_eq!(told.len(), 1, "{told:?}");
+            let (sighting, taken) = told[0];
+            assert!(sighting.guards_locked && !sighting.tree_locked && taken, "heeds: {heeds}, {sighting:?}");
+        }
+    });
+}
+
+#[test]
+fn a_contender_without_the_option_takes_the_lease_although_the_tree_is_alive_and_tells() {
+    block_on(async {
+        let scratch = Scratch::new("heed-not");
+        let (late, _acting) = late_holder(&scratch).await;
+        let _tree = tree_of(&late);
+        let (coordinator, events) = contender(&scratch).await;
+        let lease = request(&coordinator).acquire().await.expect("its ttl has run out");
+        assert!(lease.token() > late.token());
+        let told = events.until_outlived(1).await;
+        assert!(matches!(told[..], [(Sighting { tree_locked: true, .. }, true)]), "{told:?}");
+    });
+}
+
+#[test]
+fn a_contender_that_heeds_the_tree_waits_until_it_has_ended_and_not_for_its_guards() {
+    block_on(async {
+        let scratch = Scratch::new("heed-tree");
+        let (late, _acting) = late_holder(&scratch).await;
+        let tree = tree_of(&late);
+        let (coordinator, events) = contender(&scratch).await;
+        let denied = request(&coordinator).heed_tree(None).wait(LONG_ENOUGH).acquire().await.unwrap_err();
+        assert_eq!(denied.kind(), Kind::Held, "{denied}");
+        let token = format!("was held by late (token {}) and has run out", late.token());
+        for words in [&*token, "a process of its command is still alive", "End it, or wait until it ends"] {
+            assert!(denied.to_string().contains(words), "{denied} lacks {words:?}");
+        }
+        let once = request(&coordinator).heed_tree(None).try_acquire().await.unwrap_err();
+        assert_eq!((once.kind(), once.to_string()), (Kind::Held, denied.to_string()));
+        let told = events.until_outlived(2).await;
+        assert!(told.iter().all(|(sighting, taken)| sighting.tree_locked && !taken), "{told:?}");
+        // Only the tree's part is freed: the holder lives and is late.
+        let waiting = request(&coordinator).heed_tree(None).acquire();
+        let (lease, ()) = tokio::join!(waiting, async {
+            events.until_outlived(3).await;
+            drop(tree);
+        });
+        assert!(lease.expect("the tree has ended").token() > late.token());
+    });
+}
+
+#[test]
+fn after_the_limit_the_lease_is_taken_under_a_tree_that_lives_and_that_is_told() {
+    block_on(async {
+        let scratch = Scratch::new("heed-limit");
+        let (late, _acting) = late_holder(&scratch).await;
+        let _tree = tree_of(&late);
+        let (coordinator, events) = contender(&scratch).await;
+        let lease = request(&coordinator).heed_tree(Some(TTL)).acquire().await.expect("the limit is over");
+        assert!(lease.token() > late.token());
+        let taken: Vec<_> = events.until_outlived(2).await.into_iter().map(|(_, taken)| taken).collect();
+        assert_eq!(taken, [false, true], "first that it waits, and then that it goes on");
+    });
+}
+
+#[test]
+fn a_contender_that_takes_it_at_once_does_not_wait_for_the_tree() {
+    block_on(async {
+        let scratch = Scratch::new("heed-now");
+        let (late, _acting) = late_holder(&scratch).await;
+        let _tree = tree_of(&late);
+        let (coordinator, _) = contender(&scratch).await;
+        assert_eq!(late.lost().await, tenure::Lost::Expired);
+        let lease = request(&coordinator).heed_tree(None).take_now("hurry").acquire().await.unwrap();
+        assert!(lease.token() > late.token());
+    });
+}
+
+#[test]
+fn survivors_are_the_processes_that_have_the_witness_open_with_their_command_lines() {
+    block_on(async {
+        let scratch = Scratch::new("survivors");
+        let (late, _acting) = late_holder(&scratch).await;
+        let (coordinator, _) = contender(&scratch).await;
+        let record = coordinator.look("k").await.unwrap().expect("there is a record");
+        let alone = coordinator.survivors(&record).await;
+        assert!(alone.guards && !alone.tree && alone.processes.is_empty(), "{alone:?}");
+        let tree = tree_of(&late);
+        // As its standard input, the child has the witness open.
+        let mut child = Command::new("sleep").arg("31").stdin(Stdio::from(tree)).spawn().unwrap();
+        let seen = coordinator.survivors(&record).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(seen.guards && seen.tree, "{seen:?}");
+        let [survivor] = &seen.processes[..] else { panic!("{seen:?}") };
+        assert_eq!((survivor.pid, &*survivor.command), (child.id(), "sleep 31"));
+        let after = coordinator.survivors(&record).await;
+        assert!(!after.tree && after.processes.is_empty(), "{after:?}");
+    });
+}
+
+#[test]
+fn a_denial_for_work_that_goes_on_carries_what_was_seen() {
+    block_on(async {
+        let scratch = Scratch::new("heed-event");
+        let (late, _acting) = late_holder(&scratch).await;
+        let _tree = tree_of(&late);
+        let (coordinator, events) = contender(&scratch).await;
+        assert_eq!(late.lost().await, tenure::Lost::Expired);
+        let _ = request(&coordinator).heed_tree(None).wait(LONG_ENOUGH).acquire().await.unwrap_err();
+        let carries = |event: &Event| {
+            matches!(event, Event::Denied(Denied::Outlived { record, sighting })
+                if record.token == late.token() && sighting.tree_locked && sighting.guards_locked)
+        };
+        events.until(|told| told.iter().any(carries)).await;
+        let told = events.0.lock().unwrap();
+        assert!(told.iter().any(carries), "{told:?}");
+    });
+}
