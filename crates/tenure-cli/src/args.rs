@@ -75,6 +75,9 @@ pub(crate) struct Run {
     /// Stop CMD at the first renewal that fails, and not only before the lease runs out
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait for it
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) orphan_wait: Option<Duration>,
     /// Exit with this when somebody else holds it, for a CMD that uses 75 itself
     #[arg(long, value_name = "N", default_value_t = crate::exit::HELD)]
     pub(crate) conflict_exit_code: u8,
@@ -174,6 +177,9 @@ pub(crate) struct Steal {
     /// How long CMD has between TERM and KILL; 5s, or a third of the ttl if that is less
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "command")]
     pub(crate) kill_grace: Option<Duration>,
+    /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait for it
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "command")]
+    pub(crate) orphan_wait: Option<Duration>,
     /// Stop CMD at the first renewal that fails, and not only before the lease runs out
     #[arg(long, requires = "command")]
     pub(crate) strict: bool,

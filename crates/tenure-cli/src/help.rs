@@ -66,6 +66,9 @@ When the lease cannot be renewed, CMD and all that it started get TERM, and KILL
 before anybody else is let in. When CMD ends, what it left running is ended too, and the lease is let go. A signal ends \
 the waiting, or is passed on to CMD.
 
+Where a former CMD outlives its lease on this machine, because supervisor and watchdog were both killed, it is named and \
+waited for; --orphan-wait goes on after that time.
+
 Durations are written like 15s, 1m30s or 500ms.
 
 ",

@@ -4,10 +4,10 @@ use std::time::Duration;
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 use tenure::record::{Record, State};
-use tenure::{Error, Key, Kind, Observation, Remaining, Standing};
+use tenure::{Error, Key, Kind, Observation, Remaining, Standing, Survivors};
 
-use crate::duration;
 use crate::output::plain;
+use crate::{duration, outliving};
 
 /// A lease as it is shown. The fields and their names are a contract: `docs/reference/command.md`.
 #[derive(Debug, Default, Serialize)]
@@ -30,7 +30,22 @@ pub(crate) struct Lease {
     successor: Option<String>,
     by: Option<String>,
     because: Option<String>,
+    /// Why its holder cannot stop the work under it.
+    cannot_stop: Option<String>,
+    /// The processes of its command that are alive although it has run out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    processes: Vec<Process>,
+    /// Those processes in words.
+    #[serde(skip)]
+    survivors: String,
     problem: Option<String>,
+}
+
+/// A process of a command.
+#[derive(Debug, Serialize)]
+struct Process {
+    pid: u32,
+    command: String,
 }
 
 impl Lease {
@@ -70,6 +85,18 @@ impl Lease {
         lease
     }
 
+    /// The same with those of its processes that are alive although it has run out. `tenure run` waits for them.
+    pub(crate) fn outlived_by(mut self, survivors: &Survivors) -> Self {
+        if self.state == "run-out" && survivors.tree {
+            (self.state, self.free) = ("outlived", false);
+            let processes = survivors.processes.iter();
+            let processes = processes.map(|it| Process { pid: it.pid, command: it.command.clone() });
+            self.processes = processes.collect();
+            self.survivors = outliving::sentence(survivors);
+        }
+        self
+    }
+
     /// A lease that could not be read.
     pub(crate) fn unread(key: &Key, error: &Error) -> Self {
         let state = if error.kind() == Kind::Corrupt { "foreign" } else { "unreadable" };
@@ -88,6 +115,7 @@ impl Lease {
         self.written_at = Some(record.written_at.to_string());
         self.ttl_ms = record.ttl.map(|ttl| ttl.as_millis());
         self.value = Some(record.value.to_string()).filter(|value| !value.is_empty());
+        self.cannot_stop = record.cannot_stop().map(|because| because.to_string());
         match &record.state {
             State::Vacant | State::Held => {}
             State::Reserved(successor) => self.successor = Some(successor.to_string()),
@@ -123,8 +151,9 @@ impl Lease {
                     if self.state == "revoked" { format!(", {}", self.by_whom()) } else { String::new() };
                 let judged = if self.judged == Some(false) { ", not judged yet" } else { "" };
                 format!(
-                    "{} by {holder}, {token}, for {held}, at most {left} left{judged}{revoked}",
-                    self.word("held")
+                    "{} by {holder}, {token}, for {held}, at most {left} left{judged}{revoked}{}",
+                    self.word("held"),
+                    self.unstoppable()
                 )
             }
             "reserved" => {
@@ -132,6 +161,11 @@ impl Lease {
                 format!("{}, for at most {left}", self.word(&self.long_state()))
             }
             "closed" => format!("{}, and never granted again", self.word(&self.long_state())),
+            "outlived" => format!(
+                "{}: the lease of {holder}, {token}, has run out, but its command is still alive, {}",
+                self.word("run out"),
+                self.survivors
+            ),
             "run-out" if self.holder.is_some() => {
                 format!("{}: the lease of {holder}, {token}, has run out", self.word("free"))
             }
@@ -202,6 +236,13 @@ impl Lease {
         match said(&self.because).as_str() {
             "" => format!("{} by {}", self.state, said(&self.by)),
             because => format!("{} by {} because {because}", self.state, said(&self.by)),
+        }
+    }
+
+    fn unstoppable(&self) -> String {
+        match &self.cannot_stop {
+            Some(because) => format!(", its command cannot be stopped, because {}", plain(because)),
+            None => String::new(),
         }
     }
 

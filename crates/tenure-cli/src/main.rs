@@ -15,6 +15,7 @@ mod home;
 mod lease;
 mod ls;
 mod man;
+mod outliving;
 mod output;
 mod probe;
 mod ready;

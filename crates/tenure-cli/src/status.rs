@@ -46,5 +46,9 @@ async fn look(store: &Chosen, key: &Key, json: bool) -> Result<Lease, Failure> {
         let sentence = format!("lease {key} on {} has no record of ours: {what}", store.url());
         return Err(Failure::new(exit::NOT_OURS, sentence));
     }
-    Ok(Lease::observed(&seen))
+    let lease = Lease::observed(&seen);
+    match seen.record.filter(|_| seen.standing == Standing::RanOut) {
+        Some(record) => Ok(lease.outlived_by(&coordinator.survivors(&record).await)),
+        None => Ok(lease),
+    }
 }

@@ -1,11 +1,14 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure::clock::{BootClock, Clock};
-use tenure::{Coordinator, Error, Key, Kind, Request};
+use tenure::record::{Record, State};
+use tenure::{Coordinator, Error, Key, Kind, Request, Standing};
 
 use crate::args::Taking;
 use crate::exit::Failure;
+use crate::outliving::{self, Outliving};
 use crate::voice::{Event, Voice, Weight};
 use crate::{duration, output};
 
@@ -25,6 +28,19 @@ pub(crate) struct Wanting<'a> {
     pub(crate) quiet: bool,
     /// The exit code for that.
     pub(crate) conflict: u8,
+    /// Where it is heard that the former holder's command is alive, and for how long that is heeded, if it is.
+    pub(crate) tree: Option<(&'a Outliving, Option<Duration>)>,
+}
+
+/// Why a lease is not free.
+struct Situation {
+    record: Arc<Record>,
+    /// For programs.
+    fields: Value,
+    /// For people.
+    sentence: String,
+    /// Whether its lease has run out, and its command is alive.
+    outlived: bool,
 }
 
 impl Wanting<'_> {
@@ -39,7 +55,10 @@ impl Wanting<'_> {
             None => self.ask_nicely(request, ask).await,
         };
         match granted {
-            Ok(granted) => Ok((granted, waited)),
+            Ok(granted) => {
+                self.say_taken().await;
+                Ok((granted, waited))
+            }
             Err(error) if error.kind() == Kind::Held => Err(self.held(&error).await),
             Err(error) => Err(error.into()),
         }
@@ -57,11 +76,11 @@ impl Wanting<'_> {
             Err(error) if self.waits() && matches!(error.kind(), Kind::Held | Kind::Unavailable) => error,
             granted => return (granted, false),
         };
-        self.say_waiting().await;
+        let said = self.say_waiting().await;
         if let Some(limit) = self.wait {
             request = request.wait(limit);
         }
-        let mut acquiring = std::pin::pin!(ask(request));
+        let mut acquiring = std::pin::pin!(self.or_say_outlived(said, ask(request)));
         let granted = match error.kind() {
             Kind::Held => acquiring.await,
             _ => tokio::select! {
@@ -85,7 +104,19 @@ impl Wanting<'_> {
         if let Some(limit) = self.wait {
             request = request.wait(limit);
         }
-        ask(if taking.now { request.take_now(&taking.reason) } else { request.revoke(&taking.reason) }).await
+        let taken = ask(match taking.now {
+            true => request.take_now(&taking.reason),
+            false => request.revoke(&taking.reason),
+        });
+        self.or_say_outlived(None, taken).await
+    }
+
+    /// Waits for the lease, and says meanwhile whose command is waited for once that is the reason.
+    async fn or_say_outlived<T>(&self, said: Option<Arc<Record>>, granted: impl Future<Output = T>) -> T {
+        tokio::select! {
+            granted = granted => granted,
+            never = self.say_outlived(said) => never,
+        }
     }
 
     fn waits(&self) -> bool {
@@ -97,24 +128,41 @@ impl Wanting<'_> {
             // It is an answer and no error, and the exit code gives it.
             return Failure::silent(self.conflict);
         }
+        let Some(situation) = self.situation().await else {
+            return Failure::new(self.conflict, error.to_string());
+        };
+        let asked = matches!(situation.record.state, State::Revoked(_));
+        let unstoppable = situation.record.cannot_stop().filter(|_| self.taking.is_some());
         let next = match (self.taking, self.waits()) {
+            _ if situation.outlived => {
+                "end it, wait for longer, or go on after a time with --orphan-wait DURATION"
+            }
+            (Some(_), _) if unstoppable.is_some() && !asked => {
+                "it was not asked to let go, so end that command, wait until it ends, or take the lease with --now"
+            }
+            (Some(_), _) if unstoppable.is_some() => {
+                "it was asked to let go, so end that command, wait for longer, or take the lease with --now"
+            }
             (Some(_), _) => {
                 "it was asked to let go and has not yet, so wait for longer, or take it with --now"
             }
             (None, true) => "try again later, or wait for longer",
             (None, false) => "try again later, or wait for it with --wait DURATION",
         };
-        let sentence = match self.held_by().await {
-            Some((_, sentence)) => format!("{sentence}: {next}"),
-            None => error.to_string(),
-        };
-        Failure::new(self.conflict, sentence)
+        let why = unstoppable.map(|because| cannot_stop(because)).unwrap_or_default();
+        Failure::new(self.conflict, format!("{}{why}: {next}", situation.sentence))
     }
 
-    /// Who holds it, for programs and for people; `None` if nobody does any more, or nobody can tell.
-    async fn held_by(&self) -> Option<(Value, String)> {
+    /// Why it is not free; `None` if it is by now, or nobody can tell.
+    async fn situation(&self) -> Option<Situation> {
         let seen = self.coordinator.observe(self.key.as_str()).await.ok()?;
-        let (left, record) = (seen.standing.remaining()?, seen.record?);
+        let (remaining, record) = (seen.standing.remaining(), seen.record?);
+        let Some(left) = remaining else {
+            return match (self.tree, seen.standing) {
+                (Some(_), Standing::RanOut) => self.outlived(record).await,
+                _ => None,
+            };
+        };
         let holder = record.holder.as_ref().map_or("somebody", |holder| holder.id());
         let fields = json!({
             "key": self.key.as_str(),
@@ -130,13 +178,40 @@ impl Wanting<'_> {
             record.token,
             duration::at_most(left.at_most)
         );
-        Some((fields, sentence))
+        Some(Situation { record, fields, sentence, outlived: false })
+    }
+
+    /// Whose command is alive although its lease has run out; `None` if it has ended by now.
+    async fn outlived(&self, record: Arc<Record>) -> Option<Situation> {
+        let survivors = self.coordinator.survivors(&record).await;
+        if !survivors.tree {
+            return None;
+        }
+        let holder = record.holder.as_ref().map_or("somebody", |holder| holder.id());
+        let processes = survivors.processes.iter().map(|it| json!({ "pid": it.pid, "command": it.command }));
+        let fields = json!({
+            "key": self.key.as_str(),
+            "holder": holder,
+            "token": record.token.get(),
+            "orphan": !survivors.guards,
+            "processes": processes.collect::<Vec<_>>(),
+        });
+        let sentence = format!(
+            "lease {} on {} of {} (token {}) has run out, but its command is still alive, {}",
+            self.key,
+            self.url,
+            output::plain(holder),
+            record.token,
+            outliving::sentence(&survivors)
+        );
+        Some(Situation { record, fields, sentence, outlived: true })
     }
 
     // ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    async fn say_waiting(&self) {
-        let Some((fields, sentence)) = self.held_by().await else { return };
+    /// Says what it waits for. Returns the record whose command is waited for, if that is it.
+    async fn say_waiting(&self) -> Option<Arc<Record>> {
+        let Situation { record, fields, sentence, outlived } = self.situation().await?;
         let limit = match self.wait {
             Some(limit) => format!("for {} at the longest", duration::exact(limit)),
             None => "for as long as it takes".to_owned(),
@@ -145,7 +220,44 @@ impl Wanting<'_> {
             name: "waiting",
             fields,
             sentence: format!("waiting {limit}: {sentence}"),
-            weight: Weight::Chat,
+            weight: if outlived { Weight::News } else { Weight::Chat },
+        });
+        outlived.then_some(record)
+    }
+
+    /// Says each time that a lease has run out and its command is alive, which is waited for.
+    async fn say_outlived<T>(&self, mut said: Option<Arc<Record>>) -> T {
+        let Some((outliving, limit)) = self.tree else { return std::future::pending().await };
+        loop {
+            let record = outliving.waited_for(said.as_ref()).await;
+            said = Some(Arc::clone(&record));
+            let Some(situation) = self.outlived(record).await else { continue };
+            let waited = match limit {
+                Some(limit) => format!("It is waited for, but no longer than {}", duration::exact(limit)),
+                None => "It is waited for".to_owned(),
+            };
+            self.voice.say(&Event {
+                name: "outlived",
+                fields: situation.fields,
+                sentence: format!("{}. {waited}", situation.sentence),
+                weight: Weight::News,
+            });
+        }
+    }
+
+    /// Says that the lease was taken although the former command is alive.
+    async fn say_taken(&self) {
+        let Some((outliving, Some(_))) = self.tree else { return };
+        let Some(record) = outliving.taken().await else { return };
+        let Some(situation) = self.outlived(record).await else { return };
+        self.voice.say(&Event {
+            name: "orphan_ignored",
+            fields: situation.fields,
+            sentence: format!(
+                "{}. --orphan-wait is over: the lease is taken, and both may act at once",
+                situation.sentence
+            ),
+            weight: Weight::Trouble,
         });
     }
 
@@ -172,7 +284,14 @@ impl Wanting<'_> {
 
     /// What taking it means for whoever holds it.
     async fn say_taking(&self, taking: &Taking) {
-        let Some((fields, sentence)) = self.held_by().await else { return };
+        let Some(situation) = self.situation().await else { return };
+        let unstoppable = situation.record.cannot_stop();
+        if !taking.now && unstoppable.is_some() {
+            // It is not asked: the answer says why.
+            return;
+        }
+        let why = unstoppable.map(|because| cannot_stop(because)).unwrap_or_default();
+        let (fields, sentence) = (situation.fields, format!("{}{why}", situation.sentence));
         self.voice.say(&match taking.now {
             false => Event {
                 name: "revoking",
@@ -191,6 +310,11 @@ impl Wanting<'_> {
             },
         });
     }
+}
+
+/// The end of a sentence about a holder that cannot stop its command.
+fn cannot_stop(because: &str) -> String {
+    format!(", and its command cannot be stopped, because {}", output::plain(because))
 }
 
 /// How long a store may be busy without a word.

@@ -267,7 +267,9 @@ fn a_child_that_wakes_up_too_late_to_begin_does_not_begin() {
     sleep_ms(200);
     watchdog.send(Signal::STOP);
     supervisor.send(Signal::STOP);
-    let (next, _) = start_as(&world, "next", &["x", "--ttl", "2s"], "echo $$ > next; exec sleep 100");
+    // The stub counts as a process of the former command that is alive, so the next one must be told not to wait for it.
+    let words = ["x", "--ttl", "2s", "--orphan-wait", "100ms"];
+    let (next, _) = start_as(&world, "next", &words, "echo $$ > next; exec sleep 100");
     stub.send(Signal::CONT);
     stub.dies_within(SOON);
     assert!(!world.exists("started"), "it acted beside the next holder");

@@ -73,6 +73,7 @@ impl Getting<'_> {
                 taking: self.taking,
                 quiet: self.quiet,
                 conflict: exit::HELD,
+                tree: None,
             };
             let request = coordinator.lease(key.as_str())?.timing(timing);
             let (handle, _) = tokio::select! {

@@ -7,7 +7,20 @@ use crate::run;
 
 /// Takes a lease from whoever holds it, and runs a command under it, or hands out its handle.
 pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
-    let Steal { name, taking, ttl, wait, holder, file, kill_grace, strict, quiet, json, command } = steal;
+    let Steal {
+        name,
+        taking,
+        ttl,
+        wait,
+        holder,
+        file,
+        kill_grace,
+        orphan_wait,
+        strict,
+        quiet,
+        json,
+        command,
+    } = steal;
     if !command.is_empty() {
         let run = Run {
             name: name.clone(),
@@ -15,6 +28,7 @@ pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
             waiting: Waiting { wait: *wait, no_wait: false },
             holder: holder.clone(),
             kill_grace: *kill_grace,
+            orphan_wait: *orphan_wait,
             strict: *strict,
             conflict_exit_code: exit::HELD,
             quiet: *quiet,

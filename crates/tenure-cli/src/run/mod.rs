@@ -32,6 +32,7 @@ use tenure::{Holder, Key, Timing};
 
 use crate::args::{Args, Run};
 use crate::exit::{self, Failure};
+use crate::outliving::Outliving;
 use crate::signals::Blocked;
 use crate::store;
 use crate::voice::Voice;
@@ -92,7 +93,8 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     let (watchdog, cgroup) = (household.watchdog, household.cgroup);
     let ended = runtime.block_on(async {
         let signals = blocked.take().map_err(cannot)?;
-        let mut builder = store::coordinator(args);
+        let outliving = Outliving::new();
+        let mut builder = store::coordinator(args).recorder(outliving.clone());
         if let Some(holder) = holder {
             builder = builder.holder(holder);
         }
@@ -101,7 +103,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         let store::Opened { store, url } = opened;
         let coordinator = builder.connect(store).await?;
         let voice = Voice::new(run.quiet, run.json);
-        let running = Running { run, key, timing, voice, coordinator, url, signals, mark };
+        let running = Running { run, key, timing, voice, coordinator, url, signals, mark, outliving };
         running.to_its_end(household).await
     });
     // Its link is gone by now, and so is the tree.

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -23,6 +24,7 @@ use super::why::Why;
 use crate::args::Run;
 use crate::duration;
 use crate::exit::{self, Failure};
+use crate::outliving::Outliving;
 use crate::ready::when_readable;
 use crate::signals::Signals;
 use crate::voice::{Event, Voice, Weight};
@@ -41,6 +43,8 @@ pub(super) struct Running<'a> {
     pub(super) signals: Signals,
     /// Names the cgroups of this lease.
     pub(super) mark: Mark,
+    /// Hears of commands that outlive their holders.
+    pub(super) outliving: Arc<Outliving>,
 }
 
 impl Running<'_> {
@@ -109,6 +113,7 @@ impl Running<'_> {
     /// The lease, and the witness for watchdog and child, where it has one.
     async fn acquire(&self) -> Result<(Lease, Option<[OwnedFd; 2]>), Failure> {
         let mut request = self.coordinator.lease(self.key.as_str())?.timing(self.timing);
+        request = request.heed_tree(self.run.orphan_wait);
         if self.run.strict {
             request = request.strict();
         }
@@ -121,6 +126,7 @@ impl Running<'_> {
             taking: self.run.taking.as_ref(),
             quiet: self.run.quiet,
             conflict: self.run.conflict_exit_code,
+            tree: Some((&*self.outliving, self.run.orphan_wait)),
         };
         // One that does not wait has no time to look later.
         let waits = self.run.waiting.limit() != Some(Duration::ZERO);

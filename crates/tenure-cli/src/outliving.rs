@@ -1,0 +1,90 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure::clock::{BootClock, Clock};
+use tenure::machine::{Event, Sighting};
+use tenure::record::Record;
+use tenure::{AttemptReport, EventReport, Recorder, Survivors};
+use tokio::sync::watch;
+
+use crate::output;
+
+/// Hears from the keeper that a former lease has run out while its command is alive.
+#[derive(Debug)]
+pub(crate) struct Outliving(watch::Sender<Heard>);
+
+#[derive(Clone, Debug, Default)]
+struct Heard {
+    /// The record that is not taken, because its command is alive.
+    waited_for: Option<Arc<Record>>,
+    /// The record that was taken although its command is alive.
+    taken: Option<Arc<Record>>,
+    granted: bool,
+}
+
+impl Outliving {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(watch::Sender::default()))
+    }
+
+    /// The next record that is waited for although it has run out.
+    pub(crate) async fn waited_for(&self, before: Option<&Arc<Record>>) -> Arc<Record> {
+        let mut heard = self.0.subscribe();
+        let is_next = |heard: &Heard| {
+            heard
+                .waited_for
+                .as_ref()
+                .is_some_and(|record| before.is_none_or(|before| before.term != record.term))
+        };
+        match heard.wait_for(is_next).await.map(|heard| heard.waited_for.clone()) {
+            Ok(Some(record)) => record,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// The record that was taken under a command that is alive, if the lease was just granted like that. Reports come from
+    /// another thread, in their order.
+    pub(crate) async fn taken(&self) -> Option<Arc<Record>> {
+        let mut heard = self.0.subscribe();
+        tokio::select! {
+            heard = heard.wait_for(|heard| heard.granted) => heard.ok().and_then(|heard| heard.taken.clone()),
+            () = BootClock::new().sleep_until(BootClock::new().now() + REPORT_MAX) => None,
+        }
+    }
+}
+
+impl Recorder for Outliving {
+    fn attempt(&self, _: &AttemptReport) {}
+
+    fn event(&self, report: &EventReport) {
+        match &report.event {
+            Event::Outlived { record, sighting: Sighting { tree_locked: true, .. }, taken } => {
+                let record = Some(Arc::clone(record));
+                self.0.send_modify(|heard| match taken {
+                    false => heard.waited_for = record,
+                    true => heard.taken = record,
+                });
+            }
+            Event::Granted { .. } => self.0.send_modify(|heard| heard.granted = true),
+            _ => {}
+        }
+    }
+}
+
+/// Which processes of a former command are alive, for people.
+pub(crate) fn sentence(survivors: &Survivors) -> String {
+    let guards = match survivors.guards {
+        true => "under a process that guards it and does not renew the lease",
+        false => "an orphan that nothing guards any more",
+    };
+    let processes = survivors.processes.iter();
+    let list: Vec<_> =
+        processes.map(|it| format!("process {} ({})", it.pid, output::plain(&it.command))).collect();
+    match list.join(", ") {
+        none if none.is_empty() => format!("{guards}, in a process that cannot be seen from here"),
+        list => format!("{guards}: {list}"),
+    }
+}
+
+/// How long a report may take on a busy machine.
+const REPORT_MAX: Duration = Duration::from_secs(1);

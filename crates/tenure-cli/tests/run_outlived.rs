@@ -1,0 +1,183 @@
+//! A command that outlives its holder keeps others out on its machine, and one that cannot be stopped is not revoked.
+
+mod run_support;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use run_support::{PATIENCE, Process, Ran, Started, World, block_on, until};
+use rustix::process::Signal;
+use tenure::{Acting, Coordinator, Holder, Lease, WitnessPart};
+
+/// Short, because it is waited out.
+const TTL: Duration = Duration::from_secs(1);
+
+/// The folder of the store, for a holder in a process of its own.
+const FOLDER: &str = "OUTLIVED_FOLDER";
+
+/// The work of a holder, which goes on whatever becomes of the holder. It ends with the test.
+struct Orphan(Process);
+
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        self.0.send(Signal::KILL);
+    }
+}
+
+/// A holder that gives its work the tree's part of the witness, and does nothing any more.
+#[test]
+fn holder() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let (lease, acting) = block_on(held(&tenure::store::File::open(folder).unwrap()));
+    let tree = lease.witness(WitnessPart::Tree).unwrap().expect("there is a witness");
+    let mut work = Command::new("sleep").arg("100").stdin(Stdio::from(tree)).spawn().unwrap();
+    println!("> {}", work.id());
+    work.wait().unwrap();
+    std::mem::forget((lease, acting));
+}
+
+async fn held(store: &tenure::store::File) -> (Lease, Acting) {
+    let former = Holder::new("former").unwrap();
+    let coordinator = Coordinator::builder().holder(former).connect(store.clone()).await.unwrap();
+    let lease = coordinator.lease("x").unwrap().ttl(TTL).manual().acquire().await.unwrap();
+    let acting = lease.acting().unwrap();
+    (lease, acting)
+}
+
+/// A holder that has its work started, and that work.
+fn working(world: &World) -> (Child, Orphan) {
+    world.store();
+    let mut holder = world
+        .command(std::env::current_exe().unwrap())
+        .args(["--exact", "holder", "--nocapture"])
+        .env(FOLDER, world.leases())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(holder.stdout.take().unwrap()).lines().map(|line| line.unwrap());
+    let said = lines.filter_map(|line| line.split_once("> ").map(|(_, said)| said.to_owned())).next();
+    (holder, Orphan(Process::of(said.expect("it says which process works").parse().unwrap()).unwrap()))
+}
+
+/// A holder that was killed while its work goes on.
+fn orphaned(world: &World) -> Orphan {
+    let (mut holder, orphan) = working(world);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    orphan
+}
+
+/// How `status` shows it, once the record has run out.
+fn until_outlived(world: &World) -> Ran {
+    until("run-out", PATIENCE, || {
+        let status = world.ran(world.tenure(&["status", "x"]));
+        status.text().contains("has run out").then_some(status)
+    })
+}
+
+/// Waits until it has said this.
+fn until_said(started: &Started, words: &str) {
+    until(words, PATIENCE, || started.err_so_far().contains(words).then_some(()));
+}
+
+#[track_caller]
+fn said(ran: &Ran, code: i32, parts: &[&str]) {
+    assert_eq!(ran.code, code, "{ran:?}");
+    for part in parts {
+        assert!(ran.err.contains(part), "{part:?} is not in {:?}", ran.err);
+    }
+}
+
+#[test]
+fn an_orphan_is_not_run_beside_and_both_run_and_status_name_it() {
+    let world = World::new("outlived-no-wait");
+    let orphan = orphaned(&world);
+    let status = until_outlived(&world);
+    let process = format!("process {} (sleep 100)", orphan.0.number);
+    let whose = "of former (token";
+    assert_eq!(status.code, 0, "{status:?}");
+    for words in ["run out: the lease of former", "its command is still alive, an orphan", &process] {
+        assert!(status.text().contains(words), "{words:?} is not in {status:?}");
+    }
+    let ran = world.ran(world.run(&["x", "--ttl", "1s", "--no-wait", "--", "touch", "begun"]));
+    said(
+        &ran,
+        75,
+        &["lease x on file:///", whose, "an orphan that nothing guards", &process, "--orphan-wait"],
+    );
+    assert!(!world.exists("begun"));
+    let quiet = world.ran(world.run(&["x", "--ttl", "1s", "--no-wait", "-q", "--", "touch", "begun"]));
+    assert_eq!((quiet.code, &*quiet.err), (75, ""));
+    let limited = world.ran(world.run(&["x", "--ttl", "1s", "--wait", "1s", "--", "touch", "begun"]));
+    said(&limited, 75, &[&process, "wait for longer"]);
+    assert!(!world.exists("begun"));
+}
+
+#[test]
+fn a_run_that_waits_says_when_only_an_orphan_is_left_and_begins_once_it_has_ended() {
+    let world = World::new("outlived-wait");
+    let (mut holder, orphan) = working(&world);
+    let waiter = world.start(world.run(&["x", "--ttl", "1s", "--", "touch", "begun"]));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    let process = format!("process {} (sleep 100)", orphan.0.number);
+    until_said(&waiter, &process);
+    assert!(!world.exists("begun"));
+    drop(orphan);
+    let ran = waiter.end();
+    said(&ran, 0, &["its command is still alive, an orphan"]);
+    assert_eq!(ran.err.matches(&process).count(), 1, "{}", ran.err);
+    assert!(world.exists("begun"));
+}
+
+#[test]
+fn after_its_orphan_wait_a_run_goes_on_with_a_warning() {
+    let world = World::new("outlived-limit");
+    let orphan = orphaned(&world);
+    let words = ["x", "--ttl", "1s", "--orphan-wait", "300ms", "-q", "--", "touch", "begun"];
+    let ran = world.ran(world.run(&words));
+    let process = format!("process {} (sleep 100)", orphan.0.number);
+    said(&ran, 0, &["--orphan-wait is over", "both may act at once", &process]);
+    assert!(world.exists("begun"));
+}
+
+#[test]
+fn a_holder_that_is_late_with_its_command_alive_is_told_apart_from_an_orphan() {
+    let world = World::new("outlived-late");
+    let (mut holder, _orphan) = working(&world);
+    until_outlived(&world);
+    let ran = world.ran(world.run(&["x", "--ttl", "1s", "--no-wait", "--", "touch", "begun"]));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    said(&ran, 75, &["under a process that guards it and does not renew the lease"]);
+    assert!(!world.exists("begun"));
+}
+
+#[test]
+fn a_command_that_cannot_be_stopped_is_not_revoked_and_taking_it_at_once_warns_of_it() {
+    let world = World::new("unstoppable");
+    let former = Holder::new("former").unwrap();
+    let store = world.store();
+    let coordinator = block_on(Coordinator::builder().holder(former).connect(store)).unwrap();
+    let lease = block_on(coordinator.lease("x").unwrap().acquire()).unwrap();
+    let acting = lease.acting().unwrap();
+    acting.cannot_stop("process 4711 (sudo) runs as another user");
+    until("word of it", PATIENCE, || world.record("x")?.cannot_stop().map(|_| ()));
+    let why = "its command cannot be stopped, because process 4711 (sudo) runs as another user";
+    let status = world.ran(world.tenure(&["status", "x"]));
+    assert!(status.text().contains(why), "{status:?}");
+    for command in [&[][..], &["--", "touch", "begun"]] {
+        let mut steal = world.tenure(&["steal", "x", "--reason", "drained", "--wait", "20s"]);
+        steal.args(command);
+        let told = ["lease x on file:///", "held by former (token", why, "not asked to let go", "--now"];
+        said(&world.ran(steal), 75, &told);
+    }
+    lease.check().expect("it was not revoked");
+    assert!(!world.exists("begun"));
+    let now = world.tenure(&["steal", "x", "--reason", "drained", "--now", "--", "touch", "begun"]);
+    said(&world.ran(now), 0, &[why, "both may act at once"]);
+    drop(acting);
+    assert!(world.exists("begun"));
+}
