@@ -93,6 +93,11 @@ impl Arena {
         self.path("acts")
     }
 
+    /// The command under attack.
+    pub(crate) fn program(&self) -> PathBuf {
+        self.programs.join("tenure")
+    }
+
     pub(crate) fn actor(&self) -> String {
         self.programs.join("actor").display().to_string()
     }
@@ -123,7 +128,7 @@ impl Arena {
 
     /// `tenure` with these words.
     pub(crate) fn tenure(&self, who: Who, words: &[&str]) -> Command {
-        let mut command = self.command(who, self.programs.join("tenure"));
+        let mut command = self.command(who, self.program());
         command.args(words);
         command
     }

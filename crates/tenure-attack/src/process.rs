@@ -17,18 +17,18 @@ pub(crate) fn children_of(number: i32) -> Vec<i32> {
     children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
-/// State letter of a process; `None` if there is none.
-pub(crate) fn state_of(number: i32) -> Option<char> {
-    let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.chars().next()
-}
-
-/// True if it is neither gone nor a zombie.
+/// True if a thread of it is neither gone nor a zombie. The first thread may be a zombie while others run.
 pub(crate) fn lives(number: i32) -> bool {
-    state_of(number).is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    let threads = fs::read_dir(format!("/proc/{number}/task")).into_iter().flatten().flatten();
+    threads.into_iter().any(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))
+    })
 }
 
 /// Actors with this label that live.
+///
+/// A process whose first thread has ended shows no command line: it is not found.
 pub(crate) fn actors(label: &str) -> Vec<i32> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

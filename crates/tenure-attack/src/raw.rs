@@ -1,5 +1,5 @@
 //! System calls that no safe wrapper offers.
-#![expect(unsafe_code, reason = "seccomp, close_range and fork have no safe wrapper")]
+#![expect(unsafe_code, reason = "seccomp, close_range, fork and the end of a thread have no safe wrapper")]
 
 use std::io;
 
@@ -47,4 +47,22 @@ pub(crate) fn forked(child: impl FnOnce() -> i32) -> io::Result<i32> {
         return Err(io::Error::last_os_error());
     }
     Ok(if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) })
+}
+
+/// Ends the calling thread alone. The process goes on as long as it has another one.
+pub(crate) fn exit_thread() -> ! {
+    // SAFETY: nothing is unwound; whoever joins this thread waits for ever, and nothing does.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    unreachable!("the thread has ended")
+}
+
+/// Frees every lock of this process on open file descriptions above standard error.
+pub(crate) fn unlock_all() {
+    for number in 3..1024 {
+        // SAFETY: a plain structure of numbers, for which zero is a value: from the beginning to the end of the file.
+        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+        lock.l_type = libc::F_UNLCK as libc::c_short;
+        // SAFETY: the kernel reads the structure during the call; a number without a descriptor is an error, ignored.
+        unsafe { libc::fcntl(number, libc::F_OFD_SETLK, &raw mut lock) };
+    }
 }

@@ -151,9 +151,13 @@ impl Drop for Suite {
         if let Some(file_max) = &self.file_max {
             let _ = fs::write(FILE_MAX, file_max);
         }
-        // An attack that was interrupted may have left its quota.
-        let _ =
-            self.folder.file_name().map(|name| fs::remove_dir(Path::new("/sys/fs/cgroup/cpu").join(name)));
+        // An attack that was interrupted may have left its group of processor time.
+        let name = self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for entry in fs::read_dir("/sys/fs/cgroup/cpu").into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&format!("{name}-")) {
+                let _ = fs::remove_dir(entry.path());
+            }
+        }
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -26,9 +26,12 @@ impl Verdict {
         }
     }
 
-    pub(crate) fn evidence(&self) -> &str {
+    /// The evidence, on one line.
+    pub(crate) fn evidence(&self) -> String {
         match self {
-            Self::Held(text) | Self::Broken(text) | Self::Skipped(text) | Self::KnownLimit(text) => text,
+            Self::Held(text) | Self::Broken(text) | Self::Skipped(text) | Self::KnownLimit(text) => {
+                text.lines().collect::<Vec<_>>().join(" | ")
+            }
         }
     }
 

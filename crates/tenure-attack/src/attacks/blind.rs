@@ -35,6 +35,7 @@ pub(super) fn all() -> Vec<Attack> {
         Attack::new("blind/a daemon enters another pid namespace, CMD ends", CGROUP_ASKED, nsenter),
         Attack::new("blind/the /proc of another pid namespace", REFUSED, foreign_proc),
         Attack::new("blind/no /proc at all", REFUSED, no_proc),
+        Attack::new("blind/the first thread of a daemon has ended, steal", ZOMBIE, leaderless),
         Attack::new("blind/a fork storm without cgroup, steal", STORM, |arena| fork_storm(arena, Who::User)),
         Attack::new("blind/a fork storm in a cgroup, steal", STORM, |arena| fork_storm(arena, Who::Root)),
     ]
@@ -190,6 +191,15 @@ fn no_proc(arena: &Arena) -> Outcome {
     steal(arena, Who::Root)
 }
 
+/// `/proc` shows a zombie, and a thread of it acts.
+fn leaderless(arena: &Arena) -> Outcome {
+    let acts = arena.acts().display().to_string();
+    let act = arena.tool(&["leaderless", &acts, "a", "20000"]).join(" ");
+    let cmd = ["sh".to_owned(), "-c".to_owned(), format!("setsid -f {act}; exec sleep 30")];
+    let _holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a")?;
+    steal(arena, Who::User)
+}
+
 /// CMD starts daemons faster than `/proc` can be read.
 fn fork_storm(arena: &Arena, who: Who) -> Outcome {
     let mut cmd = arena.tool(&["fork-storm"]);
@@ -221,6 +231,8 @@ const CGROUP_ASKED: &str =
 
 const REFUSED: &str =
     "where the tree could not be found, tenure run refuses to start (78) or ends it all the same";
+
+const ZOMBIE: &str = "a process whose first thread has ended is alive as long as another thread runs";
 
 const STORM: &str =
     "tenure run ends CMD and everything it started before the next holder starts, however fast it forks";

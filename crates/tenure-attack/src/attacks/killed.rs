@@ -6,7 +6,8 @@ use crate::arena::{Arena, KEY, Started, Who};
 use crate::attack::Attack;
 use crate::process::{lives, send, sleep_ms, until};
 use crate::shell::{has, shell};
-use crate::verdict::{Outcome, broken, held, known_limit, skipped};
+use crate::stamps::boot_time;
+use crate::verdict::{Outcome, Verdict, broken, held, known_limit, skipped};
 
 /// Where in the tree the process is that acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +21,13 @@ enum Place {
 }
 
 /// How both guards are killed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Killer {
     Killall,
     Pkill,
     Pidof,
+    /// By the path of the executable, which is that of both.
+    KillallPath,
     /// By their numbers, both stopped before, so that neither can react.
     Both,
 }
@@ -35,6 +38,7 @@ pub(super) fn all() -> Vec<Attack> {
         (Killer::Killall, "killall -9 tenure"),
         (Killer::Pkill, "pkill -9 tenure"),
         (Killer::Pidof, "kill -9 $(pidof tenure)"),
+        (Killer::KillallPath, "killall -9 /path/to/tenure"),
         (Killer::Both, "kill -9 of both guards"),
     ] {
         for (place, what) in [
@@ -43,7 +47,7 @@ pub(super) fn all() -> Vec<Attack> {
             (Place::Closing, "a grandchild without descriptors"),
         ] {
             for (who, with) in [(Who::Root, "with a cgroup"), (Who::User, "without a cgroup")] {
-                let by_name = !matches!(killer, Killer::Both);
+                let by_name = killer != Killer::Both;
                 if by_name && (place == Place::Grandchild || who == Who::Root && place == Place::Child) {
                     // The name decides who is killed; what happens then is tried below.
                     continue;
@@ -63,6 +67,26 @@ pub(super) fn all() -> Vec<Attack> {
         Attack::new("killed/CMD kills its parent", GUARD_REMAINS, kills_parent),
         Attack::new("killed/CMD kills both guards", SUCCESSOR_WAITS, kills_both),
         Attack::new("killed/both guards, CMD has changed its user by setuid", SUCCESSOR_WAITS, setuid),
+        Attack::new(
+            "killed/both guards, CMD has cleared its parent-death signal",
+            SUCCESSOR_WAITS,
+            pdeathsig,
+        ),
+        Attack::new(
+            "killed/both guards, a thread of CMD goes on without the first one",
+            SUCCESSOR_WAITS,
+            leaderless,
+        ),
+        Attack::new("killed/the watchdog, while the supervisor is stopped", SUCCESSOR_WAITS, mixed),
+        Attack::new("killed/both guards, then steal", SUCCESSOR_WAITS, |arena| {
+            other_contender(arena, &["steal", KEY, "--reason", "attack", "--wait", "9s"])
+        }),
+        Attack::new("killed/both guards, then acquire", SUCCESSOR_WAITS, |arena| {
+            other_contender(arena, &["acquire", KEY, "--wait", "9s"])
+        }),
+        Attack::new("killed/both guards, then a holder that uses the library", BY_TTL, library_contender),
+        Attack::new("killed/the supervisor, its executable was replaced before", GUARD_REMAINS, replaced),
+        Attack::new("killed/both guards of a run inside a run", SUCCESSOR_WAITS, nested),
         Attack::new("killed/both guards, and the successor has their numbers", SUCCESSOR_WAITS, same_numbers),
         Attack::new("killed/CMD ends and leaves a daemon, without a cgroup", DAEMON_ENDED, |arena| {
             daemon(arena, Who::User)
@@ -80,12 +104,15 @@ fn both(arena: &Arena, killer: Killer, place: Place, who: Who) -> Outcome {
     let holder = hold(arena, place, who)?;
     let guards = holder.guards()?;
     match killer {
-        Killer::Killall if !has("killall") => return skipped("killall (psmisc) is not installed"),
+        Killer::Killall | Killer::KillallPath if !has("killall") => {
+            return skipped("killall (psmisc) is not installed");
+        }
         Killer::Pkill if !has("pkill") => return skipped("pkill (procps) is not installed"),
         Killer::Pidof if !has("pidof") => return skipped("pidof is not installed"),
         Killer::Killall => drop(shell("killall -9 tenure")?),
         Killer::Pkill => drop(shell("pkill -9 tenure")?),
         Killer::Pidof => drop(shell("kill -9 $(pidof tenure)")?),
+        Killer::KillallPath => drop(shell(&format!("killall -9 {}", arena.program().display()))?),
         Killer::Both => kill_all(&guards)?,
     }
     if place == Place::Closing && who == Who::User && !arena.living("a").is_empty() {
@@ -94,7 +121,7 @@ fn both(arena: &Arena, killer: Killer, place: Place, who: Who) -> Outcome {
         let outcome = arena.succession(who, &[]);
         return match outcome {
             Err(overlap) if is_orphan && overlap.starts_with("OVERLAP") => {
-                known_limit(RFC, "closed its descriptors", &overlap)
+                known_limit(RFC, "closed the witness and had no cgroup is not seen", &overlap)
             }
             outcome => outcome,
         };
@@ -208,6 +235,106 @@ fn setuid(arena: &Arena) -> Outcome {
     arena.succession(Who::User, &[])
 }
 
+/// CMD asks not to be killed with its parent. It still has the witness.
+fn pdeathsig(arena: &Arena) -> Outcome {
+    let mut cmd: Vec<String> = ["setpriv", "--pdeathsig", "clear", "--"].map(str::to_owned).into();
+    cmd.extend(arena.act("a", 30_000));
+    let holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a")?;
+    kill_all(&holder.guards()?)?;
+    arena.succession(Who::User, &[])
+}
+
+/// The first thread of a grandchild ends, another one acts. `/proc` shows a zombie.
+fn leaderless(arena: &Arena) -> Outcome {
+    let acts = arena.acts().display().to_string();
+    let cmd = behind("setsid -f \"$@\"; exec sleep 30", arena.tool(&["leaderless", &acts, "a", "20000"]));
+    let holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a")?;
+    kill_all(&holder.guards()?)?;
+    let outcome = arena.succession(Who::User, &["--wait", "6s"]);
+    match outcome {
+        // Its command line cannot be read, so it counts as dead there. Its stamps say that it lives.
+        Ok(Verdict::Broken(said)) if said.starts_with("nothing of the holder lives") => {
+            let last = arena.acted("a").map_or(0, |act| act.last);
+            if boot_time() - last < 100_000_000 {
+                held(format!("it acts still: {said}"))
+            } else {
+                broken(said)
+            }
+        }
+        outcome => outcome,
+    }
+}
+
+/// Neither guard runs: one is stopped, the other one is killed.
+fn mixed(arena: &Arena) -> Outcome {
+    let holder = hold(arena, Place::Grandchild, Who::User)?;
+    let [supervisor, watchdog] = holder.guards()?;
+    send(supervisor, Signal::STOP)?;
+    send(watchdog, Signal::KILL)?;
+    arena.succession(Who::User, &[])
+}
+
+/// A contender that is no `tenure run` must not be granted while the orphan acts.
+fn other_contender(arena: &Arena, words: &[&str]) -> Outcome {
+    let holder = hold(arena, Place::Grandchild, Who::User)?;
+    kill_all(&holder.guards()?)?;
+    sleep_ms(300);
+    if arena.living("a").is_empty() {
+        return held("the grandchild died with its guards");
+    }
+    let ran = arena.ran(arena.tenure(Who::User, words))?;
+    let living = arena.living("a");
+    if ran.code == 0 && !living.is_empty() {
+        let evidence = format!("granted while process {living:?} of the former holder lives: {}", ran.err);
+        return known_limit(RFC_OUTLIVED, "which `tenure run` always does", &evidence);
+    }
+    held(format!("exit {}: {}", ran.code, ran.err))
+}
+
+fn library_contender(arena: &Arena) -> Outcome {
+    let holder = hold(arena, Place::Grandchild, Who::User)?;
+    kill_all(&holder.guards()?)?;
+    let url = format!("file://{}", arena.leases(Who::User).display());
+    let acts = arena.acts().display().to_string();
+    let words = arena.tool(&["hold", &url, "3000", "9000", &acts, "b", "300"]);
+    let mut command = arena.command(Who::User, &words[0]);
+    command.args(&words[1..]);
+    let ran = arena.ran(command)?;
+    match arena.no_overlap() {
+        Ok(_) => held(format!("exit {}: {}", ran.code, ran.err)),
+        Err(overlap) => known_limit(
+            RFC_OUTLIVED,
+            "A library contender without this option takes the lease by the ttl as before.",
+            &overlap,
+        ),
+    }
+}
+
+/// The executable is removed and another one put in its place, as an upgrade does.
+fn replaced(arena: &Arena) -> Outcome {
+    let program = arena.path("tenure");
+    std::fs::copy(arena.program(), &program).map_err(|error| error.to_string())?;
+    let cmd = behind("setsid -f \"$@\"; exec sleep 30", arena.act("a", 30_000));
+    let mut command = arena.command(Who::User, &program);
+    command.args(["run", KEY, "--ttl", "3s", "--"]).args(cmd);
+    let holder = arena.holder(command, "a")?;
+    std::fs::remove_file(&program).map_err(|error| error.to_string())?;
+    std::fs::write(&program, "#!/bin/false\n").map_err(|error| error.to_string())?;
+    send(holder.number, Signal::KILL)?;
+    arena.succession(Who::User, &[])
+}
+
+/// CMD is itself a `tenure run` of another lease, whose CMD acts.
+fn nested(arena: &Arena) -> Outcome {
+    let inner = arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000));
+    let mut outer = arena.tenure(Who::Root, &["run", "outer", "--ttl", "3s", "--"]);
+    outer.arg(inner.get_program()).args(inner.get_args());
+    let holder = arena.holder(outer, "a")?;
+    kill_all(&holder.guards()?)?;
+    // The supervisor of the inner one dies with its watchdog; its own watchdog ends the actor.
+    arena.succession(Who::Root, &[])
+}
+
 /// The kernel gives the numbers of the dead guards to the next ones.
 fn same_numbers(arena: &Arena) -> Outcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
@@ -275,6 +402,11 @@ pub(super) fn kill_all(numbers: &[i32]) -> Result<(), String> {
 const RFC: &str = "docs/rfcs/0005-how-tenure-run-ends-a-tree.md";
 
 const SUCCESSOR_WAITS: &str = "both guards killed: CMD dies with them, and the next run on this machine does not start beside an orphan";
+
+const RFC_OUTLIVED: &str = "docs/rfcs/0008-work-that-cannot-be-stopped.md";
+
+const BY_TTL: &str =
+    "a library contender that does not heed the tree takes the lease by the ttl, and is told of it";
 
 const DAEMON_ENDED: &str = "when CMD ends, what it left running is ended too, and then the lease is free";
 

@@ -11,6 +11,7 @@ mod scarce;
 mod starved;
 mod stopped;
 mod users;
+mod witness;
 
 use crate::attack::Attack;
 
@@ -18,6 +19,7 @@ use crate::attack::Attack;
 pub(crate) fn all() -> Vec<Attack> {
     [
         file_systems::all(),
+        witness::all(),
         killed::all(),
         stopped::all(),
         users::all(),

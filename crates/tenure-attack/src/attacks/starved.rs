@@ -15,20 +15,47 @@ use crate::verdict::{Outcome, broken, held, skipped};
 pub(super) fn all() -> Vec<Attack> {
     vec![
         Attack::new("starved/nice 19 beside 16 busy loops, ttl 3 s, no other fault", IN_TIME, |arena| {
-            niced(arena, false)
+            crowded(arena, &Crowd { who: Who::User, nice: "19", loops: 16, ttl: "3s", stop: false })
         })
         .alone(),
         Attack::new("starved/nice 19 beside 16 busy loops, ttl 3 s, supervisor stopped", IN_TIME, |arena| {
-            niced(arena, true)
+            crowded(arena, &Crowd { who: Who::User, nice: "19", loops: 16, ttl: "3s", stop: true })
         })
+        .alone(),
+        Attack::new("starved/nice 19 beside 16 busy loops, ttl 10 s, supervisor stopped", IN_TIME, |arena| {
+            crowded(arena, &Crowd { who: Who::User, nice: "19", loops: 16, ttl: "10s", stop: true })
+        })
+        .alone(),
+        Attack::new("starved/nice 0 beside 64 busy loops, ttl 3 s, supervisor stopped", IN_TIME, |arena| {
+            crowded(arena, &Crowd { who: Who::User, nice: "0", loops: 64, ttl: "3s", stop: true })
+        })
+        .seconds(60)
+        .alone(),
+        Attack::new(
+            "starved/root, nice 19 beside 16 busy loops, ttl 3 s, supervisor stopped",
+            IN_TIME,
+            |arena| crowded(arena, &Crowd { who: Who::Root, nice: "19", loops: 16, ttl: "3s", stop: true }),
+        )
         .alone(),
         Attack::new("starved/a CPU quota of 2 ms in 100 ms, ttl 15 s, supervisor stopped", IN_TIME, quota)
             .seconds(60),
     ]
 }
 
-/// The guards share one processor with 16 busy loops and have the least priority. CMD acts on another processor.
-fn niced(arena: &Arena, stop: bool) -> Outcome {
+/// Guards that share one processor with busy loops.
+#[derive(Debug)]
+struct Crowd {
+    who: Who,
+    /// Priority of the guards.
+    nice: &'static str,
+    loops: usize,
+    ttl: &'static str,
+    /// Whether the supervisor is stopped, so that the watchdog alone ends CMD.
+    stop: bool,
+}
+
+/// The guards share one processor with the loops. CMD acts on another processor.
+fn crowded(arena: &Arena, crowd: &Crowd) -> Outcome {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return skipped("it needs two processors");
     }
@@ -38,9 +65,9 @@ fn niced(arena: &Arena, stop: bool) -> Outcome {
     let Some(group) = CpuGroup::make(arena, None) else {
         return skipped("there is no cgroup controller for processors");
     };
-    let run = arena.run(Who::User, &["--ttl", "3s"], &cmd);
+    let run = arena.run(crowd.who, &["--ttl", crowd.ttl], &cmd);
     let mut command = group.inside(arena, "nice");
-    command.args(["-n", "19", "taskset", "-c", "0"]).arg(run.get_program()).args(run.get_args());
+    command.args(["-n", crowd.nice, "taskset", "-c", "0"]).arg(run.get_program()).args(run.get_args());
     for (name, value) in run.get_envs() {
         if let Some(value) = value {
             command.env(name, value);
@@ -51,19 +78,22 @@ fn niced(arena: &Arena, stop: bool) -> Outcome {
         Err(refused) if refused.contains("ended with 78") => return held(format!("refused: {refused}")),
         Err(error) => return broken(error),
     };
-    let busy: Vec<Busy> = (0..16).filter_map(|_| Busy::start(arena, &group)).collect();
+    let busy: Vec<Busy> = (0..crowd.loops).filter_map(|_| Busy::start(arena, &group)).collect();
     sleep_ms(300);
-    if stop {
+    arena.log("the processor is crowded");
+    if crowd.stop {
         send(holder.number, Signal::STOP)?;
     }
     let began = boot_time();
     let ran = arena
-        .start(arena.run(Who::User, &["--ttl", "3s", "--wait", "12s"], &arena.act("b", 1500)))?
+        .start(arena.run(crowd.who, &["--ttl", "3s", "--wait", "14s"], &arena.act("b", 1500)))?
         .end(20)?;
+    arena.log(&format!("the successor ended with {}", ran.code));
     drop(busy);
-    if !stop && ran.code == 75 {
+    arena.log("the busy loops are gone");
+    if !crowd.stop && ran.code == 75 {
         arena.no_overlap()?;
-        return held("the holder kept its lease for 12 s");
+        return held("the holder kept its lease for 14 s");
     }
     arena.judge(&ran, began)
 }
@@ -129,7 +159,8 @@ impl CpuGroup {
     fn make(arena: &Arena, quota: Option<&str>) -> Option<Self> {
         let one = Path::new("/sys/fs/cgroup/cpu");
         let group = if one.join("tasks").exists() {
-            let path = one.join(arena.folder.parent()?.file_name()?);
+            let suite = arena.folder.parent()?.file_name()?.to_str()?;
+            let path = one.join(format!("{suite}-{}", arena.folder.file_name()?.to_str()?));
             Self { path, tasks: "tasks", outside: one.join("tasks") }
         } else {
             let two = arena.cgroup.as_ref()?;

@@ -5,6 +5,7 @@ use nix::sys::signal::SigSet;
 
 use super::{Done, number, text};
 use crate::process::sleep_ms;
+use crate::raw;
 use crate::stamps::{Stamps, boot_time};
 
 /// Stamps every 2 ms for so long. Only KILL ends it earlier. The label `-` stands for the token of the lease.
@@ -22,4 +23,15 @@ pub(super) fn act(folder: &str, label: &str, millis: &str) -> Done {
         }
         sleep_ms(2);
     }
+}
+
+/// The same, by a second thread, after the first one has ended.
+pub(super) fn leaderless(folder: &str, label: &str, millis: &str) -> Done {
+    let (folder, label, millis) = (folder.to_owned(), label.to_owned(), millis.to_owned());
+    SigSet::all().thread_block().map_err(text)?;
+    std::thread::spawn(move || {
+        let _ = act(&folder, &label, &millis);
+        std::process::exit(0);
+    });
+    raw::exit_thread()
 }

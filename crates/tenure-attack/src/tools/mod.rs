@@ -16,6 +16,8 @@ pub(crate) fn main(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         [ACT, folder, label, millis] => act::act(folder, label, millis),
+        ["leaderless", folder, label, millis] => act::leaderless(folder, label, millis),
+        ["unlocking", command @ ..] => wrappers::unlocking(command),
         ["hold", url, ttl, wait, folder, label, millis] => hold::hold(url, ttl, wait, folder, label, millis),
         ["at", millis, folder] => clock::acquire_at(millis, folder),
         ["fork-storm", command @ ..] => fork_storm::fork_storm(command),

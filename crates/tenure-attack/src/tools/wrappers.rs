@@ -15,6 +15,12 @@ pub(super) fn closing(command: &[&str]) -> Done {
     become_command(command)
 }
 
+/// Becomes the command, after freeing every lock that it has inherited.
+pub(super) fn unlocking(command: &[&str]) -> Done {
+    raw::unlock_all();
+    become_command(command)
+}
+
 /// Becomes the command, which may open pidfds and may not signal by them.
 pub(super) fn without_pidfd_signals(command: &[&str]) -> Done {
     raw::deny(libc::SYS_pidfd_send_signal).map_err(text)?;
