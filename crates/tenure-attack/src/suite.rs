@@ -108,6 +108,9 @@ impl Suite {
                         let began = Instant::now();
                         let verdict = self.attack(*number, attack);
                         let took = began.elapsed();
+                        if INTERRUPTED.load(Ordering::SeqCst) {
+                            break;
+                        }
                         eprintln!("{:11} {} ({:.1} s)", verdict.word(), attack.name, took.as_secs_f64());
                         table
                             .lock()

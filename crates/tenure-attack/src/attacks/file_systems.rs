@@ -53,37 +53,37 @@ fn four_loops(arena: &Arena, kind: Kind) -> Outcome {
         command
     };
     let failed: Vec<String> = std::thread::scope(|scope| {
-        let runs: Vec<_> = ["a", "b", "c", "d"]
-            .map(|label| {
-                let mut command = command(label);
-                scope.spawn(move || {
-                    let mut failed = None;
-                    while Instant::now() < end {
-                        let Ok(child) = command.spawn() else { continue };
-                        if label == "d" {
-                            sleep_ms(90);
-                            let _ = send(child.id() as i32, Signal::KILL);
-                        }
-                        let ran = child.wait_with_output().ok();
-                        let ran = ran.filter(|ran| label != "d" && !ran.status.success());
-                        failed =
-                            ran.map(|ran| String::from_utf8_lossy(&ran.stderr).trim().to_owned()).or(failed);
+        let runs = ["a", "b", "c", "d"].map(|label| {
+            let mut command = command(label);
+            scope.spawn(move || {
+                let mut failed = Vec::new();
+                while Instant::now() < end {
+                    let Ok(child) = command.spawn() else { continue };
+                    if label == "d" {
+                        sleep_ms(90);
+                        let _ = send(child.id() as i32, Signal::KILL);
                     }
-                    failed
-                })
+                    let Ok(ran) = child.wait_with_output() else { continue };
+                    // A busy machine may cost a lease with a ttl of one second (76). Nothing else may happen to it.
+                    if label != "d" && !matches!(ran.status.code(), Some(0 | 75 | 76)) {
+                        failed.push(format!(
+                            "{}: {}",
+                            ran.status,
+                            String::from_utf8_lossy(&ran.stderr).trim()
+                        ));
+                    }
+                }
+                failed
             })
-            .into();
-        runs.into_iter().filter_map(|run| run.join().ok().flatten()).collect()
+        });
+        runs.into_iter().filter_map(|run| run.join().ok()).flatten().collect()
     });
     sleep_ms(300);
     let acts = arena.no_overlap()?;
-    if acts < 3 {
-        return broken(format!("only {acts} jobs ran: {failed:?}"));
+    if acts < 3 || !failed.is_empty() {
+        return broken(format!("{acts} jobs, no overlap; {} failed: {failed:?}", failed.len()));
     }
-    held(format!(
-        "{acts} jobs, no overlap{}",
-        failed.first().map_or(String::new(), |one| format!("; one failed: {one}"))
-    ))
+    held(format!("{acts} jobs, no overlap"))
 }
 
 /// A second library holder tries while the first one believes, and again once that one was killed.

@@ -87,6 +87,11 @@ pub(super) fn all() -> Vec<Attack> {
         Attack::new("killed/both guards, then a holder that uses the library", BY_TTL, library_contender),
         Attack::new("killed/the supervisor, its executable was replaced before", GUARD_REMAINS, replaced),
         Attack::new("killed/both guards of a run inside a run", SUCCESSOR_WAITS, nested),
+        Attack::new(
+            "killed/both guards, another user has locked their cgroup",
+            SUCCESSOR_WAITS,
+            locked_cgroup,
+        ),
         Attack::new("killed/both guards, and the successor has their numbers", SUCCESSOR_WAITS, same_numbers),
         Attack::new("killed/CMD ends and leaves a daemon, without a cgroup", DAEMON_ENDED, |arena| {
             daemon(arena, Who::User)
@@ -332,6 +337,21 @@ fn nested(arena: &Arena) -> Outcome {
     let holder = arena.holder(outer, "a")?;
     kill_all(&holder.guards()?)?;
     // The supervisor of the inner one dies with its watchdog; its own watchdog ends the actor.
+    arena.succession(Who::Root, &[])
+}
+
+/// Another user opens the cgroup, which it may read, and locks it as the guards did.
+fn locked_cgroup(arena: &Arena) -> Outcome {
+    let holder = hold(arena, Place::Closing, Who::Root)?;
+    let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
+    let folders = std::fs::read_dir(cgroup).into_iter().flatten().flatten();
+    let found = folders.map(|entry| entry.path()).find(|path| path.is_dir());
+    let Some(found) = found else { return skipped("tenure run made no cgroup") };
+    let mut locker = arena.command(Who::User, "flock");
+    locker.arg("--shared").arg(&found).args(["sleep", "30"]);
+    let _locker = arena.start(locker)?;
+    sleep_ms(300);
+    kill_all(&holder.guards()?)?;
     arena.succession(Who::Root, &[])
 }
 

@@ -18,6 +18,7 @@ pub(super) fn all() -> Vec<Attack> {
         Attack::new("stopped/both guards past the deadline, a successor comes", BOTH, both),
         Attack::new("stopped/guards and tree frozen past the deadline by a cgroup", FROZEN, frozen),
         Attack::new("stopped/a storm of STOP and CONT on one guard at a time", WATCHDOG_ENDS, storm),
+        Attack::new("stopped/CMD traces both guards past the deadline", BOTH, tracing_cmd),
         Attack::new("stopped/supervisor and CMD, as by Ctrl-Z", WATCHDOG_ENDS, job_control),
         Attack::new(
             "stopped/the supervisor between grant and start, again and again",
@@ -62,6 +63,18 @@ fn traced(arena: &Arena) -> Outcome {
     let outcome = arena.succession(Who::User, &[]);
     let ran = tracer.end(10)?;
     if ran.code == 0 { outcome } else { skipped(format!("a process cannot be traced here: {}", ran.err)) }
+}
+
+/// CMD attaches to its own guards. Where the kernel does not allow that, the lease is simply held.
+fn tracing_cmd(arena: &Arena) -> Outcome {
+    let ptrace = arena.tool(&["ptrace"]).join(" ");
+    let act = arena.act("a", 30_000).join(" ");
+    let script = format!(
+        "s=$(cut -d' ' -f4 /proc/$PPID/stat); {ptrace} $s 9000 & {ptrace} $PPID 9000 & sleep 0.2; exec {act}"
+    );
+    let cmd = ["sh".to_owned(), "-c".to_owned(), script];
+    let _holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a")?;
+    arena.succession(Who::User, &["--wait", "6s"])
 }
 
 /// Nothing can end CMD while both are stopped. The supervisor says so when it is continued.
