@@ -1,7 +1,6 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 use nix::sys::signal::SigHandler;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -11,6 +10,7 @@ use tenure::Timing;
 
 use super::cgroup::{self, Cgroup};
 use super::fork::{Side, fork, may_signal, when_a_child_ends};
+use super::lateness::Measuring;
 use super::link::Link;
 use super::watchdog::{self, Terms};
 
@@ -24,7 +24,12 @@ pub(super) struct Household {
 
 impl Household {
     /// Starts them. This process must not have a second thread yet.
-    pub(super) fn start(timing: Timing, mark: cgroup::Mark, command: &[OsString]) -> io::Result<Self> {
+    pub(super) fn start(
+        timing: Timing,
+        measuring: Measuring,
+        mark: cgroup::Mark,
+        command: &[OsString],
+    ) -> io::Result<Self> {
         let cgroup = cgroup::Name::new(mark)?;
         let (control, theirs) = Link::pair()?;
         let when_a_child_ends = when_a_child_ends(SigHandler::SigDfl)?;
@@ -34,7 +39,7 @@ impl Household {
                 // This end lives in the supervisor alone, or its end would never be seen.
                 drop(control);
                 let (grace, margin) = (timing.grace(), timing.margin());
-                let terms = Terms { grace, margin, measure: measure(timing), cgroup, when_a_child_ends };
+                let terms = Terms { grace, margin, measuring, cgroup, when_a_child_ends };
                 watchdog::run(terms, theirs, command)
             }
             Side::Parent { child } => Ok(Self { watchdog: child, cgroup, control }),
@@ -45,11 +50,6 @@ impl Household {
     pub(super) fn can_signal(&self) -> io::Result<()> {
         may_signal(pidfd_open(self.watchdog, PidfdFlags::empty())?.as_fd())
     }
-}
-
-/// How often a guard measures how late its timer is: often enough to know before it matters.
-pub(super) fn measure(timing: Timing) -> Duration {
-    (timing.ttl().as_duration() / 16).clamp(Duration::from_millis(50), Duration::from_secs(1))
 }
 
 /// Waits until a watchdog whose link is gone has ended, so that nobody else has to reap it. One that does not end is

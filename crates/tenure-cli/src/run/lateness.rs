@@ -1,6 +1,10 @@
 use std::time::Duration;
 
-use tenure::clock::Instant;
+use tenure::Timing;
+use tenure::clock::{BootClock, Clock, Instant};
+
+use super::schedule::Schedule;
+use super::tree::Tree;
 
 /// How late the timers of one guard have been of late. Each guard measures its own: they are scheduled apart.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +36,34 @@ impl Lateness {
     /// The margin of a guard that has been as late: twice of what was seen, and the time that a process takes to die.
     pub(super) fn margin(&self, least: Duration) -> Duration {
         (self.worst() * 2 + DYING).max(least)
+    }
+}
+
+/// How a guard measures how late it would be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measuring {
+    /// How often.
+    pub(super) pause: Duration,
+    /// Whether the work of a sweep counts too. A guard that shares the processor as others do has done it in milliseconds.
+    /// One of low priority may wake up in time, and then wait for a second for each millisecond that it works.
+    rehearses: bool,
+}
+
+impl Measuring {
+    /// Often enough to know before it matters.
+    pub(super) fn new(timing: Timing, schedule: Schedule) -> Self {
+        let pause =
+            (timing.ttl().as_duration() / 16).clamp(Duration::from_millis(50), Duration::from_secs(1));
+        Self { pause, rehearses: schedule.is_slow() }
+    }
+
+    /// The instant at which a guard that woke up at `now` has found its tree.
+    pub(super) fn of(&self, tree: &Tree, now: Instant) -> Instant {
+        if !self.rehearses {
+            return now;
+        }
+        tree.rehearse();
+        BootClock::new().now()
     }
 }
 

@@ -38,6 +38,7 @@ use crate::store;
 use crate::voice::Voice;
 use cgroup::Mark;
 use household::{Household, bury};
+use lateness::Measuring;
 use running::Running;
 use schedule::Schedule;
 use tree::Tree;
@@ -46,7 +47,8 @@ use tree::Tree;
 pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     let key: Key = Key::parse(&run.name)?;
     let holder = run.holder.as_deref().map(Holder::new).transpose().map_err(tenure::Error::from)?;
-    let timing = timing(run)?;
+    let schedule = Schedule::of_the_guards();
+    let timing = timing(run, schedule)?;
     if !Tree::can_be_seen() {
         return Err(Failure::new(
             exit::UNSAFE,
@@ -75,9 +77,10 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         panicked(info);
         std::process::abort();
     }));
+    let measuring = Measuring::new(timing, schedule);
     let mark = Mark::of(&store::choose(args)?.url(), key.as_str());
     // Both before the first thread: a fork copies only one, and threads inherit what is blocked.
-    let household = Household::start(timing, mark, &run.command).map_err(cannot)?;
+    let household = Household::start(timing, measuring, mark, &run.command).map_err(cannot)?;
     household.can_signal().map_err(|error| {
         Failure::new(
             exit::UNSAFE,
@@ -103,7 +106,8 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         let store::Opened { store, url } = opened;
         let coordinator = builder.connect(store).await?;
         let voice = Voice::new(run.quiet, run.json);
-        let running = Running { run, key, timing, voice, coordinator, url, signals, mark, outliving };
+        let running =
+            Running { run, key, timing, voice, coordinator, url, signals, mark, measuring, outliving };
         running.to_its_end(household).await
     });
     // Its link is gone by now, and so is the tree.
@@ -119,9 +123,8 @@ fn clock_is_shared() -> bool {
 }
 
 /// The durations that are safe for a program which needs time to end, and for guards that may wake up late.
-fn timing(run: &Run) -> Result<Timing, Failure> {
+fn timing(run: &Run, schedule: Schedule) -> Result<Timing, Failure> {
     let grace = run.kill_grace.unwrap_or((run.ttl / 3).min(GRACE));
-    let schedule = Schedule::of_the_guards();
     let margin = (run.ttl / 50).max(schedule.margin());
     let built = Timing::builder(run.ttl).grace(grace).margin(margin).build();
     built.map_err(|error| {

@@ -15,6 +15,7 @@ use tenure::{Acting, Coordinator, Error, Key, Lease, Timing, WitnessPart};
 
 use super::cgroup::{Cgroup, Mark, Range, end_leftovers};
 use super::household::Household;
+use super::lateness::Measuring;
 use super::link::Listening;
 use super::report::Report;
 use super::setuid;
@@ -45,6 +46,7 @@ pub(super) struct Running<'a> {
     pub(super) mark: Mark,
     /// Hears of commands that outlive their holders.
     pub(super) outliving: Arc<Outliving>,
+    pub(super) measuring: Measuring,
 }
 
 impl Running<'_> {
@@ -174,7 +176,7 @@ impl Running<'_> {
                 "its command runs as user {user} and cannot be ended by its supervisor"
             ));
         }
-        let mut supervisor = Supervisor::new(self.voice, lease, acting, self.timing, charges);
+        let mut supervisor = Supervisor::new(self.voice, lease, acting, self.timing, self.measuring, charges);
         supervisor.start(self.environment(lease), witnesses);
         self.voice.say(&Event {
             name: "started",

@@ -22,7 +22,7 @@ use tenure::clock::{BootClock, Clock, Instant};
 
 use super::cgroup::{self, Cgroup};
 use super::fork::{Side, fork, fork_into};
-use super::lateness::Lateness;
+use super::lateness::{Lateness, Measuring};
 use super::link::{Link, Received};
 use super::order::Order;
 use super::report::Report;
@@ -38,8 +38,8 @@ pub(super) struct Terms {
     pub(super) grace: Duration,
     /// How long before the deadline KILL is sent, at least.
     pub(super) margin: Duration,
-    /// How often a guard measures how late its timer is.
-    pub(super) measure: Duration,
+    /// How a guard measures how late it would be.
+    pub(super) measuring: Measuring,
     /// How the cgroup of the child is called, if there can be one.
     pub(super) cgroup: cgroup::Name,
     /// What the caller does when a child of its own ends, and so shall the program.
@@ -178,7 +178,7 @@ impl Watchdog {
         if let Some(due) = self.due.take_if(|due| *due <= now)
             && !continued
         {
-            self.lateness.note(due, now);
+            self.lateness.note(due, self.terms.measuring.of(&self.tree, now));
         }
     }
 
@@ -341,7 +341,7 @@ impl Watchdog {
         let now = BootClock::new().now();
         let next = match self.phase {
             Phase::Watching => {
-                self.times().map(|times| (times.term_at + SLACK).min(now + self.terms.measure))
+                self.times().map(|times| (times.term_at + SLACK).min(now + self.terms.measuring.pause))
             }
             // The kernel sends no signal when a process of another pid namespace leaves the cgroup.
             Phase::Stopping if self.cgroup.is_some() => {

@@ -21,8 +21,7 @@ use tokio::io::unix::AsyncFd;
 use crate::duration;
 use crate::run::cgroup::Cgroup;
 use crate::run::go::Go;
-use crate::run::household::measure;
-use crate::run::lateness::Lateness;
+use crate::run::lateness::{Lateness, Measuring};
 use crate::run::link::Listening;
 use crate::run::order::Order;
 use crate::run::report::Report;
@@ -83,6 +82,7 @@ pub(super) struct Supervisor<'a> {
     voice: Voice,
     lease: &'a Lease,
     timing: Timing,
+    measuring: Measuring,
     charges: Charges,
     acting: Acting,
     phase: Phase,
@@ -119,12 +119,14 @@ impl<'a> Supervisor<'a> {
         lease: &'a Lease,
         acting: Acting,
         timing: Timing,
+        measuring: Measuring,
         charges: Charges,
     ) -> Self {
         Self {
             voice,
             lease,
             timing,
+            measuring,
             charges,
             acting,
             phase: Phase::Running,
@@ -318,7 +320,7 @@ impl<'a> Supervisor<'a> {
     /// A timer that was due at `due` has come.
     fn woken(&mut self, due: Instant, now: Instant) {
         if !self.was_stopped() {
-            self.lateness.note(due, now);
+            self.lateness.note(due, self.measuring.of(&self.tree(), now));
         }
         self.act(now);
     }
@@ -354,7 +356,7 @@ impl<'a> Supervisor<'a> {
         };
         let adopted = (!self.watched).then(|| now + self.pause(now));
         let next = [phase, adopted, self.replace_at].into_iter().flatten().min();
-        let measure = now + measure(self.timing);
+        let measure = now + self.measuring.pause;
         next.map_or(measure, |next| next.min(measure))
     }
 
