@@ -77,12 +77,22 @@ pub(super) fn all() -> Vec<Attack> {
             SUCCESSOR_WAITS,
             leaderless,
         ),
-        Attack::new("killed/the watchdog, while the supervisor is stopped", SUCCESSOR_WAITS, mixed),
-        Attack::new("killed/both guards, then steal", SUCCESSOR_WAITS, |arena| {
-            other_contender(arena, &["steal", KEY, "--reason", "attack", "--wait", "9s"])
+        Attack::new("killed/an orphan ends while a successor waits", ORPHAN_ENDS, orphan_ends),
+        Attack::new("killed/the supervisor, while the watchdog is stopped", SUCCESSOR_WAITS, |arena| {
+            mixed(arena, 0)
         }),
-        Attack::new("killed/both guards, then acquire", SUCCESSOR_WAITS, |arena| {
-            other_contender(arena, &["acquire", KEY, "--wait", "9s"])
+        Attack::new("killed/the watchdog, while the supervisor is stopped", SUCCESSOR_WAITS, |arena| {
+            mixed(arena, 1)
+        }),
+        Attack::new("killed/both guards, then steal", STEAL, |arena| {
+            other_contender(
+                arena,
+                &["steal", KEY, "--reason", "attack", "--wait", "9s"],
+                "docs/operating/taking-over.md",
+            )
+        }),
+        Attack::new("killed/both guards, then acquire", ACQUIRE, |arena| {
+            other_contender(arena, &["acquire", KEY, "--wait", "9s"], "docs/operating/scripts.md")
         }),
         Attack::new("killed/both guards, then a holder that uses the library", BY_TTL, library_contender),
         Attack::new("killed/the supervisor, its executable was replaced before", GUARD_REMAINS, replaced),
@@ -173,6 +183,28 @@ fn orphan_wait(arena: &Arena) -> Outcome {
         held(said)
     } else {
         broken(format!("the successor ended with {}: {said:?}", ran.code))
+    }
+}
+
+/// The orphan is killed five seconds after its guards, two after its lease has run out.
+fn orphan_ends(arena: &Arena) -> Outcome {
+    let holder = hold(arena, Place::Grandchild, Who::User)?;
+    kill_all(&holder.guards()?)?;
+    let options = ["--ttl", "3s", "--wait", "12s"];
+    let successor = arena.start(arena.run(Who::User, &options, &arena.act("b", 300)))?;
+    sleep_ms(5000);
+    let ended = boot_time();
+    for orphan in arena.living("a") {
+        send(orphan, Signal::KILL)?;
+    }
+    let ran = successor.end(15)?;
+    arena.no_overlap()?;
+    let waited = arena.acted("b").map(|act| (act.first - ended) as f64 / 1e6);
+    match waited {
+        Some(waited) if waited < 2000.0 => {
+            held(format!("the successor acted {waited:.0} ms after the orphan's end"))
+        }
+        waited => broken(format!("{waited:?} ms after the orphan's end; exit {}: {}", ran.code, ran.err)),
     }
 }
 
@@ -271,16 +303,16 @@ fn leaderless(arena: &Arena) -> Outcome {
 }
 
 /// Neither guard runs: one is stopped, the other one is killed.
-fn mixed(arena: &Arena) -> Outcome {
+fn mixed(arena: &Arena, killed: usize) -> Outcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
-    let [supervisor, watchdog] = holder.guards()?;
-    send(supervisor, Signal::STOP)?;
-    send(watchdog, Signal::KILL)?;
+    let guards = holder.guards()?;
+    send(guards[1 - killed], Signal::STOP)?;
+    send(guards[killed], Signal::KILL)?;
     arena.succession(Who::User, &[])
 }
 
 /// A contender that is no `tenure run` must not be granted while the orphan acts.
-fn other_contender(arena: &Arena, words: &[&str]) -> Outcome {
+fn other_contender(arena: &Arena, words: &[&str], page: &str) -> Outcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     kill_all(&holder.guards()?)?;
     sleep_ms(300);
@@ -291,7 +323,7 @@ fn other_contender(arena: &Arena, words: &[&str]) -> Outcome {
     let living = arena.living("a");
     if ran.code == 0 && !living.is_empty() {
         let evidence = format!("granted while process {living:?} of the former holder lives: {}", ran.err);
-        return known_limit(RFC_OUTLIVED, "which `tenure run` always does", &evidence);
+        return known_limit(page, "orphan", &evidence);
     }
     held(format!("exit {}: {}", ran.code, ran.err))
 }
@@ -427,6 +459,13 @@ const RFC_OUTLIVED: &str = "docs/rfcs/0008-work-that-cannot-be-stopped.md";
 
 const BY_TTL: &str =
     "a library contender that does not heed the tree takes the lease by the ttl, and is told of it";
+
+const STEAL: &str =
+    "steal: the lease is granted only when two cannot act at once, or its page names the orphan";
+
+const ACQUIRE: &str = "acquire does not take the lease beside an orphan, or its page names the orphan";
+
+const ORPHAN_ENDS: &str = "a run that waits for an orphan goes on as soon as the orphan has ended";
 
 const DAEMON_ENDED: &str = "when CMD ends, what it left running is ended too, and then the lease is free";
 

@@ -10,7 +10,7 @@ use crate::process::{send, sleep_ms};
 use crate::shell::{has, shell};
 use crate::stamps::boot_time;
 use crate::tools;
-use crate::verdict::{Outcome, broken, held, skipped};
+use crate::verdict::{Outcome, Verdict, broken, held, skipped};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
@@ -25,6 +25,7 @@ pub(super) fn all() -> Vec<Attack> {
         Attack::new("users/CMD ends, and leaves a daemon of root", NEVER_LEFT, daemon),
         Attack::new("users/the supervisor is killed, CMD is root's", NEVER_LEFT, killed),
         Attack::new("users/both guards are killed, root's CMD goes on, --no-wait", NEVER_LEFT, both_killed),
+        Attack::new("users/steal waits, root's CMD ends by itself", NOT_FOR_EVER, ends_by_itself),
         Attack::new("users/TERM to the supervisor, CMD is root's", NEVER_LEFT, term),
     ]
 }
@@ -119,6 +120,23 @@ fn both_killed(arena: &Arena) -> Outcome {
     arena.judge(&ran, boot_time())
 }
 
+/// The holder is stolen from before it can know that CMD cannot be stopped, and CMD ends after 6 s.
+fn ends_by_itself(arena: &Arena) -> Outcome {
+    let mut cmd = vec![setuid_program(arena)?, tools::WORD.to_owned(), "root-fork".to_owned()];
+    cmd.extend(arena.act("a", 6000));
+    let _holder = arena.holder(arena.run(Who::User, &["--ttl", "3s", "--holder", KEY], &cmd), "a")?;
+    let mut thief =
+        arena.tenure(Who::User, &["steal", KEY, "--reason", "attack", "--ttl", "3s", "--wait", "2s", "--"]);
+    thief.args(arena.act("b", 300));
+    let thief = arena.start(thief)?.end(10)?;
+    arena.no_overlap()?;
+    let outcome = arena.succession(Who::User, &["--wait", "10s"])?;
+    match outcome {
+        Verdict::Held(said) => held(format!("steal exits {}; {said}", thief.code)),
+        outcome => Ok(outcome),
+    }
+}
+
 /// TERM is passed on. What does not end is neither killed nor left alone.
 fn term(arena: &Arena) -> Outcome {
     let holder = hold_as_root(arena, "root-fork")?;
@@ -134,6 +152,8 @@ fn term(arena: &Arena) -> Outcome {
 }
 
 const STEAL: &str = "steal: only then is the lease granted: two never act at once";
+
+const NOT_FOR_EVER: &str = "a lease whose CMD cannot be stopped is free once CMD has ended by itself";
 
 const NEVER_LEFT: &str =
     "a process of the tree that cannot be stopped keeps the next holder out until it is gone";
