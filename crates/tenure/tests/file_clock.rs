@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use file_support::{Puppet, Scratch, be_a_puppet, block_on, key, shell, write};
-use tenure::clock::{Clock, ManualClock, WallTime};
+use tenure::Kind;
+use tenure::clock::{BootClock, Clock, ManualClock, WallTime};
 use tenure::store::File;
 use tenure_store::{Expect, Store};
 
@@ -139,3 +140,178 @@ fn nobody_in_another_time_namespace_is_told_an_age_nor_tells_one() {
         assert!(answer.ends_with("age None"), "a day is between their clocks: {answer}");
     }
 }
+
+// ── folders that several clocks share ───────────────────────────────────────────────────────────────────────────────
+
+/// In microseconds: what the first program of a boot adds, because the mark may have lost so much.
+const ADDED: u64 = 20_000_000;
+
+/// A folder whose time is ahead of the clock: its clock was set back by five minutes. What that time is.
+fn clock_set_back(scratch: &Scratch) -> u64 {
+    let clock = ManualClock::new();
+    clock.set_wall(WallTime::from_millis(BootClock::new().wall().as_millis() + 300_000));
+    block_on(async {
+        let store = open(scratch, &clock);
+        write(&store, &key("first"), "value", Expect::Absent).await;
+        time(&store, "first").await
+    })
+}
+
+/// By how much the folder's time is later than it was, in microseconds.
+fn ahead(puppet: &mut Puppet, before: u64) -> u64 {
+    let answer = puppet.get("k").unwrap();
+    let told: u64 = answer.split(' ').next().unwrap().parse().unwrap();
+    // Each write counts for a microsecond or a few.
+    told - before - 1_000.min(told - before)
+}
+
+/// A process that reads another boot id, as in a container of systemd-nspawn.
+fn with_boot_id(scratch: &Scratch, id: usize) -> Puppet {
+    let file = scratch.0.with_extension(format!("boot-{id}"));
+    std::fs::write(&file, format!("0f3c7a52-1b7e-4f0e-9a53-{id:012x}\n")).unwrap();
+    let mut command = Command::new("unshare");
+    let script =
+        format!("mount --bind {} /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"", file.display());
+    command.args(["--mount", "sh", "-c", &script]).arg(std::env::current_exe().unwrap());
+    let puppet = Puppet::start_with(command, &scratch.0);
+    std::fs::remove_file(file).unwrap();
+    puppet
+}
+
+/// Sixty writes of each, in turns.
+fn alternate(puppets: &mut [Puppet]) {
+    for round in 0..60 {
+        for (number, puppet) in puppets.iter_mut().enumerate() {
+            let answer = puppet.put(&format!("k{number}-{round}"), "value", "-").unwrap();
+            assert!(answer.starts_with("applied"), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn two_boot_ids_that_share_a_folder_put_its_time_ahead_once_and_not_with_every_write() {
+    if !shell("unshare --mount true") {
+        file_support::skipped("no mount namespaces here");
+        return;
+    }
+    let scratch = Scratch::new("boots");
+    let before = clock_set_back(&scratch);
+    let mut puppets = [with_boot_id(&scratch, 1), with_boot_id(&scratch, 2)];
+    alternate(&mut puppets);
+    let ahead = ahead(&mut puppets[0], before);
+    assert!(ahead <= 2 * ADDED, "{} s ahead", ahead / 1_000_000);
+}
+
+#[test]
+fn two_time_namespaces_that_share_a_folder_do_not_put_its_time_ahead() {
+    let namespace = ["--time", "--boottime", "86400", "--fork", "--kill-child", "--"];
+    if !shell(&format!("unshare {} true", namespace.join(" "))) {
+        file_support::skipped("no time namespaces here");
+        return;
+    }
+    let scratch = Scratch::new("namespaces");
+    let before = clock_set_back(&scratch);
+    let mut there = Command::new("unshare");
+    there.args(namespace).arg(std::env::current_exe().unwrap());
+    let mut puppets = [Puppet::start(&scratch.0), Puppet::start_with(there, &scratch.0)];
+    alternate(&mut puppets);
+    let ahead = ahead(&mut puppets[0], before);
+    assert_eq!(ahead, 0, "{} s ahead", ahead / 1_000_000);
+}
+
+#[test]
+fn any_number_of_boot_ids_put_the_time_of_a_folder_ahead_by_a_few_minutes_at_most() {
+    if !shell("unshare --mount true") {
+        file_support::skipped("no mount namespaces here");
+        return;
+    }
+    let scratch = Scratch::new("many-boots");
+    let before = clock_set_back(&scratch);
+    let mut puppets: Vec<_> = (0..14).map(|id| with_boot_id(&scratch, id)).collect();
+    for round in 0..5 {
+        for (number, puppet) in puppets.iter_mut().enumerate() {
+            assert!(puppet.put(&format!("k{number}-{round}"), "v", "-").unwrap().starts_with("applied"));
+        }
+    }
+    let ahead = ahead(&mut puppets[0], before);
+    assert!(ahead <= 10 * ADDED, "{} s ahead", ahead / 1_000_000);
+}
+
+// ── clocks that cannot be right ─────────────────────────────────────────────────────────────────────────────────────
+
+/// A time that no clock may tell.
+const YEAR_2200: WallTime = WallTime::from_millis(7_258_118_400_000);
+
+#[test]
+fn a_clock_that_was_once_set_to_the_year_2200_leaves_the_time_of_the_folder_as_it_was() {
+    let (scratch, clock) = (Scratch::new("future"), ManualClock::new());
+    let right = clock.wall();
+    block_on(async {
+        let store = open(&scratch, &clock);
+        write(&store, &key("a"), "value", Expect::Absent).await;
+        let before = time(&store, "a").await;
+        clock.set_wall(YEAR_2200);
+        for store in [&store, &open(&scratch, &clock)] {
+            let told = time(store, "a").await;
+            assert!(told.abs_diff(before) < 1_000, "{told} after {before}: it counts on");
+        }
+        write(&store, &key("b"), "value", Expect::Absent).await;
+        clock.set_wall(WallTime::from_millis(right.as_millis() + 60_000));
+        for store in [&store, &open(&scratch, &clock)] {
+            let told = time(store, "a").await;
+            assert!(told > before && told < before + 120_000_000, "{told}: the clock is right again");
+        }
+    });
+}
+
+#[test]
+fn the_token_of_a_record_that_was_moved_away_does_not_go_back_though_the_clock_was_once_wrong() {
+    let (scratch, clock) = (Scratch::new("token"), ManualClock::new());
+    block_on(async {
+        let grant = async || {
+            let coordinator = tenure::Coordinator::connect(open(&scratch, &clock)).await.unwrap();
+            let lease = coordinator.lease("k").unwrap().acquire().await.unwrap();
+            let token = lease.token().get();
+            lease.release().await.unwrap();
+            token
+        };
+        let right = clock.wall();
+        let first = grant().await;
+        clock.set_wall(YEAR_2200);
+        let second = grant().await;
+        clock.set_wall(right);
+        std::fs::rename(scratch.0.join("k.entry"), scratch.0.join("k.entry.away")).unwrap();
+        let third = grant().await;
+        assert!(first < second && second < third, "{first}, {second}, {third}");
+    });
+}
+
+/// As version 0.1.0 left it: what it says is beyond all that may be said, so it would be passed over for ever.
+#[test]
+fn a_mark_that_says_the_year_2200_is_corrupt_and_the_words_say_what_to_do() {
+    let (scratch, clock) = (Scratch::new("corrupt"), ManualClock::new());
+    drop(open(&scratch, &clock));
+    let mark = scratch.0.join("tenure.mark");
+    let early = "tenure-mark 1 07258118400000001 07258118400000001 0f3c7a52-1b7e-4f0e-9a53-0d6a1c1f2b3d,time:[1]+0.0 SUM\n";
+    for (line, word) in [
+        (early.replace("SUM", EARLY_SUM), "the year 2200"),
+        ("rubbish".to_owned(), "not that of a mark"),
+        (String::new(), "empty"),
+    ] {
+        std::fs::write(&mark, &line).unwrap();
+        let error = File::builder().clock(Arc::new(clock.clone())).open(&scratch.0).unwrap_err();
+        println!("{error}");
+        assert_eq!(error.kind(), Kind::Corrupt, "{error}");
+        for word in [word, mark.to_str().unwrap(), "move it away"] {
+            assert!(error.to_string().contains(word), "{word:?} is missing: {error}");
+        }
+        assert_eq!(std::fs::read_to_string(&mark).unwrap(), line, "it was written to");
+        // A look at the folder needs no time.
+        assert!(File::builder().open_to_read(&scratch.0).unwrap().is_some());
+    }
+    std::fs::remove_file(&mark).unwrap();
+    open(&scratch, &clock);
+}
+
+/// The checksum of that line.
+const EARLY_SUM: &str = "312940870b90d8cf";

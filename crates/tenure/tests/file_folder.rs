@@ -102,7 +102,7 @@ fn a_link_on_the_way_is_resolved_once_and_what_it_leads_to_is_looked_at() {
     let store = File::open(scratch.0.join("link/store")).unwrap();
     assert_eq!(store.path(), scratch.0.join("real/store"));
     set_mode(&scratch.0.join("real"), 0o777);
-    refused(File::open(scratch.0.join("link/store")), Kind::Unsupported, &["/real", "chmod o-w"]);
+    refused(File::open(scratch.0.join("link/store")), Kind::Unsupported, &["/real", "chmod go-w"]);
 }
 
 #[test]
@@ -127,6 +127,76 @@ fn in_a_shared_temporary_folder_the_sticky_bit_decides() {
     refused(File::open(&path), Kind::Unsupported, &["anybody may replace"]);
     set_mode(&shared.0, 0o1777);
     File::open(&path).unwrap();
+}
+
+#[test]
+fn a_folder_in_which_a_group_may_replace_the_store_is_refused_unless_accepted() {
+    let shared = Scratch::new("group");
+    std::fs::create_dir(&shared.0).unwrap();
+    let path = shared.0.join("store");
+    File::open(&path).unwrap();
+    let chmod = format!("chmod g-w {}", shared.0.display());
+    set_mode(&shared.0, 0o775);
+    refused(
+        File::open(&path),
+        Kind::Unsupported,
+        &["its group may replace", &chmod, "accept_writable_by_others"],
+    );
+    File::builder().accept_writable_by_others().open(&path).unwrap();
+    set_mode(&shared.0, 0o1775);
+    File::open(&path).unwrap();
+}
+
+/// It is an ordinary user, and in a user namespace it stands for every user without a number there.
+#[test]
+fn a_folder_below_one_of_user_65534_is_refused_unless_accepted() {
+    if !is_root() {
+        return;
+    }
+    let above = Scratch::new("nobody");
+    std::fs::create_dir(&above.0).unwrap();
+    let path = above.0.join("store");
+    File::open(&path).unwrap();
+    assert!(shell(&format!("chown 65534 {}", above.0.display())));
+    refused(File::open(&path), Kind::Unsupported, &["user 65534", "accept_foreign_owner"]);
+    File::builder().accept_foreign_owner().open(&path).unwrap();
+}
+
+// ── files that are put where the mark belongs ───────────────────────────────────────────────────────────────────────
+
+#[test]
+fn a_mark_that_is_a_link_to_another_file_is_not_written_to() {
+    if !is_root() {
+        return;
+    }
+    let (scratch, victim) = (Scratch::new("mark-link"), Scratch::new("victim"));
+    std::fs::write(&victim.0, "precious").unwrap();
+    let (folder, file) = (scratch.0.display(), victim.0.display());
+    std::fs::create_dir(&scratch.0).unwrap();
+    assert!(shell(&format!("chown 12345 {folder} && chmod 700 {folder}")));
+    // The owner of the folder, and root who works for them there, are not the owner of what is put into it.
+    let cases = [
+        (format!("ln {file} {folder}/tenure.mark"), "hard link"),
+        (format!("ln -s {file} {folder}/tenure.mark"), "symbolic link"),
+        (format!("cp {file} {folder}/tenure.mark && chown 54321 {folder}/tenure.mark"), "user 54321"),
+        (format!("mkfifo {folder}/tenure.mark"), "not a file"),
+        (format!("mkdir {folder}/tenure.mark"), "not a file"),
+    ];
+    for (command, word) in cases {
+        assert!(shell(&command), "{command}");
+        let opened = File::builder().accept_foreign_owner().open(&scratch.0);
+        refused(opened, Kind::Corrupt, &[word, "tenure.mark", "move it away"]);
+        assert_eq!(std::fs::read_to_string(&victim.0).unwrap(), "precious", "{command}");
+        assert!(shell(&format!("rm -r {folder}/tenure.mark")));
+    }
+    // The same while the store is open.
+    let store = File::builder().accept_foreign_owner().open(&scratch.0).unwrap();
+    assert!(shell(&format!("rm {folder}/tenure.mark && ln {file} {folder}/tenure.mark")));
+    let answer = block_on(store.put(&key("k"), "value".into(), Expect::Absent));
+    let error = answer.expect_err("the mark cannot be raised").to_string();
+    assert!(error.contains("hard link"), "{error}");
+    assert_eq!(std::fs::read_to_string(&victim.0).unwrap(), "precious");
+    std::fs::remove_file(&victim.0).unwrap();
 }
 
 #[test]

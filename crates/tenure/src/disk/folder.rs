@@ -16,6 +16,8 @@ pub(crate) struct Folder {
     descriptor: OwnedFd,
     device: u64,
     inode: u64,
+    /// The user to whom the folder belongs.
+    user: u32,
     /// To whom new files are given, where this process is root and the folder somebody's.
     owner: Option<(Uid, Gid)>,
 }
@@ -23,7 +25,7 @@ pub(crate) struct Folder {
 impl Folder {
     pub(crate) fn new(path: PathBuf, descriptor: OwnedFd, status: &Stat) -> Self {
         let owner = given_to(status);
-        Self { path, descriptor, device: status.st_dev, inode: status.st_ino, owner }
+        Self { path, descriptor, device: status.st_dev, inode: status.st_ino, user: status.st_uid, owner }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -50,6 +52,12 @@ impl Folder {
             }
             Err(errno) => Err(Trouble::new("cannot look at", &self.path, errno).refused()),
         }
+    }
+
+    /// True if a file of this user in the folder can have been made by a program that uses the folder as this one does.
+    pub(crate) fn may_own(&self, user: u32) -> bool {
+        let given = self.owner.map(|(user, _)| user.as_raw());
+        user == self.user || (given.is_none() && user == rustix::process::geteuid().as_raw())
     }
 
     /// Opens a file that is there.

@@ -95,10 +95,12 @@ pub(crate) fn nearest(path: &Path) -> Result<OwnedFd, Error> {
     open(there).map_err(|errno| Trouble::new("cannot open", there, errno).at_opening())
 }
 
-/// Everything above the folder must belong to root or to this user, and be writable by no stranger: whoever can rename
-/// a folder above can put another store in the place of this one.
+/// Everything above the folder must belong to root or to this user, and be writable by no other user: a user who can
+/// rename a folder above can put another store in the place of this one. The members of a group are other users.
 ///
-/// A shared temporary folder is fine: its sticky bit leaves what lies in it to its owner, who is looked at next.
+/// A shared temporary folder is fine: its sticky bit leaves what lies in it to its owner, who is looked at next. In a user
+/// namespace, folders of users without a number there show as those of one user, root's among them: they are refused, since
+/// any user may be behind that number.
 pub(crate) fn check_above(path: &Path, trust: Trust) -> Result<(), Doubt> {
     for above in path.ancestors().skip(1) {
         let status = match rustix::fs::lstat(above) {
@@ -107,18 +109,11 @@ pub(crate) fn check_above(path: &Path, trust: Trust) -> Result<(), Doubt> {
             looked => looked.map_err(|errno| Trouble::new("cannot look at", above, errno))?,
         };
         let sticky = status.st_mode & STICKY != 0;
-        if status.st_mode & OTHERS_WRITE != 0 && !sticky && !trust.writable_by_others {
-            return Err(Doubt::unsafe_because(
-                format!("anybody may replace what lies in {}", above.display()),
-                [
-                    "use another folder".to_owned(),
-                    format!("take that permission away (chmod o-w {})", above.display()),
-                ],
-                WRITABLE,
-            ));
+        let writers = status.st_mode & (GROUP_WRITE | OTHERS_WRITE);
+        if writers != 0 && !sticky && !trust.writable_by_others {
+            return Err(replaceable(above, writers));
         }
-        let known = [0, rustix::process::geteuid().as_raw(), NOBODY_HERE];
-        if !known.contains(&status.st_uid) && !trust.foreign_owner {
+        if ![0, rustix::process::geteuid().as_raw()].contains(&status.st_uid) && !trust.foreign_owner {
             return Err(foreign(above, &status));
         }
     }
@@ -138,6 +133,19 @@ pub(crate) fn check_folder(path: &Path, status: &Stat, trust: Trust) -> Result<(
     Ok(())
 }
 
+/// Users other than the owner may rename what lies in this folder.
+fn replaceable(above: &Path, writers: u32) -> Doubt {
+    let (who, take) = match writers {
+        GROUP_WRITE => ("its group", "g-w"),
+        OTHERS_WRITE => ("anybody", "o-w"),
+        _ => ("anybody", "go-w"),
+    };
+    let above = above.display();
+    let steps =
+        ["use another folder".to_owned(), format!("take that permission away (chmod {take} {above})")];
+    Doubt::unsafe_because(format!("{who} may replace what lies in {above}"), steps, WRITABLE)
+}
+
 fn foreign(owned: &Path, status: &Stat) -> Doubt {
     let (owner, me) = (status.st_uid, rustix::process::geteuid().as_raw());
     let why = format!("{} belongs to user {owner}, and this is user {me}", owned.display());
@@ -148,9 +156,6 @@ fn foreign(owned: &Path, status: &Stat) -> Doubt {
 const STICKY: u32 = 0o1000;
 const GROUP_WRITE: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
-
-/// Whom the kernel names where a user namespace has no number for the owner: in a sandbox, root outside of it.
-const NOBODY_HERE: u32 = 65534;
 
 /// How a store accepts it by name.
 const WRITABLE: &str = "accept_writable_by_others, in a URL ?accept=writable-by-others";

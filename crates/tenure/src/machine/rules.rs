@@ -322,8 +322,10 @@ pub(crate) fn part_by_chance(span: Duration, jitter: u32) -> Duration {
 pub(crate) const JITTER_PART: u32 = 10;
 
 /// A store time before 2020 or after 2200 is a clock that was never set, or nonsense.
-fn is_plausible(time: StoreTime) -> bool {
-    const YEAR_2020: u64 = 1_577_836_800_000_000;
-    const YEAR_2200: u64 = 7_258_118_400_000_000;
+pub(crate) fn is_plausible(time: StoreTime) -> bool {
     (YEAR_2020..YEAR_2200).contains(&time.as_micros())
 }
+
+/// In microseconds since 1970.
+pub(crate) const YEAR_2020: u64 = 1_577_836_800_000_000;
+const YEAR_2200: u64 = 7_258_118_400_000_000;

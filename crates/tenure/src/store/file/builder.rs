@@ -71,10 +71,8 @@ impl Builder {
         let descriptor = place::open_or_make(&path)?;
         let (folder, local) = self.check(path, descriptor)?;
         let domain = Domain::here();
-        let mark =
-            Mark::open(&folder, domain.as_ref(), super::wall_micros(&*self.clock)).map_err(|errno| {
-                Trouble::new("cannot open or make", &folder.path_of(name::MARK), errno).at_opening()
-            })?;
+        let mark = Mark::open(&folder, super::wall_micros(&*self.clock))
+            .map_err(|unusable| unusable.at_opening("cannot open or make", &folder))?;
         Ok(File::with(Shared::new(folder, Some(mark), true, domain, self.clock, guarantees(local), local)))
     }
 
@@ -87,7 +85,7 @@ impl Builder {
         let Some(descriptor) = place::open_if_there(&path)? else { return Ok(None) };
         let (folder, local) = self.check(path, descriptor)?;
         let domain = Domain::here();
-        let mark = Mark::open_to_read(&folder, domain.as_ref(), super::wall_micros(&*self.clock))
+        let mark = Mark::open_to_read(&folder)
             .map_err(|errno| Trouble::new("cannot open", &folder.path_of(name::MARK), errno).at_opening())?;
         Ok(Some(File::with(Shared::new(folder, mark, false, domain, self.clock, guarantees(local), local))))
     }

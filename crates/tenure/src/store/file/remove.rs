@@ -45,9 +45,8 @@ impl Remove {
         if !self.is_as_expected()? {
             return Ok(Tried::Settled(CONFLICT));
         }
-        let raised = mark.raise_on_disk(&self.folder, wall).map_err(|errno| {
-            Trouble::new("cannot write to", &self.folder.path_of(name::MARK), errno).refused()
-        })?;
+        let raised =
+            mark.raise_on_disk(&self.folder, wall).map_err(|unusable| unusable.refused(&self.folder))?;
         if !raised {
             return Ok(Tried::Busy(name::MARK.to_owned()));
         }

@@ -13,7 +13,6 @@ use super::envelope::{Envelope, Stamp};
 use super::folder::Folder;
 use super::mark::Mark;
 use super::remove::{Remove, Tried};
-use super::trouble::Trouble;
 use super::write::{Attempt, Write};
 use super::{File, list, name, read, sweep, temporary, wall_micros, watch, write};
 use crate::clock::{BootClock, Clock, Domain, Instant};
@@ -244,9 +243,8 @@ impl Inner {
             return Ok(None);
         }
         if let Some(mark) = &self.mark {
-            mark.raise(&self.folder, wall_micros(&*self.clock)).map_err(|errno| {
-                Trouble::new("cannot write to", &self.folder.path_of(name::MARK), errno).refused()
-            })?;
+            mark.raise(&self.folder, wall_micros(&*self.clock))
+                .map_err(|unusable| unusable.refused(&self.folder))?;
         }
         let version = super::version_of(super::random());
         // After the caller began to count, and before everything that takes time: the age is at most the time since the

@@ -1,0 +1,66 @@
+use std::fmt;
+
+use crate::checksum::checksum;
+
+/// Boots whose programs have raised the mark.
+///
+/// The first program of a boot cannot tell whether the mark that it finds is the latest one or lost its last seconds with
+/// the memory of the machine, so it takes it to be later. That must happen once for each boot: two containers with boot ids
+/// of their own would otherwise push the mark ahead of each other for ever.
+///
+/// The list is bounded. While it is full the mark is put on the disk with every raise. So nothing can be lost, and the
+/// next boot adds nothing. The list starts anew once the clock has overtaken the mark; see [`Mark`](super::Mark).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Boots(Vec<u64>);
+
+impl Boots {
+    /// Number of boots in a full list. Ten fit into what earlier programs read.
+    pub(super) const MAX: usize = 10;
+
+    pub(super) const MAX_BYTES: usize = Self::MAX * (DIGITS + 1) - 1;
+
+    /// Number of a boot id; that of `None` stands for all boots without one.
+    pub(super) fn id(boot: Option<&str>) -> u64 {
+        checksum(&[boot.unwrap_or(UNKNOWN).as_bytes()])
+    }
+
+    pub(super) fn contains(&self, id: u64) -> bool {
+        self.0.contains(&id)
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.0.len() >= Self::MAX
+    }
+
+    /// The list with this boot in it, unless it is full.
+    pub(super) fn with(mut self, id: u64) -> Self {
+        if !self.contains(id) && !self.is_full() {
+            self.0.push(id);
+        }
+        self
+    }
+
+    /// A word in the place of the boots that is no list is the clock domain of an earlier program's boot.
+    pub(super) fn parse(word: &str) -> Self {
+        let id = |part: &str| {
+            let digits = part.len() == DIGITS && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+            digits.then(|| u64::from_str_radix(part, 16).ok()).flatten()
+        };
+        match word.split(',').map(id).collect::<Option<Vec<_>>>() {
+            Some(ids) => Self(ids.into_iter().take(Self::MAX).collect()),
+            None => Self::default().with(Self::id(word.split(',').next())),
+        }
+    }
+}
+
+impl fmt::Display for Boots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids: Vec<_> = self.0.iter().map(|id| format!("{id:016x}")).collect();
+        f.write_str(&ids.join(","))
+    }
+}
+
+const DIGITS: usize = 16;
+
+/// How earlier programs named a boot without an id.
+const UNKNOWN: &str = "-";

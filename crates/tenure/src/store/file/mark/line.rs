@@ -1,0 +1,79 @@
+use super::boots::Boots;
+use crate::checksum::checksum;
+
+/// Content of the mark. It is written in place, in one piece that is smaller than a sector, under a lock; it is read
+/// without one, and the checksum shows half a write.
+///
+/// ```text
+/// tenure-mark 1 <time> <time on the disk> <boots> <checksum>
+/// ```
+///
+/// Earlier programs wrote the clock domain of the last writer in the place of the boots. They read what is written here:
+/// to them it is one long domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) micros: u64,
+    /// What is on the disk for sure.
+    pub(super) synced: u64,
+    pub(super) boots: Boots,
+}
+
+impl Line {
+    /// Longest written form, also of earlier programs, which read no more than this.
+    pub(super) const MAX_BYTES: usize = 256;
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.lines().next()?.split(' ').filter(|word| !word.is_empty()).collect();
+        let ["tenure-mark", "1", micros, synced, boots, sum] = words[..] else { return None };
+        let (micros, synced) = (micros.parse().ok()?, synced.parse().ok()?);
+        (sum == check(micros, synced, boots)).then(|| Self { micros, synced, boots: Boots::parse(boots) })
+    }
+}
+
+impl std::fmt::Display for Line {
+    /// Always of the same length, so that a shorter line leaves nothing of a longer one behind.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { micros, synced, boots } = self;
+        let (boots, width) = (boots.to_string(), Boots::MAX_BYTES);
+        let sum = check(*micros, *synced, &boots);
+        writeln!(f, "tenure-mark 1 {micros:020} {synced:020} {boots:width$} {sum}")
+    }
+}
+
+fn check(micros: u64, synced: u64, boots: &str) -> String {
+    format!("{:016x}", checksum(&[format!("{micros} {synced} {boots}").as_bytes()]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_one_length_and_half_a_line_is_none() {
+        let boots = |count: usize| (0..count).fold(Boots::default(), |boots, id| boots.with(id as u64));
+        let line = |micros, count| Line { micros, synced: 5, boots: boots(count) };
+        let (short, long) = (line(7, 1), line(u64::MAX, Boots::MAX));
+        assert_eq!(short.to_string().len(), long.to_string().len());
+        assert!(long.to_string().len() <= Line::MAX_BYTES);
+        for line in [short, long] {
+            let text = line.to_string();
+            assert_eq!(Line::parse(&text), Some(line));
+            for cut in 0..text.len() - 1 {
+                assert_eq!(Line::parse(&text[..cut]), None, "{cut}");
+            }
+        }
+    }
+
+    /// As version 0.1.0 wrote it.
+    #[test]
+    fn the_line_of_an_earlier_program_is_read_with_its_boot_and_what_a_longer_line_left_behind_it_is_not() {
+        let boot = "0f3c7a52-1b7e-4f0e-9a53-0d6a1c1f2b3d";
+        let domain = format!("{boot},time:[4026531834]+0.0");
+        let sum = check(1_794_770_245_018_001, 1_794_770_240_000_000, &domain);
+        let early =
+            format!("tenure-mark 1 01794770245018001 01794770240000000 {domain:128} {sum}\nleft behind\n");
+        let line = Line::parse(&early).unwrap();
+        assert_eq!((line.micros, line.synced), (1_794_770_245_018_001, 1_794_770_240_000_000));
+        assert!(line.boots.contains(Boots::id(Some(boot))));
+    }
+}

@@ -1,0 +1,48 @@
+use rustix::io::Errno;
+use tenure_store::{Reason, StoreError};
+
+use super::super::folder::Folder;
+use super::super::name::MARK;
+use super::super::trouble::Trouble;
+use crate::{Error, Kind};
+
+/// Reason why the mark of a folder is not used.
+#[derive(Debug)]
+pub(in crate::store::file) enum Unusable {
+    /// The kernel says no.
+    Kernel(Errno),
+    /// The file is not a mark of this folder, in words. It is not written to.
+    Damaged(String),
+}
+
+impl Unusable {
+    /// The store cannot be opened because of it; `what` is what was tried.
+    pub(in crate::store::file) fn at_opening(self, what: &'static str, folder: &Folder) -> Error {
+        match self {
+            Self::Kernel(errno) => Trouble::new(what, &folder.path_of(MARK), errno).at_opening(),
+            Self::Damaged(flaw) => Error::new(Kind::Corrupt, sentence(folder, &flaw)),
+        }
+    }
+
+    /// A write is refused because of it.
+    pub(in crate::store::file) fn refused(self, folder: &Folder) -> StoreError {
+        match self {
+            Self::Kernel(errno) => Trouble::new("cannot write to", &folder.path_of(MARK), errno).refused(),
+            Self::Damaged(flaw) => StoreError::refused(Reason::Damaged, sentence(folder, &flaw)),
+        }
+    }
+}
+
+impl From<Errno> for Unusable {
+    fn from(errno: Errno) -> Self {
+        Self::Kernel(errno)
+    }
+}
+
+fn sentence(folder: &Folder, flaw: &str) -> String {
+    format!(
+        "{} cannot be the time of this folder, and was not written to: {flaw}. Look at it. If the clock of this machine is \
+         right, move it away: the folder's time then goes by the clock",
+        folder.path_of(MARK).display()
+    )
+}
