@@ -10,14 +10,20 @@ use tokio::sync::oneshot;
 ///
 /// A disk can take tens of milliseconds for a sync, and minutes when it fails; the keeper has the deadlines of all leases
 /// to watch meanwhile. The threads are started when there is work and go when there is none.
+///
+/// Those that a held lease needs in order to be renewed keep one thread: where the number of processes is limited, a thread
+/// that has gone may not be had again, and a healthy holder would lose its lease for want of one.
 pub(crate) struct Workers {
     queue: Arc<Queue>,
 }
 
-#[derive(Default)]
 struct Queue {
     state: Mutex<State>,
     work: Condvar,
+    /// How many threads stay when there is nothing to do.
+    stay: usize,
+    /// How long the others do.
+    idle_max: Duration,
 }
 
 #[derive(Default)]
@@ -31,8 +37,19 @@ struct State {
 type Job = Box<dyn FnOnce() + Send>;
 
 impl Workers {
+    /// Threads that all go when there is nothing to do.
     pub(crate) fn new() -> Self {
-        Self { queue: Arc::default() }
+        Self::with(0, IDLE_MAX)
+    }
+
+    /// Threads of which one stays, once there was one.
+    pub(crate) fn that_stay() -> Self {
+        Self::with(1, IDLE_MAX)
+    }
+
+    fn with(stay: usize, idle_max: Duration) -> Self {
+        let queue = Queue { state: Mutex::default(), work: Condvar::new(), stay, idle_max };
+        Self { queue: Arc::new(queue) }
     }
 
     /// Has the job done by a worker. If this is dropped before a worker has begun, it is not done at all; after that it
@@ -118,11 +135,16 @@ impl Queue {
                 return None;
             }
             state.idle += 1;
+            if state.threads <= self.stay {
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+                continue;
+            }
             let (woken, waited) =
-                self.work.wait_timeout(state, IDLE_MAX).unwrap_or_else(PoisonError::into_inner);
+                self.work.wait_timeout(state, self.idle_max).unwrap_or_else(PoisonError::into_inner);
             state = woken;
             state.idle -= 1;
-            if waited.timed_out() && state.jobs.is_empty() {
+            if waited.timed_out() && state.jobs.is_empty() && state.threads > self.stay {
                 state.threads -= 1;
                 return None;
             }
@@ -160,6 +182,7 @@ mod tests {
     use futures_util::future::join_all;
 
     use super::*;
+    use crate::clock::{BootClock, Clock};
 
     #[tokio::test]
     async fn many_jobs_share_few_threads_and_each_is_done_once() {
@@ -211,6 +234,29 @@ mod tests {
             assert!(matches!(answer, Err(StoreError::Unknown(_))), "{answer:?}");
         }
         assert_eq!(workers.run(|| 7).await.unwrap(), 7);
+    }
+
+    /// At the limit of processes no thread can be started any more.
+    #[tokio::test]
+    async fn of_threads_that_stay_the_last_one_outlives_the_idle_time_and_does_the_next_job() {
+        let workers = Workers::with(1, Duration::from_millis(5));
+        let many = (0..THREADS_MAX).map(|_| workers.run(|| std::thread::current().id()));
+        join_all(many).await;
+        let is_alone = || {
+            let state = workers.queue.lock();
+            (state.threads, state.idle) == (1, 1)
+        };
+        let clock = BootClock::new();
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            while !is_alone() {
+                clock.sleep_until(clock.now() + Duration::from_millis(1)).await;
+            }
+            seen.push(workers.run(|| std::thread::current().id()).await.unwrap());
+            // Several idle times, in each of which it would have gone.
+            clock.sleep_until(clock.now() + Duration::from_millis(50)).await;
+        }
+        assert_eq!(seen[0], seen[1], "a new thread was started");
     }
 
     #[tokio::test]

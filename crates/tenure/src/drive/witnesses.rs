@@ -60,7 +60,7 @@ impl Witnesses {
         Self {
             shelf,
             clock,
-            workers: Arc::new(Workers::new()),
+            workers: Arc::new(Workers::that_stay()),
             limits: Limits::default(),
             coming: FuturesUnordered::new(),
             watching: HashMap::new(),
