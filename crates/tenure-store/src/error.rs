@@ -42,6 +42,12 @@ pub enum Reason {
     Invalid,
     /// What is stored under the key is damaged, or not of this store's making. Look at it; it is never overwritten.
     Damaged,
+    /// The store that was opened is no longer where its address leads: it was removed, moved or replaced. A program that
+    /// opens the address now sees another store, so what is held on this one excludes no other holder. Stop, and open it
+    /// anew.
+    ///
+    /// A store says this only if it knows it. One that cannot be reached is [`Unreachable`](Self::Unreachable).
+    Gone,
 }
 
 /// The outcome is not known: a timeout, a cut connection, a server error. It may have happened, or may happen yet.
@@ -82,6 +88,7 @@ impl std::fmt::Display for Reason {
             Self::Unsupported => "the store does not support this",
             Self::Invalid => "the store refused the call",
             Self::Damaged => "what is stored is damaged",
+            Self::Gone => "the store is no longer there",
         })
     }
 }

@@ -55,6 +55,17 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
         None
     }
 
+    /// A hint that what is held under this key may be lost: its entry has gone, or the store itself. `None` where the store
+    /// has no such thing; then the next renewal tells.
+    ///
+    /// The keeper renews a held lease at once when it gets one. So a store gives it only if it has looked itself and found
+    /// the entry or the store missing, also if that was so before the call. As other hints, it may be late, spurious or
+    /// missing.
+    fn watch_held(&self, key: &Key) -> Option<BoxStream<'static, ()>> {
+        let _ = key;
+        None
+    }
+
     /// A folder of this machine where the witnesses of all users of this store lie; `None` where it has none. For a store
     /// that reaches beyond one process the library then chooses one, and so it does where no lock is seen to hold in the
     /// folder that is named here.
@@ -125,6 +136,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
         (**self).watch(prefix)
+    }
+
+    fn watch_held(&self, key: &Key) -> Option<BoxStream<'static, ()>> {
+        (**self).watch_held(key)
     }
 
     fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {

@@ -178,18 +178,10 @@ fn a_folder_that_was_deleted_or_moved_away_is_noticed_at_once() {
             let path = scratch.0.to_str().unwrap();
             assert!(shell(&command.replace("PATH", path)));
             let words = ["no longer the folder", "restart"];
-            refused(store.get(&key("k")).await, Reason::Unreachable, &words);
-            refused(store.get(&key("missing")).await, Reason::Unreachable, &words);
-            refused(
-                store.put(&key("k"), "new".into(), Expect::Version(version)).await,
-                Reason::Unreachable,
-                &words,
-            );
-            refused(
-                store.put(&key("other"), "new".into(), Expect::Absent).await,
-                Reason::Unreachable,
-                &words,
-            );
+            refused(store.get(&key("k")).await, Reason::Gone, &words);
+            refused(store.get(&key("missing")).await, Reason::Gone, &words);
+            refused(store.put(&key("k"), "new".into(), Expect::Version(version)).await, Reason::Gone, &words);
+            refused(store.put(&key("other"), "new".into(), Expect::Absent).await, Reason::Gone, &words);
             shell(&format!("rm -rf {path}.away"));
         });
     }

@@ -30,6 +30,7 @@ fn puppet() {
         clock.sleep_until(clock.now() + IDLE).await;
         let limit = rustix::process::Rlimit { current: Some(1), maximum: Some(1) };
         rustix::process::setrlimit(rustix::process::Resource::Nproc, limit).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "it must fail")]
         let thread = std::thread::Builder::new().spawn(|| ());
         println!("> ready {}", if thread.is_ok() { "without a limit" } else { "at the limit" });
         println!("> {:?}", lease.renew().await.map_err(|error| error.to_string()));

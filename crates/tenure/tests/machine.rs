@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tenure::clock::{Instant, WallTime};
 use tenure::machine::{
-    Ambient, Ask, Content, Denied, Effect, Event, Fault, Heed, Input, Look, Lost, Machine, Outcome, Patience,
-    Purpose, Sightings, Way, Write,
+    Ambient, Ask, Content, Denied, Effect, Event, Fault, Heed, Input, Left, Look, Lost, Machine, Outcome,
+    Patience, Purpose, Sightings, Way, Write,
 };
 use tenure::record::{Nonce, Record, State};
 use tenure::{Holder, Timing};
-use tenure_store::{StoreClock, StoreTime, Version};
+use tenure_store::{Reason, StoreClock, StoreTime, Version};
 
 const TTL: Duration = Duration::from_secs(15);
 
@@ -397,4 +397,58 @@ fn a_hint_that_comes_while_a_look_is_under_way_is_looked_at_afterwards() {
     solo.step(Input::Wake);
     solo.read_shows(held);
     assert!(solo.wake.is_some_and(|at| at > solo.now));
+}
+
+// ── a store that is removed under its holders ───────────────────────────────────────────────────────────────────────
+
+const STORE_GONE: Fault = Fault::Refused(Reason::Gone);
+
+#[test]
+fn a_holder_whose_store_is_gone_has_lost_at_once_and_one_whose_store_is_unreachable_has_not() {
+    let (mut unreachable, _) = Solo::holding("a", |_| ());
+    unreachable.wake();
+    unreachable.answer(Outcome::Fault(Fault::Refused(Reason::Unreachable)));
+    assert!(matches!(unreachable.told[..], [_, Event::AtRisk(_)]), "{:?}", unreachable.told);
+
+    let (mut gone, _) = Solo::holding("a", |_| ());
+    gone.wake();
+    gone.answer(Outcome::Fault(STORE_GONE));
+    assert!(matches!(gone.told[..], [_, Event::Lost(Lost::StoreGone), Event::Left(_)]), "{:?}", gone.told);
+    assert_eq!(gone.machine.left(), Some(Left::Lapsing), "its record may come back with the store");
+
+    // The same where only the read back tells it.
+    let (mut unknown, _) = Solo::holding("a", |_| ());
+    unknown.wake();
+    unknown.answer(Outcome::Fault(Fault::Unknown));
+    assert!(matches!(unknown.call.take(), Some(Effect::Read)));
+    unknown.step(Input::Read(Err(STORE_GONE)));
+    assert!(unknown.told.contains(&Event::Lost(Lost::StoreGone)), "{:?}", unknown.told);
+}
+
+#[test]
+fn whoever_leaves_a_store_that_is_gone_has_left() {
+    let (mut solo, _) = Solo::holding("a", |_| ());
+    solo.step(Input::Release);
+    solo.step(Input::Drained);
+    assert_eq!(solo.sent().purpose, Purpose::Vacate);
+    solo.answer(Outcome::Fault(STORE_GONE));
+    assert_eq!(solo.machine.left(), Some(Left::Lapsing));
+}
+
+#[test]
+fn a_hint_that_the_term_may_be_lost_brings_the_next_renewal_forward_and_proves_nothing_by_itself() {
+    let (mut solo, _) = Solo::holding("a", |_| ());
+    let next = solo.wake.unwrap();
+    solo.step(Input::Doubted);
+    assert_eq!(solo.sent().purpose, Purpose::Renew);
+    // One that comes while a call is under way is not lost: the answer may be older.
+    solo.step(Input::Doubted);
+    solo.apply("renewed");
+    assert!(matches!(solo.told.last(), Some(Event::Renewed { .. })), "{:?}", solo.told);
+    assert!(solo.wake.unwrap() < next, "the renewal after it is due now");
+    solo.wake();
+    assert_eq!(solo.sent().purpose, Purpose::Renew);
+    solo.apply("again");
+    assert!(solo.wake.unwrap() >= next, "and no more than that one");
+    assert!(solo.machine.is_holding());
 }

@@ -488,7 +488,8 @@ impl World {
                 self.slots[id].belief = Instant::default();
                 Input::Release
             }
-            3 | 4 => Input::Changed,
+            3 => Input::Changed,
+            4 => Input::Doubted,
             5 => {
                 self.slots[id].belief = Instant::default();
                 Input::Latched

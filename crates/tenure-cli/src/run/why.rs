@@ -35,7 +35,10 @@ impl Why {
 
     /// Whether there was nothing left to let go of.
     pub(super) fn is_definite(&self) -> bool {
-        matches!(self, Self::Lost(Lost::Superseded { .. } | Lost::Deleted | Lost::Replaced { .. }))
+        matches!(
+            self,
+            Self::Lost(Lost::Superseded { .. } | Lost::Deleted | Lost::Replaced { .. } | Lost::StoreGone)
+        )
     }
 
     /// Whether what the store said last explains it.
@@ -56,6 +59,9 @@ impl Why {
                 "Find out who writes to the store by other means, and run it again"
             }
             Self::Late(_) => "Give it more processor time, or a longer ttl",
+            Self::Lost(Lost::StoreGone) => {
+                "Find out what removed, moved or mounted over it, and run it again"
+            }
             Self::Stopped => "Run it again, and end it by TERM instead of stopping it",
             Self::Unwatched => "Find out who killed it, perhaps for want of memory, and run it again",
             Self::Lost(_) => "Run it again",

@@ -39,6 +39,11 @@ impl Folder {
 
     /// The path must still lead to this folder. Where it was moved away, deleted or mounted over, others who open the
     /// store now see another one, and a lease in this one is worth nothing.
+    ///
+    /// This is no trouble that passes. The folder is open here, so no automounter unmounts it, and a remount keeps its
+    /// inode. A path that leads elsewhere for a moment and then back is a loss too: in that moment another program may have
+    /// opened the path, made a new store and been granted. A folder above that may not be searched is an error of another
+    /// kind.
     pub(crate) fn is_in_place(&self) -> Result<(), StoreError> {
         match rustix::fs::statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(status) if (status.st_dev, status.st_ino) == (self.device, self.inode) => Ok(()),
@@ -48,7 +53,7 @@ impl Folder {
                      restart",
                     self.path.display()
                 );
-                Err(StoreError::refused(Reason::Unreachable, sentence))
+                Err(StoreError::refused(Reason::Gone, sentence))
             }
             Err(errno) => Err(Trouble::new("cannot look at", &self.path, errno).refused()),
         }

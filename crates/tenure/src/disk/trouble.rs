@@ -35,7 +35,7 @@ impl Trouble {
     /// The folder could not be opened because of it.
     pub(crate) fn at_opening(self) -> Error {
         let kind = match reason(self.errno) {
-            Reason::Unreachable | Reason::Denied => Kind::Unavailable,
+            Reason::Unreachable | Reason::Denied | Reason::Gone => Kind::Unavailable,
             Reason::Unsupported => Kind::Unsupported,
             Reason::Invalid | Reason::Damaged => Kind::Invalid,
         };

@@ -119,7 +119,7 @@ pub(crate) fn kind(error: &StoreError) -> Kind {
 /// What to do about a call that was refused.
 pub(crate) fn refused_kind(reason: Reason) -> Kind {
     match reason {
-        Reason::Unreachable | Reason::Denied => Kind::Unavailable,
+        Reason::Unreachable | Reason::Denied | Reason::Gone => Kind::Unavailable,
         Reason::Unsupported => Kind::Unsupported,
         Reason::Invalid => Kind::Invalid,
         Reason::Damaged => Kind::Corrupt,

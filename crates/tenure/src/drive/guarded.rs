@@ -63,8 +63,11 @@ impl<S: Store> Store for Guarded<S> {
     }
 
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
-        let hints = caught(|| self.store.watch(prefix)).ok().flatten()?;
-        Some(Box::pin(Caught::new(hints).filter_map(|next| future::ready(next.ok()))))
+        guarded_hints(|| self.store.watch(prefix))
+    }
+
+    fn watch_held(&self, key: &Key) -> Option<BoxStream<'static, ()>> {
+        guarded_hints(|| self.store.watch_held(key))
     }
 
     fn witness_folder(&self) -> Option<PathBuf> {
@@ -112,6 +115,12 @@ fn guarded<'a, T: 'a>(
         };
         called.unwrap_or_else(|panicked| Err(unknown(&panicked)))
     })
+}
+
+/// Hints of a store. They end where it panics.
+fn guarded_hints(ask: impl FnOnce() -> Option<BoxStream<'static, ()>>) -> Option<BoxStream<'static, ()>> {
+    let hints = caught(ask).ok().flatten()?;
+    Some(Box::pin(Caught::new(hints).filter_map(|next| future::ready(next.ok()))))
 }
 
 fn unknown(panicked: &Panicked) -> StoreError {

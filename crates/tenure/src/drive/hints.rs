@@ -10,14 +10,17 @@ use tenure_store::{BoxFuture, BoxStream, Key, Prefix, Store};
 
 use crate::clock::Clock;
 
-/// The keys on which the store is asked for hints.
+/// The keys on which the store is asked for hints of one kind.
 pub(super) struct Hints {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    offered: bool,
+    ask: Asking,
     coming: FuturesUnordered<BoxFuture<'static, Option<Coming>>>,
     listening: HashMap<Key, AbortHandle>,
 }
+
+/// Asks the store for hints on a key.
+type Asking = fn(&dyn Store, &Key) -> Option<BoxStream<'static, ()>>;
 
 /// What came of waiting for a hint.
 enum Coming {
@@ -28,9 +31,20 @@ enum Coming {
 }
 
 impl Hints {
-    pub(super) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        let offered = store.guarantees().watch;
-        Self { store, clock, offered, coming: FuturesUnordered::new(), listening: HashMap::new() }
+    /// Hints on changes, for those who wait.
+    pub(super) fn on_changes(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self::new(store, clock, |store, key| {
+            store.guarantees().watch.then(|| store.watch(&Prefix::of(key))).flatten()
+        })
+    }
+
+    /// Hints on losses, for those who hold.
+    pub(super) fn on_losses(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self::new(store, clock, |store, key| store.watch_held(key))
+    }
+
+    fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ask: Asking) -> Self {
+        Self { store, clock, ask, coming: FuturesUnordered::new(), listening: HashMap::new() }
     }
 
     /// Whether hints on this key are asked for.
@@ -40,10 +54,7 @@ impl Hints {
 
     /// Asks for hints on a key; `false` where the store gives none.
     pub(super) fn listen(&mut self, key: &Key) -> bool {
-        if !self.offered {
-            return false;
-        }
-        let Some(stream) = self.store.watch(&Prefix::of(key)) else { return false };
+        let Some(stream) = (self.ask)(&*self.store, key) else { return false };
         self.await_next(key.clone(), stream, Duration::ZERO);
         true
     }

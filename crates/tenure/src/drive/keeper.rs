@@ -45,6 +45,7 @@ pub(super) struct Keeper {
     timers: Timers,
     flights: Flights,
     hints: Hints,
+    losses: Hints,
     witnesses: Witnesses,
     notes: Option<Arc<Notes>>,
     trust: Arc<Trust>,
@@ -85,7 +86,8 @@ impl Keeper {
             write_interval: store.guarantees().write_interval,
             flights: Flights::new(Arc::clone(&store)),
             witnesses: Witnesses::new(shelf, Arc::clone(&clock)),
-            hints: Hints::new(store, Arc::clone(&clock)),
+            hints: Hints::on_changes(Arc::clone(&store), Arc::clone(&clock)),
+            losses: Hints::on_losses(store, Arc::clone(&clock)),
             clock,
             incarnation,
             reporter,
@@ -130,7 +132,8 @@ impl Keeper {
                     }
                 },
                 Some(landed) = self.flights.next() => self.landed(landed),
-                Some(key) = self.hints.next() => self.hinted(&key),
+                Some(key) = self.hints.next() => self.hinted(&key, &Input::Changed),
+                Some(key) = self.losses.next() => self.hinted(&key, &Input::Doubted),
                 Some(coming) = self.witnesses.next() => self.witnessed(coming),
                 () = async { asleep.as_mut().expect("guarded").1.as_mut().await }, if asleep.is_some() => asleep = None,
             }
@@ -230,10 +233,10 @@ impl Keeper {
         }
     }
 
-    fn hinted(&mut self, key: &Key) {
+    fn hinted(&mut self, key: &Key, hint: &Input) {
         let Some(known) = self.keys.get(key) else { return };
         for id in known.leases.clone() {
-            self.step(id, Input::Changed);
+            self.step(id, hint.clone());
         }
     }
 
@@ -352,6 +355,7 @@ impl Keeper {
             self.step(id, input);
         }
         self.listen(id);
+        self.listen_for_loss(id);
         self.answer(id);
     }
 
@@ -398,6 +402,19 @@ impl Keeper {
             if !self.keys[&key].leases.iter().any(anybody) {
                 self.hints.stop(&key);
             }
+        }
+    }
+
+    /// Listens while the key is held here for hints that it is lost, so that its holder does not go on until the next renewal.
+    fn listen_for_loss(&mut self, id: LeaseId) {
+        let Some(kept) = self.leases.get(&id) else { return };
+        let key = kept.key.clone();
+        let holds = |id| self.leases.get(id).is_some_and(|kept| kept.machine.is_holding() && !kept.detached);
+        let held = self.keys.get(&key).is_some_and(|known| known.leases.iter().any(holds));
+        match (held, self.losses.listens_to(&key)) {
+            (true, false) => drop(self.losses.listen(&key)),
+            (false, true) => self.losses.stop(&key),
+            (true, true) | (false, false) => {}
         }
     }
 

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use tokio::sync::watch;
@@ -24,6 +25,34 @@ pub(crate) enum Target {
     Names,
     /// A file: somebody who could write to it has closed it, or died.
     Closing,
+    /// A file: it was unlinked, replaced or moved.
+    Unlinking,
+    /// A folder: it was moved or removed itself.
+    Moving,
+}
+
+impl Target {
+    /// What is watched beside what others of this process watch about the same file.
+    fn flags(self) -> WatchFlags {
+        let flags = match self {
+            Self::Names => WatchFlags::MOVED_TO | WatchFlags::DELETE | WatchFlags::ONLYDIR,
+            Self::Closing => WatchFlags::CLOSE_WRITE,
+            // The last name of a file that is open somewhere goes as a change of its attributes.
+            Self::Unlinking => WatchFlags::ATTRIB | WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF,
+            Self::Moving => WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF | WatchFlags::ONLYDIR,
+        };
+        flags | WatchFlags::MASK_ADD
+    }
+
+    /// True if such an event is what is watched.
+    fn covers(self, events: ReadFlags) -> bool {
+        events.intersects(match self {
+            Self::Names => ReadFlags::MOVED_TO | ReadFlags::DELETE,
+            Self::Closing => ReadFlags::CLOSE_WRITE,
+            Self::Unlinking => ReadFlags::ATTRIB | ReadFlags::MOVE_SELF | ReadFlags::DELETE_SELF,
+            Self::Moving => ReadFlags::MOVE_SELF | ReadFlags::DELETE_SELF,
+        })
+    }
 }
 
 /// Changes of an open file or folder, from now on; `None` where the kernel has no more to give.
@@ -34,11 +63,12 @@ pub(crate) fn watch(
     target: Target,
     concerns: impl Fn(&[u8]) -> bool + Send + 'static,
 ) -> Option<Changes> {
-    static HUB: PerProcess<Mutex<Hub>> = PerProcess::new();
-    let incarnation = Incarnation::present().ok()?;
-    let hub = HUB.get().ok()?;
-    let (number, id, changed) = lock(hub).register(hub, file, target, Box::new(concerns))?;
-    Some(Changes { hub, incarnation, number, id, changed })
+    Changes::of(|hub, this| hub.register(this, file, target, Box::new(concerns)))
+}
+
+/// Changes of what is mounted where, as this process sees it; `None` where the kernel does not tell.
+pub(crate) fn watch_mounts() -> Option<Changes> {
+    Changes::of(Hub::register_mounts)
 }
 
 /// How often those look whom the kernel tells nothing: a user has only so many who are told.
@@ -54,7 +84,19 @@ pub(crate) struct Changes {
     changed: watch::Receiver<()>,
 }
 
+/// The kernel's number of what is watched, the number of who waits, and what tells it.
+type Registered = (i32, u64, watch::Receiver<()>);
+
 impl Changes {
+    /// `register` gets the hub of this process, locked, and where it is.
+    fn of(register: impl FnOnce(&mut Hub, &'static Mutex<Hub>) -> Option<Registered>) -> Option<Self> {
+        static HUB: PerProcess<Mutex<Hub>> = PerProcess::new();
+        let incarnation = Incarnation::present().ok()?;
+        let hub = HUB.get().ok()?;
+        let (number, id, changed) = register(&mut lock(hub), hub)?;
+        Some(Self { hub, incarnation, number, id, changed })
+    }
+
     /// Any number of changes that nobody has waited for yet are one; `None` when there will be no more.
     pub(crate) async fn next(&mut self) -> Option<()> {
         self.changed.changed().await.ok()
@@ -71,10 +113,17 @@ impl fmt::Debug for Changes {
 #[derive(Default)]
 struct Hub {
     /// There as long as its thread is.
-    inotify: Option<Arc<OwnedFd>>,
+    sources: Option<Arc<Sources>>,
     /// By the kernel's number of what is watched.
     watched: HashMap<i32, Vec<Watcher>>,
     next_id: u64,
+}
+
+/// What the thread reads from.
+struct Sources {
+    inotify: OwnedFd,
+    /// The list of mounts, which the kernel marks when it changes.
+    mounts: Option<std::fs::File>,
 }
 
 /// Whether a name that changed matters to somebody.
@@ -82,6 +131,7 @@ type Concerns = Box<dyn Fn(&[u8]) -> bool + Send>;
 
 struct Watcher {
     id: u64,
+    target: Target,
     concerns: Concerns,
     change: Arc<watch::Sender<()>>,
 }
@@ -91,44 +141,55 @@ struct Watcher {
 struct Concerned(Vec<Arc<watch::Sender<()>>>);
 
 impl Hub {
-    /// The kernel's number of what is watched, the number of who waits, and what tells it. `this` is the hub itself.
+    /// `this` is the hub itself.
     fn register(
         &mut self,
         this: &'static Mutex<Self>,
         file: impl AsFd,
         target: Target,
         concerns: Concerns,
-    ) -> Option<(i32, u64, watch::Receiver<()>)> {
-        let inotify = match &self.inotify {
-            Some(inotify) => Arc::clone(inotify),
-            None => self.start(this)?,
-        };
+    ) -> Option<Registered> {
+        let sources = self.sources(this)?;
         // By the descriptor and not by the path, which may lead elsewhere by now.
         let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
-        let flags = match target {
-            Target::Names => WatchFlags::MOVED_TO | WatchFlags::DELETE | WatchFlags::ONLYDIR,
-            Target::Closing => WatchFlags::CLOSE_WRITE,
-        };
         // Where that fails the thread stays, for the next who asks.
-        let number = inotify::add_watch(&*inotify, path, flags).ok()?;
+        let number = inotify::add_watch(&sources.inotify, path, target.flags()).ok()?;
+        Some(self.add(number, target, concerns))
+    }
+
+    fn register_mounts(&mut self, this: &'static Mutex<Self>) -> Option<Registered> {
+        self.sources(this)?.mounts.as_ref()?;
+        Some(self.add(MOUNTS, Target::Moving, Box::new(|_| true)))
+    }
+
+    fn sources(&mut self, this: &'static Mutex<Self>) -> Option<Arc<Sources>> {
+        match &self.sources {
+            Some(sources) => Some(Arc::clone(sources)),
+            None => self.start(this),
+        }
+    }
+
+    fn add(&mut self, number: i32, target: Target, concerns: Concerns) -> Registered {
         self.next_id += 1;
         let (change, changed) = watch::channel(());
-        let watcher = Watcher { id: self.next_id, concerns, change: Arc::new(change) };
+        let watcher = Watcher { id: self.next_id, target, concerns, change: Arc::new(change) };
         self.watched.entry(number).or_default().push(watcher);
-        Some((number, self.next_id, changed))
+        (number, self.next_id, changed)
     }
 
     #[expect(
         clippy::disallowed_methods,
         reason = "the one thread that reads the kernel's hints, and its owner"
     )]
-    fn start(&mut self, this: &'static Mutex<Self>) -> Option<Arc<OwnedFd>> {
-        let inotify = Arc::new(inotify::init(CreateFlags::CLOEXEC).ok()?);
-        let reading = Arc::clone(&inotify);
+    fn start(&mut self, this: &'static Mutex<Self>) -> Option<Arc<Sources>> {
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+        let mounts = std::fs::File::open("/proc/self/mountinfo").ok();
+        let sources = Arc::new(Sources { inotify, mounts });
+        let reading = Arc::clone(&sources);
         let thread = std::thread::Builder::new().name("tenure-watch".into());
         thread.spawn(move || read(&reading, this)).ok()?;
-        self.inotify = Some(Arc::clone(&inotify));
-        Some(inotify)
+        self.sources = Some(Arc::clone(&sources));
+        Some(sources)
     }
 
     fn unregister(&mut self, number: i32, id: u64) {
@@ -138,17 +199,19 @@ impl Hub {
             return;
         }
         self.watched.remove(&number);
-        if let Some(inotify) = &self.inotify {
+        if let Some(sources) = &self.sources
+            && number != MOUNTS
+        {
             // The kernel answers with a last event, which wakes the thread, and that one sees that it is idle.
-            let _ = inotify::remove_watch(&**inotify, number);
+            let _ = inotify::remove_watch(&sources.inotify, number);
         }
     }
 
     fn stop_if_idle(&mut self) -> bool {
         if self.watched.is_empty() {
-            self.inotify = None;
+            self.sources = None;
         }
-        self.inotify.is_none()
+        self.sources.is_none()
     }
 
     fn concerned(&mut self, number: i32, events: ReadFlags, name: Option<&[u8]>) -> Concerned {
@@ -162,7 +225,11 @@ impl Hub {
         }
         let name = name.unwrap_or_default();
         let watchers = self.watched.get(&number).into_iter().flatten();
-        Concerned::of(watchers.filter(|watcher| (watcher.concerns)(name)))
+        Concerned::of(watchers.filter(|watcher| watcher.target.covers(events) && (watcher.concerns)(name)))
+    }
+
+    fn concerned_by_mounts(&self) -> Concerned {
+        Concerned::of(self.watched.get(&MOUNTS).into_iter().flatten())
     }
 }
 
@@ -188,9 +255,9 @@ impl Drop for Changes {
 }
 
 /// The thread: tells what comes, until there is nobody to tell.
-fn read(inotify: &Arc<OwnedFd>, hub: &'static Mutex<Hub>) {
+fn read(sources: &Sources, hub: &'static Mutex<Hub>) {
     let mut buffer = [MaybeUninit::uninit(); BUFFER];
-    let mut events = inotify::Reader::new(&**inotify, &mut buffer);
+    let mut events = inotify::Reader::new(&sources.inotify, &mut buffer);
     loop {
         match events.next() {
             Ok(event) => {
@@ -204,17 +271,34 @@ fn read(inotify: &Arc<OwnedFd>, hub: &'static Mutex<Hub>) {
                     return;
                 }
             }
+            Err(Errno::AGAIN) => {
+                if wait(sources) {
+                    let concerned = lock(hub).concerned_by_mounts();
+                    concerned.send();
+                }
+            }
             Err(Errno::INTR) => {}
             Err(_) => {
                 // It should not be possible; then all streams end, and whoever waits looks from time to time.
                 let mut hub = lock(hub);
                 let ended = std::mem::take(&mut hub.watched);
-                hub.inotify = None;
+                hub.sources = None;
                 drop(hub);
                 return drop(ended);
             }
         }
     }
+}
+
+/// Waits for an event of either kind; `true` if what is mounted has changed.
+fn wait(sources: &Sources) -> bool {
+    let inotify = PollFd::new(&sources.inotify, PollFlags::IN);
+    let Some(mounts) = &sources.mounts else {
+        let _ = poll(&mut [inotify], None);
+        return false;
+    };
+    let mut both = [inotify, PollFd::new(mounts, PollFlags::PRI)];
+    poll(&mut both, None).is_ok() && both[1].revents().contains(PollFlags::PRI)
 }
 
 fn lock(hub: &'static Mutex<Hub>) -> MutexGuard<'static, Hub> {
@@ -224,18 +308,22 @@ fn lock(hub: &'static Mutex<Hub>) -> MutexGuard<'static, Hub> {
 /// A few hundred events at a time.
 const BUFFER: usize = 16 * 1024;
 
+/// The number of the list of mounts among what is watched. The kernel's own are positive.
+const MOUNTS: i32 = -2;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn hub(watchers: &[(i32, &'static str)]) -> (Hub, Vec<watch::Receiver<()>>) {
+    fn hub(watchers: &[(i32, Target, &'static str)]) -> (Hub, Vec<watch::Receiver<()>>) {
         let mut hub = Hub::default();
         let mut receivers = Vec::new();
-        for (number, name) in watchers {
+        for (number, target, name) in watchers {
             let (change, changed) = watch::channel(());
             let concerns = Box::new(|there: &[u8]| there.starts_with(name.as_bytes()));
             hub.watched.entry(*number).or_default().push(Watcher {
                 id: 0,
+                target: *target,
                 concerns,
                 change: Arc::new(change),
             });
@@ -252,7 +340,12 @@ mod tests {
 
     #[test]
     fn a_change_is_told_to_those_concerned_and_an_overflow_to_everybody() {
-        let (mut hub, mut all) = hub(&[(1, "jobs"), (1, "other"), (2, "jobs"), (3, "")]);
+        let (mut hub, mut all) = hub(&[
+            (1, Target::Names, "jobs"),
+            (1, Target::Names, "other"),
+            (2, Target::Names, "jobs"),
+            (3, Target::Closing, ""),
+        ]);
         hub.concerned(1, ReadFlags::MOVED_TO, Some(b"jobs+a")).send();
         assert_eq!(told(&mut all), [true, false, false, false]);
         hub.concerned(3, ReadFlags::CLOSE_WRITE, None).send();
@@ -262,8 +355,20 @@ mod tests {
     }
 
     #[test]
+    fn of_one_file_each_is_told_what_it_watches_and_of_mounts_those_who_watch_mounts() {
+        let all = [(1, Target::Names, ""), (1, Target::Moving, ""), (MOUNTS, Target::Moving, "")];
+        let (mut hub, mut all) = hub(&all);
+        hub.concerned(1, ReadFlags::MOVED_TO, Some(b"jobs+a")).send();
+        assert_eq!(told(&mut all), [true, false, false]);
+        hub.concerned(1, ReadFlags::MOVE_SELF, None).send();
+        assert_eq!(told(&mut all), [false, true, false]);
+        hub.concerned_by_mounts().send();
+        assert_eq!(told(&mut all), [false, false, true]);
+    }
+
+    #[test]
     fn when_a_folder_goes_nobody_waits_for_it_any_more_and_others_stay() {
-        let (mut hub, all) = hub(&[(1, ""), (2, "")]);
+        let (mut hub, all) = hub(&[(1, Target::Names, ""), (2, Target::Names, "")]);
         hub.concerned(1, ReadFlags::IGNORED, None).send();
         assert!(all[0].has_changed().is_err() && all[1].has_changed().is_ok());
         assert_eq!(hub.watched.len(), 1);

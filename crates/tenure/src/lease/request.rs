@@ -299,6 +299,7 @@ pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -
                     format!("was not granted to {holder}: the store denied access, check the credentials")
                 }
                 Reason::Unreachable => format!("was not granted to {holder}: {reason}, try again later"),
+                Reason::Gone => format!("was not granted to {holder}: {reason}, open it anew"),
             },
         ),
         Denied::Foreign(what) => (

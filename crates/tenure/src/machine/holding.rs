@@ -31,11 +31,22 @@ pub(super) struct Holding {
     conflicted: bool,
     /// How many calls in a row failed.
     failures: u32,
+    /// A hint that the term may be lost came while a call was under way, whose answer may be older than that.
+    doubted: bool,
 }
 
 impl Holding {
     pub(super) fn new(record: Arc<Record>, version: Version, deadline: Instant) -> Self {
-        Self { record, version, deadline, next: None, must_read: false, conflicted: false, failures: 0 }
+        Self {
+            record,
+            version,
+            deadline,
+            next: None,
+            must_read: false,
+            conflicted: false,
+            failures: 0,
+            doubted: false,
+        }
     }
 
     pub(super) fn handle(&self) -> Handle {
@@ -66,6 +77,18 @@ impl Machine {
         self.renew_in_time(step);
     }
 
+    /// The store hints that the entry or the store itself has gone. Only an answer proves it, and a renewal asks for one.
+    pub(super) fn doubted(&mut self, step: &mut Step<'_>) {
+        if !matches!(self.stage, Stage::Holding(_)) {
+            return;
+        }
+        if self.flight.is_some() {
+            self.holding().doubted = true;
+            return;
+        }
+        self.renew_in_time(step);
+    }
+
     pub(super) fn latched(&mut self, step: &mut Step<'_>) {
         if matches!(self.stage, Stage::Holding(_)) {
             self.lose(step, Lost::Expired);
@@ -88,6 +111,9 @@ impl Machine {
     }
 
     pub(super) fn holding_written(&mut self, step: &mut Step<'_>, flown: Flown, outcome: Outcome) {
+        if outcome.fault() == Some(Fault::STORE_GONE) {
+            return self.lose(step, Lost::StoreGone);
+        }
         match (self.rules.verdict(&outcome), outcome.fault()) {
             (Verdict::Done, _) => {
                 let version = landed_version(&flown, &outcome);
@@ -137,6 +163,7 @@ impl Machine {
     pub(super) fn holding_read(&mut self, step: &mut Step<'_>, answer: Result<Content, Fault>) {
         let content = match answer {
             Ok(content) => content,
+            Err(Fault::STORE_GONE) => return self.lose(step, Lost::StoreGone),
             Err(fault) => return self.renewal_failed(step, fault, true),
         };
         let (record, version) = match content {
@@ -214,8 +241,9 @@ impl Machine {
         let unsaid = self.unstoppable.is_some() && record.cannot_stop().is_none();
         let next = if unsaid { Some(now) } else { self.next_renewal(step, attempt.sent) };
         let holding = self.holding();
+        let doubted = holding.doubted;
         *holding = Holding::new(Arc::clone(record), version, deadline.max(holding.deadline));
-        holding.next = next;
+        holding.next = if doubted { Some(now) } else { next };
         let deadline = holding.deadline;
         self.tell(step, Event::Renewed { deadline });
     }
@@ -235,11 +263,16 @@ impl Machine {
 
     /// Ends the term. `target` is what may have to be vacated, if that is known without reading.
     fn lose_to(&mut self, step: &mut Step<'_>, why: Lost, target: Option<(Arc<Record>, Version)>) {
-        let gone = matches!(why, Lost::Superseded { .. } | Lost::Deleted | Lost::Replaced { .. });
+        let left = match why {
+            Lost::Superseded { .. } | Lost::Deleted | Lost::Replaced { .. } => Some(Left::Nothing),
+            // The record is still there, wherever that is now, and says held. It may come back to its place.
+            Lost::StoreGone => Some(Left::Lapsing),
+            _ => None,
+        };
         self.tell(step, Event::Lost(why));
-        if gone {
-            self.tell(step, Event::Left(Left::Nothing));
-            self.stage = Stage::Ended(Left::Nothing);
+        if let Some(left) = left {
+            self.tell(step, Event::Left(left));
+            self.stage = Stage::Ended(left);
             return;
         }
         let until = self.lapsed_at(step.ambient.now);

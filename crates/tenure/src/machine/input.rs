@@ -19,6 +19,8 @@ pub enum Input {
     Wake,
     /// A hint that the key changed.
     Changed,
+    /// A hint that what is held may be lost.
+    Doubted,
     /// What the witness of the record that carries `nonce` looked like.
     Witness {
         /// The nonce that was looked for.
@@ -114,6 +116,11 @@ pub enum Fault {
     Throttled(Option<Duration>),
     /// It certainly had no effect.
     Refused(Reason),
+}
+
+impl Fault {
+    /// The store that this lease is on is not the one that others open now.
+    pub(super) const STORE_GONE: Self = Self::Refused(Reason::Gone);
 }
 
 /// What a contender saw when it looked for the witness that a record names.

@@ -111,6 +111,7 @@ impl Machine {
             (Verdict::NoEffect, _) if self.leaving().term.is_none() && !self.attempts.may_land() => {
                 self.finish(step, Left::Nothing);
             }
+            (Verdict::NoEffect, _) if fault == Some(Fault::STORE_GONE) => self.finish(step, Left::Lapsing),
             (Verdict::NoEffect, _) => self.leave_later(step, fault.unwrap_or(Fault::Unknown)),
             (Verdict::ReadBack | Verdict::Lost | Verdict::Done, _) => {
                 // One lost answer is read back at once; a store that answers nothing gets its pause.
@@ -127,6 +128,8 @@ impl Machine {
 
     pub(super) fn leaving_read(&mut self, step: &mut Step<'_>, answer: Result<Content, Fault>) {
         let (record, version) = match answer {
+            // Nothing that is vacated there is seen by others any more.
+            Err(Fault::STORE_GONE) => return self.finish(step, Left::Lapsing),
             // Whoever has only a handle is told at once what trying again cannot change.
             Err(Fault::Refused(reason))
                 if reason != Reason::Unreachable && matches!(self.ask.way, Way::Leave(_)) =>

@@ -34,6 +34,8 @@ pub enum Lost {
         /// What is there, in words.
         what: Arc<str>,
     },
+    /// The store was removed, moved or replaced under its holders: others who open it now see another one.
+    StoreGone,
     /// A renewal failed, and the lease is strict.
     RenewalFailed,
     /// Somebody else went on with the term, by a copy of its handle.
@@ -75,6 +77,7 @@ impl fmt::Display for Lost {
             }
             Self::Deleted => f.write_str("its record was deleted from outside"),
             Self::Replaced { what } => write!(f, "its record was replaced from outside: {what}"),
+            Self::StoreGone => f.write_str("its store was removed, moved or replaced"),
             Self::RenewalFailed => f.write_str("a renewal failed and the lease is strict"),
             Self::Resumed => {
                 f.write_str("its handle was renewed since, and only the handle which that gave is good")

@@ -161,6 +161,7 @@ impl Machine {
                 self.woken(step);
             }
             Input::Changed => self.hinted(step),
+            Input::Doubted => self.doubted(step),
             Input::Witness { nonce, sighting } => self.witnessed(step, nonce, sighting),
             Input::Renew => self.renew_asked(step),
             Input::Release => self.released(step),
@@ -199,6 +200,11 @@ impl Machine {
     /// Whether it wants the lease and does not have it yet.
     pub fn is_seeking(&self) -> bool {
         matches!(self.stage, Stage::Seeking(_))
+    }
+
+    /// True while the term is held.
+    pub fn is_holding(&self) -> bool {
+        matches!(self.stage, Stage::Holding(_))
     }
 
     /// What is needed to go on with the term after a restart, while it is held.

@@ -221,7 +221,7 @@ impl Check<'_> {
                             "{store} did not bear the check of the key {scratch}, without which nothing is granted"
                         ),
                     ),
-                    Some(Reason::Unreachable) | None => (
+                    Some(Reason::Unreachable | Reason::Gone) | None => (
                         Kind::Unavailable,
                         format!(
                             "{store} could not be checked before anything is granted: it gave no clear answer {} \

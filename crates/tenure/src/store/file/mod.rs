@@ -7,6 +7,7 @@ mod builder;
 mod envelope;
 mod list;
 mod lock;
+mod loss;
 mod mark;
 mod name;
 mod read;
@@ -145,6 +146,12 @@ impl Store for File {
         }
         watch::hints(self.shared.folder(), prefix)
             .or_else(|| Some(watch::by_looking(Arc::clone(&self.shared))))
+    }
+
+    /// By the kernel's events on the entry, the folder, all above it, and what is mounted; by looking once a second where the
+    /// kernel has none to give.
+    fn watch_held(&self, key: &Key) -> Option<BoxStream<'static, ()>> {
+        Some(loss::hints(Arc::clone(&self.shared), key.clone()))
     }
 
     /// The folder itself, where its locks are this kernel's own.

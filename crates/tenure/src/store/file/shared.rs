@@ -11,6 +11,7 @@ use tenure_store::{
 
 use super::envelope::{Envelope, Stamp};
 use super::folder::Folder;
+use super::loss::Sentry;
 use super::mark::Mark;
 use super::remove::{Remove, Tried};
 use super::write::{Attempt, Write};
@@ -61,13 +62,19 @@ impl Shared {
             unsynced: Mutex::default(),
             cleaned: AtomicBool::new(false),
         };
-        Self { inner: Arc::new(inner), workers: Workers::new(), guarantees }
+        Self { inner: Arc::new(inner), workers: Workers::that_stay(), guarantees }
     }
 
     /// When a name of the folder last changed; `None` when it is gone.
     pub(super) async fn changed(&self) -> Option<watch::Changed> {
         let inner = Arc::clone(&self.inner);
         self.workers.run(move || watch::changed(&inner.folder)).await.ok()?
+    }
+
+    /// Whether what is held under this key is lost, and what the kernel tells about it from then on.
+    pub(super) async fn sentry(&self, key: &Key, sentry: Sentry) -> Result<Sentry, StoreError> {
+        let (inner, key, local) = (Arc::clone(&self.inner), key.clone(), self.inner.local);
+        self.workers.run(move || sentry.look(&inner.folder, &key, local)).await
     }
 
     pub(super) fn folder(&self) -> &Folder {

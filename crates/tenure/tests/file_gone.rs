@@ -1,0 +1,200 @@
+//! The folder under a held lease is removed, moved or mounted over: the lease is lost at once, and not at its deadline.
+
+mod file_support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use file_support::{FOLDER, Puppet, Scratch, block_on, shell, skipped, sleep_ms};
+use tenure::clock::{BootClock, Clock};
+use tenure::store::File;
+use tenure::{Coordinator, Kind, Lost};
+
+/// So long that no renewal comes by itself during a test.
+const TTL: Duration = Duration::from_secs(3_600);
+
+/// What "at once" means on a machine that is busy with other tests.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+/// What is mounted below this path is unmounted when it is dropped.
+struct Unmount(PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        shell(&format!("umount -l {}", self.0.display()));
+    }
+}
+
+/// The output of a future; `None` if it takes longer than this.
+async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let clock = BootClock::new();
+    tokio::select! {
+        output = future => Some(output),
+        () = clock.sleep_until(clock.now() + limit) => None,
+    }
+}
+
+/// Holds a lease in `PARENT/store` below a folder of the test, does this to it, and says why the lease was lost, and how long
+/// that took.
+async fn lost_by(scratch: &Scratch, harm: &str) -> (Lost, Duration) {
+    let parent = scratch.0.join("parent");
+    let folder = parent.join("store");
+    let coordinator = Coordinator::connect(File::open(&folder).unwrap()).await.unwrap();
+    let lease = coordinator.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let _unmount = Unmount(folder.clone());
+    let harm = harm.replace("FOLDER", folder.to_str().unwrap()).replace("PARENT", parent.to_str().unwrap());
+    let clock = BootClock::new();
+    assert!(shell(&harm), "{harm}");
+    let began = clock.now();
+    let lost = within(AT_ONCE, lease.lost()).await;
+    let why =
+        lost.unwrap_or_else(|| panic!("{harm}: held after {AT_ONCE:?}, for {:?} more", lease.remaining()));
+    assert!(lease.check().is_err());
+    (why, clock.now().since(began))
+}
+
+#[test]
+fn a_holder_whose_folder_is_removed_moved_or_mounted_over_stops_at_once_whatever_its_ttl() {
+    let mounts = shell("unshare --mount true");
+    if !mounts {
+        skipped("nothing can be mounted here");
+    }
+    let harms = [
+        ("rm -rf FOLDER", None),
+        ("mv FOLDER FOLDER.away", Some(Lost::StoreGone)),
+        ("mv FOLDER FOLDER.away && mkdir -m 700 FOLDER", Some(Lost::StoreGone)),
+        ("mv PARENT PARENT.away", Some(Lost::StoreGone)),
+        ("mount -t tmpfs tenure FOLDER", Some(Lost::StoreGone)),
+        ("rm FOLDER/k.entry", Some(Lost::Deleted)),
+        ("mv FOLDER/k.entry FOLDER/k.entry.away", Some(Lost::Deleted)),
+    ];
+    for (harm, expected) in harms.into_iter().filter(|(harm, _)| mounts || !harm.starts_with("mount")) {
+        let scratch = Scratch::new("gone-held");
+        let (why, took) = block_on(lost_by(&scratch, harm));
+        println!("{harm}: {why} after {took:?}");
+        match expected {
+            Some(expected) => assert_eq!(why, expected, "{harm}"),
+            // The entry goes first, and the folder after it.
+            None => assert!(matches!(why, Lost::Deleted | Lost::StoreGone), "{harm}: {why}"),
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_comes_back_is_granted_at_once_since_its_holder_has_stopped() {
+    let scratch = Scratch::new("gone-back");
+    let folder = scratch.0.join("parent/store");
+    block_on(async {
+        lost_by(&scratch, "mv FOLDER FOLDER.away").await;
+        std::fs::rename(folder.with_extension("away"), &folder).unwrap();
+        let next = Coordinator::connect(File::open(&folder).unwrap()).await.unwrap();
+        let request = next.lease("k").unwrap();
+        let lease = within(AT_ONCE, request.acquire()).await.expect("no holder is waited for").unwrap();
+        lease.release().await.unwrap();
+    });
+}
+
+#[test]
+fn a_mount_over_a_folder_above_is_seen_too() {
+    if !shell("unshare --mount true") {
+        return skipped("nothing can be mounted here");
+    }
+    let scratch = Scratch::new("gone-above");
+    let _unmount = Unmount(scratch.0.join("parent"));
+    let (why, took) = block_on(lost_by(&scratch, "mount -t tmpfs tenure PARENT"));
+    println!("{why} after {took:?}");
+    assert_eq!(why, Lost::StoreGone);
+}
+
+#[test]
+fn what_happens_to_other_folders_and_mounts_costs_no_renewal_and_no_lease() {
+    let scratch = Scratch::new("gone-others");
+    block_on(async {
+        let store = File::open(scratch.0.join("parent/store")).unwrap();
+        let entry = scratch.0.join("parent/store/k.entry");
+        let coordinator = Coordinator::connect(store).await.unwrap();
+        let lease = coordinator.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+        let before = std::fs::read(&entry).unwrap();
+        let other = scratch.0.join("other");
+        std::fs::create_dir(&other).unwrap();
+        let _unmount = Unmount(other.clone());
+        shell(&format!("mount -t tmpfs tenure {}", other.display()));
+        std::fs::write(scratch.0.join("parent/store/other.tmp"), "").unwrap();
+        std::fs::remove_file(scratch.0.join("parent/store/other.tmp")).unwrap();
+        // A renewal that is asked for by hand shows that what would have been done by then was done.
+        sleep_ms(100);
+        assert_eq!(std::fs::read(&entry).unwrap(), before, "it was renewed");
+        lease.renew().await.unwrap();
+        lease.check().unwrap();
+        // What took the place of the entry by the renewal is watched in its turn.
+        std::fs::remove_file(&entry).unwrap();
+        let why = within(AT_ONCE, lease.lost()).await.expect("it stops at once");
+        assert_eq!(why, Lost::Deleted);
+    });
+}
+
+#[test]
+fn whoever_waits_for_a_lease_in_a_folder_that_goes_is_told_so_and_does_not_wait_for_ever() {
+    let scratch = Scratch::new("gone-wait");
+    block_on(async {
+        let [one, two] = [scratch.store(), scratch.store()];
+        let holder = Coordinator::connect(one).await.unwrap();
+        let _lease = holder.lease("k").unwrap().ttl(Duration::from_secs(3)).acquire().await.unwrap();
+        let contender = Coordinator::connect(two).await.unwrap();
+        let request = contender.lease("k").unwrap();
+        let mut waiting = Box::pin(request.acquire());
+        let soon = within(Duration::from_millis(100), &mut waiting).await;
+        assert!(soon.is_none(), "{soon:?}");
+        assert!(shell(&format!("mv {0} {0}.away", scratch.0.display())));
+        let denied = within(4 * AT_ONCE, waiting).await.expect("it is told").unwrap_err();
+        assert!(shell(&format!("rm -r {0}.away", scratch.0.display())));
+        println!("{denied}");
+        assert_eq!(denied.kind(), Kind::Unavailable, "{denied}");
+        assert!(denied.to_string().contains("open it anew"), "{denied}");
+    });
+}
+
+// ── where the kernel tells nothing ──────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn puppet() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    block_on(async {
+        let coordinator = Coordinator::connect(File::open(folder).unwrap()).await.unwrap();
+        let lease = coordinator.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+        println!("> ready {}", std::process::id());
+        println!("> {}", lease.lost().await);
+    });
+}
+
+/// A user namespace has limits of its own.
+#[test]
+fn a_holder_to_whom_the_kernel_tells_nothing_looks_once_a_second() {
+    let none = "echo 0 >/proc/sys/user/max_inotify_instances";
+    if !shell(&format!("unshare --user --map-root-user sh -c '{none}'")) {
+        return skipped("no user namespaces with limits of their own here");
+    }
+    for harm in ["mv FOLDER FOLDER.away", "rm FOLDER/k.entry"] {
+        let scratch = Scratch::new("gone-untold");
+        let mut command = Command::new("unshare");
+        let script = format!("{none}; exec \"$0\" \"$@\"");
+        command
+            .args(["--user", "--map-root-user", "sh", "-c", &script])
+            .arg(std::env::current_exe().unwrap());
+        let mut puppet = Puppet::start_with(command, &scratch.0);
+        assert!(!has_inotify(puppet.id()), "the limit does not hold");
+        assert!(shell(&harm.replace("FOLDER", scratch.0.to_str().unwrap())));
+        // As long as for any answer: it is an hour without a look.
+        let why = puppet.answer().expect("it says why");
+        println!("{harm}: {why}");
+        shell(&format!("rm -rf {}.away", scratch.0.display()));
+    }
+}
+
+fn has_inotify(process: u32) -> bool {
+    let descriptors = std::fs::read_dir(Path::new("/proc").join(process.to_string()).join("fd")).unwrap();
+    descriptors
+        .filter_map(|link| std::fs::read_link(link.unwrap().path()).ok())
+        .any(|to| to.ends_with("anon_inode:inotify"))
+}
