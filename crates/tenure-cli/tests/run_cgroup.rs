@@ -3,6 +3,7 @@
 mod run_support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use run_support::{PATIENCE, World, until};
@@ -40,9 +41,15 @@ fn folder_of(world: &World, own: &std::path::Path) -> PathBuf {
 fn the_command_is_born_in_a_cgroup_of_its_own_which_goes_with_it() {
     let Some(own) = own_folder("born") else { return eprintln!("SKIPPED: no cgroup can be made here") };
     let world = World::new("cgroup");
-    let ran = world.ran(world.run(&["x", "--", "sh", "-c", "cat /proc/self/cgroup > cgroup; exit 3"]));
-    assert_eq!(ran.code, 3);
+    let script =
+        "cat /proc/self/cgroup > cgroup; echo > told; while ! [ -e seen ]; do sleep 0.01; done; exit 3";
+    let started = world.start(world.run(&["x", "--", "sh", "-c", script]));
+    world.told("told");
     let folder = folder_of(&world, &own);
+    let mode = fs::metadata(&folder).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "another user could lock it, and pass for a guard");
+    fs::write(world.path("seen"), "").unwrap();
+    assert_eq!(started.end().code, 3);
     assert!(folder.file_name().unwrap().to_str().unwrap().starts_with("tenure-"), "{folder:?}");
     until("the cgroup goes", PATIENCE, || (!folder.exists()).then_some(()));
 }

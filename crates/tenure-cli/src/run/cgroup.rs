@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
@@ -66,7 +67,8 @@ impl Cgroup {
     /// Makes it below the cgroup of this process; `None` where that cannot be.
     pub(super) fn make(name: Name) -> Option<Self> {
         let path = path(name)?;
-        fs::create_dir(&path).ok()?;
+        // For this user alone: what others cannot open they cannot lock, and so they cannot pass for a guard.
+        fs::DirBuilder::new().mode(0o700).create(&path).ok()?;
         let made = Self::open(path.clone());
         if made.is_none() {
             // A kernel before 5.14 cannot kill a cgroup by one write.
