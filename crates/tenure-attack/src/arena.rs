@@ -140,6 +140,19 @@ impl Arena {
         command
     }
 
+    /// The command, started by root in this cgroup.
+    pub(crate) fn inside(&self, cgroup: &Path, command: &Command) -> Command {
+        let mut inside = self.command(Who::Root, "sh");
+        for (name, value) in command.get_envs() {
+            if let Some(value) = value {
+                inside.env(name, value);
+            }
+        }
+        inside.args(["-c", "echo 0 >\"$0\"/cgroup.procs; exec \"$@\""]).arg(cgroup);
+        inside.arg(command.get_program()).args(command.get_args());
+        inside
+    }
+
     /// Words that make a CMD which stamps under a label. It ignores every signal that can be ignored.
     pub(crate) fn act(&self, label: &str, millis: u64) -> Vec<String> {
         let acts = self.acts().display().to_string();

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::chown;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::arena::{Arena, Who};
 use crate::attack::Attack;
 use crate::shell::shell;
 use crate::stamps::boot_time;
-use crate::verdict::{Outcome, broken, held};
+use crate::verdict::{Outcome, broken, held, known_limit};
 
 pub(super) fn all() -> Vec<Attack> {
     let mut attacks = Vec::new();
@@ -22,6 +23,14 @@ pub(super) fn all() -> Vec<Attack> {
                 "the folder is moved and an empty one is put in its place",
                 "mv $LEASES $LEASES.old; mkdir -m 700 $LEASES",
             ),
+            (
+                "the folder is replaced by its own copy",
+                "cp -a $LEASES $LEASES.new; mv $LEASES $LEASES.old; mv $LEASES.new $LEASES",
+            ),
+            (
+                "the entry is put back to an earlier one",
+                "cp $LEASES/../earlier $LEASES/earlier.tmp; mv $LEASES/earlier.tmp $LEASES/k.entry",
+            ),
             ("its parent is moved", "mv $HOME_ $HOME_.old; mkdir -m 755 $HOME_"),
             ("it is mounted over", "mount -t tmpfs -o mode=700 tmpfs $LEASES"),
             ("its parent is mounted over", "mount -t tmpfs -o mode=755 tmpfs $HOME_"),
@@ -31,6 +40,12 @@ pub(super) fn all() -> Vec<Attack> {
         }
     }
     attacks.extend([
+        Attack::new("folder/two paths lead to it by a bind mount", ONE_FOLDER, bind_mount),
+        Attack::new(
+            "folder/it is an overlay's, and is also used by its upper layer",
+            ONE_FOLDER,
+            upper_layer,
+        ),
         Attack::new("folder/its parent is writable by a group", NOT_OPENED, |arena| refused(arena, 0, 0o775)),
         Attack::new("folder/its parent belongs to uid 65534", NOT_OPENED, |arena| {
             refused(arena, 65_534, 0o755)
@@ -48,8 +63,11 @@ pub(super) fn all() -> Vec<Attack> {
 
 /// Does this to the folder of a living holder, starts a successor, and counts how long the holder goes on.
 fn gone(arena: &Arena, ttl: &str, script: &str) -> Outcome {
-    let _holder = arena.holder(arena.run(Who::Root, &["--ttl", ttl], &arena.act("a", 30_000)), "a")?;
     let home = arena.home(Who::Root);
+    arena.ran(arena.run(Who::Root, &[], &["true".to_owned()]))?;
+    fs::copy(arena.leases(Who::Root).join("k.entry"), home.join("earlier"))
+        .map_err(|error| error.to_string())?;
+    let _holder = arena.holder(arena.run(Who::Root, &["--ttl", ttl], &arena.act("a", 30_000)), "a")?;
     let variables = format!("HOME_={}; LEASES={}; ", home.display(), arena.leases(Who::Root).display());
     shell(&(variables + script))?;
     let since = boot_time();
@@ -58,6 +76,48 @@ fn gone(arena: &Arena, ttl: &str, script: &str) -> Outcome {
     match arena.stops("a", since, AT_ONCE) {
         Ok(millis) => held(format!("CMD acted for {millis:.0} ms more; {successor}")),
         Err(error) => broken(format!("{error}; {successor} {}", ran.err)),
+    }
+}
+
+/// A contender that reaches the same folder by another path is a contender.
+fn bind_mount(arena: &Arena) -> Outcome {
+    let _holder = arena.holder(arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000)), "a")?;
+    let other = arena.path("other");
+    shell(&format!("mkdir {0}; mount --bind {1} {0}", other.display(), arena.home(Who::Root).display()))?;
+    contend(arena, &other.join("leases"))
+}
+
+/// The kernel keeps two locks for what looks like one file.
+fn upper_layer(arena: &Arena) -> Outcome {
+    let at = arena.path("fs");
+    let at = at.display();
+    shell(&format!(
+        "mkdir -p {at}/low {at}/u {at}/w {at}/m; \
+         mount -t tmpfs tmpfs {at}/u; mkdir {at}/u/u {at}/u/w; \
+         mount -t overlay overlay -o lowerdir={at}/low,upperdir={at}/u/u,workdir={at}/u/w {at}/m"
+    ))?;
+    let mut run = arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000));
+    run.env("TENURE_STORE", format!("file://{at}/m/leases"));
+    let _holder = arena.holder(run, "a")?;
+    match contend(arena, &arena.path("fs/u/u/leases")) {
+        Err(overlap) => known_limit(
+            "docs/concepts/witness.md",
+            "must not be used through that layer's directory",
+            &overlap,
+        ),
+        outcome => outcome,
+    }
+}
+
+fn contend(arena: &Arena, folder: &Path) -> Outcome {
+    let mut contender = arena.run(Who::Root, &["--ttl", "3s", "--wait", "5s"], &arena.act("b", 300));
+    contender.env("TENURE_STORE", format!("file://{}", folder.display()));
+    let ran = arena.ran(contender)?;
+    arena.no_overlap()?;
+    if ran.code == 75 {
+        held(ran.err)
+    } else {
+        broken(format!("the contender ended with {}: {}", ran.code, ran.err))
     }
 }
 
@@ -105,6 +165,8 @@ const AT_ONCE: Duration = Duration::from_secs(6);
 
 const LOST_AT_ONCE: &str =
     "a folder that is removed, moved or replaced is a definite loss: CMD is ended at once";
+
+const ONE_FOLDER: &str = "reach: all processes that share this kernel and this folder, in any container";
 
 const NOT_FOLLOWED: &str = "a symbolic link in the last place is refused";
 

@@ -102,6 +102,20 @@ pub(super) fn all() -> Vec<Attack> {
             SUCCESSOR_WAITS,
             locked_cgroup,
         ),
+        Attack::new("killed/both guards, the successor is in another cgroup", SUCCESSOR_WAITS, |arena| {
+            elsewhere(arena, &["--wait", "9s"])
+        }),
+        Attack::new(
+            "killed/both guards, the successor is in another cgroup and does not wait",
+            SUCCESSOR_WAITS,
+            |arena| elsewhere(arena, &["--no-wait"]),
+        ),
+        Attack::new(
+            "killed/both guards, the successor names the store by another path",
+            SUCCESSOR_WAITS,
+            other_path,
+        ),
+        Attack::new("killed/the first process of the holder's container", SUCCESSOR_WAITS, container),
         Attack::new("killed/both guards, and the successor has their numbers", SUCCESSOR_WAITS, same_numbers),
         Attack::new("killed/CMD ends and leaves a daemon, without a cgroup", DAEMON_ENDED, |arena| {
             daemon(arena, Who::User)
@@ -219,13 +233,7 @@ fn unit(arena: &Arena) -> Outcome {
     let cmd =
         ["sh".to_owned(), "-c".to_owned(), format!("echo 0 >{}/cgroup.procs; exec {act}", scope.display())];
     let run = arena.run(Who::Root, &["--ttl", "3s"], &cmd);
-    let mut wrapped = arena.command(Who::Root, "sh");
-    let words: Vec<String> = std::iter::once(run.get_program())
-        .chain(run.get_args())
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    wrapped.args(["-c", "echo 0 >\"$0\"/cgroup.procs; exec \"$@\""]).arg(&unit).args(words);
-    let holder = arena.holder(wrapped, "a")?;
+    let holder = arena.holder(arena.inside(&unit, &run), "a")?;
     let guards = holder.guards()?;
     std::fs::write(unit.join("cgroup.kill"), "1").map_err(|error| error.to_string())?;
     until("the end of the guards", std::time::Duration::from_secs(5), || {
@@ -372,6 +380,56 @@ fn nested(arena: &Arena) -> Outcome {
     arena.succession(Who::Root, &[])
 }
 
+/// The guards and their tree were in one unit, and the successor is in another one.
+fn elsewhere(arena: &Arena, options: &[&str]) -> Outcome {
+    let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
+    let (one, two) = (cgroup.join("one"), cgroup.join("two"));
+    for path in [&one, &two] {
+        std::fs::create_dir(path).map_err(|error| error.to_string())?;
+    }
+    let cmd = closing_grandchild(arena, "exec sleep 30");
+    let holder = arena.holder(arena.inside(&one, &arena.run(Who::Root, &["--ttl", "3s"], &cmd)), "a")?;
+    kill_all(&holder.guards()?)?;
+    let began = boot_time();
+    let options = [&["--ttl", "3s"], options].concat();
+    let run = arena.run(Who::Root, &options, &arena.act("b", 300));
+    let ran = arena.start(arena.inside(&two, &run))?.end(15)?;
+    arena.judge(&ran, began)
+}
+
+/// The way to the folder leads through a link for the successor.
+fn other_path(arena: &Arena) -> Outcome {
+    let holder = hold(arena, Place::Closing, Who::Root)?;
+    kill_all(&holder.guards()?)?;
+    shell(&format!("ln -s {} {}", arena.home(Who::Root).display(), arena.path("link").display()))?;
+    let began = boot_time();
+    let mut successor = arena.run(Who::Root, &["--ttl", "3s", "--wait", "9s"], &arena.act("b", 300));
+    successor.env("TENURE_STORE", format!("file://{}/leases", arena.path("link").display()));
+    let ran = arena.start(successor)?.end(15)?;
+    arena.judge(&ran, began)
+}
+
+/// Guards and tree are in a pid namespace, which ends with its first process.
+fn container(arena: &Arena) -> Outcome {
+    let run = arena.run(Who::Root, &["--ttl", "3s"], &closing_grandchild(arena, "exec sleep 30"));
+    let mut container = arena.command(Who::Root, "unshare");
+    container.args([
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "sh",
+        "-c",
+        "\"$@\"; exit",
+        "sh",
+    ]);
+    container.arg(run.get_program()).args(run.get_args());
+    let holder = arena.holder(container, "a")?;
+    send(holder.number, Signal::KILL)?;
+    arena.succession(Who::Root, &[])
+}
+
 /// Another user opens the cgroup, which it may read, and locks it as the guards did.
 fn locked_cgroup(arena: &Arena) -> Outcome {
     let holder = hold(arena, Place::Closing, Who::Root)?;
@@ -400,8 +458,7 @@ fn same_numbers(arena: &Arena) -> Outcome {
 
 /// CMD ends. Its daemon, in a session of its own and without descriptors, must be ended before the lease is free.
 fn daemon(arena: &Arena, who: Who) -> Outcome {
-    let closing = arena.tool(&["closing"]).join(" ");
-    let cmd = behind(&format!("setsid -f {closing} \"$@\"; sleep 0.3"), arena.act("a", 30_000));
+    let cmd = closing_grandchild(arena, "sleep 0.3");
     let _holder = arena.holder(arena.run(who, &["--ttl", "3s"], &cmd), "a")?;
     let outcome = arena.succession(who, &[]);
     let living = arena.living("a");
@@ -429,12 +486,15 @@ fn hold(arena: &Arena, place: Place, who: Who) -> Result<Started, String> {
     let cmd = match place {
         Place::Child => act,
         Place::Grandchild => behind("setsid -f \"$@\"; exec sleep 30", act),
-        Place::Closing => {
-            let closing = arena.tool(&["closing"]).join(" ");
-            behind(&format!("setsid -f {closing} \"$@\"; exec sleep 30"), act)
-        }
+        Place::Closing => closing_grandchild(arena, "exec sleep 30"),
     };
     arena.holder(arena.run(who, &["--ttl", "3s", "--holder", KEY], &cmd), "a")
+}
+
+/// A CMD that starts an actor without descriptors, and goes on with `then`.
+fn closing_grandchild(arena: &Arena, then: &str) -> Vec<String> {
+    let closing = arena.tool(&["closing"]).join(" ");
+    behind(&format!("setsid -f {closing} \"$@\"; {then}"), arena.act("a", 30_000))
 }
 
 fn behind(script: &str, act: Vec<String>) -> Vec<String> {

@@ -123,13 +123,7 @@ fn frozen(arena: &Arena) -> Outcome {
     let ice = cgroup.join("ice");
     std::fs::create_dir(&ice).map_err(|error| error.to_string())?;
     let run = arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000));
-    let words: Vec<String> = std::iter::once(run.get_program())
-        .chain(run.get_args())
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let mut wrapped = arena.command(Who::Root, "sh");
-    wrapped.args(["-c", "echo 0 >\"$0\"/cgroup.procs; exec \"$@\""]).arg(&ice).args(words);
-    let _holder = arena.holder(wrapped, "a")?;
+    let _holder = arena.holder(arena.inside(&ice, &run), "a")?;
     let freeze =
         |word: &str| std::fs::write(ice.join("cgroup.freeze"), word).map_err(|error| error.to_string());
     freeze("1")?;
