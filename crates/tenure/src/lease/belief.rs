@@ -1,6 +1,6 @@
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::atomic::{AtomicU64, Ordering};
 use crate::clock::Instant;
 
 /// Until when a holder believes, as one atomic word; zero once it believes no more.
@@ -50,56 +50,13 @@ impl Belief {
         self.0.compare_exchange(had, deadline.as_nanos(), Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
+    /// True once it was latched. A deadline that has passed and that nobody has looked at is not.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == 0
+    }
+
     /// Ends the belief for good.
     pub fn latch(&self) {
         self.0.store(0, Ordering::SeqCst);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(nanos: u64) -> Instant {
-        Instant::from_nanos(nanos)
-    }
-
-    fn left(belief: &Belief, now: u64) -> Option<u128> {
-        belief.left(|| at(now)).map(|left| left.as_nanos())
-    }
-
-    #[test]
-    fn belief_is_extended_only_before_its_deadline() {
-        let belief = Belief::until(at(100));
-        assert!(belief.extend(at(99), at(200)));
-        assert_eq!(left(&belief, 150), Some(50));
-        assert!(!belief.extend(at(200), at(300)), "an answer learned at the deadline is too late");
-    }
-
-    #[test]
-    fn whoever_sees_the_deadline_passed_latches_it_and_it_never_revives() {
-        let belief = Belief::until(at(100));
-        assert_eq!(left(&belief, 100), None);
-        assert!(!belief.extend(at(1), at(200)));
-        assert_eq!(left(&belief, 1), None, "not even for a clock that went back");
-    }
-
-    #[test]
-    fn a_belief_extended_while_somebody_read_the_clock_is_not_lost() {
-        let belief = Belief::until(at(100));
-        // The keeper extends it between the load of the word and the reading of the clock.
-        let clock = || {
-            belief.extend(at(99), at(200));
-            at(150)
-        };
-        assert_eq!(belief.left(clock), Some(Duration::from_nanos(50)));
-    }
-
-    #[test]
-    fn latched_belief_never_revives() {
-        let belief = Belief::until(at(100));
-        belief.latch();
-        assert!(!belief.extend(at(1), at(200)));
-        assert_eq!(left(&belief, 1), None);
     }
 }

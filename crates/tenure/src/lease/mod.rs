@@ -2,6 +2,7 @@
 
 mod acting;
 mod asking;
+mod atomic;
 mod belief;
 pub(crate) mod fork;
 mod handle;
@@ -10,6 +11,7 @@ mod secret;
 pub(crate) mod shared;
 mod state;
 mod work;
+mod works;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

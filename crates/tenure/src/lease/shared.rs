@@ -1,6 +1,6 @@
 //! What a lease and its keeper share.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::fork::Incarnation;
+use super::works::Works;
 use super::{Belief, LeaseState, Renewal};
 use crate::clock::{Clock, Instant};
 use crate::machine::Lost;
@@ -30,7 +31,7 @@ pub(crate) struct Shared {
     state: watch::Sender<LeaseState>,
     renewals: Mutex<Vec<mpsc::UnboundedSender<Renewal>>>,
     renewed: AtomicU64,
-    works: AtomicUsize,
+    works: Works,
     trouble: Mutex<Option<Arc<str>>>,
     /// Held as long as anybody can act under the lease, which may be longer than the keeper keeps it.
     witness: Option<Arc<witness::Lock>>,
@@ -61,7 +62,7 @@ impl Shared {
             state: watch::Sender::new(LeaseState::Held),
             renewals: Mutex::default(),
             renewed: AtomicU64::new(0),
-            works: AtomicUsize::new(0),
+            works: Works::default(),
             trouble: Mutex::default(),
             witness: granted.witness,
         }
@@ -132,19 +133,19 @@ impl Shared {
 
     // ── work that goes on under the lease ─────────────────────────────────────────────────────────────────────────
 
-    /// Counts a piece of work in. The caller looks at the belief *after* this, and counts it out again if it is over:
-    /// either it sees the loss, or whoever latched it sees the work.
+    /// Counts a piece of work in. The caller looks at the belief *after* this, and counts it out again if it is over.
     pub(crate) fn begin_work(&self) {
-        self.works.fetch_add(1, Ordering::SeqCst);
+        self.works.begin();
     }
 
-    /// Counts a piece of work out. Says whether the keeper waits for just that.
+    /// Counts a piece of work out. True if the keeper may wait for just that.
     pub(crate) fn end_work(&self) -> bool {
-        self.works.fetch_sub(1, Ordering::SeqCst) == 1 && self.lost.get().is_some()
+        self.works.end(&self.belief)
     }
 
+    /// True if no work goes on. Asked by the keeper after [`latch`](Self::latch).
     pub(crate) fn is_drained(&self) -> bool {
-        self.works.load(Ordering::SeqCst) == 0
+        self.works.is_drained()
     }
 
     // ── told by the keeper ────────────────────────────────────────────────────────────────────────────────────────
