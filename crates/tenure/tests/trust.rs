@@ -14,7 +14,7 @@ use support::eventually;
 use tenure::record::{self, Nonce};
 use tenure::store::Memory;
 use tenure::store::memory::GetFault;
-use tenure::{Coordinator, Error, Kind, Lease, Lost, Request, Verdicts};
+use tenure::{Coordinator, Error, Kind, Lease, Lost, Request, Token, Verdicts};
 use tenure_store::{
     Applied, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reach, Reading, Reason, Store,
     StoreClock, StoreError, Version,
@@ -255,6 +255,9 @@ async fn two_holders_with_one_token_end_the_trust() {
     let coordinator = folder.connect(&store).await.unwrap();
     hold(&coordinator, "k").await.release().await.unwrap();
     let lease = hold(&coordinator, "k").await;
+    // So that the store's time is beyond the token when the term is seen: no restored record could give the same again.
+    support::real_pause(Duration::from_millis(3)).await;
+    lease.renew().await.unwrap();
     // A store that checks conditions and writes in two steps lets both of two racing grants through.
     let ours = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
     let nonce = Nonce::from_bits(7);
@@ -262,6 +265,39 @@ async fn two_holders_with_one_token_end_the_trust() {
     assert_eq!(lease.renew().await.unwrap_err().kind(), Kind::Lost);
     assert_refuses(&coordinator, "two holders have token").await;
     assert!(!folder.is_trusted(&store).await);
+}
+
+/// The next token comes from the record alone, and the record of before the grant is back.
+#[tokio::test]
+async fn a_backup_that_is_restored_convicts_no_store_on_which_the_next_token_is_the_same() {
+    let ahead = |store: &Remote| {
+        let mut record = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
+        record.token = Token::new(record.token.get() + 3_600_000_000).unwrap();
+        store.memory.overwrite(&key("k"), record::encode(&record));
+    };
+    for clock in [StoreClock::Nothing, StoreClock::Floors] {
+        let (folder, store) = (Folder::new(), Remote::with_clock(clock));
+        let before = folder.connect(&store).await.unwrap();
+        hold(&before, "k").await.release().await.unwrap();
+        if clock == StoreClock::Floors {
+            ahead(&store);
+        }
+        let coordinator = folder.connect(&store).await.unwrap();
+        let backup = store.memory.snapshot();
+        let lease = hold(&coordinator, "k").await;
+        lease.renew().await.unwrap();
+        store.memory.restore(&backup);
+        // A process that has seen nothing of it.
+        let elsewhere = Coordinator::connect(store.clone()).await.unwrap();
+        let next = hold(&elsewhere, "k").await;
+        assert_eq!(next.token(), lease.token(), "{clock:?}: as the test has it");
+        assert_eq!(lease.renew().await.unwrap_err().kind(), Kind::Lost);
+        let _granted = hold(&coordinator, "another").await;
+        assert!(!has_sound(&folder), "{clock:?}: others check the store");
+        next.release().await.unwrap();
+        let again = hold(&coordinator, "k").await;
+        assert!(again.token() > lease.token(), "{clock:?}");
+    }
 }
 
 /// As on a store whose clock has whole seconds, where a record is deleted and made anew within one.

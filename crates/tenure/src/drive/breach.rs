@@ -1,9 +1,10 @@
 use std::fmt;
 
-use tenure_store::Version;
+use tenure_store::{StoreClock, Version};
 
 use crate::clock::Instant;
-use crate::machine::{Content, Look, Seen};
+use crate::machine::rules::Floor;
+use crate::machine::{Content, Look, Rules, Seen, Standard};
 use crate::record::{Nonce, Record, Token};
 
 /// Something that no store does which keeps its promises, and that nobody else can have done, seen in real work.
@@ -11,17 +12,36 @@ use crate::record::{Nonce, Record, Token};
 pub(super) enum Breach {
     /// A write was given a version that is no new one. Whoever else saw that version could replace what was written.
     OldVersion(Version),
-    /// Two terms with the same past were granted with one token: both replaced the same version.
+    /// Two terms with the same past were granted with one token, which no restore can have brought about: both replaced the
+    /// same version.
     SameToken(Token),
 }
 
 impl Breach {
-    /// What a look shows, beside what was seen of the key before.
-    pub(super) fn shown(before: Option<&Seen>, look: &Look) -> Option<Self> {
-        let Content::Record(old, _) = &before?.content else { return None };
+    /// What a look shows, beside what was seen of the key before, on a store whose clock is good for this.
+    pub(super) fn shown(before: Option<&Seen>, look: &Look, clock: StoreClock) -> Option<Self> {
+        let before = before?;
+        let token = same_token(Some(before), look)?;
+        let Content::Record(old, _) = &before.content else { return None };
         let Content::Record(new, _) = &look.content else { return None };
-        (is_same_token(old, new) && is_same_past(old, new)).then_some(Self::SameToken(new.token))
+        (is_same_past(old, new) && is_past(token, before, clock)).then_some(Self::SameToken(token))
     }
+}
+
+/// The token that a look shows with another term than before.
+pub(super) fn same_token(before: Option<&Seen>, look: &Look) -> Option<Token> {
+    let Content::Record(old, _) = &before?.content else { return None };
+    let Content::Record(new, _) = &look.content else { return None };
+    is_same_token(old, new).then_some(new.token)
+}
+
+/// Whether the store's time was beyond the token when it was seen before.
+///
+/// Somebody may have restored the record from a backup since, as it was before that grant, and the next grant has the same
+/// past then. It has the same token too where that comes from the record alone: on a store without a clock, and where tokens
+/// are ahead of the clock. Else it begins from the store's time, which is greater by then.
+fn is_past(token: Token, before: &Seen, clock: StoreClock) -> bool {
+    matches!(Standard.floor(before, clock), Floor::At(time) if time.as_micros() > token.get())
 }
 
 /// Two terms that have one token. A record that was planted is of no term.
@@ -63,9 +83,14 @@ pub(super) fn is_doubtful(before: Option<&Seen>, sent: Instant, look: &Look) -> 
 mod tests {
     use std::sync::Arc;
 
+    use tenure_store::StoreTime;
+
     use super::*;
     use crate::clock::WallTime;
     use crate::record::{End, Past, State};
+
+    /// The store's time, in 2026.
+    const NOW: u64 = 1_790_000_000_000_000;
 
     fn record(term: u128, token: u64, nonce: u128) -> Record {
         Record {
@@ -93,7 +118,8 @@ mod tests {
 
     fn seen(content: Content) -> Seen {
         let now = Instant::from_nanos(1);
-        Seen { content, from: now, sent: now, returned: now, time: None, went_back: None }
+        let time = Some(StoreTime::from_micros(NOW));
+        Seen { content, from: now, sent: now, returned: now, time, went_back: None }
     }
 
     fn look(content: Content) -> Look {
@@ -111,21 +137,42 @@ mod tests {
     #[test]
     fn one_token_of_two_terms_is_a_breach_and_the_same_term_or_a_planted_record_is_not() {
         let before = seen(content(after(3, record(1, 7, 1)), "v"));
-        let shown =
-            |term, token| Breach::shown(Some(&before), &look(content(after(3, record(term, token, 2)), "w")));
+        let shown = |term, token| {
+            let look = look(content(after(3, record(term, token, 2)), "w"));
+            Breach::shown(Some(&before), &look, StoreClock::Floors)
+        };
         assert_eq!(shown(2, 7), Some(Breach::SameToken(Token::new(7).unwrap())));
         for (term, token) in [(1, 7), (2, 8), (2, 6), (0, 7)] {
             assert_eq!(shown(term, token), None, "term {term}, token {token}");
         }
-        assert_eq!(Breach::shown(None, &look(content(record(2, 7, 2), "w"))), None);
-        assert_eq!(Breach::shown(Some(&before), &look(Content::Absent)), None);
+        let clock = StoreClock::Floors;
+        assert_eq!(Breach::shown(None, &look(content(record(2, 7, 2), "w")), clock), None);
+        assert_eq!(Breach::shown(Some(&before), &look(Content::Absent), clock), None);
+    }
+
+    #[test]
+    fn one_token_of_two_terms_is_no_breach_where_a_restored_record_gives_the_same_token() {
+        let shown = |token, time: Option<u64>, clock| {
+            let before = seen(content(after(3, record(1, token, 1)), "v"));
+            let before = Seen { time: time.map(StoreTime::from_micros), ..before };
+            let look = look(content(after(3, record(2, token, 2)), "w"));
+            let doubtful = is_doubtful(Some(&before), Instant::from_nanos(1), &look);
+            (Breach::shown(Some(&before), &look, clock).is_some(), doubtful)
+        };
+        assert_eq!(shown(NOW - 1, Some(NOW), StoreClock::Floors), (true, true));
+        assert_eq!(shown(NOW - 1, Some(NOW), StoreClock::Nothing), (false, true), "no clock");
+        assert_eq!(shown(NOW - 1, None, StoreClock::Floors), (false, true), "no time");
+        assert_eq!(shown(NOW, Some(NOW), StoreClock::Floors), (false, true), "within its resolution");
+        assert_eq!(shown(NOW + 1, Some(NOW), StoreClock::Ages), (false, true), "ahead of the clock");
+        assert_eq!(shown(5, Some(9), StoreClock::Floors), (false, true), "a clock that was never set");
     }
 
     #[test]
     fn one_token_of_two_terms_with_another_past_is_doubtful_since_the_record_may_have_been_deleted() {
         let shown = |old: Record, new: Record| {
             let (before, look) = (seen(content(old, "v")), look(content(Record { sequence: 9, ..new }, "w")));
-            (Breach::shown(Some(&before), &look), is_doubtful(Some(&before), Instant::from_nanos(1), &look))
+            let breach = Breach::shown(Some(&before), &look, StoreClock::Floors);
+            (breach, is_doubtful(Some(&before), Instant::from_nanos(1), &look))
         };
         let (old, new) = (record(1, 7, 1), record(2, 7, 2));
         assert_eq!(shown(old.clone(), new.clone()), (None, true), "both are the first");

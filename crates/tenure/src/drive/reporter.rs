@@ -10,6 +10,7 @@ use tracing::level_filters::LevelFilter;
 use super::caught::caught;
 use super::recorder::{AttemptReport, EventReport, Recorder};
 use crate::machine::Event;
+use crate::record::Token;
 
 /// Passes reports to people's code on a thread of its own, so that the keeper never waits for it and never panics with
 /// it.
@@ -28,6 +29,7 @@ pub(super) enum Report {
     Attempt(AttemptReport),
     Event(EventReport),
     Breach { store: Arc<str>, key: Key, what: Arc<str> },
+    SameToken { store: Arc<str>, key: Key, token: Token },
     Missed(u64),
 }
 
@@ -102,7 +104,7 @@ impl Report {
                 Event::AtRisk(_) | Event::Keeping { .. } | Event::Outlived { .. } => Level::WARN,
                 Event::WentBack { .. } => Level::ERROR,
             },
-            Self::Breach { .. } => Level::ERROR,
+            Self::Breach { .. } | Self::SameToken { .. } => Level::ERROR,
             Self::Missed(_) => Level::WARN,
         }
     }
@@ -127,6 +129,8 @@ fn record(recorder: &dyn Recorder, report: &Report) {
         Report::Event(event) => recorder.event(event),
         // It is also why leases are not granted, which is an event of theirs.
         Report::Breach { .. } => {}
+        // It is also how the earlier of the two was lost.
+        Report::SameToken { .. } => {}
         Report::Missed(count) => recorder.missed(*count),
     }
 }
@@ -190,6 +194,12 @@ fn trace(report: &Report) {
             key = key.as_str(),
             what = &**what,
             "the store broke a promise: nothing more is granted on it"
+        ),
+        Report::SameToken { store, key, token } => tracing::error!(
+            store = &**store,
+            key = key.as_str(),
+            %token,
+            "two terms have one token: the record was restored, or the store let two writes through. Check it with tenure probe"
         ),
         Report::Missed(count) => tracing::warn!(count, "reports were dropped: the recorder is too slow"),
     }

@@ -39,15 +39,24 @@ impl Keeper {
     /// Looks whether an answer is one that a store which keeps its promises gives. Before anything follows from it.
     pub(super) fn examine(&mut self, key: &Key, sent: Instant, answer: &Answer) {
         let before = self.keys.get(key).and_then(|known| known.sightings.latest());
-        let (breach, doubtful) = match &answer.input {
-            Input::Read(Ok(look)) => (Breach::shown(before, look), breach::is_doubtful(before, sent, look)),
-            _ => (answer.breach.clone(), false),
+        let (breach, doubtful, twice) = match &answer.input {
+            Input::Read(Ok(look)) => (
+                Breach::shown(before, look, self.store_clock),
+                breach::is_doubtful(before, sent, look),
+                breach::same_token(before, look),
+            ),
+            _ => (answer.breach.clone(), false, None),
         };
         if breach.is_some() || doubtful {
             self.doubt();
         }
-        if let Some(breach) = breach {
-            self.condemn(breach, key);
+        match (breach, twice) {
+            (Some(breach), _) => self.condemn(breach, key),
+            (None, Some(token)) => {
+                let (store, key) = (Arc::clone(&self.store_name), key.clone());
+                self.reporter.report(Report::SameToken { store, key, token });
+            }
+            (None, None) => {}
         }
     }
 
