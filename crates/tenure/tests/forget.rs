@@ -3,11 +3,13 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use support::World;
 use tenure::clock::{Clock, WallTime};
-use tenure::{Forgotten, Key, Kind, Prefix, WhyKept, record};
+use tenure::machine::Event;
+use tenure::{AttemptReport, EventReport, Forgotten, Key, Kind, Prefix, Recorder, WhyKept, record};
 use tenure_store::StoreClock;
 
 const TTL: Duration = Duration::from_secs(10);
@@ -160,4 +162,107 @@ async fn a_store_that_cannot_remove_is_refused_in_a_sentence() {
         error.to_string(),
         "leases on odd: cannot be forgotten: this kind of store cannot remove a record. Keep the records: they are small"
     );
+}
+
+/// Counts how often a token is reported to have gone back.
+#[derive(Debug, Default)]
+struct Alarms(AtomicUsize);
+
+impl Recorder for Alarms {
+    fn attempt(&self, _: &AttemptReport) {}
+
+    fn event(&self, report: &EventReport) {
+        if let Event::WentBack { .. } = report.event {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+        if let Event::Left(_) | Event::Denied(_) = report.event {
+            self.0.fetch_add(ENDED, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Reports come in order: once the end is told, everything before it was.
+const ENDED: usize = 1_000;
+
+/// A process that stays for long, with what it is told.
+async fn watched(world: &World) -> (tenure::Coordinator, Arc<Alarms>) {
+    let alarms = Arc::new(Alarms::default());
+    let builder = tenure::Coordinator::builder().clock(Arc::new(world.clock.clone()));
+    let builder = builder.recorder(Arc::clone(&alarms) as Arc<dyn Recorder>);
+    (builder.connect(world.memory.clone()).await.unwrap(), alarms)
+}
+
+/// How often it was reported, after so many leases have ended.
+async fn alarms(alarms: &Alarms, ended: usize) -> usize {
+    support::eventually("the end is reported", || alarms.0.load(Ordering::SeqCst) / ENDED >= ended).await;
+    alarms.0.load(Ordering::SeqCst) % ENDED
+}
+
+#[tokio::test]
+async fn a_lease_that_was_forgotten_is_no_alarm_for_those_who_saw_it_vacant() {
+    let world = a_month_later();
+    let (stays, told) = watched(&world).await;
+    for round in 1..=3 {
+        let first = stays.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+        first.release().await.unwrap();
+        world.clock.advance(DAY);
+        // By another process, and by itself.
+        let other = if round == 2 { stays.clone() } else { world.process("b").await };
+        assert!(matches!(other.forget("k", DAY).await.unwrap(), Forgotten::Removed { .. }));
+        // What it saw last is still fresh where nobody has read since, so both ways are gone.
+        let next = stays.lease("k").unwrap().ttl(2 * DAY / 3).acquire().await.unwrap();
+        assert!(next.token() > first.token());
+        next.release().await.unwrap();
+        assert_eq!(alarms(&told, 2 * round).await, 0, "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_was_forgotten_is_no_alarm_for_those_who_saw_it_held_long_ago() {
+    let world = a_month_later();
+    let (stays, told) = watched(&world).await;
+    let held = world.process("b").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    assert!(stays.lease("k").unwrap().try_acquire().await.is_err());
+    held.release().await.unwrap();
+    world.clock.advance(DAY);
+    assert!(matches!(world.process("c").await.forget("k", DAY).await.unwrap(), Forgotten::Removed { .. }));
+    let next = stays.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    assert!(next.token() > held.token());
+    next.release().await.unwrap();
+    assert_eq!(alarms(&told, 2).await, 0);
+}
+
+#[tokio::test]
+async fn a_record_that_goes_while_it_may_be_held_or_that_is_an_earlier_one_is_an_alarm() {
+    let world = a_month_later();
+    let (stays, told) = watched(&world).await;
+    let held = world.process("b").await.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
+    assert!(stays.lease("k").unwrap().try_acquire().await.is_err());
+    world.clock.advance(TTL / 2);
+    world.memory.delete(&key("k"));
+    let next = stays.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    assert!(next.token() > held.token());
+    next.release().await.unwrap();
+    let first = alarms(&told, 2).await;
+    assert!(first >= 1, "somebody may have held it");
+
+    let early = world.memory.snapshot();
+    world.clock.advance(Duration::from_secs(1));
+    let later = stays.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    later.release().await.unwrap();
+    world.clock.advance(Duration::from_secs(1));
+    world.memory.restore(&early);
+    stays.lease("k").unwrap().ttl(TTL).acquire().await.unwrap().release().await.unwrap();
+    assert!(alarms(&told, 4).await > first, "an earlier record is back");
+}
+
+#[tokio::test]
+async fn where_the_store_has_no_clock_a_record_that_goes_is_an_alarm() {
+    let world = World::with_store_clock(StoreClock::Nothing);
+    let (stays, told) = watched(&world).await;
+    stays.lease("k").unwrap().ttl(TTL).acquire().await.unwrap().release().await.unwrap();
+    world.memory.delete(&key("k"));
+    let error = stays.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Corrupt, "{error}");
+    assert!(alarms(&told, 2).await >= 1);
 }

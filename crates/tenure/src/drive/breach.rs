@@ -4,8 +4,8 @@ use tenure_store::{StoreClock, Version};
 
 use crate::clock::Instant;
 use crate::machine::rules::Floor;
-use crate::machine::{Content, Look, Rules, Seen, Standard};
-use crate::record::{Nonce, Record, Token};
+use crate::machine::{Content, Drift, Look, Rules, Seen, Standard};
+use crate::record::{Nonce, Record, State, Token};
 
 /// Something that no store does which keeps its promises, and that nobody else can have done, seen in real work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +79,37 @@ pub(super) fn is_doubtful(before: Option<&Seen>, sent: Instant, look: &Look) -> 
     (is_other && (known == version || new.sequence <= old.sequence)) || is_same_token(old, new)
 }
 
+/// Whether a look that was sent then shows what [`forget`](crate::Coordinator::forget) leaves behind: no record, after one that
+/// nobody holds any more, on a store whose time is beyond every token that was seen.
+///
+/// That a vacant record is removed there is an operator's right, and the next token is greater all the same. A removal leaves
+/// no other trace. A record that somebody may hold, or an earlier one that is back, is something else.
+pub(super) fn is_forgotten(
+    before: Option<&Seen>,
+    sent: Instant,
+    look: &Look,
+    highest: Token,
+    clock: StoreClock,
+) -> bool {
+    let (Content::Absent, Some(before)) = (&look.content, before) else { return false };
+    let is_free = match &before.content {
+        Content::Record(record, _) => match (&record.state, record.ttl) {
+            (State::Vacant, _) => true,
+            (State::Held | State::Revoked(_) | State::Reserved(_), Some(ttl)) => {
+                Standard.runs_out_at(before.returned, ttl, ttl, Drift::MAX) <= sent
+            }
+            _ => false,
+        },
+        Content::Absent | Content::Foreign { .. } => false,
+    };
+    let shown = Seen { content: Content::Absent, time: look.time, ..before.clone() };
+    let is_beyond = match Standard.floor(&shown, clock) {
+        Floor::At(time) => Standard.next_token(Token::ZERO, Token::ZERO, Some(time)) > Some(highest),
+        Floor::None | Floor::ReadFirst => false,
+    };
+    is_free && is_beyond
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -87,7 +118,7 @@ mod tests {
 
     use super::*;
     use crate::clock::WallTime;
-    use crate::record::{End, Past, State};
+    use crate::record::{End, Past};
 
     /// The store's time, in 2026.
     const NOW: u64 = 1_790_000_000_000_000;

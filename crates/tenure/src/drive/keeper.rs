@@ -60,6 +60,8 @@ struct Known {
     sightings: Sightings,
     /// Whether the latest look is worth remembering.
     unaged: bool,
+    /// Whether the latest look showed what is left when a lease is forgotten.
+    forgotten: bool,
     /// When the store bears the next write.
     borne: Option<Instant>,
     leases: Vec<LeaseId>,

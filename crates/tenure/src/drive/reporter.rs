@@ -30,6 +30,7 @@ pub(super) enum Report {
     Event(EventReport),
     Breach { store: Arc<str>, key: Key, what: Arc<str> },
     SameToken { store: Arc<str>, key: Key, token: Token },
+    Forgotten { store: Arc<str>, key: Key, token: Token },
     Missed(u64),
 }
 
@@ -105,6 +106,7 @@ impl Report {
                 Event::WentBack { .. } => Level::ERROR,
             },
             Self::Breach { .. } | Self::SameToken { .. } => Level::ERROR,
+            Self::Forgotten { .. } => Level::INFO,
             Self::Missed(_) => Level::WARN,
         }
     }
@@ -131,6 +133,8 @@ fn record(recorder: &dyn Recorder, report: &Report) {
         Report::Breach { .. } => {}
         // It is also how the earlier of the two was lost.
         Report::SameToken { .. } => {}
+        // Nothing happened to a lease.
+        Report::Forgotten { .. } => {}
         Report::Missed(count) => recorder.missed(*count),
     }
 }
@@ -200,6 +204,12 @@ fn trace(report: &Report) {
             key = key.as_str(),
             %token,
             "two terms have one token: the record was restored, or the store let two writes through. Check it with tenure probe"
+        ),
+        Report::Forgotten { store, key, token } => tracing::info!(
+            store = &**store,
+            key = key.as_str(),
+            %token,
+            "the record of a lease that nobody held was removed: the next token is greater all the same"
         ),
         Report::Missed(count) => tracing::warn!(count, "reports were dropped: the recorder is too slow"),
     }

@@ -16,7 +16,7 @@ use super::super::witnesses::Then;
 use super::Keeper;
 use crate::clock::Instant;
 use crate::lease::Wanted;
-use crate::machine::{Denied, Event, Fault, Input, Lost, Purpose};
+use crate::machine::{Content, Denied, Event, Fault, Input, Look, Lost, Purpose};
 use crate::{Error, Kind};
 
 /// What this keeper has against its store.
@@ -38,6 +38,9 @@ impl Distrust {
 impl Keeper {
     /// Looks whether an answer is one that a store which keeps its promises gives. Before anything follows from it.
     pub(super) fn examine(&mut self, key: &Key, sent: Instant, answer: &Answer) {
+        if let Input::Read(Ok(look)) = &answer.input {
+            self.note_forgotten(key, sent, look);
+        }
         let before = self.keys.get(key).and_then(|known| known.sightings.latest());
         let (breach, doubtful, twice) = match &answer.input {
             Input::Read(Ok(look)) => (
@@ -58,6 +61,16 @@ impl Keeper {
             }
             (None, None) => {}
         }
+    }
+
+    /// Where there was no record before, it stays as it was found then.
+    fn note_forgotten(&mut self, key: &Key, sent: Instant, look: &Look) {
+        let Some(known) = self.keys.get_mut(key) else { return };
+        let (before, highest) = (known.sightings.latest(), known.sightings.highest());
+        let stays = before.is_some_and(|before| before.content == Content::Absent)
+            && look.content == Content::Absent
+            && known.forgotten;
+        known.forgotten = stays || breach::is_forgotten(before, sent, look, highest, self.store_clock);
     }
 
     /// Something happened that a store which keeps its promises does not do, or that somebody did behind its back: a record

@@ -127,7 +127,13 @@ impl Keeper {
         }
         let (token, holder, key) = (kept.token(), Arc::clone(&kept.holder), kept.key.clone());
         let store = Arc::clone(&self.store_name);
-        self.reporter.report(Report::Event(EventReport { store, key, holder, token, event }));
+        let forgotten = self.keys.get(&key).is_some_and(|known| known.forgotten);
+        self.reporter.report(match event {
+            Event::WentBack { seen, shown: None } if forgotten => {
+                Report::Forgotten { store, key, token: seen }
+            }
+            event => Report::Event(EventReport { store, key, holder, token, event }),
+        });
         back
     }
 }
