@@ -35,8 +35,8 @@ Attacks Tenure's lease protocol in a simulated world.
   --minutes N   how many simulated minutes the faults of a seed go on      (60)
   --workers N   how many threads; the result does not depend on it         (all cores)
   --focus NAME  spend the time in one corner of the world: clocks, slow-reads, witnesses, deletions, restores,
-                recounting, clockless, going-back, stealers, unknowns, slow-work, foreign, twins, scripts, liars,
-                fairness, calm
+                recounting, clockless, going-back, stealers, unknowns, slow-work, stubborn, foreign, twins, scripts,
+                liars, fairness, calm
   --mutant NAME replay under one mutant, or hunt only this one
   --help        this text";
 

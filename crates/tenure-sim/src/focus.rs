@@ -28,6 +28,8 @@ pub enum Focus {
     Unknowns,
     /// Work that does not stop when it should.
     SlowWork,
+    /// Work that cannot be stopped, stealers, and programs that copy what they do not know.
+    Stubborn,
     /// Foreign bytes instead of the record.
     Foreign,
     /// Twins under one name and overlapping handles.
@@ -57,6 +59,7 @@ impl Focus {
         Self::Stealers,
         Self::Unknowns,
         Self::SlowWork,
+        Self::Stubborn,
         Self::Foreign,
         Self::Twins,
         Self::Scripts,
@@ -80,6 +83,7 @@ impl Focus {
             Self::Stealers => "stealers",
             Self::Unknowns => "unknowns",
             Self::SlowWork => "slow-work",
+            Self::Stubborn => "stubborn",
             Self::Foreign => "foreign",
             Self::Twins => "twins",
             Self::Scripts => "scripts",

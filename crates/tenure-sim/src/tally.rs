@@ -60,6 +60,8 @@ counted! {
         WitnessEmpty: 700, "witness file found empty on a machine made from an image";
         Unlisted: 5_000, "nonce could not be listed in the witness";
         Stalled: 1_000, "keeper preempted before it extended the belief";
+        Unstoppable: 10_000, "work that cannot be stopped";
+        FieldCopied: 8_000, "field about work that cannot be stopped copied into another write";
         Lied: 3, "store that lies";
     }
 }
@@ -107,6 +109,9 @@ counted! {
         Overlapping: 10_000, "second handle of one process granted";
         RepeatedVersion: 2, "write landed on a version that the store had used before";
         OrphanActed: 1_000, "child of a dead holder still acting, and nobody took over";
+        Kept: 20_000, "record of work that cannot be stopped renewed without belief";
+        StealerAnswered: 700, "stealer told that the work cannot be stopped, and nothing revoked";
+        TreeOutlived: 250, "record run out while its tree was alive";
         LiarRefused: 3, "lying store refused at connect";
     }
 }

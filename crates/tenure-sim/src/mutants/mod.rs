@@ -6,6 +6,7 @@
 
 mod answers;
 mod fences;
+mod stubborn;
 mod terms;
 mod times;
 mod tokens;
@@ -172,6 +173,17 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::S2, Focus::Witnesses, &witnesses::Missing),
     rule("witness-locked", "the lock of a witness does not matter",
         Invariant::S2, Focus::Witnesses, &witnesses::Locked),
+    rule("witness-guards-alone", "a witness whose guards are gone is proof, although its tree has it locked",
+        Invariant::S2, Focus::Witnesses, &stubborn::GuardsAlone),
+    // ── work that cannot be stopped ──
+    rule("lets-unstoppable-lapse", "the record of work that cannot be stopped is left to run out",
+        Invariant::S2, Focus::Stubborn, &stubborn::LetsLapse),
+    rule("revokes-unstoppable", "a term is revoked although its work cannot be stopped",
+        Invariant::S6, Focus::Stubborn, &stubborn::Revokes),
+    rule("another-terms-field", "work cannot be stopped if any term said so",
+        Invariant::S5, Focus::Stubborn, &stubborn::AnotherTerm),
+    rule("takes-under-a-tree", "a lease that has run out is taken while its tree is alive",
+        Invariant::S6, Focus::Witnesses, &stubborn::UnderATree),
     // ── what is seen and overwritten ──
     rule("overwrites-foreign", "a foreign record is overwritten",
         Invariant::S9, Focus::Foreign, &fences::OverwritesForeign),

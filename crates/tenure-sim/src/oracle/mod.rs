@@ -8,6 +8,7 @@ mod s2_belief;
 mod s3_fence;
 mod s5_unknown;
 mod s6_stays_lost;
+mod s6_stubborn;
 mod s8_observe;
 mod s9_record;
 
@@ -19,6 +20,7 @@ pub(crate) use s2_belief::{Beliefs, Interval};
 pub(crate) use s3_fence::Fence;
 pub(crate) use s5_unknown::{Found, really_applied, really_superseded};
 pub(crate) use s6_stays_lost::StaysLost;
+pub(crate) use s6_stubborn::{leaves_alone, really_said, takes_nothing_alive};
 pub(crate) use s8_observe::Shown;
 pub(crate) use s9_record::{follows, overwrites_nothing_foreign};
 

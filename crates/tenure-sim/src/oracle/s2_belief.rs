@@ -50,6 +50,13 @@ impl Beliefs {
         self.running.retain(|belief| belief.lease != lease);
     }
 
+    /// A belief is over, and its work goes on: whoever believes meanwhile is not alone.
+    pub(crate) fn acts_on(&mut self, lease: u32) {
+        for belief in self.running.iter_mut().filter(|belief| belief.lease == lease) {
+            belief.end = u64::MAX;
+        }
+    }
+
     pub(super) fn taint_all(&mut self) {
         for belief in &mut self.running {
             belief.tainted = true;

@@ -21,7 +21,18 @@ pub(crate) fn follows(purpose: Purpose, old: &Record, new: &Record) -> Verdict {
         Purpose::Plant => false,
         Purpose::Grant => new.state == State::Held && new.term == new.nonce && old.term != new.term,
         Purpose::Resume => new.state == State::Held && same_term && old.holder == new.holder,
-        Purpose::Renew => new.state == State::Held && same_term && same_holder,
+        Purpose::Renew => {
+            // A revoked record is renewed only by a holder that cannot stop its work, and stays revoked.
+            let same_state = match (&old.state, &new.state) {
+                (State::Revoked(before), State::Revoked(after)) => {
+                    (&before.by, &before.because, new.nonce) == (&after.by, &after.because, after.nonce)
+                        && new.cannot_stop().is_some()
+                }
+                (State::Held, State::Held) => true,
+                _ => false,
+            };
+            same_state && same_term && same_holder
+        }
         Purpose::Revoke => {
             matches!(&new.state, State::Revoked(_))
                 && same_term

@@ -24,6 +24,7 @@ pub(super) fn apply(swarm: &mut Swarm, rng: &mut Rng, focus: Focus) {
         Focus::Stealers => stealers(swarm),
         Focus::Unknowns => unknowns(swarm),
         Focus::SlowWork => slow_work(swarm),
+        Focus::Stubborn => stubborn(swarm),
         Focus::Foreign => swarm.nemesis.set(Strike::Foreign, 40),
         Focus::Twins => twins(swarm),
         Focus::Scripts => scripts(swarm),
@@ -67,6 +68,7 @@ fn witnesses(swarm: &mut Swarm, rng: &mut Rng) {
     for member in &mut swarm.members {
         member.host = rng.index(swarm.hosts);
         member.witness = true;
+        member.heeds = rng.chance(500);
         member.resume = 800;
     }
     swarm.work.hold_most = 3_000;
@@ -160,6 +162,19 @@ fn slow_work(swarm: &mut Swarm) {
     swarm.work.stop_most = 300;
     swarm.work.late_extension = 200;
     swarm.work.hold_most = 600;
+}
+
+fn stubborn(swarm: &mut Swarm) {
+    for (number, member) in swarm.members.iter_mut().enumerate() {
+        member.set_times(5_000, 500);
+        (member.old, member.steal, member.impatient) = (number % 2 == 1, 500, 0);
+        member.witness = false;
+    }
+    swarm.work.unstoppable = 700;
+    swarm.work.hold_most = 3_000;
+    swarm.work.rest_most = 100;
+    strike_only(swarm, &[(Strike::Crash, 10), (Strike::Partition, 5)]);
+    swarm.nemesis.every = 10 * SECOND;
 }
 
 fn twins(swarm: &mut Swarm) {

@@ -40,6 +40,10 @@ pub(crate) struct Member {
     pub(crate) remembers: u32,
     /// How many of a thousand leases are of a script, which keeps a handle and no process.
     pub(crate) script: u32,
+    /// Whether it heeds the tree of a holder whose record has run out.
+    pub(crate) heeds: bool,
+    /// Whether it is of a version that copies the field about work that cannot be stopped.
+    pub(crate) old: bool,
 }
 
 impl Member {
@@ -65,6 +69,8 @@ impl Member {
             resume: rng.pick(&[0, 200, 800]),
             remembers: rng.pick(&[0, 500]),
             script: 0,
+            heeds: false,
+            old: false,
         }
     }
 

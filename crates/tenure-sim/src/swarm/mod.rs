@@ -51,6 +51,8 @@ pub(crate) enum Weather {
     Rough,
     /// Faults that no holder may notice: L4 is checked too.
     Calm,
+    /// Calm, with stealers and work that cannot be stopped: nobody else believes while it goes on.
+    Stubborn,
     /// Clocks beyond their bounds: exclusion is not promised, S1 and S3 are.
     BrokenClocks,
     /// Many contenders for a short time.
@@ -64,11 +66,18 @@ impl Swarm {
             (Focus::None, 0..8) | (Focus::Calm, _) => Weather::Calm,
             (Focus::None, 8..13) => Weather::BrokenClocks,
             (Focus::None, 13) => Weather::Crowd,
+            (Focus::None, 14..18) | (Focus::Stubborn, 0..60) => Weather::Stubborn,
             _ => Weather::Rough,
         };
         let mut swarm = Self::draw_weather(rng, minutes, weather);
         if focus == Focus::None {
-            swarm.scripts = Scripts::draw(&mut rng.aside(), &mut swarm.members);
+            let aside = &mut rng.aside();
+            swarm.scripts = Scripts::draw(aside, &mut swarm.members);
+            swarm.work.unstoppable = aside.pick(&[0, 0, 0, 100, 400]);
+            for member in &mut swarm.members {
+                member.heeds = aside.chance(400);
+                member.old = aside.chance(200);
+            }
         }
         focused::apply(&mut swarm, rng, focus);
         swarm.settle();
@@ -111,6 +120,18 @@ impl Swarm {
                 member.strict = 0;
                 member.manual = 0;
                 member.steal = 0;
+            }
+        }
+        if self.weather == Weather::Stubborn {
+            self.network.calm(self.shortest_timeout());
+            self.nemesis.calm();
+            self.nemesis.set(Strike::Pause, 0);
+            self.work.late_extension = 0;
+            self.work.unstoppable = self.work.unstoppable.max(500);
+            self.scripts = Scripts::default();
+            for (number, member) in self.members.iter_mut().enumerate() {
+                (member.strict, member.manual, member.script) = (0, 0, 0);
+                member.steal = if number % 2 == 0 { 500 } else { 0 };
             }
         }
         if self.store.clock == StoreClock::Ages {

@@ -17,6 +17,8 @@ pub(crate) struct Work {
     pub(crate) slow_stop: u32,
     /// How long such work goes on at most.
     pub(crate) stop_most: u64,
+    /// How much work cannot be stopped.
+    pub(crate) unstoppable: u32,
 }
 
 impl Work {
@@ -29,6 +31,7 @@ impl Work {
             late_extension: rng.pick(&[0, 20]),
             slow_stop: rng.pick(&[0, 100, 400]),
             stop_most: rng.pick(&[30, 300]),
+            unstoppable: 0,
         }
     }
 }

@@ -34,6 +34,7 @@ impl World<'_> {
         basis: Option<u64>,
         late: bool,
     ) -> Outcome {
+        let write = &self.as_written(target, write);
         let (now, purpose) = (self.now, write.purpose);
         let before = self.store.content().clone();
         let mistaken = self.is_mistaken(&before, write, basis, late);
@@ -50,6 +51,7 @@ impl World<'_> {
         self.oracle.judge(now, Invariant::S9, overwrites_nothing_foreign(&before));
         if let (Content::Record(old, _), false) = (&before, mistaken) {
             self.oracle.judge(now, Invariant::S9, follows(purpose, old, &write.record));
+            self.judge_patience(target, write, old);
         }
         if mistaken {
             // The store took one record for another because their versions are equal. For everybody else that is as

@@ -30,6 +30,8 @@ pub(super) enum Event {
     Release(Target),
     /// The work under a lease has stopped.
     Drained(Target),
+    /// The holder finds out that it cannot stop the work.
+    CannotStop(Target),
     /// The keeper gets to extend the belief.
     Extend(Target),
     /// The keeper learns that the belief was latched as lost.
@@ -86,6 +88,7 @@ impl Event {
             | Self::Renew(target)
             | Self::Release(target)
             | Self::Drained(target)
+            | Self::CannotStop(target)
             | Self::Extend(target)
             | Self::Latched(target)
             | Self::Deadline(target)
@@ -129,6 +132,7 @@ impl Event {
             Self::Deadline(target) => 28 << 32 | u64::from(target.lease),
             Self::Leave(target) => 29 << 32 | u64::from(target.lease),
             Self::Kill(target) => 30 << 32 | u64::from(target.lease),
+            Self::CannotStop(target) => 31 << 32 | u64::from(target.lease),
         }
     }
 }

@@ -52,6 +52,9 @@ pub(super) struct Lease {
     /// Whether it sent a read, or a revocation, before its grant.
     pub(super) read: bool,
     pub(super) revoked: bool,
+    /// Whether its work cannot be stopped, and whether its holder has said so.
+    pub(super) unstoppable: bool,
+    pub(super) said: bool,
 }
 
 /// What the lease is for.
@@ -162,6 +165,8 @@ impl Lease {
             stuck: false,
             read: false,
             revoked: false,
+            unstoppable: false,
+            said: false,
         }
     }
 

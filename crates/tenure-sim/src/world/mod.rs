@@ -19,9 +19,12 @@ mod resource;
 mod scripts;
 mod slab;
 mod store;
+mod stubborn;
 mod told;
 mod witness;
 mod workload;
+
+use std::collections::HashSet;
 
 use tenure::machine::{Effect, Input};
 
@@ -66,6 +69,8 @@ pub(crate) struct World<'a> {
     looks: Slab<(tenure::record::Nonce, Seen)>,
     witnesses: Witnesses,
     orphans: Vec<workload::Orphan>,
+    /// The terms whose holders said that they cannot stop their work.
+    said: HashSet<tenure::record::Nonce>,
     resource: Resource,
     watchers: Vec<Watcher>,
     oracle: Oracle,
@@ -103,6 +108,7 @@ impl<'a> World<'a> {
             looks: Slab::new(),
             witnesses: Witnesses::default(),
             orphans: Vec::new(),
+            said: HashSet::new(),
             resource: Resource::new(seed.bug == Bug::NoFence),
             watchers: (0..swarm.observers).map(|_| Watcher::new(seed.rules)).collect(),
             oracle: Oracle::new(seed.wanted, has_floors, swarm.observers),
@@ -233,6 +239,7 @@ impl<'a> World<'a> {
             Event::Renew(target) => self.renews_by_hand(target),
             Event::Release(target) => self.lets_go(target),
             Event::Drained(target) => self.work_stopped(target),
+            Event::CannotStop(target) => self.cannot_stop(target),
             Event::Extend(target) => self.keeper_extends(target),
             Event::Latched(target) => self.feed(target, Input::Latched),
             Event::Deadline(target) => self.deadline_comes(target),

@@ -23,7 +23,11 @@ impl World<'_> {
             Told::Granted { .. } if self.is_command(target) => self.script_renewed(target),
             Told::Granted { term, token, deadline } => self.granted(target, term, token, deadline.as_nanos()),
             Told::Renewed { deadline } => self.renewed(target, deadline.as_nanos()),
-            Told::AtRisk(_) | Told::Keeping { .. } | Told::Outlived { .. } => {}
+            Told::AtRisk(_) | Told::Keeping { .. } => {}
+            Told::Outlived { sighting, .. } if sighting.tree_locked => {
+                self.tally.reached(Sometimes::TreeOutlived);
+            }
+            Told::Outlived { .. } => {}
             Told::Lost(why) => self.lost(target, &why),
             Told::Left(left) => self.left(target, left),
             Told::Denied(denied) => self.denied(target, &denied),
@@ -195,7 +199,12 @@ impl World<'_> {
         let untouched = !lease.tainted && tampered_at.is_none();
         let read_own = lease.shown.is_some_and(|shown| lease.write(shown).is_some());
         let term = lease.term.map_or(Nonce::ZERO, |(term, _)| term);
-        self.oracle.beliefs.ends(target.lease);
+        let goes_on = lease.unstoppable && lease.acting && !lease.tainted;
+        if goes_on && self.promises_to_keep() && self.phase == Phase::Faults {
+            self.oracle.beliefs.acts_on(target.lease);
+        } else {
+            self.oracle.beliefs.ends(target.lease);
+        }
         self.oracle.stays_lost.lost(target.lease);
         if matches!(why, Lost::Superseded { .. } | Lost::Replaced { .. } | Lost::Deleted) && untouched {
             let verdict = really_superseded(term, self.store.content(), read_own);
@@ -239,6 +248,7 @@ impl World<'_> {
             Denied::Cancelled if !ended => self.tally.reached(Sometimes::CancelledInFlight),
             Denied::WentBack { .. } => self.tally.reached(Sometimes::CorruptDenied),
             Denied::Foreign(_) => self.tally.reached(Sometimes::ForeignDenied),
+            Denied::Unstoppable(record) => self.told_unstoppable(record),
             Denied::StaleHandle(_) => self.tally.reached(Sometimes::ResumeRefused),
             _ => {}
         }

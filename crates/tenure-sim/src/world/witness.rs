@@ -17,8 +17,10 @@ pub(super) struct File {
     host: usize,
     /// The boot of the host under which it was made.
     boot: u32,
-    /// Whether somebody holds its lock.
-    locked: bool,
+    /// Whether its holder has locked its part.
+    guards: bool,
+    /// Whether a child of its holder has locked the other part.
+    tree: bool,
     ring: VecDeque<Nonce>,
     removed: bool,
     copy: Option<Copy>,
@@ -51,7 +53,8 @@ impl Witnesses {
             named: Arc::new(named),
             host,
             boot,
-            locked: true,
+            guards: true,
+            tree: false,
             ring: VecDeque::with_capacity(RING),
             removed: false,
             copy: None,
@@ -75,7 +78,14 @@ impl Witnesses {
 
     /// Nobody acts any more who holds its lock.
     pub(super) fn unlock(&mut self, number: u32) {
-        self.files[number as usize].locked = false;
+        let file = &mut self.files[number as usize];
+        (file.guards, file.tree) = (false, false);
+    }
+
+    /// Its holder dies, and a child that acts for it keeps its own part locked.
+    pub(super) fn guards_die(&mut self, number: u32) {
+        let file = &mut self.files[number as usize];
+        (file.guards, file.tree) = (false, true);
     }
 
     /// Its holder has left in order and takes it away.
@@ -104,8 +114,8 @@ impl Witnesses {
                 found: true,
                 // Without a boot id in its name a file outlives a reboot, and its lock does not.
                 same_file: same_boot || named.boot.is_none(),
-                guards_locked: same_boot && file.locked,
-                tree_locked: false,
+                guards_locked: same_boot && file.guards,
+                tree_locked: same_boot && file.tree,
                 lists_nonce: file.ring.contains(&nonce),
             };
             return Seen { sighting, copied: false };

@@ -127,7 +127,7 @@ impl World<'_> {
             strict: faulty && self.rng.chance(it.member.strict),
             manual: self.rng.chance(it.member.manual) || script,
             hint_pause: if self.swarm.hosts > 1 { it.member.timing.retry() } else { Duration::ZERO },
-            heed: Heed::Ttl,
+            heed: if it.member.heeds { Heed::Tree { limit: None } } else { Heed::Ttl },
             way: match resumes {
                 Some(saved) => Way::Resume(saved.handle),
                 None if steals => Way::Revoke("it is my turn".into()),
@@ -155,6 +155,7 @@ impl World<'_> {
             Phase::Healed | Phase::Steady | Phase::Fair | Phase::Quiet => self.rng.between(0, ttl / 2),
         };
         self.agenda.push(self.now + hold, Event::Release(target));
+        self.draws_stubborn_work(target);
         let act = self.rng.skewed(0, ttl / 4);
         self.agenda.push(self.now + act, Event::Act(target));
         if self.lease(target).is_some_and(|lease| lease.kind.manual) {
@@ -246,6 +247,9 @@ impl World<'_> {
 
     /// The work is told to stop, and does, sooner or later.
     pub(super) fn stops_work(&mut self, target: Target) {
+        if self.stubborn_work_goes_on(target) {
+            return;
+        }
         let ttl = self.processes[target.process as usize].member.ttl();
         let work = &self.swarm.work;
         let slow = self.phase == Phase::Faults && self.rng.chance(work.slow_stop);
@@ -257,6 +261,10 @@ impl World<'_> {
     pub(super) fn work_stopped(&mut self, target: Target) {
         let Some(lease) = self.lease(target) else { return };
         let acted = std::mem::replace(&mut lease.acting, false);
+        if lease.unstoppable && lease.is_lost() {
+            self.oracle.beliefs.ends(target.lease);
+        }
+        let Some(lease) = self.lease(target) else { return };
         if lease.script().is_none() {
             self.feed(target, Input::Drained);
         } else if acted {
@@ -326,6 +334,9 @@ impl World<'_> {
 
     fn leaves_orphan(&mut self, process: usize, lease: &Lease) {
         self.tally.fault(crate::tally::Fault::Orphan);
+        if let Some(witness) = lease.witness {
+            self.witnesses.guards_die(witness);
+        }
         let ttl = self.processes[process].member.ttl();
         let orphan =
             Orphan { process, lease: lease.id, witness: lease.witness, nonce: lease.confirmed, alive: true };

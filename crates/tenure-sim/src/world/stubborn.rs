@@ -1,0 +1,109 @@
+//! Work that cannot be stopped, and trees that outlive their holders.
+
+use std::sync::Arc;
+
+use tenure::machine::{Content, Input, Purpose, Write};
+use tenure::record::{End, Record};
+
+use super::World;
+use super::event::{Event, Target};
+use super::lease::Role;
+use super::phases::Phase;
+use crate::Invariant;
+use crate::oracle::{leaves_alone, really_said, takes_nothing_alive};
+use crate::swarm::Weather;
+use crate::tally::{Fault, Sometimes};
+
+impl World<'_> {
+    /// Draws whether the work of a new term cannot be stopped, and whether its holder knows so from the start.
+    pub(super) fn draws_stubborn_work(&mut self, target: Target) {
+        let chance = self.swarm.work.unstoppable;
+        if chance == 0 || self.phase != Phase::Faults || !self.rng.chance(chance) {
+            return;
+        }
+        let ttl = self.processes[target.process as usize].member.ttl();
+        let Some(lease) = self.lease(target).filter(|lease| matches!(lease.role, Role::Kept)) else { return };
+        lease.unstoppable = true;
+        self.tally.fault(Fault::Unstoppable);
+        if self.rng.chance(500) {
+            let at = self.now + self.rng.between(0, ttl);
+            self.agenda.push(at, Event::CannotStop(target));
+        }
+    }
+
+    /// The work of a lost lease goes on for a while. A holder that did not know finds out soon.
+    pub(super) fn stubborn_work_goes_on(&mut self, target: Target) -> bool {
+        let is_stubborn = self.lease(target).is_some_and(|lease| lease.unstoppable && lease.acting);
+        if !is_stubborn || self.phase != Phase::Faults {
+            return false;
+        }
+        let ttl = self.processes[target.process as usize].member.ttl();
+        let finds_out = self.now + self.rng.between(0, ttl / 20);
+        self.agenda.push(finds_out, Event::CannotStop(target));
+        let ends = finds_out + self.rng.skewed(0, 3 * ttl);
+        self.agenda.push(ends, Event::Drained(target));
+        true
+    }
+
+    pub(super) fn cannot_stop(&mut self, target: Target) {
+        let Some(lease) = self.lease(target).filter(|lease| lease.acting && !lease.said) else { return };
+        lease.said = true;
+        let Some((term, _)) = lease.term else { return };
+        self.said.insert(term);
+        self.feed(target, Input::CannotStop("it runs as another user".into()));
+    }
+
+    /// Whether it is promised that nobody else believes while the work of a lost lease goes on: its holder can renew.
+    pub(super) fn promises_to_keep(&self) -> bool {
+        self.swarm.weather == Weather::Stubborn
+    }
+
+    /// A write as it arrives. A program that does not know the field copies it into what it writes.
+    pub(super) fn as_written(&mut self, target: Target, write: &Write) -> Write {
+        let mut write = write.clone();
+        let Content::Record(before, _) = self.store.content() else { return write };
+        let copied = before.unstoppable.clone();
+        if self.processes[target.process as usize].member.old
+            && write.record.unstoppable.is_none()
+            && copied.is_some()
+        {
+            self.tally.fault(Fault::FieldCopied);
+            write.record = Arc::new(Record { unstoppable: copied, ..(*write.record).clone() });
+        }
+        write
+    }
+
+    /// Judges a write that was applied over the record of another.
+    pub(super) fn judge_patience(&mut self, target: Target, write: &Write, before: &Record) {
+        match write.purpose {
+            Purpose::Revoke => {
+                let said = self.said.contains(&before.term) && before.cannot_stop().is_some();
+                self.oracle.judge(self.now, Invariant::S6, leaves_alone(before.term, said));
+            }
+            Purpose::Renew if self.lease(target).is_some_and(|lease| lease.is_lost()) => {
+                self.tally.reached(Sometimes::Kept);
+            }
+            Purpose::Grant if before.is_held() => {
+                let ran_out = write.record.history.last().is_some_and(|past| past.end == End::RanOut);
+                if let (Some(witness), true) = (&before.witness, ran_out && self.heeds(target)) {
+                    let host = self.processes[target.process as usize].member.host;
+                    let seen = self.witnesses.look(witness, before.holders_nonce(), host, self.boots[host]);
+                    let alive = seen.sighting.same_file && seen.sighting.tree_locked;
+                    self.oracle.judge(self.now, Invariant::S6, takes_nothing_alive(before.term, alive));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A stealer was told that the work of a term cannot be stopped.
+    pub(super) fn told_unstoppable(&mut self, record: &Record) {
+        self.tally.reached(Sometimes::StealerAnswered);
+        let verdict = really_said(record.term, self.said.contains(&record.term));
+        self.oracle.judge(self.now, Invariant::S5, verdict);
+    }
+
+    fn heeds(&self, target: Target) -> bool {
+        self.processes[target.process as usize].member.heeds
+    }
+}
