@@ -30,7 +30,7 @@ fn a_folder_is_fit_for_one_machine_and_nothing_is_left_in_it() {
         "{lines:?}"
     );
     assert!(lines.iter().any(|line| line.ends_with(": races")), "{lines:?}");
-    assert_eq!(names(&home), ["tenure.mark"]);
+    assert_eq!(names(&home), ["tenure.mark", "tenure.tried"]);
     assert_eq!(home.tenure(&["ls"]).out, "");
 }
 
@@ -83,7 +83,12 @@ fn a_signal_breaks_it_off_and_it_cleans_up() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code));
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "there is no verdict");
-        assert_eq!(names(&home), ["tenure.mark"], "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            names(&home),
+            ["tenure.mark", "tenure.tried"],
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 

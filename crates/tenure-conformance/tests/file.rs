@@ -10,20 +10,21 @@ use tenure::clock::{BootClock, Clock};
 use tenure::store::File;
 use tenure_conformance::{Harness, Suite, Supported};
 use tenure_store::{BoxFuture, Expect, Key, Put, Store, StoreError};
+use tenure_testkit::{FileSystem, Mounted, tests_in};
 
 /// A folder that goes when it is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(place: &str, name: &str) -> Self {
-        let path = Path::new(place).join(format!("tenure-{name}-{}", std::process::id()));
+    fn new(place: impl AsRef<Path>, name: &str) -> Self {
+        let path = place.as_ref().join(format!("tenure-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         Self(path)
     }
 
-    /// On the disk that the build is on.
+    /// On the disk that the build is on, or in the file system that the test is run inside of.
     fn on_disk(name: &str) -> Self {
-        Self::new(env!("CARGO_TARGET_TMPDIR"), name)
+        Self::new(tests_in(env!("CARGO_TARGET_TMPDIR")), name)
     }
 }
 
@@ -31,6 +32,11 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// The store in a folder of our own. FUSE is accepted by name.
+fn open(folder: impl AsRef<Path>) -> File {
+    File::builder().accept_file_system("fuse").open(folder).expect("a folder of our own")
 }
 
 struct InAFolder {
@@ -46,7 +52,7 @@ impl InAFolder {
     }
 
     fn store(&self) -> File {
-        File::open(&self.folder.0).expect("a folder of our own")
+        open(&self.folder.0)
     }
 }
 
@@ -139,6 +145,19 @@ async fn a_folder_in_memory_keeps_the_contract_in_many_more_races() {
     assert_eq!(skipped, NO_WIRE);
 }
 
+/// With fewer racers: it is run inside of every file system.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_of_any_kind_keeps_the_contract() {
+    let harness = InAFolder::new(Scratch::on_disk("any"));
+    let report = Suite::new(1).only_contract().racers(8).rounds(4).run(&harness).await;
+    println!("{report}");
+    report.assert_passed();
+    let promised = harness.store().guarantees();
+    let weaker = |clause: &str| !promised.watch && ["guarantees", "watch", "ages"].contains(&clause);
+    let skipped = report.skips().filter(|finding| !weaker(finding.clause));
+    assert_eq!(skipped.map(|finding| (finding.clause, finding.check)).collect::<Vec<_>>(), NO_WIRE);
+}
+
 /// On the machine's own clock: the disk is as slow as it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_on_a_disk_carries_leases() {
@@ -162,7 +181,7 @@ const WINS: usize = 10;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_the_racing_processes() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
-    let store = File::open(folder).expect("the folder is there");
+    let store = open(folder);
     let key = Key::parse("counter").unwrap();
     let mut wins = 0;
     while wins < WINS {
@@ -190,11 +209,11 @@ async fn one_of_the_racing_processes() {
 #[test]
 fn of_sixty_four_racing_processes_exactly_one_replaces_each_version() {
     for scratch in [Scratch::on_disk("race"), Scratch::new("/dev/shm", "race")] {
-        race(&scratch.0);
+        race(&scratch.0, RACERS);
     }
 }
 
-fn race(folder: &Path) {
+fn race(folder: &Path, many: usize) {
     let this = std::env::current_exe().unwrap();
     let start = || {
         Command::new(&this)
@@ -204,7 +223,7 @@ fn race(folder: &Path) {
             .spawn()
             .unwrap()
     };
-    let racers: Vec<_> = (0..RACERS).map(|_| start()).collect();
+    let racers: Vec<_> = (0..many).map(|_| start()).collect();
     let (mut replaced, mut counts, mut refused) = (BTreeMap::new(), BTreeSet::new(), 0);
     for racer in racers {
         let output = racer.wait_with_output().unwrap();
@@ -225,6 +244,32 @@ fn race(folder: &Path) {
             }
         }
     }
-    assert_eq!(counts, (1..=RACERS * WINS).collect());
+    assert_eq!(counts, (1..=many * WINS).collect());
     println!("{}: {} wins in one chain, {refused} refused for a busy lock", folder.display(), counts.len());
+}
+
+// ── inside of other file systems ────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn a_folder_keeps_the_contract_inside_every_file_system() {
+    Mounted::each(&FileSystem::ALL, |mounted| {
+        mounted.rerun(&["a_folder_of_any_kind_keeps_the_contract"], &[]);
+        race(&mounted.path().join("race"), 4);
+    });
+}
+
+/// An image is built with the store in it, and a container is started: everything is copied up when it is first written.
+#[test]
+fn a_store_from_the_lower_layer_of_an_overlay_goes_on_in_the_upper_one() {
+    for kind in [FileSystem::OverlayOnTmpfs, FileSystem::OverlayOnExt4, FileSystem::FuseOverlayfs] {
+        let mounted = Mounted::with_lower(kind, |lower| {
+            let store = open(lower.join("race"));
+            let key = Key::parse("counter").unwrap();
+            let put = store.put(&key, "0".into(), Expect::Absent);
+            assert!(matches!(tenure_testkit::block_on(put).unwrap(), Put::Applied(_)));
+        });
+        let Some(mounted) = mounted else { return };
+        // Writers, and readers of what is still below.
+        race(&mounted.path().join("race"), 8);
+    }
 }

@@ -12,7 +12,7 @@ use crate::small::skipped;
 pub enum FileSystem {
     /// In memory.
     Tmpfs,
-    /// On a loop device.
+    /// On a loop device, as all disks here.
     Ext4,
     /// On a loop device.
     Xfs,
@@ -91,7 +91,7 @@ impl Mounted {
         }
         let home = Home::new("mounted").unwrap_or_else(|error| panic!("no folder for {kind:?}: {error}"));
         let mut mounted = Self { kind, path: home.path().join("mounted"), mounts: Vec::new(), home };
-        if !mounted.mount_runtime() {
+        if !mounted.mount_memory() {
             skipped(&format!("root may not mount here, which {kind:?} needs"));
             return None;
         }
@@ -119,9 +119,9 @@ impl Mounted {
         &self.path
     }
 
-    /// A tmpfs of the test's own beside it, for `XDG_RUNTIME_DIR`.
+    /// A folder on a tmpfs of the test's own, for `XDG_RUNTIME_DIR`.
     pub fn runtime(&self) -> PathBuf {
-        self.folder("runtime")
+        self.folder("memory/runtime")
     }
 
     /// Runs tests of this very binary again, one after another, with their folders in here: [`tests_in`] names this path
@@ -142,13 +142,14 @@ impl Mounted {
         println!("inside {:?}: {ran} tests passed", self.kind);
     }
 
-    /// False where the kernel does not permit it, as in a container without privileges.
-    fn mount_runtime(&mut self) -> bool {
-        let runtime = self.folder("runtime");
+    /// Mounts a tmpfs for whatever should not wait for a disk. False where the kernel does not permit it, as in a container
+    /// without privileges.
+    fn mount_memory(&mut self) -> bool {
+        let memory = self.folder("memory");
         let mut command = Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", "mode=700", "tmpfs"]).arg(&runtime);
+        command.args(["-t", "tmpfs", "-o", "mode=700", "tmpfs"]).arg(&memory);
         let permitted = command.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
-        self.mounts.extend(permitted.then_some(runtime));
+        self.mounts.extend(permitted.then_some(memory));
         permitted
     }
 
@@ -203,9 +204,9 @@ impl Mounted {
         format!("lowerdir={},upperdir={upper},workdir={work}", lower.display())
     }
 
-    /// Sparse: it takes as much of the disk as is written to it.
+    /// Sparse: it takes as much memory as is written to it.
     fn mount_image(&mut self, make: &str, options: &[&str], path: &Path) {
-        let image = self.home.path().join("image");
+        let image = self.folder("memory").join("image");
         let file = fs::File::create(&image).expect("a file of our own");
         file.set_len(IMAGE_BYTES).expect("a sparse file");
         run(Command::new(make).args(options).arg(&image));

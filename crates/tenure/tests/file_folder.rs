@@ -3,9 +3,10 @@
 mod file_support;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use file_support::{Scratch, block_on, key, look, shell, write};
+use file_support::{FOLDER, Scratch, Strace, block_on, key, look, shell, write};
 use tenure::store::File;
 use tenure::{Error, Kind};
 use tenure_store::{Expect, Reach, Store, StoreClock};
@@ -46,7 +47,7 @@ fn a_missing_folder_is_made_for_its_user_alone_with_all_that_is_above_it() {
         assert_eq!(mode(made), 0o700, "{}", made.display());
     }
     let files: Vec<_> = std::fs::read_dir(&path).unwrap().map(|file| file.unwrap()).collect();
-    assert_eq!(files.len(), 3, "{files:?}");
+    assert_eq!(files.len(), 4, "{files:?}");
     for file in files {
         assert_eq!(mode(&file.path()), 0o600, "{file:?}");
     }
@@ -332,4 +333,97 @@ fn whoever_only_looks_is_as_careful_about_whom_to_believe() {
     std::fs::write(scratch.0.join("other/notes.txt"), "mine").unwrap();
     let error = File::builder().open_to_read(scratch.0.join("other")).unwrap_err();
     assert!(error.to_string().contains("not a store"), "{error}");
+}
+
+// ── what the file system does, whatever it is called ────────────────────────────────────────────────────────────────
+
+#[test]
+fn opener() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    match File::open(folder) {
+        Ok(_) => println!("> opened"),
+        Err(error) => println!("> {:?} {error}", error.kind()),
+    }
+}
+
+/// What another process says that opens the folder, where the kernel answers its calls like this.
+fn opened_where(folder: &Path, inject: &str) -> String {
+    let mut command = Command::new("strace");
+    command.args(["-f", "-o", "/dev/null", "-e", &format!("inject={inject}")]);
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", "opener", "--nocapture"]);
+    let output = command.env(FOLDER, folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let answer = said.split_once("> ").unwrap_or_else(|| panic!("{said} {output:?}")).1;
+    answer.lines().next().unwrap().to_owned()
+}
+
+/// Locks that exclude nobody are those of a network file system that was mounted with `nolock`, say.
+#[test]
+fn a_folder_whose_file_system_does_not_behave_is_refused_whatever_it_is_called() {
+    if !Strace::is_there() {
+        return;
+    }
+    for (inject, words) in [
+        ("flock:retval=0", ["Unsupported", "two have one lock at the same time"]),
+        ("flock:error=ENOLCK", ["Unsupported", "cannot try out locks and renames"]),
+        ("renameat:retval=0", ["Unsupported", "a rename does not replace the file"]),
+        ("unlinkat:retval=0", ["Unsupported", "a file is there after it was removed"]),
+        ("linkat:retval=0", ["Unsupported", "a link can be made under a name that is taken"]),
+        ("fsync:error=EINVAL", ["Unsupported", "cannot try out locks and renames"]),
+        ("fsync:error=EIO", ["Unavailable", "The disk fails"]),
+    ] {
+        let scratch = Scratch::new("misbehaves");
+        std::fs::create_dir(&scratch.0).unwrap();
+        set_mode(&scratch.0, 0o700);
+        let said = opened_where(&scratch.0, inject);
+        println!("{inject}: {said}");
+        assert!(words.iter().all(|word| said.contains(word)), "{inject}: {said}");
+        assert!(!scratch.0.join("tenure.mark").exists(), "{inject}: nothing is made in such a folder");
+    }
+}
+
+/// A folder that is mounted in another place as well, until this is dropped.
+struct Bind(PathBuf);
+
+impl Bind {
+    fn new(folder: &Path, other: &Path) -> Self {
+        std::fs::create_dir(other).unwrap();
+        assert!(shell(&format!("mount --bind {} {}", folder.display(), other.display())));
+        Self(other.to_owned())
+    }
+}
+
+impl Drop for Bind {
+    fn drop(&mut self) {
+        shell(&format!("umount {}", self.0.display()));
+    }
+}
+
+#[test]
+fn what_passed_its_trial_is_not_tried_again_in_this_boot_through_this_mount() {
+    if !Strace::is_there() || !is_root() {
+        return;
+    }
+    let scratch = Scratch::new("tried");
+    let folder = scratch.0.join("store");
+    File::open(&folder).unwrap();
+    let misbehaves = "flock:retval=0";
+    assert_eq!(opened_where(&folder, misbehaves), "opened", "it is not looked at again");
+    // Another mount may have other options, though it shows the same folder.
+    let other = Bind::new(&folder, &scratch.0.join("other"));
+    assert!(opened_where(&other.0, misbehaves).contains("two have one lock"));
+    File::open(&other.0).unwrap();
+    for path in [&other.0, &folder] {
+        assert_eq!(opened_where(path, misbehaves), "opened", "both are remembered: {}", path.display());
+    }
+    drop(other);
+    // Copied, moved or restored, the note tells of another folder.
+    let copy = scratch.0.join("copy");
+    assert!(shell(&format!("cp -a {} {}", folder.display(), copy.display())));
+    assert!(opened_where(&copy, misbehaves).contains("two have one lock"));
+    // Half a note is none.
+    let note = folder.join("tenure.tried");
+    let whole = std::fs::read(&note).unwrap();
+    std::fs::write(&note, &whole[..whole.len() / 4]).unwrap();
+    assert!(opened_where(&folder, misbehaves).contains("two have one lock"));
 }

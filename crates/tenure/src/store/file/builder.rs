@@ -11,6 +11,8 @@ use super::folder::Folder;
 use super::mark::Mark;
 use super::name::{self, Named};
 use super::place::{self, Trust};
+use super::trial::{self, Failure};
+use super::tried::Tried;
 use super::trouble::Trouble;
 use super::{File, Shared};
 use crate::clock::{BootClock, Clock, Domain};
@@ -71,6 +73,7 @@ impl Builder {
         let descriptor = place::open_or_make(&path)?;
         let (folder, local) = self.check(path, descriptor)?;
         let domain = Domain::here();
+        try_out(&folder, domain.as_ref())?;
         let mark = Mark::open(&folder, super::wall_micros(&*self.clock))
             .map_err(|unusable| unusable.at_opening("cannot open or make", &folder))?;
         Ok(File::with(Shared::new(folder, Some(mark), true, domain, self.clock, guarantees(local), local)))
@@ -134,6 +137,32 @@ impl Builder {
     }
 }
 
+/// Tries out what the store rests on, unless that has passed in this boot, through this mount.
+///
+/// A file system that was accepted by name is tried out like any other: what it is seen to do wrong cannot be accepted.
+fn try_out(folder: &Folder, domain: Option<&Domain>) -> Result<(), Error> {
+    let tried = Tried::here(folder, domain);
+    if tried.as_ref().is_some_and(|tried| tried.is_noted(folder)) {
+        return Ok(());
+    }
+    trial::run(folder).map_err(|failure| match failure {
+        Failure::Errno(errno) => {
+            Trouble::new("cannot try out locks and renames in", folder.path(), errno).at_opening()
+        }
+        Failure::Flaw(flaw) => {
+            let kind = FileSystem::of(folder).map_or("a file system".to_owned(), |there| there.to_string());
+            let sentence = format!(
+                "{} is on {kind}, which cannot keep leases apart: {flaw}. Use a folder on another file system",
+                folder.path().display()
+            );
+            Error::new(Kind::Unsupported, sentence)
+        }
+    })?;
+    // What cannot be noted is tried out again next time.
+    let _ = tried.map(|tried| tried.note(folder));
+    Ok(())
+}
+
 /// What a store in a folder guarantees. On a file system that was only accepted by name, all that goes by the kernel's
 /// own knowledge is not promised.
 pub fn guarantees(local: bool) -> Guarantees {
@@ -161,7 +190,9 @@ fn is_store_or_empty(folder: &Folder) -> Result<(), Error> {
     while let Some(name) = names.read() {
         let name = name.map_err(trouble)?;
         let bytes = name.file_name().to_bytes();
-        let nothing = [&b"."[..], b"..", b"lost+found"].contains(&bytes);
+        // What FUSE and NFS make of a file that was replaced while it was open is of another process that opens the store.
+        let hidden = [&b".fuse_hidden"[..], b".nfs"].iter().any(|begin| bytes.starts_with(begin));
+        let nothing = hidden || [&b"."[..], b"..", b"lost+found"].contains(&bytes);
         if !nothing && name::parse(bytes) == Named::Foreign {
             let sentence = format!(
                 "{} is not a store and not empty ({:?} is in it): name a folder of its own, for example {}",

@@ -19,7 +19,7 @@ pub(super) fn keys(folder: &Folder, prefix: &Prefix) -> Result<Vec<Key>, StoreEr
         match name::parse(name.file_name().to_bytes()) {
             Named::Entry(stem) => entries.insert(stem.to_owned()),
             Named::Lock(stem) => locks.insert(stem.to_owned()),
-            Named::Temporary | Named::Witness | Named::Mark | Named::Foreign => false,
+            Named::Temporary | Named::Witness | Named::Mark | Named::Tried | Named::Foreign => false,
         };
     }
     // On some file systems a name that is renamed to while the folder is read may be seen twice or not at all. The lock

@@ -15,6 +15,8 @@ mod remove;
 mod shared;
 mod sweep;
 mod temporary;
+mod trial;
+mod tried;
 mod trouble;
 mod watch;
 mod write;

@@ -15,6 +15,8 @@ pub(super) enum Named<'a> {
     Witness,
     /// The folder's time.
     Mark,
+    /// The note that the folder passed its trial.
+    Tried,
     /// Nothing of a store.
     Foreign,
 }
@@ -55,6 +57,9 @@ pub(super) fn parse(name: &[u8]) -> Named<'_> {
     let Ok(name) = std::str::from_utf8(name) else { return Named::Foreign };
     if name == MARK {
         return Named::Mark;
+    }
+    if name == TRIED {
+        return Named::Tried;
     }
     if name.ends_with(TEMPORARY) {
         return Named::Temporary;
@@ -138,6 +143,8 @@ fn hash(bytes: &[u8]) -> u128 {
 
 /// The one name of a store that belongs to no key: see [`Mark`](super::mark::Mark).
 pub(super) const MARK: &str = "tenure.mark";
+/// Says where the trial of the folder has passed.
+pub(super) const TRIED: &str = "tenure.tried";
 
 const ENTRY: &str = ".entry";
 const LOCK: &str = ".lock";

@@ -90,7 +90,7 @@ pub(super) fn clean(folder: &Folder, wall_seconds: i64) -> rustix::io::Result<us
         removed += usize::from(match name::parse(name.as_bytes()) {
             Named::Temporary => remove_if_dead(folder, name, wall_seconds - OLD_SECONDS),
             Named::Witness => witness::remove_if_dead(folder, name, wall_seconds),
-            Named::Entry(_) | Named::Lock(_) | Named::Mark | Named::Foreign => false,
+            Named::Entry(_) | Named::Lock(_) | Named::Mark | Named::Tried | Named::Foreign => false,
         });
     }
     Ok(removed)

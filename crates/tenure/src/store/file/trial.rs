@@ -1,0 +1,159 @@
+//! A trial of everything that the store rests on, in the very folder: file systems are known by name, and behave as they
+//! do.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, FlockOperation, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::folder::Folder;
+use super::name;
+
+/// How a trial failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The file system does not do what the store rests on: it does this instead.
+    Flaw(&'static str),
+    /// A call that must succeed did not.
+    Errno(Errno),
+}
+
+impl From<Errno> for Failure {
+    fn from(errno: Errno) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+/// Tries out create, read, lock, replace, link, remove and sync on two files of its own.
+///
+/// They have names of unfinished writes: should this process die in the middle, they are removed as those are.
+pub(super) fn run(folder: &Folder) -> Result<(), Failure> {
+    let entry = Scratch::new(folder);
+    let new = Scratch::new(folder);
+    let first = create(&entry)?;
+    let again = read_back(&entry, &first)?;
+    excludes(&entry, &first, &again)?;
+    replaces(&entry, &new, &again)?;
+    links(&entry, &new)?;
+    entry.folder.unlink(&entry.name)?;
+    expect(entry.is_missing(), "a file is there after it was removed")?;
+    Ok(folder.sync()?)
+}
+
+/// Of two that make a file of one name, one does.
+fn create(entry: &Scratch<'_>) -> Result<OwnedFd, Failure> {
+    let file = entry.folder.create(&entry.name, OFlags::RDWR)?;
+    match entry.folder.create(&entry.name, OFlags::RDWR) {
+        Err(Errno::EXIST) => Ok(file),
+        Err(errno) => Err(errno.into()),
+        Ok(_) => Err(Failure::Flaw("a file can be made anew under a name that is taken")),
+    }
+}
+
+/// Opened again it is the same file, and has what was written, at once and in place.
+fn read_back(entry: &Scratch<'_>, file: &OwnedFd) -> Result<OwnedFd, Failure> {
+    let again = entry.folder.open(&entry.name, OFlags::RDWR)?;
+    let made = id(&rustix::fs::fstat(file)?);
+    let stays = id(&rustix::fs::fstat(&again)?) == made && id(&entry.folder.status_of(&entry.name)?) == made;
+    expect(stays, "a file has another inode number when it is opened again")?;
+    for bytes in [FIRST, SECOND] {
+        write(file, bytes)?;
+        expect(reads(&again, bytes)?, "what was written is not what is read")?;
+    }
+    Ok(again)
+}
+
+/// One of two has the lock, until that one gives it back. Nothing else frees it.
+///
+/// Closing the file is not tried out: a process that is forked meanwhile has a copy of the descriptor, and the lock with it.
+fn excludes(entry: &Scratch<'_>, one: &OwnedFd, other: &OwnedFd) -> Result<(), Failure> {
+    const TWICE: &str = "two have one lock at the same time";
+    expect(takes_lock(one)?, "a lock that nobody has cannot be taken")?;
+    expect(!takes_lock(other)?, TWICE)?;
+    drop(entry.folder.open(&entry.name, OFlags::RDONLY)?);
+    expect(!takes_lock(other)?, "a lock is lost when another descriptor of the file is closed")?;
+    rustix::fs::flock(one, FlockOperation::Unlock)?;
+    expect(takes_lock(other)?, "a lock is not given back")?;
+    expect(!takes_lock(one)?, TWICE)?;
+    Ok(rustix::fs::flock(other, FlockOperation::Unlock)?)
+}
+
+/// A rename puts the new file in the place of the old one, which stays whole for those who have it open.
+fn replaces(entry: &Scratch<'_>, new: &Scratch<'_>, reader: &OwnedFd) -> Result<(), Failure> {
+    let file = new.folder.create(&new.name, OFlags::RDWR)?;
+    write(&file, THIRD)?;
+    rustix::fs::fsync(&file)?;
+    entry.folder.rename(&new.name, &entry.name)?;
+    entry.folder.sync()?;
+    let there = entry.folder.open(&entry.name, OFlags::RDONLY)?;
+    let is_new = reads(&there, THIRD)? && id(&rustix::fs::fstat(&there)?) == id(&rustix::fs::fstat(&file)?);
+    expect(is_new, "a rename does not replace the file")?;
+    expect(new.is_missing(), "a renamed file keeps its old name")?;
+    expect(reads(reader, SECOND)?, "a file that is replaced changes for those who read it")
+}
+
+/// A link never takes a name that is taken. Not every file system has links.
+fn links(entry: &Scratch<'_>, new: &Scratch<'_>) -> Result<(), Failure> {
+    let link = || rustix::fs::linkat(entry.folder, &entry.name, new.folder, &new.name, AtFlags::empty());
+    match link() {
+        Ok(()) => expect(link() == Err(Errno::EXIST), "a link can be made under a name that is taken"),
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// A name of the trial's own. What has it goes when this is dropped.
+struct Scratch<'a> {
+    folder: &'a Folder,
+    name: String,
+}
+
+impl<'a> Scratch<'a> {
+    fn new(folder: &'a Folder) -> Self {
+        Self { folder, name: name::temporary(super::random()) }
+    }
+
+    fn is_missing(&self) -> bool {
+        matches!(self.folder.status_of(&self.name), Err(Errno::NOENT))
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        let _ = self.folder.unlink(&self.name);
+    }
+}
+
+fn expect(is_so: bool, otherwise: &'static str) -> Result<(), Failure> {
+    if is_so { Ok(()) } else { Err(Failure::Flaw(otherwise)) }
+}
+
+fn id(status: &Stat) -> (u64, u64) {
+    (status.st_dev, status.st_ino)
+}
+
+fn takes_lock(file: impl AsFd) -> Result<bool, Errno> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn write(file: &OwnedFd, bytes: &[u8; BYTES]) -> Result<(), Errno> {
+    match rustix::io::pwrite(file, bytes, 0)? {
+        BYTES => Ok(()),
+        _ => Err(Errno::NOSPC),
+    }
+}
+
+fn reads(file: &OwnedFd, bytes: &[u8; BYTES]) -> Result<bool, Errno> {
+    let mut read = [0; BYTES + 1];
+    let length = rustix::io::pread(file, &mut read[..], 0)?;
+    Ok(&read[..length] == bytes)
+}
+
+const BYTES: usize = 8;
+const FIRST: &[u8; BYTES] = b"trial 1\n";
+const SECOND: &[u8; BYTES] = b"trial 2\n";
+const THIRD: &[u8; BYTES] = b"trial 3\n";

@@ -1,0 +1,91 @@
+//! Where the trial of a folder has passed, so that it is not repeated each time the folder is opened.
+
+use std::fmt;
+
+use rustix::fs::{AtFlags, OFlags, StatxFlags};
+use rustix::io::Errno;
+
+use super::folder::Folder;
+use super::name;
+use crate::checksum::checksum;
+use crate::clock::Domain;
+
+/// A folder as one mount shows it, in one boot of the kernel. Another mount of the same folder may have other options, or
+/// be of another kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tried {
+    domain: Domain,
+    mount: u64,
+    device: u64,
+    inode: u64,
+}
+
+impl Tried {
+    /// The folder as this process sees it; `None` where the kernel does not tell mounts apart.
+    pub(super) fn here(folder: &Folder, domain: Option<&Domain>) -> Option<Self> {
+        let wanted = StatxFlags::MNT_ID | StatxFlags::from_bits_retain(MNT_ID_UNIQUE);
+        let status = rustix::fs::statx(folder, "", AtFlags::EMPTY_PATH, wanted).ok()?;
+        if status.stx_mask & wanted.bits() == 0 {
+            return None;
+        }
+        let there = rustix::fs::fstat(folder).ok()?;
+        let (device, inode) = (there.st_dev, there.st_ino);
+        Some(Self { domain: domain?.clone(), mount: status.stx_mnt_id, device, inode })
+    }
+
+    /// True if the trial has passed here. Every doubt means that it has not.
+    pub(super) fn is_noted(&self, folder: &Folder) -> bool {
+        let line = self.to_string();
+        read(folder).is_some_and(|text| text.lines().any(|noted| noted == line))
+    }
+
+    /// Notes that the trial has passed here, beside those who see the folder through other mounts.
+    ///
+    /// It is not synced: after a power cut the boot is another one. What cannot be noted costs another trial.
+    pub(super) fn note(&self, folder: &Folder) -> rustix::io::Result<()> {
+        let line = self.to_string();
+        let text = read(folder).unwrap_or_default();
+        let mut lines: Vec<&str> = text.lines().filter(|noted| *noted != line).collect();
+        lines.drain(..lines.len().saturating_sub(LINES_MAX - 1));
+        lines.push(&line);
+        let text = lines.join("\n") + "\n";
+        let temporary = name::temporary(super::random());
+        let file = folder.create(&temporary, OFlags::WRONLY)?;
+        let written = match rustix::io::write(&file, text.as_bytes()) {
+            Ok(written) if written == text.len() => folder.rename(&temporary, name::TRIED),
+            Ok(_) => Err(Errno::NOSPC),
+            Err(errno) => Err(errno),
+        };
+        if written.is_err() {
+            let _ = folder.unlink(&temporary);
+        }
+        written
+    }
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = format!("{} {} {} {}", self.domain, self.mount, self.device, self.inode);
+        write!(f, "tenure-tried {VERSION} {facts} {:016x}", checksum(&[facts.as_bytes()]))
+    }
+}
+
+fn read(folder: &Folder) -> Option<String> {
+    let file = folder.open(name::TRIED, OFlags::RDONLY).ok()?;
+    let mut bytes = vec![0; BYTES_MAX];
+    let read = rustix::io::read(&file, &mut bytes[..]).ok()?;
+    bytes.truncate(read);
+    String::from_utf8(bytes).ok()
+}
+
+/// `STATX_MNT_ID_UNIQUE`, since Linux 6.8: the number of a mount that is gone is never given to another one.
+const MNT_ID_UNIQUE: u32 = 0x4000;
+
+/// Counts the versions of the trial: one that tries out more is run again where an earlier one has passed.
+const VERSION: u32 = 1;
+
+/// How many mounts are remembered. A machine on which more containers than this share a folder repeats trials.
+const LINES_MAX: usize = 16;
+
+/// More than so many lines have.
+const BYTES_MAX: usize = LINES_MAX * 256;
