@@ -31,6 +31,8 @@ pub(crate) enum Who {
     Root,
     /// May do neither. A number that no account has.
     User,
+    /// Another one of that kind.
+    Stranger,
 }
 
 /// A command that runs, with its output in files.
@@ -58,7 +60,7 @@ impl Arena {
         fs::create_dir(arena.acts()).map_err(|error| error.to_string())?;
         arena.mode(&arena.acts(), 0o1777)?;
         arena.mode(&arena.folder, 0o755)?;
-        for who in [Who::Root, Who::User] {
+        for who in [Who::Root, Who::User, Who::Stranger] {
             let home = arena.home(who);
             fs::create_dir(&home).map_err(|error| error.to_string())?;
             arena.mode(&home, 0o755)?;
@@ -81,7 +83,11 @@ impl Arena {
 
     /// A folder that belongs to this user.
     pub(crate) fn home(&self, who: Who) -> PathBuf {
-        self.path(if who == Who::Root { "root" } else { "user" })
+        self.path(match who {
+            Who::Root => "root",
+            Who::User => "user",
+            Who::Stranger => "stranger",
+        })
     }
 
     /// The folder of this user's leases.
@@ -111,7 +117,7 @@ impl Arena {
     pub(crate) fn command(&self, who: Who, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = match who {
             Who::Root => Command::new(program),
-            Who::User => {
+            Who::User | Who::Stranger => {
                 let mut command = Command::new("setpriv");
                 let number = who.number().to_string();
                 command.args(["--reuid", &number, "--regid", &number, "--clear-groups", "--"]).arg(program);
@@ -296,6 +302,7 @@ impl Who {
         match self {
             Self::Root => 0,
             Self::User => 64_001,
+            Self::Stranger => 64_002,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::process::{send, sleep_ms};
 use crate::shell::{has, shell};
 use crate::stamps::boot_time;
 use crate::tools;
-use crate::verdict::{Outcome, Verdict, broken, held, skipped};
+use crate::verdict::{Outcome, Verdict, broken, held, known_limit, skipped};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
@@ -26,6 +26,8 @@ pub(super) fn all() -> Vec<Attack> {
         Attack::new("users/the supervisor is killed, CMD is root's", NEVER_LEFT, killed),
         Attack::new("users/both guards are killed, root's CMD goes on, --no-wait", NEVER_LEFT, both_killed),
         Attack::new("users/steal waits, root's CMD ends by itself", NOT_FOR_EVER, ends_by_itself),
+        Attack::new("users/steal from root without CAP_KILL, CMD has become a user", STEAL, no_cap_kill),
+        Attack::new("users/both guards are killed, the successor is another user", STRANGER, stranger),
         Attack::new("users/TERM to the supervisor, CMD is root's", NEVER_LEFT, term),
     ]
 }
@@ -46,14 +48,14 @@ fn hold_as_root(arena: &Arena, tool: &str) -> Result<Started, String> {
 
 fn steal(arena: &Arena, tool: &str) -> Outcome {
     let _holder = hold_as_root(arena, tool)?;
-    stolen(arena)
+    stolen(arena, Who::User)
 }
 
 /// A thief asks, waits, and must not act beside what it took the lease from.
-fn stolen(arena: &Arena) -> Outcome {
+fn stolen(arena: &Arena, who: Who) -> Outcome {
     let began = boot_time();
     let mut thief =
-        arena.tenure(Who::User, &["steal", KEY, "--reason", "attack", "--ttl", "3s", "--wait", "9s", "--"]);
+        arena.tenure(who, &["steal", KEY, "--reason", "attack", "--ttl", "3s", "--wait", "9s", "--"]);
     thief.args(arena.act("b", 300));
     let ran = arena.start(thief)?.end(20)?;
     arena.log(&format!("the thief ended with {}: {}", ran.code, ran.err));
@@ -84,7 +86,7 @@ fn sudo(arena: &Arena) -> Outcome {
     let mut cmd = vec!["sudo".to_owned(), "-n".to_owned()];
     cmd.extend(arena.act("a", 30_000));
     let _holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a")?;
-    stolen(arena)
+    stolen(arena, Who::User)
 }
 
 fn stopped(arena: &Arena) -> Outcome {
@@ -137,6 +139,47 @@ fn ends_by_itself(arena: &Arena) -> Outcome {
     }
 }
 
+/// Root may not signal other users, and may not make a cgroup.
+fn no_cap_kill(arena: &Arena) -> Outcome {
+    // In this attack's own mount namespace.
+    shell("mount -t tmpfs tmpfs /sys/fs/cgroup")?;
+    let user = Who::User.number().to_string();
+    let mut cmd: Vec<String> =
+        ["setpriv", "--reuid", &user, "--regid", &user, "--clear-groups", "--"].map(str::to_owned).into();
+    cmd.extend(arena.act("a", 30_000));
+    let run = arena.run(Who::Root, &["--ttl", "3s"], &cmd);
+    let mut command = arena.command(Who::Root, "setpriv");
+    command
+        .args(["--bounding-set", "-kill", "--inh-caps", "-kill", "--"])
+        .arg(run.get_program())
+        .args(run.get_args());
+    let _holder = arena.holder(command, "a")?;
+    stolen(arena, Who::Root)
+}
+
+/// A folder that two users share. The witness of one tells the other one nothing.
+fn stranger(arena: &Arena) -> Outcome {
+    let at = arena.path("shared");
+    shell(&format!("mkdir -m 1777 {0}; mkdir -m 777 {0}/leases", at.display()))?;
+    let url = format!("file://{}/leases?accept=writable-by-others&accept=foreign-owner", at.display());
+    let cmd = ["sh", "-c", "setsid -f \"$@\"; exec sleep 30", "sh"].map(str::to_owned);
+    let cmd: Vec<String> = cmd.into_iter().chain(arena.act("a", 30_000)).collect();
+    let mut run = arena.run(Who::User, &["--ttl", "3s"], &cmd);
+    run.env("TENURE_STORE", &url);
+    let holder = arena.holder(run, "a")?;
+    super::killed::kill_all(&holder.guards()?)?;
+    let mut successor = arena.run(Who::Stranger, &["--ttl", "3s", "--wait", "9s"], &arena.act("b", 300));
+    successor.env("TENURE_STORE", &url);
+    let began = boot_time();
+    let ran = arena.start(successor)?.end(15)?;
+    match arena.no_overlap() {
+        Err(overlap) => known_limit(RFC_OUTLIVED, "another user's folder", &overlap),
+        // Files of one user cannot be read by another one: there is nothing to share.
+        Ok(_) if matches!(ran.code, 69 | 77) => held(format!("refused with {}: {}", ran.code, ran.err)),
+        Ok(_) => arena.judge(&ran, began),
+    }
+}
+
 /// TERM is passed on. What does not end is neither killed nor left alone.
 fn term(arena: &Arena) -> Outcome {
     let holder = hold_as_root(arena, "root-fork")?;
@@ -154,6 +197,11 @@ fn term(arena: &Arena) -> Outcome {
 const STEAL: &str = "steal: only then is the lease granted: two never act at once";
 
 const NOT_FOR_EVER: &str = "a lease whose CMD cannot be stopped is free once CMD has ended by itself";
+
+const RFC_OUTLIVED: &str = "docs/rfcs/0008-work-that-cannot-be-stopped.md";
+
+const STRANGER: &str =
+    "users that share a folder do not act at once, or the documentation says where they may";
 
 const NEVER_LEFT: &str =
     "a process of the tree that cannot be stopped keeps the next holder out until it is gone";
