@@ -6,9 +6,9 @@ use std::time::Duration;
 use tenure::clock::{Instant, WallTime};
 use tenure::machine::{
     Ambient, Ask, Content, Denied, Effect, Event, Fault, Heed, Input, Left, Look, Lost, Machine, Outcome,
-    Patience, Purpose, Sightings, Way, Write,
+    Patience, Purpose, Sighting, Sightings, Way, Write,
 };
-use tenure::record::{Nonce, Record, State};
+use tenure::record::{Nonce, Record, State, Witness};
 use tenure::{Holder, Timing};
 use tenure_store::{Reason, StoreClock, StoreTime, Version};
 
@@ -23,6 +23,8 @@ struct Solo {
     wake: Option<Instant>,
     told: Vec<Event>,
     call: Option<Effect>,
+    /// The looks at witnesses that it asked for and that were not answered yet.
+    looks: Vec<Nonce>,
     jitter: u32,
 }
 
@@ -46,7 +48,17 @@ impl Solo {
         let now = Instant::from_nanos(1_000_000_000_000);
         let machine = Machine::new(ask);
         let sightings = Sightings::default();
-        Self { machine, sightings, now, steps: 0, wake: None, told: vec![], call: None, jitter: 0 }
+        Self {
+            machine,
+            sightings,
+            now,
+            steps: 0,
+            wake: None,
+            told: vec![],
+            call: None,
+            looks: vec![],
+            jitter: 0,
+        }
     }
 
     fn step(&mut self, input: Input) {
@@ -62,7 +74,7 @@ impl Solo {
                 Effect::Read | Effect::Write(_) => {
                     assert!(self.call.replace(effect).is_none(), "one call at a time")
                 }
-                Effect::LookAtWitness { .. } => panic!("nobody has a witness here"),
+                Effect::LookAtWitness { nonce, .. } => self.looks.push(nonce),
             }
         }
     }
@@ -81,6 +93,12 @@ impl Solo {
     fn read_shows(&mut self, content: Content) {
         assert!(matches!(self.call.take(), Some(Effect::Read)), "it reads");
         self.step(Input::Read(Ok(Look { content, age: None, time: None })));
+    }
+
+    /// Answers the oldest look at a witness.
+    fn witness_shows(&mut self, sighting: Sighting) {
+        let nonce = self.looks.remove(0);
+        self.step(Input::Witness { nonce, sighting });
     }
 
     fn sent(&self) -> &Write {
@@ -397,6 +415,88 @@ fn a_hint_that_comes_while_a_look_is_under_way_is_looked_at_afterwards() {
     solo.step(Input::Wake);
     solo.read_shows(held);
     assert!(solo.wake.is_some_and(|at| at > solo.now));
+}
+
+// ── work that outlives its holder ──────────────────────────────────────────────────────────────────────────────────
+
+/// A witness whose holder is stopped, and whose tree is as told.
+fn stopped(tree_locked: bool) -> Sighting {
+    Sighting { found: true, same_file: true, guards_locked: true, tree_locked, lists_nonce: true }
+}
+
+/// A record with a witness, and a contender that has read it and looks at that.
+fn heeding() -> (Solo, Content) {
+    let witness = Witness { name: "w".to_owned(), inode: 1, boot: None };
+    let (_, held) = Solo::holding("a", |ask| ask.witness = Some(Arc::new(witness)));
+    let mut solo = Solo::new("b", |ask| ask.heed = Heed::Tree { limit: None });
+    solo.step(Input::Start);
+    solo.read_shows(held.clone());
+    assert_eq!(solo.looks.len(), 1, "it looks whether the holder is dead");
+    (solo, held)
+}
+
+#[test]
+fn a_look_that_was_begun_before_the_run_out_is_not_taken_for_one_after_it() {
+    let (mut solo, held) = heeding();
+    solo.now = solo.now + 2 * TTL;
+    solo.step(Input::Wake);
+    solo.read_shows(held.clone());
+    // The answer of before comes now. It shows no tree: the holder may have been about to start it.
+    assert_eq!(solo.looks.len(), 1, "the earlier look is awaited");
+    solo.witness_shows(stopped(false));
+    assert!(solo.call.is_none(), "nothing is taken on the strength of it");
+    solo.witness_shows(stopped(true));
+    assert!(solo.call.is_none() && solo.looks.is_empty(), "its tree is alive");
+    assert!(matches!(solo.told[..], [Event::Outlived { taken: false, .. }]), "{:?}", solo.told);
+    // Each poll reads, and looks again. The tree has ended, and its holder is still stopped.
+    solo.wake();
+    solo.read_shows(held);
+    solo.witness_shows(stopped(false));
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+}
+
+#[test]
+fn a_tree_that_ends_between_two_polls_frees_the_lease_at_once() {
+    let (mut solo, held) = heeding();
+    solo.witness_shows(stopped(true));
+    solo.now = solo.now + 2 * TTL;
+    solo.step(Input::Wake);
+    solo.read_shows(held.clone());
+    let Content::Record(record, _) = &held else { unreachable!() };
+    solo.witness_shows(stopped(true));
+    assert!(solo.call.is_none());
+    // Told by the kernel, and not asked for.
+    solo.step(Input::Witness { nonce: record.nonce, sighting: stopped(false) });
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+}
+
+#[test]
+fn a_witness_that_cannot_be_looked_at_after_the_run_out_is_as_good_as_none() {
+    let (mut solo, held) = heeding();
+    solo.witness_shows(stopped(true));
+    solo.now = solo.now + 2 * TTL;
+    solo.step(Input::Wake);
+    solo.read_shows(held);
+    solo.witness_shows(Sighting::default());
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+}
+
+#[test]
+fn a_stealer_of_work_that_cannot_be_stopped_takes_the_lease_of_a_holder_that_is_dead() {
+    let (mut solo, held) = {
+        let witness = Witness { name: "w".to_owned(), inode: 1, boot: None };
+        let (mut holder, _) = Solo::holding("a", |ask| ask.witness = Some(Arc::new(witness)));
+        holder.step(Input::CannotStop("it runs as another user".into()));
+        let held = holder.apply("renewed");
+        (Solo::new("b", |ask| ask.way = Way::Revoke("because".into())), held)
+    };
+    let Content::Record(record, _) = &held else { unreachable!() };
+    assert!(record.cannot_stop().is_some(), "it is said by the next write");
+    solo.step(Input::Start);
+    solo.read_shows(held.clone());
+    assert!(solo.call.is_none(), "nothing is written before the witness was looked at");
+    solo.witness_shows(Sighting { guards_locked: false, ..stopped(false) });
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
 }
 
 // ── a store that is removed under its holders ───────────────────────────────────────────────────────────────────────

@@ -118,6 +118,24 @@ async fn a_term_that_has_expired_is_kept_as_well_also_if_that_is_said_after_it_r
 }
 
 #[tokio::test]
+async fn a_strict_lease_that_was_lost_by_one_failed_renewal_is_kept_too() {
+    let world = World::new();
+    let a = world.process("a").await;
+    let lease = a.lease("k").unwrap().ttl(TTL).strict().acquire().await.unwrap();
+    let acting = lease.acting().unwrap();
+    world.memory.faults().next_put(PutFault::LoseAnswer);
+    world.pass(TTL / 2).await;
+    assert_eq!(lease.lost().await, Lost::RenewalFailed);
+    acting.cannot_stop(WHY);
+    world.pass(TTL * 3).await;
+    let kept = record_of(&world);
+    assert!(kept.cannot_stop().is_some() && kept.sequence > 8, "{kept:?}");
+    assert!(lease.check().is_err());
+    drop(acting);
+    eventually("it is vacated", || record_of(&world).state == State::Vacant).await;
+}
+
+#[tokio::test]
 async fn what_has_become_anothers_is_not_kept() {
     let world = World::new();
     let (lease, acting) = held(&world).await;
