@@ -127,6 +127,9 @@ pub(crate) struct Acquire {
     pub(crate) ttl: Duration,
     #[command(flatten)]
     pub(crate) waiting: Waiting,
+    /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait for it
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) orphan_wait: Option<Duration>,
     /// Who holds it, for people to read; the host and the process if this is not given
     #[arg(long, value_name = "ID")]
     pub(crate) holder: Option<String>,
@@ -178,7 +181,7 @@ pub(crate) struct Steal {
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "command")]
     pub(crate) kill_grace: Option<Duration>,
     /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait for it
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "command")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) orphan_wait: Option<Duration>,
     /// Stop CMD at the first renewal that fails, and not only before the lease runs out
     #[arg(long, requires = "command")]

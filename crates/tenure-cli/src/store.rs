@@ -149,6 +149,11 @@ impl Chosen {
         self.url.to_string()
     }
 
+    /// A name that two URLs of one store share.
+    pub(crate) fn identity(&self) -> String {
+        self.url.identity()
+    }
+
     fn open(&self) -> Result<Opened, Failure> {
         let store = self.url.open().map_err(|error| self.failure(error))?;
         Ok(Opened { store, url: self.url() })

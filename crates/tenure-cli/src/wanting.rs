@@ -28,8 +28,8 @@ pub(crate) struct Wanting<'a> {
     pub(crate) quiet: bool,
     /// The exit code for that.
     pub(crate) conflict: u8,
-    /// Where it is heard that the former holder's command is alive, and for how long that is heeded, if it is.
-    pub(crate) tree: Option<(&'a Outliving, Option<Duration>)>,
+    /// Where it is heard that the former holder's command is alive, and for how long that is heeded; `None` for ever.
+    pub(crate) tree: (&'a Outliving, Option<Duration>),
 }
 
 /// Why a lease is not free.
@@ -158,8 +158,8 @@ impl Wanting<'_> {
         let seen = self.coordinator.observe(self.key.as_str()).await.ok()?;
         let (remaining, record) = (seen.standing.remaining(), seen.record?);
         let Some(left) = remaining else {
-            return match (self.tree, seen.standing) {
-                (Some(_), Standing::RanOut) => self.outlived(record).await,
+            return match seen.standing {
+                Standing::RanOut => self.outlived(record).await,
                 _ => None,
             };
         };
@@ -227,7 +227,7 @@ impl Wanting<'_> {
 
     /// Says each time that a lease has run out and its command is alive, which is waited for.
     async fn say_outlived<T>(&self, mut said: Option<Arc<Record>>) -> T {
-        let Some((outliving, limit)) = self.tree else { return std::future::pending().await };
+        let (outliving, limit) = self.tree;
         loop {
             let record = outliving.waited_for(said.as_ref()).await;
             said = Some(Arc::clone(&record));
@@ -247,7 +247,7 @@ impl Wanting<'_> {
 
     /// Says that the lease was taken although the former command is alive.
     async fn say_taken(&self) {
-        let Some((outliving, Some(_))) = self.tree else { return };
+        let (outliving, Some(_)) = self.tree else { return };
         let Some(record) = outliving.taken().await else { return };
         let Some(situation) = self.outlived(record).await else { return };
         self.voice.say(&Event {

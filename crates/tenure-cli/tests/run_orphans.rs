@@ -4,10 +4,12 @@
 mod run_support;
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
 use run_support::{
-    PATIENCE, Process, SOON, Started, World, is_running, run_of_nobody, sleep_ms, until, world_of_nobody,
+    NOBODY, PATIENCE, Process, SOON, Started, World, is_running, run_of_nobody, sleep_ms, until,
+    world_of_nobody,
 };
 use rustix::process::Signal;
 
@@ -83,7 +85,14 @@ fn the_next_run_ends_what_is_left_in_the_cgroup_of_the_command() {
         "case $(cat /proc/{}/stat) in '' | *') Z '*) echo dead;; *) echo alive;; esac",
         grandchild.number
     );
-    let next = world.ran(world.run(&["x", "--no-wait", "--", "sh", "-c", &look]));
+    // By another path to the same folder.
+    std::os::unix::fs::symlink(world.path(""), world.path("link")).unwrap();
+    let url = format!("file://{}/leases", world.path("link").display());
+    let mut command = world.run(&["x", "--no-wait", "--", "sh", "-c", &look]);
+    let next = world.ran({
+        command.env("TENURE_STORE", url);
+        command
+    });
     assert_eq!((next.code, next.text()), (0, "dead\n"), "{next:?}");
     assert!(next.err.contains("tenure has killed it"), "{}", next.err);
     assert!(is_running(others.number), "the command of another lease is none of it");
@@ -130,6 +139,27 @@ fn a_run_that_may_go_on_beside_an_orphan_does_so_after_its_time_with_a_warning()
     assert!(world.exists("begun") && !orphan.is_dead());
     orphan.send(Signal::KILL);
     until("the orphan's end", PATIENCE, || orphan.is_dead().then_some(()));
+}
+
+#[test]
+fn neither_a_handle_nor_a_stealer_gets_the_lease_beside_an_orphan() {
+    let Some((world, orphan)) = orphan() else { return };
+    let ran = |words: &[&str]| {
+        let mut command = world.command(world.path("tenure"));
+        command.args(words).uid(NOBODY).gid(NOBODY);
+        world.ran(command)
+    };
+    // Longer than the ttl of two seconds.
+    let stolen = ran(&["steal", "x", "--reason", "test", "--wait", "4s"]);
+    let acquired = ran(&["acquire", "x", "--no-wait"]);
+    for refused in [&stolen, &acquired] {
+        assert_eq!(refused.code, 75, "{refused:?}");
+        assert!(refused.err.contains(&orphan.number.to_string()), "{}", refused.err);
+    }
+    let anyway = ran(&["acquire", "x", "--orphan-wait", "1s"]);
+    assert_eq!(anyway.code, 0, "{anyway:?}");
+    assert!(anyway.err.contains(&orphan.number.to_string()), "{}", anyway.err);
+    orphan.send(Signal::KILL);
 }
 
 // ── both are stopped ────────────────────────────────────────────────────────────────────────────────────────────────

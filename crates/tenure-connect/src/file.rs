@@ -106,6 +106,16 @@ impl FilePlace {
         }
     }
 
+    /// The URL of the folder without links in its path, and without the risks that are accepted.
+    pub(crate) fn identity(&self) -> String {
+        let resolved = self.path.ancestors().find_map(|above| {
+            // What is not there yet has no links.
+            let rest = self.path.strip_prefix(above).ok()?;
+            Some(above.canonicalize().ok()?.components().chain(rest.components()).collect::<PathBuf>())
+        });
+        File::url_of(resolved.as_ref().unwrap_or(&self.path))
+    }
+
     fn builder(&self) -> Builder {
         let mut builder = File::builder();
         if self.foreign_owner {

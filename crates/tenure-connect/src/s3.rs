@@ -63,6 +63,10 @@ impl S3Place {
         self.0.store_name().is_ok_and(|called| called == name)
     }
 
+    pub(crate) fn identity(&self) -> Option<String> {
+        self.0.store_name().ok()
+    }
+
     pub(crate) fn charge(&self) -> Result<Charge, Error> {
         let store = self.0.open().map_err(StoreError::from)?;
         Ok(store.offered_by().and_then(Prices::of).map_or(Charge::Unknown, Charge::Each))

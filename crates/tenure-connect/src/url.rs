@@ -76,6 +76,19 @@ impl StoreUrl {
         }
     }
 
+    /// A name that two URLs of one store share, whatever links a path goes through and whatever risks a URL accepts. Nothing
+    /// is made or sent to find out.
+    pub fn identity(&self) -> String {
+        match &self.0 {
+            #[cfg(feature = "file")]
+            Place::File(place) => place.identity(),
+            #[cfg(feature = "s3")]
+            Place::S3(place) => place.identity().unwrap_or_else(|| self.to_string()),
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => self.to_string(),
+        }
+    }
+
     /// The same store with its ETags given back the other way, and whether that is without quotes (`etags=bare`); `None` for
     /// a store that has no ETags.
     pub fn with_other_etags(&self) -> Option<(Self, bool)> {

@@ -8,6 +8,7 @@ use super::file::HandleFile;
 use super::{Answer, in_time};
 use crate::args::{Acquire, Args, Taking};
 use crate::exit::{self, Failure};
+use crate::outliving::Outliving;
 use crate::signals::{self, Blocked};
 use crate::voice::Voice;
 use crate::wanting::Wanting;
@@ -15,11 +16,12 @@ use crate::{output, store};
 
 /// Gets a lease, and hands out its handle.
 pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failure> {
-    let Acquire { name, ttl, waiting, holder, file, quiet, json } = acquire;
+    let Acquire { name, ttl, waiting, orphan_wait, holder, file, quiet, json } = acquire;
     let getting = Getting {
         name,
         ttl: *ttl,
         wait: waiting.limit(),
+        orphan_wait: *orphan_wait,
         holder: holder.as_deref(),
         file: file.as_ref(),
         taking: None,
@@ -35,6 +37,7 @@ pub(super) struct Getting<'a> {
     pub(super) name: &'a str,
     pub(super) ttl: Duration,
     pub(super) wait: Option<Duration>,
+    pub(super) orphan_wait: Option<Duration>,
     pub(super) holder: Option<&'a str>,
     pub(super) file: Option<&'a PathBuf>,
     pub(super) taking: Option<&'a Taking>,
@@ -63,7 +66,9 @@ impl Getting<'_> {
             if let Some(file) = &file {
                 file.room()?;
             }
-            let coordinator = store::coordinator(args).holder(holder).connect(store).await?;
+            let outliving = Outliving::new();
+            let builder = store::coordinator(args).recorder(outliving.clone());
+            let coordinator = builder.holder(holder).connect(store).await?;
             let wanting = Wanting {
                 coordinator: &coordinator,
                 key: &key,
@@ -73,9 +78,9 @@ impl Getting<'_> {
                 taking: self.taking,
                 quiet: self.quiet,
                 conflict: exit::HELD,
-                tree: None,
+                tree: (&outliving, self.orphan_wait),
             };
-            let request = coordinator.lease(key.as_str())?.timing(timing);
+            let request = coordinator.lease(key.as_str())?.timing(timing).heed_tree(self.orphan_wait);
             let (handle, _) = tokio::select! {
                 got = wanting.get(request, async |request| request.acquire_handle().await) => got?,
                 signal = signals.ended() => {

@@ -42,6 +42,7 @@ pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
         name,
         ttl: ttl.unwrap_or(crate::args::Acquire::TTL),
         wait: *wait,
+        orphan_wait: *orphan_wait,
         holder: holder.as_deref(),
         file: file.as_ref(),
         taking: Some(taking),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use rustix::event::poll;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Access, FlockOperation, Mode, OFlags};
 use rustix::time::Timespec;
 use tenure::clock::{BootClock, Clock};
 
@@ -140,23 +140,17 @@ impl AsFd for Cgroup {
     }
 }
 
-/// Where leftovers are looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Range {
-    /// Beside the cgroup that this process would make: one listing.
-    Beside,
-    /// In the whole hierarchy: one listing for each cgroup of the machine.
-    Everywhere,
-}
-
-/// Ends what earlier runs of the same lease left behind in their cgroups. True if processes were in them.
+/// Ends what earlier runs of the same lease left behind in their cgroups, wherever these are. True if processes were in
+/// them.
 ///
-/// A cgroup is only touched once both guards of its run are dead: each of them holds a lock on it until then.
-pub(super) fn end_leftovers(mark: Mark, range: Range) -> bool {
+/// A cgroup is only touched once both guards of its run are dead: each of them holds a lock on it until then. A process
+/// that may make no cgroup may end none either, and does not look: a listing for each cgroup of the machine takes
+/// milliseconds.
+pub(super) fn end_leftovers(mark: Mark) -> bool {
+    let may_make = own().is_some_and(|own| rustix::fs::access(&own, Access::WRITE_OK).is_ok());
     let prefix = prefix_of(mark);
     let mut ended = false;
-    let first = if range == Range::Beside { own() } else { top() };
-    let mut folders: VecDeque<_> = first.into_iter().collect();
+    let mut folders: VecDeque<_> = top().filter(|_| may_make).into_iter().collect();
     for _ in 0..FOLDERS_MAX {
         let Some(folder) = folders.pop_front() else { break };
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -166,9 +160,7 @@ pub(super) fn end_leftovers(mark: Mark, range: Range) -> bool {
             if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
                 ended |= end_leftover(&entry.path());
             }
-            if range == Range::Everywhere {
-                folders.push_back(entry.path());
-            }
+            folders.push_back(entry.path());
         }
     }
     ended

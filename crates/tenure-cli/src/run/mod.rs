@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         std::process::abort();
     }));
     let measuring = Measuring::new(timing, schedule);
-    let mark = Mark::of(&store::choose(args)?.url(), key.as_str());
+    let mark = Mark::of(&store::choose(args)?.identity(), key.as_str());
     // Both before the first thread: a fork copies only one, and threads inherit what is blocked.
     let household = Household::start(timing, measuring, mark, &run.command).map_err(cannot)?;
     household.can_signal().map_err(|error| {

@@ -13,7 +13,7 @@ use serde_json::json;
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::{Acting, Coordinator, Error, Key, Lease, Timing, WitnessPart};
 
-use super::cgroup::{Cgroup, Mark, Range, end_leftovers};
+use super::cgroup::{self, Cgroup, Mark};
 use super::household::Household;
 use super::lateness::Measuring;
 use super::link::Listening;
@@ -54,11 +54,11 @@ impl Running<'_> {
     pub(super) async fn to_its_end(&self, household: Household) -> Result<ExitCode, Failure> {
         let control = Listening::to(household.control).map_err(|_| self.unwatched())?;
         let stub = Cell::new(None);
-        let (lease, witnesses) = tokio::select! {
+        let lease = tokio::select! {
             granted = self.acquire() => granted?,
             signal = self.signals.ended() => return Ok(self.give_up(signal).await),
             () = until_gone(&control, &stub) => return Err(self.unwatched()),
-            never = self.end_leftovers() => match never {},
+            never = self.keep_ending_leftovers() => match never {},
         };
         let child = match stub.get() {
             Some(child) => Some(child),
@@ -69,7 +69,7 @@ impl Running<'_> {
                 () = BootClock::new().sleep_until(self.too_late(&lease)) => None,
             },
         };
-        let begun = self.begin(&lease, witnesses, household.watchdog, household.cgroup, control, child);
+        let begun = self.begin(&lease, household.watchdog, household.cgroup, control, child);
         let supervisor = match begun {
             Ok(supervisor) => supervisor,
             Err(failure) => {
@@ -82,18 +82,19 @@ impl Running<'_> {
         self.finish(&lease, &ending, acting).await
     }
 
-    /// Ends what earlier runs of this lease have left anywhere on the machine, for as long as this process waits.
-    async fn end_leftovers(&self) -> Infallible {
+    /// Ends leftovers for as long as this process waits: guards may be killed meanwhile.
+    async fn keep_ending_leftovers(&self) -> Infallible {
         let mut pause = LEFTOVERS_FIRST;
         loop {
             BootClock::new().sleep_until(BootClock::new().now() + pause).await;
-            self.end_leftovers_in(Range::Everywhere);
+            self.end_leftovers();
             pause = LEFTOVERS;
         }
     }
 
-    fn end_leftovers_in(&self, range: Range) {
-        if end_leftovers(self.mark, range) {
+    /// Ends what earlier runs of this lease have left in their cgroups.
+    fn end_leftovers(&self) {
+        if cgroup::end_leftovers(self.mark) {
             self.voice.say(&Event {
                 name: "leftovers_ended",
                 fields: json!({ "key": self.key.as_str() }),
@@ -112,8 +113,8 @@ impl Running<'_> {
         Until::of(lease, self.timing).times(self.timing.grace(), self.timing.margin()).term_at
     }
 
-    /// The lease, and the witness for watchdog and child, where it has one.
-    async fn acquire(&self) -> Result<(Lease, Option<[OwnedFd; 2]>), Failure> {
+    /// The lease, with a witness that can be passed on, where it has one.
+    async fn acquire(&self) -> Result<Lease, Failure> {
         let mut request = self.coordinator.lease(self.key.as_str())?.timing(self.timing);
         request = request.heed_tree(self.run.orphan_wait);
         if self.run.strict {
@@ -128,19 +129,20 @@ impl Running<'_> {
             taking: self.run.taking.as_ref(),
             quiet: self.run.quiet,
             conflict: self.run.conflict_exit_code,
-            tree: Some((&*self.outliving, self.run.orphan_wait)),
+            tree: (&self.outliving, self.run.orphan_wait),
         };
-        // One that does not wait has no time to look later.
-        let waits = self.run.waiting.limit() != Some(Duration::ZERO);
-        self.end_leftovers_in(if waits { Range::Beside } else { Range::Everywhere });
+        if self.run.waiting.limit() == Some(Duration::ZERO) {
+            // One that does not wait has no time to look later.
+            self.end_leftovers();
+        }
         let mut once_more = true;
         loop {
             let (lease, waited) =
                 wanting.get(request.clone(), async |request| request.acquire().await).await?;
-            match witnesses(&lease) {
-                Ok(witnesses) => {
+            match lease.witness(WitnessPart::Guards) {
+                Ok(_) => {
                     self.say_granted(&lease, waited);
-                    return Ok((lease, witnesses));
+                    return Ok(lease);
                 }
                 // It was made before we waited, in a folder that somebody has cleaned up since. The next one is new.
                 Err(error) => {
@@ -157,13 +159,12 @@ impl Running<'_> {
     fn begin<'l>(
         &self,
         lease: &'l Lease,
-        witnesses: Option<[OwnedFd; 2]>,
         watchdog: Pid,
         cgroup: super::cgroup::Name,
         control: Listening,
         child: Option<Pid>,
     ) -> Result<Supervisor<'l>, Failure> {
-        self.end_leftovers_in(Range::Beside);
+        self.end_leftovers();
         // The stub waits at its gate, so the number is its own.
         let child = child.ok_or_else(|| self.unwatched())?;
         let descriptor = pidfd_open(child, PidfdFlags::empty()).map_err(|_| self.unwatched())?;
@@ -177,7 +178,8 @@ impl Running<'_> {
             ));
         }
         let mut supervisor = Supervisor::new(self.voice, lease, acting, self.timing, self.measuring, charges);
-        supervisor.start(self.environment(lease), witnesses);
+        // Not sooner: a supervisor that is stopped while it has the tree's part would keep others waiting for no tree.
+        supervisor.start(self.environment(lease), witnesses(lease)?);
         self.voice.say(&Event {
             name: "started",
             fields: json!({ "pid": child.as_raw_nonzero() }),
