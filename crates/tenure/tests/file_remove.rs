@@ -106,10 +106,59 @@ fn a_key_whose_writer_is_stopped_is_not_waited_for_without_end() {
         let lock = std::fs::File::open(scratch.0.join("k.lock")).unwrap();
         flock(&lock, FlockOperation::LockExclusive).unwrap();
         let Err(StoreError::Refused(refused)) = store.remove(&key("k"), &version).await else { panic!() };
-        assert!(refused.to_string().contains("fuser -v"), "{refused}");
+        let who = format!("process {} (", std::process::id());
+        assert!(refused.to_string().contains(&who), "{refused}");
         drop(lock);
         assert!(matches!(store.remove(&key("k"), &version).await, Ok(Removal::Removed)));
     });
+}
+
+/// A removal has no file that could be unlinked to make it harmless, so its lock is not replaced.
+#[test]
+fn while_a_removal_is_under_way_no_lock_is_replaced_and_the_message_names_the_stopped_process() {
+    let scratch = Scratch::new("gate");
+    let store = scratch.store();
+    block_on(async {
+        let version = write(&store, &key("k"), "value", Expect::Absent).await;
+        let lock = scratch.0.join("k.lock");
+        let stopped = Sleeper::with_the_lock(&lock);
+        let gate = std::fs::File::open(&scratch.0).unwrap();
+        flock(&gate, FlockOperation::LockExclusive).unwrap();
+        let put = store.put(&key("k"), "next".into(), Expect::Version(version.clone())).await;
+        let Err(StoreError::Refused(refused)) = put else { panic!("{put:?}") };
+        println!("{refused}");
+        let pid = stopped.0.id();
+        for words in [format!("process {pid} ("), format!("is stopped: continue it (kill -CONT {pid})")] {
+            assert!(refused.to_string().contains(&words), "{refused}");
+        }
+        drop(gate);
+        write(&store, &key("k"), "next", Expect::Version(version)).await;
+    });
+}
+
+/// A stopped process that has a lock.
+struct Sleeper(std::process::Child);
+
+impl Sleeper {
+    fn with_the_lock(lock: &std::path::Path) -> Self {
+        let mut command = std::process::Command::new("flock");
+        let child = command.arg("--no-fork").arg(lock).args(["sleep", "60"]).spawn().unwrap();
+        let sleeper = Self(child);
+        let file = std::fs::File::open(lock).unwrap();
+        while flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            flock(&file, FlockOperation::Unlock).unwrap();
+            file_support::sleep_ms(5);
+        }
+        assert!(file_support::shell(&format!("kill -STOP {}", sleeper.0.id())));
+        sleeper
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Without the mark nothing would be left of the token.

@@ -13,7 +13,7 @@ use tenure_store::StoreTime;
 
 use super::folder::Folder;
 use super::name::MARK;
-use super::temporary::Temporary;
+use super::temporary::{self, Temporary};
 use crate::clock::boot_id;
 use crate::machine::rules::{YEAR_2020, is_plausible};
 use boots::Boots;
@@ -276,9 +276,7 @@ fn make(folder: &Folder, line: &Line) -> Result<OwnedFd, Unusable> {
 
 /// Puts a new file in the place of the mark.
 fn replace(folder: &Folder, line: &Line) -> rustix::io::Result<OwnedFd> {
-    let temporary = Temporary::write(folder, line.to_string().as_bytes())?;
-    folder.rename(temporary.name(), MARK)?;
-    temporary.renamed();
+    temporary::replace(folder, line.to_string().as_bytes(), MARK)?;
     folder.sync()?;
     folder.open(MARK, OFlags::RDWR)
 }

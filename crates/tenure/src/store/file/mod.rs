@@ -5,11 +5,13 @@
 
 mod builder;
 mod envelope;
+mod gate;
 mod list;
 mod lock;
 mod loss;
 mod mark;
 mod name;
+mod owner;
 mod read;
 mod remove;
 mod shared;

@@ -39,7 +39,7 @@ pub(super) fn entry_or_none_for_sure(folder: &Folder, key: &Key) -> Result<Optio
         if matches!(folder.status_of(&name::lock(key)), Err(Errno::NOENT)) {
             return Ok(None);
         }
-        if let Some(_lock) = KeyLock::try_take(folder, key)? {
+        if let Some(_lock) = KeyLock::try_take(folder, key, None)? {
             return entry(folder, key);
         }
         pause();

@@ -6,6 +6,7 @@ use rustix::io::Errno;
 use tenure_store::{Conflict, Expect, Key, Removal, StoreError, Version};
 
 use super::folder::Folder;
+use super::gate::Gate;
 use super::lock::KeyLock;
 use super::mark::Mark;
 use super::name;
@@ -50,7 +51,10 @@ impl Remove {
         if !raised {
             return Ok(Tried::Busy(name::MARK.to_owned()));
         }
-        match KeyLock::try_take(&self.folder, &self.key)? {
+        let Some(_gate) = gate(&self.folder, self.certain)? else {
+            return Ok(Tried::Busy(name::lock(&self.key)));
+        };
+        match KeyLock::try_take(&self.folder, &self.key, None)? {
             Some(lock) => self.under(lock).map(Tried::Settled),
             None => Ok(Tried::Busy(name::lock(&self.key))),
         }
@@ -87,6 +91,16 @@ impl Remove {
         self.folder.is_in_place()?;
         is_as_expected(&self.folder, &self.key, &self.expect)
     }
+}
+
+/// The gate, where locks may be replaced at all; `None` if another process has it.
+pub(super) fn gate(folder: &Folder, local: bool) -> Result<Option<Option<Gate>>, StoreError> {
+    if !local {
+        return Ok(Some(None));
+    }
+    let gate = Gate::try_take(folder)
+        .map_err(|errno| Trouble::new("cannot lock", folder.path(), errno).refused())?;
+    Ok(gate.map(Some))
 }
 
 const CONFLICT: Removal = Removal::Conflict(Conflict);

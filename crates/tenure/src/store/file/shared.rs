@@ -11,8 +11,10 @@ use tenure_store::{
 
 use super::envelope::{Envelope, Stamp};
 use super::folder::Folder;
+use super::lock::KeyLock;
 use super::loss::Sentry;
 use super::mark::Mark;
+use super::owner::Owner;
 use super::remove::{Remove, Tried};
 use super::write::{Attempt, Write};
 use super::{File, list, name, read, sweep, temporary, wall_micros, watch, write};
@@ -109,10 +111,18 @@ impl Shared {
         let mut patience = Patience::new();
         while let Attempt::Busy(write) = attempt {
             if !patience.wait().await {
-                return Err(self.locked_up(&name::lock(key)));
+                return Err(self.locked_up(&name::lock(key)).await);
             }
-            let inner = Arc::clone(&self.inner);
-            attempt = self.workers.run(move || inner.attempt(write)).await?;
+            let (inner, is_long) = (Arc::clone(&self.inner), patience.is_long());
+            attempt = self
+                .workers
+                .run(move || {
+                    if is_long {
+                        inner.replace_lock_if_stopped(write.key());
+                    }
+                    inner.attempt(write)
+                })
+                .await?;
         }
         self.clean_once();
         match attempt {
@@ -132,7 +142,7 @@ impl Shared {
             match self.workers.run(move || inner.remove(&remove)).await?? {
                 Tried::Settled(removal) => return Ok(removal),
                 Tried::Busy(_) if patience.wait().await => {}
-                Tried::Busy(lock) => return Err(self.locked_up(&lock)),
+                Tried::Busy(lock) => return Err(self.locked_up(&lock).await),
             }
         }
     }
@@ -142,11 +152,11 @@ impl Shared {
         let mut patience = Patience::new();
         loop {
             let (inner, swept) = (Arc::clone(&self.inner), key.clone());
-            if self.workers.run(move || sweep::sweep(&inner.folder, &swept)).await?? {
+            if self.workers.run(move || sweep::sweep(&inner.folder, inner.local, &swept)).await?? {
                 return Ok(());
             }
             if !patience.wait().await {
-                return Err(self.locked_up(&name::lock(key)));
+                return Err(self.locked_up(&name::lock(key)).await);
             }
         }
     }
@@ -165,13 +175,18 @@ impl Shared {
         Err(StoreError::refused(Reason::Invalid, sentence))
     }
 
-    fn locked_up(&self, lock: &str) -> StoreError {
+    async fn locked_up(&self, lock: &str) -> StoreError {
+        let (inner, name) = (Arc::clone(&self.inner), lock.to_owned());
+        let owner = self.workers.run(move || Owner::of(&inner.folder, &name)).await.ok().flatten();
         let lock = self.folder().path_of(lock);
+        let lock = lock.display();
+        let who = owner.map_or_else(
+            || format!("find it (fuser -v {lock}), continue or kill it"),
+            |owner| owner.to_string(),
+        );
         let sentence = format!(
-            "{} was locked by another process for more than {LOCK_WAIT:?}, which takes microseconds unless that \
-             process is stopped: find it (fuser -v {}), continue or kill it",
-            lock.display(),
-            lock.display()
+            "{lock} was locked by another process for more than {LOCK_WAIT:?}, which takes microseconds unless that \
+             process is stopped: {who}"
         );
         StoreError::refused(Reason::Unreachable, sentence)
     }
@@ -243,6 +258,13 @@ impl Inner {
         attempt
     }
 
+    /// Where it fails the lock is waited for as any other.
+    fn replace_lock_if_stopped(&self, key: &Key) {
+        if self.local {
+            let _ = KeyLock::replace_if_stopped(&self.folder, key);
+        }
+    }
+
     fn prepare(&self, key: Key, value: Bytes, expect: Expect) -> Result<Option<Write>, StoreError> {
         self.folder.is_in_place()?;
         // Whoever has lost already need not wait for the disk to hear of it.
@@ -293,19 +315,32 @@ impl Inner {
 
 /// Waits for a lock, between two looks at it: no thread does, or others would wait behind it for locks that are free.
 struct Patience {
-    give_up: Instant,
+    began: Instant,
     pause: Duration,
+    /// When it was last longer than a lock is kept.
+    long: Instant,
 }
 
 impl Patience {
     fn new() -> Self {
-        Self { give_up: BootClock.now() + LOCK_WAIT, pause: LOCK_PAUSE }
+        let now = BootClock.now();
+        Self { began: now, pause: LOCK_PAUSE, long: now }
+    }
+
+    /// True once in a while, if the lock is kept for longer than a running process keeps it.
+    fn is_long(&mut self) -> bool {
+        let now = BootClock.now();
+        let is_long = now.since(self.long) >= LOCK_LONG;
+        if is_long {
+            self.long = now;
+        }
+        is_long
     }
 
     /// Waits a little longer each time; `false` once that was long enough.
     async fn wait(&mut self) -> bool {
         let now = BootClock.now();
-        if now >= self.give_up {
+        if now.since(self.began) >= LOCK_WAIT {
             return false;
         }
         BootClock.sleep_until(now + self.pause).await;
@@ -316,6 +351,9 @@ impl Patience {
 
 /// How long a lock is waited for that others have for microseconds. Less than a renewal has.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// After how long it is looked whether the owner of a lock is stopped.
+const LOCK_LONG: Duration = Duration::from_millis(100);
 
 const LOCK_PAUSE: Duration = Duration::from_micros(500);
 const LOCK_PAUSE_MAX: Duration = Duration::from_millis(8);

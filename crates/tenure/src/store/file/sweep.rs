@@ -6,15 +6,17 @@ use tenure_store::{Key, StoreError};
 use super::folder::Folder;
 use super::lock::KeyLock;
 use super::name;
+use super::remove::gate;
 use super::trouble::Trouble;
 
 /// Unlinks both under the lock; `false` if somebody else has it.
 ///
 /// Whoever waits for the lock meanwhile finds, once it has it, that the name stands for another file or none, and opens it
 /// anew: so this one lock file may go, while it is held.
-pub(super) fn sweep(folder: &Folder, key: &Key) -> Result<bool, StoreError> {
+pub(super) fn sweep(folder: &Folder, local: bool, key: &Key) -> Result<bool, StoreError> {
     folder.is_in_place()?;
-    let Some(_lock) = KeyLock::try_take(folder, key)? else { return Ok(false) };
+    let Some(_gate) = gate(folder, local)? else { return Ok(false) };
+    let Some(_lock) = KeyLock::try_take(folder, key, None)? else { return Ok(false) };
     for name in [name::entry(key), name::lock(key)] {
         match folder.unlink(&name) {
             Ok(()) | Err(Errno::NOENT) => {}

@@ -76,6 +76,31 @@ fn create(folder: &Folder) -> rustix::io::Result<(String, OwnedFd)> {
     Err(Errno::AGAIN)
 }
 
+/// Puts a file with this content in the place of what has this name.
+pub(super) fn replace(folder: &Folder, bytes: &[u8], name: &str) -> rustix::io::Result<()> {
+    let temporary = Temporary::write(folder, bytes)?;
+    folder.rename(temporary.name(), name)?;
+    temporary.renamed();
+    Ok(())
+}
+
+/// Unlinks every temporary file but this one, so that no rename of another process that is under way has an effect.
+pub(super) fn unlink_all_but(folder: &Folder, own: Option<&str>) -> rustix::io::Result<()> {
+    let mut entries = rustix::fs::Dir::read_from(folder)?;
+    while let Some(entry) = entries.read() {
+        let entry = entry?;
+        let bytes = entry.file_name().to_bytes();
+        let Ok(name) = str::from_utf8(bytes) else { continue };
+        if name::parse(bytes) == Named::Temporary && own != Some(name) {
+            match folder.unlink(name) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Removes what dead writers and dead holders left behind, and says how many files that was.
 ///
 /// Of writes, only what nobody has locked and what is a minute old: between the two calls that make and lock a file, its writer is

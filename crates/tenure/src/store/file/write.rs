@@ -68,7 +68,7 @@ impl Write {
 
     /// Compares and renames, if the lock is free.
     pub(super) fn attempt(self) -> Attempt {
-        match KeyLock::try_take(&self.folder, &self.key) {
+        match KeyLock::try_take(&self.folder, &self.key, Some(self.temporary.name())) {
             Ok(None) => Attempt::Busy(self),
             Ok(Some(lock)) => self.under(lock),
             Err(error) => Attempt::Failed(error),
