@@ -368,7 +368,7 @@ fn a_folder_whose_file_system_does_not_behave_is_refused_whatever_it_is_called()
         ("flock:error=ENOLCK", ["Unsupported", "cannot try out locks and renames"]),
         ("renameat:retval=0", ["Unsupported", "a rename does not replace the file"]),
         ("unlinkat:retval=0", ["Unsupported", "a file is there after it was removed"]),
-        ("linkat:retval=0", ["Unsupported", "a link can be made under a name that is taken"]),
+        ("renameat2:retval=0", ["Unsupported", "a rename takes a name that must be free"]),
         ("fsync:error=EINVAL", ["Unsupported", "cannot try out locks and renames"]),
         ("fsync:error=EIO", ["Unavailable", "The disk fails"]),
     ] {
@@ -426,4 +426,22 @@ fn what_passed_its_trial_is_not_tried_again_in_this_boot_through_this_mount() {
     let whole = std::fs::read(&note).unwrap();
     std::fs::write(&note, &whole[..whole.len() / 4]).unwrap();
     assert!(opened_where(&folder, misbehaves).contains("two have one lock"));
+}
+
+/// The mark of the folder must not have a second name for a moment: who sees that takes it for a trap.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "several threads open one folder at the same time")]
+fn a_new_folder_can_be_opened_by_several_at_once() {
+    for round in 0..40 {
+        let scratch = Scratch::new("at-once");
+        let barrier = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    assert!(File::open(&scratch.0).is_ok(), "round {round}: {:?}", File::open(&scratch.0));
+                });
+            }
+        });
+    }
 }

@@ -76,7 +76,8 @@ const fn lacking(number: u32, name: &'static str, lacks: &'static str) -> Known 
 }
 
 /// `linux/magic.h`, and those that are not in there. This tells who shares a file system; what it does is tried out by the
-/// store, in its folder. An overlay is local, because its upper layer belongs to one mount at a time; lock files are opened for writing, so that they lie in that layer before they are locked.
+/// store, in its folder. An overlay is local, because its upper layer belongs to one mount at a time; lock files are
+/// opened for writing, so that they lie in that layer before they are locked.
 const KNOWN: &[Known] = &[
     local(0x0000_ef53, "ext4"),
     local(0x5846_5342, "xfs"),

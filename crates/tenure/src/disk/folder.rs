@@ -1,7 +1,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use tenure_store::{Reason, StoreError};
@@ -103,6 +103,11 @@ impl Folder {
 
     pub(crate) fn rename(&self, from: &str, to: &str) -> rustix::io::Result<()> {
         rustix::fs::renameat(self, from, self, to)
+    }
+
+    /// Renames a file to a name that is free.
+    pub(crate) fn rename_unless_there(&self, from: &str, to: &str) -> rustix::io::Result<()> {
+        rustix::fs::renameat_with(self, from, self, to, RenameFlags::NOREPLACE)
     }
 
     pub(crate) fn unlink(&self, name: &str) -> rustix::io::Result<()> {

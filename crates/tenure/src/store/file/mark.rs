@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, OFlags};
+use rustix::fs::{FileType, FlockOperation, OFlags};
 use rustix::io::Errno;
 use tenure_store::StoreTime;
 
@@ -261,10 +261,12 @@ fn open_checked(folder: &Folder, flags: OFlags) -> Result<OwnedFd, Unusable> {
 /// Makes the file, whole from the start. Whoever is slower takes what is there.
 fn make(folder: &Folder, line: &Line) -> Result<OwnedFd, Unusable> {
     let temporary = Temporary::write(folder, line.to_string().as_bytes())?;
-    match rustix::fs::linkat(folder, temporary.name(), folder, MARK, AtFlags::empty()) {
-        Ok(()) | Err(Errno::EXIST) => drop(temporary),
-        // Not on a disk of our own; there, whoever is slower replaces a mark that is a moment old.
-        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => {
+    // Not by a link: a mark with a second name is refused, and a process that dies before it removes that name would leave one.
+    match folder.rename_unless_there(temporary.name(), MARK) {
+        Ok(()) => temporary.renamed(),
+        Err(Errno::EXIST) => drop(temporary),
+        // FUSE does not have it; there, whoever is slower replaces a mark that is a moment old.
+        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => {
             folder.rename(temporary.name(), MARK)?;
             temporary.renamed();
         }

@@ -3,7 +3,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FlockOperation, OFlags, Stat};
+use rustix::fs::{FlockOperation, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::folder::Folder;
@@ -24,7 +24,7 @@ impl From<Errno> for Failure {
     }
 }
 
-/// Tries out create, read, lock, replace, link, remove and sync on two files of its own.
+/// Tries out create, read, lock, replace, remove and sync on two files of its own.
 ///
 /// They have names of unfinished writes: should this process die in the middle, they are removed as those are.
 pub(super) fn run(folder: &Folder) -> Result<(), Failure> {
@@ -34,7 +34,7 @@ pub(super) fn run(folder: &Folder) -> Result<(), Failure> {
     let again = read_back(&entry, &first)?;
     excludes(&entry, &first, &again)?;
     replaces(&entry, &new, &again)?;
-    links(&entry, &new)?;
+    spares(&entry, &new)?;
     entry.folder.unlink(&entry.name)?;
     expect(entry.is_missing(), "a file is there after it was removed")?;
     Ok(folder.sync()?)
@@ -92,13 +92,13 @@ fn replaces(entry: &Scratch<'_>, new: &Scratch<'_>, reader: &OwnedFd) -> Result<
     expect(reads(reader, SECOND)?, "a file that is replaced changes for those who read it")
 }
 
-/// A link never takes a name that is taken. Not every file system has links.
-fn links(entry: &Scratch<'_>, new: &Scratch<'_>) -> Result<(), Failure> {
-    let link = || rustix::fs::linkat(entry.folder, &entry.name, new.folder, &new.name, AtFlags::empty());
-    match link() {
-        Ok(()) => expect(link() == Err(Errno::EXIST), "a link can be made under a name that is taken"),
-        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+/// A rename to a name that must be free does not take one that is taken. Not every file system has it.
+fn spares(entry: &Scratch<'_>, new: &Scratch<'_>) -> Result<(), Failure> {
+    new.folder.create(&new.name, OFlags::RDWR)?;
+    match entry.folder.rename_unless_there(&new.name, &entry.name) {
+        Err(Errno::EXIST | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         Err(errno) => Err(errno.into()),
+        Ok(()) => Err(Failure::Flaw("a rename takes a name that must be free")),
     }
 }
 
