@@ -144,16 +144,18 @@ fn frozen(arena: &Arena) -> Outcome {
 /// For ten seconds supervisor and watchdog are stopped and continued in turn, while others wait for the lease.
 fn storm(arena: &Arena) -> Outcome {
     let end = Instant::now() + Duration::from_secs(12);
-    let mut terms = 0;
+    let mut stopped = Vec::new();
     let mut random = random_from(7);
     while Instant::now() < end {
-        let label = format!("t{terms}");
+        let label = format!("t{}", stopped.len());
         let options = ["--ttl", "1s", "--kill-grace", "100ms", "--wait", "8s"];
         let holder = match arena.holder(arena.run(Who::User, &options, &arena.act(&label, 30_000)), &label) {
             Ok(holder) => holder,
-            Err(error) => return arena.no_overlap().and_then(|_| broken(error)),
+            Err(error) => {
+                arena.no_overlap()?;
+                return blocked(&stopped, &error);
+            }
         };
-        terms += 1;
         let guards = holder.guards()?;
         for _ in 0..6 {
             let guard = guards[(random() % 2) as usize];
@@ -163,12 +165,30 @@ fn storm(arena: &Arena) -> Outcome {
             sleep_ms(random() % 400);
             let _ = send(guard, Signal::CONT);
         }
-        // Whatever is left is stopped for good; the other guard ends it.
+        // The supervisor is stopped for good; the watchdog ends the tree.
         let _ = send(guards[0], Signal::STOP);
+        stopped.push(guards[0]);
     }
     sleep_ms(500);
     let acts = arena.no_overlap()?;
     held(format!("{acts} terms, no overlap"))
+}
+
+/// A process that is stopped while it has the lock of the key blocks the key. The message must name it.
+fn blocked(stopped: &[i32], error: &str) -> Outcome {
+    let has_lock = |number: &&i32| {
+        let descriptors = std::fs::read_dir(format!("/proc/{number}/fd")).into_iter().flatten().flatten();
+        descriptors
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .any(|path| path.ends_with("k.lock"))
+    };
+    match stopped.iter().find(has_lock) {
+        Some(owner) if error.contains(&owner.to_string()) => held(format!("no overlap; {error}")),
+        Some(owner) => {
+            broken(format!("no overlap, but process {owner} is stopped inside the lock, unnamed: {error}"))
+        }
+        None => broken(format!("no overlap, but {error}")),
+    }
 }
 
 /// A supervisor that was stopped while it ran, and whose tree its watchdog has ended, keeps nothing from others.
