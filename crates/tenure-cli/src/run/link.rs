@@ -121,7 +121,7 @@ impl Listening {
 }
 
 /// How many descriptors a message carries at most.
-const DESCRIPTORS_MAX: usize = 2;
+const DESCRIPTORS_MAX: usize = 1;
 
 /// More than the longest message: a name, a holder and a store.
 const MESSAGE_MAX: usize = 64 * 1024;

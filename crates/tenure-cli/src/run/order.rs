@@ -6,8 +6,8 @@ use super::until::{Until, take_instant};
 /// What the supervisor tells the watchdog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The lease is granted: watch by this deadline, and then open the gate of the stub. It carries the witness twice, where
-    /// there is one: for the watchdog, and for the child.
+    /// The lease is granted: watch by this deadline, and then open the gate of the stub. It carries the witness, where
+    /// there is one.
     Start { until: Until, witnessed: bool, go: Go },
     /// The lease is held for longer.
     Until(Until),

@@ -1,7 +1,6 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use nix::sys::signal::Signal;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
 use tenure::clock::{BootClock, Clock, Instant};
-use tenure::{Acting, Coordinator, Error, Key, Lease, Timing, WitnessPart};
+use tenure::{Acting, Coordinator, Key, Lease, Timing, WitnessPart};
 
 use super::cgroup::{self, Cgroup, Mark};
 use super::household::Household;
@@ -169,7 +168,6 @@ impl Running<'_> {
         let child = child.ok_or_else(|| self.unwatched())?;
         let descriptor = pidfd_open(child, PidfdFlags::empty()).map_err(|_| self.unwatched())?;
         let child_fd = when_readable(descriptor).map_err(|_| self.unwatched())?;
-        let charges = Charges { watchdog, cgroup: Cgroup::find(cgroup), control, child, child_fd };
         let acting = lease.acting()?;
         if let Some(user) = setuid::foreign_user(&self.run.command[0]) {
             self.say_cannot_stop(lease, user);
@@ -177,9 +175,10 @@ impl Running<'_> {
                 "its command runs as user {user} and cannot be ended by its supervisor"
             ));
         }
+        let witness = lease.witness(WitnessPart::Guards)?;
+        let charges = Charges { watchdog, cgroup: Cgroup::find(cgroup), control, child, child_fd, witness };
         let mut supervisor = Supervisor::new(self.voice, lease, acting, self.timing, self.measuring, charges);
-        // Not sooner: a supervisor that is stopped while it has the tree's part would keep others waiting for no tree.
-        supervisor.start(self.environment(lease), witnesses(lease)?);
+        supervisor.start(self.environment(lease));
         self.voice.say(&Event {
             name: "started",
             fields: json!({ "pid": child.as_raw_nonzero() }),
@@ -358,13 +357,6 @@ const USUAL: Duration = Duration::from_millis(500);
 
 /// The witness for the watchdog and for the child; the lease itself has that of the supervisor.
 ///
-/// The watchdog ends only after the tree, so it locks both parts. The supervisor guards alone: when it is stopped after its
-/// tree has died, nothing of the tree is locked any more.
-fn witnesses(lease: &Lease) -> Result<Option<[OwnedFd; 2]>, Error> {
-    let watchdog = lease.witness(WitnessPart::Both)?;
-    Ok(watchdog.zip(lease.witness(WitnessPart::Tree)?).map(|(watchdog, child)| [watchdog, child]))
-}
-
 /// Waits until the watchdog is gone, and notes the stub's number when it comes.
 async fn until_gone(control: &Listening, stub: &Cell<Option<Pid>>) {
     while let Some(number) = ready(control).await {

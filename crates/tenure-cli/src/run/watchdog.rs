@@ -18,6 +18,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use tenure::WitnessPart;
 use tenure::clock::{BootClock, Clock, Instant};
 
 use super::cgroup::{self, Cgroup};
@@ -203,9 +204,11 @@ impl Watchdog {
     fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>) {
         match order {
             Order::Start { until, witnessed, go } => {
-                let mut witnesses = descriptors.into_iter();
-                let (own, childs) = (witnesses.next(), witnesses.next());
-                if witnessed && childs.is_none() {
+                // The watchdog ends only after the tree, so it locks both parts; the child locks that of the tree.
+                let witness = descriptors.first();
+                let own = witness.and_then(|witness| WitnessPart::Both.lock(witness).ok());
+                let childs = witness.and_then(|witness| WitnessPart::Tree.lock(witness).ok());
+                if witnessed && (own.is_none() || childs.is_none()) {
                     // No descriptor could be had. Without the witness, nobody may act: the gate goes with this process.
                     exit(1);
                 }

@@ -1,3 +1,10 @@
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::ofd;
+
 /// Part of a witness, to be locked by a process that acts under the lease.
 ///
 /// The two parts tell who is alive: the processes that guard the work, or the work itself. A record whose witness has any
@@ -12,4 +19,18 @@ pub enum WitnessPart {
     Tree,
     /// For a process that guards the work and ends only after it.
     Both,
+}
+
+impl WitnessPart {
+    /// Locks this part of a witness that another process has passed on, in an open file description of this process's own.
+    ///
+    /// A lock belongs to all copies of a description, also to the one in the process that passed it on. A guard that must
+    /// not lock a part itself, not even while it passes that part on, passes on one of
+    /// [`Guards`](Self::Guards) instead, and the process that gets it locks what it needs. Needs `/proc`.
+    pub fn lock(self, witness: impl AsFd) -> io::Result<OwnedFd> {
+        let path = format!("/proc/self/fd/{}", witness.as_fd().as_raw_fd());
+        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())?;
+        ofd::share(&file, self)?;
+        Ok(file)
+    }
 }

@@ -40,6 +40,9 @@ pub(super) struct Charges {
     pub(super) child: Pid,
     /// Stays the child's when its number is somebody else's.
     pub(super) child_fd: AsyncFd<OwnedFd>,
+    /// The witness, of which a supervisor locks the guards' part alone: when it is stopped after its tree has died, nothing
+    /// of the tree is locked any more.
+    pub(super) witness: Option<OwnedFd>,
 }
 
 /// How it ended.
@@ -150,16 +153,15 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Has the child let go, by a watchdog that is armed. Both get a hold of the witness that is their own: what one of them
-    /// unlocks, the other has still locked.
-    pub(super) fn start(&mut self, environment: Vec<(String, String)>, witnesses: Option<[OwnedFd; 2]>) {
+    /// Has the child started, by a watchdog that is armed. The watchdog locks what it and the child need of the witness.
+    pub(super) fn start(&mut self, environment: Vec<(String, String)>) {
         let term_at = self.times().term_at;
         let go = Go { before: term_at, environment };
-        let start = Order::Start { until: self.until, witnessed: witnesses.is_some(), go };
-        let descriptors: Vec<_> = witnesses.iter().flatten().map(AsFd::as_fd).collect();
+        let witness = self.charges.witness.as_ref().map(AsFd::as_fd);
+        let start = Order::Start { until: self.until, witnessed: witness.is_some(), go };
         // A watchdog that does not start the child in time is stopped, and would keep the lease for nothing.
         self.replace_at = Some(term_at);
-        if self.charges.control.link().send(&start.to_bytes(), &descriptors).is_err() {
+        if self.charges.control.link().send(&start.to_bytes(), witness.as_slice()).is_err() {
             self.replace_watchdog();
         }
     }

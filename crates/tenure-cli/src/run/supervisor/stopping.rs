@@ -87,8 +87,9 @@ impl Supervisor<'_> {
     pub(super) fn watchdog_is_gone(&mut self) {
         self.watched = false;
         self.replace_at = None;
-        // The watchdog held the part of the witness that tells of the tree. The lease may be lost, and the witness with it.
-        self.tree_witness = self.lease.witness(WitnessPart::Tree).ok().flatten();
+        // The watchdog held the part of the witness that tells of the tree.
+        self.tree_witness =
+            self.charges.witness.as_ref().and_then(|witness| WitnessPart::Tree.lock(witness).ok());
         self.reap();
         if !self.started {
             // The stub ends with its watchdog, and its code is not the program's.
