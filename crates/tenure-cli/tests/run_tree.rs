@@ -366,11 +366,12 @@ fn the_watchdog_ignores_what_ends_others() {
 }
 
 #[test]
-fn with_a_stopped_watchdog_a_store_that_is_gone_still_ends_the_command_in_time() {
+fn with_a_stopped_watchdog_a_store_that_does_not_answer_still_ends_the_command_in_time() {
     let world = World::new("watchdog-stopped-risk");
     let (started, child) = start(&world, &["x", "--ttl", "2s"], STUBBORN);
     started.watchdog().send(Signal::STOP);
-    fs::rename(world.leases(), world.path("away")).unwrap();
+    let lock = world.lock_of("x");
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
     let took = child.dies_within(PATIENCE);
     assert!(took < Duration::from_secs(2), "{took:?}");
     let ran = started.end();
@@ -632,13 +633,14 @@ fn asked_and_killed(world: &World, child: &Process, began: Instant) -> (Duration
 }
 
 #[test]
-fn when_the_store_is_gone_term_comes_in_time_and_kill_before_the_deadline() {
+fn when_the_store_does_not_answer_term_comes_in_time_and_kill_before_the_deadline() {
     let world = World::new("store-gone");
     let words = ["x", "--ttl", "4s", "--kill-grace", "1s"];
     let (started, child) = start(&world, &words, STUBBORN);
     world.told("inner");
     let began = Instant::now();
-    fs::rename(world.leases(), world.path("away")).unwrap();
+    let lock = world.lock_of("x");
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
     let (asked, killed) = asked_and_killed(&world, &child, began);
     // The latest renewal was at most one period of 4/3 s ago: TERM at 3.96 − 0.15 − 1 s after it, KILL a second later.
     assert!(
@@ -689,7 +691,8 @@ fn a_strict_lease_stops_the_command_in_order_at_the_first_failed_renewal() {
     let words = ["x", "--ttl", "6s", "--kill-grace", "500ms", "--strict"];
     let (started, child) = start(&world, &words, STUBBORN);
     let began = Instant::now();
-    fs::rename(world.leases(), world.path("away")).unwrap();
+    let lock = world.lock_of("x");
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
     let (asked, killed) = asked_and_killed(&world, &child, began);
     assert!(asked < Duration::from_millis(3200), "{asked:?}");
     assert!(killed - asked < SOON, "{killed:?}");
