@@ -228,11 +228,14 @@ fn before_start(arena: &Arena) -> Outcome {
         let _ = send(first.number, Signal::STOP);
         let label = format!("y{round}");
         let second = arena.holder(arena.run(Who::User, &options, &arena.act(&label, 400)), &label);
-        let _ = send(first.number, Signal::CONT);
         let second = match second {
             Ok(second) => second,
-            Err(error) => return arena.no_overlap().and_then(|_| broken(error)),
+            Err(error) => {
+                arena.no_overlap()?;
+                return blocked(&[first.number], &error);
+            }
         };
+        let _ = send(first.number, Signal::CONT);
         second.end(10)?;
         first.end(15)?;
         arena.no_overlap()?;
