@@ -75,7 +75,7 @@ pub(crate) struct Run {
     /// Stop CMD at the first renewal that fails, and not only before the lease runs out
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait for it
+    /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait until it ends
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) orphan_wait: Option<Duration>,
     /// Exit with this when somebody else holds it, for a CMD that uses 75 itself
@@ -127,7 +127,7 @@ pub(crate) struct Acquire {
     pub(crate) ttl: Duration,
     #[command(flatten)]
     pub(crate) waiting: Waiting,
-    /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait for it
+    /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait until it ends
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) orphan_wait: Option<Duration>,
     /// Who holds it, for people to read; the host and the process if this is not given
@@ -168,7 +168,7 @@ pub(crate) struct Steal {
     /// How long the lease lasts without a renewal; 15s for a CMD, 60s for a handle
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) ttl: Option<Duration>,
-    /// Wait at most this long for the holder to stop; without this, until its ttl is over
+    /// Wait at most this long for the holder to stop; without this, until it has stopped or its ttl is over
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) wait: Option<Duration>,
     /// Who takes it, for people to read; the host and the process if this is not given
@@ -180,7 +180,7 @@ pub(crate) struct Steal {
     /// How long CMD has between TERM and KILL; 5s, or a third of the ttl if that is less
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "command")]
     pub(crate) kill_grace: Option<Duration>,
-    /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait for it
+    /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait until it ends
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) orphan_wait: Option<Duration>,
     /// Stop CMD at the first renewal that fails, and not only before the lease runs out

@@ -9,7 +9,7 @@ Exit codes:
   64  the command line is wrong
   65  the record is not ours to touch: look at it
   69  the store cannot be reached, or may not be read or written: try again, or fix the credentials
-  75  somebody else holds it: try again later, or wait for longer
+  75  another holder has it, or a process of its former CMD is alive: try again later, or wait longer
   76  the lease was lost and CMD was stopped, or the handle is not good any more: look why
   77  the store was refused, because a guarantee is missing or was seen broken: use another
   78  the configuration is wrong, or cannot be safe: fix it
@@ -63,11 +63,12 @@ CMD gets TENURE_NAME, TENURE_TOKEN, TENURE_HOLDER and TENURE_STORE. The token is
 with every write, so that what CMD writes too late can be told from what its successor writes.
 
 When the lease cannot be renewed, CMD and all that it started get TERM, and KILL after the grace, so that they are dead \
-before anybody else is let in. When CMD ends, what it left running is ended too, and the lease is let go. A signal ends \
-the waiting, or is passed on to CMD.
+before the next holder is granted, as long as tenure or its watchdog runs. When CMD ends, what it left running is ended too, \
+and the lease is let go. A signal ends the waiting, or is passed on to CMD.
 
-Where a former CMD outlives its lease on this machine, because supervisor and watchdog were both killed, it is named and \
-waited for; --orphan-wait goes on after that time.
+If tenure and its watchdog are both killed, a process of CMD may outlive the lease. The next tenure run on this machine kills \
+that process where it has a cgroup; otherwise it names the process and waits until it ends. With --orphan-wait it goes on after \
+that time, and both may act at once.
 
 Durations are written like 15s, 1m30s or 500ms.
 
@@ -135,9 +136,11 @@ Examples:
 
 The holder is asked to let go. A tenure run stops its CMD and exits 76 with the reason; whoever renews a handle is told the \
 reason and lets go by releasing it. It is waited for until it has let go, its ttl is over, or this machine can see that it is \
-dead. Two who steal at once both wait, and get it one after the other.
+dead. If the ttl is over and a process of its CMD is still alive on this machine, steal waits for that too, or goes on after \
+--orphan-wait. A holder that says that its CMD cannot be stopped, such as sudo, is not asked: exit 75. Two who steal at once both wait, and get it one after the other.
 
---now does not wait. The old holder may go on for as long as its ttl, and both act at once: only a resource that checks tokens \
+--now does not wait. The old holder may go on for as long as its ttl, a CMD that cannot be stopped until it ends by itself, and \
+both act at once: only a resource that checks tokens \
 keeps its late writes out.
 
 ",
@@ -156,7 +159,7 @@ judge; a holder that it cannot judge yet counts as held. What is seen of that on
 tenure-logbook below XDG_STATE_HOME or ~/.local/state, so that the next look can judge.
 
 Exit codes:
-   0  somebody holds it, or it is reserved or closed: nobody else is let in
+   0  somebody holds it, or it is reserved or closed, or it has run out and a process of its CMD is alive on this machine
    1  it is free
   64, 65, 69, 77, 78  as in tenure --help
 ";

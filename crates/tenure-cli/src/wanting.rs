@@ -28,7 +28,7 @@ pub(crate) struct Wanting<'a> {
     pub(crate) quiet: bool,
     /// The exit code for that.
     pub(crate) conflict: u8,
-    /// Where it is heard that the former holder's command is alive, and for how long that is heeded; `None` for ever.
+    /// Reports that the former holder's command is alive, and the time for which it is heeded; `None` for ever.
     pub(crate) tree: (&'a Outliving, Option<Duration>),
 }
 
@@ -39,7 +39,7 @@ struct Situation {
     fields: Value,
     /// For people.
     sentence: String,
-    /// Whether its lease has run out, and its command is alive.
+    /// True if its lease has run out and its command is alive.
     outlived: bool,
 }
 
@@ -111,7 +111,7 @@ impl Wanting<'_> {
         self.or_say_outlived(None, taken).await
     }
 
-    /// Waits for the lease, and says meanwhile whose command is waited for once that is the reason.
+    /// Waits for the lease. If the reason is a command that is alive, says meanwhile whose command that is.
     async fn or_say_outlived<T>(&self, said: Option<Arc<Record>>, granted: impl Future<Output = T>) -> T {
         tokio::select! {
             granted = granted => granted,
@@ -153,7 +153,7 @@ impl Wanting<'_> {
         Failure::new(self.conflict, format!("{}{why}: {next}", situation.sentence))
     }
 
-    /// Why it is not free; `None` if it is by now, or nobody can tell.
+    /// Why it is not free; `None` if it is free by now, or if that cannot be told.
     async fn situation(&self) -> Option<Situation> {
         let seen = self.coordinator.observe(self.key.as_str()).await.ok()?;
         let (remaining, record) = (seen.standing.remaining(), seen.record?);
@@ -181,7 +181,7 @@ impl Wanting<'_> {
         Some(Situation { record, fields, sentence, outlived: false })
     }
 
-    /// Whose command is alive although its lease has run out; `None` if it has ended by now.
+    /// The command that is alive although its lease has run out; `None` if it has ended by now.
     async fn outlived(&self, record: Arc<Record>) -> Option<Situation> {
         let survivors = self.coordinator.survivors(&record).await;
         if !survivors.tree {
@@ -209,10 +209,11 @@ impl Wanting<'_> {
 
     // ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Says what it waits for. Returns the record whose command is waited for, if that is it.
+    /// Says what it waits for. Returns the record whose command it waits for, if that is the reason.
     async fn say_waiting(&self) -> Option<Arc<Record>> {
         let Situation { record, fields, sentence, outlived } = self.situation().await?;
-        let limit = match self.wait {
+        let wait = if outlived { [self.wait, self.tree.1].into_iter().flatten().min() } else { self.wait };
+        let limit = match wait {
             Some(limit) => format!("for {} at the longest", duration::exact(limit)),
             None => "for as long as it takes".to_owned(),
         };
@@ -225,7 +226,7 @@ impl Wanting<'_> {
         outlived.then_some(record)
     }
 
-    /// Says each time that a lease has run out and its command is alive, which is waited for.
+    /// Says, each time that a lease has run out and its command is alive, that it waits for that command.
     async fn say_outlived<T>(&self, mut said: Option<Arc<Record>>) -> T {
         let (outliving, limit) = self.tree;
         loop {
@@ -286,10 +287,12 @@ impl Wanting<'_> {
     async fn say_taking(&self, taking: &Taking) {
         let Some(situation) = self.situation().await else { return };
         let unstoppable = situation.record.cannot_stop();
-        if !taking.now && unstoppable.is_some() {
-            // It is not asked: the answer says why.
+        if !taking.now && (situation.outlived || unstoppable.is_some()) {
+            // The holder is not asked: the answer, or what is said while it waits, says why.
             return;
         }
+        let until =
+            if situation.outlived || unstoppable.is_some() { "its command has ended" } else { "then" };
         let why = unstoppable.map(|because| cannot_stop(because)).unwrap_or_default();
         let (fields, sentence) = (situation.fields, format!("{}{why}", situation.sentence));
         self.voice.say(&match taking.now {
@@ -303,7 +306,7 @@ impl Wanting<'_> {
                 name: "taking",
                 fields,
                 sentence: format!(
-                    "{sentence}: it is not waited for, and until then both may act at once. Only a resource that checks \
+                    "{sentence}: it is not waited for, and until {until} both may act at once. Only a resource that checks \
                      the token keeps the writes of the old one out"
                 ),
                 weight: Weight::Trouble,

@@ -5,7 +5,7 @@ mod run_support;
 use std::os::unix::process::CommandExt;
 use std::time::Duration;
 
-use run_support::{NOBODY, SOON, World, run_of_nobody, sleep_ms, world_of_nobody};
+use run_support::{NOBODY, SOON, World, run_of_nobody, sleep_ms, until, world_of_nobody};
 use rustix::process::Signal;
 
 /// At once, for a busy machine of two cores.
@@ -127,4 +127,20 @@ fn a_revoked_lease_is_kept_until_what_cannot_be_ended_is_gone() {
     assert_eq!(world.told("stolen"), "dead");
     assert_eq!(stealer.end().code, 0);
     assert_eq!(started.end().code, 76);
+}
+
+#[test]
+fn a_holder_whose_lease_was_taken_without_waiting_does_not_say_that_it_keeps_it() {
+    let Some(world) = world_of_nobody("taken") else { return };
+    let script = "./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > pid; exec sleep 100'; exit 0";
+    let started = run_of_nobody(&world, &["--", "sh", "-c", script]);
+    let root = world.told_pid("pid");
+    let mut steal = world.command(world.path("tenure"));
+    steal.args(["steal", "x", "--now", "--reason", "test", "--", "true"]).uid(NOBODY).gid(NOBODY);
+    assert_eq!(world.ran(steal).code, 0);
+    until("the message", SOON, || started.err_so_far().contains("could not be ended").then_some(()));
+    root.send(Signal::KILL);
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert!(ran.err.contains("is lost, but process") && !ran.err.contains("is kept"), "{}", ran.err);
 }

@@ -171,9 +171,7 @@ impl Running<'_> {
         let acting = lease.acting()?;
         if let Some(user) = setuid::foreign_user(&self.run.command[0]) {
             self.say_cannot_stop(lease, user);
-            acting.cannot_stop(&format!(
-                "its command runs as user {user} and cannot be ended by its supervisor"
-            ));
+            acting.cannot_stop(&format!("it runs as user {user}, and cannot be ended by its supervisor"));
         }
         let witness = lease.witness(WitnessPart::Guards)?;
         let charges = Charges { watchdog, cgroup: Cgroup::find(cgroup), control, child, child_fd, witness };
@@ -318,7 +316,7 @@ impl Running<'_> {
         });
     }
 
-    /// What is known before the command starts.
+    /// Says before the command starts that it cannot be stopped.
     fn say_cannot_stop(&self, lease: &Lease, user: u32) {
         self.voice.say(&Event {
             name: "cannot_stop",
@@ -334,7 +332,7 @@ impl Running<'_> {
     }
 }
 
-/// What is said of a command that was alive after its deadline.
+/// The beginning of the sentence about a command that was alive after its deadline.
 fn overrun(what: &str, by: Duration, kept: bool) -> String {
     let by = duration::at_least(by);
     match kept {
@@ -348,7 +346,7 @@ fn overrun(what: &str, by: Duration, kept: bool) -> String {
     }
 }
 
-/// How soon, and then how often, leftovers are looked for while this process waits.
+/// Time until the first look for leftovers while this process waits, and between later ones.
 const LEFTOVERS_FIRST: Duration = Duration::from_millis(100);
 const LEFTOVERS: Duration = Duration::from_secs(2);
 

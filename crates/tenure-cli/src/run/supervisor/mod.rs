@@ -211,12 +211,13 @@ impl<'a> Supervisor<'a> {
             // The watchdog ended before it could.
             cgroup.remove();
         }
+        let kept = self.cannot_end.is_some() && !self.has_lost_for_good();
         let ending = Ending {
             status: self.status,
             why: self.why,
             not_started: self.not_started,
             overrun: self.overrun,
-            kept: self.cannot_end.is_some(),
+            kept,
         };
         (ending, self.acting)
     }
@@ -383,15 +384,21 @@ impl<'a> Supervisor<'a> {
             list => format!("process {list}"),
         };
         self.acting.cannot_stop(&format!("{who} runs as another user"));
-        let sentence = format!(
-            "lease {} of {} (token {}) is kept: {who} of its command runs as another user and could not be ended. End it; the \
-             lease is released then",
-            self.lease.key(),
-            self.lease.holder(),
-            self.lease.token()
-        );
+        let what =
+            format!("lease {} of {} (token {})", self.lease.key(), self.lease.holder(), self.lease.token());
+        let who = format!("{who} of its command runs as another user and could not be ended");
+        let sentence = if self.has_lost_for_good() {
+            format!("{what} is lost, but {who}. End it: another holder may act at the same time")
+        } else {
+            format!("{what} is kept: {who}. End it; the lease is released then")
+        };
         self.say_kept(sentence.clone());
         self.cannot_end = Some(sentence);
+    }
+
+    /// True if the record is not this holder's any more, so that it cannot be kept.
+    fn has_lost_for_good(&self) -> bool {
+        self.why.as_ref().is_some_and(Why::is_definite)
     }
 
     fn say_kept(&self, sentence: String) {
