@@ -12,13 +12,13 @@ use crate::stamps::{self, Act, boot_time};
 use crate::tools;
 use crate::verdict::{Outcome, broken, held};
 
-/// Where one attack takes place: a folder with a store, the stamps of actors, and ways to start commands.
+/// The place of one attack: a folder with a store, the stamps of actors, and ways to start commands.
 #[derive(Debug)]
 pub(crate) struct Arena {
     pub(crate) folder: PathBuf,
     /// The cgroup that this process is in, if there is one.
     pub(crate) cgroup: Option<PathBuf>,
-    /// Whether settings of the whole machine may be changed for some seconds.
+    /// True if settings of the whole machine may be changed for some seconds.
     pub(crate) machine_wide: bool,
     programs: PathBuf,
     next: Cell<usize>,

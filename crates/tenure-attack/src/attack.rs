@@ -8,7 +8,7 @@ use crate::verdict::Outcome;
 pub(crate) struct Attack {
     /// `family/what happens`.
     pub(crate) name: String,
-    /// What README or the documentation promise, in one sentence.
+    /// The promise of README or the documentation, in one sentence.
     pub(crate) promise: &'static str,
     pub(crate) limit: Duration,
     pub(crate) company: Company,

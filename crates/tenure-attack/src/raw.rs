@@ -51,7 +51,7 @@ pub(crate) fn forked(child: impl FnOnce() -> i32) -> io::Result<i32> {
 
 /// Ends the calling thread alone. The process goes on as long as it has another one.
 pub(crate) fn exit_thread() -> ! {
-    // SAFETY: nothing is unwound; whoever joins this thread waits for ever, and nothing does.
+    // SAFETY: nothing is unwound; a thread that joins this one would wait for ever, and none does.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
     unreachable!("the thread has ended")
 }

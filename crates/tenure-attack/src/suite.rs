@@ -74,7 +74,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 struct Suite {
     folder: PathBuf,
     machine_wide: bool,
-    /// What the only setting was that an attack may change.
+    /// The former value of the only setting that an attack may change.
     file_max: Option<String>,
 }
 

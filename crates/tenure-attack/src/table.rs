@@ -6,7 +6,7 @@ use crate::args::is_ci;
 use crate::attack::Attack;
 use crate::verdict::Verdict;
 
-/// What ran, in the order of the list.
+/// The attacks that ran, in the order of the list.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Row>,

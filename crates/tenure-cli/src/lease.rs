@@ -30,12 +30,12 @@ pub(crate) struct Lease {
     successor: Option<String>,
     by: Option<String>,
     because: Option<String>,
-    /// Why its holder cannot stop the work under it.
+    /// The reason why its holder cannot stop the work under it.
     cannot_stop: Option<String>,
     /// The processes of its command that are alive although it has run out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     processes: Vec<Process>,
-    /// Those processes in words.
+    /// These processes in words.
     #[serde(skip)]
     survivors: String,
     problem: Option<String>,

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::output;
 
-/// Hears from the keeper that a former lease has run out while its command is alive.
+/// Receives the keeper's reports that a former lease has run out while its command is alive.
 #[derive(Debug)]
 pub(crate) struct Outliving(watch::Sender<Heard>);
 
@@ -71,7 +71,7 @@ impl Recorder for Outliving {
     }
 }
 
-/// Which processes of a former command are alive, for people.
+/// The processes of a former command that are alive, in words.
 pub(crate) fn sentence(survivors: &Survivors) -> String {
     let guards = match survivors.guards {
         true => "under a process that guards it and does not renew the lease",
@@ -86,5 +86,5 @@ pub(crate) fn sentence(survivors: &Survivors) -> String {
     }
 }
 
-/// How long a report may take on a busy machine.
+/// Time that a report may take on a busy machine.
 const REPORT_MAX: Duration = Duration::from_secs(1);

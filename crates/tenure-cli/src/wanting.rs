@@ -32,7 +32,7 @@ pub(crate) struct Wanting<'a> {
     pub(crate) tree: (&'a Outliving, Option<Duration>),
 }
 
-/// Why a lease is not free.
+/// The reason why a lease is not free.
 struct Situation {
     record: Arc<Record>,
     /// For programs.
@@ -153,7 +153,7 @@ impl Wanting<'_> {
         Failure::new(self.conflict, format!("{}{why}: {next}", situation.sentence))
     }
 
-    /// Why it is not free; `None` if it is free by now, or if that cannot be told.
+    /// The reason why it is not free; `None` if it is free by now, or if that cannot be told.
     async fn situation(&self) -> Option<Situation> {
         let seen = self.coordinator.observe(self.key.as_str()).await.ok()?;
         let (remaining, record) = (seen.standing.remaining(), seen.record?);

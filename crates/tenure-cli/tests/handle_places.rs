@@ -27,7 +27,7 @@ fn on_file(home: &Home, args: &[&str], file: &Path) -> Did {
     home.tenure(&[args, &["--file", file.to_str().unwrap()]].concat())
 }
 
-/// Whatever is tried with this file, it is refused with these words, and the lease of the victim goes on.
+/// Every command with this file is refused with these words, and the lease of the victim goes on.
 #[track_caller]
 fn assert_refused(home: &Home, file: &Path, code: i32, words: &[&str]) {
     for args in [&["release"][..], &["renew"], &["acquire", "another"]] {

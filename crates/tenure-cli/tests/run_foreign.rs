@@ -11,7 +11,7 @@ use rustix::process::Signal;
 /// At once, for a busy machine of two cores.
 const AT_ONCE: Duration = Duration::from_millis(700);
 
-/// Nobody else is granted the lease for more than two of its ttl.
+/// No other holder is granted the lease for more than two of its ttl.
 fn stays_held_by_nobody(world: &World) {
     let waiter = run_of_nobody(world, &["--wait", "5s", "--", "touch", "second"]).end();
     assert_eq!(waiter.code, 75, "{waiter:?}");

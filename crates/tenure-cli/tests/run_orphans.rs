@@ -53,7 +53,7 @@ fn a_supervisor_is_told_from_its_watchdog_by_name() {
     let cmdline = fs::read(format!("/proc/{}/cmdline", watchdog.number)).unwrap();
     let words = String::from_utf8(cmdline).unwrap();
     assert_eq!(words.trim_end_matches('\0'), "lease-watchdog", "ps shows it");
-    // As whoever cleans up with a pattern finds them.
+    // As an operator who cleans up with a pattern finds them.
     for tool in [&["pgrep", "tenure"][..], &["pgrep", "-f", "tenure run x"], &["pidof", "tenure"]] {
         let found = world.command(tool[0]).args(&tool[1..]).output().unwrap();
         let found = String::from_utf8(found.stdout).unwrap();

@@ -114,7 +114,7 @@ impl Mounted {
         self.kind
     }
 
-    /// Where it is mounted.
+    /// The folder where it is mounted.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -242,7 +242,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Where tests have their folders: inside of a [`Mounted`] that runs them again, and otherwise in `usually`.
+/// The place where tests have their folders: inside a [`Mounted`] that runs them again, and otherwise in `usually`.
 pub fn tests_in(usually: impl Into<PathBuf>) -> PathBuf {
     std::env::var_os(TESTS_IN).map_or_else(|| usually.into(), PathBuf::from)
 }

@@ -20,9 +20,9 @@ pub(crate) struct Workers {
 struct Queue {
     state: Mutex<State>,
     work: Condvar,
-    /// How many threads stay when there is nothing to do.
+    /// The number of threads that stay when there is nothing to do.
     stay: usize,
-    /// How long the others do.
+    /// Time for which the others stay.
     idle_max: Duration,
 }
 

@@ -9,7 +9,7 @@ use crate::shell::{has, shell};
 use crate::stamps::boot_time;
 use crate::verdict::{Outcome, Verdict, broken, held, known_limit, skipped};
 
-/// Where in the tree the process is that acts.
+/// The place in the tree of the process that acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// CMD itself.
@@ -20,7 +20,7 @@ enum Place {
     Closing,
 }
 
-/// How both guards are killed.
+/// The way in which both guards are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Killer {
     Killall,

@@ -50,7 +50,7 @@ struct Crowd {
     nice: &'static str,
     loops: usize,
     ttl: &'static str,
-    /// Whether the supervisor is stopped, so that the watchdog alone ends CMD.
+    /// True if the supervisor is stopped, so that the watchdog alone ends CMD.
     stop: bool,
 }
 

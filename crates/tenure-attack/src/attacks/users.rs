@@ -51,7 +51,7 @@ fn steal(arena: &Arena, tool: &str) -> Outcome {
     stolen(arena, Who::User)
 }
 
-/// A thief asks, waits, and must not act beside what it took the lease from.
+/// A stealer asks, waits, and must not act beside the holder that it took the lease from.
 fn stolen(arena: &Arena, who: Who) -> Outcome {
     let began = boot_time();
     let mut thief =

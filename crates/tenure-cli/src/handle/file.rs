@@ -12,7 +12,7 @@ use tenure::clock::BootClock;
 use super::place::{Place, Trouble};
 use crate::exit::{self, Failure};
 
-/// A file that a handle is kept in: the user's own, and for nobody else to read or to put another one there.
+/// A file that a handle is kept in. It is the user's own: no other user can read it, or put another one there.
 #[derive(Debug)]
 pub(super) struct HandleFile {
     path: PathBuf,
@@ -49,7 +49,7 @@ impl HandleFile {
         Ok(text)
     }
 
-    /// Where it lies, if that is safe.
+    /// Its place, if that is safe.
     fn place(&self, otherwise: impl FnOnce(Errno) -> Failure) -> Result<Place, Failure> {
         Place::find(&self.path).map_err(|trouble| match trouble {
             Trouble::Kernel(Errno::ISDIR) => self.no_file(),

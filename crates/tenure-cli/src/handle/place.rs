@@ -17,7 +17,7 @@ pub(super) struct Place {
     name: OsString,
 }
 
-/// Why a place cannot be used.
+/// The reason why a place cannot be used.
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// The kernel's word.
@@ -80,12 +80,12 @@ impl Place {
         rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())
     }
 
-    /// What is there under the name of the file, a link included.
+    /// The status of what has the name of the file, a link included.
     pub(super) fn status(&self) -> rustix::io::Result<Stat> {
         rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Makes a file beside it that nobody else can read, under a name that is not there yet.
+    /// Makes a file beside it that no other user can read, under a name that is not there yet.
     pub(super) fn create_beside(&self, name: &OsStr) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)
@@ -106,7 +106,7 @@ impl Place {
     }
 }
 
-/// How far the walk is.
+/// The folder that the walk has reached.
 struct Walked {
     folder: OwnedFd,
     path: PathBuf,
@@ -161,7 +161,7 @@ fn steps(path: &Path) -> VecDeque<OsString> {
     steps.collect()
 }
 
-/// Whether it belongs to the caller or to root.
+/// True if it belongs to the caller or to root.
 ///
 /// In a user namespace the kernel shows the owner of everything outside of it by one number: there that is root outside.
 /// Where the namespace has a user of that number it is that user's.
@@ -174,7 +174,7 @@ fn is_trusted(status: &Stat) -> bool {
     }
 }
 
-/// Whether this user namespace has no user of that number.
+/// True if this user namespace has no user of that number.
 fn is_unmapped(user: u32) -> bool {
     let Ok(map) = std::fs::read_to_string("/proc/self/uid_map") else { return false };
     let is_in = |line: &str| {
@@ -189,7 +189,7 @@ fn is_unmapped(user: u32) -> bool {
     !map.lines().any(is_in)
 }
 
-/// Whether the group is root's, or the one that distributions give each user for itself alone.
+/// True if the group is root's, or the one that distributions give each user for itself alone.
 fn is_own_group(group: u32) -> bool {
     let mine = rustix::process::getegid().as_raw();
     group == 0 || (group == mine && group == rustix::process::geteuid().as_raw())
@@ -205,5 +205,5 @@ const OTHERS_WRITE: u32 = 0o002;
 /// The number that the kernel shows where a user namespace has none for the owner.
 const NOBODY_HERE: u32 = 65534;
 
-/// As many as the kernel follows.
+/// The number of links that the kernel follows.
 const LINKS_MAX: u32 = 40;

@@ -214,7 +214,7 @@ fn own() -> Option<PathBuf> {
     below(&mounts()?, &fs::read_to_string("/proc/self/cgroup").ok()?)
 }
 
-/// Where the hierarchy is mounted.
+/// The folder where the hierarchy is mounted.
 fn top() -> Option<PathBuf> {
     let mounts = mounts()?;
     let (_, point) = hierarchies(&mounts).next()?;
@@ -250,12 +250,12 @@ const PREFIX: &str = "tenure-";
 
 const OLD: Duration = Duration::from_secs(60);
 
-/// How long killed processes are waited for, and how often they are looked at. One that sleeps in the kernel is not waited
+/// Time that a run waits for killed processes, and the pause between two looks. One that sleeps in the kernel is not waited
 /// for longer: it does nothing until it dies.
 const DYING_MAX: Duration = Duration::from_secs(2);
 const DYING_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
-/// How many cgroups are looked through for leftovers: more than a machine has services.
+/// The number of cgroups that are looked through for leftovers: more than a machine has services.
 const FOLDERS_MAX: usize = 4096;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-/// How the kernel schedules the guards of a tree, and so how late they may wake up.
+/// The scheduling of the guards of a tree, which decides how late they may wake up.
 ///
 /// A guard that wakes up late kills late. Seen on one processor beside 16 busy loops: 1 s late at nice 19, in time at
 /// nice −20; with 2 ms of processor time in each 100 ms: 0.45 s late.
@@ -31,7 +31,7 @@ struct Quota {
 }
 
 impl Schedule {
-    /// As the guards of this process will have it: they raise their priority as far as they may.
+    /// The schedule that the guards of this process will have: they raise their priority as far as they may.
     pub(super) fn of_the_guards() -> Self {
         let class = match class_of(&fs::read_to_string("/proc/self/stat").unwrap_or_default()) {
             Class::Nice(nice) => Class::Nice(attainable(nice)),
@@ -42,7 +42,7 @@ impl Schedule {
         Self { class, quota: quota(&mounts, &own, |path| fs::read_to_string(path).ok()) }
     }
 
-    /// How late a guard may wake up, and still have the tree dead in time.
+    /// The lateness with which a guard still has the tree dead in time.
     pub(super) fn margin(&self) -> Duration {
         let class = match self.class {
             Class::RealTime => Duration::ZERO,
@@ -75,7 +75,7 @@ impl fmt::Display for Schedule {
 }
 
 impl Quota {
-    /// How long a guard may be throttled before it has had the time that it needs to end a tree.
+    /// Time for which a guard may be throttled before it has had the processor time that it needs to end a tree.
     fn throttled(self) -> Duration {
         let periods = SWEEP.as_nanos().div_ceil(self.time.as_nanos().max(1)) + 1;
         self.period.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX))
@@ -189,7 +189,7 @@ const IDLE: Duration = Duration::from_secs(5);
 /// Processor time that a guard needs to find and kill a tree.
 const SWEEP: Duration = Duration::from_millis(10);
 
-/// What a process may have by CAP_SYS_NICE, and by common settings of RLIMIT_NICE.
+/// The priorities that a process may have by CAP_SYS_NICE, and by common settings of RLIMIT_NICE.
 const WISHED: [i32; 4] = [-20, -10, -1, 0];
 
 #[cfg(test)]

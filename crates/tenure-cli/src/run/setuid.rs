@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use rustix::fs::StatVfsMountFlags;
 
-/// The user as whom a program runs whoever starts it, if that user's processes may not be signalled by this one.
+/// The user as whom a program always runs, if this process may not signal that user's processes.
 ///
 /// `sudo` is such a program: KILL ends it, and what it started goes on.
 pub(super) fn foreign_user(program: &OsStr) -> Option<u32> {

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 
 /// Gives this process a name of its own, as `ps`, `pkill` and `pidof` see it.
 ///
-/// Where that cannot be, the process keeps the name that it has: nothing but people depends on it.
+/// If that fails, the process keeps the name that it has: only people depend on it.
 pub(super) fn set(title: &str) {
     if let Ok(name) = CString::new(title) {
         let _ = rustix::thread::set_name(&name);

@@ -15,7 +15,7 @@ pub(super) struct Tree {
 /// What became of a signal to all of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Swept {
-    /// Those that got it.
+    /// The processes that got it.
     pub(super) reached: Vec<Pid>,
     /// Those that may not be signalled: they run as somebody else.
     pub(super) denied: Vec<Pid>,

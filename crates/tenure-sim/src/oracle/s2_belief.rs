@@ -50,7 +50,7 @@ impl Beliefs {
         self.running.retain(|belief| belief.lease != lease);
     }
 
-    /// A belief is over, and its work goes on: whoever believes meanwhile is not alone.
+    /// A belief is over, and its work goes on: a holder that believes meanwhile is not alone.
     pub(crate) fn acts_on(&mut self, lease: u32) {
         for belief in self.running.iter_mut().filter(|belief| belief.lease == lease) {
             belief.end = u64::MAX;

@@ -40,9 +40,9 @@ pub(crate) struct Member {
     pub(crate) remembers: u32,
     /// How many of a thousand leases are of a script, which keeps a handle and no process.
     pub(crate) script: u32,
-    /// Whether it heeds the tree of a holder whose record has run out.
+    /// True if it heeds the tree of a holder whose record has run out.
     pub(crate) heeds: bool,
-    /// Whether it is of a version that copies the field about work that cannot be stopped.
+    /// True if it is of a version that copies the field about work that cannot be stopped.
     pub(crate) old: bool,
 }
 

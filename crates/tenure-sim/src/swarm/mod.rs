@@ -51,7 +51,7 @@ pub(crate) enum Weather {
     Rough,
     /// Faults that no holder may notice: L4 is checked too.
     Calm,
-    /// Calm, with stealers and work that cannot be stopped: nobody else believes while it goes on.
+    /// Calm, with stealers and work that cannot be stopped: no other holder believes while it goes on.
     Stubborn,
     /// Clocks beyond their bounds: exclusion is not promised, S1 and S3 are.
     BrokenClocks,

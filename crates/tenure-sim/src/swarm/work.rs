@@ -17,7 +17,7 @@ pub(crate) struct Work {
     pub(crate) slow_stop: u32,
     /// How long such work goes on at most.
     pub(crate) stop_most: u64,
-    /// How much work cannot be stopped.
+    /// The share of work that cannot be stopped.
     pub(crate) unstoppable: u32,
 }
 

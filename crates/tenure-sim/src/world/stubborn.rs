@@ -53,7 +53,7 @@ impl World<'_> {
         self.feed(target, Input::CannotStop("it runs as another user".into()));
     }
 
-    /// Whether it is promised that nobody else believes while the work of a lost lease goes on: its holder can renew.
+    /// True if no other holder may believe while the work of a lost lease goes on: its holder can renew.
     pub(super) fn promises_to_keep(&self) -> bool {
         self.swarm.weather == Weather::Stubborn
     }

@@ -17,9 +17,9 @@ pub(super) struct File {
     host: usize,
     /// The boot of the host under which it was made.
     boot: u32,
-    /// Whether its holder has locked its part.
+    /// True if its holder has locked its part.
     guards: bool,
-    /// Whether a child of its holder has locked the other part.
+    /// True if a child of its holder has locked the other part.
     tree: bool,
     ring: VecDeque<Nonce>,
     removed: bool,

@@ -18,7 +18,7 @@ pub(super) enum Breach {
 }
 
 impl Breach {
-    /// What a look shows, beside what was seen of the key before, on a store whose clock is good for this.
+    /// The breach that a look shows, beside what was seen of the key before, on a store whose clock is good for this.
     pub(super) fn shown(before: Option<&Seen>, look: &Look, clock: StoreClock) -> Option<Self> {
         let before = before?;
         let token = same_token(Some(before), look)?;
@@ -35,9 +35,9 @@ pub(super) fn same_token(before: Option<&Seen>, look: &Look) -> Option<Token> {
     is_same_token(old, new).then_some(new.token)
 }
 
-/// Whether the store's time was beyond the token when it was seen before.
+/// True if the store's time was beyond the token when it was seen before.
 ///
-/// Somebody may have restored the record from a backup since, as it was before that grant, and the next grant has the same
+/// An operator may have restored the record from a backup since, as it was before that grant, and the next grant has the same
 /// past then. It has the same token too where that comes from the record alone: on a store without a clock, and where tokens
 /// are ahead of the clock. Else it begins from the store's time, which is greater by then.
 fn is_past(token: Token, before: &Seen, clock: StoreClock) -> bool {
@@ -80,10 +80,10 @@ pub(super) fn is_doubtful(before: Option<&Seen>, sent: Instant, look: &Look) -> 
 }
 
 /// Whether a look that was sent then shows what [`forget`](crate::Coordinator::forget) leaves behind: no record, after one that
-/// nobody holds any more, on a store whose time is beyond every token that was seen.
+/// no holder has any more, on a store whose time is beyond every token that was seen.
 ///
 /// That a vacant record is removed there is an operator's right, and the next token is greater all the same. A removal leaves
-/// no other trace. A record that somebody may hold, or an earlier one that is back, is something else.
+/// no other trace. A record that may be held, or an earlier one that is back, is something else.
 pub(super) fn is_forgotten(
     before: Option<&Seen>,
     sent: Instant,

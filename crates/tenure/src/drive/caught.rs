@@ -67,7 +67,7 @@ impl<P> Drop for Caught<P> {
     }
 }
 
-/// What foreign code returns, or the message of its panic.
+/// The value that foreign code returns, or the message of its panic.
 ///
 /// Nothing of this crate is left half done by it: what the code may have broken is its own.
 pub(super) fn caught<T>(code: impl FnOnce() -> T) -> Result<T, Panicked> {

@@ -142,7 +142,7 @@ impl fmt::Debug for Flights {
     }
 }
 
-/// Nobody knows the outcome of the call, because of this.
+/// The outcome of the call is unknown, because of this.
 fn unknown(operation: Operation, why: Arc<str>) -> Answer {
     let input = match operation {
         Operation::Read => Input::Read(Err(Fault::Unknown)),

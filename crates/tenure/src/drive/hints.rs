@@ -31,14 +31,14 @@ enum Coming {
 }
 
 impl Hints {
-    /// Hints on changes, for those who wait.
+    /// Hints on changes, for contenders.
     pub(super) fn on_changes(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self::new(store, clock, |store, key| {
             store.guarantees().watch.then(|| store.watch(&Prefix::of(key))).flatten()
         })
     }
 
-    /// Hints on losses, for those who hold.
+    /// Hints on losses, for holders.
     pub(super) fn on_losses(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self::new(store, clock, |store, key| store.watch_held(key))
     }

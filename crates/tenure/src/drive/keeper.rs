@@ -60,7 +60,7 @@ struct Known {
     sightings: Sightings,
     /// Whether the latest look is worth remembering.
     unaged: bool,
-    /// Whether the latest look showed what is left when a lease is forgotten.
+    /// True if the latest look showed what is left when a lease is forgotten.
     forgotten: bool,
     /// When the store bears the next write.
     borne: Option<Instant>,
@@ -434,7 +434,7 @@ impl Keeper {
         self.maybe_closed();
     }
 
-    /// Keeps a lease again whose record has run out: its work cannot be stopped, and nobody else may have been granted yet.
+    /// Keeps a lease again whose record has run out: its work cannot be stopped, and no contender may have been granted yet.
     fn take_back(&mut self, id: LeaseId) {
         let Some(kept) = self.lapsed.remove(&id) else { return };
         self.make_room_for(&kept.key);

@@ -249,7 +249,7 @@ fn look(
     move || shelf.look(&witness, nonce)
 }
 
-/// What a watch of a witness waits for.
+/// The event that a watch of a witness waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
     /// No part of it is locked.

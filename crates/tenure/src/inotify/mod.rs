@@ -119,7 +119,7 @@ struct Hub {
     next_id: u64,
 }
 
-/// What the thread reads from.
+/// The descriptors that the thread reads from.
 struct Sources {
     inotify: OwnedFd,
     /// The list of mounts, which the kernel marks when it changes.

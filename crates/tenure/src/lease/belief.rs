@@ -50,7 +50,7 @@ impl Belief {
         self.0.compare_exchange(had, deadline.as_nanos(), Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// True once it was latched. A deadline that has passed and that nobody has looked at is not.
+    /// True once it was latched. A deadline that has passed and that no thread has looked at is not.
     pub(crate) fn is_over(&self) -> bool {
         self.0.load(Ordering::SeqCst) == 0
     }

@@ -79,7 +79,7 @@ impl<T: Default + Sync> PerProcess<T> {
         let latest = match self.latest.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => fresh,
             Err(others) => {
-                // SAFETY: it was made above and given to nobody.
+                // SAFETY: it was made above, and no other thread has it.
                 drop(unsafe { Box::from_raw(fresh) });
                 others
             }

@@ -162,7 +162,7 @@ impl Lease {
     /// As long as a copy of it is open anywhere, the lease counts as held by somebody who is alive, whatever becomes of
     /// this process; it then ends by its ttl, and not at once. `part` says what that process does: the work itself locks
     /// [`Tree`](WitnessPart::Tree), and some contenders [heed](Request::heed_tree) that also after the ttl. Each call gives an
-    /// open file description of its own. It closes itself on exec: whoever passes it on clears that
+    /// open file description of its own. It closes itself on exec: a caller that passes it on clears that
     /// flag in the child, best under a number above 100, because scripts redirect the small ones. Without it, others on
     /// this machine may be granted the lease the moment this process is dead, while its children go on.
     ///

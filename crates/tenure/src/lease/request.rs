@@ -337,7 +337,7 @@ pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -
     Error::new(kind, format!("lease {key} on {store} {what}"))
 }
 
-/// Which process of a former term is alive.
+/// The part of a former term that is alive, in words.
 fn whose_work(sighting: Sighting) -> &'static str {
     if sighting.guards_locked {
         "a process of its command is still alive, and so is one that guards it"

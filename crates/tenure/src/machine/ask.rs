@@ -31,13 +31,13 @@ pub struct Ask {
     /// How long after the last look a hint is worth another one, at least: nothing where a look costs next to nothing,
     /// and on the network not more looks than failures would get.
     pub hint_pause: Duration,
-    /// What counts once the record of another holder has run out by its ttl.
+    /// The condition that counts once the record of another holder has run out by its ttl.
     pub heed: Heed,
     /// How to come by it.
     pub way: Way,
 }
 
-/// What counts for a contender once a record has run out by its ttl.
+/// The condition that counts for a contender once a record has run out by its ttl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heed {
     /// The ttl alone.

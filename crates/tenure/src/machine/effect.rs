@@ -76,9 +76,9 @@ pub enum Event {
     AtRisk(Fault),
     /// The lease is not held any more. Answer with [`Input::Drained`](super::Input::Drained) once nobody acts.
     Lost(Lost),
-    /// Belief is over and the work under the term cannot be stopped: the record is renewed until nobody acts.
+    /// Belief is over and the work under the term cannot be stopped: the record is renewed until that work has ended.
     Keeping {
-        /// Why it cannot be stopped.
+        /// The reason why it cannot be stopped.
         because: Arc<str>,
     },
     /// The machine has ended after a term, or after wanting one in vain.
@@ -90,9 +90,9 @@ pub enum Event {
     Outlived {
         /// That record.
         record: Arc<Record>,
-        /// What its witness showed.
+        /// The sighting of its witness.
         sighting: Sighting,
-        /// Whether the lease is taken all the same; otherwise it is waited for.
+        /// True if the lease is taken all the same; otherwise it is waited for.
         taken: bool,
     },
     /// The key showed a smaller token than before: it was restored or tampered with.
@@ -121,13 +121,13 @@ pub enum Left {
 pub enum Denied {
     /// Somebody else has it.
     Held(Arc<Record>),
-    /// Somebody else has it and was not asked to let go: its holder cannot stop the work under it.
+    /// Another holder has it and was not asked to release it: that holder cannot stop the work under it.
     Unstoppable(Arc<Record>),
     /// The record of the former holder has run out, and its work is seen to go on.
     Outlived {
         /// That record.
         record: Arc<Record>,
-        /// What its witness showed.
+        /// The sighting of its witness.
         sighting: Sighting,
     },
     /// The store did not answer in time.

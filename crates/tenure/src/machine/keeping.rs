@@ -1,4 +1,4 @@
-//! Keeping a record: belief is over, the work under the term cannot be stopped, and until it has ended nobody else may be
+//! Keeping a record: belief is over, the work under the term cannot be stopped, and until it has ended no contender may be
 //! granted. So the record is renewed without belief, as long as it is still ours.
 
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::record::Nonce;
 #[derive(Debug)]
 pub(super) struct Keeping {
     pub(super) term: Nonce,
-    /// What is kept; `None` if only reading will tell.
+    /// The record that is kept; `None` if only a read will tell.
     known: Option<Target>,
-    /// When to renew, or to try again.
+    /// The instant to renew, or to try again.
     pub(super) next: Option<Instant>,
-    /// How many calls in a row failed.
+    /// The number of calls in a row that failed.
     failures: u32,
 }
 
@@ -48,12 +48,12 @@ impl Machine {
         }
     }
 
-    /// Whether the record of this term is kept when its belief is over.
+    /// True if the record of this term is kept when its belief is over.
     pub(super) fn keeps(&self) -> bool {
         self.unstoppable.is_some() && self.rules.keeps_unstoppable()
     }
 
-    /// Begins with the next step: if nobody acts, that is the first thing the machine is told now.
+    /// Begins with the next step: if no work goes on, that is the first thing the machine is told now.
     pub(super) fn begin_keeping(&mut self, step: &mut Step<'_>, term: Nonce, known: Option<Target>) {
         self.stage = Stage::Keeping(Keeping { term, known, next: Some(step.ambient.now), failures: 0 });
         if let Some(because) = self.unstoppable.clone() {

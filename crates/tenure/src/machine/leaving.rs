@@ -41,12 +41,12 @@ impl Leaving {
         Self { term: Some(term), target, until, drained: false, next: None, failures: 0, seek_again: false }
     }
 
-    /// After a term under which nobody acts any more.
+    /// After a term under which no work goes on any more.
     pub(super) fn drained_term(term: Nonce, target: Option<Target>, until: Instant) -> Self {
         Self { drained: true, ..Self::after_term(term, target, until) }
     }
 
-    /// The term under which somebody may still be acting, if there is one, and what is known of its record.
+    /// The term whose work may still go on, if there is one, and what is known of its record.
     pub(super) fn undrained(&self) -> Option<(Nonce, Option<Target>)> {
         self.term.filter(|_| !self.drained).map(|term| (term, self.target.clone()))
     }

@@ -70,11 +70,11 @@ pub struct Machine {
     flight: Option<Flight>,
     attempts: Attempts,
     asleep_until: Option<Instant>,
-    /// Why the work under the term cannot be stopped, once its holder has said so.
+    /// The reason why the work under the term cannot be stopped, once its holder has said so.
     unstoppable: Option<Arc<str>>,
     /// The record that was last seen to run out by its ttl.
     outlived: Option<Outlived>,
-    /// Whether a look at a witness is under way.
+    /// True if a look at a witness is under way.
     looking: bool,
 }
 
@@ -177,7 +177,7 @@ impl Machine {
         matches!(self.stage, Stage::Ended(_) | Stage::Lapsed(_))
     }
 
-    /// Whether it has ended by letting its record run out while somebody may still act under the term. Then
+    /// True if it has ended by letting its record run out while work under the term may still go on. Then
     /// [`Input::CannotStop`] makes it go on.
     pub fn has_lapsed_under_work(&self) -> bool {
         matches!(self.stage, Stage::Lapsed(_))

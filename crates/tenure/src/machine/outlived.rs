@@ -10,17 +10,17 @@ use crate::record::{Nonce, Record};
 #[derive(Debug)]
 pub(super) struct Outlived {
     record: Arc<Record>,
-    /// Since when this contender knows that it has run out.
+    /// The instant since which this contender knows that it has run out.
     since: Instant,
-    /// Whether a look at its witness is under way that was begun after the run-out.
+    /// True if a look at its witness is under way that was begun after the run-out.
     asked: bool,
-    /// What that look showed.
+    /// The sighting of that look.
     sighting: Option<Sighting>,
-    /// Whether it was told that the witness is still locked.
+    /// True if it was told that the witness is still locked.
     told: bool,
 }
 
-/// What a contender does with a record that has run out by its ttl.
+/// The decision of a contender on a record that has run out by its ttl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
     /// Take it.
@@ -32,7 +32,7 @@ pub(super) enum After {
 }
 
 impl Machine {
-    /// What to do with this record, which has run out by its ttl. A contender that does not heed the tree takes it, and
+    /// The decision on this record, which has run out by its ttl. A contender that does not heed the tree takes it, and
     /// looks beside that, to tell of it.
     pub(super) fn after_run_out(&mut self, step: &mut Step<'_>, record: &Arc<Record>) -> After {
         let (now, heed) = (step.ambient.now, self.heed());
@@ -92,13 +92,13 @@ impl Machine {
         }
     }
 
-    /// What the witness of this record showed after it had run out, if that is what this contender waits for.
+    /// The sighting of the witness of this record after it had run out, if this contender waits for that.
     pub(super) fn waits_for_tree(&self, record: &Record) -> Option<Sighting> {
         let outlived = self.outlived.as_ref().filter(|outlived| outlived.record.nonce == record.nonce)?;
         outlived.sighting.filter(|sighting| self.heeds_tree_of(record) && self.rules.work_goes_on(*sighting))
     }
 
-    /// Whether the witness of this record is looked at before it is taken by its ttl.
+    /// True if the witness of this record is looked at before it is taken by its ttl.
     pub(super) fn heeds_tree_of(&self, record: &Record) -> bool {
         self.heed() != Heed::Ttl && record.witness.is_some() && record.is_held()
     }

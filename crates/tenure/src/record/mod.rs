@@ -74,7 +74,7 @@ impl Record {
         matches!(self.state, State::Held | State::Revoked(_))
     }
 
-    /// Why the work under this record cannot be stopped by its holder, if the holder of this very term says so.
+    /// The reason why the holder cannot stop the work under this record, if the holder of this very term says so.
     pub fn cannot_stop(&self) -> Option<&Arc<str>> {
         let said = self.unstoppable.as_ref().filter(|said| said.term == self.term && self.is_held())?;
         Some(&said.because)

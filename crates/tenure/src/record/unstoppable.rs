@@ -8,7 +8,7 @@ pub struct Unstoppable {
     /// The term that says so. Programs that do not know this field copy it into the records of later terms, where it means
     /// nothing.
     pub term: Nonce,
-    /// Why.
+    /// The reason.
     pub because: Arc<str>,
 }
 

@@ -71,6 +71,6 @@ fn command(pid: u32) -> String {
 const PROCESSES_MAX: usize = 100_000;
 const DESCRIPTORS_MAX: usize = 10_000;
 
-/// As many as a person reads.
+/// The number of processes that a message names.
 const SURVIVORS_MAX: usize = 16;
 const COMMAND_MAX: usize = 120;

@@ -29,7 +29,7 @@ pub(super) fn hints(shared: Arc<Shared>, key: Key) -> BoxStream<'static, ()> {
     hints.boxed()
 }
 
-/// What is known about one held key, and what the kernel tells about it.
+/// The state of one held key, and what the kernel tells about it.
 #[derive(Debug, Default)]
 pub(super) struct Sentry {
     state: State,
@@ -40,7 +40,7 @@ pub(super) struct Sentry {
     entry: Option<Changes>,
 }
 
-/// How the next look is waited for.
+/// The way in which the next look is waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// Nothing was looked at yet.
@@ -69,7 +69,7 @@ impl Sentry {
         self
     }
 
-    /// Until something may have changed.
+    /// Waits until something may have changed.
     async fn wait(&mut self) {
         let clock = BootClock::new();
         let pause = clock.sleep_until(clock.now() + inotify::UNTOLD);

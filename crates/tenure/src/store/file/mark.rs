@@ -265,7 +265,7 @@ fn make(folder: &Folder, line: &Line) -> Result<OwnedFd, Unusable> {
     match folder.rename_unless_there(temporary.name(), MARK) {
         Ok(()) => temporary.renamed(),
         Err(Errno::EXIST) => drop(temporary),
-        // FUSE does not have it; there, whoever is slower replaces a mark that is a moment old.
+        // FUSE does not have it; there, the slower of two writers replaces a mark that is a moment old.
         Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => {
             folder.rename(temporary.name(), MARK)?;
             temporary.renamed();
@@ -283,7 +283,7 @@ fn replace(folder: &Folder, line: &Line) -> rustix::io::Result<OwnedFd> {
     folder.open(MARK, OFlags::RDWR)
 }
 
-/// Takes the lock of the mark; `false` if somebody else kept it.
+/// Takes the lock of the mark; `false` if another process kept it.
 fn lock(file: &OwnedFd) -> rustix::io::Result<bool> {
     for _ in 0..LOCK_TRIES {
         match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
@@ -295,7 +295,7 @@ fn lock(file: &OwnedFd) -> rustix::io::Result<bool> {
     Ok(false)
 }
 
-/// What the mark says when no other process is writing to it; `None` if that is not a line.
+/// The content of the mark when no other process is writing to it; `None` if that is not a line.
 fn read_settled(file: &OwnedFd) -> Option<Line> {
     (0..READ_TRIES).find_map(|_| read(file)).or_else(|| {
         let locked = lock(file).unwrap_or(false);

@@ -26,7 +26,7 @@ pub(super) fn entry(folder: &Folder, key: &Key) -> Result<Option<Envelope>, Stor
     Ok(Some(envelope))
 }
 
-/// What a key holds, on a file system that may hide a name for a moment while it is replaced.
+/// The entry of a key, on a file system that may hide a name for a moment while it is replaced.
 ///
 /// libfuse renames a file that a reader has open away first, and puts the new one in its place after that. In between the
 /// name is missing. Nothing is replaced while the key's lock is held, so what is missing under the lock is missing.

@@ -73,7 +73,7 @@ impl Shared {
         self.workers.run(move || watch::changed(&inner.folder)).await.ok()?
     }
 
-    /// Whether what is held under this key is lost, and what the kernel tells about it from then on.
+    /// Looks whether the entry of this held key is lost, and begins to listen for what the kernel tells about it.
     pub(super) async fn sentry(&self, key: &Key, sentry: Sentry) -> Result<Sentry, StoreError> {
         let (inner, key, local) = (Arc::clone(&self.inner), key.clone(), self.inner.local);
         self.workers.run(move || sentry.look(&inner.folder, &key, local)).await
@@ -258,7 +258,7 @@ impl Inner {
         attempt
     }
 
-    /// Where it fails the lock is waited for as any other.
+    /// Replaces the lock of a key if its owner is stopped. If that fails, the writer waits for the lock as for any other.
     fn replace_lock_if_stopped(&self, key: &Key) {
         if self.local {
             let _ = KeyLock::replace_if_stopped(&self.folder, key);
@@ -317,7 +317,7 @@ impl Inner {
 struct Patience {
     began: Instant,
     pause: Duration,
-    /// When it was last longer than a lock is kept.
+    /// The latest instant at which the wait was longer than a lock is kept.
     long: Instant,
 }
 
@@ -352,7 +352,7 @@ impl Patience {
 /// How long a lock is waited for that others have for microseconds. Less than a renewal has.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
-/// After how long it is looked whether the owner of a lock is stopped.
+/// Time after which a writer looks whether the owner of a lock is stopped.
 const LOCK_LONG: Duration = Duration::from_millis(100);
 
 const LOCK_PAUSE: Duration = Duration::from_micros(500);

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::folder::Folder;
 use super::name;
 
-/// How a trial failed.
+/// The failure of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The file system does not do what the store rests on: it does this instead.
@@ -78,7 +78,7 @@ fn excludes(entry: &Scratch<'_>, one: &OwnedFd, other: &OwnedFd) -> Result<(), F
     Ok(rustix::fs::flock(other, FlockOperation::Unlock)?)
 }
 
-/// A rename puts the new file in the place of the old one, which stays whole for those who have it open.
+/// A rename puts the new file in the place of the old one, which stays whole for readers that have it open.
 fn replaces(entry: &Scratch<'_>, new: &Scratch<'_>, reader: &OwnedFd) -> Result<(), Failure> {
     let file = new.folder.create(&new.name, OFlags::RDWR)?;
     write(&file, THIRD)?;

@@ -39,7 +39,7 @@ impl Tried {
         read(folder).is_some_and(|text| text.lines().any(|noted| noted == line))
     }
 
-    /// Notes that the trial has passed here, beside those who see the folder through other mounts.
+    /// Notes that the trial has passed here, beside the notes of processes that see the folder through other mounts.
     ///
     /// It is not synced: after a power cut the boot is another one. What cannot be noted costs another trial.
     pub(super) fn note(&self, folder: &Folder) -> rustix::io::Result<()> {
@@ -84,7 +84,7 @@ const MNT_ID_UNIQUE: u32 = 0x4000;
 /// Counts the versions of the trial: one that tries out more is run again where an earlier one has passed.
 const VERSION: u32 = 1;
 
-/// How many mounts are remembered. A machine on which more containers than this share a folder repeats trials.
+/// The number of mounts that are remembered. A machine on which more containers than this share a folder repeats trials.
 const LINES_MAX: usize = 16;
 
 /// More than so many lines have.

@@ -62,5 +62,5 @@ impl fmt::Display for Boots {
 
 const DIGITS: usize = 16;
 
-/// How earlier programs named a boot without an id.
+/// The name that earlier programs gave a boot without an id.
 const UNKNOWN: &str = "-";

@@ -13,7 +13,7 @@ use crate::checksum::checksum;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) micros: u64,
-    /// What is on the disk for sure.
+    /// The time that is on the disk for sure.
     pub(super) synced: u64,
     pub(super) boots: Boots,
 }
