@@ -8,13 +8,14 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::libc;
 use run_support::{
-    NOBODY, PATIENCE, Process, SOON, Started, TENURE, World, children_of, skipped, until, watchdog_of,
-    world_of_nobody,
+    NOBODY, PATIENCE, Process, SOON, Started, TENURE, World, children_of, skipped, sleep_ms, until,
+    watchdog_of, world_of_nobody,
 };
 use rustix::process::Signal;
 
@@ -200,5 +201,55 @@ fn guards_raise_their_priority_where_they_may_and_the_command_keeps_its_own() {
         assert_eq!(nice, "-20", "{stat}");
     }
     drop(started);
+    world.is_empty_soon();
+}
+
+/// A cgroup of the unified hierarchy, which is thawed and removed at the end.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// `None` where none can be made.
+    fn make(name: &str) -> Option<Self> {
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let own = own.lines().find_map(|line| line.strip_prefix("0::"))?.to_owned();
+        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        let point = mounts.lines().find(|line| line.contains(" cgroup2 "))?.split(' ').nth(1)?.to_owned();
+        let path = PathBuf::from(format!("{point}{own}/test-{name}-{}", std::process::id()));
+        fs::create_dir(&path).ok()?;
+        Some(Self(path))
+    }
+
+    fn freeze(&self, frozen: bool) {
+        fs::write(self.0.join("cgroup.freeze"), if frozen { "1" } else { "0" }).unwrap();
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        self.freeze(false);
+        let gone = || fs::remove_dir(&self.0).ok();
+        let end = Instant::now() + SOON;
+        while gone().is_none() && Instant::now() < end {
+            sleep_ms(10);
+        }
+    }
+}
+
+#[test]
+fn a_command_that_is_frozen_with_its_guards_goes_on_if_the_lease_is_still_held() {
+    let Some(cgroup) = Cgroup::make("frozen") else { return skipped("no cgroup can be made here") };
+    let world = World::new("frozen");
+    let script = format!(
+        "echo $$ > {}/cgroup.procs; exec \"$TENURE\" run x --ttl 6s -- sh -c 'echo > started; sleep 6; exit 7'",
+        cgroup.0.display()
+    );
+    let started = world.start(world.sh(&script));
+    world.told("started");
+    // More than a third of the ttl: a guard that took it for lateness of its own would leave no time to renew.
+    cgroup.freeze(true);
+    sleep_ms(2_500);
+    cgroup.freeze(false);
+    let ran = started.end();
+    assert_eq!((ran.code, ran.err.as_str()), (7, ""));
     world.is_empty_soon();
 }

@@ -12,11 +12,13 @@ pub(super) struct Lateness {
     /// The worst of the present window, and of the one before.
     worst: [Duration; 2],
     window_ends: Instant,
+    /// When the worst of the present window was seen.
+    grew_at: Option<Instant>,
 }
 
 impl Lateness {
     pub(super) fn new(now: Instant) -> Self {
-        Self { worst: [Duration::ZERO; 2], window_ends: now + WINDOW }
+        Self { worst: [Duration::ZERO; 2], window_ends: now + WINDOW, grew_at: None }
     }
 
     /// Takes in a timer that was due at `due` and woke its guard at `now`.
@@ -25,7 +27,16 @@ impl Lateness {
             self.worst = [Duration::ZERO, self.worst[0]];
             self.window_ends = now + WINDOW;
         }
-        self.worst[0] = self.worst[0].max(now.since(due));
+        let late = now.since(due);
+        if late > self.worst[0] {
+            self.worst[0] = late;
+            self.grew_at = Some(now);
+        }
+    }
+
+    /// When the margin grew for the last time; `None` if it never did.
+    pub(super) fn grew_at(&self) -> Option<Instant> {
+        self.grew_at
     }
 
     /// The worst lateness of the last minutes.

@@ -53,7 +53,8 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out() {
         let at = Instant::from_nanos;
-        let until = Until { deadline: at(1), renewed_by: at(u64::MAX) };
+        let until =
+            Until { deadline: at(1), renewed_by: at(u64::MAX), answer: std::time::Duration::from_secs(7) };
         let go = Go { before: at(3), environment: vec![("NAME".to_owned(), "value".to_owned())] };
         let orders = [
             Order::Start { until, witnessed: true, go },

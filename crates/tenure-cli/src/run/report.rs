@@ -9,8 +9,8 @@ pub(super) enum Report {
     Started,
     /// The stub could not become the program: the number of the error, or zero if it was too late to begin.
     NotStarted { error: i32 },
-    /// No renewal was told in time: the tree was sent TERM.
-    Terminating,
+    /// No renewal was told in time: the tree was sent TERM. If it would not have been yet but for a late timer, how late.
+    Terminating { late_ms: i32 },
     /// The child is reaped, with this status of `wait(2)`.
     Ended { status: i32 },
     /// KILL reaches nothing although a process is left: this is one that may not be signalled, or zero if none can be seen.
@@ -37,7 +37,7 @@ impl Report {
             Self::Ready { stub } => (b'R', stub),
             Self::Started => (b'S', 0),
             Self::NotStarted { error } => (b'N', error),
-            Self::Terminating => (b'T', 0),
+            Self::Terminating { late_ms } => (b'T', late_ms),
             Self::Ended { status } => (b'E', status),
             Self::Left { pid } => (b'D', pid),
             Self::Overrun { millis } => (b'O', millis),
@@ -53,7 +53,7 @@ impl Report {
             b'R' => Some(Self::Ready { stub: number }),
             b'S' => Some(Self::Started),
             b'N' => Some(Self::NotStarted { error: number }),
-            b'T' => Some(Self::Terminating),
+            b'T' => Some(Self::Terminating { late_ms: number }),
             b'E' => Some(Self::Ended { status: number }),
             b'D' => Some(Self::Left { pid: number }),
             b'O' => Some(Self::Overrun { millis: number }),

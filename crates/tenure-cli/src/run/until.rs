@@ -3,6 +3,8 @@ use std::time::Duration;
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::{Lease, Timing};
 
+use super::lateness::Lateness;
+
 /// Until when the lease is held unless it is renewed, as both guards know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Until {
@@ -10,10 +12,12 @@ pub(super) struct Until {
     pub(super) deadline: Instant,
     /// The instant by which a healthy store has answered the next renewal.
     pub(super) renewed_by: Instant,
+    /// How long that answer may take.
+    pub(super) answer: Duration,
 }
 
 /// When one guard ends the tree unless the lease is renewed before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Times {
     pub(super) term_at: Instant,
     pub(super) kill_at: Instant,
@@ -23,23 +27,35 @@ impl Until {
     /// As the lease is held now. Rounded to the safe side: the clock is read before the lease.
     pub(super) fn of(lease: &Lease, timing: Timing) -> Self {
         let now = BootClock::new().now();
-        Self { deadline: now + lease.remaining(), renewed_by: now + timing.period() + timing.timeout() }
+        let answer = timing.timeout();
+        Self { deadline: now + lease.remaining(), renewed_by: now + timing.period() + answer, answer }
     }
 
-    /// The times of a guard that needs this margin. A margin that has grown takes from the grace first: a command whose
-    /// lease is renewed as usual is not stopped because its guards are late.
-    pub(super) fn times(&self, grace: Duration, margin: Duration) -> Times {
-        let kill_at = self.deadline - margin;
-        Times { term_at: (kill_at - grace).max(self.renewed_by).min(kill_at), kill_at }
+    /// The times of a guard that is never late by more than its least margin.
+    pub(super) fn times(&self, grace: Duration, least: Duration) -> Times {
+        let kill_at = self.deadline - least;
+        Times { term_at: kill_at - grace, kill_at }
+    }
+
+    /// The times of a guard that has been late: earlier ones, but not so early that a renewal which comes as usual comes
+    /// too late. Nor does a guard act on a lateness before its supervisor, which may have been frozen with it, could renew.
+    pub(super) fn times_if_late(&self, grace: Duration, least: Duration, lateness: &Lateness) -> Times {
+        let renewed_by =
+            lateness.grew_at().map_or(self.renewed_by, |at| self.renewed_by.max(at + self.answer));
+        let in_time = self.times(grace, least);
+        let kill_at = (self.deadline - lateness.margin(least)).max(renewed_by).min(in_time.kill_at);
+        Times { term_at: (kill_at - grace).max(renewed_by).min(kill_at).min(in_time.term_at), kill_at }
     }
 
     pub(super) fn to_bytes(self) -> Vec<u8> {
-        [self.deadline, self.renewed_by].map(|instant| instant.as_nanos().to_ne_bytes()).concat()
+        let answer = Instant::from_nanos(0) + self.answer;
+        [self.deadline, self.renewed_by, answer].map(|instant| instant.as_nanos().to_ne_bytes()).concat()
     }
 
     /// Takes one off the front.
     pub(super) fn take(bytes: &mut &[u8]) -> Option<Self> {
-        Some(Self { deadline: take_instant(bytes)?, renewed_by: take_instant(bytes)? })
+        let (deadline, renewed_by) = (take_instant(bytes)?, take_instant(bytes)?);
+        Some(Self { deadline, renewed_by, answer: take_instant(bytes)?.since(Instant::from_nanos(0)) })
     }
 }
 
@@ -58,12 +74,32 @@ mod tests {
         Instant::from_nanos(millis * 1_000_000)
     }
 
+    const SECOND: Duration = Duration::from_secs(1);
+    const LEAST: Duration = Duration::from_millis(150);
+
+    /// The times of a guard that was late by so many milliseconds, as it found at `now`.
+    fn times(late: u64, now: u64) -> Times {
+        let until = Until { deadline: at(15_000), renewed_by: at(6_500), answer: 3 * SECOND / 2 };
+        let mut lateness = Lateness::new(at(0));
+        lateness.note(at(now - late), at(now));
+        until.times_if_late(5 * SECOND, LEAST, &lateness)
+    }
+
     #[test]
-    fn a_longer_margin_takes_from_the_grace_before_it_stops_a_command_that_is_renewed() {
-        let until = Until { deadline: at(15_000), renewed_by: at(6_500) };
-        let times = |margin| until.times(Duration::from_secs(5), Duration::from_millis(margin));
-        assert_eq!(times(150), Times { term_at: at(9_850), kill_at: at(14_850) });
-        assert_eq!(times(4_000), Times { term_at: at(6_500), kill_at: at(11_000) });
-        assert_eq!(times(9_000), Times { term_at: at(6_000), kill_at: at(6_000) });
+    fn a_longer_margin_takes_from_the_grace_first_and_leaves_time_for_the_next_renewal() {
+        assert_eq!(times(0, 1_000), Times { term_at: at(9_850), kill_at: at(14_850) });
+        assert_eq!(times(500, 1_000), Times { term_at: at(8_950), kill_at: at(13_950) });
+        assert_eq!(times(2_000, 3_000), Times { term_at: at(6_500), kill_at: at(10_950) });
+        assert_eq!(times(6_000, 6_000), Times { term_at: at(7_500), kill_at: at(7_500) });
+    }
+
+    #[test]
+    fn a_guard_that_was_frozen_leaves_its_supervisor_the_time_to_renew() {
+        assert_eq!(times(5_000, 9_000), Times { term_at: at(9_850), kill_at: at(10_500) });
+        assert_eq!(
+            times(9_000, 14_000),
+            Times { term_at: at(9_850), kill_at: at(14_850) },
+            "not past the least margin"
+        );
     }
 }

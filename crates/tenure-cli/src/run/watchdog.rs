@@ -293,8 +293,14 @@ impl Watchdog {
 
     /// When the tree is ended unless the lease is renewed before; `None` before it is granted.
     fn times(&self) -> Option<Times> {
-        let margin = self.lateness.margin(self.terms.margin);
-        Some(self.until?.times(self.terms.grace, margin))
+        Some(self.until?.times_if_late(self.terms.grace, self.terms.margin, &self.lateness))
+    }
+
+    /// How late the timer has been, if the tree is only ended now because of that; otherwise zero.
+    fn late_ms(&self, now: Instant) -> i32 {
+        let in_time = self.until.map(|until| until.times(self.terms.grace, self.terms.margin));
+        let early = in_time.is_some_and(|times| now < times.term_at);
+        if early { i32::try_from(self.lateness.worst().as_millis()).unwrap_or(i32::MAX) } else { 0 }
     }
 
     /// When those who were told to end are killed.
@@ -311,7 +317,7 @@ impl Watchdog {
             self.report_overrun(now);
         }
         if self.phase == Phase::Watching && self.times().is_some_and(|times| times.term_at + SLACK <= now) {
-            self.report(Report::Terminating);
+            self.report(Report::Terminating { late_ms: self.late_ms(now) });
             self.terminate(now);
         }
         if self.phase == Phase::Stopping && self.patience_ends().is_none_or(|end| end <= now) {

@@ -232,7 +232,7 @@ impl<'a> Supervisor<'a> {
                 self.replace_at = None;
             }
             Report::NotStarted { error } => self.not_started = Some(error),
-            Report::Terminating => self.stopped_by_watchdog(),
+            Report::Terminating { late_ms } => self.stopped_by_watchdog(late_ms),
             Report::Ended { status } => self.ended(ExitStatus::from_raw(status)),
             Report::Left { pid } => self.cannot_end(&Pid::from_raw(pid).into_iter().collect::<Vec<_>>()),
             Report::Overrun { millis } => self.overran(Duration::from_millis(millis.unsigned_abs().into())),
@@ -256,9 +256,12 @@ impl<'a> Supervisor<'a> {
         self.replace_at.get_or_insert(BootClock::new().now() + SILENCE);
     }
 
-    fn stopped_by_watchdog(&mut self) {
+    fn stopped_by_watchdog(&mut self, late_ms: i32) {
         if self.phase == Phase::Running {
-            let why = self.why_not_renewed();
+            let why = match self.why_not_renewed() {
+                Why::Risk if late_ms > 0 => Why::Late(Duration::from_millis(late_ms.unsigned_abs().into())),
+                why => why,
+            };
             self.why.get_or_insert(why);
             self.phase = Phase::Stopping(self.times().kill_at);
         }
@@ -439,7 +442,7 @@ impl<'a> Supervisor<'a> {
 
     /// When this guard ends the tree unless the lease is renewed before.
     fn times(&self) -> Times {
-        self.until.times(self.timing.grace(), self.lateness.margin(self.timing.margin()))
+        self.until.times_if_late(self.timing.grace(), self.timing.margin(), &self.lateness)
     }
 
     /// Why no renewal came before the time to stop.
@@ -447,7 +450,7 @@ impl<'a> Supervisor<'a> {
         let in_time = self.until.times(self.timing.grace(), self.timing.margin());
         if self.was_stopped() {
             Why::Stopped
-        } else if BootClock::new().now() < in_time.term_at {
+        } else if self.times() < in_time && BootClock::new().now() < in_time.term_at {
             Why::Late(self.lateness.worst())
         } else {
             Why::Risk
