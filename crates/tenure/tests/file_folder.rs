@@ -9,7 +9,7 @@ use std::process::Command;
 use file_support::{FOLDER, Scratch, Strace, block_on, key, look, shell, write};
 use tenure::store::File;
 use tenure::{Error, Kind};
-use tenure_store::{Expect, Reach, Store, StoreClock};
+use tenure_store::{Expect, Put, Reach, Store, StoreClock};
 
 fn refused(opened: Result<File, Error>, kind: Kind, words: &[&str]) {
     let error = opened.expect_err("it should have been refused");
@@ -198,6 +198,21 @@ fn a_mark_that_is_a_link_to_another_file_is_not_written_to() {
     assert!(error.contains("hard link"), "{error}");
     assert_eq!(std::fs::read_to_string(&victim.0).unwrap(), "precious");
     std::fs::remove_file(&victim.0).unwrap();
+}
+
+#[test]
+fn a_backup_by_hard_links_closes_no_store_and_is_not_written_to() {
+    let (scratch, backup) = (Scratch::new("mark-backup"), Scratch::new("backup"));
+    drop(File::open(&scratch.0).unwrap());
+    let mark = scratch.0.join("tenure.mark");
+    std::fs::hard_link(&mark, &backup.0).unwrap();
+    let before = std::fs::read(&backup.0).unwrap();
+    let store = File::open(&scratch.0).unwrap();
+    let put = block_on(store.put(&key("k"), "value".into(), Expect::Absent)).unwrap();
+    assert!(matches!(put, Put::Applied { .. }), "{put:?}");
+    assert_eq!(std::fs::read(&backup.0).unwrap(), before);
+    assert_ne!(std::fs::read(&mark).unwrap(), before, "the mark goes on");
+    std::fs::remove_file(&backup.0).unwrap();
 }
 
 #[test]

@@ -245,17 +245,33 @@ fn open_checked(folder: &Folder, flags: OFlags) -> Result<OwnedFd, Unusable> {
     let status = rustix::fs::fstat(&file)?;
     let flaw = if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
         "it is not a file".to_owned()
-    } else if status.st_nlink > 1 {
+    } else if status.st_nlink > 1 && read_settled(&file).is_none_or(|line| !is_possible(&line)) {
         format!(
             "it is a hard link, and writing to it would change another file (it has {} names)",
             status.st_nlink
         )
     } else if !folder.may_own(status.st_uid) {
         format!("it belongs to user {}, and the files of this folder do not", status.st_uid)
+    } else if status.st_nlink > 1 && flags != OFlags::RDONLY {
+        return Ok(replace_linked(folder, &file)?);
     } else {
         return Ok(file);
     };
     Err(Unusable::Damaged(flaw))
+}
+
+/// Puts a new file with the same line in the place of a mark that has a second name, as backups by hard links give it
+/// one. The old file is not written to.
+///
+/// The lock keeps the line from being raised meanwhile. A process that waits for it raises the old file once more, which
+/// matters only if the clock is set back as well.
+fn replace_linked(folder: &Folder, file: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    let locked = lock(file)?;
+    let replaced = read(file).ok_or(Errno::AGAIN).and_then(|line| replace(folder, &line));
+    if locked {
+        rustix::fs::flock(file, FlockOperation::Unlock)?;
+    }
+    replaced
 }
 
 /// Makes the file, whole from the start. Whoever is slower takes what is there.
