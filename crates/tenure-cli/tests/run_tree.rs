@@ -598,6 +598,22 @@ fn what_a_shell_had_started_before_it_became_the_supervisor_is_not_the_commands(
     world.is_empty_soon();
 }
 
+#[test]
+fn what_a_shell_had_started_before_lives_on_also_when_the_watchdog_is_killed() {
+    let world = World::new("before-unwatched");
+    let script = "sleep 100 & echo $! > before; exec \"$TENURE\" run x -- sh -c 'setsid sleep 100 & echo $$ > pid; wait'";
+    let started = world.start(world.sh(script));
+    let (before, child) = (world.told_pid("before"), world.told_pid("pid"));
+    started.watchdog().send(Signal::KILL);
+    child.dies_within(AT_ONCE);
+    let ran = started.end();
+    assert_eq!(ran.code, 76, "{ran:?}");
+    assert!(!before.is_dead(), "it is not the command's");
+    assert!(!world.is_held("x"), "it was let go");
+    before.send(Signal::KILL);
+    world.is_empty_soon();
+}
+
 /// A pipe that takes nothing more.
 fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
     let (reader, mut writer) = std::io::pipe().unwrap();

@@ -12,6 +12,7 @@ use super::cgroup::{self, Cgroup};
 use super::fork::{Side, fork, may_signal, when_a_child_ends};
 use super::lateness::Measuring;
 use super::link::Link;
+use super::tree::Tree;
 use super::watchdog::{self, Terms};
 
 /// The watchdog, and below it the stub, before anything is held.
@@ -20,6 +21,8 @@ pub(super) struct Household {
     pub(super) watchdog: Pid,
     pub(super) cgroup: cgroup::Name,
     pub(super) control: Link,
+    /// Children that this process has from before: a shell that became it by `exec` may have left it some.
+    pub(super) strangers: Vec<Pid>,
 }
 
 impl Household {
@@ -32,6 +35,7 @@ impl Household {
     ) -> io::Result<Self> {
         let cgroup = cgroup::Name::new(mark)?;
         let (control, theirs) = Link::pair()?;
+        let strangers = Tree::own_children().unwrap_or_default();
         let when_a_child_ends = when_a_child_ends(SigHandler::SigDfl)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         match fork()? {
@@ -42,7 +46,7 @@ impl Household {
                 let terms = Terms { grace, margin, measuring, cgroup, when_a_child_ends };
                 watchdog::run(terms, theirs, command)
             }
-            Side::Parent { child } => Ok(Self { watchdog: child, cgroup, control }),
+            Side::Parent { child } => Ok(Self { watchdog: child, cgroup, control, strangers }),
         }
     }
 

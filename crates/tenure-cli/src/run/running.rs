@@ -68,7 +68,8 @@ impl Running<'_> {
                 () = BootClock::new().sleep_until(self.too_late(&lease)) => None,
             },
         };
-        let begun = self.begin(&lease, household.watchdog, household.cgroup, control, child);
+        let Household { watchdog, cgroup, strangers, .. } = household;
+        let begun = self.begin(&lease, watchdog, cgroup, strangers, control, child);
         let supervisor = match begun {
             Ok(supervisor) => supervisor,
             Err(failure) => {
@@ -159,7 +160,8 @@ impl Running<'_> {
         &self,
         lease: &'l Lease,
         watchdog: Pid,
-        cgroup: super::cgroup::Name,
+        cgroup: cgroup::Name,
+        strangers: Vec<Pid>,
         control: Listening,
         child: Option<Pid>,
     ) -> Result<Supervisor<'l>, Failure> {
@@ -169,12 +171,16 @@ impl Running<'_> {
         let descriptor = pidfd_open(child, PidfdFlags::empty()).map_err(|_| self.unwatched())?;
         let child_fd = when_readable(descriptor).map_err(|_| self.unwatched())?;
         let acting = lease.acting()?;
-        if let Some(user) = setuid::foreign_user(&self.run.command[0]) {
+        let cgroup = Cgroup::find(cgroup);
+        // A cgroup is killed as a whole, whatever users its processes run as.
+        if cgroup.is_none()
+            && let Some(user) = setuid::foreign_user(&self.run.command[0])
+        {
             self.say_cannot_stop(lease, user);
             acting.cannot_stop(&format!("it runs as user {user}, and cannot be ended by its supervisor"));
         }
         let witness = lease.witness(WitnessPart::Guards)?;
-        let charges = Charges { watchdog, cgroup: Cgroup::find(cgroup), control, child, child_fd, witness };
+        let charges = Charges { watchdog, cgroup, control, child, child_fd, witness, strangers };
         let mut supervisor = Supervisor::new(self.voice, lease, acting, self.timing, self.measuring, charges);
         supervisor.start(self.environment(lease));
         self.voice.say(&Event {

@@ -6,10 +6,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// All descendants of a process. It is a sub-reaper, so that none of them can leave: whoever leaves its group, its
 /// session or loses its parent is still found below it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tree {
     root: Pid,
     except: Option<Pid>,
+    /// Children of the root that are not of the tree, with all below them.
+    strangers: Vec<Pid>,
 }
 
 /// What became of a signal to all of a tree.
@@ -35,12 +37,28 @@ struct Seen {
 
 impl Tree {
     pub(super) fn below(root: Pid) -> Self {
-        Self { root, except: None }
+        Self { root, except: None, strangers: Vec::new() }
     }
 
     /// The same tree without this process, but with what is below it.
     pub(super) fn without(self, except: Pid) -> Self {
         Self { except: Some(except), ..self }
+    }
+
+    /// The same tree without these processes and all below them.
+    pub(super) fn without_strangers(self, strangers: &[Pid]) -> Self {
+        Self { strangers: strangers.to_owned(), ..self }
+    }
+
+    /// The children of this process, of all its threads; `None` where the kernel does not list them.
+    pub(super) fn own_children() -> Option<Vec<Pid>> {
+        let mut children = Vec::new();
+        for thread in fs::read_dir("/proc/self/task").ok()? {
+            let listed = fs::read_to_string(thread.ok()?.path().join("children")).ok()?;
+            children
+                .extend(listed.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
+        }
+        Some(children)
     }
 
     /// Whether this process sees its own namespace in `/proc`. Where it does not, the numbers there are strangers.
@@ -102,8 +120,12 @@ impl Tree {
         let mut parents = vec![self.root.as_raw_nonzero().get()];
         while let Some(parent) = parents.pop() {
             for (number, seen) in children.remove(&parent).unwrap_or_default() {
+                let pid = Pid::from_raw(number);
+                if pid.is_some_and(|pid| self.strangers.contains(&pid)) {
+                    continue;
+                }
                 parents.push(number);
-                if Pid::from_raw(number) != self.except {
+                if pid != self.except {
                     found.push((number, seen));
                 }
             }
@@ -163,6 +185,7 @@ mod tests {
         };
         assert_eq!(numbers(Tree::below(pid(10))), [20, 30, 40]);
         assert_eq!(numbers(Tree::below(pid(10)).without(pid(20))), [30, 40]);
+        assert_eq!(numbers(Tree::below(pid(1)).without_strangers(&[pid(10)])), [50]);
         assert!(numbers(Tree::below(pid(50))).is_empty());
     }
 

@@ -43,6 +43,8 @@ pub(super) struct Charges {
     /// The witness, of which a supervisor locks the guards' part alone: when it is stopped after its tree has died, nothing
     /// of the tree is locked any more.
     pub(super) witness: Option<OwnedFd>,
+    /// Children of this process that are not of the tree.
+    pub(super) strangers: Vec<Pid>,
 }
 
 /// How it ended.

@@ -122,12 +122,15 @@ impl Supervisor<'_> {
                     }
                     self.ended(status);
                 }
-                Ok(Some((pid, _))) => self.watchdog_is_reaped |= pid == self.charges.watchdog,
+                Ok(Some((pid, _))) => {
+                    self.watchdog_is_reaped |= pid == self.charges.watchdog;
+                    self.charges.strangers.retain(|stranger| *stranger != pid);
+                }
                 Err(Errno::INTR) => {}
-                Ok(None) => return,
+                Ok(None) if !self.has_only_strangers() => return,
                 // A process that left for another pid namespace is no child any more, and still in the cgroup.
-                Err(_) if self.charges.cgroup.as_ref().is_some_and(Cgroup::is_populated) => return,
-                Err(_) => {
+                Ok(None) | Err(_) if self.charges.cgroup.as_ref().is_some_and(Cgroup::is_populated) => return,
+                Ok(None) | Err(_) => {
                     // What the watchdog said before it ended is heard first.
                     self.alone |= !self.watched;
                     return;
@@ -141,8 +144,18 @@ impl Supervisor<'_> {
     pub(super) fn tree(&self) -> Tree {
         match self.watched && !self.watchdog_is_reaped {
             true => Tree::below(self.charges.watchdog),
-            false => Tree::below(rustix::process::getpid()).without(self.charges.watchdog),
+            false => Tree::below(rustix::process::getpid())
+                .without(self.charges.watchdog)
+                .without_strangers(&self.charges.strangers),
         }
+    }
+
+    /// True if this process has children, and all of them are from before.
+    fn has_only_strangers(&self) -> bool {
+        let strangers = &self.charges.strangers;
+        !strangers.is_empty()
+            && Tree::own_children()
+                .is_some_and(|children| children.iter().all(|child| strangers.contains(child)))
     }
 }
 
