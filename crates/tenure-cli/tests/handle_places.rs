@@ -96,6 +96,27 @@ fn the_folder_of_another_user_is_no_place_and_neither_is_a_link_of_theirs_on_the
 }
 
 #[test]
+fn a_user_namespace_that_hides_the_owner_makes_nothing_a_place() {
+    if !is_root() {
+        return skipped("only root can be two users");
+    }
+    let (home, victim) = with_victim();
+    shell(format!("chmod 755 {}", home.0.display()));
+    let theirs = folder(&home, "theirs", 0o755);
+    symlink(home.0.join("own"), theirs.join("link")).unwrap();
+    lchown(theirs.join("link"), Some(1234), Some(1234)).unwrap();
+    chown(&theirs, Some(1234), Some(1234)).unwrap();
+    let file = theirs.join("link/victim");
+    // Only root has a number in it: every other owner is shown as the same one.
+    let plain = home.command(&["release", "--file", file.to_str().unwrap()]);
+    let mut inside = std::process::Command::new("unshare");
+    inside.args(["--user", "--map-root-user"]).arg(plain.get_program()).args(plain.get_args());
+    let variables: Vec<_> = plain.get_envs().filter_map(|(name, value)| Some((name, value?))).collect();
+    refused(&support::did(inside.env_clear().envs(variables)), 78, &["belongs to user 65534"]);
+    assert_eq!(on_file(&home, &["release"], &victim).code, 0, "it is still held");
+}
+
+#[test]
 fn the_file_of_another_user_in_a_sticky_folder_is_neither_used_nor_replaced() {
     if !is_root() {
         return skipped("only root can be two users");

@@ -55,7 +55,7 @@ impl Place {
                         return Err(Errno::LOOP.into());
                     }
                     let link = walked.path.join(&step);
-                    if !is_trusted(&status) {
+                    if !is_trusted(&status, Outside::Foreign) {
                         let owner = status.st_uid;
                         let why = format!("{} is a symbolic link of user {owner}", link.display());
                         return Err(Trouble::Unsafe(why));
@@ -110,15 +110,26 @@ impl Place {
 struct Walked {
     folder: OwnedFd,
     path: PathBuf,
+    outside: Outside,
+}
+
+/// Whose a thing is that belongs to a user outside of this user namespace.
+///
+/// The kernel shows all of those users by one number. The first folders of a path, down to one in which other users may
+/// make something, are root's. What lies below may be any user's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outside {
+    Root,
+    Foreign,
 }
 
 impl Walked {
     fn from_root() -> Result<Self, Trouble> {
         let folder = rustix::fs::openat(CWD, "/", FOLDER, Mode::empty())?;
         let status = rustix::fs::fstat(&folder)?;
-        let path = PathBuf::from("/");
-        check(&path, &status)?;
-        Ok(Self { folder, path })
+        let mut root = Self { folder, path: PathBuf::from("/"), outside: Outside::Root };
+        root.check(&status)?;
+        Ok(root)
     }
 
     /// Goes into a folder.
@@ -128,27 +139,30 @@ impl Walked {
             _ => self.path.push(step),
         }
         self.folder = folder;
-        check(&self.path, status)
+        self.check(status)
     }
-}
 
-/// Another user must not be able to put something else into a folder under a name that is there.
-fn check(folder: &Path, status: &Stat) -> Result<(), Trouble> {
-    let path = folder.display();
-    if !is_trusted(status) {
-        let (owner, me) = (status.st_uid, rustix::process::geteuid().as_raw());
-        return Err(Trouble::Unsafe(format!("{path} belongs to user {owner}, and this is user {me}")));
+    /// Another user must not be able to put something else into a folder under a name that is there.
+    fn check(&mut self, status: &Stat) -> Result<(), Trouble> {
+        let path = self.path.display();
+        if !is_trusted(status, self.outside) {
+            let (owner, me) = (status.st_uid, rustix::process::geteuid().as_raw());
+            return Err(Trouble::Unsafe(format!("{path} belongs to user {owner}, and this is user {me}")));
+        }
+        // The sticky bit leaves what lies in a folder to its owner.
+        let is_sticky = status.st_mode & STICKY != 0;
+        if status.st_mode & OTHERS_WRITE != 0 && !is_sticky {
+            return Err(Trouble::Unsafe(format!("anybody may replace what lies in {path}")));
+        }
+        if status.st_mode & GROUP_WRITE != 0 && !is_sticky && !is_own_group(status.st_gid) {
+            let group = status.st_gid;
+            return Err(Trouble::Unsafe(format!("group {group} may replace what lies in {path}")));
+        }
+        if is_sticky || status.st_uid != NOBODY_HERE {
+            self.outside = Outside::Foreign;
+        }
+        Ok(())
     }
-    // The sticky bit leaves what lies in a folder to its owner.
-    let is_sticky = status.st_mode & STICKY != 0;
-    if status.st_mode & OTHERS_WRITE != 0 && !is_sticky {
-        return Err(Trouble::Unsafe(format!("anybody may replace what lies in {path}")));
-    }
-    if status.st_mode & GROUP_WRITE != 0 && !is_sticky && !is_own_group(status.st_gid) {
-        let group = status.st_gid;
-        return Err(Trouble::Unsafe(format!("group {group} may replace what lies in {path}")));
-    }
-    Ok(())
 }
 
 /// The steps of a path, without its root.
@@ -161,15 +175,13 @@ fn steps(path: &Path) -> VecDeque<OsString> {
     steps.collect()
 }
 
-/// True if it belongs to the caller or to root.
-///
-/// In a user namespace the kernel shows the owner of everything outside of it by one number: there that is root outside.
-/// Where the namespace has a user of that number it is that user's.
-fn is_trusted(status: &Stat) -> bool {
+/// True if it belongs to the caller or to root. Where the user namespace has a user of the number by which the kernel shows
+/// those outside, it is that user's.
+fn is_trusted(status: &Stat, outside: Outside) -> bool {
     match status.st_uid {
         0 => true,
         owner if owner == rustix::process::geteuid().as_raw() => true,
-        NOBODY_HERE => is_unmapped(NOBODY_HERE),
+        NOBODY_HERE => outside == Outside::Root && is_unmapped(NOBODY_HERE),
         _ => false,
     }
 }
