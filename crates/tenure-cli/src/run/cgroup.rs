@@ -169,7 +169,10 @@ pub(super) fn end_leftovers(mark: Mark) -> bool {
 /// True if processes were in it, and are killed.
 fn end_leftover(path: &Path) -> bool {
     let Ok(folder) = open_folder(path) else { return false };
-    if rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err() {
+    // Where neither lock can be had, another run has the exclusive one, which proves the same. It may be stopped.
+    if rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err()
+        && rustix::fs::flock(&folder, FlockOperation::NonBlockingLockShared).is_ok()
+    {
         return false;
     }
     let Ok(left) = Cgroup::at(path.to_owned(), folder) else { return false };
