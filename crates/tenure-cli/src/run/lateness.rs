@@ -6,13 +6,13 @@ use tenure::clock::{BootClock, Clock, Instant};
 use super::schedule::Schedule;
 use super::tree::Tree;
 
-/// How late the timers of one guard have been of late. Each guard measures its own: they are scheduled apart.
+/// The recent lateness of the timers of one guard. Each guard measures its own: they are scheduled apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lateness {
     /// The worst of the present window, and of the one before.
     worst: [Duration; 2],
     window_ends: Instant,
-    /// When the worst of the present window was seen.
+    /// The instant at which the worst of the present window was seen.
     grew_at: Option<Instant>,
 }
 
@@ -34,7 +34,7 @@ impl Lateness {
         }
     }
 
-    /// When the margin grew for the last time; `None` if it never did.
+    /// The latest instant at which the margin grew; `None` if it never did.
     pub(super) fn grew_at(&self) -> Option<Instant> {
         self.grew_at
     }
@@ -50,12 +50,12 @@ impl Lateness {
     }
 }
 
-/// How a guard measures how late it would be.
+/// The way in which a guard measures how late it would be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measuring {
-    /// How often.
+    /// Time between two measurements.
     pub(super) pause: Duration,
-    /// Whether the work of a sweep counts too. A guard that shares the processor as others do has done it in milliseconds.
+    /// True if the work of a sweep counts too. A guard that shares the processor as others do has done it in milliseconds.
     /// One of low priority may wake up in time, and then wait for a second for each millisecond that it works.
     rehearses: bool,
 }
@@ -78,7 +78,7 @@ impl Measuring {
     }
 }
 
-/// How long a lateness counts: between one and two of these.
+/// Time for which a lateness counts: between one and two of these.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// A killed process is dead within this time, unless it sleeps in the kernel.

@@ -5,18 +5,18 @@ use tenure::{Lease, Timing};
 
 use super::lateness::Lateness;
 
-/// Until when the lease is held unless it is renewed, as both guards know it.
+/// The end of the lease unless it is renewed, as both guards know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Until {
     /// The instant by which the whole tree must be dead.
     pub(super) deadline: Instant,
     /// The instant by which a healthy store has answered the next renewal.
     pub(super) renewed_by: Instant,
-    /// How long that answer may take.
+    /// Time that this answer may take.
     pub(super) answer: Duration,
 }
 
-/// When one guard ends the tree unless the lease is renewed before.
+/// The times at which one guard ends the tree unless the lease is renewed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Times {
     pub(super) term_at: Instant,

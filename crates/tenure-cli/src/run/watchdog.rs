@@ -37,9 +37,9 @@ use super::{schedule, stub};
 pub(super) struct Terms {
     /// How long descendants that outlive the child have between TERM and KILL.
     pub(super) grace: Duration,
-    /// How long before the deadline KILL is sent, at least.
+    /// The least time between KILL and the deadline.
     pub(super) margin: Duration,
-    /// How a guard measures how late it would be.
+    /// The way in which a guard measures how late it would be.
     pub(super) measuring: Measuring,
     /// How the cgroup of the child is called, if there can be one.
     pub(super) cgroup: cgroup::Name,
@@ -74,11 +74,11 @@ struct Watchdog {
     /// Held until the tree is reaped.
     witness: Option<OwnedFd>,
     phase: Phase,
-    /// Until when the lease is held; `None` before it is granted.
+    /// The end of the lease as it is held now; `None` before it is granted.
     until: Option<Until>,
     /// When those to whom TERM was sent have had their grace.
     grace_ends: Option<Instant>,
-    /// Since when KILL reaches nothing although a process is left, and whether the supervisor knows.
+    /// The instant since which KILL reaches nothing although a process is left, and whether the supervisor knows.
     stuck_since: Option<Instant>,
     told_left: bool,
     told_overrun: bool,
@@ -291,12 +291,12 @@ impl Watchdog {
         self.tree.kill()
     }
 
-    /// When the tree is ended unless the lease is renewed before; `None` before it is granted.
+    /// The times at which the tree is ended unless the lease is renewed before; `None` before it is granted.
     fn times(&self) -> Option<Times> {
         Some(self.until?.times_if_late(self.terms.grace, self.terms.margin, &self.lateness))
     }
 
-    /// How late the timer has been, if the tree is only ended now because of that; otherwise zero.
+    /// The lateness of the timer, if the tree is only ended now because of that; otherwise zero.
     fn late_ms(&self, now: Instant) -> i32 {
         let in_time = self.until.map(|until| until.times(self.terms.grace, self.terms.margin));
         let early = in_time.is_some_and(|times| now < times.term_at);
@@ -340,7 +340,7 @@ impl Watchdog {
         }
     }
 
-    /// How soon the next sweep comes. What cannot be killed is tried less and less often.
+    /// Time until the next sweep. What cannot be killed is tried less and less often.
     fn pause(&self, now: Instant) -> Duration {
         let stuck = self.stuck_since.map_or(Duration::ZERO, |since| now.since(since));
         (stuck / 10).clamp(AGAIN, AGAIN_MAX)
@@ -411,14 +411,14 @@ fn let_go_of_everything_but(kept: &HashSet<RawFd>) -> io::Result<()> {
 /// The supervisor sends TERM itself, if it can. The watchdog lets it go first, so that the child gets one TERM, not two.
 const SLACK: Duration = Duration::from_millis(30);
 
-/// How soon KILL is sent again: at first, and where it has reached nothing for long.
+/// Time until KILL is sent again: at first, and where it has reached nothing for long.
 const AGAIN: Duration = Duration::from_millis(10);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
-/// How soon the cgroup is looked at again.
+/// Time until the cgroup is looked at again.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What `ps` shows. Not the name of the command: `pkill tenure` ends the supervisor, and the watchdog then ends the tree.
+/// The name in `ps`. Not the name of the command: `pkill tenure` ends the supervisor, and the watchdog then ends the tree.
 const TITLE: &str = "lease-watchdog";
 
 /// How long those who may not be signalled have to end by themselves, as those who watch over others do.

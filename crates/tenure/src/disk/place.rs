@@ -98,7 +98,7 @@ pub(crate) fn nearest(path: &Path) -> Result<OwnedFd, Error> {
 /// Everything above the folder must belong to root or to this user, and be writable by no other user: a user who can
 /// rename a folder above can put another store in the place of this one. The members of a group are other users.
 ///
-/// A shared temporary folder is fine: its sticky bit leaves what lies in it to its owner, who is looked at next. In a user
+/// A shared temporary folder is fine: its sticky bit leaves what lies in it to its owner, which is checked next. In a user
 /// namespace, folders of users without a number there show as those of one user, root's among them: they are refused, since
 /// any user may be behind that number.
 pub(crate) fn check_above(path: &Path, trust: Trust) -> Result<(), Doubt> {

@@ -41,7 +41,7 @@ impl Acting {
     ///
     /// The record says so from now on, and a stealer that asks is told instead of revoking the lease. When belief is over,
     /// for whatever reason but that another holder was granted, the keeper goes on renewing the record without belief until
-    /// this is dropped, as long as the store allows it and the record is still that of this term. So nobody else is granted
+    /// this is dropped, as long as the store allows it and the record is still that of this term. So no contender is granted
     /// while the work goes on. Belief never comes back.
     ///
     /// It may be called at any time, also after the loss, and again: the first reason stays. A reason has at most 200 bytes

@@ -56,9 +56,9 @@ pub(super) struct Ending {
     pub(super) why: Option<Why>,
     /// Why the program was not started: the number of the error, or zero if it was too late.
     pub(super) not_started: Option<i32>,
-    /// How long a process of the tree was alive after the deadline, at least; `None` if none was seen to be.
+    /// The least time that a process of the tree was alive after the deadline; `None` if none was seen to be.
     pub(super) overrun: Option<Duration>,
-    /// Whether the record was kept while a process that could not be ended was alive.
+    /// True if the record was kept while a process that could not be ended was alive.
     pub(super) kept: bool,
 }
 
@@ -91,12 +91,12 @@ pub(super) struct Supervisor<'a> {
     charges: Charges,
     acting: Acting,
     phase: Phase,
-    /// Until when the lease is held.
+    /// The end of the lease as it is held now.
     until: Until,
     lateness: Lateness,
     watched: bool,
     watchdog_is_reaped: bool,
-    /// Whether this process has ended the watchdog.
+    /// True if this process has ended the watchdog.
     replaced: bool,
     /// Whether the gate of the stub was opened, as the watchdog said.
     started: bool,
@@ -108,9 +108,9 @@ pub(super) struct Supervisor<'a> {
     replace_at: Option<Instant>,
     /// When this process was continued after somebody had stopped it.
     continued_at: Option<Instant>,
-    /// Since when KILL reaches nothing although a process is left.
+    /// The instant since which KILL reaches nothing although a process is left.
     stuck_since: Option<Instant>,
-    /// The sentence about those who cannot be ended, once they are known.
+    /// The sentence about processes that cannot be ended, once they are known.
     cannot_end: Option<String>,
     overrun: Option<Duration>,
     /// Held in the place of a watchdog that is gone, until the tree is reaped.
@@ -368,7 +368,7 @@ impl<'a> Supervisor<'a> {
         next.map_or(measure, |next| next.min(measure))
     }
 
-    /// How soon the next sweep comes. What cannot be killed is tried less and less often.
+    /// Time until the next sweep. What cannot be killed is tried less and less often.
     fn pause(&self, now: Instant) -> Duration {
         let stuck = self.stuck_since.map_or(Duration::ZERO, |since| now.since(since));
         (stuck / 10).clamp(AGAIN, AGAIN_MAX)
@@ -442,12 +442,12 @@ impl<'a> Supervisor<'a> {
         self.continued_at.is_some_and(|at| BootClock::new().now().since(at) < SILENCE)
     }
 
-    /// When this guard ends the tree unless the lease is renewed before.
+    /// The times at which this guard ends the tree unless the lease is renewed before.
     fn times(&self) -> Times {
         self.until.times_if_late(self.timing.grace(), self.timing.margin(), &self.lateness)
     }
 
-    /// Why no renewal came before the time to stop.
+    /// The reason why no renewal came before the time to stop.
     fn why_not_renewed(&self) -> Why {
         let in_time = self.until.times(self.timing.grace(), self.timing.margin());
         if self.was_stopped() {
@@ -487,6 +487,6 @@ fn leads_its_session() -> bool {
 /// How long the watchdog may be silent when it has something to say: under heavy load it is late by a tenth of this.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// How soon KILL is sent again, and adopted processes are looked at: at first, and where it has reached nothing for long.
+/// Time until KILL is sent again, and adopted processes are looked at: at first, and where it has reached nothing for long.
 const AGAIN: Duration = Duration::from_millis(20);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
