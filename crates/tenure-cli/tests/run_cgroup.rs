@@ -87,3 +87,26 @@ fn a_cgroup_goes_also_when_the_watchdog_went_first_and_with_those_below_it() {
     until("the cgroup goes", PATIENCE, || (!folder.exists()).then_some(()));
     world.is_empty_soon();
 }
+
+#[test]
+fn a_supervisor_that_is_moved_to_another_cgroup_still_counts_as_a_guard() {
+    let Some(own) = own_folder("moved") else { return eprintln!("SKIPPED: no cgroup can be made here") };
+    let world = World::new("cgroup-moved");
+    let holder = world.start(world.run(&["x", "--", "sh", "-c", "echo $$ > holder; exec sleep 100"]));
+    let held = world.told_pid("holder");
+    let waiter = world.start(world.run(&["x", "--", "sh", "-c", "echo $$ > pid; exec sleep 100"]));
+    waiter.watchdog();
+    let elsewhere = own.join(format!("elsewhere-{}", std::process::id()));
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("cgroup.procs"), waiter.process().number.to_string()).unwrap();
+    held.send(Signal::KILL);
+    world.told("pid");
+    let open = fs::read_dir(format!("/proc/{}/fd", waiter.process().number)).unwrap().flatten();
+    let links: Vec<_> = open.filter_map(|entry| fs::read_link(entry.path()).ok()).collect();
+    let has_lock =
+        links.iter().any(|link| link.starts_with(&own) && link.display().to_string().contains("/tenure-"));
+    drop((holder, waiter));
+    world.is_empty_soon();
+    until("the other cgroup goes", PATIENCE, || fs::remove_dir(&elsewhere).ok());
+    assert!(has_lock, "{links:?}");
+}

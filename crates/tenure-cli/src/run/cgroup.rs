@@ -40,22 +40,23 @@ impl Mark {
     }
 }
 
-/// A name that no two supervisors have, also where they do not see each other.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Name {
-    mark: Mark,
-    random: u64,
-}
+/// Where the cgroup of a run is, if there can be one, under a name that no two supervisors have.
+///
+/// It is found out once, before the guards part: either may be moved to another cgroup later.
+#[derive(Clone, Debug)]
+pub(super) struct Place(Option<PathBuf>);
 
-impl Name {
+impl Place {
     pub(super) fn new(mark: Mark) -> io::Result<Self> {
         let mut bytes = [0; 8];
         rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-        Ok(Self { mark, random: u64::from_ne_bytes(bytes) })
+        let name = format!("{}{:016x}", prefix_of(mark), u64::from_ne_bytes(bytes));
+        Ok(Self(own().map(|own| own.join(name))))
     }
 
-    fn to_file_name(self) -> String {
-        format!("{}{:016x}", prefix_of(self.mark), self.random)
+    /// True if there is a cgroup.
+    pub(super) fn is_taken(&self) -> bool {
+        self.0.as_ref().is_some_and(|path| path.exists())
     }
 }
 
@@ -64,9 +65,9 @@ fn prefix_of(Mark(mark): Mark) -> String {
 }
 
 impl Cgroup {
-    /// Makes it below the cgroup of this process; `None` where that cannot be.
-    pub(super) fn make(name: Name) -> Option<Self> {
-        let path = path(name)?;
+    /// Makes it; `None` where that cannot be.
+    pub(super) fn make(Place(path): &Place) -> Option<Self> {
+        let path = path.clone()?;
         // For this user alone: what others cannot open they cannot lock, and so they cannot pass for a guard.
         fs::DirBuilder::new().mode(0o700).create(&path).ok()?;
         let made = Self::open(path.clone());
@@ -78,8 +79,8 @@ impl Cgroup {
     }
 
     /// Finds the one that another process made.
-    pub(super) fn find(name: Name) -> Option<Self> {
-        Self::open(path(name)?)
+    pub(super) fn find(Place(path): &Place) -> Option<Self> {
+        Self::open(path.clone()?)
     }
 
     fn open(path: PathBuf) -> Option<Self> {
@@ -206,10 +207,6 @@ fn remove(path: &Path) {
         }
     }
     let _ = fs::remove_dir(path);
-}
-
-fn path(name: Name) -> Option<PathBuf> {
-    Some(own()?.join(name.to_file_name()))
 }
 
 /// The cgroup of this process.

@@ -55,9 +55,10 @@ impl Lateness {
 pub(super) struct Measuring {
     /// Time between two measurements.
     pub(super) pause: Duration,
-    /// True if the work of a sweep counts too. A guard that shares the processor as others do has done it in milliseconds.
-    /// One of low priority may wake up in time, and then wait for a second for each millisecond that it works.
-    rehearses: bool,
+    /// Instant from which the work of a sweep counts again; `None` for a guard that shares the processor as others do, and
+    /// has done it in milliseconds. One of low priority may wake up in time, and then wait for a second for each millisecond
+    /// that it works.
+    rehearse_at: Option<Instant>,
 }
 
 impl Measuring {
@@ -65,18 +66,31 @@ impl Measuring {
     pub(super) fn new(timing: Timing, schedule: Schedule) -> Self {
         let pause =
             (timing.ttl().as_duration() / 16).clamp(Duration::from_millis(50), Duration::from_secs(1));
-        Self { pause, rehearses: schedule.is_slow() }
+        Self { pause, rehearse_at: schedule.is_slow().then(|| Instant::from_nanos(0)) }
     }
 
     /// The instant at which a guard that woke up at `now` has found its tree.
-    pub(super) fn of(&self, tree: &Tree, now: Instant) -> Instant {
-        if !self.rehearses {
+    pub(super) fn of(&mut self, tree: &Tree, now: Instant) -> Instant {
+        if self.rehearse_at.is_none_or(|at| now < at) {
             return now;
         }
+        let before = processor_time();
         tree.rehearse();
-        BootClock::new().now()
+        let done = BootClock::new().now();
+        // On a machine with many processes, and little time for this one, measuring would use up what it measures.
+        self.rehearse_at = Some(done + processor_time().saturating_sub(before) * REHEARSAL_PART);
+        done
     }
 }
+
+/// Processor time that this thread has used.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Rehearsals take at most one part in so many of a guard's time.
+const REHEARSAL_PART: u32 = 200;
 
 /// Time for which a lateness counts: between one and two of these.
 const WINDOW: Duration = Duration::from_secs(60);

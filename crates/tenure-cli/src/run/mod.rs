@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     schedule::raise_priority();
     let blocked = Blocked::now().map_err(cannot)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
-    let (watchdog, cgroup) = (household.watchdog, household.cgroup);
+    let (watchdog, cgroup) = (household.watchdog, household.cgroup.clone());
     let ended = runtime.block_on(async {
         let signals = blocked.take().map_err(cannot)?;
         let outliving = Outliving::new();
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         running.to_its_end(household).await
     });
     // Its link is gone by now, and so is the tree.
-    bury(watchdog, cgroup);
+    bury(watchdog, &cgroup);
     ended
 }
 

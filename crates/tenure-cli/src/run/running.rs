@@ -160,7 +160,7 @@ impl Running<'_> {
         &self,
         lease: &'l Lease,
         watchdog: Pid,
-        cgroup: cgroup::Name,
+        place: cgroup::Place,
         strangers: Vec<Pid>,
         control: Listening,
         child: Option<Pid>,
@@ -171,7 +171,11 @@ impl Running<'_> {
         let descriptor = pidfd_open(child, PidfdFlags::empty()).map_err(|_| self.unwatched())?;
         let child_fd = when_readable(descriptor).map_err(|_| self.unwatched())?;
         let acting = lease.acting()?;
-        let cgroup = Cgroup::find(cgroup);
+        let cgroup = Cgroup::find(&place);
+        if cgroup.is_none() && place.is_taken() {
+            // Without a lock on it, this process would not count as a guard that is alive.
+            return Err(self.unwatched());
+        }
         // A cgroup is killed as a whole, whatever users its processes run as.
         if cgroup.is_none()
             && let Some(user) = setuid::foreign_user(&self.run.command[0])

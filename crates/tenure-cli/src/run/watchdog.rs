@@ -33,7 +33,7 @@ use super::until::{Times, Until};
 use super::{schedule, stub};
 
 /// What a watchdog is made with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Terms {
     /// How long descendants that outlive the child have between TERM and KILL.
     pub(super) grace: Duration,
@@ -41,8 +41,8 @@ pub(super) struct Terms {
     pub(super) margin: Duration,
     /// The way in which a guard measures how late it would be.
     pub(super) measuring: Measuring,
-    /// How the cgroup of the child is called, if there can be one.
-    pub(super) cgroup: cgroup::Name,
+    /// Where the cgroup of the child is, if there can be one.
+    pub(super) cgroup: cgroup::Place,
     /// What the caller does when a child of its own ends, and so shall the program.
     pub(super) when_a_child_ends: SigHandler,
 }
@@ -99,7 +99,7 @@ impl Watchdog {
         let (gate, stubs) = Link::pair()?;
         let own = rustix::process::getpid();
         rustix::process::set_child_subreaper(Some(own))?;
-        let (forked, cgroup) = match Cgroup::make(terms.cgroup) {
+        let (forked, cgroup) = match Cgroup::make(&terms.cgroup) {
             None => (fork(), None),
             Some(cgroup) => match fork_into(cgroup.as_fd()) {
                 Ok(side) => (Ok(side), Some(cgroup)),
