@@ -183,6 +183,21 @@ fn what_is_not_the_very_file_proves_nothing() {
 }
 
 #[test]
+fn a_second_name_hides_nothing_that_is_locked() {
+    let scratch = Scratch::new();
+    let folder = scratch.folder();
+    let lock = folder.create(rand()).unwrap();
+    let tree = lock.share(WitnessPart::Tree).unwrap();
+    let path = scratch.path_of(lock.named());
+    // As a backup by hard links gives it one.
+    std::fs::hard_link(&path, path.with_extension("second")).unwrap();
+    let seen = folder.look(lock.named(), NONCE);
+    assert!(seen.same_file && seen.guards_locked && seen.tree_locked, "{seen:?}");
+    assert!(lock.list(NONCE).is_ok(), "the holder goes on listing");
+    drop(tree);
+}
+
+#[test]
 fn a_copy_with_all_attributes_under_its_name_in_another_folder_proves_nothing() {
     let (scratch, other) = (Scratch::new(), Scratch::new());
     let folder = scratch.folder();
