@@ -23,15 +23,20 @@ impl Lateness {
 
     /// Takes in a timer that was due at `due` and woke its guard at `now`.
     pub(super) fn note(&mut self, due: Instant, now: Instant) {
+        let before = self.worst[0];
+        self.note_at_the_end(due, now);
+        if self.worst[0] > before {
+            self.grew_at = Some(now);
+        }
+    }
+
+    /// Takes in one of a guard that should have ended the tree already: what it learns makes it end the tree sooner only.
+    pub(super) fn note_at_the_end(&mut self, due: Instant, now: Instant) {
         if self.window_ends <= now {
             self.worst = [Duration::ZERO, self.worst[0]];
             self.window_ends = now + WINDOW;
         }
-        let late = now.since(due);
-        if late > self.worst[0] {
-            self.worst[0] = late;
-            self.grew_at = Some(now);
-        }
+        self.worst[0] = self.worst[0].max(now.since(due));
     }
 
     /// The latest instant at which the margin grew; `None` if it never did.

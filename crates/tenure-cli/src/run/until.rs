@@ -102,4 +102,17 @@ mod tests {
             "not past the least margin"
         );
     }
+
+    #[test]
+    fn a_guard_that_is_late_for_the_end_of_the_tree_does_not_wait_for_a_renewal() {
+        let until = Until { deadline: at(15_000), renewed_by: at(6_500), answer: 3 * SECOND / 2 };
+        let mut lateness = Lateness::new(at(0));
+        lateness.note_at_the_end(at(9_850), at(13_000));
+        let times = until.times_if_late(5 * SECOND, LEAST, &lateness);
+        assert_eq!(
+            times,
+            Times { term_at: at(6_500), kill_at: at(8_650) },
+            "both have passed: it kills at once"
+        );
+    }
 }

@@ -176,10 +176,15 @@ impl Watchdog {
         while let Ok(Some(signal)) = self.signals.read_signal() {
             continued |= signal.ssi_signo == Signal::CONT.as_raw() as u32;
         }
-        if let Some(due) = self.due.take_if(|due| *due <= now)
-            && !continued
-        {
+        let Some(due) = self.due.take_if(|due| *due <= now) else { return };
+        if continued {
+            return;
+        }
+        // A watchdog that is late for the end of the tree itself has no time to measure, and waits for no renewal.
+        if self.phase == Phase::Watching && self.times().is_some_and(|times| now < times.term_at) {
             self.lateness.note(due, self.terms.measuring.of(&self.tree, now));
+        } else {
+            self.lateness.note_at_the_end(due, now);
         }
     }
 

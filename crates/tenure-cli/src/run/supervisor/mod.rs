@@ -327,8 +327,13 @@ impl<'a> Supervisor<'a> {
 
     /// A timer that was due at `due` has come.
     fn woken(&mut self, due: Instant, now: Instant) {
-        if !self.was_stopped() {
-            self.lateness.note(due, self.measuring.of(&self.tree(), now));
+        // A supervisor that is late for the end of the tree itself has no time to measure, and waits for no renewal.
+        match self.phase {
+            _ if self.was_stopped() => {}
+            Phase::Running if now < self.times().term_at => {
+                self.lateness.note(due, self.measuring.of(&self.tree(), now));
+            }
+            _ => self.lateness.note_at_the_end(due, now),
         }
         self.act(now);
     }
