@@ -88,7 +88,7 @@ impl Running<'_> {
         loop {
             BootClock::new().sleep_until(BootClock::new().now() + pause).await;
             self.end_leftovers();
-            pause = LEFTOVERS;
+            pause = (pause * 2).min(LEFTOVERS_MAX);
         }
     }
 
@@ -356,9 +356,10 @@ fn overrun(what: &str, by: Duration, kept: bool) -> String {
     }
 }
 
-/// Time until the first look for leftovers while this process waits, and between later ones.
+/// Time until the first look for leftovers while this process waits. It doubles up to the longest: a look lists every cgroup of
+/// the machine, and what is left after all is ended before the command starts.
 const LEFTOVERS_FIRST: Duration = Duration::from_millis(100);
-const LEFTOVERS: Duration = Duration::from_secs(2);
+const LEFTOVERS_MAX: Duration = Duration::from_secs(10);
 
 /// How long letting go may take before a signal cuts it short: longer than on any healthy store.
 const USUAL: Duration = Duration::from_millis(500);
