@@ -352,8 +352,8 @@ impl Patience {
 /// How long a lock is waited for that others have for microseconds. Less than a renewal has.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
-/// Time after which a writer looks whether the owner of a lock is stopped.
-const LOCK_LONG: Duration = Duration::from_millis(100);
+/// Time after which a writer looks whether the owner of a lock is stopped. Less than a call has at a ttl of half a second.
+const LOCK_LONG: Duration = Duration::from_millis(20);
 
 const LOCK_PAUSE: Duration = Duration::from_micros(500);
 const LOCK_PAUSE_MAX: Duration = Duration::from_millis(8);
