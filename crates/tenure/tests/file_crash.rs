@@ -190,6 +190,32 @@ fn a_writer_stopped_at_any_call_under_its_lock_stops_nobody_and_does_no_harm_whe
 }
 
 #[test]
+fn calls_that_are_given_up_after_a_moment_get_past_a_stopped_owner_too() {
+    if !Strace::is_there() {
+        return;
+    }
+    let calls = calls_of_a_write(true);
+    let taken = calls.iter().find(|call| call.name == "flock" && call.line.contains("/k.lock>")).unwrap();
+    let (scratch, expect) = folder(true);
+    let mut stopped = Puppet::start(&scratch.0);
+    let _strace = Strace::attach(&stopped, &[format!("flock:signal=STOP:when={}", taken.number)]);
+    stopped.order_put("k", "new", &expect);
+    until_stopped(&stopped);
+    let store = scratch.store();
+    // As long as a call has at a ttl of one second. Each is given up, and the next one begins anew.
+    let (limit, key) = (std::time::Duration::from_millis(100), key("k"));
+    let applied = (0..50).any(|_| {
+        let put = store.put(&key, "mine".into(), Expect::Version(Version::new(expect.as_str())));
+        let given_up = std::pin::pin!(BootClock.sleep_until(BootClock.now() + limit));
+        match block_on(futures_util::future::select(std::pin::pin!(put), given_up)) {
+            futures_util::future::Either::Left((answer, _)) => answer.is_ok(),
+            futures_util::future::Either::Right(_) => false,
+        }
+    });
+    assert!(applied, "a process that is stopped stops its key");
+}
+
+#[test]
 fn of_writers_that_are_stopped_and_continued_at_random_one_wins_each_round() {
     let scratch = Scratch::new("stops");
     let mut puppets: Vec<_> = (0..3).map(|_| Puppet::start(&scratch.0)).collect();
