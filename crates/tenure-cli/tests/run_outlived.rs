@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use run_support::{PATIENCE, Process, Ran, Started, World, block_on, until};
+use run_support::{PATIENCE, Process, Ran, Started, World, block_on, said, until};
 use rustix::process::Signal;
 use tenure::{Acting, Coordinator, Holder, Lease, WitnessPart};
 
@@ -80,14 +80,6 @@ fn until_outlived(world: &World) -> Ran {
 /// Waits until it has said this.
 fn until_said(started: &Started, words: &str) {
     until(words, PATIENCE, || started.err_so_far().contains(words).then_some(()));
-}
-
-#[track_caller]
-fn said(ran: &Ran, code: i32, parts: &[&str]) {
-    assert_eq!(ran.code, code, "{ran:?}");
-    for part in parts {
-        assert!(ran.err.contains(part), "{part:?} is not in {:?}", ran.err);
-    }
 }
 
 #[test]

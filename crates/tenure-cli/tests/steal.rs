@@ -2,7 +2,7 @@
 
 mod run_support;
 
-use run_support::{Ran, World};
+use run_support::{World, said};
 use rustix::process::Signal;
 use tenure::record::End;
 
@@ -14,14 +14,6 @@ fn working(world: &World, ttl: &str) -> run_support::Started {
     let run = world.start(world.run(&["job", "--ttl", ttl, "--holder", "old", "--", "sh", "-c", WORK]));
     world.told("pid");
     run
-}
-
-#[track_caller]
-fn said(ran: &Ran, code: i32, parts: &[&str]) {
-    assert_eq!(ran.code, code, "{ran:?}");
-    for part in parts {
-        assert!(ran.err.contains(part), "{part:?} is not in {:?}", ran.err);
-    }
 }
 
 #[test]

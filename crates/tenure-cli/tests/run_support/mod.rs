@@ -297,6 +297,15 @@ impl Ran {
     }
 }
 
+/// It ended with this code, and said each of these on standard error.
+#[track_caller]
+pub(crate) fn said(ran: &Ran, code: i32, parts: &[&str]) {
+    assert_eq!(ran.code, code, "{ran:?}");
+    for part in parts {
+        assert!(ran.err.contains(part), "{part:?} is not in {:?}", ran.err);
+    }
+}
+
 impl Started {
     pub(crate) fn process(&self) -> Process {
         Process::of(self.child.id() as i32).expect("it is not reaped yet")
