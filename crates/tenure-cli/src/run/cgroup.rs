@@ -11,6 +11,8 @@ use rustix::fs::{Access, FlockOperation, Mode, OFlags};
 use rustix::time::Timespec;
 use tenure::clock::{BootClock, Clock};
 
+use super::mount::Mount;
+
 /// A cgroup of the child's own, where this process may make one: all that is in it dies by one write, however fast it
 /// forks, and whoever it runs as.
 ///
@@ -217,8 +219,7 @@ fn own() -> Option<PathBuf> {
 /// The folder where the hierarchy is mounted.
 fn top() -> Option<PathBuf> {
     let mounts = mounts()?;
-    let (_, point) = hierarchies(&mounts).next()?;
-    Some(PathBuf::from(point))
+    Some(PathBuf::from(hierarchies(&mounts).next()?.point))
 }
 
 fn mounts() -> Option<String> {
@@ -229,21 +230,12 @@ fn mounts() -> Option<String> {
 /// in: what is mounted in a container may be another part.
 fn below(mounts: &str, own: &str) -> Option<PathBuf> {
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    hierarchies(mounts).find_map(|(root, point)| {
-        let inside = own.strip_prefix(if root == "/" { "" } else { root })?;
-        Some(PathBuf::from(format!("{point}{inside}")))
-    })
+    hierarchies(mounts).find_map(|mount| mount.folder_of(own))
 }
 
-/// The parts of the unified hierarchy that are mounted, and where.
-fn hierarchies(mounts: &str) -> impl Iterator<Item = (&str, &str)> {
-    mounts.lines().filter_map(|line| {
-        // id, parent, device, root, mount point, options, …, "-", type, …
-        let (place, kind) = line.split_once(" - ")?;
-        let mut fields = place.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        kind.starts_with("cgroup2 ").then_some((root, point))
-    })
+/// The parts of the unified hierarchy that are mounted.
+fn hierarchies(mounts: &str) -> impl Iterator<Item = Mount<'_>> {
+    Mount::all(mounts).filter(|mount| mount.kind == "cgroup2")
 }
 
 const PREFIX: &str = "tenure-";

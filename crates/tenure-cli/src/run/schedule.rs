@@ -3,6 +3,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
+use super::mount::Mount;
+use super::stat::Stat;
+
 /// The scheduling of the guards of a tree, which decides how late they may wake up.
 ///
 /// A guard that wakes up late kills late. Seen on one processor beside 16 busy loops: 1 s late at nice 19, in time at
@@ -33,7 +36,7 @@ struct Quota {
 impl Schedule {
     /// The schedule that the guards of this process will have: they raise their priority as far as they may.
     pub(super) fn of_the_guards() -> Self {
-        let class = match class_of(&fs::read_to_string("/proc/self/stat").unwrap_or_default()) {
+        let class = match class_of(&fs::read("/proc/self/stat").unwrap_or_default()) {
             Class::Nice(nice) => Class::Nice(attainable(nice)),
             class => class,
         };
@@ -110,15 +113,14 @@ fn attainable(nice: i32) -> i32 {
 }
 
 /// The class, from the fields `nice` and `policy` of `/proc/self/stat`.
-fn class_of(stat: &str) -> Class {
-    let fields: Vec<_> = stat.rsplit(") ").next().unwrap_or_default().split_ascii_whitespace().collect();
-    let field =
-        |number: usize| fields.get(number - 3).and_then(|field| field.parse::<i32>().ok()).unwrap_or(0);
-    match field(41) {
+fn class_of(stat: &[u8]) -> Class {
+    let stat = Stat::parse(stat);
+    let value = |number| stat.as_ref().and_then(|stat| stat.value(number)).unwrap_or(0);
+    match value(41) {
         // SCHED_FIFO, SCHED_RR, SCHED_DEADLINE; SCHED_IDLE.
         1 | 2 | 6 => Class::RealTime,
         5 => Class::Idle,
-        _ => Class::Nice(field(19)),
+        _ => Class::Nice(value(19)),
     }
 }
 
@@ -133,31 +135,23 @@ fn quota(mounts: &str, own: &str, read: impl Fn(&Path) -> Option<String>) -> Opt
             true => mount_of(mounts, unified),
             false => None,
         };
-        let folders = mount.map(|(root, point)| folders(root, point, path)).unwrap_or_default();
+        let folders = mount.map(|mount| folders(mount, path)).unwrap_or_default();
         folders.into_iter().filter_map(|folder| quota_in(&folder, unified, &read)).collect::<Vec<_>>()
     });
     found.min_by_key(Quota::share)
 }
 
 /// The folders of a cgroup and of those above it.
-fn folders(root: &str, point: &str, path: &str) -> Vec<PathBuf> {
-    let inside = path.strip_prefix(if root == "/" { "" } else { root }).unwrap_or_default();
-    let own = PathBuf::from(format!("{point}{inside}"));
-    own.ancestors().take_while(|folder| folder.starts_with(point)).map(Path::to_owned).collect()
+fn folders(mount: Mount<'_>, cgroup: &str) -> Vec<PathBuf> {
+    let own = mount.folder_of(cgroup).unwrap_or_else(|| PathBuf::from(mount.point));
+    own.ancestors().take_while(|folder| folder.starts_with(mount.point)).map(Path::to_owned).collect()
 }
 
-/// The mounted part of the hierarchy that has the quotas, and where it is mounted.
-fn mount_of(mounts: &str, unified: bool) -> Option<(&str, &str)> {
-    mounts.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        let mut fields = place.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        let (name, options) = (kind.split(' ').next()?, kind.split(' ').next_back()?);
-        let right = match unified {
-            true => name == "cgroup2",
-            false => name == "cgroup" && options.split(',').any(|option| option == "cpu"),
-        };
-        right.then_some((root, point))
+/// The mounted hierarchy that has the quotas.
+fn mount_of(mounts: &str, unified: bool) -> Option<Mount<'_>> {
+    Mount::all(mounts).find(|mount| match unified {
+        true => mount.kind == "cgroup2",
+        false => mount.kind == "cgroup" && mount.options.split(',').any(|option| option == "cpu"),
     })
 }
 
@@ -224,10 +218,10 @@ mod tests {
                 "0 ".repeat(18)
             )
         };
-        assert_eq!(class_of(&stat(7, 0)), Class::Nice(7));
-        assert_eq!(class_of(&stat(0, 5)), Class::Idle);
-        assert_eq!(class_of(&stat(0, 1)), Class::RealTime);
-        assert_eq!(class_of(""), Class::Nice(0));
+        assert_eq!(class_of(stat(7, 0).as_bytes()), Class::Nice(7));
+        assert_eq!(class_of(stat(0, 5).as_bytes()), Class::Idle);
+        assert_eq!(class_of(stat(0, 1).as_bytes()), Class::RealTime);
+        assert_eq!(class_of(b""), Class::Nice(0));
     }
 
     #[test]

@@ -2,6 +2,8 @@ use std::ffi::CString;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 
+use super::stat::Stat;
+
 /// Gives this process a name of its own, as `ps`, `pkill` and `pidof` see it.
 ///
 /// If that fails, the process keeps the name that it has: only people depend on it.
@@ -14,11 +16,10 @@ pub(super) fn set(title: &str) {
 
 /// The kernel shows the arguments from where the process has them in its memory.
 fn overwrite_arguments(title: &str) -> Option<()> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    let fields: Vec<_> = stat.rsplit(") ").next()?.split_ascii_whitespace().collect();
-    // The fields arg_start and arg_end, counted from the state, which is the third.
-    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    let (start, end) = (field(48)?, field(49)?);
+    let stat = fs::read("/proc/self/stat").ok()?;
+    let stat = Stat::parse(&stat)?;
+    // arg_start and arg_end.
+    let (start, end) = (stat.value::<u64>(48)?, stat.value::<u64>(49)?);
     let room = usize::try_from(end.checked_sub(start)?).ok()?;
     let mut arguments: Vec<u8> = title.bytes().take(room.checked_sub(1)?).collect();
     arguments.resize(room, 0);

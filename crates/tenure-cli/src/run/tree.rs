@@ -1,8 +1,12 @@
 use std::collections::HashMap;
+use std::time::Duration;
 use std::{fs, io};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tenure::clock::Instant;
+
+use super::stat::Stat;
 
 /// All descendants of a process. It is a sub-reaper, so that none of them can leave: whoever leaves its group, its
 /// session or loses its parent is still found below it.
@@ -152,18 +156,25 @@ fn look(number: i32) -> Option<Seen> {
     parse(&fs::read(format!("/proc/{number}/stat")).ok()?)
 }
 
-/// `1 (name) S 0 …`: the name may hold anything, so the fields are counted from the last bracket.
 fn parse(stat: &[u8]) -> Option<Seen> {
-    let end = stat.iter().rposition(|&byte| byte == b')')?;
-    let fields: Vec<_> = std::str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace().collect();
-    let threads: u64 = fields.get(17)?.parse().ok()?;
+    let stat = Stat::parse(stat)?;
+    let (state, threads) = (stat.text(3)?, stat.value::<u64>(20)?);
     Some(Seen {
-        parent: fields.get(1)?.parse().ok()?,
-        started: fields.get(19)?.parse().ok()?,
-        is_dead: matches!(*fields.first()?, "Z" | "X") && threads <= 1,
-        is_stopped: *fields.first()? == "T",
+        parent: stat.value(4)?,
+        started: stat.value(22)?,
+        is_dead: matches!(state, "Z" | "X") && threads <= 1,
+        is_stopped: state == "T",
     })
 }
+
+/// Time until the next sweep of a guard that sweeps again after `first`. What cannot be killed is tried less and less often.
+pub(super) fn pause(stuck_since: Option<Instant>, now: Instant, first: Duration) -> Duration {
+    let stuck = stuck_since.map_or(Duration::ZERO, |since| now.since(since));
+    (stuck / 10).clamp(first, PAUSE_MAX)
+}
+
+/// Longest time between two sweeps.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

@@ -28,7 +28,7 @@ use super::link::{Link, Received};
 use super::order::Order;
 use super::report::Report;
 use super::title;
-use super::tree::{Swept, Tree};
+use super::tree::{self, Swept, Tree};
 use super::until::{Times, Until};
 use super::{schedule, stub};
 
@@ -345,12 +345,6 @@ impl Watchdog {
         }
     }
 
-    /// Time until the next sweep. What cannot be killed is tried less and less often.
-    fn pause(&self, now: Instant) -> Duration {
-        let stuck = self.stuck_since.map_or(Duration::ZERO, |since| now.since(since));
-        (stuck / 10).clamp(AGAIN, AGAIN_MAX)
-    }
-
     fn sleep(&mut self) {
         let now = BootClock::new().now();
         let next = match self.phase {
@@ -362,7 +356,7 @@ impl Watchdog {
                 Some(self.patience_ends().unwrap_or(now).min(now + LOOK))
             }
             Phase::Stopping => self.patience_ends(),
-            Phase::Killing => Some(now + self.pause(now)),
+            Phase::Killing => Some(now + tree::pause(self.stuck_since, now, AGAIN)),
         };
         self.due = next;
         let nanos = next.map_or(0, |next| next.as_nanos().max(1));
@@ -416,9 +410,8 @@ fn let_go_of_everything_but(kept: &HashSet<RawFd>) -> io::Result<()> {
 /// The supervisor sends TERM itself, if it can. The watchdog lets it go first, so that the child gets one TERM, not two.
 const SLACK: Duration = Duration::from_millis(30);
 
-/// Time until KILL is sent again: at first, and where it has reached nothing for long.
+/// Time until KILL is sent again.
 const AGAIN: Duration = Duration::from_millis(10);
-const AGAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Time until the cgroup is looked at again.
 const LOOK: Duration = Duration::from_millis(50);

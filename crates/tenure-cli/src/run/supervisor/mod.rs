@@ -25,6 +25,7 @@ use crate::run::lateness::{Lateness, Measuring};
 use crate::run::link::Listening;
 use crate::run::order::Order;
 use crate::run::report::Report;
+use crate::run::tree;
 use crate::run::until::{Times, Until};
 use crate::run::why::Why;
 use crate::signals::{Came, Signals};
@@ -361,22 +362,17 @@ impl<'a> Supervisor<'a> {
     fn next(&self) -> Instant {
         let now = BootClock::new().now();
         let times = self.times();
+        let sweep_at = now + tree::pause(self.stuck_since, now, AGAIN);
         let phase = match self.phase {
             Phase::Running if self.child_is_dead => None,
             Phase::Running => Some(times.term_at),
             Phase::Stopping(kill_at) => Some(kill_at.min(times.kill_at)),
-            Phase::Killing => Some(now + self.pause(now)),
+            Phase::Killing => Some(sweep_at),
         };
-        let adopted = (!self.watched).then(|| now + self.pause(now));
+        let adopted = (!self.watched).then_some(sweep_at);
         let next = [phase, adopted, self.replace_at].into_iter().flatten().min();
         let measure = now + self.measuring.pause;
         next.map_or(measure, |next| next.min(measure))
-    }
-
-    /// Time until the next sweep. What cannot be killed is tried less and less often.
-    fn pause(&self, now: Instant) -> Duration {
-        let stuck = self.stuck_since.map_or(Duration::ZERO, |since| now.since(since));
-        (stuck / 10).clamp(AGAIN, AGAIN_MAX)
     }
 
     // ── a process outlives its time ───────────────────────────────────────────────────────────────────────────────────
@@ -492,6 +488,5 @@ fn leads_its_session() -> bool {
 /// How long the watchdog may be silent when it has something to say: under heavy load it is late by a tenth of this.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Time until KILL is sent again, and adopted processes are looked at: at first, and where it has reached nothing for long.
+/// Time until KILL is sent again, and adopted processes are looked at.
 const AGAIN: Duration = Duration::from_millis(20);
-const AGAIN_MAX: Duration = Duration::from_secs(1);
