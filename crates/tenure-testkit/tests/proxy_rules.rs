@@ -36,6 +36,21 @@ fn the_log_tells_what_became_of_each_request() {
 }
 
 #[test]
+fn the_log_and_the_counts_have_an_exchange_before_the_client_has_its_answer() {
+    let world = World::new();
+    let rule = world.proxy.install(Rule::new(Fault::AnswerInstead(ErrorAnswer::INTERNAL)).method("GET"));
+    let mut client = world.client();
+    for round in 1..=1000 {
+        client.put("/key", "one").unwrap();
+        let put = world.proxy.log().pop().unwrap();
+        assert_eq!((put.served.as_slice(), put.answered), ([200].as_slice(), Some(200)), "round {round}");
+        client.get("/key").unwrap();
+        assert_counts(&rule, round, 0, 0);
+        world.proxy.clear_log();
+    }
+}
+
+#[test]
 fn a_fault_that_could_not_happen_is_counted_as_skipped() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let proxy = FaultyProxy::start(nobody);

@@ -65,7 +65,7 @@ impl Connection {
     /// What a proxy without faults does. A server that does not answer is a connection that is cut.
     async fn pass_on(&mut self, request: &Request, mut under_way: UnderWay) -> Then {
         match self.server.ask(request, &mut under_way).await {
-            Ok(answer) => self.tell(&answer.bytes, answer.status, answer.last, &under_way).await,
+            Ok(answer) => self.tell(&answer.bytes, answer.status, answer.last, under_way).await,
             Err(_) => Then::Cut { orderly: false },
         }
     }
@@ -82,10 +82,10 @@ impl Connection {
             Fault::CutMidAnswer => {
                 let Ok(answer) = self.server.ask(request, &mut under_way).await else { return cut };
                 let Some(broken) = answer.broken() else {
-                    return self.tell(&answer.bytes, answer.status, answer.last, &under_way).await;
+                    return self.tell(&answer.bytes, answer.status, answer.last, under_way).await;
                 };
-                self.tell(&broken, answer.status, true, &under_way).await;
                 under_way.happened();
+                self.tell(&broken, answer.status, true, under_way).await;
                 // A reset could overtake what the client shall see.
                 return Then::Close;
             }
@@ -100,13 +100,13 @@ impl Connection {
                 let (Ok(first), Ok(second)) = (first, second) else { return cut };
                 under_way.happened();
                 let answer = if due.fault == Fault::TwiceFirstAnswer { first } else { second };
-                return self.tell(&answer.bytes, answer.status, answer.last, &under_way).await;
+                return self.tell(&answer.bytes, answer.status, answer.last, under_way).await;
             }
             Fault::AgainLater(after) => {
                 let Ok(answer) = self.server.ask(request, &mut under_way).await else { return cut };
-                let then = self.tell(&answer.bytes, answer.status, answer.last, &under_way).await;
+                under_way.answered(answer.status);
                 self.deliver_later(request.clone(), after, under_way);
-                return then;
+                return self.send(&answer.bytes, answer.last).await;
             }
             Fault::SwallowRequest(time) => {
                 under_way.happened();
@@ -122,22 +122,22 @@ impl Connection {
                 sleep(time).await;
                 let Ok(answer) = self.server.ask(request, &mut under_way).await else { return cut };
                 under_way.happened();
-                return self.tell(&answer.bytes, answer.status, answer.last, &under_way).await;
+                return self.tell(&answer.bytes, answer.status, answer.last, under_way).await;
             }
             Fault::DelayAnswer(time) => {
                 let Ok(answer) = self.server.ask(request, &mut under_way).await else { return cut };
                 sleep(time).await;
                 under_way.happened();
-                return self.tell(&answer.bytes, answer.status, answer.last, &under_way).await;
+                return self.tell(&answer.bytes, answer.status, answer.last, under_way).await;
             }
             Fault::AnswerInstead(error) => {
                 under_way.happened();
-                return self.tell(&error.bytes(&request.method), error.status, false, &under_way).await;
+                return self.tell(&error.bytes(&request.method), error.status, false, under_way).await;
             }
             Fault::AnswerAfter(error) => {
                 let Ok(answer) = self.server.ask(request, &mut under_way).await else { return cut };
                 under_way.happened();
-                return self.tell(&error.bytes(&request.method), error.status, answer.last, &under_way).await;
+                return self.tell(&error.bytes(&request.method), error.status, answer.last, under_way).await;
             }
             Fault::ForgetCondition => {
                 let Some(request) = request.without_condition() else {
@@ -145,18 +145,25 @@ impl Connection {
                 };
                 let Ok(answer) = self.server.ask(&request, &mut under_way).await else { return cut };
                 under_way.happened();
-                return self.tell(&answer.bytes, answer.status, answer.last, &under_way).await;
+                return self.tell(&answer.bytes, answer.status, answer.last, under_way).await;
             }
         }
         cut
     }
 
-    async fn tell(&mut self, bytes: &[u8], status: u16, last: bool, under_way: &UnderWay) -> Then {
-        if self.client.send(bytes).await.is_err() {
-            return Then::Close;
-        }
+    /// Ends the exchange. The log and the counts have all of it before the client has the answer: a test reads them as soon
+    /// as its client returns.
+    async fn tell(&mut self, bytes: &[u8], status: u16, last: bool, under_way: UnderWay) -> Then {
         under_way.answered(status);
-        if last { Then::Close } else { Then::GoOn }
+        drop(under_way);
+        self.send(bytes, last).await
+    }
+
+    async fn send(&mut self, bytes: &[u8], last: bool) -> Then {
+        match self.client.send(bytes).await {
+            Ok(()) if !last => Then::GoOn,
+            Ok(()) | Err(_) => Then::Close,
+        }
     }
 
     /// Silence, until the client gives up or the time is over.

@@ -136,7 +136,7 @@ impl UnderWay {
         self.note(|exchange| exchange.served.push(answer.status));
     }
 
-    /// The client was sent this status.
+    /// The client is sent this status.
     pub(crate) fn answered(&self, status: u16) {
         self.note(|exchange| exchange.answered = Some(status));
     }
