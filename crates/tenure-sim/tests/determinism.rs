@@ -11,6 +11,23 @@ fn the_same_seed_gives_the_same_trace_hash() {
     }
 }
 
+/// A refactoring keeps every history. A change of the protocol or of the world writes them anew: `UPDATE_TRACES=1`.
+#[test]
+fn the_histories_of_two_hundred_seeds_are_those_that_are_committed() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/traces.txt");
+    let traces: String = (0..200)
+        .map(|number| format!("{number} {:016x}\n", Seed::new(number).minutes(10).run().hash))
+        .collect();
+    if std::env::var_os("UPDATE_TRACES").is_some() {
+        std::fs::write(path, &traces).unwrap();
+    }
+    let committed = std::fs::read_to_string(path).unwrap();
+    for (ours, theirs) in traces.lines().zip(committed.lines()) {
+        assert_eq!(ours, theirs, "the history of this seed has changed");
+    }
+    assert_eq!(traces.len(), committed.len());
+}
+
 #[test]
 fn reading_along_changes_nothing() {
     let seed = Seed::new(7).minutes(5);
