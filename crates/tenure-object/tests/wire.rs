@@ -255,6 +255,17 @@ async fn a_listing_goes_from_page_to_page_and_passes_over_what_is_not_ours() {
     assert_eq!(store.requests().lists, 3);
 }
 
+#[tokio::test]
+async fn a_listing_that_repeats_its_continuation_token_ends_with_an_error() {
+    let next = "<NextContinuationToken>again</NextContinuationToken>";
+    let page = answer("200 OK", "", &format!("<ListBucketResult>{next}</ListBucketResult>"));
+    let server = Scripted::start(vec![page; 5]).await;
+    let listed: Vec<_> = server.store().list(&Prefix::all()).collect().await;
+    let [Err(StoreError::Unknown(error))] = &listed[..] else { panic!("{listed:?}") };
+    assert!(error.to_string().contains("it gave the same page again"), "{error}");
+    assert_eq!(server.heads().len(), 2, "the second page repeats the token, and no third is asked for");
+}
+
 /// A server may close it at the very moment at which it is used again, and then nobody knows whether the call was read.
 #[tokio::test]
 async fn a_connection_that_was_idle_for_long_is_not_used_again() {
