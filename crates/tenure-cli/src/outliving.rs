@@ -2,9 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::clock::{BootClock, Clock};
-use tenure::machine::{Event, Sighting};
 use tenure::record::Record;
-use tenure::{AttemptReport, EventReport, Recorder, Survivors};
+use tenure::{AttemptReport, Event, EventReport, Recorder, Sighting, Survivors};
 use tokio::sync::watch;
 
 use crate::output;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use tenure::clock::{BootClock, Clock};
-use tenure::verify::check_declared;
+use tenure_core::check::check_declared;
 use tenure_conformance::{Step, Suite};
 use tenure_store::{Expect, Guarantees, Key, Put, Reason, Refused, Store, StoreError};
 

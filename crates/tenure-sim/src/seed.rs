@@ -1,4 +1,4 @@
-use tenure::machine::{Rules, Standard};
+use tenure_core::machine::{Rules, Standard};
 
 use crate::world::World;
 use crate::{Focus, Invariant, Mutant, Tally, Violation};

@@ -4,16 +4,14 @@ mod checksum;
 pub mod clock;
 mod disk;
 mod drive;
-mod error;
 mod inotify;
 mod lease;
 mod logbook;
-pub mod machine;
 mod owner;
+mod process_holder;
 pub mod record;
 pub mod store;
 mod verdicts;
-pub mod verify;
 mod witness;
 mod workers;
 
@@ -21,11 +19,14 @@ pub use drive::{
     AttemptOutcome, AttemptReport, Builder, Change, ChangeKind, Coordinator, EventReport, Forgotten,
     Observation, Observations, Operation, Recorder, Watch, WatchEvent, WhyKept,
 };
-pub use error::{Error, Kind};
-pub use lease::{Acting, Belief, Handle, Lease, LeaseState, Renewal, Request};
+pub use lease::{Acting, Handle, Lease, LeaseState, Renewal, Request};
 pub use logbook::Logbook;
-pub use machine::{Drift, Lost, Remaining, Standing, Timing, TimingBuilder};
-pub use record::{Holder, Token};
+pub use process_holder::process_holder;
+#[doc(inline)]
+pub use tenure_core::machine::{Denied, Event, Left, Lost, Purpose, Remaining, Sighting, Standing};
+#[doc(inline)]
+pub use tenure_core::{Drift, Error, Holder, HolderError, Kind, Timing, TimingBuilder, Token};
+#[doc(inline)]
 pub use tenure_store::{Key, KeyError, Prefix};
 pub use verdicts::Verdicts;
 pub use witness::{Survivor, Survivors, WitnessPart};

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use support::World;
-use tenure::record::{self, Record, State, Token};
+use tenure::record::{self, Record, State};
+use tenure::Token;
 use tenure::{Coordinator, Error, Key, Kind};
 use tenure_store::{Reason, StoreClock};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use support::World;
 use tenure::clock::{Clock, WallTime};
-use tenure::machine::Event;
+use tenure_core::machine::Event;
 use tenure::{AttemptReport, EventReport, Forgotten, Key, Kind, Prefix, Recorder, WhyKept, record};
 use tenure_store::StoreClock;
 
@@ -20,7 +20,7 @@ fn key(name: &str) -> Key {
 }
 
 fn fixture(name: &str) -> Vec<u8> {
-    let path = format!("{}/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../tenure-core/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(path).unwrap()
 }
 

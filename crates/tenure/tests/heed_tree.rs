@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use file_support::{Scratch, block_on};
-use tenure::machine::{Denied, Event, Sighting};
+use tenure_core::machine::{Denied, Event, Sighting};
 use tenure::{
     Acting, AttemptReport, Coordinator, EventReport, Holder, Kind, Lease, Recorder, Request, WitnessPart,
 };

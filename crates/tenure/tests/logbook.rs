@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use support::World;
 use tenure::clock::{Clock, Domain, Instant, ManualClock, WallTime};
-use tenure::machine::Drift;
-use tenure::record::{self, Nonce, Record, State, Token, Ttl};
+use tenure::Drift;
+use tenure::record::{self, Nonce, Record, State, Ttl};
+use tenure::Token;
 use tenure::{Coordinator, Holder, Kind, Logbook, Prefix, Standing};
 use tenure_store::{BoxFuture, Expect, Key, Store, StoreClock};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use support::World;
 use tenure::clock::{Instant, WallTime};
-use tenure::machine::{Content, Glance, Look, Observer, Sighting};
+use tenure_core::machine::{Content, Glance, Look, Observer, Sighting};
 use tenure::store::memory::GetFault;
 use tenure::{Key, Kind, Prefix, Remaining, Standing, record};
 use tenure_store::{Store, StoreClock, Version};
@@ -22,7 +22,7 @@ fn key(name: &str) -> Key {
 }
 
 fn fixture(name: &str) -> Vec<u8> {
-    let path = format!("{}/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../tenure-core/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(path).unwrap()
 }
 

@@ -24,7 +24,7 @@ fn key(name: &str) -> Key {
 }
 
 fn fixture(name: &str) -> Vec<u8> {
-    let path = format!("{}/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../tenure-core/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(path).unwrap()
 }
 

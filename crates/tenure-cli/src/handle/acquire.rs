@@ -51,7 +51,7 @@ impl Getting<'_> {
         let holder = match self.holder {
             Some(holder) => Holder::new(holder),
             // This process ends before anything is done under the lease; the script goes on.
-            None => Holder::of_process(std::os::unix::process::parent_id()),
+            None => tenure::process_holder(std::os::unix::process::parent_id()),
         };
         let holder = holder.map_err(tenure::Error::from)?;
         let timing = Timing::new(self.ttl).map_err(|error| Failure::new(exit::UNSAFE, error.to_string()))?;

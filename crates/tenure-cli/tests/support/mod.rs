@@ -124,7 +124,7 @@ pub(crate) fn plant(home: &Home, name: &str, value: impl Into<Vec<u8>>) {
 
 /// A record as somebody wrote it once.
 pub(crate) fn fixture(name: &str) -> String {
-    let path = format!("{}/../tenure/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../tenure-core/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(path).unwrap()
 }
 

@@ -1,8 +1,8 @@
 //! Wrong answers about outcomes.
 
-use tenure::machine::rules::{Mine, Standard, Verdict};
-use tenure::machine::{Fault, Outcome, Rules};
-use tenure::record::{Nonce, Record};
+use tenure_core::machine::rules::{Mine, Standard, Verdict};
+use tenure_core::machine::{Fault, Outcome, Rules};
+use tenure_core::record::{Nonce, Record};
 
 #[derive(Debug)]
 pub(super) struct UnknownAsSuccess;

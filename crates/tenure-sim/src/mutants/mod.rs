@@ -12,7 +12,7 @@ mod times;
 mod tokens;
 mod witnesses;
 
-use tenure::machine::Rules;
+use tenure_core::machine::Rules;
 
 use crate::seed::{Bug, Seed};
 use crate::{Focus, Invariant};

@@ -1,7 +1,7 @@
 //! Wrong answers about work that cannot be stopped, and work that outlives its holder.
 
-use tenure::machine::{Rules, Sighting};
-use tenure::record::Record;
+use tenure_core::machine::{Rules, Sighting};
+use tenure_core::record::Record;
 
 #[derive(Debug)]
 pub(super) struct LetsLapse;

@@ -1,9 +1,9 @@
 //! Wrong answers about terms.
 
-use tenure::clock::Instant;
-use tenure::machine::rules::Mine;
-use tenure::machine::{Handle, Rules};
-use tenure::record::{Record, State, Ttl};
+use tenure_core::Instant;
+use tenure_core::machine::rules::Mine;
+use tenure_core::machine::{Handle, Rules};
+use tenure_core::record::{Record, State, Ttl};
 
 #[derive(Debug)]
 pub(super) struct TtlChanges;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use tenure::clock::Instant;
-use tenure::machine::rules::Walls;
-use tenure::machine::{Drift, Rules};
-use tenure::record::{Nonce, Ttl};
+use tenure_core::Instant;
+use tenure_core::machine::rules::Walls;
+use tenure_core::machine::Rules;
+use tenure_core::Drift;
+use tenure_core::record::{Nonce, Ttl};
 use tenure_store::{StoreClock, Version};
 
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! Wrong answers about tokens.
 
-use tenure::clock::Instant;
-use tenure::machine::rules::Floor;
-use tenure::machine::{Rules, Seen};
-use tenure::record::{Token, Ttl};
+use tenure_core::Instant;
+use tenure_core::machine::rules::Floor;
+use tenure_core::machine::{Rules, Seen};
+use tenure_core::record::Ttl;
+use tenure_core::Token;
 use tenure_store::{StoreClock, StoreTime};
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Wrong answers about witnesses.
 
-use tenure::machine::rules::Standard;
-use tenure::machine::{Rules, Sighting};
+use tenure_core::machine::rules::Standard;
+use tenure_core::machine::{Rules, Sighting};
 
 #[derive(Debug)]
 pub(super) struct WithoutNonce;

@@ -1,5 +1,5 @@
-use tenure::machine::Content;
-use tenure::record::Nonce;
+use tenure_core::machine::Content;
+use tenure_core::record::Nonce;
 
 use super::Verdict;
 

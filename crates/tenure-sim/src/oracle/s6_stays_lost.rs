@@ -1,4 +1,4 @@
-use tenure::record::Nonce;
+use tenure_core::record::Nonce;
 
 use super::Verdict;
 

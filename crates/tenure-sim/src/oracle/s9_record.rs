@@ -1,5 +1,5 @@
-use tenure::machine::{Content, Purpose};
-use tenure::record::{Record, State, check};
+use tenure_core::machine::{Content, Purpose};
+use tenure_core::record::{Record, State, check};
 
 use super::Verdict;
 

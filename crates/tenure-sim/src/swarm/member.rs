@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tenure::machine::{Drift, Timing};
+use tenure_core::{Drift, Timing};
 
 use super::Weather;
 use crate::rng::Rng;

@@ -1,7 +1,7 @@
 //! What happens when a write arrives at the store, and what the oracle makes of it.
 
-use tenure::machine::{Content, Outcome, Purpose, Write};
-use tenure::record::{End, Nonce, Record, State};
+use tenure_core::machine::{Content, Outcome, Purpose, Write};
+use tenure_core::record::{End, Nonce, Record, State};
 use tenure_store::StoreClock;
 
 use super::World;

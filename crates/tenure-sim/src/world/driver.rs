@@ -1,6 +1,6 @@
-use tenure::clock::Instant;
-use tenure::machine::{Ambient, Effect, Input, Purpose, Write};
-use tenure::record::Nonce;
+use tenure_core::Instant;
+use tenure_core::machine::{Ambient, Effect, Input, Purpose, Write};
+use tenure_core::record::Nonce;
 
 use super::World;
 use super::event::{Event, Target};

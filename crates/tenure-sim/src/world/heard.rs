@@ -1,7 +1,7 @@
 use std::fmt;
 
-use tenure::machine::{Content, Input, Look};
-use tenure::record::State;
+use tenure_core::machine::{Content, Input, Look};
+use tenure_core::record::State;
 
 /// An answer in a few words.
 pub(super) struct Heard<'a>(pub(super) &'a Input);

@@ -1,8 +1,9 @@
 use std::collections::VecDeque;
 
-use tenure::Belief;
-use tenure::machine::{Handle, Machine, Purpose};
-use tenure::record::{Nonce, Token};
+use tenure_core::Belief;
+use tenure_core::machine::{Handle, Machine, Purpose};
+use tenure_core::record::Nonce;
+use tenure_core::Token;
 
 use super::event::Target;
 

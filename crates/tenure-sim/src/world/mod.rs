@@ -26,7 +26,7 @@ mod workload;
 
 use std::collections::HashSet;
 
-use tenure::machine::{Effect, Input};
+use tenure_core::machine::{Effect, Input};
 
 use crate::liars;
 use crate::oracle::Oracle;
@@ -66,11 +66,11 @@ pub(crate) struct World<'a> {
     messages: Slab<Message>,
     /// Answers on their way, each with the number of the content of the store that it speaks of.
     answers: Slab<(Input, u64)>,
-    looks: Slab<(tenure::record::Nonce, Seen)>,
+    looks: Slab<(tenure_core::record::Nonce, Seen)>,
     witnesses: Witnesses,
     orphans: Vec<workload::Orphan>,
     /// The terms whose holders said that they cannot stop their work.
-    said: HashSet<tenure::record::Nonce>,
+    said: HashSet<tenure_core::record::Nonce>,
     resource: Resource,
     watchers: Vec<Watcher>,
     oracle: Oracle,

@@ -1,6 +1,6 @@
 //! The faults that strike from time to time.
 
-use tenure::machine::{Recalled, Seen, Sightings};
+use tenure_core::machine::{Recalled, Seen, Sightings};
 
 use super::World;
 use super::clock::Clock;
@@ -271,7 +271,7 @@ impl World<'_> {
 
     /// An operator takes foreign bytes away.
     pub(super) fn repairs(&mut self) {
-        if matches!(self.store.content(), tenure::machine::Content::Foreign { .. }) {
+        if matches!(self.store.content(), tenure_core::machine::Content::Foreign { .. }) {
             self.store.delete(self.now);
             self.tampered("the foreign bytes are removed");
         }

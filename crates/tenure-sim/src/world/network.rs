@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure::machine::{Content, Fault as CallFault, Input, Look, Outcome, Write};
+use tenure_core::machine::{Content, Fault as CallFault, Input, Look, Outcome, Write};
 use tenure_store::{Expect, Reason};
 
 use super::World;

@@ -1,4 +1,4 @@
-use tenure::machine::{Input, Observer, Rules};
+use tenure_core::machine::{Input, Observer, Rules};
 
 use super::World;
 use super::event::Event;
@@ -44,7 +44,7 @@ impl World<'_> {
         self.show(observer, &look.content);
     }
 
-    fn show(&mut self, observer: usize, content: &tenure::machine::Content) {
+    fn show(&mut self, observer: usize, content: &tenure_core::machine::Content) {
         if let Some(record) = self.watchers[observer].observer.show(content) {
             let verdict = self.oracle.shown[observer].shows(record.token.get());
             self.oracle.judge(self.now, Invariant::S8, verdict);

@@ -1,9 +1,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tenure::clock::WallTime;
-use tenure::machine::{Handle, Recalled, Sightings};
-use tenure::record::Holder;
+use tenure_core::WallTime;
+use tenure_core::machine::{Handle, Recalled, Sightings};
+use tenure_core::Holder;
 use tenure_store::Version;
 
 use super::clock::Clock;

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure::clock::Instant;
-use tenure::machine::{Ask, Denied, Handle, Heed, Input, Left, Lost, Patience, Way};
-use tenure::record::Record;
+use tenure_core::Instant;
+use tenure_core::machine::{Ask, Denied, Handle, Heed, Input, Left, Lost, Patience, Way};
+use tenure_core::record::Record;
 
 use super::World;
 use super::event::{Event, Target};

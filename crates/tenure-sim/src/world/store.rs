@@ -4,8 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure::machine::{Content, Look, Outcome, Write};
-use tenure::record::Record;
+use tenure_core::machine::{Content, Look, Outcome, Write};
+use tenure_core::record::Record;
 use tenure_store::{Expect, StoreClock, StoreTime, Version};
 
 use crate::rng::Rng;

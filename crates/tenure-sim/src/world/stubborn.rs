@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tenure::machine::{Content, Input, Purpose, Write};
-use tenure::record::{End, Record};
+use tenure_core::machine::{Content, Input, Purpose, Write};
+use tenure_core::record::{End, Record};
 
 use super::World;
 use super::event::{Event, Target};

@@ -1,8 +1,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tenure::machine::Sighting;
-use tenure::record::{Nonce, Witness};
+use tenure_core::machine::Sighting;
+use tenure_core::record::{Nonce, Witness};
 
 /// All the witness files of all machines, under an honest kernel.
 #[derive(Debug, Default)]

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure::clock::Instant;
-use tenure::machine::{Ask, Heed, Input, Machine, Patience, Way};
-use tenure::record::{Nonce, State};
+use tenure_core::Instant;
+use tenure_core::machine::{Ask, Heed, Input, Machine, Patience, Way};
+use tenure_core::record::{Nonce, State};
 
 use super::World;
 use super::event::{Event, Target};

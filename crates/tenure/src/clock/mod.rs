@@ -3,9 +3,7 @@
 mod boot;
 mod boot_id;
 mod domain;
-mod instant;
 mod manual;
-mod wall;
 
 use std::fmt;
 
@@ -14,9 +12,8 @@ use tenure_store::BoxFuture;
 pub use boot::BootClock;
 pub(crate) use boot_id::boot_id;
 pub use domain::Domain;
-pub use instant::Instant;
 pub use manual::ManualClock;
-pub use wall::WallTime;
+pub use tenure_core::{Instant, WallTime};
 
 /// The clock that leases are counted on.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {

@@ -3,9 +3,11 @@ use std::fmt;
 use tenure_store::{StoreClock, Version};
 
 use crate::clock::Instant;
-use crate::machine::rules::Floor;
-use crate::machine::{Content, Drift, Look, Rules, Seen, Standard};
-use crate::record::{Nonce, Record, State, Token};
+use tenure_core::machine::rules::Floor;
+use tenure_core::machine::{Content, Look, Rules, Seen, Standard};
+use tenure_core::Drift;
+use tenure_core::record::{Nonce, Record, State};
+use tenure_core::Token;
 
 /// Something that no store does which keeps its promises, and that nobody else can have done, seen in real work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +120,7 @@ mod tests {
 
     use super::*;
     use crate::clock::WallTime;
-    use crate::record::{End, Past};
+    use tenure_core::record::{End, Past};
 
     /// The store's time, in 2026.
     const NOW: u64 = 1_790_000_000_000_000;

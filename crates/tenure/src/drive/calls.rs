@@ -8,8 +8,8 @@ use tenure_store::{Applied, Expect, Key, Put, Reading, Reason, Store, StoreError
 use super::breach::Breach;
 use super::notes::{self, Notes};
 use super::recorder::AttemptOutcome;
-use crate::machine::{Content, Fault, Input, Look, Outcome, Recalled};
-use crate::{Kind, record};
+use tenure_core::machine::{Content, Fault, Input, Look, Outcome, Recalled};
+use tenure_core::record;
 
 /// What a call gave, and what the store said if it failed.
 #[derive(Debug)]
@@ -105,23 +105,5 @@ pub(super) fn fault(error: &StoreError) -> Fault {
         StoreError::Refused(refused) => Fault::Refused(refused.reason),
         StoreError::Unknown(_) => Fault::Unknown,
         StoreError::Throttled(throttled) => Fault::Throttled(throttled.after),
-    }
-}
-
-/// What to do about an error of the store.
-pub(crate) fn kind(error: &StoreError) -> Kind {
-    match error {
-        StoreError::Refused(refused) => refused_kind(refused.reason),
-        StoreError::Unknown(_) | StoreError::Throttled(_) => Kind::Unavailable,
-    }
-}
-
-/// What to do about a call that was refused.
-pub(crate) fn refused_kind(reason: Reason) -> Kind {
-    match reason {
-        Reason::Unreachable | Reason::Denied | Reason::Gone => Kind::Unavailable,
-        Reason::Unsupported => Kind::Unsupported,
-        Reason::Invalid => Kind::Invalid,
-        Reason::Damaged => Kind::Corrupt,
     }
 }

@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::Error;
 use crate::lease::Wanted;
 use crate::lease::fork::Incarnation;
-use crate::machine::Ask;
-use crate::record::Token;
+use tenure_core::machine::Ask;
+use tenure_core::Token;
 
 /// One lease of one coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

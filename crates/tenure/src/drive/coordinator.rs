@@ -3,10 +3,10 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
+use tenure_core::check;
 use tenure_store::{BoxFuture, Guarantees, Key, Prefix, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::calls;
 use super::caught::Caught;
 use super::command::{Command, KeeperHandle};
 use super::guarded::Guarded;
@@ -23,9 +23,10 @@ use super::within::within;
 use crate::clock::{BootClock, Clock};
 use crate::lease::Request;
 use crate::lease::fork::Incarnation;
-use crate::record::{Holder, Record};
+use tenure_core::record::Record;
+use tenure_core::Holder;
 use crate::witness::{Shelf, Survivors};
-use crate::{Error, Kind, Logbook, Verdicts, verify};
+use crate::{Error, Kind, Logbook, Verdicts};
 
 /// A connection to a store, and the keeper of all leases taken through it. Cheap to clone.
 ///
@@ -307,7 +308,7 @@ impl Builder {
         let clock = self.clock.unwrap_or_else(|| Arc::new(BootClock::new()));
         let holder = match self.holder {
             Some(holder) => holder,
-            None => Holder::of_process(std::process::id())?,
+            None => crate::process_holder(std::process::id())?,
         };
         let thread = Thread {
             clock: Arc::clone(&clock),
@@ -405,12 +406,12 @@ async fn connect<S: Store>(
     (again, unchecked): (bool, bool),
 ) -> Result<(Arc<dyn Store>, Trust), Error> {
     let store = make.await.map_err(|error| {
-        Error::new(calls::kind(&error), format!("the store could not be connected: {error}")).because(error)
+        Error::new((&error).into(), format!("the store could not be connected: {error}")).because(error)
     })?;
     let store: Arc<dyn Store> = Arc::new(Guarded::new(store));
     let trust = Trust::new(verdicts, &*store, clock);
     match unchecked {
-        true => verify::check_declared(&*store)?,
+        true => check::check_declared(&*store)?,
         false => trust.establish(&*store, again).await?,
     }
     Ok((store, trust))
@@ -430,7 +431,7 @@ pub(super) async fn keys(
         let Some(key) = within(clock, LIST_STEP_MAX, "listing the leases", next).await? else { break };
         let key = key.map_err(|error| {
             Error::new(
-                calls::kind(&error),
+                (&error).into(),
                 match prefix.as_str() {
                     "" => format!("the leases on {name} could not be listed: {error}"),
                     prefix => format!("the leases under {prefix} on {name} could not be listed: {error}"),

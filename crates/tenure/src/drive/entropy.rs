@@ -1,5 +1,5 @@
 use crate::lease::Secret;
-use crate::record::Nonce;
+use tenure_core::record::Nonce;
 
 /// The kernel's randomness. Nothing seeded in this process would do: a cloned virtual machine has the same seed.
 #[derive(Debug, Default)]

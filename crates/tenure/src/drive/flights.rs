@@ -14,8 +14,9 @@ use super::notes::Notes;
 use super::recorder::Operation;
 use super::timers::CallId;
 use crate::clock::Instant;
-use crate::machine::{Fault, Input, Outcome, Purpose, Write};
-use crate::record::{self, Token};
+use tenure_core::machine::{Fault, Input, Outcome, Purpose, Write};
+use tenure_core::record;
+use tenure_core::Token;
 
 /// The calls on the store that are under way.
 pub(super) struct Flights {
@@ -157,14 +158,14 @@ mod tests {
     use tenure_store::{Expect, Reason};
 
     use super::*;
-    use crate::record::{Nonce, Record};
+    use tenure_core::record::{Nonce, Record};
     use crate::store::Memory;
 
     #[test]
     fn a_record_that_could_not_be_read_back_is_refused_and_nothing_is_sent() {
         let memory = Memory::new();
         let mut flights = Flights::new(Arc::new(memory.clone()));
-        let vacant = include_bytes!("../../tests/fixtures/records/v1/vacant.json");
+        let vacant = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tenure-core/tests/fixtures/records/v1/vacant.json"));
         let record = Record { nonce: Nonce::ZERO, ..record::decode(vacant).unwrap() };
         let write = Write { purpose: Purpose::Plant, expect: Expect::Absent, record: Arc::new(record) };
         let (handle, _commands) =

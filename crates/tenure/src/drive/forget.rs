@@ -15,9 +15,10 @@ use super::coordinator::Coordinator;
 use super::forgotten::{Forgotten, WhyKept};
 use super::within::within;
 use crate::clock::{Clock, Instant, WallTime};
-use crate::machine::rules::Floor;
-use crate::machine::{Content, Rules, Seen, Standard, Standing};
-use crate::record::{Record, State, Token};
+use tenure_core::machine::rules::Floor;
+use tenure_core::machine::{Content, Rules, Seen, Standard, Standing};
+use tenure_core::record::{Record, State};
+use tenure_core::Token;
 use crate::{Error, Kind};
 
 impl Coordinator {
@@ -120,7 +121,7 @@ impl Visit<'_> {
         let sent = self.clock.now();
         let reading = self.store.get(self.key).await.map_err(|error| {
             let sentence = format!("lease {} on {} could not be read: {error}", self.key, self.store);
-            Error::new(calls::kind(&error), sentence).because(error)
+            Error::new((&error).into(), sentence).because(error)
         })?;
         let seen = self.seen(sent, reading);
         let kept = |kept| Ok(Found::Settled(Forgotten::Kept(kept)));
@@ -165,7 +166,7 @@ impl Visit<'_> {
                     "the record of lease {} on {} could not be removed: {error}. Try again: only a vacant one goes",
                     self.key, self.store
                 );
-                Err(Error::new(calls::kind(&error), sentence).because(error))
+                Err(Error::new((&error).into(), sentence).because(error))
             }
         }
     }

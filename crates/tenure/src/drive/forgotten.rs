@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::record::Token;
+use tenure_core::Token;
 
 /// What became of a lease that was to be forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]

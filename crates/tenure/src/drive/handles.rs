@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::coordinator::Coordinator;
 use crate::lease::{Asking, Handle, Lease, Request, stale};
-use crate::machine::{Ask, Left, Lost, Patience, Timing, Way, why_not_ours};
+use tenure_core::machine::{Ask, Left, Lost, Patience, Way, why_not_ours};
+use tenure_core::Timing;
 use crate::{Error, Kind};
 
 impl Coordinator {

@@ -24,8 +24,9 @@ use super::trust::Trust;
 use super::witnesses::{Coming, Witnesses};
 use crate::clock::{Clock, Instant};
 use crate::lease::fork::Incarnation;
-use crate::machine::{Ambient, Effect, Input, Left, Lost, Purpose, Sighting, Sightings, Write};
-use crate::{Error, record};
+use tenure_core::machine::{Ambient, Effect, Input, Left, Lost, Purpose, Sighting, Sightings, Write};
+use crate::Error;
+use tenure_core::record;
 use distrust::Distrust;
 
 /// Keeps all leases of a coordinator: the loop that turns effects into calls and answers into inputs.

@@ -9,8 +9,10 @@ use crate::Error;
 use crate::clock::Instant;
 use crate::lease::Wanted;
 use crate::lease::shared::Shared;
-use crate::machine::{Ask, Input, Lost, Machine, Timing};
-use crate::record::{Holder, Token, Witness};
+use tenure_core::machine::{Ask, Input, Lost, Machine};
+use tenure_core::Timing;
+use tenure_core::record::Witness;
+use tenure_core::{Holder, Token};
 use crate::witness::Lock;
 
 /// How far the witness of a lease is. No write is sent before it is there: the record names it.

@@ -31,7 +31,6 @@ mod watching;
 mod within;
 mod witnesses;
 
-pub(crate) use calls::{kind as kind_of, refused_kind};
 pub(crate) use command::{Command, KeeperHandle, LeaseId};
 pub use coordinator::{Builder, Coordinator};
 pub(crate) use entropy::secret;

@@ -10,8 +10,8 @@ use tenure_store::{BoxFuture, Key, StoreClock};
 
 use crate::clock::{Clock, Domain, Instant};
 use crate::logbook::{Entry, Logbook, Page};
-use crate::machine::{Content, Look, Recalled};
-use crate::record::State;
+use tenure_core::machine::{Content, Look, Recalled};
+use tenure_core::record::State;
 use crate::workers::Workers;
 
 /// What the keeper and the observers of one coordinator have to do with the logbook.

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use tenure_store::Key;
 
 use crate::clock::WallTime;
-use crate::machine::Standing;
-use crate::record::Record;
+use tenure_core::machine::Standing;
+use tenure_core::record::Record;
 use crate::{Error, Kind};
 
 /// What somebody who only looks has seen of a key.

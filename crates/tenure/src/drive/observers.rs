@@ -10,8 +10,8 @@ use super::notes;
 use super::observation::Observation;
 use super::within::within;
 use crate::clock::Clock;
-use crate::machine::{Content, Glance, Observer, Recalled, Sighting, Standing};
-use crate::record::{Nonce, Record, Witness};
+use tenure_core::machine::{Content, Glance, Observer, Recalled, Sighting, Standing};
+use tenure_core::record::{Nonce, Record, Witness};
 use crate::witness::{Shelf, Survivors};
 use crate::workers::Workers;
 use crate::{Error, Kind};
@@ -150,7 +150,7 @@ impl Observers {
 
     fn unreadable(&self, key: &Key, error: StoreError) -> Error {
         let sentence = format!("lease {key} on {} could not be read: {error}", self.store);
-        Error::new(calls::kind(&error), sentence).because(error)
+        Error::new((&error).into(), sentence).because(error)
     }
 }
 

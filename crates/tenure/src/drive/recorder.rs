@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tenure_store::Key;
 
-use crate::machine::{Event, Purpose};
-use crate::record::{Holder, Token};
+use tenure_core::machine::{Event, Purpose};
+use tenure_core::{Holder, Token};
 
 /// Sees every attempt on the store and every grant, renewal, risk and loss. Exporters and alerts are built on this.
 ///

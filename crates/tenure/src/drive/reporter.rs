@@ -9,8 +9,8 @@ use tracing::level_filters::LevelFilter;
 
 use super::caught::caught;
 use super::recorder::{AttemptReport, EventReport, Recorder};
-use crate::machine::Event;
-use crate::record::Token;
+use tenure_core::machine::Event;
+use tenure_core::Token;
 
 /// Passes reports to people's code on a thread of its own, so that the keeper never waits for it and never panics with
 /// it.

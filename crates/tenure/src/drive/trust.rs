@@ -2,12 +2,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_core::check;
 use tenure_store::Store;
 
 use super::entropy::Entropy;
 use crate::clock::{Clock, Instant};
 use crate::workers::Workers;
-use crate::{Error, Kind, Verdicts, verify};
+use crate::{Error, Kind, Verdicts};
 
 /// Whether one store is trusted, and who else on this machine goes by that.
 ///
@@ -29,20 +30,20 @@ struct Shared {
 
 impl Trust {
     pub(super) fn new(verdicts: Option<Verdicts>, store: &dyn Store, clock: &Arc<dyn Clock>) -> Self {
-        let place = store.place().filter(|_| verify::is_checked_live(store));
+        let place = store.place().filter(|_| check::is_checked_live(store));
         let shared = verdicts.zip(place);
         let shared = shared.map(|(verdicts, place)| Shared { verdicts, place, clock: Arc::clone(clock) });
         Self { shared: shared.map(Arc::new), clock: Arc::clone(clock), workers: Workers::new() }
     }
 
-    /// Checks the store as [`verify::connect_check`] does, unless it was found sound of late and is not to be checked again.
+    /// Checks the store as [`check::connect_check`] does, unless it was found sound of late and is not to be checked again.
     pub(super) async fn establish(&self, store: &dyn Store, again: bool) -> Result<(), Error> {
-        verify::check_declared(store)?;
-        if !verify::is_checked_live(store) || (!again && self.is_sound().await) {
+        check::check_declared(store)?;
+        if !check::is_checked_live(store) || (!again && self.is_sound().await) {
             return Ok(());
         }
         let began = self.clock.now();
-        let checked = verify::check_live(store, &*self.clock, Entropy.nonce().to_bits()).await;
+        let checked = check::check_live(store, &|span| self.clock.sleep_until(self.clock.now() + span), Entropy.nonce().to_bits()).await;
         match &checked {
             Ok(()) => self.keep(began).await,
             Err(error) if error.kind() == Kind::Unsupported => self.end().await,

@@ -12,8 +12,8 @@ use super::command::LeaseId;
 use super::limits::Limits;
 use crate::clock::{Clock, Instant};
 use crate::inotify::UNTOLD;
-use crate::machine::Sighting;
-use crate::record::{Nonce, Witness};
+use tenure_core::machine::Sighting;
+use tenure_core::record::{Nonce, Witness};
 use crate::witness::{Lock, Shelf};
 use crate::workers::Workers;
 

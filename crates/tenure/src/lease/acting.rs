@@ -4,7 +4,7 @@ use super::Lease;
 use super::shared::Shared;
 use crate::Error;
 use crate::drive::{Command, KeeperHandle, LeaseId};
-use crate::record::Unstoppable;
+use tenure_core::record::Unstoppable;
 
 /// Somebody acts under a lease, where [`Lease::run`] cannot see it: a child process, a thread, another machine's work.
 ///

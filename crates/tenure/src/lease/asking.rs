@@ -5,8 +5,8 @@ use tokio::sync::oneshot;
 
 use super::shared::Shared;
 use crate::drive::{Command, Coordinator, LeaseId};
-use crate::machine::{self, Ask, Left, Patience, Way};
-use crate::record::Token;
+use tenure_core::machine::{self, Ask, Left, Patience, Way};
+use tenure_core::Token;
 use crate::{Error, Lease};
 
 /// What a keeper is asked for, and who waits for it.

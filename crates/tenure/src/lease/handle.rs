@@ -11,8 +11,10 @@ use tenure_store::Key;
 use super::secret::Secret;
 use crate::checksum::checksum;
 use crate::clock::{Clock, Domain, Instant};
-use crate::machine::{self, Drift};
-use crate::record::{Holder, Nonce, Token, Ttl};
+use tenure_core::machine;
+use tenure_core::Drift;
+use tenure_core::record::{Nonce, Ttl};
+use tenure_core::{Holder, Token};
 use crate::{Error, Kind};
 
 /// A lease in writing: what a program needs to go on with a term that another process of this machine was granted.

@@ -2,8 +2,6 @@
 
 mod acting;
 mod asking;
-mod atomic;
-mod belief;
 pub(crate) mod fork;
 mod handle;
 mod request;
@@ -11,7 +9,6 @@ mod secret;
 pub(crate) mod shared;
 mod state;
 mod work;
-mod works;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -24,17 +21,15 @@ use tokio_util::sync::CancellationToken;
 
 pub use acting::Acting;
 pub(crate) use asking::{Asking, Wanted};
-pub use belief::Belief;
 pub use handle::Handle;
 pub(crate) use handle::stale;
 pub use request::Request;
-pub(crate) use request::denied;
 pub(crate) use secret::Secret;
 pub use state::{LeaseState, Renewal};
 
 use crate::drive::{Command, KeeperHandle, LeaseId};
-use crate::machine::Lost;
-use crate::record::{Holder, Token};
+use tenure_core::machine::Lost;
+use tenure_core::{Holder, Token};
 use crate::witness::WitnessPart;
 use crate::{Error, Kind};
 use shared::Shared;

@@ -1,12 +1,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_store::{Key, Reach, Reason};
+use tenure_store::{Key, Reach};
 
 use super::{Asking, Handle, Lease};
-use crate::drive::{Coordinator, refused_kind, secret};
-use crate::machine::{Ask, Denied, Heed, Patience, Sighting, Timing, Way};
-use crate::record::{Holder, Record, State};
+use crate::drive::{Coordinator, secret};
+use tenure_core::machine::{Ask, Heed, Patience, Way};
+use tenure_core::Timing;
+use tenure_core::record::Record;
+use tenure_core::Holder;
 use crate::{Error, Kind};
 
 /// A lease that is wanted.
@@ -238,110 +240,5 @@ impl Request {
             heed: self.heed,
             way: self.way.clone(),
         })
-    }
-}
-
-/// The sentence for a lease that was not granted.
-pub(crate) fn denied(key: &Key, store: &str, holder: &Holder, denied: &Denied) -> Error {
-    let (kind, what) = match denied {
-        Denied::Held(record) => match &record.state {
-            State::Reserved(successor) => (
-                Kind::Held,
-                format!("is reserved for {successor} (token {}): wait, or do something else", record.token),
-            ),
-            _ => {
-                let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
-                let until =
-                    format!("for at most {} after its latest renewal", record.ttl.unwrap_or_default());
-                (
-                    Kind::Held,
-                    format!("is held by {by} (token {}) {until}: wait, or do something else", record.token),
-                )
-            }
-        },
-        Denied::Unstoppable(record) => {
-            let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
-            let because = record.cannot_stop().map_or("", |because| because);
-            (
-                Kind::Held,
-                format!(
-                    "is held by {by} (token {}), which cannot stop the work under it, and was not asked to: {because}. End \
-                     that work, or wait until it ends",
-                    record.token
-                ),
-            )
-        }
-        Denied::Outlived { record, sighting } => {
-            let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
-            (
-                Kind::Held,
-                format!(
-                    "was held by {by} (token {}) and has run out, but {}. End it, or wait until it ends",
-                    record.token,
-                    whose_work(*sighting)
-                ),
-            )
-        }
-        Denied::Unavailable(_) => {
-            (Kind::Unavailable, format!("could not be granted to {holder} in time: try again later"))
-        }
-        Denied::Refused(reason) => (
-            refused_kind(*reason),
-            match reason {
-                Reason::Unsupported => {
-                    format!("was not granted to {holder}: the store cannot do what is needed")
-                }
-                Reason::Invalid => format!("was not granted to {holder}: the store does not accept the call"),
-                Reason::Damaged => format!(
-                    "was not granted to {holder}: look at what is stored there, which is no record and was not overwritten"
-                ),
-                Reason::Denied => {
-                    format!("was not granted to {holder}: the store denied access, check the credentials")
-                }
-                Reason::Unreachable => format!("was not granted to {holder}: {reason}, try again later"),
-                Reason::Gone => format!("was not granted to {holder}: {reason}, open it anew"),
-            },
-        ),
-        Denied::Foreign(what) => (
-            Kind::Corrupt,
-            format!(
-                "has no record that this version may overwrite, and nothing was: {what}. Look at it, and move it away"
-            ),
-        ),
-        Denied::Closed(record) => match &record.state {
-            State::Closed(closure) => (
-                Kind::Invalid,
-                format!(
-                    "was closed by {} (token {}): {}. Use another key",
-                    closure.by, record.token, closure.because
-                ),
-            ),
-            _ => (Kind::Invalid, "was closed: use another key".to_owned()),
-        },
-        Denied::WentBack { seen } => (
-            Kind::Corrupt,
-            format!(
-                "went back in time: token {seen} was seen before, and the store now shows less and has no clock to \
-                 make up for it. Nothing is granted; look what deleted or restored the record, and restart to begin anew"
-            ),
-        ),
-        Denied::TokensExhausted => (
-            Kind::Corrupt,
-            "is at the top of its token range, and nothing is granted: use another key".to_owned(),
-        ),
-        Denied::StaleHandle(why) => {
-            (Kind::Lost, format!("is not held by {holder} any more, stop acting: {why}"))
-        }
-        Denied::Cancelled => (Kind::Unavailable, format!("is not wanted by {holder} any more")),
-    };
-    Error::new(kind, format!("lease {key} on {store} {what}"))
-}
-
-/// The part of a former term that is alive, in words.
-fn whose_work(sighting: Sighting) -> &'static str {
-    if sighting.guards_locked {
-        "a process of its command is still alive, and so is one that guards it"
-    } else {
-        "a process of its command is still alive, an orphan that nothing guards any more"
     }
 }

@@ -9,11 +9,11 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::fork::Incarnation;
-use super::works::Works;
-use super::{Belief, LeaseState, Renewal};
+use super::{LeaseState, Renewal};
+use tenure_core::{Belief, Works};
 use crate::clock::{Clock, Instant};
-use crate::machine::Lost;
-use crate::record::{Holder, Token};
+use tenure_core::machine::Lost;
+use tenure_core::{Holder, Token};
 use crate::{Error, Kind, witness};
 
 /// What a lease and its keeper share.

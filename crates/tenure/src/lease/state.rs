@@ -1,4 +1,4 @@
-use crate::machine::Lost;
+use tenure_core::machine::Lost;
 
 /// How a lease stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@ use tenure_store::{Key, Version};
 
 use crate::clock::Instant;
 use crate::disk::sheet;
-use crate::machine::Recalled;
-use crate::record::Nonce;
+use tenure_core::machine::Recalled;
+use tenure_core::record::Nonce;
 
 /// What was seen of one key of one store, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

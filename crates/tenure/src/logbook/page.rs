@@ -122,8 +122,8 @@ mod tests {
     use tenure_store::Version;
 
     use super::*;
-    use crate::machine::Recalled;
-    use crate::record::Nonce;
+    use tenure_core::machine::Recalled;
+    use tenure_core::record::Nonce;
 
     fn at(seconds: u64) -> Instant {
         Instant::from_nanos(seconds * 1_000_000_000)

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{Domain, Instant};
 use crate::disk::sheet;
-use crate::verify;
+use tenure_core::check;
 
 /// What is known of the stores that were checked on one clock: one file.
 ///
@@ -92,7 +92,7 @@ impl Page {
 }
 
 fn head(domain: &Domain) -> Head {
-    Head { verdicts: "tenure", format: FORMAT, check: verify::CHECK, domain: domain.to_string() }
+    Head { verdicts: "tenure", format: FORMAT, check: check::CHECK, domain: domain.to_string() }
 }
 
 const FORMAT: u32 = 1;

@@ -13,9 +13,9 @@ use super::survivors::{self, Survivors};
 use super::{WitnessPart, name, ofd, old, ring};
 use crate::disk::filesystem::FileSystem;
 use crate::inotify::{self, Changes, Target};
-use crate::machine::Sighting;
+use tenure_core::machine::Sighting;
 use crate::owner::given_to;
-use crate::record::{Nonce, Witness};
+use tenure_core::record::{Nonce, Witness};
 
 /// A folder of this machine where witnesses lie.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::folder::Folder;
 use super::mapping::Mapping;
 use super::{WitnessPart, ofd, ring};
-use crate::record::{Nonce, Witness};
+use tenure_core::record::{Nonce, Witness};
 
 /// A witness of our own, locked as long as this lives. The file stays when this is dropped: unlocked, it tells others that
 /// nobody acts any more.

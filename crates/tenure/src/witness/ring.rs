@@ -6,7 +6,7 @@
 //! locks than the one in the overlay, with the same inode and the same content.
 
 use crate::checksum::checksum;
-use crate::record::Nonce;
+use tenure_core::record::Nonce;
 
 /// What a new ring looks like: nothing is listed.
 pub(super) const EMPTY: [u8; BYTES] = [0; BYTES];

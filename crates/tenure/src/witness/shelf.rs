@@ -10,8 +10,8 @@ use super::runtime::Runtime;
 use super::survivors::Survivors;
 use crate::clock::boot_id;
 use crate::inotify::Changes;
-use crate::machine::Sighting;
-use crate::record::{Nonce, Witness};
+use tenure_core::machine::Sighting;
+use tenure_core::record::{Nonce, Witness};
 
 /// Where the witnesses of a store lie on this machine.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use tenure_testkit::{FileSystem, Mounted, tests_in};
 
 use super::folder::Folder;
 use super::*;
-use crate::machine::{Rules, Sighting, Standard};
-use crate::record::{Nonce, Witness};
+use tenure_core::machine::{Rules, Sighting, Standard};
+use tenure_core::record::{Nonce, Witness};
 
 /// A folder for witnesses, which goes when it is dropped.
 pub(super) struct Scratch(pub(super) PathBuf);

@@ -16,7 +16,7 @@ use super::super::witnesses::Then;
 use super::Keeper;
 use crate::clock::Instant;
 use crate::lease::Wanted;
-use crate::machine::{Content, Denied, Event, Fault, Input, Look, Lost, Purpose};
+use tenure_core::machine::{Content, Denied, Event, Fault, Input, Look, Lost, Purpose};
 use crate::{Error, Kind};
 
 /// What this keeper has against its store.

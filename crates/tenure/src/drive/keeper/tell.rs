@@ -12,8 +12,8 @@ use super::super::reporter::Report;
 use super::Keeper;
 use crate::lease::Wanted;
 use crate::lease::shared::{Granted, Shared};
-use crate::machine::{Denied, Event, Input, Left, Lost};
-use crate::record::Holder;
+use tenure_core::machine::{Denied, Event, Input, Left, Lost};
+use tenure_core::Holder;
 use crate::{Error, Kind, lease};
 
 impl Keeper {
@@ -99,7 +99,7 @@ impl Keeper {
                     (Denied::StaleHandle(why), Some(token)) => {
                         lease::stale(&kept.key, &kept.holder, token, &self.store_name, &why.to_string())
                     }
-                    _ => lease::denied(&kept.key, &self.store_name, &kept.holder, denied),
+                    _ => denied.error(&kept.key, &self.store_name, &kept.holder),
                 };
                 if let Some(trouble) = kept.trouble.take() {
                     error = error.because(trouble.to_string());

@@ -7,8 +7,9 @@ use tenure_store::Key;
 use super::event::{Change, ChangeKind};
 use crate::clock::WallTime;
 use crate::drive::Observation;
-use crate::machine::Standing;
-use crate::record::{End, Nonce, Past, Record, State, Token};
+use tenure_core::machine::Standing;
+use tenure_core::record::{End, Nonce, Past, Record, State};
+use tenure_core::Token;
 
 /// What was told of a key so far.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use tenure_store::{BoxFuture, Key};
 use crate::clock::Clock;
 use crate::drive::Observation;
 use crate::drive::witnesses::{Until, until_unlocked};
-use crate::record::Witness;
+use tenure_core::record::Witness;
 use crate::witness::Shelf;
 use crate::workers::Workers;
 

@@ -5,7 +5,8 @@ use tenure_store::Key;
 use crate::Error;
 use crate::clock::WallTime;
 use crate::drive::Observation;
-use crate::record::{End, Token};
+use tenure_core::record::End;
+use tenure_core::Token;
 
 /// What a [`Watch`](super::Watch) tells.
 #[derive(Debug)]

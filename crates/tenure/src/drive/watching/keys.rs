@@ -9,8 +9,8 @@ use super::{RETRY, SLOW};
 use crate::Error;
 use crate::clock::{Instant, WallTime};
 use crate::drive::Observation;
-use crate::machine::{Rules, Standard};
-use crate::record::Nonce;
+use tenure_core::machine::{Rules, Standard};
+use tenure_core::record::Nonce;
 
 /// The keys that are watched: what was told of each, and when it is looked at next.
 #[derive(Debug)]

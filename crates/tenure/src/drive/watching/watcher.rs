@@ -17,8 +17,8 @@ use crate::drive::entropy::Entropy;
 use crate::drive::observers::Observers;
 use crate::drive::within::within;
 use crate::drive::{Observation, watching};
-use crate::machine::Standing;
-use crate::record::Nonce;
+use tenure_core::machine::Standing;
+use tenure_core::record::Nonce;
 use crate::{Error, Kind};
 
 /// Looks at the keys under a prefix, again and again, and tells what happens to them.

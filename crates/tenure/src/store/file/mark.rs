@@ -15,7 +15,7 @@ use super::folder::Folder;
 use super::name::MARK;
 use super::temporary::{self, Temporary};
 use crate::clock::boot_id;
-use crate::machine::rules::{YEAR_2020, is_plausible};
+use tenure_core::machine::rules::{YEAR_2020, is_plausible};
 use boots::Boots;
 use line::Line;
 pub(super) use unusable::Unusable;

@@ -3,8 +3,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use tenure_testkit::{FileSystem, Mounted};
 
 use super::*;
-use crate::machine::{Rules, Sighting, Standard};
-use crate::record::Witness;
+use tenure_core::machine::{Rules, Sighting, Standard};
+use tenure_core::record::Witness;
 use crate::witness::tests::{NONCE, Scratch, rand};
 
 fn paths_of(user: u32, named: Option<&str>) -> Vec<String> {

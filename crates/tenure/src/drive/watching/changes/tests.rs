@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use super::*;
-use crate::machine::Remaining;
-use crate::record::{Closure, Holder, Revocation, Ttl, decode};
+use tenure_core::machine::Remaining;
+use tenure_core::record::{Closure, Revocation, Ttl, decode};
+use tenure_core::Holder;
 
-const HELD: &[u8] = include_bytes!("../../../../tests/fixtures/records/v1/held.json");
+const HELD: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tenure-core/tests/fixtures/records/v1/held.json"));
 
 fn number(token: u64) -> Token {
     Token::new(token).unwrap()

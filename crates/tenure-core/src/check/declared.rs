@@ -1,0 +1,32 @@
+use tenure_store::Store;
+
+use crate::{Error, Kind};
+use crate::record::RECORD_MAX;
+
+/// Refuses a store that does not promise what leases need. The error names the store and everything it lacks.
+///
+/// Nothing is sent: this is about what the store *declares*, and a store that forgot to declare promises nothing.
+pub fn check_declared(store: &dyn Store) -> Result<(), Error> {
+    let guarantees = store.guarantees();
+    let mut missing: Vec<String> = guarantees.missing_for_leases().into_iter().map(str::to_owned).collect();
+    if guarantees.value_max < RECORD_MAX {
+        missing.push(format!("values of {RECORD_MAX} bytes (it takes {})", guarantees.value_max));
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "{store} does not promise {}: nothing is granted on it. Use another store, or set this one up so that it can",
+        list(&missing)
+    );
+    Err(Error::new(Kind::Unsupported, message))
+}
+
+/// As in `a, b and c`.
+fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}

@@ -1,0 +1,34 @@
+//! The protocol of Tenure, without I/O, clock or randomness.
+//!
+//! * [`machine`]: one lease as a state machine: inputs in, effects out. `machine/rules.rs` has its decisions.
+//! * [`record`]: the stored format.
+//! * [`check`]: what a store must promise, and what it is seen to do, before anything is granted on it.
+//! * [`Timing`] and [`Drift`]: durations that are safe together.
+//! * [`Belief`] and [`Works`]: the words in which a holder and its keeper meet.
+//!
+//! Programs use the crate `tenure`, which drives this on a store and a clock, and re-exports the types that its users
+//! see. The simulation drives the same code in a world of its own.
+
+mod atomic;
+mod belief;
+pub mod check;
+mod drift;
+mod error;
+mod holder;
+mod instant;
+pub mod machine;
+pub mod record;
+mod timing;
+mod token;
+mod wall_time;
+mod works;
+
+pub use belief::Belief;
+pub use drift::Drift;
+pub use error::{Error, Kind};
+pub use holder::{Holder, HolderError};
+pub use instant::Instant;
+pub use timing::{Timing, TimingBuilder};
+pub use token::Token;
+pub use wall_time::WallTime;
+pub use works::Works;

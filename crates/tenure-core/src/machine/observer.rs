@@ -1,0 +1,93 @@
+use std::sync::Arc;
+
+use tenure_store::StoreClock;
+
+use super::standing::Known;
+use super::{Content, Look, Recalled, Rules, Sighting, Standard, Standing, sightings};
+use crate::Token;
+use crate::record::Record;
+use crate::{Instant, WallTime};
+
+/// Looks at a key from outside and shows what it sees, never an older token after a newer one.
+#[derive(Debug)]
+pub struct Observer {
+    rules: &'static dyn Rules,
+    shown: Token,
+    /// The version that was seen last, and since when it is known.
+    known: Option<Recalled>,
+}
+
+/// A read that an observer made.
+#[derive(Clone, Debug)]
+pub struct Glance {
+    /// What it showed.
+    pub look: Look,
+    /// What the store's clock is good for.
+    pub clock: StoreClock,
+    /// When the request was sent.
+    pub sent: Instant,
+    /// When the answer was there.
+    pub returned: Instant,
+    /// The wall time of the answer, for people.
+    pub wall: WallTime,
+}
+
+impl Observer {
+    /// An observer that has shown nothing.
+    pub fn new() -> Self {
+        Self::with_rules(&Standard)
+    }
+
+    /// An observer under other rules, for the simulation.
+    pub fn with_rules(rules: &'static dyn Rules) -> Self {
+        Self { rules, shown: Token::ZERO, known: None }
+    }
+
+    /// What was seen before this observer looked counts for its first glance, if that shows the very same version.
+    pub fn recall(&mut self, recalled: Recalled) {
+        self.known.get_or_insert(recalled);
+    }
+
+    /// What there is to recall, for whoever looks next.
+    pub fn to_recall(&self) -> Option<&Recalled> {
+        self.known.as_ref()
+    }
+
+    /// What may be shown of this content: `None` if it is older than what was shown before.
+    pub fn show(&mut self, content: &Content) -> Option<Arc<Record>> {
+        let Content::Record(record, _) = content else { return None };
+        if !self.rules.may_show(self.shown, record.token) {
+            return None;
+        }
+        self.shown = record.token;
+        Some(Arc::clone(record))
+    }
+
+    /// How the key stands by this glance, and what `sighting` says of the record's witness: `None` if it is older than
+    /// what was shown before. What was seen earlier of the same version counts.
+    pub fn judge(&mut self, glance: &Glance, sighting: Sighting) -> Option<Standing> {
+        let (record, version) = match &glance.look.content {
+            Content::Absent => return Some(Standing::Absent),
+            Content::Foreign { what, .. } => return Some(Standing::Foreign(Arc::clone(what))),
+            Content::Record(record, version) => (record, version),
+        };
+        self.show(&glance.look.content)?;
+        let now = glance.returned;
+        let seen = self.rules.observed_from(glance.sent, now);
+        let aged = sightings::aged_from(self.rules, &glance.look, glance.clock, now, glance.wall);
+        let shown = (version, record.nonce);
+        let before =
+            self.known.take().filter(|earlier| self.rules.same_observation(earlier.identity(), shown));
+        let before = before.map(|earlier| earlier.from);
+        let from = [aged, before].into_iter().flatten().fold(seen, Instant::min);
+        self.known = Some(Recalled { version: version.clone(), nonce: record.nonce, from });
+        let known = Known { from, now, judged: aged.is_some() || before.is_some() };
+        Some(Standing::of(self.rules, record, known, sighting))
+    }
+}
+
+impl Default for Observer {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,173 @@
+use tenure_store::{StoreClock, StoreTime, Version};
+
+use super::rules::Walls;
+use super::{Content, Look, Rules};
+use crate::Token;
+use crate::record::Nonce;
+use crate::{Instant, WallTime};
+
+/// What this process has seen of one key. All its leases of the key share it.
+#[derive(Clone, Debug, Default)]
+pub struct Sightings {
+    highest: Token,
+    latest: Option<Seen>,
+    recalled: Option<Recalled>,
+}
+
+/// A version that was seen before, on the same clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recalled {
+    /// The version.
+    pub version: Version,
+    /// The nonce of the record that had it.
+    pub nonce: Nonce,
+    /// Since when the waiting for it counts.
+    pub from: Instant,
+}
+
+/// The latest answer that showed the key.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// What it showed.
+    pub content: Content,
+    /// Since when the waiting for this very version counts.
+    pub from: Instant,
+    /// When the request was sent.
+    pub sent: Instant,
+    /// When the answer was there.
+    pub returned: Instant,
+    /// The store's time in that answer.
+    pub time: Option<StoreTime>,
+    /// The greatest token that had been seen when the request was sent, if this answer shows less.
+    pub went_back: Option<Token>,
+}
+
+impl Sightings {
+    /// The latest answer, if there was one.
+    pub fn latest(&self) -> Option<&Seen> {
+        self.latest.as_ref()
+    }
+
+    /// The greatest token seen.
+    pub fn highest(&self) -> Token {
+        self.highest
+    }
+
+    /// What was seen before this process looked counts for its first answer, if that shows the very same version. Later
+    /// answers have what this process itself has seen.
+    pub fn recall(&mut self, recalled: Recalled) {
+        self.recalled = Some(recalled);
+    }
+
+    /// Takes in an answer that showed the key. `before` is the greatest token that had been seen when the request was
+    /// sent: an answer may be overtaken by another that shows more, but the key itself never shows less later.
+    pub(super) fn note(&mut self, rules: &dyn Rules, before: Token, mut seen: Seen) {
+        let shown = seen.token().unwrap_or(Token::ZERO);
+        if shown < before && !seen.is_foreign() {
+            seen.went_back = Some(before);
+        }
+        if let Some(identity) = seen.identity() {
+            let latest = self.latest.as_ref().and_then(|latest| Some((latest.identity()?, latest.from)));
+            let recalled = self.recalled.as_ref().map(|recalled| (recalled.identity(), recalled.from));
+            let earlier = [latest, recalled].into_iter().flatten();
+            let same = earlier.filter(|(earlier, _)| rules.same_observation(*earlier, identity));
+            seen.from = same.fold(seen.from, |from, (_, earlier)| from.min(earlier));
+        }
+        self.recalled = None;
+        self.highest = self.highest.max(shown);
+        self.latest = Some(seen);
+    }
+}
+
+impl Seen {
+    /// The token it showed.
+    pub fn token(&self) -> Option<Token> {
+        match &self.content {
+            Content::Record(record, _) => Some(record.token),
+            Content::Absent | Content::Foreign { .. } => None,
+        }
+    }
+
+    /// What makes one observed version different from every other.
+    pub fn identity(&self) -> Option<(&Version, Nonce)> {
+        match &self.content {
+            Content::Record(record, version) => Some((version, record.nonce)),
+            Content::Absent | Content::Foreign { .. } => None,
+        }
+    }
+
+    /// What there is to recall of it, for whoever looks next.
+    pub fn to_recall(&self) -> Option<Recalled> {
+        let (version, nonce) = self.identity()?;
+        Some(Recalled { version: version.clone(), nonce, from: self.from })
+    }
+
+    fn is_foreign(&self) -> bool {
+        matches!(self.content, Content::Foreign { .. })
+    }
+}
+
+impl Recalled {
+    /// What makes it different from every other.
+    pub(super) fn identity(&self) -> (&Version, Nonce) {
+        (&self.version, self.nonce)
+    }
+}
+
+/// From when the store itself knows the version that a look showed, where it tells.
+pub(super) fn aged_from(
+    rules: &dyn Rules,
+    look: &Look,
+    clock: StoreClock,
+    returned: Instant,
+    wall: WallTime,
+) -> Option<Instant> {
+    let Content::Record(record, _) = &look.content else { return None };
+    let walls = Walls { written: record.written_at, now: wall };
+    rules.aged_from(returned, look.age, clock, walls)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::machine::{Ambient, Standard, writes};
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_nanos(seconds * 1_000_000_000)
+    }
+
+    fn seen(version: &str, nonce: u128, when: u64) -> Seen {
+        let nonce = Nonce::from_bits(nonce);
+        let ambient = Ambient { now: at(when), wall: WallTime::from_millis(0), nonce, jitter: 0 };
+        let record = Arc::new(writes::planted(nonce, Token::ZERO, &ambient));
+        let content = Content::Record(record, Version::new(version));
+        Seen { content, from: at(when), sent: at(when), returned: at(when), time: None, went_back: None }
+    }
+
+    /// From when a process counts that recalls version `v` with nonce 7 from second 3, after it has seen these.
+    fn counts_from(answers: &[(&str, u128, u64)]) -> Instant {
+        let mut sightings = Sightings::default();
+        let nonce = Nonce::from_bits(7);
+        sightings.recall(Recalled { version: Version::new("v"), nonce, from: at(3) });
+        for (version, nonce, when) in answers {
+            sightings.note(&Standard, Token::ZERO, seen(version, *nonce, *when));
+        }
+        sightings.latest().unwrap().from
+    }
+
+    #[test]
+    fn what_is_recalled_counts_for_the_very_version_and_only_moves_the_beginning_back() {
+        assert_eq!(counts_from(&[("v", 7, 9)]), at(3));
+        assert_eq!(counts_from(&[("v", 7, 9), ("v", 7, 11)]), at(3));
+        assert_eq!(counts_from(&[("v", 7, 2)]), at(2), "nobody saw it later than now");
+        assert_eq!(counts_from(&[("w", 7, 9)]), at(9));
+        assert_eq!(counts_from(&[("v", 8, 9)]), at(9));
+    }
+
+    #[test]
+    fn what_is_recalled_counts_for_the_first_answer_alone() {
+        assert_eq!(counts_from(&[("w", 8, 9), ("v", 7, 11)]), at(11));
+    }
+}

@@ -1,0 +1,162 @@
+//! The records that the machine writes: what each purpose leaves behind.
+
+use std::sync::Arc;
+
+use super::{Ambient, Ask};
+use crate::Token;
+use crate::WallTime;
+use crate::record::{End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable};
+
+/// The vacant record of a key that has none.
+pub(super) fn planted(nonce: Nonce, token: Token, ambient: &Ambient) -> Record {
+    Record {
+        state: State::Vacant,
+        term: Nonce::ZERO,
+        token,
+        ttl: None,
+        nonce,
+        sequence: 0,
+        witness: None,
+        secret_hash: None,
+        holder: None,
+        value: "".into(),
+        history: Arc::new([]),
+        granted_at: WallTime::default(),
+        written_at: ambient.wall,
+        unstoppable: None,
+        unknown: Arc::new([]),
+    }
+}
+
+/// The record of a new term over `old`, whose term ended as `end` says if it was held.
+pub(super) fn granted(
+    old: &Record,
+    nonce: Nonce,
+    token: Token,
+    end: End,
+    ask: &Ask,
+    ambient: &Ambient,
+) -> Record {
+    let end = end_of_revoked(old).unwrap_or(end);
+    Record {
+        state: State::Held,
+        term: nonce,
+        token,
+        ttl: Some(ask.timing.ttl()),
+        nonce,
+        sequence: next_sequence(old),
+        witness: ask.witness.clone(),
+        secret_hash: ask.secret_hash,
+        holder: Some(Arc::clone(&ask.holder)),
+        value: ask.value.clone().unwrap_or_else(|| Arc::clone(&old.value)),
+        history: if old.is_held() { with_past(old, end, ambient) } else { Arc::clone(&old.history) },
+        granted_at: ambient.wall,
+        written_at: ambient.wall,
+        unstoppable: None,
+        unknown: Arc::clone(&old.unknown),
+    }
+}
+
+/// The same term for longer, with the reason if its work cannot be stopped. A revoked record stays revoked, and names the
+/// nonce of this write as the holder's last.
+pub(super) fn renewed(
+    old: &Record,
+    nonce: Nonce,
+    ttl: Ttl,
+    unstoppable: Option<&Arc<str>>,
+    ambient: &Ambient,
+) -> Record {
+    let said = |because: &Arc<str>| Arc::new(Unstoppable { term: old.term, because: Arc::clone(because) });
+    Record {
+        state: match &old.state {
+            State::Revoked(revocation) => {
+                State::Revoked(Arc::new(Revocation { nonce, ..(**revocation).clone() }))
+            }
+            state => state.clone(),
+        },
+        nonce,
+        ttl: Some(ttl),
+        sequence: next_sequence(old),
+        written_at: ambient.wall,
+        unstoppable: unstoppable.map(said).or_else(|| old.unstoppable.clone()),
+        ..old.clone()
+    }
+}
+
+/// The same term for a process that goes on with it.
+pub(super) fn resumed(old: &Record, nonce: Nonce, ask: &Ask, ambient: &Ambient) -> Record {
+    Record {
+        nonce,
+        sequence: next_sequence(old),
+        witness: ask.witness.clone(),
+        secret_hash: ask.secret_hash,
+        written_at: ambient.wall,
+        ..old.clone()
+    }
+}
+
+/// The vacant record that a term leaves behind. It keeps token, value and history.
+pub(super) fn vacated(old: &Record, nonce: Nonce, token: Token, ambient: &Ambient) -> Record {
+    let end = end_of_revoked(old).unwrap_or(End::Released);
+    Record {
+        state: State::Vacant,
+        token,
+        nonce,
+        sequence: next_sequence(old),
+        witness: None,
+        secret_hash: None,
+        holder: None,
+        history: with_past(old, end, ambient),
+        written_at: ambient.wall,
+        unstoppable: None,
+        ..old.clone()
+    }
+}
+
+/// The request to let go, over the holder's own record. It keeps the holder's last nonce, which the witness lists.
+pub(super) fn revoked(
+    old: &Record,
+    nonce: Nonce,
+    because: &Arc<str>,
+    ask: &Ask,
+    ambient: &Ambient,
+) -> Record {
+    let revocation = Revocation {
+        by: Arc::clone(ask.holder.id()),
+        because: Arc::clone(because),
+        nonce: old.holders_nonce(),
+    };
+    Record {
+        state: State::Revoked(Arc::new(revocation)),
+        nonce,
+        sequence: next_sequence(old),
+        written_at: ambient.wall,
+        ..old.clone()
+    }
+}
+
+/// How the term of a revoked record ends, whether its holder acknowledges or not.
+fn end_of_revoked(old: &Record) -> Option<End> {
+    match &old.state {
+        State::Revoked(by) => Some(End::Revoked { by: Arc::clone(&by.by), because: Arc::clone(&by.because) }),
+        _ => None,
+    }
+}
+
+/// Saturates: a foreign program may have put it at the top, and nothing depends on it.
+fn next_sequence(old: &Record) -> u64 {
+    old.sequence.saturating_add(1).min(Token::MAX.get())
+}
+
+fn with_past(old: &Record, end: End, ambient: &Ambient) -> Arc<[Past]> {
+    let Some(holder) = &old.holder else { return Arc::clone(&old.history) };
+    let past = Past {
+        token: old.token,
+        holder: Arc::clone(holder.id()),
+        granted_at: old.granted_at,
+        ended_at: ambient.wall,
+        end,
+    };
+    let drop = (old.history.len() + 1).saturating_sub(Record::HISTORY_MAX);
+    old.history[drop..].iter().cloned().chain([past]).collect()
+}

@@ -1,0 +1,22 @@
+use std::sync::Arc;
+
+use super::Nonce;
+use crate::Holder;
+
+/// Says that the work of a term cannot be stopped by its holder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unstoppable {
+    /// The term that says so. Programs that do not know this field copy it into the records of later terms, where it means
+    /// nothing.
+    pub term: Nonce,
+    /// The reason.
+    pub because: Arc<str>,
+}
+
+impl Unstoppable {
+    /// Makes a reason fit for a record: on one line, and no longer than a record takes.
+    pub fn reason(because: &str) -> Arc<str> {
+        let end = because.floor_char_boundary(Holder::TEXT_MAX);
+        because[..end].replace(char::is_control, " ").into()
+    }
+}

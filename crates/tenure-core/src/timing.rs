@@ -1,0 +1,376 @@
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tenure_store::Guarantees;
+
+use crate::machine::rules;
+use crate::record::Ttl;
+use crate::{Drift, Error, Kind};
+
+/// Durations that are safe together. Others cannot be built, and the error shows the arithmetic.
+///
+/// ```
+/// # extern crate tenure_core as tenure;
+/// use std::time::Duration;
+/// use tenure::Timing;
+///
+/// let timing = Timing::new(Duration::from_secs(15))?;
+/// assert_eq!(timing.period(), Duration::from_secs(5));
+/// println!("{timing}");
+///
+/// // A request may take 4 s and the ttl is 6 s: one lost answer would end a healthy job.
+/// let error = Timing::builder(Duration::from_secs(6)).timeout(Duration::from_secs(4)).build().unwrap_err();
+/// assert!(error.to_string().contains("read back"));
+/// # Ok::<(), tenure::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    ttl: Ttl,
+    drift: Drift,
+    period: Duration,
+    timeout: Duration,
+    retry: Duration,
+    grace: Duration,
+    margin: Duration,
+}
+
+/// Chooses the durations that the default does not fit.
+#[derive(Clone, Debug)]
+#[must_use = "a builder builds nothing until build() is called"]
+pub struct TimingBuilder {
+    ttl: Duration,
+    drift: Drift,
+    period: Option<Duration>,
+    timeout: Option<Duration>,
+    grace: Duration,
+    margin: Option<Duration>,
+}
+
+impl Timing {
+    /// The defaults for this ttl: a renewal every third of it, requests of at most a tenth, one percent of drift.
+    pub fn new(ttl: Duration) -> Result<Self, Error> {
+        Self::builder(ttl).build()
+    }
+
+    /// Starts from the defaults for this ttl.
+    pub const fn builder(ttl: Duration) -> TimingBuilder {
+        TimingBuilder {
+            ttl,
+            drift: Drift::DEFAULT,
+            period: None,
+            timeout: None,
+            grace: Duration::ZERO,
+            margin: None,
+        }
+    }
+
+    /// How long a held version lasts.
+    pub const fn ttl(&self) -> Ttl {
+        self.ttl
+    }
+
+    /// How far the rate of this machine's clock may be off.
+    pub const fn drift(&self) -> Drift {
+        self.drift
+    }
+
+    /// How long after one renewal was sent the next one is. Jitter only makes it earlier.
+    pub const fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// How long one call on the store may take before its outcome counts as unknown.
+    pub const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// How long to wait before a call that failed is tried again.
+    pub const fn retry(&self) -> Duration {
+        self.retry
+    }
+
+    /// The longest pause that repeated failures of a renewal grow to: a fortieth of the ttl, or the first pause.
+    pub fn retry_max(&self) -> Duration {
+        self.retry.max(self.ttl.as_duration() / 40)
+    }
+
+    /// How long work needs to stop in order.
+    pub const fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    /// How late a timer or a signal may come.
+    pub const fn margin(&self) -> Duration {
+        self.margin
+    }
+
+    /// How long a holder believes from one successful request: `ttl × (1 − drift)`.
+    pub const fn belief(&self) -> Duration {
+        self.drift.shorten(self.ttl.as_duration())
+    }
+
+    /// What of the ttl is left for renewing: `ttl × (1 − drift) − grace − margin`.
+    pub const fn usable(&self) -> Duration {
+        self.belief().saturating_sub(self.grace).saturating_sub(self.margin)
+    }
+
+    /// The longest time without any writer after a holder died without letting go: a contender may have looked just
+    /// before the last renewal, then waits out the ttl, and then writes.
+    pub fn worst_write_outage(&self) -> Duration {
+        let ttl = self.ttl.as_duration();
+        rules::poll_period(self.ttl) + self.timeout + self.drift.lengthen(ttl) + self.timeout
+    }
+
+    /// The longest outage of the store that cannot end a term: it may begin just before a renewal, its last victim
+    /// waits for its timeout and the pause, and then one read and one write must fit.
+    pub fn rides_out(&self) -> Duration {
+        self.usable().saturating_sub(self.period + 3 * self.timeout + self.retry_max())
+    }
+
+    /// How many renewals a holder sends in this time: one write of the store each. Jitter makes each of them up to a tenth
+    /// earlier, so this is what it comes to on average.
+    pub fn renewals_in(&self, span: Duration) -> u64 {
+        times(span, self.period)
+    }
+
+    /// How many looks a contender takes in this time while somebody else holds a lease of this ttl: one read of the store
+    /// each, on average, where the store gives no hints.
+    pub fn looks_in(&self, span: Duration) -> u64 {
+        times(span, rules::poll_period(self.ttl))
+    }
+
+    /// Refuses durations that would write one key more often than the store bears.
+    pub fn bearable_for(&self, store: &str, guarantees: &Guarantees) -> Result<(), Error> {
+        let shortest = (self.period - self.period / rules::JITTER_PART).min(self.retry);
+        if shortest >= guarantees.write_interval {
+            return Ok(());
+        }
+        Err(Error::new(
+            Kind::Invalid,
+            format!(
+                "{store} bears one write of a key every {:?}, but a ttl of {} renews every {:?} and writes again after \
+                 {:?} if it must: use a longer ttl, and a longer request timeout",
+                guarantees.write_interval,
+                self.ttl,
+                in_millis(self.period),
+                in_millis(shortest)
+            ),
+        ))
+    }
+}
+
+impl TimingBuilder {
+    /// The bound on this machine's clock rate, in parts per million.
+    pub fn drift(mut self, drift: Drift) -> Self {
+        self.drift = drift;
+        self
+    }
+
+    /// How often to renew. A third of the ttl unless said.
+    pub fn period(mut self, period: Duration) -> Self {
+        self.period = Some(period);
+        self
+    }
+
+    /// How long one call may take. A tenth of the ttl unless said, and at most five seconds.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How long work needs to stop in order. Nothing unless said.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// How late a timer or a signal may come. A fiftieth of the ttl unless said.
+    pub fn margin(mut self, margin: Duration) -> Self {
+        self.margin = Some(margin);
+        self
+    }
+
+    /// The durations, if they are safe together.
+    pub fn build(self) -> Result<Timing, Error> {
+        let ttl = parse_ttl(self.ttl)?;
+        let whole = ttl.as_duration();
+        let margin = self.margin.unwrap_or(whole / 50);
+        let timeout = self.timeout.unwrap_or((whole / 10).min(Duration::from_secs(5)));
+        let usable = self.drift.shorten(whole).saturating_sub(self.grace).saturating_sub(margin);
+        // A third, or what the grace leaves of it: one lost answer must still fit behind it.
+        let room = usable.saturating_sub(timeout.saturating_mul(3));
+        let third = whole / 3;
+        let period = self.period.unwrap_or(if room < LEAST { third } else { third.min(room) });
+        for (name, span) in [("renewal period", period), ("request timeout", timeout)] {
+            if span < LEAST {
+                return Err(unsafe_together(
+                    ttl,
+                    format!("the {name} is {span:?}, and {LEAST:?} is the least"),
+                ));
+            }
+        }
+        let needed = period.saturating_add(timeout.saturating_mul(3));
+        if needed > usable {
+            return Err(unsafe_together(
+                ttl,
+                format!(
+                    "renewal period {period:?} + write {timeout:?} + read back {timeout:?} + one retry {timeout:?} = \
+                     {needed:?}, but only ttl − drift − grace − margin = {whole:?} − {:?} − {:?} − {margin:?} = \
+                     {usable:?} of it may be used",
+                    whole - self.drift.shorten(whole),
+                    self.grace,
+                ),
+            ));
+        }
+        let retry = timeout / 2;
+        Ok(Timing { ttl, drift: self.drift, period, timeout, retry, grace: self.grace, margin })
+    }
+}
+
+/// How often something happens that happens every `period`, or by chance up to one part in [`JITTER_PART`] earlier.
+///
+/// [`JITTER_PART`]: rules::JITTER_PART
+fn times(span: Duration, period: Duration) -> u64 {
+    let parts = u128::from(2 * rules::JITTER_PART);
+    let times = (span.as_nanos() * parts).div_ceil(period.as_nanos() * (parts - 1));
+    u64::try_from(times).unwrap_or(u64::MAX)
+}
+
+/// For people, who read no nanoseconds.
+fn in_millis(span: Duration) -> Duration {
+    span - Duration::from_nanos(u64::from(span.subsec_nanos() % 1_000_000))
+}
+
+/// A period or timeout below this is no time at all.
+const LEAST: Duration = Duration::from_millis(1);
+
+fn parse_ttl(ttl: Duration) -> Result<Ttl, Error> {
+    let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+    let whole = Duration::from_millis(millis) == ttl;
+    Ttl::from_millis(millis).filter(|_| whole).ok_or_else(|| {
+        Error::new(
+            Kind::Invalid,
+            format!("a ttl is a whole number of milliseconds from {} to {}, not {ttl:?}", Ttl::MIN, Ttl::MAX),
+        )
+    })
+}
+
+fn unsafe_together(ttl: Ttl, arithmetic: String) -> Error {
+    let advice = "use a longer ttl, or a shorter request timeout, period or grace";
+    Error::new(Kind::Invalid, format!("a ttl of {ttl} cannot be safe: {arithmetic}; {advice}"))
+}
+
+impl FromStr for Timing {
+    type Err = Error;
+
+    /// The defaults for a ttl as people write it: `15s`, `500ms`, `2m`.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let parsed: Result<jiff::SignedDuration, _> = text.parse();
+        let ttl = parsed.map_err(|error| {
+            let advice = "write it like 15s, 500ms or 2m";
+            Error::new(Kind::Invalid, format!("{text:?} is not a duration: {advice}")).because(error)
+        })?;
+        let ttl = Duration::try_from(ttl)
+            .map_err(|_| Error::new(Kind::Invalid, format!("a ttl cannot be negative: {text:?}")))?;
+        Self::new(ttl)
+    }
+}
+
+impl fmt::Display for Timing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "ttl {}, renewed every {:?} by requests of at most {:?}, clock drift {}: rides out a store outage of {:?}; \
+             at most {:?} without a writer after a crash",
+            self.ttl,
+            self.period,
+            self.timeout,
+            self.drift,
+            self.rides_out(),
+            self.worst_write_outage()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_default_for_fifteen_seconds_is_a_third_a_tenth_and_one_percent() {
+        let timing = Timing::new(15 * SECOND).unwrap();
+        assert_eq!(timing.period(), 5 * SECOND);
+        assert_eq!(timing.timeout(), Duration::from_millis(1500));
+        assert_eq!(timing.belief(), Duration::from_millis(14_850));
+        assert_eq!(timing.usable(), Duration::from_millis(14_550));
+        assert_eq!(timing.rides_out(), Duration::from_millis(14_550 - 5_000 - 4_500 - 750));
+        assert_eq!(timing.worst_write_outage(), Duration::from_millis(5_625 + 1_500 + 15_150 + 1_500));
+        assert_eq!(
+            timing.to_string(),
+            "ttl 15s, renewed every 5s by requests of at most 1.5s, clock drift 10000 ppm: rides out a store outage \
+             of 4.3s; at most 23.775s without a writer after a crash"
+        );
+    }
+
+    #[test]
+    fn every_default_leaves_room_for_one_lost_answer() {
+        for millis in [50, 100, 333, 1_000, 15_000, 3_600_000, 86_400_000] {
+            let timing = Timing::new(Duration::from_millis(millis)).unwrap();
+            assert!(timing.period() + 3 * timing.timeout() <= timing.usable(), "{timing}");
+        }
+    }
+
+    #[test]
+    fn grace_shortens_the_period_rather_than_the_room_for_a_lost_answer() {
+        let timing = Timing::builder(15 * SECOND).grace(5 * SECOND).build().unwrap();
+        assert_eq!(timing.usable(), Duration::from_millis(9_550));
+        assert!(timing.period() + 3 * timing.timeout() <= timing.usable());
+    }
+
+    #[test]
+    fn an_unsafe_combination_cannot_be_built_and_the_error_shows_the_arithmetic() {
+        let error = Timing::builder(6 * SECOND).timeout(4 * SECOND).period(2 * SECOND).build().unwrap_err();
+        assert_eq!(error.kind(), Kind::Invalid);
+        assert_eq!(
+            error.to_string(),
+            "a ttl of 6s cannot be safe: renewal period 2s + write 4s + read back 4s + one retry 4s = 14s, but only \
+             ttl − drift − grace − margin = 6s − 60ms − 0ns − 120ms = 5.82s of it may be used; use a longer ttl, or a \
+             shorter request timeout, period or grace"
+        );
+    }
+
+    #[test]
+    fn absurd_durations_are_refused_in_words() {
+        for ttl in [Duration::ZERO, Duration::from_millis(49), Duration::from_secs(86_401), Duration::MAX] {
+            assert_eq!(Timing::new(ttl).unwrap_err().kind(), Kind::Invalid, "{ttl:?}");
+        }
+        assert!(Timing::new(Duration::from_micros(100_500)).is_err(), "records keep whole milliseconds");
+        let builder = || Timing::builder(15 * SECOND);
+        assert!(builder().period(Duration::ZERO).build().is_err());
+        assert!(builder().timeout(Duration::ZERO).build().is_err());
+        assert!(builder().timeout(Duration::MAX).build().is_err());
+        assert!(builder().grace(Duration::MAX).build().is_err());
+        assert!(builder().margin(15 * SECOND).build().is_err());
+    }
+
+    #[test]
+    fn text_that_is_no_duration_is_refused_in_words() {
+        assert_eq!("15s".parse::<Timing>().unwrap(), Timing::new(15 * SECOND).unwrap());
+        for text in ["", "NaN", "inf", "-15s", "0s", "1e300s", "15", "99999999999h", "15 parsecs"] {
+            assert_eq!(text.parse::<Timing>().unwrap_err().kind(), Kind::Invalid, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_store_that_bears_one_write_a_second_refuses_a_short_ttl() {
+        let mut guarantees = Guarantees::default();
+        guarantees.write_interval = SECOND;
+        let short = Timing::new(2 * SECOND).unwrap();
+        let error = short.bearable_for("gs://bucket", &guarantees).unwrap_err();
+        assert!(error.to_string().contains("gs://bucket bears one write of a key every 1s"), "{error}");
+        assert!(Timing::new(30 * SECOND).unwrap().bearable_for("gs://bucket", &guarantees).is_ok());
+    }
+}

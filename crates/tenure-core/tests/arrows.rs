@@ -1,0 +1,51 @@
+//! The arrows between the crates: what may depend on what.
+
+use std::process::Command;
+
+/// The direct dependencies of a crate, without those of its tests.
+fn dependencies(package: &str) -> Vec<String> {
+    tree(package, &["--depth", "1"]).split_off(1)
+}
+
+/// A crate and everything that it is built with, one name each.
+fn tree(package: &str, more: &[&str]) -> Vec<String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let words = ["tree", "--offline", "--package", package, "--edges", "normal,build", "--prefix", "none"];
+    let output = Command::new(cargo)
+        .args(words)
+        .args(["--format", "{lib}", "--no-dedupe"])
+        .args(more)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut names: Vec<String> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| line.trim().to_owned()).collect();
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+#[test]
+fn the_contract_depends_on_nothing_but_bytes_futures_and_errors() {
+    let mut names = dependencies("tenure-store");
+    names.sort();
+    assert_eq!(names, ["bytes", "futures_core", "thiserror"]);
+}
+
+#[test]
+fn the_protocol_depends_on_the_contract_and_on_nothing_that_does_io() {
+    let mut names = dependencies("tenure-core");
+    names.sort();
+    assert_eq!(names, ["bytes", "jiff", "serde", "serde_json", "tenure_store", "thiserror"]);
+    let everything = tree("tenure-core", &[]);
+    for io in ["tokio", "rustix", "nix", "libc", "mio", "socket2", "getrandom", "tenure"] {
+        assert!(!everything.iter().any(|name| name == io), "tenure-core depends on {io}: {everything:?}");
+    }
+}
+
+#[test]
+fn the_simulation_drives_the_protocol_and_not_the_library() {
+    let everything = tree("tenure-sim", &[]);
+    assert!(everything.iter().any(|name| name == "tenure_core"));
+    assert!(!everything.iter().any(|name| name == "tenure"), "{everything:?}");
+}

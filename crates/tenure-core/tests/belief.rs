@@ -1,0 +1,49 @@
+//! Belief is one word: whoever first sees the deadline passed latches it, and nothing revives it.
+
+use std::time::Duration;
+
+use tenure_core::Belief;
+use tenure_core::Instant;
+
+fn at(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}
+
+fn left(belief: &Belief, now: u64) -> Option<u128> {
+    belief.left(|| at(now)).map(|left| left.as_nanos())
+}
+
+#[test]
+fn belief_is_extended_only_before_its_deadline() {
+    let belief = Belief::until(at(100));
+    assert!(belief.extend(at(99), at(200)));
+    assert_eq!(left(&belief, 150), Some(50));
+    assert!(!belief.extend(at(200), at(300)), "an answer learned at the deadline is too late");
+}
+
+#[test]
+fn whoever_sees_the_deadline_passed_latches_it_and_it_never_revives() {
+    let belief = Belief::until(at(100));
+    assert_eq!(left(&belief, 100), None);
+    assert!(!belief.extend(at(1), at(200)));
+    assert_eq!(left(&belief, 1), None, "not even for a clock that went back");
+}
+
+#[test]
+fn a_belief_extended_while_somebody_read_the_clock_is_not_lost() {
+    let belief = Belief::until(at(100));
+    // The keeper extends it between the load of the word and the reading of the clock.
+    let clock = || {
+        belief.extend(at(99), at(200));
+        at(150)
+    };
+    assert_eq!(belief.left(clock), Some(Duration::from_nanos(50)));
+}
+
+#[test]
+fn latched_belief_never_revives() {
+    let belief = Belief::until(at(100));
+    belief.latch();
+    assert!(!belief.extend(at(1), at(200)));
+    assert_eq!(left(&belief, 1), None);
+}

@@ -1,0 +1,137 @@
+//! Every order in which a lease and its keeper can meet, on memory as weak as the language allows.
+//!
+//! The files under test are those of the library, compiled here with the atomics of the model checker in place of the
+//! standard library's.
+#![expect(unsafe_code, reason = "what the work does is written without a lock, and the checker sees to it")]
+
+/// What the files under test find at their paths.
+use tenure_core::Instant;
+
+mod atomic {
+    pub(crate) use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+}
+
+#[allow(unreachable_pub, reason = "it is public in the library")]
+#[path = "../src/belief.rs"]
+mod belief;
+
+#[allow(unreachable_pub, reason = "it is public in the library")]
+#[path = "../src/works.rs"]
+mod works;
+
+use belief::Belief;
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use works::Works;
+
+struct Lease {
+    belief: Belief,
+    works: Works,
+    /// What the work does.
+    done: UnsafeCell<u32>,
+}
+
+impl Lease {
+    fn new() -> Arc<Self> {
+        let belief = Belief::until(at(100));
+        Arc::new(Self { belief, works: Works::default(), done: UnsafeCell::new(0) })
+    }
+
+    /// As `run` and `acting` do it.
+    fn begin(&self) -> bool {
+        self.works.begin();
+        self.belief.left(|| at(1)).is_some()
+    }
+
+    /// As the keeper does it: true if it vacates at once.
+    fn lose(&self) -> bool {
+        self.belief.latch();
+        self.works.is_drained()
+    }
+
+    fn act(&self) {
+        // SAFETY: the model checker fails where this meets another access.
+        self.done.with_mut(|done| unsafe { *done += 1 });
+    }
+}
+
+fn at(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}
+
+#[test]
+fn work_that_begins_sees_the_loss_or_the_keeper_sees_the_work() {
+    loom::model(|| {
+        let lease = Lease::new();
+        let worker = thread::spawn({
+            let lease = Arc::clone(&lease);
+            move || lease.begin()
+        });
+        let vacates = lease.lose();
+        let begins = worker.join().unwrap();
+        assert!(!(begins && vacates), "work began under a record that is being vacated");
+    });
+}
+
+#[test]
+fn the_end_of_the_last_work_is_seen_by_the_keeper_or_told_to_it() {
+    loom::model(|| {
+        let lease = Lease::new();
+        assert!(lease.begin());
+        let worker = thread::spawn({
+            let lease = Arc::clone(&lease);
+            move || lease.works.end(&lease.belief)
+        });
+        let vacates = lease.lose();
+        let tells = worker.join().unwrap();
+        assert!(tells || vacates, "nobody vacates: the next holder waits for the ttl");
+    });
+}
+
+#[test]
+fn of_two_works_that_end_one_tells_and_nothing_is_vacated_before_both_are_done() {
+    loom::model(|| {
+        let lease = Lease::new();
+        assert!(lease.begin());
+        lease.works.begin();
+        let workers: Vec<_> = (0..2)
+            .map(|turn| {
+                let lease = Arc::clone(&lease);
+                thread::spawn(move || {
+                    if turn == 0 {
+                        lease.act();
+                    }
+                    let tells = lease.works.end(&lease.belief);
+                    if tells {
+                        // What the keeper does when it is told: all work comes before it.
+                        lease.done.with(|_| ());
+                    }
+                    tells
+                })
+            })
+            .collect();
+        let vacates = lease.lose();
+        if vacates {
+            lease.done.with(|_| ());
+        }
+        let tells = workers.into_iter().map(|worker| worker.join().unwrap()).filter(|tells| *tells).count();
+        assert!(tells <= 1, "told twice");
+        assert!(tells == 1 || vacates, "nobody vacates: the next holder waits for the ttl");
+    });
+}
+
+#[test]
+fn a_belief_that_was_over_for_anybody_is_over_for_all() {
+    loom::model(|| {
+        let lease = Lease::new();
+        let late = thread::spawn({
+            let lease = Arc::clone(&lease);
+            move || lease.belief.left(|| at(100)).is_none()
+        });
+        let extended = lease.belief.extend(at(99), at(200));
+        let was_over = late.join().unwrap();
+        assert_eq!(was_over, !extended, "one of the two was first");
+        assert_eq!(lease.belief.left(|| at(1)).is_none(), was_over);
+    });
+}

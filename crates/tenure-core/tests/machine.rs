@@ -1,0 +1,554 @@
+//! The machine alone, stepped by hand: orders of events that a real store brings about once in a million.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::machine::{
+    Ambient, Ask, Content, Denied, Effect, Event, Fault, Heed, Input, Left, Look, Lost, Machine, Outcome,
+    Patience, Purpose, Sighting, Sightings, Way, Write,
+};
+use tenure_core::record::{Nonce, Record, State, Witness};
+use tenure_core::{Holder, Timing};
+use tenure_core::{Instant, WallTime};
+use tenure_store::{Reason, StoreClock, StoreTime, Version};
+
+const TTL: Duration = Duration::from_secs(15);
+
+/// One machine and what it asked for last.
+struct Solo {
+    machine: Machine,
+    sightings: Sightings,
+    now: Instant,
+    steps: u128,
+    wake: Option<Instant>,
+    told: Vec<Event>,
+    call: Option<Effect>,
+    /// The looks at witnesses that it asked for and that were not answered yet.
+    looks: Vec<Nonce>,
+    jitter: u32,
+}
+
+impl Solo {
+    fn new(name: &str, choose: impl FnOnce(&mut Ask)) -> Self {
+        let mut ask = Ask {
+            holder: Arc::new(Holder::new(name).unwrap()),
+            timing: Timing::new(TTL).unwrap(),
+            store_clock: StoreClock::Nothing,
+            witness: None,
+            secret_hash: None,
+            value: None,
+            patience: Patience::Forever,
+            strict: false,
+            manual: false,
+            hint_pause: Timing::new(TTL).unwrap().retry(),
+            heed: Heed::Ttl,
+            way: Way::Wait,
+        };
+        choose(&mut ask);
+        let now = Instant::from_nanos(1_000_000_000_000);
+        let machine = Machine::new(ask);
+        let sightings = Sightings::default();
+        Self {
+            machine,
+            sightings,
+            now,
+            steps: 0,
+            wake: None,
+            told: vec![],
+            call: None,
+            looks: vec![],
+            jitter: 0,
+        }
+    }
+
+    fn step(&mut self, input: Input) {
+        self.steps += 1;
+        let nonce = Nonce::from_bits(self.steps << 64 | self.machine_name());
+        let ambient = Ambient { now: self.now, wall: WallTime::from_millis(1), nonce, jitter: self.jitter };
+        let mut effects = vec![];
+        self.machine.step(&ambient, &mut self.sightings, input, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::SleepUntil(at) => self.wake = Some(at),
+                Effect::Tell(event) => self.told.push(event),
+                Effect::Read | Effect::Write(_) => {
+                    assert!(self.call.replace(effect).is_none(), "one call at a time")
+                }
+                Effect::LookAtWitness { nonce, .. } => self.looks.push(nonce),
+            }
+        }
+    }
+
+    /// Nonces of two machines are never equal.
+    fn machine_name(&self) -> u128 {
+        std::ptr::from_ref(self) as usize as u128
+    }
+
+    fn wake(&mut self) {
+        let at = self.wake.take().expect("it sleeps");
+        self.now = self.now.max(at);
+        self.step(Input::Wake);
+    }
+
+    fn read_shows(&mut self, content: Content) {
+        assert!(matches!(self.call.take(), Some(Effect::Read)), "it reads");
+        self.step(Input::Read(Ok(Look { content, age: None, time: None })));
+    }
+
+    /// Answers the oldest look at a witness.
+    fn witness_shows(&mut self, sighting: Sighting) {
+        let nonce = self.looks.remove(0);
+        self.step(Input::Witness { nonce, sighting });
+    }
+
+    fn sent(&self) -> &Write {
+        match &self.call {
+            Some(Effect::Write(write)) => write,
+            other => panic!("it did not write but {other:?}"),
+        }
+    }
+
+    fn answer(&mut self, outcome: Outcome) -> Arc<Record> {
+        let record = Arc::clone(&self.sent().record);
+        self.call = None;
+        self.step(Input::Written(outcome));
+        record
+    }
+
+    fn apply(&mut self, version: &str) -> Content {
+        let version = Version::new(version);
+        let record = self.answer(Outcome::Applied { version: version.clone(), time: None });
+        Content::Record(record, version)
+    }
+
+    /// Holds the lease, and gives its record.
+    fn holding(name: &str, choose: impl FnOnce(&mut Ask)) -> (Self, Content) {
+        let mut solo = Self::new(name, choose);
+        solo.step(Input::Start);
+        solo.read_shows(Content::Absent);
+        solo.apply("planted");
+        let held = solo.apply("granted");
+        assert!(matches!(solo.told[..], [Event::Granted { .. }]), "{:?}", solo.told);
+        (solo, held)
+    }
+}
+
+#[test]
+fn a_conflict_that_nothing_stands_against_is_tried_once_more_and_then_given_its_pause() {
+    for patience in [Patience::Once, Patience::Forever] {
+        let mut solo = Solo::new("a", |ask| ask.patience = patience);
+        solo.step(Input::Start);
+        solo.read_shows(Content::Absent);
+        let planted = solo.apply("planted");
+        for _ in 0..2 {
+            assert_eq!(solo.sent().purpose, Purpose::Grant);
+            solo.answer(Outcome::Conflict);
+            if matches!(solo.call, Some(Effect::Read)) {
+                solo.read_shows(planted.clone());
+            }
+        }
+        assert!(solo.call.is_none(), "a store that refuses for no reason is not asked without end");
+        match patience {
+            Patience::Once => {
+                assert_eq!(solo.told, [Event::Denied(Denied::Unavailable(Some(Fault::Unknown)))])
+            }
+            _ => assert!(solo.wake.is_some_and(|at| at > solo.now)),
+        }
+    }
+}
+
+#[test]
+fn whoever_loses_the_race_for_a_new_key_twice_is_told_that_it_is_held() {
+    let mut other = Solo::new("b", |_| {});
+    other.step(Input::Start);
+    other.read_shows(Content::Absent);
+    let planted = other.apply("planted");
+    let held = other.apply("granted");
+
+    let mut solo = Solo::new("a", |ask| ask.patience = Patience::Once);
+    solo.step(Input::Start);
+    solo.read_shows(Content::Absent);
+    solo.answer(Outcome::Conflict);
+    solo.read_shows(planted);
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+    solo.answer(Outcome::Conflict);
+    solo.read_shows(held);
+    assert!(matches!(solo.told[..], [Event::Denied(Denied::Held(_))]), "{:?}", solo.told);
+}
+
+#[test]
+fn a_renewal_refused_for_no_reason_is_a_failure_like_any_other() {
+    let (mut solo, held) = Solo::holding("a", |_| {});
+    solo.wake();
+    solo.answer(Outcome::Conflict);
+    solo.read_shows(held.clone());
+    assert_eq!(solo.told.last(), Some(&Event::AtRisk(Fault::Unknown)));
+    solo.answer(Outcome::Conflict);
+    solo.read_shows(held);
+    assert!(solo.call.is_none() && solo.wake.is_some_and(|at| at > solo.now), "the second time it waits");
+
+    let (mut strict, held) = Solo::holding("a", |ask| ask.strict = true);
+    strict.wake();
+    strict.answer(Outcome::Conflict);
+    strict.read_shows(held);
+    assert!(strict.told.contains(&Event::Lost(Lost::RenewalFailed)));
+}
+
+/// The worst phase: everything fails fast, the last call before the end hangs, and then every call takes all its time.
+#[test]
+fn an_outage_that_the_timing_rides_out_costs_nothing_in_its_worst_phase() {
+    for millis in [1_000, 15_000, 60_000, 600_000, 3_600_000] {
+        for hang in 1..20 {
+            let timing = Timing::new(Duration::from_millis(millis)).unwrap();
+            let (mut solo, held) = Solo::holding("a", |ask| ask.timing = timing);
+            let mut stored = held;
+            let begins = solo.wake.unwrap();
+            let ends = begins + timing.rides_out();
+            let hangs_from = ends - timing.retry_max() * hang / 10;
+            while solo.now < begins + timing.ttl().as_duration() {
+                let Some(call) = &solo.call else {
+                    solo.wake();
+                    continue;
+                };
+                let down = solo.now >= begins && solo.now < ends;
+                let slow = timing.timeout() - Duration::from_nanos(1);
+                let latency = if !down {
+                    slow
+                } else if solo.now >= hangs_from {
+                    timing.timeout()
+                } else {
+                    Duration::ZERO
+                };
+                let is_read = matches!(call, Effect::Read);
+                solo.now = solo.now + latency;
+                match (is_read, down) {
+                    (true, true) => {
+                        solo.call = None;
+                        solo.step(Input::Read(Err(Fault::Unknown)));
+                    }
+                    (true, false) => solo.read_shows(stored.clone()),
+                    (false, true) => drop(solo.answer(Outcome::Fault(Fault::Unknown))),
+                    (false, false) => stored = solo.apply(&format!("renewed at {}", solo.now)),
+                }
+                let lost = solo.told.iter().any(|event| matches!(event, Event::Lost(_)));
+                assert!(!lost, "ttl {millis} ms, last call hangs from {hang}: {timing}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stealer_ends_the_term_it_found_and_not_those_that_come_after() {
+    let (_, first) = Solo::holding("first", |_| {});
+    let Content::Record(first, _) = first else { unreachable!() };
+    let mut stealer = Solo::new("stealer", |ask| ask.way = Way::Revoke("because".into()));
+    stealer.step(Input::Start);
+    stealer.read_shows(Content::Record(Arc::clone(&first), Version::new("1")));
+    assert_eq!(stealer.sent().purpose, Purpose::Revoke);
+    // It never learns what became of it, and then somebody else holds the key.
+    stealer.answer(Outcome::Fault(Fault::Unknown));
+    let second = Record { term: Nonce::from_bits(77), nonce: Nonce::from_bits(77), ..(*first).clone() };
+    stealer.read_shows(Content::Record(Arc::new(second), Version::new("2")));
+    assert!(stealer.call.is_none(), "it waits like everybody");
+}
+
+#[test]
+fn a_wait_ends_in_time_even_while_a_grant_learned_too_late_is_vacated() {
+    let mut solo = Solo::new("a", |_| {});
+    let limit = solo.now + 2 * TTL;
+    solo = Solo::new("a", |ask| ask.patience = Patience::Until(limit));
+    solo.step(Input::Start);
+    solo.read_shows(Content::Absent);
+    solo.apply("planted");
+    let grant = solo.answer(Outcome::Fault(Fault::Unknown));
+    assert!(matches!(solo.call, Some(Effect::Read)));
+    solo.now = solo.now + TTL;
+    solo.read_shows(Content::Record(grant, Version::new("granted")));
+    assert_eq!(solo.sent().purpose, Purpose::Vacate, "too late to believe it");
+    solo.now = limit;
+    solo.step(Input::Wake);
+    assert_eq!(solo.told, [Event::Denied(Denied::Unavailable(None))]);
+}
+
+#[test]
+fn whoever_leaves_does_not_ask_to_be_woken_again_and_again_while_a_call_is_under_way() {
+    let (mut solo, _) = Solo::holding("a", |_| {});
+    solo.wake();
+    solo.step(Input::Release);
+    solo.step(Input::Drained);
+    assert_eq!(solo.sent().purpose, Purpose::Renew, "the renewal is still under way");
+    solo.now = solo.now + 3 * TTL;
+    solo.wake = None;
+    solo.step(Input::Wake);
+    assert_eq!(solo.wake, None, "an instant that has passed would come at once, for ever");
+}
+
+#[test]
+fn a_store_time_that_is_nonsense_makes_up_for_no_token_that_went_back() {
+    let mut solo = Solo::new("a", |ask| ask.store_clock = StoreClock::Floors);
+    let look = |content| Look { content, age: None, time: Some(StoreTime::from_micros(1)) };
+    let (_, held) = Solo::holding("b", |_| {});
+    solo.step(Input::Start);
+    solo.call = None;
+    solo.step(Input::Read(Ok(look(held))));
+    solo.wake();
+    solo.call = None;
+    solo.step(Input::Read(Ok(look(Content::Absent))));
+    assert!(
+        matches!(solo.told[..], [Event::WentBack { .. }, Event::Denied(Denied::WentBack { .. })]),
+        "{:?}",
+        solo.told
+    );
+}
+
+#[test]
+fn a_renewal_by_handle_that_is_learned_of_after_the_deadline_of_the_handle_revives_nothing() {
+    let (holder, held) = Solo::holding("a", |ask| ask.manual = true);
+    let handle = holder.machine.handle().expect("it is held");
+    let deadline = handle.deadline;
+    let mut command = Solo::new("a", |ask| {
+        (ask.manual, ask.patience) = (true, Patience::Until(deadline));
+        ask.way = Way::Resume(handle);
+    });
+    command.step(Input::Start);
+    command.read_shows(held);
+    assert_eq!(command.sent().purpose, Purpose::Resume);
+    // The command is stopped, and finds the answer before it looks at the clock.
+    command.now = deadline;
+    command.apply("resumed");
+    assert_eq!(command.told, [Event::Denied(Denied::StaleHandle(Lost::Expired))]);
+    assert!(command.machine.is_ended() && command.call.is_none(), "and it vacates nothing");
+}
+
+#[test]
+fn a_released_record_keeps_everything_but_the_holder() {
+    let (mut solo, held) = Solo::holding("a", |ask| ask.value = Some("v".into()));
+    solo.step(Input::Release);
+    solo.step(Input::Drained);
+    let vacant = Arc::clone(&solo.sent().record);
+    let Content::Record(held, _) = held else { unreachable!() };
+    assert_eq!((vacant.state.clone(), vacant.token, &*vacant.value), (State::Vacant, held.token, "v"));
+    assert!(vacant.holder.is_none() && vacant.history.len() == 1 && vacant.sequence == held.sequence + 1);
+}
+
+#[test]
+fn on_one_machine_a_hint_is_looked_at_at_once_and_hints_in_vain_ever_more_slowly() {
+    let (mut a, held) = Solo::holding("a", |_| {});
+    let mut solo = Solo::new("b", |ask| ask.hint_pause = Duration::ZERO);
+    solo.step(Input::Start);
+    solo.read_shows(held.clone());
+    let mut looks = 0;
+    let began = solo.now;
+    while solo.now < began + Duration::from_secs(2) {
+        solo.step(Input::Changed);
+        if solo.call.is_some() {
+            solo.read_shows(held.clone());
+            looks += 1;
+        }
+        solo.now = solo.now + Duration::from_millis(1);
+        if solo.wake.is_some_and(|at| at <= solo.now) {
+            solo.wake = None;
+            solo.step(Input::Wake);
+            if solo.call.is_some() {
+                solo.read_shows(held.clone());
+                looks += 1;
+            }
+        }
+    }
+    assert!((4..=7).contains(&looks), "{looks} looks in two seconds of hints that hint at nothing");
+    // Something happened at last: the next hint is believed at once again.
+    a.step(Input::Renew);
+    let renewed = a.apply("renewed");
+    solo.now = solo.now + Duration::from_secs(1);
+    solo.step(Input::Changed);
+    solo.read_shows(renewed.clone());
+    solo.step(Input::Changed);
+    solo.read_shows(renewed);
+}
+
+#[test]
+fn one_of_many_who_wait_looks_later_the_more_often_others_were_faster() {
+    // Each time it looks, somebody else has just been granted.
+    let terms: Vec<_> = ["a", "c", "d", "e", "f", "g", "h", "i", "j"]
+        .into_iter()
+        .zip(10..)
+        .map(|(name, steps)| {
+            let mut solo = Solo::new(name, |_| {});
+            solo.steps = steps * 1_000;
+            solo.step(Input::Start);
+            solo.read_shows(Content::Absent);
+            solo.apply("planted");
+            solo.apply(name)
+        })
+        .collect();
+    let mut solo = Solo::new("b", |ask| ask.hint_pause = Duration::ZERO);
+    solo.jitter = u32::MAX;
+    solo.step(Input::Start);
+    let mut waits = Vec::new();
+    for held in terms {
+        solo.read_shows(held);
+        solo.now = solo.now + Duration::from_millis(20);
+        solo.step(Input::Changed);
+        let at = if solo.call.is_some() { solo.now } else { solo.wake.unwrap() };
+        waits.push(at.since(solo.now).as_millis());
+        if solo.call.is_none() {
+            // More hints do not draw a new moment, which would be an earlier one on the average.
+            solo.jitter = 0;
+            solo.step(Input::Changed);
+            solo.jitter = u32::MAX;
+            assert_eq!((solo.wake, solo.call.is_none()), (Some(at), true));
+            solo.now = at;
+            solo.step(Input::Wake);
+        }
+    }
+    assert_eq!(waits, [0, 0, 2, 6, 14, 30, 62, 62, 62], "as far as one millisecond goes into the next");
+}
+
+#[test]
+fn a_hint_that_comes_while_a_look_is_under_way_is_looked_at_afterwards() {
+    let (_, held) = Solo::holding("a", |_| {});
+    let mut solo = Solo::new("b", |ask| ask.hint_pause = Duration::ZERO);
+    solo.step(Input::Start);
+    solo.step(Input::Changed);
+    solo.read_shows(held.clone());
+    assert_eq!(solo.wake, Some(solo.now), "the look may have been answered before the change");
+    solo.step(Input::Wake);
+    solo.read_shows(held);
+    assert!(solo.wake.is_some_and(|at| at > solo.now));
+}
+
+// ── work that outlives its holder ──────────────────────────────────────────────────────────────────────────────────
+
+/// A witness whose holder is stopped, and whose tree is as told.
+fn stopped(tree_locked: bool) -> Sighting {
+    Sighting { found: true, same_file: true, guards_locked: true, tree_locked, lists_nonce: true }
+}
+
+/// A record with a witness, and a contender that has read it and looks at that.
+fn heeding() -> (Solo, Content) {
+    let witness = Witness { name: "w".to_owned(), inode: 1, boot: None };
+    let (_, held) = Solo::holding("a", |ask| ask.witness = Some(Arc::new(witness)));
+    let mut solo = Solo::new("b", |ask| ask.heed = Heed::Tree { limit: None });
+    solo.step(Input::Start);
+    solo.read_shows(held.clone());
+    assert_eq!(solo.looks.len(), 1, "it looks whether the holder is dead");
+    (solo, held)
+}
+
+#[test]
+fn a_look_that_was_begun_before_the_run_out_is_not_taken_for_one_after_it() {
+    let (mut solo, held) = heeding();
+    solo.now = solo.now + 2 * TTL;
+    solo.step(Input::Wake);
+    solo.read_shows(held.clone());
+    // The answer of before comes now. It shows no tree: the holder may have been about to start it.
+    assert_eq!(solo.looks.len(), 1, "the earlier look is awaited");
+    solo.witness_shows(stopped(false));
+    assert!(solo.call.is_none(), "nothing is taken on the strength of it");
+    solo.witness_shows(stopped(true));
+    assert!(solo.call.is_none() && solo.looks.is_empty(), "its tree is alive");
+    assert!(matches!(solo.told[..], [Event::Outlived { taken: false, .. }]), "{:?}", solo.told);
+    // Each poll reads, and looks again. The tree has ended, and its holder is still stopped.
+    solo.wake();
+    solo.read_shows(held);
+    solo.witness_shows(stopped(false));
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+}
+
+#[test]
+fn a_tree_that_ends_between_two_polls_frees_the_lease_at_once() {
+    let (mut solo, held) = heeding();
+    solo.witness_shows(stopped(true));
+    solo.now = solo.now + 2 * TTL;
+    solo.step(Input::Wake);
+    solo.read_shows(held.clone());
+    let Content::Record(record, _) = &held else { unreachable!() };
+    solo.witness_shows(stopped(true));
+    assert!(solo.call.is_none());
+    // Told by the kernel, and not asked for.
+    solo.step(Input::Witness { nonce: record.nonce, sighting: stopped(false) });
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+}
+
+#[test]
+fn a_witness_that_cannot_be_looked_at_after_the_run_out_is_as_good_as_none() {
+    let (mut solo, held) = heeding();
+    solo.witness_shows(stopped(true));
+    solo.now = solo.now + 2 * TTL;
+    solo.step(Input::Wake);
+    solo.read_shows(held);
+    solo.witness_shows(Sighting::default());
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+}
+
+#[test]
+fn a_stealer_of_work_that_cannot_be_stopped_takes_the_lease_of_a_holder_that_is_dead() {
+    let (mut solo, held) = {
+        let witness = Witness { name: "w".to_owned(), inode: 1, boot: None };
+        let (mut holder, _) = Solo::holding("a", |ask| ask.witness = Some(Arc::new(witness)));
+        holder.step(Input::CannotStop("it runs as another user".into()));
+        let held = holder.apply("renewed");
+        (Solo::new("b", |ask| ask.way = Way::Revoke("because".into())), held)
+    };
+    let Content::Record(record, _) = &held else { unreachable!() };
+    assert!(record.cannot_stop().is_some(), "it is said by the next write");
+    solo.step(Input::Start);
+    solo.read_shows(held.clone());
+    assert!(solo.call.is_none(), "nothing is written before the witness was looked at");
+    solo.witness_shows(Sighting { guards_locked: false, ..stopped(false) });
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+}
+
+// ── a store that is removed under its holders ───────────────────────────────────────────────────────────────────────
+
+const STORE_GONE: Fault = Fault::Refused(Reason::Gone);
+
+#[test]
+fn a_holder_whose_store_is_gone_has_lost_at_once_and_one_whose_store_is_unreachable_has_not() {
+    let (mut unreachable, _) = Solo::holding("a", |_| ());
+    unreachable.wake();
+    unreachable.answer(Outcome::Fault(Fault::Refused(Reason::Unreachable)));
+    assert!(matches!(unreachable.told[..], [_, Event::AtRisk(_)]), "{:?}", unreachable.told);
+
+    let (mut gone, _) = Solo::holding("a", |_| ());
+    gone.wake();
+    gone.answer(Outcome::Fault(STORE_GONE));
+    assert!(matches!(gone.told[..], [_, Event::Lost(Lost::StoreGone), Event::Left(_)]), "{:?}", gone.told);
+    assert_eq!(gone.machine.left(), Some(Left::Lapsing), "its record may come back with the store");
+
+    // The same where only the read back tells it.
+    let (mut unknown, _) = Solo::holding("a", |_| ());
+    unknown.wake();
+    unknown.answer(Outcome::Fault(Fault::Unknown));
+    assert!(matches!(unknown.call.take(), Some(Effect::Read)));
+    unknown.step(Input::Read(Err(STORE_GONE)));
+    assert!(unknown.told.contains(&Event::Lost(Lost::StoreGone)), "{:?}", unknown.told);
+}
+
+#[test]
+fn whoever_leaves_a_store_that_is_gone_has_left() {
+    let (mut solo, _) = Solo::holding("a", |_| ());
+    solo.step(Input::Release);
+    solo.step(Input::Drained);
+    assert_eq!(solo.sent().purpose, Purpose::Vacate);
+    solo.answer(Outcome::Fault(STORE_GONE));
+    assert_eq!(solo.machine.left(), Some(Left::Lapsing));
+}
+
+#[test]
+fn a_hint_that_the_term_may_be_lost_brings_the_next_renewal_forward_and_proves_nothing_by_itself() {
+    let (mut solo, _) = Solo::holding("a", |_| ());
+    let next = solo.wake.unwrap();
+    solo.step(Input::Doubted);
+    assert_eq!(solo.sent().purpose, Purpose::Renew);
+    // One that comes while a call is under way is not lost: the answer may be older.
+    solo.step(Input::Doubted);
+    solo.apply("renewed");
+    assert!(matches!(solo.told.last(), Some(Event::Renewed { .. })), "{:?}", solo.told);
+    assert!(solo.wake.unwrap() < next, "the renewal after it is due now");
+    solo.wake();
+    assert_eq!(solo.sent().purpose, Purpose::Renew);
+    solo.apply("again");
+    assert!(solo.wake.unwrap() >= next, "and no more than that one");
+    assert!(solo.machine.is_holding());
+}

@@ -1,0 +1,263 @@
+//! Records as they lie in stores. The fixtures of a released format version are never edited: every later version of
+//! this library reads them, and writes them back byte for byte.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tenure_core::WallTime;
+use tenure_core::record::{
+    Closure, End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness, decode, encode,
+};
+use tenure_core::{Holder, Token};
+
+#[test]
+fn every_fixture_is_read_as_expected_and_written_back_byte_for_byte() {
+    for (name, expected) in expected() {
+        let bytes = fixture(name);
+        let record = decode(&bytes).unwrap_or_else(|foreign| panic!("{name}: {foreign}"));
+        assert_eq!(record, expected, "{name}");
+        let written = encode(&record);
+        assert_eq!(written, bytes, "{name}: {}", String::from_utf8_lossy(&written));
+    }
+}
+
+#[test]
+fn no_fixture_is_forgotten() {
+    let mut names: Vec<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let mut expected: Vec<String> = expected().iter().map(|(name, _)| format!("{name}.json")).collect();
+    expected.sort();
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn ordinary_records_are_a_few_hundred_bytes() {
+    for name in ["planted", "held", "held-by-handle", "vacant"] {
+        assert!(fixture(name).len() < 700, "{name}");
+    }
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/records/v1")
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(folder().join(name).with_extension("json")).unwrap()
+}
+
+fn expected() -> Vec<(&'static str, Record)> {
+    vec![
+        ("planted", planted()),
+        ("held", held()),
+        ("held-by-handle", held_by_handle()),
+        ("vacant", vacant()),
+        ("revoked", revoked()),
+        ("unstoppable", unstoppable()),
+        ("unstoppable-revoked", unstoppable_revoked()),
+        ("unstoppable-of-an-earlier-term", unstoppable_of_an_earlier_term()),
+        ("reserved", reserved()),
+        ("closed", closed()),
+        ("unknown-fields", unknown_fields()),
+        ("full-history", full_history()),
+    ]
+}
+
+/// 2026-11-15T05:30:00.000Z.
+const HALF_PAST_FIVE: u64 = 1_794_720_600_000;
+
+fn planted() -> Record {
+    Record {
+        state: State::Vacant,
+        term: Nonce::ZERO,
+        token: Token::new(1_794_720_600_000_000).unwrap(),
+        ttl: None,
+        nonce: Nonce::from_bits(0x0c9a_7be2_5d41_4e6f_8a1b_2c3d_4e5f_6071),
+        sequence: 0,
+        witness: None,
+        secret_hash: None,
+        holder: None,
+        value: "".into(),
+        history: Arc::new([]),
+        granted_at: WallTime::default(),
+        written_at: WallTime::from_millis(HALF_PAST_FIVE),
+        unstoppable: None,
+        unknown: Arc::new([]),
+    }
+}
+
+fn granted() -> Record {
+    Record {
+        state: State::Held,
+        term: Nonce::from_bits(0x8d3f_6a5b_1c2e_4f70_8192_a3b4_c5d6_e7f8),
+        token: Token::new(1_794_720_600_250_000).unwrap(),
+        ttl: Ttl::from_millis(15_000),
+        granted_at: WallTime::from_millis(HALF_PAST_FIVE + 250),
+        written_at: WallTime::from_millis(HALF_PAST_FIVE + 5250),
+        ..planted()
+    }
+}
+
+fn held() -> Record {
+    let holder = Holder::new("host-a").unwrap().label("version", "2.4.1").unwrap();
+    let holder = holder.label("pid", "4711").unwrap().at("10.0.0.7:7070").unwrap();
+    let boot = "6c1f2f0e-5f0b-4b52-8d2c-6a3a6f0f5f11".to_owned();
+    Record {
+        sequence: 17,
+        witness: Some(Arc::new(Witness {
+            name: "9f86d081884c7d65".to_owned(),
+            inode: 1_835_021,
+            boot: Some(boot),
+        })),
+        holder: Some(Arc::new(holder)),
+        value: "shard-7".into(),
+        history: Arc::new([first_term()]),
+        ..granted()
+    }
+}
+
+fn held_by_handle() -> Record {
+    let hash = [
+        0x9f, 0x86, 0xd0, 0x81, 0x88, 0x4c, 0x7d, 0x65, 0x9a, 0x2f, 0xea, 0xa0, 0xc5, 0x5a, 0xd0, 0x15, 0xa3,
+        0xbf, 0x4f, 0x1b, 0x2b, 0x0b, 0x82, 0x2c, 0xd1, 0x5d, 0x6c, 0x15, 0xb0, 0xf0, 0x0a, 0x08,
+    ];
+    Record {
+        sequence: 2,
+        secret_hash: Some(hash),
+        holder: Some(Arc::new(Holder::new("nightly.sh").unwrap())),
+        ..granted()
+    }
+}
+
+fn vacant() -> Record {
+    Record {
+        state: State::Vacant,
+        sequence: 18,
+        value: "shard-7".into(),
+        history: Arc::new([first_term(), second_term()]),
+        ..granted()
+    }
+}
+
+fn revoked() -> Record {
+    let revocation = Revocation {
+        by: "ops@laptop".into(),
+        because: "host-a is stuck; see \"INC-42\"".into(),
+        nonce: Nonce::from_bits(0x3f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0),
+    };
+    Record { state: State::Revoked(Arc::new(revocation)), sequence: 18, ..held() }
+}
+
+fn unstoppable() -> Record {
+    let because = "process 4711 (sudo) runs as another user".into();
+    Record { unstoppable: Some(Arc::new(Unstoppable { term: held().term, because })), ..held() }
+}
+
+/// As its holder renews it: the nonce of its own last write is that of the record.
+fn unstoppable_revoked() -> Record {
+    let mut revocation = match revoked().state {
+        State::Revoked(revocation) => Arc::unwrap_or_clone(revocation),
+        other => unreachable!("{other:?}"),
+    };
+    revocation.nonce = revoked().nonce;
+    Record { state: State::Revoked(Arc::new(revocation)), sequence: 19, ..unstoppable() }
+}
+
+/// As a program leaves it that does not know the field: it means nothing here.
+fn unstoppable_of_an_earlier_term() -> Record {
+    let term = Nonce::from_bits(0x3f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0);
+    let because = "process 4711 (sudo) runs as another user".into();
+    Record { unstoppable: Some(Arc::new(Unstoppable { term, because })), ..held_by_handle() }
+}
+
+#[test]
+fn a_term_cannot_be_stopped_if_its_own_holder_says_so() {
+    assert_eq!(
+        unstoppable().cannot_stop().map(|because| &**because),
+        Some("process 4711 (sudo) runs as another user")
+    );
+    assert!(unstoppable_revoked().cannot_stop().is_some());
+    assert_eq!(unstoppable_of_an_earlier_term().cannot_stop(), None);
+    assert_eq!(held().cannot_stop(), None);
+}
+
+fn reserved() -> Record {
+    Record {
+        state: State::Reserved("host-c".into()),
+        sequence: 18,
+        history: Arc::new([second_term()]),
+        ..granted()
+    }
+}
+
+fn closed() -> Record {
+    let closure = Closure { by: "ops@laptop".into(), because: "moved to billing/hourly".into() };
+    Record {
+        state: State::Closed(Arc::new(closure)),
+        sequence: 19,
+        history: Arc::new([first_term()]),
+        ..granted()
+    }
+}
+
+fn unknown_fields() -> Record {
+    let zone = r#"{ "term" : "8d3f6a5b1c2e4f708192a3b4c5d6e7f8", "name":"eu\u002dwest" }"#;
+    let fields =
+        [("zone", zone), ("big", "12345678901234567890123"), ("float", "-0.0e+00"), ("audit", "[null, {}]")];
+    Record {
+        state: State::Vacant,
+        sequence: 18,
+        value: "a\tb\0é𝄞".into(),
+        unknown: fields.map(|(name, json)| (name.to_owned(), json.to_owned())).into(),
+        ..granted()
+    }
+}
+
+fn full_history() -> Record {
+    let ends = [
+        End::Released,
+        End::RanOut,
+        End::Died,
+        End::Revoked { by: "ops@laptop".into(), because: "maintenance".into() },
+    ];
+    // 2026-11-15T00:00:00.000Z, and an hour for each term.
+    let hour = |index: u64| HALF_PAST_FIVE - 19_800_000 + index * 3_600_000;
+    let past = |(index, end): (u64, &End)| Past {
+        token: Token::new(41 + index).unwrap(),
+        holder: format!("host-{index}").into(),
+        granted_at: WallTime::from_millis(hour(index)),
+        ended_at: WallTime::from_millis(hour(index + 1) - 1),
+        end: end.clone(),
+    };
+    Record {
+        token: Token::new(49).unwrap(),
+        ttl: Ttl::from_millis(2000),
+        sequence: (1 << 53) - 1,
+        witness: Some(Arc::new(Witness { name: "w".to_owned(), inode: u64::MAX, boot: None })),
+        holder: Some(Arc::new(Holder::new("host-8").unwrap())),
+        history: (0..8).zip(ends.iter().cycle()).map(past).collect(),
+        ..granted()
+    }
+}
+
+fn first_term() -> Past {
+    Past {
+        token: Token::new(1_794_700_000_000_000).unwrap(),
+        holder: "host-b".into(),
+        granted_at: WallTime::from_millis(1_794_700_000_000),
+        ended_at: WallTime::from_millis(HALF_PAST_FIVE - 100),
+        end: End::Released,
+    }
+}
+
+fn second_term() -> Past {
+    Past {
+        token: Token::new(1_794_720_600_250_000).unwrap(),
+        holder: "host-a".into(),
+        granted_at: WallTime::from_millis(HALF_PAST_FIVE + 250),
+        ended_at: WallTime::from_millis(HALF_PAST_FIVE + 5250),
+        end: End::Released,
+    }
+}

@@ -1,0 +1,165 @@
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use tenure_store::{
+    Applied, BoxFuture, BoxStream, Conflict, Expect, Guarantees, Key, Prefix, Put, Reading, Store,
+    StoreError, Version,
+};
+
+use tenure::store::Memory;
+
+/// A memory store with something in front of it that lies, or that meddles.
+#[derive(Debug)]
+pub(crate) struct Wrapper {
+    pub(crate) inner: Memory,
+    how: How,
+    puts: AtomicUsize,
+    gets: AtomicUsize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum How {
+    /// Honest; every call gives way to others a few times, before and after.
+    Yields,
+    /// Accepts the condition of a create and ignores it.
+    IgnoresCreate,
+    /// Accepts the condition of a replace and ignores it.
+    IgnoresReplace,
+    /// Says that everything was applied, and writes nothing.
+    OkWithoutWriting,
+    /// Writes whatever comes, and says that it was refused.
+    WritesAndRefuses,
+    /// Writes whatever comes, and the answer is lost.
+    WritesAndSaysNothing,
+    /// Refuses every write as a conflict.
+    AlwaysConflicts,
+    /// Keeps its writes and never shows them.
+    NeverShows,
+    /// Every entry has the empty version.
+    EmptyVersions,
+    /// Every entry has the version that is declared impossible.
+    ImpossibleVersions,
+    /// Every read shows another version.
+    UnsteadyVersions,
+    /// One of three servers behind one address ignores every condition.
+    OneBadServerOfThree,
+    /// Honest; an operator deletes the key just before the write with this number arrives.
+    DeletedBeforePut(usize),
+    /// Honest; an operator deletes the key just before the read with this number arrives.
+    DeletedBeforeGet(usize),
+    /// Honest; a foreign program overwrites the key just before the write with this number arrives.
+    OverwrittenBeforePut(usize),
+    /// Honest; a foreign program overwrites the key before every write.
+    KeepsBeingOverwritten,
+}
+
+impl Wrapper {
+    pub(crate) fn new(inner: Memory, how: How) -> Self {
+        Self { inner, how, puts: AtomicUsize::new(0), gets: AtomicUsize::new(0) }
+    }
+
+    /// How many writes it was sent.
+    pub(crate) fn puts(&self) -> usize {
+        self.puts.load(Ordering::SeqCst)
+    }
+
+    fn applied(&self, key: &Key, value: Bytes) -> Put {
+        Put::Applied(Applied { version: self.inner.overwrite(key, value), time: None })
+    }
+
+    async fn give_way(&self, number: usize) {
+        if self.how == How::Yields {
+            for _ in 0..number * 7 % 5 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+impl Store for Wrapper {
+    fn guarantees(&self) -> Guarantees {
+        self.inner.guarantees()
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+        Box::pin(async move {
+            let number = self.gets.fetch_add(1, Ordering::SeqCst) + 1;
+            if self.how == How::DeletedBeforeGet(number) {
+                self.inner.delete(key);
+            }
+            self.give_way(number).await;
+            let mut reading = self.inner.get(key).await?;
+            self.give_way(number / 2).await;
+            if let Some(entry) = &mut reading.entry {
+                match self.how {
+                    How::EmptyVersions => entry.version = Version::new(""),
+                    How::ImpossibleVersions => entry.version = self.inner.impossible_version(),
+                    How::UnsteadyVersions => entry.version = Version::new(format!("read-{number}")),
+                    _ => {}
+                }
+            }
+            if self.how == How::NeverShows {
+                reading.entry = None;
+            }
+            Ok(reading)
+        })
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a Key,
+        value: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+        Box::pin(async move {
+            let number = self.puts.fetch_add(1, Ordering::SeqCst) + 1;
+            self.give_way(number).await;
+            match (self.how, &expect) {
+                (How::IgnoresCreate, Expect::Absent) | (How::IgnoresReplace, Expect::Version(_)) => {
+                    return Ok(self.applied(key, value));
+                }
+                (How::OneBadServerOfThree, _) if number % 3 == 2 => return Ok(self.applied(key, value)),
+                (How::OkWithoutWriting, _) => {
+                    return Ok(Put::Applied(Applied { version: Version::new("7"), time: None }));
+                }
+                (How::WritesAndRefuses, _) => {
+                    self.inner.overwrite(key, value);
+                    return Ok(Put::Conflict(Conflict));
+                }
+                (How::WritesAndSaysNothing, _) => {
+                    self.inner.overwrite(key, value);
+                    return Err(StoreError::unknown("cut off"));
+                }
+                (How::AlwaysConflicts, _) => return Ok(Put::Conflict(Conflict)),
+                (How::DeletedBeforePut(nth), _) if number == nth => {
+                    self.inner.delete(key);
+                }
+                (How::OverwrittenBeforePut(nth), _) if number == nth => {
+                    self.inner.overwrite(key, "foreign");
+                }
+                (How::KeepsBeingOverwritten, _) => {
+                    self.inner.overwrite(key, format!("foreign {number}"));
+                }
+                _ => {}
+            }
+            let answer = self.inner.put(key, value, expect).await;
+            self.give_way(number / 2).await;
+            answer
+        })
+    }
+
+    fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
+        self.inner.list(prefix)
+    }
+
+    fn impossible_version(&self) -> Version {
+        self.inner.impossible_version()
+    }
+}
+
+impl fmt::Display for Wrapper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
