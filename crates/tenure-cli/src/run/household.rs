@@ -42,8 +42,7 @@ impl Household {
             Side::Child => {
                 // This end lives in the supervisor alone, or its end would never be seen.
                 drop(control);
-                let (grace, margin) = (timing.grace(), timing.margin());
-                let terms = Terms { grace, margin, measuring, cgroup, when_a_child_ends };
+                let terms = Terms { timing, measuring, cgroup, when_a_child_ends };
                 watchdog::run(terms, theirs, command)
             }
             Side::Parent { child } => Ok(Self { watchdog: child, cgroup, control, strangers }),

@@ -8,6 +8,7 @@ mod cgroup;
 mod fork;
 mod go;
 mod household;
+mod ladder;
 mod lateness;
 mod link;
 mod mount;

@@ -1,10 +1,8 @@
 use std::collections::HashMap;
-use std::time::Duration;
 use std::{fs, io};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use tenure::clock::Instant;
 
 use super::stat::Stat;
 
@@ -166,15 +164,6 @@ fn parse(stat: &[u8]) -> Option<Seen> {
         is_stopped: state == "T",
     })
 }
-
-/// Time until the next sweep of a guard that sweeps again after `first`. What cannot be killed is tried less and less often.
-pub(super) fn pause(stuck_since: Option<Instant>, now: Instant, first: Duration) -> Duration {
-    let stuck = stuck_since.map_or(Duration::ZERO, |since| now.since(since));
-    (stuck / 10).clamp(first, PAUSE_MAX)
-}
-
-/// Longest time between two sweeps.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

@@ -18,27 +18,24 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
-use tenure::WitnessPart;
 use tenure::clock::{BootClock, Clock, Instant};
+use tenure::{Timing, WitnessPart};
 
 use super::cgroup::{self, Cgroup};
 use super::fork::{Side, fork, fork_into};
-use super::lateness::{Lateness, Measuring};
+use super::ladder::{Action, Guard, Input, Ladder, Phase};
+use super::lateness::Measuring;
 use super::link::{Link, Received};
 use super::order::Order;
 use super::report::Report;
 use super::title;
-use super::tree::{self, Swept, Tree};
-use super::until::{Times, Until};
+use super::tree::Tree;
 use super::{schedule, stub};
 
 /// What a watchdog is made with.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
-    /// How long descendants that outlive the child have between TERM and KILL.
-    pub(super) grace: Duration,
-    /// The least time between KILL and the deadline.
-    pub(super) margin: Duration,
+    pub(super) timing: Timing,
     /// The way in which a guard measures how late it would be.
     pub(super) measuring: Measuring,
     /// Where the cgroup of the child is, if there can be one.
@@ -66,32 +63,15 @@ struct Watchdog {
     timer: OwnedFd,
     /// The instant for which the timer is set.
     due: Option<Instant>,
-    lateness: Lateness,
+    ladder: Ladder,
     tree: Tree,
     cgroup: Option<Cgroup>,
     child: Pid,
-    ended: bool,
     /// Held until the tree is reaped.
     witness: Option<OwnedFd>,
-    phase: Phase,
-    /// The end of the lease as it is held now; `None` before it is granted.
-    until: Option<Until>,
-    /// When those to whom TERM was sent have had their grace.
-    grace_ends: Option<Instant>,
-    /// The instant since which KILL reaches nothing although a process is left, and whether the supervisor knows.
-    stuck_since: Option<Instant>,
+    /// True if the supervisor knows that a process is left which cannot be ended.
     told_left: bool,
     told_overrun: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// All is well.
-    Watching,
-    /// TERM was sent.
-    Stopping,
-    /// KILL is sent again and again: what was just forked is not missed for long.
-    Killing,
 }
 
 impl Watchdog {
@@ -136,22 +116,17 @@ impl Watchdog {
         let_go_of_everything_but(&kept)?;
         control.send(&Report::Ready { stub: child.as_raw_nonzero().get() }.into_bytes(), &[])?;
         Ok(Self {
+            ladder: Ladder::new(Guard::Watchdog, terms.timing, BootClock::new().now()),
             terms,
             control: Some(control),
             gate,
             signals,
             timer,
             due: None,
-            lateness: Lateness::new(BootClock::new().now()),
             tree: Tree::below(own),
             cgroup,
             child,
-            ended: false,
             witness: None,
-            phase: Phase::Watching,
-            until: None,
-            grace_ends: None,
-            stuck_since: None,
             told_left: false,
             told_overrun: false,
         })
@@ -163,7 +138,7 @@ impl Watchdog {
             // on what the clock says.
             let now = BootClock::new().now();
             self.measure(now);
-            self.hear();
+            self.hear(now);
             self.reap(now);
             self.act(now);
             self.sleep();
@@ -180,33 +155,28 @@ impl Watchdog {
         if continued {
             return;
         }
-        // A watchdog that is late for the end of the tree itself has no time to measure, and waits for no renewal.
-        if self.phase == Phase::Watching && self.times().is_some_and(|times| now < times.term_at) {
-            self.lateness.note(due, self.terms.measuring.of(&self.tree, now));
-        } else {
-            self.lateness.note_at_the_end(due, now);
-        }
+        self.ladder.woke(due, now, || self.terms.measuring.of(&self.tree, now));
     }
 
-    fn hear(&mut self) {
+    fn hear(&mut self, now: Instant) {
         while let Some(control) = &self.control {
             match control.receive() {
                 Received::Message(message, descriptors) => {
                     if let Some(order) = Order::from_bytes(&message) {
-                        self.obey(order, descriptors);
+                        self.obey(order, descriptors, now);
                     }
                 }
                 Received::Nothing => return,
                 // Nobody renews any more.
                 Received::End => {
                     self.control = None;
-                    self.phase = Phase::Killing;
+                    self.step(now, Input::Kill);
                 }
             }
         }
     }
 
-    fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>) {
+    fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>, now: Instant) {
         match order {
             Order::Start { until, witnessed, go } => {
                 // The watchdog ends only after the tree, so it locks both parts; the child locks that of the tree.
@@ -217,19 +187,14 @@ impl Watchdog {
                     // No descriptor could be had. Without the witness, nobody may act: the gate goes with this process.
                     exit(1);
                 }
-                self.until = Some(until);
+                self.step(now, Input::Held(until));
                 self.witness = own;
                 let _ = self.gate.send(&go.to_bytes(), childs.as_ref().map(AsFd::as_fd).as_slice());
                 self.report(Report::Started);
             }
-            Order::Until(until) => self.until = Some(until),
-            Order::Stopping { kill_at } => {
-                self.grace_ends = Some(kill_at);
-                if self.phase != Phase::Killing {
-                    self.phase = Phase::Stopping;
-                }
-            }
-            Order::Kill => self.phase = Phase::Killing,
+            Order::Until(until) => self.step(now, Input::Held(until)),
+            Order::Stopping { kill_at } => self.step(now, Input::TermSent { kill_at }),
+            Order::Kill => self.step(now, Input::Kill),
         }
     }
 
@@ -247,7 +212,7 @@ impl Watchdog {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.child => {
-                    self.ended = true;
+                    self.step(now, Input::ChildEnded);
                     self.hear_stub();
                     self.report(Report::Ended { status: status.as_raw() });
                 }
@@ -259,8 +224,8 @@ impl Watchdog {
             }
         }
         // The child has ended and others have not: they are told to, as the child would be.
-        if self.ended && self.phase == Phase::Watching {
-            self.terminate(BootClock::new().now());
+        if self.ladder.child_is_dead() {
+            self.step(BootClock::new().now(), Input::Stop);
         }
     }
 
@@ -277,87 +242,62 @@ impl Watchdog {
         exit(0)
     }
 
-    fn terminate(&mut self, now: Instant) {
+    fn step(&mut self, now: Instant, input: Input) {
+        for action in self.ladder.step(now, input) {
+            match action {
+                Action::Term { .. } => {
+                    if input == Input::Time {
+                        let late = self.ladder.late(now).unwrap_or_default();
+                        self.report(Report::Terminating { late_ms: millis(late) });
+                    }
+                    self.terminate();
+                }
+                Action::Kill | Action::KillAgain => self.kill(now),
+            }
+        }
+    }
+
+    fn terminate(&self) {
         let swept = self.tree.terminate();
         // A child that `/proc` hides is signalled by its number, which is its own until it is reaped.
-        if !self.ended && !swept.reached.contains(&self.child) {
+        if !self.ladder.child_is_dead() && !swept.reached.contains(&self.child) {
             let _ = kill_process(self.child, Signal::TERM);
         }
-        self.grace_ends = Some(now + self.terms.grace);
-        self.phase = Phase::Stopping;
     }
 
     /// The child first, by its number: that needs neither `/proc` nor a new descriptor.
-    fn kill(&self) -> Swept {
-        if !self.ended {
+    fn kill(&mut self, now: Instant) {
+        if !self.ladder.child_is_dead() {
             let _ = kill_process(self.child, Signal::KILL);
         }
         self.cgroup.as_ref().inspect(|cgroup| cgroup.kill());
-        self.tree.kill()
-    }
-
-    /// The times at which the tree is ended unless the lease is renewed before; `None` before it is granted.
-    fn times(&self) -> Option<Times> {
-        Some(self.until?.times_if_late(self.terms.grace, self.terms.margin, &self.lateness))
-    }
-
-    /// The lateness of the timer, if the tree is only ended now because of that; otherwise zero.
-    fn late_ms(&self, now: Instant) -> i32 {
-        let in_time = self.until.map(|until| until.times(self.terms.grace, self.terms.margin));
-        let early = in_time.is_some_and(|times| now < times.term_at);
-        if early { i32::try_from(self.lateness.worst().as_millis()).unwrap_or(i32::MAX) } else { 0 }
-    }
-
-    /// When those who were told to end are killed.
-    fn patience_ends(&self) -> Option<Instant> {
-        self.times().map(|times| times.kill_at).into_iter().chain(self.grace_ends).min()
+        let swept = self.tree.kill();
+        // What is left may not be signalled, or not even be seen. It is watched for as long as it lives: the witness that
+        // this process holds keeps the next command from starting on this machine.
+        if self.ladder.swept(now, !swept.reached.is_empty()) && !self.told_left {
+            self.told_left = true;
+            let pid = swept.denied.first().map_or(0, |pid| pid.as_raw_nonzero().get());
+            self.report(Report::Left { pid });
+        }
     }
 
     fn act(&mut self, now: Instant) {
-        if let Some(until) = self.until
-            && until.deadline <= now
-            && !self.told_overrun
-        {
+        if self.ladder.overrun(now).is_some() && !self.told_overrun {
             self.told_overrun = true;
             self.report_overrun(now);
         }
-        if self.phase == Phase::Watching && self.times().is_some_and(|times| times.term_at + SLACK <= now) {
-            self.report(Report::Terminating { late_ms: self.late_ms(now) });
-            self.terminate(now);
-        }
-        if self.phase == Phase::Stopping && self.patience_ends().is_none_or(|end| end <= now) {
-            self.phase = Phase::Killing;
-        }
-        if self.phase == Phase::Killing {
-            let swept = self.kill();
-            if !swept.reached.is_empty() {
-                self.stuck_since = None;
-                return;
-            }
-            // What is left may not be signalled, or not even be seen. It is watched for as long as it lives: the witness
-            // that this process holds keeps the next command from starting on this machine.
-            let since = *self.stuck_since.get_or_insert(now);
-            if since + PATIENCE <= now && !self.told_left {
-                self.told_left = true;
-                let pid = swept.denied.first().map_or(0, |pid| pid.as_raw_nonzero().get());
-                self.report(Report::Left { pid });
-            }
-        }
+        self.step(now, Input::Time);
     }
 
     fn sleep(&mut self) {
         let now = BootClock::new().now();
-        let next = match self.phase {
-            Phase::Watching => {
-                self.times().map(|times| (times.term_at + SLACK).min(now + self.terms.measuring.pause))
-            }
+        let longest = match self.ladder.phase() {
+            Phase::Running => self.terms.measuring.pause,
             // The kernel sends no signal when a process of another pid namespace leaves the cgroup.
-            Phase::Stopping if self.cgroup.is_some() => {
-                Some(self.patience_ends().unwrap_or(now).min(now + LOOK))
-            }
-            Phase::Stopping => self.patience_ends(),
-            Phase::Killing => Some(now + tree::pause(self.stuck_since, now, AGAIN)),
+            Phase::Stopping { .. } if self.cgroup.is_some() => LOOK,
+            Phase::Stopping { .. } | Phase::Killing => Duration::MAX,
         };
+        let next = self.ladder.next(now).map(|next| next.min(now + longest));
         self.due = next;
         let nanos = next.map_or(0, |next| next.as_nanos().max(1));
         let it_value =
@@ -375,8 +315,8 @@ impl Watchdog {
     }
 
     fn report_overrun(&self, now: Instant) {
-        let overrun = self.until.map_or(Duration::ZERO, |until| now.since(until.deadline));
-        self.report(Report::Overrun { millis: i32::try_from(overrun.as_millis()).unwrap_or(i32::MAX) });
+        let overrun = self.ladder.overrun(now).unwrap_or_default();
+        self.report(Report::Overrun { millis: millis(overrun) });
     }
 
     fn report(&self, report: Report) {
@@ -407,17 +347,12 @@ fn let_go_of_everything_but(kept: &HashSet<RawFd>) -> io::Result<()> {
     Ok(())
 }
 
-/// The supervisor sends TERM itself, if it can. The watchdog lets it go first, so that the child gets one TERM, not two.
-const SLACK: Duration = Duration::from_millis(30);
-
-/// Time until KILL is sent again.
-const AGAIN: Duration = Duration::from_millis(10);
+fn millis(duration: Duration) -> i32 {
+    i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
+}
 
 /// Time until the cgroup is looked at again.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The name in `ps`. Not the name of the command: `pkill tenure` ends the supervisor, and the watchdog then ends the tree.
 const TITLE: &str = "lease-watchdog";
-
-/// How long those who may not be signalled have to end by themselves, as those who watch over others do.
-const PATIENCE: Duration = Duration::from_millis(500);

@@ -21,12 +21,12 @@ use tokio::io::unix::AsyncFd;
 use crate::duration;
 use crate::run::cgroup::Cgroup;
 use crate::run::go::Go;
-use crate::run::lateness::{Lateness, Measuring};
+use crate::run::ladder::{Action, Guard, Input, Ladder, Phase};
+use crate::run::lateness::Measuring;
 use crate::run::link::Listening;
 use crate::run::order::Order;
 use crate::run::report::Report;
-use crate::run::tree;
-use crate::run::until::{Times, Until};
+use crate::run::until::Until;
 use crate::run::why::Why;
 use crate::signals::{Came, Signals};
 use crate::voice::{Event, Voice, Weight};
@@ -63,15 +63,6 @@ pub(super) struct Ending {
     pub(super) kept: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Running,
-    /// TERM was sent; KILL at this instant.
-    Stopping(Instant),
-    /// KILL is sent until nothing is left.
-    Killing,
-}
-
 /// What wakes the supervisor.
 enum Happened {
     Signal(Came),
@@ -91,10 +82,7 @@ pub(super) struct Supervisor<'a> {
     measuring: Measuring,
     charges: Charges,
     acting: Acting,
-    phase: Phase,
-    /// The end of the lease as it is held now.
-    until: Until,
-    lateness: Lateness,
+    ladder: Ladder,
     watched: bool,
     watchdog_is_reaped: bool,
     /// True if this process has ended the watchdog.
@@ -102,15 +90,12 @@ pub(super) struct Supervisor<'a> {
     /// Whether the gate of the stub was opened, as the watchdog said.
     started: bool,
     status: Option<ExitStatus>,
-    child_is_dead: bool,
     alone: bool,
     why: Option<Why>,
     /// When the watchdog has had its time, and its work is done here.
     replace_at: Option<Instant>,
     /// When this process was continued after somebody had stopped it.
     continued_at: Option<Instant>,
-    /// The instant since which KILL reaches nothing although a process is left.
-    stuck_since: Option<Instant>,
     /// The sentence about processes that cannot be ended, once they are known.
     cannot_end: Option<String>,
     overrun: Option<Duration>,
@@ -135,20 +120,16 @@ impl<'a> Supervisor<'a> {
             measuring,
             charges,
             acting,
-            phase: Phase::Running,
-            until: Until::of(lease, timing),
-            lateness: Lateness::new(BootClock::new().now()),
+            ladder: Ladder::new(Guard::Supervisor, timing, BootClock::new().now()),
             watched: true,
             watchdog_is_reaped: false,
             replaced: false,
             started: false,
             status: None,
-            child_is_dead: false,
             alone: false,
             why: None,
             replace_at: None,
             continued_at: None,
-            stuck_since: None,
             cannot_end: None,
             overrun: None,
             tree_witness: None,
@@ -158,10 +139,12 @@ impl<'a> Supervisor<'a> {
 
     /// Has the child started, by a watchdog that is armed. The watchdog locks what it and the child need of the witness.
     pub(super) fn start(&mut self, environment: Vec<(String, String)>) {
-        let term_at = self.times().term_at;
+        let until = Until::of(self.lease, self.timing);
+        self.step(BootClock::new().now(), Input::Held(until), None);
+        let term_at = until.times(self.timing.grace(), self.timing.margin()).term_at;
         let go = Go { before: term_at, environment };
         let witness = self.charges.witness.as_ref().map(AsFd::as_fd);
-        let start = Order::Start { until: self.until, witnessed: witness.is_some(), go };
+        let start = Order::Start { until, witnessed: witness.is_some(), go };
         // A watchdog that does not start the child in time is stopped, and would keep the lease for nothing.
         self.replace_at = Some(term_at);
         if self.charges.control.link().send(&start.to_bytes(), witness.as_slice()).is_err() {
@@ -186,7 +169,7 @@ impl<'a> Supervisor<'a> {
                 why = lease.lost(), if !lost => Happened::Lost(why),
                 Some(_) = renewals.next() => Happened::Renewed,
                 Some(state) = states.next() => Happened::Stands(state),
-                _ = self.charges.child_fd.readable(), if !self.child_is_dead => Happened::ChildDied,
+                _ = self.charges.child_fd.readable(), if !self.ladder.child_is_dead() => Happened::ChildDied,
                 () = BootClock::new().sleep_until(next) => Happened::Time,
             };
             // Signals before anything else: that this process was stopped explains whatever follows.
@@ -244,43 +227,49 @@ impl<'a> Supervisor<'a> {
     }
 
     fn ended(&mut self, status: ExitStatus) {
+        let now = BootClock::new().now();
         self.status = Some(status);
-        self.child_is_dead = true;
+        self.step(now, Input::ChildEnded, None);
         if self.why.is_none() && self.lease.check().is_err() {
             self.why = Some(if self.was_stopped() { Why::Stopped } else { Why::Lost(Lost::Expired) });
         }
         // What the child leaves behind is ended in order; the watchdog does it, and has its time for it.
-        self.replace_at = Some(BootClock::new().now() + self.timing.grace() + 2 * SILENCE);
+        self.replace_at = Some(now + self.timing.grace() + 2 * SILENCE);
     }
 
     /// The child is dead, and the watchdog should say so soon.
     fn child_died(&mut self) {
-        self.child_is_dead = true;
-        self.replace_at.get_or_insert(BootClock::new().now() + SILENCE);
+        let now = BootClock::new().now();
+        self.step(now, Input::ChildEnded, None);
+        self.replace_at.get_or_insert(now + SILENCE);
     }
 
     fn stopped_by_watchdog(&mut self, late_ms: i32) {
-        if self.phase == Phase::Running {
+        if self.ladder.phase() == Phase::Running {
             let why = match self.why_not_renewed() {
                 Why::Risk if late_ms > 0 => Why::Late(Duration::from_millis(late_ms.unsigned_abs().into())),
                 why => why,
             };
             self.why.get_or_insert(why);
-            self.phase = Phase::Stopping(self.times().kill_at);
+            let now = BootClock::new().now();
+            self.step(now, Input::TermSent { kill_at: now + self.timing.grace() }, None);
         }
     }
 
     fn renewed(&mut self) {
         let until = Until::of(self.lease, self.timing);
         if self.lease.check().is_ok() {
-            self.until = until;
+            self.step(BootClock::new().now(), Input::Held(until), None);
             self.order(Order::Until(until));
         }
     }
 
     fn stands(&self, state: &LeaseState) {
-        if *state == LeaseState::AtRisk && self.phase == Phase::Running {
-            let left = self.times().term_at.since(BootClock::new().now());
+        if *state == LeaseState::AtRisk
+            && self.ladder.phase() == Phase::Running
+            && let Some(times) = self.ladder.times()
+        {
+            let left = times.term_at.since(BootClock::new().now());
             self.voice.say(&Event {
                 name: "at_risk",
                 fields: json!({ "stop_in_ms": duration::millis_up(left) }),
@@ -303,7 +292,7 @@ impl<'a> Supervisor<'a> {
             self.stop(why);
         } else {
             self.why.get_or_insert(why.clone());
-            self.kill();
+            self.step(BootClock::new().now(), Input::Kill, None);
             self.say_stopping(&why);
         }
     }
@@ -328,29 +317,11 @@ impl<'a> Supervisor<'a> {
 
     /// A timer that was due at `due` has come.
     fn woken(&mut self, due: Instant, now: Instant) {
-        // A supervisor that is late for the end of the tree itself has no time to measure, and waits for no renewal.
-        match self.phase {
-            _ if self.was_stopped() => {}
-            Phase::Running if now < self.times().term_at => {
-                self.lateness.note(due, self.measuring.of(&self.tree(), now));
-            }
-            _ => self.lateness.note_at_the_end(due, now),
+        if !self.was_stopped() {
+            let tree = self.tree();
+            self.ladder.woke(due, now, || self.measuring.of(&tree, now));
         }
-        self.act(now);
-    }
-
-    fn act(&mut self, now: Instant) {
-        let times = self.times();
-        if self.phase == Phase::Running && times.term_at <= now && !self.child_is_dead {
-            self.stop(self.why_not_renewed());
-        }
-        if let Phase::Stopping(kill_at) = self.phase
-            && kill_at.min(times.kill_at) <= now
-        {
-            self.kill();
-        } else if let Phase::Killing = self.phase {
-            self.sweep(now);
-        }
+        self.step(now, Input::Time, Some(self.why_not_renewed()));
         if self.replace_at.is_some_and(|at| at <= now) {
             self.replace_watchdog();
         }
@@ -361,18 +332,9 @@ impl<'a> Supervisor<'a> {
 
     fn next(&self) -> Instant {
         let now = BootClock::new().now();
-        let times = self.times();
-        let sweep_at = now + tree::pause(self.stuck_since, now, AGAIN);
-        let phase = match self.phase {
-            Phase::Running if self.child_is_dead => None,
-            Phase::Running => Some(times.term_at),
-            Phase::Stopping(kill_at) => Some(kill_at.min(times.kill_at)),
-            Phase::Killing => Some(sweep_at),
-        };
-        let adopted = (!self.watched).then_some(sweep_at);
-        let next = [phase, adopted, self.replace_at].into_iter().flatten().min();
-        let measure = now + self.measuring.pause;
-        next.map_or(measure, |next| next.min(measure))
+        let adopted = (!self.watched).then(|| self.ladder.sweep_at(now));
+        let due = [self.ladder.next(now), adopted, self.replace_at];
+        due.into_iter().flatten().fold(now + self.measuring.pause, Instant::min)
     }
 
     // ── a process outlives its time ───────────────────────────────────────────────────────────────────────────────────
@@ -419,8 +381,8 @@ impl<'a> Supervisor<'a> {
     /// Notes that the child is alive after the deadline, if it is: both guards were stopped, or woke up late.
     fn look_for_overrun(&mut self) {
         let now = BootClock::new().now();
-        if self.until.deadline <= now && self.child_lives() {
-            self.overran(now.since(self.until.deadline));
+        if let Some(by) = self.ladder.overrun(now).filter(|_| self.child_lives()) {
+            self.overran(by);
         }
     }
 
@@ -443,21 +405,12 @@ impl<'a> Supervisor<'a> {
         self.continued_at.is_some_and(|at| BootClock::new().now().since(at) < SILENCE)
     }
 
-    /// The times at which this guard ends the tree unless the lease is renewed before.
-    fn times(&self) -> Times {
-        self.until.times_if_late(self.timing.grace(), self.timing.margin(), &self.lateness)
-    }
-
     /// The reason why no renewal came before the time to stop.
     fn why_not_renewed(&self) -> Why {
-        let in_time = self.until.times(self.timing.grace(), self.timing.margin());
         if self.was_stopped() {
-            Why::Stopped
-        } else if self.times() < in_time && BootClock::new().now() < in_time.term_at {
-            Why::Late(self.lateness.worst())
-        } else {
-            Why::Risk
+            return Why::Stopped;
         }
+        self.ladder.late(BootClock::new().now()).map_or(Why::Risk, Why::Late)
     }
 
     fn order(&mut self, order: Order) {
@@ -487,6 +440,3 @@ fn leads_its_session() -> bool {
 
 /// How long the watchdog may be silent when it has something to say: under heavy load it is late by a tenth of this.
 const SILENCE: Duration = Duration::from_secs(1);
-
-/// Time until KILL is sent again, and adopted processes are looked at.
-const AGAIN: Duration = Duration::from_millis(20);

@@ -2,14 +2,13 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, kill_process, pidfd_send_signal};
 use tenure::WitnessPart;
 use tenure::clock::{BootClock, Clock, Instant};
 
-use super::{Phase, SILENCE, Supervisor};
+use super::{Action, Input, Phase, SILENCE, Supervisor};
 use crate::run::cgroup::Cgroup;
 use crate::run::order::Order;
 use crate::run::tree::Tree;
@@ -18,36 +17,33 @@ use crate::run::why::Why;
 impl Supervisor<'_> {
     /// In order: TERM, and KILL after the grace.
     pub(super) fn stop(&mut self, why: Why) {
-        if self.phase != Phase::Running {
-            return;
-        }
-        self.why.get_or_insert(why.clone());
-        self.terminate();
-        self.say_stopping(&why);
+        self.step(BootClock::new().now(), Input::Stop, Some(why));
     }
 
-    pub(super) fn terminate(&mut self) {
-        let kill_at = self.times().kill_at.min(BootClock::new().now() + self.timing.grace());
-        self.signal_term();
-        self.phase = Phase::Stopping(kill_at);
-        self.order(Order::Stopping { kill_at });
-    }
-
-    pub(super) fn kill(&mut self) {
-        if let Phase::Killing = self.phase {
-            return;
+    /// Takes a step of the ladder. `why` is the reason for TERM, if that is due; `None` if the child has ended by itself.
+    pub(super) fn step(&mut self, now: Instant, input: Input, why: Option<Why>) {
+        for action in self.ladder.step(now, input) {
+            match action {
+                Action::Term { kill_at } => {
+                    self.why = self.why.take().or(why.clone());
+                    self.signal_term();
+                    self.order(Order::Stopping { kill_at });
+                    why.iter().for_each(|why| self.say_stopping(why));
+                }
+                Action::Kill => {
+                    self.replace_at = Some(now + SILENCE);
+                    self.order(Order::Kill);
+                    self.sweep(now);
+                }
+                Action::KillAgain => self.sweep(now),
+            }
         }
-        let now = BootClock::new().now();
-        self.phase = Phase::Killing;
-        self.replace_at = Some(now + SILENCE);
-        self.order(Order::Kill);
-        self.sweep(now);
     }
 
     /// TERM to all of the tree. A child that `/proc` hides gets it through its descriptor.
     fn signal_term(&self) {
         let swept = self.tree().terminate();
-        if !self.child_is_dead && !swept.reached.contains(&self.charges.child) {
+        if !self.ladder.child_is_dead() && !swept.reached.contains(&self.charges.child) {
             let _ = pidfd_send_signal(self.charges.child_fd.get_ref(), Signal::TERM);
         }
     }
@@ -55,20 +51,17 @@ impl Supervisor<'_> {
     /// Again and again: what was forked during a sweep is found by the next.
     ///
     /// The child first, through a descriptor that is open since the start: that needs neither `/proc` nor a new one.
-    pub(super) fn sweep(&mut self, now: Instant) {
+    fn sweep(&mut self, now: Instant) {
         let child = pidfd_send_signal(self.charges.child_fd.get_ref(), Signal::KILL);
         if let Some(cgroup) = &self.charges.cgroup {
             cgroup.kill();
         }
         let swept = self.tree().kill();
-        if !swept.reached.is_empty() || (child.is_ok() && !self.child_is_dead) {
-            self.stuck_since = None;
-            return;
-        }
-        let since = *self.stuck_since.get_or_insert(now);
+        let reached = !swept.reached.is_empty() || (child.is_ok() && !self.ladder.child_is_dead());
+        let stuck = self.ladder.swept(now, reached);
         // While the watchdog lives, an empty sweep means that it has not reaped yet. Without it, there are children that
         // `/proc` does not show (`hidepid`).
-        if since + PATIENCE <= now && (!swept.denied.is_empty() || !self.watched) {
+        if stuck && (!swept.denied.is_empty() || !self.watched) {
             self.cannot_end(&swept.denied);
         }
     }
@@ -98,11 +91,9 @@ impl Supervisor<'_> {
         if self.alone {
             return;
         }
-        if self.status.is_some() || self.child_is_dead {
-            if self.phase == Phase::Running {
-                self.terminate();
-            }
-        } else if let Phase::Stopping(_) = self.phase {
+        if self.ladder.child_is_dead() {
+            self.step(BootClock::new().now(), Input::Stop, None);
+        } else if let Phase::Stopping { .. } = self.ladder.phase() {
             // Whoever was below it when TERM was sent, and below this process a moment later, may have got none.
             self.signal_term();
         } else {
@@ -158,6 +149,3 @@ impl Supervisor<'_> {
                 .is_some_and(|children| children.iter().all(|child| strangers.contains(child)))
     }
 }
-
-/// How long those who may not be signalled have to end by themselves, as those who watch over others do.
-const PATIENCE: Duration = Duration::from_secs(1);
