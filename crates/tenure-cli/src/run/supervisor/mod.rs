@@ -440,3 +440,53 @@ fn leads_its_session() -> bool {
 
 /// How long the watchdog may be silent when it has something to say: under heavy load it is late by a tenth of this.
 const SILENCE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::sync::Arc;
+
+    use rustix::process::{PidfdFlags, pidfd_open};
+    use tenure::Coordinator;
+    use tenure::clock::ManualClock;
+    use tenure::store::Memory;
+
+    use super::*;
+    use crate::ready::when_readable;
+    use crate::run::link::Link;
+    use crate::run::schedule::Schedule;
+
+    /// The reason for which a supervisor stops a child whose end it hears of so long after the grant.
+    async fn reason_after(span: Duration) -> Option<Why> {
+        let timing = Timing::new(Duration::from_secs(15)).unwrap();
+        let clock = Arc::new(ManualClock::new());
+        let coordinator = Coordinator::builder().clock(clock.clone()).connect(Memory::new()).await.unwrap();
+        let lease = coordinator.lease("x").unwrap().timing(timing).acquire().await.unwrap();
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let (control, _theirs) = Link::pair().unwrap();
+        let charges = Charges {
+            watchdog: pid,
+            cgroup: None,
+            control: Listening::to(control).unwrap(),
+            child: pid,
+            child_fd: when_readable(pidfd_open(pid, PidfdFlags::empty()).unwrap()).unwrap(),
+            witness: None,
+            strangers: Vec::new(),
+        };
+        let measuring = Measuring::new(timing, Schedule::of_the_guards());
+        let acting = lease.acting().unwrap();
+        let voice = Voice::new(true, false);
+        let mut supervisor = Supervisor::new(voice, &lease, acting, timing, measuring, charges);
+        clock.advance(span);
+        supervisor.hear(Report::Ended { status: 0 });
+        child.wait().unwrap();
+        supervisor.why
+    }
+
+    #[tokio::test]
+    async fn a_child_that_ends_just_after_the_end_of_the_lease_was_not_in_time() {
+        assert_eq!(reason_after(Duration::ZERO).await, None);
+        assert_eq!(reason_after(Duration::from_secs(15)).await, Some(Why::Lost(Lost::Expired)));
+    }
+}
