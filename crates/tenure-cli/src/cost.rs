@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tenure::{Error, Timing};
-use tenure_connect::{Charge, Prices};
 
 use crate::args::RUN_TTL;
+use crate::prices::{Charge, Prices};
 use crate::{duration, table};
 
 /// What a lease costs on a store that is paid by request. The fields and their names are a contract:

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use tenure_connect::{Promise, PromiseValue};
 
 use crate::args::{Args, Guarantees};
 use crate::exit::Failure;
 use crate::output::{self, plain};
+use crate::promises::Promise;
 use crate::store;
 use crate::table;
 
@@ -54,11 +54,5 @@ pub(crate) fn guarantees(args: &Args, guarantees: &Guarantees) -> Result<ExitCod
 }
 
 fn object(row: &Promise) -> Value {
-    let value = match row.value {
-        PromiseValue::Flag(promised) => json!(promised),
-        PromiseValue::Word(word) => json!(word),
-        PromiseValue::Number(number) => json!(number),
-        _ => Value::Null,
-    };
-    json!({ "name": row.name, "value": value, "answer": row.answer, "means": row.means })
+    json!({ "name": row.name, "value": row.value, "answer": row.answer, "means": row.means })
 }

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tenure::{Builder, Coordinator, Error, Handle, Kind, Logbook, Timing, Verdicts};
-use tenure_connect::{Charge, Promises, StoreUrl};
+use tenure_connect::StoreUrl;
 use tenure_store::Store;
 
 use crate::args::Args;
 use crate::config::Config;
 use crate::exit::{self, Failure};
+use crate::prices::Charge;
+use crate::promises::Promises;
 use crate::{home, output};
 
 /// A store that is open.
@@ -194,12 +196,12 @@ impl Chosen {
 
     /// What it promises. Nothing is made or changed.
     pub(crate) fn promises(&self) -> Result<Promises, Failure> {
-        self.url.promises().map_err(|error| self.failure(error))
+        Promises::of(&self.url).map_err(|error| self.failure(error))
     }
 
     /// What it takes for requests. Nothing is made or sent.
     pub(crate) fn charge(&self) -> Result<Charge, Failure> {
-        self.url.charge().map_err(|error| self.failure(error))
+        Charge::of(&self.url).map_err(|error| self.failure(error))
     }
 
     fn failure(&self, error: Error) -> Failure {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use percent_encoding::percent_decode;
 use tenure::Error;
 use tenure::store::File;
-use tenure::store::file::Builder;
-use tenure_store::Store;
+use tenure::store::file::{self, Builder};
+use tenure_store::{Guarantees, Store};
 
-use crate::{Promises, UrlError};
+use crate::UrlError;
 
 /// A folder, and the risks that are accepted for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,10 +99,10 @@ impl FilePlace {
         Ok(store.map(|store| Arc::new(store) as Arc<dyn Store>))
     }
 
-    pub(crate) fn promises(&self) -> Result<Promises, Error> {
+    pub(crate) fn guarantees(&self) -> Result<Guarantees, Error> {
         match self.open_to_read()? {
-            Some(store) => Ok(Promises::of(&*store)),
-            None => Ok(Promises::of_a_folder(self.builder().would_be_local(&self.path)?)),
+            Some(store) => Ok(store.guarantees()),
+            None => Ok(file::guarantees(self.builder().would_be_local(&self.path)?)),
         }
     }
 

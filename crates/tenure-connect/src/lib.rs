@@ -29,13 +29,9 @@ mod error;
 mod file;
 #[cfg(feature = "memory")]
 mod memory;
-mod prices;
-mod promises;
 #[cfg(feature = "s3")]
 mod s3;
 mod url;
 
 pub use error::UrlError;
-pub use prices::{Charge, Prices};
-pub use promises::{Promise, PromiseValue, Promises};
 pub use url::StoreUrl;

@@ -5,9 +5,9 @@ use percent_encoding::percent_decode_str;
 use tenure::Error;
 use tenure_object::S3;
 use tenure_object::s3::Builder;
-use tenure_store::{Store, StoreError};
+use tenure_store::{Guarantees, Store, StoreError};
 
-use crate::{Charge, Prices, Promises, UrlError};
+use crate::UrlError;
 
 /// A bucket, and how it is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,9 +67,8 @@ impl S3Place {
         self.0.store_name().ok()
     }
 
-    pub(crate) fn charge(&self) -> Result<Charge, Error> {
-        let store = self.0.open().map_err(StoreError::from)?;
-        Ok(store.offered_by().and_then(Prices::of).map_or(Charge::Unknown, Charge::Each))
+    pub(crate) fn provider(&self) -> Result<Option<&'static str>, Error> {
+        Ok(self.0.open().map_err(StoreError::from)?.offered_by())
     }
 
     pub(crate) fn with_other_etags(&self) -> (Self, bool) {
@@ -77,9 +76,9 @@ impl S3Place {
         (Self(Box::new(builder)), bare)
     }
 
-    /// Nothing is sent and no credentials are needed. What the environment says of the endpoint is not asked either.
-    pub(crate) fn promises(&self) -> Promises {
-        Promises { guarantees: self.0.guarantees(), witness: true, removal: false, is_there: true }
+    /// No credentials are needed. What the environment says of the endpoint is not asked either.
+    pub(crate) fn guarantees(&self) -> Guarantees {
+        self.0.guarantees()
     }
 }
 

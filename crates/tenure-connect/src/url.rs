@@ -3,9 +3,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use tenure::Error;
-use tenure_store::Store;
+use tenure_store::{Guarantees, Store};
 
-use crate::{Charge, Promises, UrlError};
+use crate::UrlError;
 
 /// The URL of a store: parsed, and known to be one that this build can open.
 ///
@@ -103,25 +103,36 @@ impl StoreUrl {
         }
     }
 
-    /// What the store promises, or would promise once it is there. Nothing is made or changed.
-    pub fn promises(&self) -> Result<Promises, Error> {
+    /// The guarantees of the store, or those that it would have once it is there. Nothing is made or sent to find out.
+    pub fn guarantees(&self) -> Result<Guarantees, Error> {
         match &self.0 {
             #[cfg(feature = "file")]
-            Place::File(place) => place.promises(),
+            Place::File(place) => place.guarantees(),
             #[cfg(feature = "memory")]
-            Place::Memory(place) => Ok(Promises::of(&*place.open())),
+            Place::Memory(place) => Ok(place.open().guarantees()),
             #[cfg(feature = "s3")]
-            Place::S3(place) => Ok(place.promises()),
+            Place::S3(place) => Ok(place.guarantees()),
         }
     }
 
-    /// What the store takes for requests. Nothing is made or sent to find out.
-    pub fn charge(&self) -> Result<Charge, Error> {
+    /// True if an operator may remove records from the store, by its [`Administration`](tenure_store::Administration).
+    pub fn has_removal(&self) -> bool {
         match &self.0 {
             #[cfg(feature = "s3")]
-            Place::S3(place) => place.charge(),
+            Place::S3(_) => false,
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
-            _ => Ok(Charge::Nothing),
+            _ => true,
+        }
+    }
+
+    /// The provider of the store, such as `AWS S3`, by the address of its endpoint; `None` if there is none, or if it is
+    /// not known. Nothing is sent to find out.
+    pub fn provider(&self) -> Result<Option<&'static str>, Error> {
+        match &self.0 {
+            #[cfg(feature = "s3")]
+            Place::S3(place) => place.provider(),
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => Ok(None),
         }
     }
 }

@@ -1,7 +1,10 @@
+use tenure::Error;
+use tenure_connect::StoreUrl;
+use tenure_store::Reach;
+
 /// What a store takes for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Charge {
+pub(crate) enum Charge {
     /// Nothing: there is nobody to be paid.
     Nothing,
     /// So much for each.
@@ -11,31 +14,33 @@ pub enum Charge {
 }
 
 /// What a provider takes for requests, in billionths of a US dollar.
-///
-/// ```
-/// use tenure_connect::Prices;
-///
-/// let aws = Prices::of("AWS S3").unwrap();
-/// assert_eq!(aws.write * 1_000, 5_000_000, "half a cent for a thousand writes");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Prices {
+pub(crate) struct Prices {
     /// Who takes them, and where if that makes a difference.
-    pub of: &'static str,
+    pub(crate) of: &'static str,
     /// When they were looked up, as `2026-09`.
-    pub date: &'static str,
+    pub(crate) date: &'static str,
     /// For one write: a PUT, whether it was refused or not.
-    pub write: u64,
+    pub(crate) write: u64,
     /// For one read: a GET, also one that is answered with "not modified".
-    pub read: u64,
+    pub(crate) read: u64,
     /// What is free, in words.
-    pub free: Option<&'static str>,
+    pub(crate) free: Option<&'static str>,
+}
+
+impl Charge {
+    /// The charge of a store. Nothing is made or sent to find out.
+    pub(crate) fn of(url: &StoreUrl) -> Result<Self, Error> {
+        if url.guarantees()?.reach < Reach::Network {
+            return Ok(Self::Nothing);
+        }
+        Ok(url.provider()?.and_then(Prices::of).map_or(Self::Unknown, Self::Each))
+    }
 }
 
 impl Prices {
     /// The prices of a provider, if they are in the table.
-    pub fn of(provider: &str) -> Option<Self> {
+    pub(crate) fn of(provider: &str) -> Option<Self> {
         TABLE.iter().find(|prices| prices.of.starts_with(provider)).copied()
     }
 }

@@ -1,0 +1,339 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tenure::Error;
+use tenure::record::RECORD_MAX;
+use tenure_connect::StoreUrl;
+use tenure_store::{Guarantees, Reach, StoreClock};
+
+/// What a store promises, for people: one row for each primitive and guarantee, in words.
+///
+/// It is the only place that has these words: the command shows them, and the README's table of stores is made of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Promises {
+    pub(crate) guarantees: Guarantees,
+    /// True if an operator may remove records from it.
+    removal: bool,
+    /// True if it is there already. If not, this is what it would promise.
+    pub(crate) is_there: bool,
+}
+
+/// One primitive or guarantee of a store, and what is promised of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Promise {
+    /// What it is called by programs, such as `atomic_create`. It does not change.
+    pub(crate) name: &'static str,
+    /// What it is called by people.
+    pub(crate) title: &'static str,
+    /// What is promised, for programs.
+    pub(crate) value: Value,
+    /// What is promised, in a word or two.
+    pub(crate) answer: String,
+    /// What that means for whoever uses leases.
+    pub(crate) means: &'static str,
+}
+
+impl Promises {
+    /// The promises of a store, or those that it would make once it is there. Nothing is made or changed.
+    pub(crate) fn of(url: &StoreUrl) -> Result<Self, Error> {
+        Ok(Self { guarantees: url.guarantees()?, removal: url.has_removal(), is_there: url.is_there()? })
+    }
+
+    /// The rows, in the order in which they matter.
+    pub(crate) fn rows(&self) -> Vec<Promise> {
+        vec![
+            self.atomic_create(),
+            self.atomic_replace(),
+            self.linearizable_reads(),
+            self.keeps_acknowledged(),
+            self.unique_versions(),
+            self.reach(),
+            self.clock(),
+            self.watch(),
+            self.witness(),
+            self.removal(),
+            self.write_interval(),
+            self.value_max(),
+        ]
+    }
+
+    fn atomic_create(&self) -> Promise {
+        let promised = self.guarantees.atomic_create;
+        flag("atomic_create", "atomic create", promised).meaning(match promised {
+            true => "of any number who make a record at the same moment, one does",
+            false => "leases are refused: two could make the same record",
+        })
+    }
+
+    fn atomic_replace(&self) -> Promise {
+        let promised = self.guarantees.atomic_replace;
+        flag("atomic_replace", "atomic replace", promised).meaning(match promised {
+            true => "of any number who want a lease at the same moment, one is granted",
+            false => "leases are refused: two could be granted",
+        })
+    }
+
+    fn linearizable_reads(&self) -> Promise {
+        let promised = self.guarantees.linearizable_reads;
+        flag("linearizable_reads", "linearizable reads", promised).meaning(match promised {
+            true => "a read shows every write that was answered before it was sent",
+            false => "leases are refused: somebody could act on what is over",
+        })
+    }
+
+    fn keeps_acknowledged(&self) -> Promise {
+        let promised = self.guarantees.keeps_acknowledged;
+        let mut row = flag("keeps_acknowledged", "keeps acknowledged writes", promised);
+        let process = self.guarantees.reach == Reach::Process;
+        if promised && process {
+            row.answer.push_str(", while the process lives");
+        }
+        row.meaning(match promised {
+            true if process => "what was answered stays until the process ends, with all who use it",
+            true => "what was answered stays, across crashes and restarts",
+            false => "leases are refused: a grant could be forgotten and given again",
+        })
+    }
+
+    fn unique_versions(&self) -> Promise {
+        let promised = self.guarantees.unique_versions;
+        flag("unique_versions", "unique versions", promised).meaning(match promised {
+            true => "no two writes of a record have the same version",
+            false => "equal bytes may have an equal version; every write of a lease has other bytes",
+        })
+    }
+
+    fn reach(&self) -> Promise {
+        let (value, means) = match self.guarantees.reach {
+            Reach::Nothing => ("nothing", "leases are refused: nobody is promised to see them"),
+            Reach::Process => ("process", "leases hold between the tasks and threads of one process"),
+            Reach::Machine => {
+                ("machine", "leases hold between all processes of one machine, and not beyond it")
+            }
+            Reach::Network => ("network", "leases hold between any number of machines"),
+        };
+        row("reach", "reach", json!(value), self.guarantees.reach.to_string()).meaning(means)
+    }
+
+    fn clock(&self) -> Promise {
+        let (value, answer, means) = match self.guarantees.clock {
+            StoreClock::Nothing => (
+                "nothing",
+                "none",
+                "tokens grow as long as the record is there, and whoever waits counts itself",
+            ),
+            StoreClock::Floors => (
+                "floors",
+                "token floors",
+                "tokens grow though a record is deleted; whoever waits counts itself",
+            ),
+            StoreClock::Ages => (
+                "ages",
+                "token floors and ages",
+                "tokens grow though a record is deleted; one look tells what has run out",
+            ),
+        };
+        row("clock", "clock", json!(value), answer.to_owned()).meaning(means)
+    }
+
+    fn watch(&self) -> Promise {
+        let promised = self.guarantees.watch;
+        flag("watch", "watch", promised).meaning(match promised {
+            true => "whoever waits is woken when a lease is let go",
+            false => "whoever waits looks again from time to time, and notices a release later",
+        })
+    }
+
+    fn witness(&self) -> Promise {
+        // In the folder of the store, or in one of the machine.
+        let promised = self.guarantees.reach >= Reach::Machine;
+        flag("witness", "witness", promised).meaning(match promised {
+            true => "the lease of a holder that died on this machine is free at once",
+            false => "the lease of a holder that died is free after its ttl",
+        })
+    }
+
+    fn removal(&self) -> Promise {
+        flag("removal", "removal", self.removal).meaning(match self.removal {
+            true => "tenure forget removes vacant records, and tokens grow all the same",
+            false => "the record of a lease stays for ever",
+        })
+    }
+
+    fn write_interval(&self) -> Promise {
+        let (value, answer, means) = match self.guarantees.write_interval {
+            Duration::MAX => {
+                (None, "not promised".to_owned(), "leases are refused: nobody knows how often to renew")
+            }
+            Duration::ZERO => {
+                (Some(0), "none".to_owned(), "a lease may be renewed as often as its ttl asks for")
+            }
+            interval => {
+                let millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+                (Some(millis), format!("{interval:?}"), "a ttl whose renewals would come faster is refused")
+            }
+        };
+        row("write_interval_ms", "shortest write interval", json!(value), answer).meaning(means)
+    }
+
+    fn value_max(&self) -> Promise {
+        let max = self.guarantees.value_max;
+        row("value_max_bytes", "largest value", json!(max), size(max)).meaning(match max >= RECORD_MAX {
+            true => "every record fits",
+            false => "leases are refused: not every record fits",
+        })
+    }
+}
+
+impl Promise {
+    fn meaning(mut self, means: &'static str) -> Self {
+        self.means = means;
+        self
+    }
+}
+
+fn flag(name: &'static str, title: &'static str, promised: bool) -> Promise {
+    let answer = if promised { "yes" } else { "no" }.to_owned();
+    row(name, title, json!(promised), answer)
+}
+
+fn row(name: &'static str, title: &'static str, value: Value, answer: String) -> Promise {
+    Promise { name, title, value, answer, means: "" }
+}
+
+/// Bytes as people write them.
+fn size(bytes: usize) -> String {
+    const UNITS: [(&str, usize); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
+        Some((name, unit)) => format!("{} {name}", bytes / unit),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use tenure::store::{File, Memory, file};
+    use tenure_object::S3;
+    use tenure_store::Store;
+    use tenure_testkit::{FileSystem, Mounted};
+
+    use super::*;
+
+    const BEGIN: &str = "<!-- stores: begin. Made by src/promises.rs of tenure-cli: UPDATE_README=1 cargo test -p tenure-cli promises -->\n";
+    const END: &str = "<!-- stores: end -->\n";
+
+    const BUCKET: &str = "s3://bucket/prefix?region=eu-central-1";
+
+    fn of(url: &str) -> Promises {
+        Promises::of(&url.parse().unwrap()).unwrap()
+    }
+
+    /// The promises that a store keeps once it is open.
+    fn kept_by(store: &dyn Store) -> Promises {
+        Promises { guarantees: store.guarantees(), removal: store.administration().is_some(), is_there: true }
+    }
+
+    fn of_a_folder(local: bool) -> Promises {
+        Promises { guarantees: file::guarantees(local), removal: true, is_there: true }
+    }
+
+    /// One column for each store that can be opened, in the order in which people meet them.
+    fn columns() -> [(&'static str, Promises); 4] {
+        [
+            ("[`file:///path`](docs/stores/file.md)", of_a_folder(true)),
+            ("`file:///path?accept=nfs`, on one machine", of_a_folder(false)),
+            ("[`s3://bucket/prefix`](docs/stores/s3.md)", of(BUCKET)),
+            ("`memory:`, in the library", kept_by(&Memory::new())),
+        ]
+    }
+
+    fn table() -> String {
+        let stores = columns();
+        let names: Vec<_> = stores.iter().map(|(name, _)| *name).collect();
+        let rows: Vec<_> = stores.iter().map(|(_, promises)| promises.rows()).collect();
+        let mut text = format!("| | {} |\n|{}\n", names.join(" | "), " --- |".repeat(stores.len() + 1));
+        for (at, row) in rows[0].iter().enumerate() {
+            let answers: Vec<_> = rows.iter().map(|rows| rows[at].answer.as_str()).collect();
+            text.push_str(&format!("| {} | {} |\n", row.title, answers.join(" | ")));
+        }
+        text
+    }
+
+    #[test]
+    fn the_table_of_stores_in_the_readme_is_what_the_stores_promise() {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+        let readme = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = readme.split_once(BEGIN).expect("the README has a mark where the table begins");
+        let (there, after) = rest.split_once(END).expect("the README has a mark where the table ends");
+        let expected = format!("\n{}\n", table());
+        if std::env::var_os("UPDATE_README").is_some() {
+            return std::fs::write(&path, [before, BEGIN, &expected, END, after].concat()).unwrap();
+        }
+        assert_eq!(there, expected, "run it once more with UPDATE_README=1, and look at what changed");
+    }
+
+    #[test]
+    fn every_guarantee_has_a_name_of_its_own_an_answer_and_a_meaning_in_every_case() {
+        let nothing = Promises { guarantees: Guarantees::default(), removal: false, is_there: true };
+        for promises in columns().map(|(_, promises)| promises).into_iter().chain([nothing]) {
+            let rows = promises.rows();
+            for row in &rows {
+                assert!(!row.answer.is_empty() && !row.means.is_empty(), "{row:?}");
+                assert!(row.means.chars().count() <= 90 && !row.means.ends_with('.'), "{row:?}");
+                assert_eq!(rows.iter().filter(|other| other.name == row.name).count(), 1, "{row:?}");
+            }
+        }
+        let refused =
+            nothing.rows().into_iter().filter(|row| row.means.starts_with("leases are refused")).count();
+        assert_eq!(refused, nothing.guarantees.missing_for_leases().len() + 1, "and the size of a value");
+    }
+
+    #[test]
+    fn a_local_folder_keeps_what_its_column_promises_before_and_after_it_is_made() {
+        let path = std::env::temp_dir().join(format!("tenure-promises-{}", std::process::id()));
+        let url = File::url_of(&path);
+        let before = of(&url);
+        assert!(!before.is_there && !path.exists(), "to ask makes nothing");
+        let store = File::open(&path).unwrap();
+        let after = of(&url);
+        std::fs::remove_dir_all(&path).unwrap();
+        assert_eq!((after, before), (kept_by(&store), Promises { is_there: false, ..after }));
+        assert_eq!(after, of_a_folder(true));
+    }
+
+    #[test]
+    fn a_folder_that_is_accepted_by_name_keeps_what_its_column_promises() {
+        let Some(mounted) = Mounted::new(FileSystem::Bindfs) else { return };
+        let path = mounted.path().join("leases");
+        let url = format!("{}?accept=fuse", File::url_of(&path));
+        let before = of(&url);
+        let store = File::builder().accept_file_system("fuse").open(&path).unwrap();
+        let after = of(&url);
+        assert_eq!((after, before), (kept_by(&store), Promises { is_there: false, ..after }));
+        assert_eq!(after, of_a_folder(false));
+    }
+
+    #[test]
+    fn a_bucket_keeps_what_its_column_promises_and_is_asked_without_credentials() {
+        let store = S3::builder("bucket").prefix("prefix").region("eu-central-1").keys("id", "secret").open();
+        assert_eq!(of(BUCKET), kept_by(&store.unwrap()));
+        let answer =
+            |url: &str, name: &str| of(url).rows().into_iter().find(|row| row.name == name).unwrap().answer;
+        let at_cloudflare = "s3://bucket/prefix?endpoint=https://x.r2.cloudflarestorage.com";
+        assert_eq!(answer(at_cloudflare, "write_interval_ms"), "1.1s");
+        assert_eq!(answer("s3://bucket?accept=server-clock", "clock"), "token floors and ages");
+    }
+
+    #[test]
+    fn memory_keeps_what_its_column_promises_and_no_holder_has_a_witness_there() {
+        let rows = kept_by(&Memory::new()).rows();
+        let values = |name| rows.iter().find(|row| row.name == name).unwrap().value.clone();
+        assert_eq!(
+            ["reach", "witness", "removal"].map(values),
+            [json!("process"), json!(false), json!(true)]
+        );
+        assert_eq!(Memory::new().witness_folder(), None);
+    }
+}
