@@ -13,8 +13,8 @@ use run_support::{
 };
 use rustix::fs::FlockOperation;
 use rustix::process::Signal;
-use tenure::record::{Nonce, decode, encode};
 use tenure::Holder;
+use tenure::record::{Nonce, decode, encode};
 use tenure_store::{Expect, Put, Store};
 
 /// At once, for a busy machine of two cores.

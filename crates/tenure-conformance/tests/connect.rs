@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tenure_core::check::connect_check;
 use tenure_conformance::broken::{Broken, Lie};
+use tenure_core::check::connect_check;
 
 /// Connects, while time flies.
 async fn connect(store: &Broken) -> Result<(), tenure::Error> {

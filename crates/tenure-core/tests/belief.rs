@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::Belief;
-use tenure_core::Instant;
+use tenure_core::{Belief, Instant};
 
 fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)

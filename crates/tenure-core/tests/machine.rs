@@ -8,8 +8,7 @@ use tenure_core::machine::{
     Patience, Purpose, Sighting, Sightings, Way, Write,
 };
 use tenure_core::record::{Nonce, Record, State, Witness};
-use tenure_core::{Holder, Timing};
-use tenure_core::{Instant, WallTime};
+use tenure_core::{Holder, Instant, Timing, WallTime};
 use tenure_store::{Reason, StoreClock, StoreTime, Version};
 
 const TTL: Duration = Duration::from_secs(15);

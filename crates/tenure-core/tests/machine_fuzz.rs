@@ -14,9 +14,7 @@ use tenure_core::machine::{
     Purpose, Seen, Sighting, Sightings, Way, Write,
 };
 use tenure_core::record::{self, Nonce, Record, State, Witness};
-use tenure_core::{Drift, Timing};
-use tenure_core::{Holder, Token};
-use tenure_core::{Instant, WallTime};
+use tenure_core::{Drift, Holder, Instant, Timing, Token, WallTime};
 use tenure_store::{Expect, Reason, StoreClock, StoreTime, Version};
 
 const SEEDS: u64 = 2_000;

@@ -4,11 +4,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tenure_core::WallTime;
 use tenure_core::record::{
     Closure, End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness, decode, encode,
 };
-use tenure_core::{Holder, Token};
+use tenure_core::{Holder, Token, WallTime};
 
 #[test]
 fn every_fixture_is_read_as_expected_and_written_back_byte_for_byte() {

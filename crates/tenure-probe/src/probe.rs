@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use tenure::clock::{BootClock, Clock};
-use tenure_core::check::check_declared;
 use tenure_conformance::{Step, Suite};
+use tenure_core::check::check_declared;
 use tenure_store::{Expect, Guarantees, Key, Put, Reason, Refused, Store, StoreError};
 
 use crate::cleaning::{self, CleanUp};

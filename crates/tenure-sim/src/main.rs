@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
-use args::{Args, Command};
 use tenure_sim::{Fleet, Focus, HUNTED, Hunt, MUTANTS, Seed, failure, hunted, table};
+
+use args::{Args, Command};
 
 /// Prints a line, and ends where nobody reads it any more, as in `replay … | head`.
 macro_rules! say {

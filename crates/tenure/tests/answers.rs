@@ -4,11 +4,11 @@ mod support;
 
 use std::time::Duration;
 
-use support::World;
-use tenure::record;
 use tenure::store::memory::{GetFault, PutFault};
-use tenure::{Key, Kind, Lost};
+use tenure::{Key, Kind, Lost, record};
 use tenure_store::{Reason, StoreClock};
+
+use support::World;
 
 const TTL: Duration = Duration::from_secs(15);
 

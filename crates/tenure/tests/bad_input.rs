@@ -5,11 +5,11 @@ mod support;
 use std::time::Duration;
 
 use bytes::Bytes;
-use support::World;
 use tenure::record::{self, Record, State};
-use tenure::Token;
-use tenure::{Coordinator, Error, Key, Kind};
+use tenure::{Coordinator, Error, Key, Kind, Token};
 use tenure_store::{Reason, StoreClock};
+
+use support::World;
 
 fn key() -> Key {
     Key::parse("k").unwrap()

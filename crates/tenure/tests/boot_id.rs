@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use support::World;
 use tenure_store::Reach;
+
+use support::World;
 
 const TTL: Duration = Duration::from_secs(15);
 

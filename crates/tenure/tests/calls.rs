@@ -4,10 +4,11 @@ mod support;
 
 use std::time::Duration;
 
-use support::{World, eventually};
 use tenure::Timing;
 use tenure::store::memory::PutFault;
 use tenure_store::StoreClock;
+
+use support::{World, eventually};
 
 const TTL: Duration = Duration::from_secs(15);
 

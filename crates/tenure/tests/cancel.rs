@@ -4,9 +4,10 @@ mod support;
 
 use std::time::Duration;
 
-use support::{World, poll_times};
 use tenure::Lease;
 use tenure::store::memory::PutFault;
+
+use support::{World, poll_times};
 
 const TTL: Duration = Duration::from_secs(15);
 

@@ -6,11 +6,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use file_support::{Puppet, Scratch, be_a_puppet, block_on, key, shell, write};
 use tenure::Kind;
 use tenure::clock::{BootClock, Clock, ManualClock, WallTime};
 use tenure::store::File;
 use tenure_store::{Expect, Store};
+
+use file_support::{Puppet, Scratch, be_a_puppet, block_on, key, shell, write};
 
 #[test]
 fn puppet() {

@@ -4,9 +4,10 @@ mod file_support;
 
 use std::collections::BTreeMap;
 
-use file_support::{Call, Puppet, Scratch, Strace, be_a_puppet, block_on, calls, key, look, sleep_ms, write};
 use tenure::clock::{BootClock, Clock};
 use tenure_store::{Expect, Prefix, Put, Store, Version};
+
+use file_support::{Call, Puppet, Scratch, Strace, be_a_puppet, block_on, calls, key, look, sleep_ms, write};
 
 #[test]
 fn puppet() {

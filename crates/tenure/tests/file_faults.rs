@@ -4,10 +4,11 @@ mod file_support;
 
 use std::path::PathBuf;
 
-use file_support::{Puppet, Scratch, Strace, be_a_puppet, block_on, key, look, shell, write};
 use tenure::store::File;
 use tenure::store::file::Damaged;
 use tenure_store::{Expect, Key, Put, Reason, Store, StoreError, Version};
+
+use file_support::{Puppet, Scratch, Strace, be_a_puppet, block_on, key, look, shell, write};
 
 #[test]
 fn puppet() {

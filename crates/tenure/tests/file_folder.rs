@@ -6,10 +6,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use file_support::{FOLDER, Scratch, Strace, block_on, key, look, shell, write};
 use tenure::store::File;
 use tenure::{Error, Kind};
 use tenure_store::{Expect, Put, Reach, Store, StoreClock};
+
+use file_support::{FOLDER, Scratch, Strace, block_on, key, look, shell, write};
 
 fn refused(opened: Result<File, Error>, kind: Kind, words: &[&str]) {
     let error = opened.expect_err("it should have been refused");

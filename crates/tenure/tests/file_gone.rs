@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use file_support::{FOLDER, Puppet, Scratch, block_on, shell, skipped, sleep_ms};
 use tenure::clock::{BootClock, Clock};
 use tenure::store::File;
 use tenure::{Coordinator, Kind, Lost};
+
+use file_support::{FOLDER, Puppet, Scratch, block_on, shell, skipped, sleep_ms};
 
 /// So long that no renewal comes by itself during a test.
 const TTL: Duration = Duration::from_secs(3_600);

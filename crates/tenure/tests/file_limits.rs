@@ -5,10 +5,11 @@ mod file_support;
 
 use std::time::Duration;
 
-use file_support::{FOLDER, Puppet, Scratch, block_on, shell, skipped};
 use tenure::Coordinator;
 use tenure::clock::{BootClock, Clock};
 use tenure::store::File;
+
+use file_support::{FOLDER, Puppet, Scratch, block_on, shell, skipped};
 
 /// A user who has no other processes.
 const USER: u32 = 54_321;

@@ -5,8 +5,9 @@
 
 mod file_support;
 
-use file_support::{Puppet, Scratch, Strace, be_a_puppet, block_on, calls, key, write};
 use tenure_store::Expect;
+
+use file_support::{Puppet, Scratch, Strace, be_a_puppet, block_on, calls, key, write};
 
 #[test]
 fn puppet() {

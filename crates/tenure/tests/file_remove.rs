@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use file_support::{Call, Puppet, Scratch, Strace, be_a_puppet, block_on, calls, key, look, write};
 use rustix::fs::{FlockOperation, flock};
 use tenure::clock::{Clock, ManualClock, WallTime};
 use tenure::store::File;
 use tenure::{Coordinator, Forgotten};
 use tenure_store::{Administration, Expect, Key, Put, Reason, Removal, Store, StoreError, Version};
+
+use file_support::{Call, Puppet, Scratch, Strace, be_a_puppet, block_on, calls, key, look, write};
 
 #[test]
 fn puppet() {

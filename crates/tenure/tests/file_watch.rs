@@ -4,10 +4,11 @@ mod file_support;
 
 use std::time::Duration;
 
-use file_support::{Puppet, Scratch, be_a_puppet, block_on, key, look, sleep_ms, write};
 use futures_util::{FutureExt, StreamExt};
 use tenure::clock::{BootClock, Clock};
 use tenure_store::{BoxStream, Expect, Prefix, Store};
+
+use file_support::{Puppet, Scratch, be_a_puppet, block_on, key, look, sleep_ms, write};
 
 #[test]
 fn puppet() {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use support::World;
 use tenure::clock::{Clock, WallTime};
-use tenure_core::machine::Event;
 use tenure::{AttemptReport, EventReport, Forgotten, Key, Kind, Prefix, Recorder, WhyKept, record};
+use tenure_core::machine::Event;
 use tenure_store::StoreClock;
+
+use support::World;
 
 const TTL: Duration = Duration::from_secs(10);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -4,12 +4,13 @@ mod support;
 
 use std::time::Duration;
 
-use support::{World, poll_times};
 use tenure::clock::ManualClock;
 use tenure::record::End;
 use tenure::store::Memory;
 use tenure::store::memory::PutFault;
 use tenure::{Coordinator, Drift, Handle, Kind, Standing, Timing};
+
+use support::{World, poll_times};
 
 const TTL: Duration = Duration::from_secs(60);
 

@@ -8,11 +8,12 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use file_support::{Scratch, block_on};
-use tenure_core::machine::{Denied, Event, Sighting};
 use tenure::{
     Acting, AttemptReport, Coordinator, EventReport, Holder, Kind, Lease, Recorder, Request, WitnessPart,
 };
+use tenure_core::machine::{Denied, Event, Sighting};
+
+use file_support::{Scratch, block_on};
 
 /// Short, because it is waited out.
 const TTL: Duration = Duration::from_millis(600);

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use futures_util::stream;
-use support::odd::Odd;
-use support::{World, eventually, real_pause};
 use tenure::clock::{Clock, Instant, ManualClock, WallTime};
 use tenure::store::memory::{GetFault, PutFault};
 use tenure::{AttemptReport, Coordinator, EventReport, Kind, Lost, Recorder};
 use tenure_store::{BoxFuture, Store};
+
+use support::odd::Odd;
+use support::{World, eventually, real_pause};
 
 const TTL: Duration = Duration::from_secs(15);
 

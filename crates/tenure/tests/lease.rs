@@ -4,8 +4,9 @@ mod support;
 
 use std::time::Duration;
 
-use support::World;
 use tenure::{Kind, LeaseState, Lost};
+
+use support::World;
 
 const TTL: Duration = Duration::from_secs(15);
 

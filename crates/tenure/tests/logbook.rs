@@ -9,13 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use support::World;
 use tenure::clock::{Clock, Domain, Instant, ManualClock, WallTime};
-use tenure::Drift;
 use tenure::record::{self, Nonce, Record, State, Ttl};
-use tenure::Token;
-use tenure::{Coordinator, Holder, Kind, Logbook, Prefix, Standing};
+use tenure::{Coordinator, Drift, Holder, Kind, Logbook, Prefix, Standing, Token};
 use tenure_store::{BoxFuture, Expect, Key, Store, StoreClock};
+
+use support::World;
 
 const TTL: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);

@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use support::{World, eventually};
 use tenure::store::Memory;
 use tenure::{AttemptOutcome, AttemptReport, Coordinator, EventReport, Key, Kind, Lease, Prefix, Recorder};
 use tenure_store::{
     Administration, BoxFuture, BoxStream, Expect, Guarantees, Put, Reading, Store, StoreError, Version,
 };
+
+use support::{World, eventually};
 
 const TTL: Duration = Duration::from_secs(15);
 

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use support::{World, eventually};
 use tenure::{AttemptReport, Coordinator, EventReport, Recorder};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
+
+use support::{World, eventually};
 
 const TTL: Duration = Duration::from_secs(15);
 

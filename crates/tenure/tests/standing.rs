@@ -5,12 +5,13 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use support::World;
 use tenure::clock::{Instant, WallTime};
-use tenure_core::machine::{Content, Glance, Look, Observer, Sighting};
 use tenure::store::memory::GetFault;
 use tenure::{Key, Kind, Prefix, Remaining, Standing, record};
+use tenure_core::machine::{Content, Glance, Look, Observer, Sighting};
 use tenure_store::{Store, StoreClock, Version};
+
+use support::World;
 
 const TTL: Duration = Duration::from_secs(10);
 

@@ -4,9 +4,10 @@ mod support;
 
 use std::time::Duration;
 
-use support::tcp::{TcpServer, TcpStore};
 use tenure::store::Memory;
 use tenure::{Coordinator, Lease};
+
+use support::tcp::{TcpServer, TcpStore};
 
 const TTL: Duration = Duration::from_secs(1);
 

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use support::{World, eventually, real_pause};
 use tenure::record::{self, State};
 use tenure::store::memory::PutFault;
 use tenure::{Key, Kind, Lease, Lost};
+
+use support::{World, eventually, real_pause};
 
 const TTL: Duration = Duration::from_secs(15);
 

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use support::eventually;
 use tenure::record::{self, Nonce};
 use tenure::store::Memory;
 use tenure::store::memory::GetFault;
@@ -20,6 +19,8 @@ use tenure_store::{
     StoreClock, StoreError, Version,
 };
 use tenure_testkit::key;
+
+use support::eventually;
 
 /// A store of the network at some place, which can begin to break its promises.
 #[derive(Clone, Debug)]

@@ -5,10 +5,11 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use support::{World, eventually};
 use tenure::record::{self, Record, State};
 use tenure::store::memory::PutFault;
 use tenure::{Acting, Coordinator, Key, Kind, Lease, Lost};
+
+use support::{World, eventually};
 
 const TTL: Duration = Duration::from_secs(15);
 const WHY: &str = "process 4711 (sudo) runs as another user";

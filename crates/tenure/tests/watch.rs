@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt, stream};
-use support::odd::Odd;
-use support::{World, eventually};
 use tenure::record::End;
 use tenure::store::memory::{Builder, GetFault};
 use tenure::{ChangeKind, Coordinator, Key, Kind, Lease, Prefix, Standing, Watch, WatchEvent};
 use tenure_store::{Store, StoreClock};
+
+use support::odd::Odd;
+use support::{World, eventually};
 
 const TTL: Duration = Duration::from_secs(15);
 

@@ -8,13 +8,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use file_support::{
-    FOLDER, Puppet, Scratch, Strace, block_on, kill, machine_witnesses, open, shell, skipped, sleep_ms,
-};
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::record::State;
 use tenure::{Coordinator, Error, Kind, Lease, Request, WitnessPart};
 use tenure_testkit::{FileSystem, Mounted};
+
+use file_support::{
+    FOLDER, Puppet, Scratch, Strace, block_on, kill, machine_witnesses, open, shell, skipped, sleep_ms,
+};
 
 /// So long that nobody gets a lease here by waiting it out.
 const TTL: Duration = Duration::from_secs(60);

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use tenure::{Coordinator, Kind};
+
 use file_support::{FOLDER, Puppet, Scratch, shell};
 use support::tcp::{TcpServer, TcpStore};
-use tenure::{Coordinator, Kind};
 
 /// So long that nobody gets a lease here by waiting it out.
 const TTL: Duration = Duration::from_secs(600);

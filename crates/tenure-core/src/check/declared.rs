@@ -1,7 +1,7 @@
 use tenure_store::Store;
 
-use crate::{Error, Kind};
 use crate::record::RECORD_MAX;
+use crate::{Error, Kind};
 
 /// Refuses a store that does not promise what leases need. The error names the store and everything it lacks.
 ///

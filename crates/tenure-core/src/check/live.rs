@@ -3,8 +3,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tenure_store::{Entry, Expect, Key, Put, Reason, Refused, Store, StoreError, Throttled};
 
-use super::lie::Lie;
 use super::Pause;
+use super::lie::Lie;
 use crate::{Error, Kind};
 
 /// Checks by its acts that a store keeps its conditional writes.
@@ -205,16 +205,22 @@ impl Check<'_> {
             Setback::Failed(error) => error,
             // A first lie, as the last straw: too little to convict, and no reason to trust.
             Setback::Lied(_) => {
-                return Error::new(Kind::Unavailable, format!(
-                    "{store} could not be checked before anything is granted: it seems to break a promise, and did \
+                return Error::new(
+                    Kind::Unavailable,
+                    format!(
+                        "{store} could not be checked before anything is granted: it seems to break a promise, and did \
                      not answer clearly often enough to be sure"
-                ));
+                    ),
+                );
             }
             Setback::Disturbed => {
-                return Error::new(Kind::Unavailable, format!(
-                    "{store} could not be checked before anything is granted: something else keeps changing the \
+                return Error::new(
+                    Kind::Unavailable,
+                    format!(
+                        "{store} could not be checked before anything is granted: something else keeps changing the \
                      key {scratch}, which belongs to Tenure alone"
-                ));
+                    ),
+                );
             }
         };
         let reason = match &error {
@@ -222,18 +228,27 @@ impl Check<'_> {
             StoreError::Unknown(_) | StoreError::Throttled(_) => None,
         };
         let gave_up = match reason {
-            Some(Reason::Denied) => Error::new(Kind::Unavailable, format!(
-                "{store} denied access to the key {scratch}, on which it is checked before anything is granted: it \
+            Some(Reason::Denied) => Error::new(
+                Kind::Unavailable,
+                format!(
+                    "{store} denied access to the key {scratch}, on which it is checked before anything is granted: it \
                  must be allowed to read and to write there"
-            )),
-            Some(Reason::Unsupported | Reason::Invalid | Reason::Damaged) => Error::new(Kind::Unsupported, format!(
-                "{store} did not bear the check of the key {scratch}, without which nothing is granted"
-            )),
-            Some(Reason::Unreachable | Reason::Gone) | None => Error::new(Kind::Unavailable, format!(
-                "{store} could not be checked before anything is granted: it gave no clear answer {} times. See \
+                ),
+            ),
+            Some(Reason::Unsupported | Reason::Invalid | Reason::Damaged) => Error::new(
+                Kind::Unsupported,
+                format!(
+                    "{store} did not bear the check of the key {scratch}, without which nothing is granted"
+                ),
+            ),
+            Some(Reason::Unreachable | Reason::Gone) | None => Error::new(
+                Kind::Unavailable,
+                format!(
+                    "{store} could not be checked before anything is granted: it gave no clear answer {} times. See \
                  whether it runs and can be reached, and try again",
-                self.setbacks
-            )),
+                    self.setbacks
+                ),
+            ),
         };
         gave_up.because(error)
     }

@@ -3,10 +3,8 @@ use std::time::Duration;
 
 use tenure_store::StoreClock;
 
-use crate::Instant;
-use crate::Timing;
 use crate::record::{Nonce, Ttl, Witness};
-use crate::{Holder, Token};
+use crate::{Holder, Instant, Timing, Token};
 
 /// What somebody wants of a key.
 #[derive(Clone, Debug)]

@@ -45,99 +45,107 @@ pub enum Denied {
 impl Denied {
     /// The error of a lease that was not granted to this holder.
     pub fn error(&self, key: &Key, store: &str, holder: &Holder) -> Error {
-    let (kind, what) = match self {
-        Self::Held(record) => match &record.state {
-            State::Reserved(successor) => (
-                Kind::Held,
-                format!("is reserved for {successor} (token {}): wait, or do something else", record.token),
-            ),
-            _ => {
+        let (kind, what) = match self {
+            Self::Held(record) => match &record.state {
+                State::Reserved(successor) => (
+                    Kind::Held,
+                    format!(
+                        "is reserved for {successor} (token {}): wait, or do something else",
+                        record.token
+                    ),
+                ),
+                _ => {
+                    let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
+                    let until =
+                        format!("for at most {} after its latest renewal", record.ttl.unwrap_or_default());
+                    (
+                        Kind::Held,
+                        format!(
+                            "is held by {by} (token {}) {until}: wait, or do something else",
+                            record.token
+                        ),
+                    )
+                }
+            },
+            Self::Unstoppable(record) => {
                 let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
-                let until =
-                    format!("for at most {} after its latest renewal", record.ttl.unwrap_or_default());
+                let because = record.cannot_stop().map_or("", |because| because);
                 (
                     Kind::Held,
-                    format!("is held by {by} (token {}) {until}: wait, or do something else", record.token),
+                    format!(
+                        "is held by {by} (token {}), which cannot stop the work under it, and was not asked to: {because}. End \
+                     that work, or wait until it ends",
+                        record.token
+                    ),
                 )
             }
-        },
-        Self::Unstoppable(record) => {
-            let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
-            let because = record.cannot_stop().map_or("", |because| because);
-            (
-                Kind::Held,
+            Self::Outlived { record, sighting } => {
+                let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
+                (
+                    Kind::Held,
+                    format!(
+                        "was held by {by} (token {}) and has run out, but {}. End it, or wait until it ends",
+                        record.token,
+                        whose_work(*sighting)
+                    ),
+                )
+            }
+            Self::Unavailable(_) => {
+                (Kind::Unavailable, format!("could not be granted to {holder} in time: try again later"))
+            }
+            Self::Refused(reason) => (
+                (*reason).into(),
+                match reason {
+                    Reason::Unsupported => {
+                        format!("was not granted to {holder}: the store cannot do what is needed")
+                    }
+                    Reason::Invalid => {
+                        format!("was not granted to {holder}: the store does not accept the call")
+                    }
+                    Reason::Damaged => format!(
+                        "was not granted to {holder}: look at what is stored there, which is no record and was not overwritten"
+                    ),
+                    Reason::Denied => {
+                        format!("was not granted to {holder}: the store denied access, check the credentials")
+                    }
+                    Reason::Unreachable => format!("was not granted to {holder}: {reason}, try again later"),
+                    Reason::Gone => format!("was not granted to {holder}: {reason}, open it anew"),
+                },
+            ),
+            Self::Foreign(what) => (
+                Kind::Corrupt,
                 format!(
-                    "is held by {by} (token {}), which cannot stop the work under it, and was not asked to: {because}. End \
-                     that work, or wait until it ends",
-                    record.token
+                    "has no record that this version may overwrite, and nothing was: {what}. Look at it, and move it away"
                 ),
-            )
-        }
-        Self::Outlived { record, sighting } => {
-            let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
-            (
-                Kind::Held,
-                format!(
-                    "was held by {by} (token {}) and has run out, but {}. End it, or wait until it ends",
-                    record.token,
-                    whose_work(*sighting)
+            ),
+            Self::Closed(record) => match &record.state {
+                State::Closed(closure) => (
+                    Kind::Invalid,
+                    format!(
+                        "was closed by {} (token {}): {}. Use another key",
+                        closure.by, record.token, closure.because
+                    ),
                 ),
-            )
-        }
-        Self::Unavailable(_) => {
-            (Kind::Unavailable, format!("could not be granted to {holder} in time: try again later"))
-        }
-        Self::Refused(reason) => (
-            (*reason).into(),
-            match reason {
-                Reason::Unsupported => {
-                    format!("was not granted to {holder}: the store cannot do what is needed")
-                }
-                Reason::Invalid => format!("was not granted to {holder}: the store does not accept the call"),
-                Reason::Damaged => format!(
-                    "was not granted to {holder}: look at what is stored there, which is no record and was not overwritten"
-                ),
-                Reason::Denied => {
-                    format!("was not granted to {holder}: the store denied access, check the credentials")
-                }
-                Reason::Unreachable => format!("was not granted to {holder}: {reason}, try again later"),
-                Reason::Gone => format!("was not granted to {holder}: {reason}, open it anew"),
+                _ => (Kind::Invalid, "was closed: use another key".to_owned()),
             },
-        ),
-        Self::Foreign(what) => (
-            Kind::Corrupt,
-            format!(
-                "has no record that this version may overwrite, and nothing was: {what}. Look at it, and move it away"
-            ),
-        ),
-        Self::Closed(record) => match &record.state {
-            State::Closed(closure) => (
-                Kind::Invalid,
+            Self::WentBack { seen } => (
+                Kind::Corrupt,
                 format!(
-                    "was closed by {} (token {}): {}. Use another key",
-                    closure.by, record.token, closure.because
+                    "went back in time: token {seen} was seen before, and the store now shows less and has no clock to \
+                 make up for it. Nothing is granted; look what deleted or restored the record, and restart to begin anew"
                 ),
             ),
-            _ => (Kind::Invalid, "was closed: use another key".to_owned()),
-        },
-        Self::WentBack { seen } => (
-            Kind::Corrupt,
-            format!(
-                "went back in time: token {seen} was seen before, and the store now shows less and has no clock to \
-                 make up for it. Nothing is granted; look what deleted or restored the record, and restart to begin anew"
+            Self::TokensExhausted => (
+                Kind::Corrupt,
+                "is at the top of its token range, and nothing is granted: use another key".to_owned(),
             ),
-        ),
-        Self::TokensExhausted => (
-            Kind::Corrupt,
-            "is at the top of its token range, and nothing is granted: use another key".to_owned(),
-        ),
-        Self::StaleHandle(why) => {
-            (Kind::Lost, format!("is not held by {holder} any more, stop acting: {why}"))
-        }
-        Self::Cancelled => (Kind::Unavailable, format!("is not wanted by {holder} any more")),
-    };
-    Error::new(kind, format!("lease {key} on {store} {what}"))
-}
+            Self::StaleHandle(why) => {
+                (Kind::Lost, format!("is not held by {holder} any more, stop acting: {why}"))
+            }
+            Self::Cancelled => (Kind::Unavailable, format!("is not wanted by {holder} any more")),
+        };
+        Error::new(kind, format!("lease {key} on {store} {what}"))
+    }
 }
 
 /// The part of a former term that is alive, in words.

@@ -3,9 +3,8 @@ use std::sync::Arc;
 use tenure_store::Expect;
 
 use super::{Denied, Fault, Lost, Sighting};
-use crate::Instant;
-use crate::Token;
 use crate::record::{Nonce, Record, Witness};
+use crate::{Instant, Token};
 
 /// What the machine wants done.
 #[derive(Clone, Debug)]

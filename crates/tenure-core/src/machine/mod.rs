@@ -50,9 +50,8 @@ pub use seeking::why_not_ours;
 pub use sightings::{Recalled, Seen, Sightings};
 pub use standing::{Remaining, Standing};
 
-use crate::Instant;
-use crate::Token;
 use crate::record::{Nonce, Record, Ttl, Witness};
+use crate::{Instant, Token};
 use holding::Holding;
 use keeping::Keeping;
 use leaving::Leaving;

@@ -4,9 +4,8 @@ use tenure_store::StoreClock;
 
 use super::standing::Known;
 use super::{Content, Look, Recalled, Rules, Sighting, Standard, Standing, sightings};
-use crate::Token;
 use crate::record::Record;
-use crate::{Instant, WallTime};
+use crate::{Instant, Token, WallTime};
 
 /// Looks at a key from outside and shows what it sees, never an older token after a newer one.
 #[derive(Debug)]

@@ -7,10 +7,8 @@ use std::time::Duration;
 use tenure_store::{StoreClock, StoreTime, Version};
 
 use super::{Attempts, Handle, Outcome, Seen, Sighting};
-use crate::Drift;
-use crate::Instant;
-use crate::Token;
 use crate::record::{Nonce, Record, State, Ttl};
+use crate::{Drift, Instant, Token};
 
 /// The decisions of the protocol, each with the answer that is right.
 pub trait Rules: fmt::Debug + Send + Sync {

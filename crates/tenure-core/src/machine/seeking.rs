@@ -13,9 +13,8 @@ use super::{
     Attempt, Content, Denied, Effect, Event, Fault, Flown, Handle, Left, Lost, Machine, Outcome, Patience,
     Purpose, Seen, Sighting, Stage, Step, Way, writes,
 };
-use crate::Instant;
-use crate::Token;
 use crate::record::{End, Nonce, Past, Record, State};
+use crate::{Instant, Token};
 
 /// Where a contender is.
 #[derive(Debug, Default)]

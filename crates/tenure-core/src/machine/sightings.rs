@@ -2,9 +2,8 @@ use tenure_store::{StoreClock, StoreTime, Version};
 
 use super::rules::Walls;
 use super::{Content, Look, Rules};
-use crate::Token;
 use crate::record::Nonce;
-use crate::{Instant, WallTime};
+use crate::{Instant, Token, WallTime};
 
 /// What this process has seen of one key. All its leases of the key share it.
 #[derive(Clone, Debug, Default)]

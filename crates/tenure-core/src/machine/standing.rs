@@ -2,9 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Rules, Sighting};
-use crate::Drift;
-use crate::Instant;
 use crate::record::{Record, State, Ttl};
+use crate::{Drift, Instant};
 
 /// How a key stands for somebody who only looks, by the same rules that a contender goes by.
 #[derive(Clone, Debug, PartialEq, Eq)]

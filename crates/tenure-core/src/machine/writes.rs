@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::{Ambient, Ask};
-use crate::Token;
-use crate::WallTime;
 use crate::record::{End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable};
+use crate::{Token, WallTime};
 
 /// The vacant record of a key that has none.
 pub(super) fn planted(nonce: Nonce, token: Token, ambient: &Ambient) -> Record {

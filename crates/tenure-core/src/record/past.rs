@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
-use crate::Token;
-use crate::WallTime;
+use crate::{Token, WallTime};
 
 /// A term that is over, as the history of a record tells it to people.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Wrong answers about what may be overwritten and shown.
 
-use tenure_core::machine::Rules;
 use tenure_core::Token;
+use tenure_core::machine::Rules;
 
 #[derive(Debug)]
 pub(super) struct OverwritesForeign;

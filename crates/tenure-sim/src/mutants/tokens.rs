@@ -1,10 +1,9 @@
 //! Wrong answers about tokens.
 
-use tenure_core::Instant;
 use tenure_core::machine::rules::Floor;
 use tenure_core::machine::{Rules, Seen};
 use tenure_core::record::Ttl;
-use tenure_core::Token;
+use tenure_core::{Instant, Token};
 use tenure_store::{StoreClock, StoreTime};
 
 #[derive(Debug)]

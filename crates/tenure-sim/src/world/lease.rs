@@ -1,9 +1,8 @@
 use std::collections::VecDeque;
 
-use tenure_core::Belief;
 use tenure_core::machine::{Handle, Machine, Purpose};
 use tenure_core::record::Nonce;
-use tenure_core::Token;
+use tenure_core::{Belief, Token};
 
 use super::event::Target;
 

@@ -28,7 +28,6 @@ use std::collections::HashSet;
 
 use tenure_core::machine::{Effect, Input};
 
-use crate::liars;
 use crate::oracle::Oracle;
 use crate::rng::Rng;
 use crate::seed::{Bug, Seed};
@@ -36,7 +35,7 @@ use crate::swarm::{Network, Swarm};
 use crate::tally::{Fault, Number, Sometimes, Tally};
 use crate::time::MINUTE;
 use crate::trace::Trace;
-use crate::{Invariant, Outcome};
+use crate::{Invariant, Outcome, liars};
 use arrivals::Races;
 use event::{Agenda, Event, Target};
 use lease::Lease;

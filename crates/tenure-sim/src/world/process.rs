@@ -1,9 +1,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tenure_core::WallTime;
 use tenure_core::machine::{Handle, Recalled, Sightings};
-use tenure_core::Holder;
+use tenure_core::{Holder, WallTime};
 use tenure_store::Version;
 
 use super::clock::Clock;

@@ -1,10 +1,8 @@
 //! What the machine tells, and what user and keeper make of it.
 
-use tenure_core::Belief;
-use tenure_core::Instant;
 use tenure_core::machine::{Denied, Event as Told, Left, Lost, Purpose};
 use tenure_core::record::Nonce;
-use tenure_core::Token;
+use tenure_core::{Belief, Instant, Token};
 
 use super::World;
 use super::event::{Event, Target};

@@ -4,6 +4,7 @@ mod boot;
 mod boot_id;
 mod domain;
 mod manual;
+mod timeout;
 
 use std::fmt;
 
@@ -14,6 +15,7 @@ pub(crate) use boot_id::boot_id;
 pub use domain::Domain;
 pub use manual::ManualClock;
 pub use tenure_core::{Instant, WallTime};
+pub(crate) use timeout::timeout;
 
 /// The clock that leases are counted on.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use super::Lease;
-use super::shared::Shared;
-use crate::Error;
-use crate::drive::{Command, KeeperHandle, LeaseId};
 use tenure_core::record::Unstoppable;
+
+use super::Lease;
+use crate::Error;
+use crate::keeper::{Command, HeldLease, KeeperHandle, LeaseId};
 
 /// Somebody acts under a lease, where [`Lease::run`] cannot see it: a child process, a thread, another machine's work.
 ///
@@ -26,7 +26,7 @@ use tenure_core::record::Unstoppable;
 pub struct Acting {
     id: LeaseId,
     keeper: KeeperHandle,
-    shared: Arc<Shared>,
+    shared: Arc<HeldLease>,
 }
 
 impl Acting {

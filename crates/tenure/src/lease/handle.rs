@@ -6,15 +6,13 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use serde::{Deserialize, Serialize};
+use tenure_core::record::{Nonce, Ttl};
+use tenure_core::{Drift, Holder, Token, machine};
 use tenure_store::Key;
 
 use super::secret::Secret;
-use crate::checksum::checksum;
 use crate::clock::{Clock, Domain, Instant};
-use tenure_core::machine;
-use tenure_core::Drift;
-use tenure_core::record::{Nonce, Ttl};
-use tenure_core::{Holder, Token};
+use crate::host::checksum::checksum;
 use crate::{Error, Kind};
 
 /// A lease in writing: what a program needs to go on with a term that another process of this machine was granted.
@@ -193,12 +191,4 @@ struct Written {
     term: String,
     nonce: String,
     secret: String,
-}
-
-/// The sentence for a handle that is not good any more.
-pub(crate) fn stale(key: &Key, holder: &Holder, token: Token, store: &str, why: &str) -> Error {
-    let sentence = format!(
-        "lease {key} of {holder} (token {token}) on {store} is not held under this handle any more, stop acting: {why}"
-    );
-    Error::new(Kind::Lost, sentence)
 }

@@ -1,13 +1,10 @@
 //! What users hold.
 
 mod acting;
-mod asking;
-pub(crate) mod fork;
 mod handle;
+mod keeper_call;
 mod request;
 mod secret;
-pub(crate) mod shared;
-mod state;
 mod work;
 
 use std::os::fd::OwnedFd;
@@ -16,23 +13,19 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
+use tenure_core::machine::Lost;
+use tenure_core::{Holder, Token};
 use tenure_store::Key;
 use tokio_util::sync::CancellationToken;
 
 pub use acting::Acting;
-pub(crate) use asking::{Asking, Wanted};
 pub use handle::Handle;
-pub(crate) use handle::stale;
+pub(crate) use keeper_call::KeeperCall;
 pub use request::Request;
-pub(crate) use secret::Secret;
-pub use state::{LeaseState, Renewal};
 
-use crate::drive::{Command, KeeperHandle, LeaseId};
-use tenure_core::machine::Lost;
-use tenure_core::{Holder, Token};
-use crate::witness::WitnessPart;
+use crate::host::witness::WitnessPart;
+use crate::keeper::{Command, HeldLease, KeeperHandle, LeaseId, LeaseState, Renewal};
 use crate::{Error, Kind};
-use shared::Shared;
 
 /// A lease that was granted. Share it by reference; dropping it gives it up.
 ///
@@ -63,11 +56,11 @@ use shared::Shared;
 pub struct Lease {
     id: LeaseId,
     keeper: KeeperHandle,
-    shared: Arc<Shared>,
+    shared: Arc<HeldLease>,
 }
 
 impl Lease {
-    pub(crate) fn new(id: LeaseId, keeper: KeeperHandle, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(id: LeaseId, keeper: KeeperHandle, shared: Arc<HeldLease>) -> Self {
         Self { id, keeper, shared }
     }
 

@@ -1,21 +1,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_core::machine::{Ask, Heed, Patience, Way};
+use tenure_core::record::Record;
+use tenure_core::{Holder, Timing};
 use tenure_store::{Key, Reach};
 
-use super::{Asking, Handle, Lease};
-use crate::drive::{Coordinator, secret};
-use tenure_core::machine::{Ask, Heed, Patience, Way};
-use tenure_core::Timing;
-use tenure_core::record::Record;
-use tenure_core::Holder;
+use super::secret::Secret;
+use super::{Handle, KeeperCall, Lease};
+use crate::host::entropy::draw;
+use crate::keeper::Connection;
 use crate::{Error, Kind};
 
 /// A lease that is wanted.
 #[derive(Clone, Debug)]
 #[must_use = "a request does nothing until acquire() or try_acquire() is awaited"]
 pub struct Request {
-    coordinator: Coordinator,
+    connection: Connection,
     key: Key,
     holder: Arc<Holder>,
     ttl: Duration,
@@ -33,10 +34,10 @@ impl Request {
     /// The ttl unless one is given.
     pub const DEFAULT_TTL: Duration = Duration::from_secs(15);
 
-    pub(crate) fn new(coordinator: Coordinator, key: Key) -> Self {
-        let holder = Arc::clone(coordinator.holder());
+    pub(crate) fn new(connection: Connection, key: Key) -> Self {
+        let holder = Arc::clone(&connection.holder);
         Self {
-            coordinator,
+            connection,
             key,
             holder,
             ttl: Self::DEFAULT_TTL,
@@ -154,7 +155,7 @@ impl Request {
     ///
     /// Such a lease has no witness: from the life of a process nobody learns whether it is held.
     pub async fn acquire_handle(self) -> Result<Handle, Error> {
-        let Some(domain) = self.coordinator.clock().domain() else {
+        let Some(domain) = self.connection.clock.domain() else {
             let sentence = format!(
                 "lease {} is not granted to a handle: this machine does not tell which clock it has, so that nobody else \
                  could tell its deadline",
@@ -162,14 +163,14 @@ impl Request {
             );
             return Err(Error::new(Kind::Unsupported, sentence));
         };
-        let secret = secret();
+        let secret = Secret::new(draw());
         let mut ask = self.parse(self.patience())?;
         ask.secret_hash = Some(secret.hash());
         ask.manual = true;
         let drift = ask.timing.drift();
-        let asking = Asking { witnessed: false, ..self.asking(ask) };
+        let asking = KeeperCall { witnessed: false, ..self.asking(ask) };
         let term = asking.for_handle().await?;
-        let store = self.coordinator.store_name().into();
+        let store = self.connection.store;
         Ok(Handle {
             store,
             key: self.key.clone(),
@@ -185,7 +186,7 @@ impl Request {
         match self.wait {
             None => Patience::Forever,
             Some(limit) if limit.is_zero() && !matches!(self.way, Way::Revoke(_)) => Patience::Once,
-            Some(limit) => Patience::Until(self.coordinator.clock().now() + limit),
+            Some(limit) => Patience::Until(self.connection.clock.now() + limit),
         }
     }
 
@@ -193,8 +194,8 @@ impl Request {
         self.asking(self.parse(patience)?).for_lease().await
     }
 
-    fn asking(&self, ask: Ask) -> Asking<'_> {
-        Asking { coordinator: &self.coordinator, key: &self.key, ask, witnessed: self.witness, token: None }
+    fn asking(&self, ask: Ask) -> KeeperCall<'_> {
+        KeeperCall { connection: &self.connection, key: &self.key, ask, witnessed: self.witness, token: None }
     }
 
     /// Everything that can be wrong with the call is found before anything is sent.
@@ -204,8 +205,8 @@ impl Request {
             Some(timing) => timing,
             None => Timing::new(self.ttl)?,
         };
-        let guarantees = self.coordinator.guarantees();
-        timing.bearable_for(self.coordinator.store_name(), guarantees)?;
+        let guarantees = &self.connection.guarantees;
+        timing.bearable_for(&self.connection.store, guarantees)?;
         if let Some(value) = &self.value
             && value.len() > Record::VALUE_MAX
         {

@@ -2,12 +2,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use tenure::store::Memory;
 use tenure_store::{
     Applied, BoxFuture, BoxStream, Conflict, Expect, Guarantees, Key, Prefix, Put, Reading, Store,
     StoreError, Version,
 };
-
-use tenure::store::Memory;
 
 /// A memory store with something in front of it that lies, or that meddles.
 #[derive(Debug)]

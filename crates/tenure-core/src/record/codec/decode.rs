@@ -4,9 +4,8 @@ use super::field::Field;
 use super::foreign::{Foreign, excerpt};
 use super::object::Object;
 use super::{FORMAT, RECORD_MAX, check};
-use crate::WallTime;
 use crate::record::{Closure, End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
-use crate::{Holder, Token};
+use crate::{Holder, Token, WallTime};
 
 /// Reads a record.
 ///

@@ -2,9 +2,8 @@ use bytes::Bytes;
 
 use super::writer::Writer;
 use super::{FORMAT, Foreign, NUMBER_MAX, RECORD_MAX, check};
-use crate::Holder;
-use crate::WallTime;
 use crate::record::{End, Nonce, Past, Record, State, Witness};
+use crate::{Holder, WallTime};
 
 /// Writes a record: always the same text for the same record.
 ///

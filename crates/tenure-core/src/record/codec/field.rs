@@ -2,10 +2,9 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::NUMBER_MAX;
 use super::foreign::Foreign;
 use super::object::Object;
-use super::time;
+use super::{NUMBER_MAX, time};
 use crate::WallTime;
 use crate::record::Nonce;
 

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::WallTime;
 use crate::record::{Closure, End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
-use crate::{Holder, Token};
+use crate::{Holder, Token, WallTime};
 
 proptest! {
     #[test]

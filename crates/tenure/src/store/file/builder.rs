@@ -10,7 +10,7 @@ use super::filesystem::FileSystem;
 use super::folder::Folder;
 use super::mark::Mark;
 use super::name::{self, Named};
-use super::place::{self, Trust};
+use super::path_safety::{self, Trust};
 use super::trial::{self, Failure};
 use super::tried::Tried;
 use super::trouble::Trouble;
@@ -70,7 +70,7 @@ impl Builder {
     /// Opens the store in this folder, and makes the folder where there is none, for this user alone.
     pub fn open(self, path: impl AsRef<Path>) -> Result<File, Error> {
         let path = self.resolve(path.as_ref())?;
-        let descriptor = place::open_or_make(&path)?;
+        let descriptor = path_safety::open_or_make(&path)?;
         let (folder, local) = self.check(path, descriptor)?;
         let domain = Domain::here();
         try_out(&folder, domain.as_ref())?;
@@ -85,7 +85,7 @@ impl Builder {
     /// It works where nothing can be written, as on a disk that is mounted read-only.
     pub fn open_to_read(self, path: impl AsRef<Path>) -> Result<Option<File>, Error> {
         let path = self.resolve(path.as_ref())?;
-        let Some(descriptor) = place::open_if_there(&path)? else { return Ok(None) };
+        let Some(descriptor) = path_safety::open_if_there(&path)? else { return Ok(None) };
         let (folder, local) = self.check(path, descriptor)?;
         let domain = Domain::here();
         let mark = Mark::open_to_read(&folder)
@@ -97,15 +97,15 @@ impl Builder {
     /// when opening is refused here too.
     pub fn would_be_local(&self, path: impl AsRef<Path>) -> Result<bool, Error> {
         let path = self.resolve(path.as_ref())?;
-        Ok(self.check_file_system(&path, &place::nearest(&path)?)?.is_local())
+        Ok(self.check_file_system(&path, &path_safety::nearest(&path)?)?.is_local())
     }
 
     /// Where the folder is. Nothing is made where it must not be, and a new folder is on the file system of the one
     /// above it.
     fn resolve(&self, path: &Path) -> Result<PathBuf, Error> {
-        let path = place::resolve(path)?;
-        place::check_above(&path, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
-        self.check_file_system(&path, &place::nearest(&path)?)?;
+        let path = path_safety::resolve(path)?;
+        path_safety::check_above(&path, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
+        self.check_file_system(&path, &path_safety::nearest(&path)?)?;
         Ok(path)
     }
 
@@ -113,8 +113,8 @@ impl Builder {
     fn check(&self, path: PathBuf, descriptor: OwnedFd) -> Result<(Folder, bool), Error> {
         let status = rustix::fs::fstat(&descriptor)
             .map_err(|errno| Trouble::new("cannot look at", &path, errno).at_opening())?;
-        place::check_above(&path, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
-        place::check_folder(&path, &status, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
+        path_safety::check_above(&path, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
+        path_safety::check_folder(&path, &status, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
         let local = self.check_file_system(&path, &descriptor)?.is_local();
         let folder = Folder::new(path, descriptor, &status);
         is_store_or_empty(&folder)?;

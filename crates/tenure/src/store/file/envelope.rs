@@ -5,8 +5,8 @@ use bytes::Bytes;
 use tenure_store::{Key, Version};
 
 use super::name;
-use crate::checksum::checksum;
 use crate::clock::{Domain, Instant};
+use crate::host::checksum::checksum;
 
 /// What a file of the folder holds: a line about the value, and the value.
 ///

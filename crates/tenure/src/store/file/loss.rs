@@ -8,11 +8,10 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use tenure_store::{BoxStream, Key, Reason, Refused, StoreError};
 
-use super::Shared;
 use super::folder::Folder;
-use super::name;
+use super::{Shared, name};
 use crate::clock::{BootClock, Clock};
-use crate::inotify::{self, Changes, Target};
+use crate::host::inotify::{self, Changes, Target};
 
 /// Hints on one key. Whatever happens between two looks, the next look comes after it: events are asked for first.
 pub(super) fn hints(shared: Arc<Shared>, key: Key) -> BoxStream<'static, ()> {

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use rustix::fs::{FileType, FlockOperation, OFlags};
 use rustix::io::Errno;
+use tenure_core::machine::rules::{YEAR_2020, is_plausible};
 use tenure_store::StoreTime;
 
 use super::folder::Folder;
 use super::name::MARK;
 use super::temporary::{self, Temporary};
 use crate::clock::boot_id;
-use tenure_core::machine::rules::{YEAR_2020, is_plausible};
 use boots::Boots;
 use line::Line;
 pub(super) use unusable::Unusable;
@@ -359,7 +359,7 @@ const READ_TRIES: u32 = 4;
 
 #[cfg(test)]
 mod tests {
-    use super::super::place;
+    use super::super::path_safety;
     use super::*;
 
     const NOON: u64 = YEAR_2020 + 1_000_000_000_000;
@@ -367,7 +367,7 @@ mod tests {
     fn folder(name: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("tenure-mark-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
-        let descriptor = place::open_or_make(&path).unwrap();
+        let descriptor = path_safety::open_or_make(&path).unwrap();
         let status = rustix::fs::fstat(&descriptor).unwrap();
         Folder::new(path, descriptor, &status)
     }

@@ -41,7 +41,7 @@ pub use trouble::Damaged;
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::disk::{filesystem, folder, place};
+use crate::host::disk::{filesystem, folder, path_safety};
 use shared::Shared;
 
 /// A store in a folder on the local disk. Clones are the same store.

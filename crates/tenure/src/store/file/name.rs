@@ -1,6 +1,6 @@
 use tenure_store::Key;
 
-use crate::witness;
+use crate::host::witness;
 
 /// What a name in the folder stands for. A stem is a name without its ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) enum Named<'a> {
     Lock(&'a str),
     /// A write that was not finished, or is under way.
     Temporary,
-    /// A witness of somebody who holds a lease, or held one: see [`witness`](crate::witness).
+    /// A witness of somebody who holds a lease, or held one: see [`witness`](crate::host::witness).
     Witness,
     /// The folder's time.
     Mark,

@@ -6,12 +6,11 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use tenure_store::{Key, Reason, StoreError};
 
-use super::File;
 use super::envelope::Envelope;
 use super::folder::Folder;
 use super::lock::KeyLock;
-use super::name;
 use super::trouble::{Damaged, Trouble};
+use super::{File, name};
 
 /// What a key holds. No lock is needed: an entry is never written to, only replaced as a whole.
 pub(super) fn entry(folder: &Folder, key: &Key) -> Result<Option<Envelope>, StoreError> {

@@ -16,10 +16,10 @@ use super::loss::Sentry;
 use super::mark::Mark;
 use super::owner::Owner;
 use super::remove::{Remove, Tried};
-use super::write::{Attempt, Write};
-use super::{File, list, name, read, sweep, temporary, wall_micros, watch, write};
+use super::write::{self, Attempt, Write};
+use super::{File, list, name, read, sweep, temporary, wall_micros, watch};
 use crate::clock::{BootClock, Clock, Domain, Instant};
-use crate::workers::Workers;
+use crate::host::workers::Workers;
 
 /// An open store: what its calls share.
 #[derive(Debug)]

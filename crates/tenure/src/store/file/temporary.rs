@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::folder::Folder;
 use super::name::{self, Named};
-use crate::witness;
+use crate::host::witness;
 
 /// A file that is on the disk and not yet an entry. It goes when it is dropped, unless it was renamed.
 ///

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 
 use super::folder::Folder;
 use super::name;
-use crate::checksum::checksum;
 use crate::clock::Domain;
+use crate::host::checksum::checksum;
 
 /// A folder as one mount shows it, in one boot of the kernel. Another mount of the same folder may have other options, or
 /// be of another kernel.

@@ -4,7 +4,7 @@ use tenure_store::{Reason, StoreError};
 
 use super::envelope::Flaw;
 
-pub(super) use crate::disk::trouble::Trouble;
+pub(super) use crate::host::disk::io_error::Trouble;
 
 /// A file that lies where an entry belongs, and is none. It is never overwritten.
 ///

@@ -7,7 +7,7 @@ use super::Shared;
 use super::folder::Folder;
 use super::name::{self, Named, Stem};
 use crate::clock::{BootClock, Clock};
-use crate::inotify::{self, Target};
+use crate::host::inotify::{self, Target};
 
 /// Hints on the keys of a folder that `prefix` covers; `None` where the kernel has no more to give.
 pub(super) fn hints(folder: &Folder, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {

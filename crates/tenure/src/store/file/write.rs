@@ -6,10 +6,9 @@ use tenure_store::{Conflict, Expect, Key, Put, StoreError, StoreTime, Version};
 
 use super::folder::Folder;
 use super::lock::KeyLock;
-use super::name;
-use super::read;
 use super::temporary::{OwnedTemporary, Temporary};
 use super::trouble::Trouble;
+use super::{name, read};
 
 /// A write that is on the disk, under a name of its own, and waits for the lock of its key.
 #[derive(Debug)]

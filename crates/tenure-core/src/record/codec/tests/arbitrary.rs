@@ -6,10 +6,9 @@ use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::WallTime;
 use crate::record::codec::{KNOWN, time};
 use crate::record::{Closure, End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
-use crate::{Holder, Token};
+use crate::{Holder, Token, WallTime};
 
 /// Any record that may be written.
 pub(super) fn record() -> impl Strategy<Value = Record> {

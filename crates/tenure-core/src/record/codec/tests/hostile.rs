@@ -3,8 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::arbitrary;
-use super::{largest, text_of, typical, vacant};
+use super::{arbitrary, largest, text_of, typical, vacant};
 use crate::record::codec::*;
 
 /// Whatever is accepted can be written again, and is then the same. Returns whether it was accepted.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::checksum::checksum;
+use crate::host::checksum::checksum;
 
 /// Boots whose programs have raised the mark.
 ///

@@ -1,5 +1,5 @@
 use super::boots::Boots;
-use crate::checksum::checksum;
+use crate::host::checksum::checksum;
 
 /// Content of the mark. It is written in place, in one piece that is smaller than a sector, under a lock; it is read
 /// without one, and the checksum shows half a write.

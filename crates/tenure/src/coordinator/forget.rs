@@ -1,0 +1,215 @@
+//! Removing the records of leases that nobody wants any more. It is housekeeping: leases never need it.
+//!
+//! It is safe whatever the clocks say. The removal is conditional on the version that was seen to be vacant, so nobody is
+//! acting under the record that goes; and it is made only where the store's own time is beyond its token already, so the
+//! next grant, which begins from that time, has a greater one. For how long a record has been vacant goes by wall clocks,
+//! and if they are wrong then something is removed too early, or too late.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::Token;
+use tenure_core::machine::rules::Floor;
+use tenure_core::machine::{Content, Rules, Seen, Standard, Standing};
+use tenure_core::record::{Record, State};
+use tenure_store::{Administration, Key, Prefix, Reading, Removal, Store, StoreClock, Version};
+
+use super::Coordinator;
+use super::forgotten::{Forgotten, WhyKept};
+use crate::clock::{Clock, Instant, WallTime, timeout};
+use crate::keeper::calls;
+use crate::observe::keys;
+use crate::{Error, Kind};
+
+impl Coordinator {
+    /// Removes the record of a key that has been vacant for so long at least, and says what became of it. Whoever wants
+    /// the lease later plants it anew, and its token is greater than all before.
+    ///
+    /// What is not vacant, or was written a moment ago, is kept and is no error. Where the store's clock gives no floor
+    /// for tokens, or the store cannot remove an entry, this is [`Kind::Unsupported`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tenure::{Coordinator, Forgotten, WhyKept, store::Memory};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), tenure::Error> {
+    /// let coordinator = Coordinator::connect(Memory::new()).await?;
+    /// let lease = coordinator.lease("billing")?.acquire().await?;
+    /// assert_eq!(coordinator.forget("billing", Duration::ZERO).await?, Forgotten::Kept(WhyKept::Held));
+    /// lease.release().await?;
+    /// let month = Duration::from_secs(30 * 86_400);
+    /// let kept = coordinator.forget("billing", month).await?;
+    /// assert!(matches!(kept, Forgotten::Kept(WhyKept::TooYoung { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn forget(
+        &self,
+        key: impl TryInto<Key, Error: Into<Error>>,
+        vacant_for: Duration,
+    ) -> Result<Forgotten, Error> {
+        self.judge(key.try_into().map_err(Into::into)?, vacant_for, Act::Remove).await
+    }
+
+    /// What [`forget`](Self::forget) would say now. Nothing is removed.
+    pub async fn would_forget(
+        &self,
+        key: impl TryInto<Key, Error: Into<Error>>,
+        vacant_for: Duration,
+    ) -> Result<Forgotten, Error> {
+        self.judge(key.try_into().map_err(Into::into)?, vacant_for, Act::Look).await
+    }
+
+    /// The keys under a prefix that have a record, in order.
+    pub async fn keys(&self, prefix: &Prefix) -> Result<Vec<Key>, Error> {
+        let (clock, name, prefix) =
+            (Arc::clone(&self.connection.clock), self.store_name().to_owned(), prefix.clone());
+        self.connection
+            .visit(move |store| Box::pin(async move { keys(&*clock, &*store, &name, &prefix).await }))
+            .await
+    }
+
+    async fn judge(&self, key: Key, vacant_for: Duration, act: Act) -> Result<Forgotten, Error> {
+        let clock = Arc::clone(&self.connection.clock);
+        let asked = key.clone();
+        let found = self
+            .connection
+            .visit(move |store| {
+                Box::pin(async move {
+                    let visit = Visit { store: &*store, clock: &*clock, key: &asked };
+                    timeout(&*clock, FORGET_MAX, "forgetting a lease", visit.make(vacant_for, act)).await
+                })
+            })
+            .await?;
+        match found {
+            Found::Settled(forgotten) => Ok(forgotten),
+            // Whether its holder is still there is judged as for everybody who looks.
+            Found::NotVacant => Ok(Forgotten::Kept(match self.observe(key.as_str()).await?.standing {
+                Standing::Held(_) => WhyKept::Held,
+                Standing::Revoked(_) => WhyKept::Revoked,
+                Standing::Reserved(_) => WhyKept::Reserved,
+                Standing::RanOut | Standing::Dead => WhyKept::NotLetGo,
+                _ => WhyKept::Changed,
+            })),
+        }
+    }
+}
+
+/// Whether anything is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Look,
+    Remove,
+}
+
+/// What one look at a record gave.
+enum Found {
+    Settled(Forgotten),
+    NotVacant,
+}
+
+/// One look at one key, and what follows from it.
+struct Visit<'a> {
+    store: &'a dyn Store,
+    clock: &'a dyn Clock,
+    key: &'a Key,
+}
+
+impl Visit<'_> {
+    async fn make(&self, vacant_for: Duration, act: Act) -> Result<Found, Error> {
+        let administration = self.administration()?;
+        let sent = self.clock.now();
+        let reading = self.store.get(self.key).await.map_err(|error| {
+            let sentence = format!("lease {} on {} could not be read: {error}", self.key, self.store);
+            Error::new((&error).into(), sentence).because(error)
+        })?;
+        let seen = self.seen(sent, reading);
+        let kept = |kept| Ok(Found::Settled(Forgotten::Kept(kept)));
+        let (record, version) = match &seen.content {
+            Content::Absent => return Ok(Found::Settled(Forgotten::Absent)),
+            Content::Foreign { what, .. } => return kept(WhyKept::Foreign(Arc::clone(what))),
+            Content::Record(record, version) => (record, version),
+        };
+        match &record.state {
+            State::Vacant => {}
+            State::Closed(_) => return kept(WhyKept::Closed),
+            State::Held | State::Revoked(_) | State::Reserved(_) => return Ok(Found::NotVacant),
+        }
+        if let Some((name, _)) = record.unknown.first() {
+            return kept(WhyKept::Foreign(format!("a later version wrote {name:?} into it").into()));
+        }
+        let has_been = self.vacant_for(record, &seen);
+        if has_been < vacant_for {
+            return kept(WhyKept::TooYoung { vacant_for: has_been });
+        }
+        if !self.next_is_greater(&seen, record.token) {
+            return kept(WhyKept::AheadOfClock { token: record.token });
+        }
+        let removed = Forgotten::Removed { token: record.token, vacant_for: has_been };
+        match act {
+            Act::Look => Ok(Found::Settled(removed)),
+            Act::Remove => self.remove(administration, version, removed).await.map(Found::Settled),
+        }
+    }
+
+    async fn remove(
+        &self,
+        administration: &dyn Administration,
+        version: &Version,
+        removed: Forgotten,
+    ) -> Result<Forgotten, Error> {
+        match administration.remove(self.key, version).await {
+            Ok(Removal::Removed) => Ok(removed),
+            Ok(Removal::Conflict(_)) => Ok(Forgotten::Kept(WhyKept::Changed)),
+            Err(error) => {
+                let sentence = format!(
+                    "the record of lease {} on {} could not be removed: {error}. Try again: only a vacant one goes",
+                    self.key, self.store
+                );
+                Err(Error::new((&error).into(), sentence).because(error))
+            }
+        }
+    }
+
+    fn administration(&self) -> Result<&dyn Administration, Error> {
+        let unsupported = |why| {
+            let sentence = format!("leases on {} cannot be forgotten: {why}", self.store);
+            Error::new(Kind::Unsupported, sentence)
+        };
+        if self.store.guarantees().clock < StoreClock::Floors {
+            return Err(unsupported(
+                "it has no clock that gives a floor for tokens, so a lease that is made anew would begin with tokens that \
+                 were given before. Keep the records: they are small",
+            ));
+        }
+        self.store.administration().ok_or_else(|| {
+            unsupported("this kind of store cannot remove a record. Keep the records: they are small")
+        })
+    }
+
+    fn seen(&self, sent: Instant, reading: Reading) -> Seen {
+        let look = calls::look(reading);
+        let returned = self.clock.now();
+        Seen { content: look.content, from: returned, sent, returned, time: look.time, went_back: None }
+    }
+
+    /// By the wall clock of whoever wrote it, and the store's where it has one, else ours.
+    fn vacant_for(&self, record: &Record, seen: &Seen) -> Duration {
+        let now = seen.time.map_or(self.clock.wall(), |time| WallTime::from_millis(time.as_micros() / 1_000));
+        Duration::from_millis(now.as_millis().saturating_sub(record.written_at.as_millis()))
+    }
+
+    /// Whether somebody who has seen nothing would be granted a greater token now, by the rules of every grant.
+    fn next_is_greater(&self, seen: &Seen, token: Token) -> bool {
+        match Standard.floor(seen, self.store.guarantees().clock) {
+            Floor::At(time) => {
+                Standard.next_token(Token::ZERO, Token::ZERO, Some(time)).is_some_and(|next| next > token)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// How long it may take for one key: longer than any healthy store needs.
+const FORGET_MAX: Duration = Duration::from_secs(60);

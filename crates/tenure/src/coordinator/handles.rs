@@ -1,0 +1,115 @@
+//! Terms that no process keeps: whoever has the handle renews and releases them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::Timing;
+use tenure_core::machine::{Ask, Left, Lost, Patience, Way, why_not_ours};
+
+use super::Coordinator;
+use crate::keeper::stale;
+use crate::lease::{Handle, KeeperCall, Lease, Request};
+use crate::{Error, Kind};
+
+impl Coordinator {
+    /// Renews the term of a handle once, and gives the handle that is good from now on.
+    ///
+    /// It returns when the renewal is confirmed, or fails with [`Kind::Lost`] when the term is over: after the deadline of
+    /// the handle nothing is tried any more. On every other error the handle is as good as it was. Of a renewal whose
+    /// future was dropped nobody knows whether it has happened; if it has, the handle is not good any more.
+    pub async fn renew(&self, handle: &Handle) -> Result<Handle, Error> {
+        self.check(handle)?;
+        let asking = KeeperCall {
+            connection: &self.connection,
+            key: handle.key(),
+            ask: self.ask_by(handle, Way::Resume(handle.term.clone()), true)?,
+            witnessed: false,
+            token: Some(handle.token()),
+        };
+        let term = asking.for_handle().await?;
+        Ok(Handle { term, ..handle.clone() })
+    }
+
+    /// Goes on with the term of a handle in this process, which keeps it from now on: the handle is not good any more.
+    ///
+    /// From the call on nobody may act under the handle, whatever comes of it: the record may name this process as the one to
+    /// look at, and if it ends, or does not wait for the answer, others are let in at once. After an error that is not
+    /// [`Kind::Lost`] the handle can be resumed or renewed again, until its deadline, and acted under once that has succeeded.
+    pub async fn resume(&self, handle: &Handle) -> Result<Lease, Error> {
+        self.check(handle)?;
+        let asking = KeeperCall {
+            connection: &self.connection,
+            key: handle.key(),
+            ask: self.ask_by(handle, Way::Resume(handle.term.clone()), false)?,
+            witnessed: true,
+            token: Some(handle.token()),
+        };
+        asking.for_lease().await
+    }
+
+    /// Ends the term of a handle, for somebody who does not act under it any more, so that the next one is granted at once.
+    ///
+    /// Fails with [`Kind::Lost`] if somebody else has been granted meanwhile, or has renewed a copy of the handle. After
+    /// its deadline a handle can still be released: if it is, nobody else had the lease in between.
+    pub async fn release(&self, handle: &Handle) -> Result<(), Error> {
+        self.check_store(handle)?;
+        let asking = KeeperCall {
+            connection: &self.connection,
+            key: handle.key(),
+            ask: self.ask_by(handle, Way::Leave(handle.term.clone()), true)?,
+            witnessed: false,
+            token: Some(handle.token()),
+        };
+        match asking.for_end().await? {
+            Left::Vacated => Ok(()),
+            Left::Nothing | Left::Lapsing => {
+                let record = self.look(handle.key().as_str()).await?;
+                let why = record.map_or(Lost::Deleted, |record| why_not_ours(&record, &handle.term));
+                Err(self.stale(handle, &why.to_string()))
+            }
+        }
+    }
+
+    fn ask_by(&self, handle: &Handle, way: Way, manual: bool) -> Result<Ask, Error> {
+        let limit = match &way {
+            Way::Leave(_) => self.connection.clock.now() + RELEASE_MAX,
+            _ => handle.term.deadline,
+        };
+        let timing = Timing::builder(handle.ttl().as_duration()).drift(handle.drift).build()?;
+        timing.bearable_for(self.store_name(), self.guarantees())?;
+        let request = Request::new(self.connection.clone(), handle.key().clone()).timing(timing);
+        let mut ask = request.parse(Patience::Until(limit))?;
+        ask.holder = Arc::clone(&handle.holder);
+        ask.secret_hash = Some(handle.secret.hash());
+        (ask.way, ask.manual) = (way, manual);
+        Ok(ask)
+    }
+
+    fn check(&self, handle: &Handle) -> Result<(), Error> {
+        self.check_store(handle)?;
+        if handle.is_of(&*self.connection.clock) {
+            return Ok(());
+        }
+        let why = "its deadline is on the clock of another boot or time namespace, and nobody can tell here whether it has \
+                   passed. Acquire it anew";
+        Err(self.stale(handle, why))
+    }
+
+    fn check_store(&self, handle: &Handle) -> Result<(), Error> {
+        if handle.store() == self.store_name() {
+            return Ok(());
+        }
+        let (key, theirs, ours) = (handle.key(), handle.store(), self.store_name());
+        let sentence = format!(
+            "the handle is of lease {key} on another store: it was granted on {theirs}, and this is {ours}. Name its own store"
+        );
+        Err(Error::new(Kind::Invalid, sentence))
+    }
+
+    fn stale(&self, handle: &Handle, why: &str) -> Error {
+        stale(handle.key(), handle.holder(), handle.token(), self.store_name(), why)
+    }
+}
+
+/// How long a release is tried if the store does not answer. After that the lease lapses by its ttl.
+const RELEASE_MAX: Duration = Duration::from_secs(60);

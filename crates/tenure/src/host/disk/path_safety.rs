@@ -1,0 +1,162 @@
+//! Where a folder may lie: making it, and looking at everything above it.
+
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::io_error::Trouble;
+use super::refusal::Doubt;
+use crate::{Error, Kind};
+
+/// What the user said about who may be involved.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trust {
+    pub(crate) foreign_owner: bool,
+    pub(crate) writable_by_others: bool,
+}
+
+/// The path without links, dots and a working directory that may change. The folder itself must not be a link.
+pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Error> {
+    let path = std::path::absolute(path)
+        .map_err(|error| Error::new(Kind::Invalid, format!("{path:?} is no path: {error}")))?;
+    let Some(Component::Normal(name)) = path.components().next_back() else {
+        let sentence = format!("{} is no folder for a store: name one below it", path.display());
+        return Err(Error::new(Kind::Invalid, sentence));
+    };
+    let parent = path.parent().expect("what has a last component has a parent");
+    // Links on the way are resolved here, once. What they lead to is then looked at, step by step.
+    let mut missing = Vec::new();
+    let mut there = parent;
+    let mut resolved = loop {
+        match there.canonicalize() {
+            Ok(resolved) => break resolved,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let (Some(up), Some(name)) = (there.parent(), there.file_name()) else { break "/".into() };
+                missing.push(name.to_owned());
+                there = up;
+            }
+            Err(error) => {
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                return Err(Trouble::new("cannot find", there, errno).at_opening());
+            }
+        }
+    };
+    resolved.extend(missing.iter().rev());
+    resolved.push(name);
+    Ok(resolved)
+}
+
+/// Opens the folder, after making it and what is missing above it. Whatever was made stays after a power cut.
+pub(crate) fn open_or_make(path: &Path) -> Result<OwnedFd, Error> {
+    match open(path) {
+        Err(Errno::NOENT) => {}
+        opened => return opened.map_err(|errno| Trouble::new("cannot open", path, errno).at_opening()),
+    }
+    let parent = path.parent().expect("a resolved path has a parent");
+    let above = match open(parent) {
+        Err(Errno::NOENT) => open_or_make(parent)?,
+        opened => opened.map_err(|errno| Trouble::new("cannot open", parent, errno).at_opening())?,
+    };
+    let name = path.file_name().expect("a resolved path has a name");
+    let made = match rustix::fs::mkdirat(&above, name, Mode::RWXU) {
+        // Somebody else was faster, and is perhaps not done with what follows.
+        Err(Errno::EXIST) => Ok(()),
+        made => made,
+    };
+    made.and_then(|()| rustix::fs::fsync(&above))
+        .map_err(|errno| Trouble::new("cannot make", path, errno).at_opening())?;
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(&above, name, flags, Mode::empty())
+        .map_err(|errno| Trouble::new("cannot open", path, errno).at_opening())
+}
+
+/// Opens the folder; `None` if there is none.
+pub(crate) fn open_if_there(path: &Path) -> Result<Option<OwnedFd>, Error> {
+    match open(path) {
+        Err(Errno::NOENT) => Ok(None),
+        opened => opened.map(Some).map_err(|errno| Trouble::new("cannot open", path, errno).at_opening()),
+    }
+}
+
+fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+        // The kernel has one word for both.
+        Err(Errno::NOTDIR) if path.is_symlink() => Err(Errno::LOOP),
+        opened => opened,
+    }
+}
+
+/// The folder, or the nearest one above it that is there.
+pub(crate) fn nearest(path: &Path) -> Result<OwnedFd, Error> {
+    let there = path.ancestors().find(|above| rustix::fs::lstat(*above).is_ok()).unwrap_or(path);
+    open(there).map_err(|errno| Trouble::new("cannot open", there, errno).at_opening())
+}
+
+/// Everything above the folder must belong to root or to this user, and be writable by no other user: a user who can
+/// rename a folder above can put another store in the place of this one. The members of a group are other users.
+///
+/// A shared temporary folder is fine: its sticky bit leaves what lies in it to its owner, which is checked next. In a user
+/// namespace, folders of users without a number there show as those of one user, root's among them: they are refused, since
+/// any user may be behind that number.
+pub(crate) fn check_above(path: &Path, trust: Trust) -> Result<(), Doubt> {
+    for above in path.ancestors().skip(1) {
+        let status = match rustix::fs::lstat(above) {
+            // It is made for this user alone.
+            Err(Errno::NOENT) => continue,
+            looked => looked.map_err(|errno| Trouble::new("cannot look at", above, errno))?,
+        };
+        let sticky = status.st_mode & STICKY != 0;
+        let writers = status.st_mode & (GROUP_WRITE | OTHERS_WRITE);
+        if writers != 0 && !sticky && !trust.writable_by_others {
+            return Err(replaceable(above, writers));
+        }
+        if ![0, rustix::process::geteuid().as_raw()].contains(&status.st_uid) && !trust.foreign_owner {
+            return Err(foreign(above, &status));
+        }
+    }
+    Ok(())
+}
+
+/// The folder itself must belong to this user, and be writable by nobody else.
+pub(crate) fn check_folder(path: &Path, status: &Stat, trust: Trust) -> Result<(), Doubt> {
+    let me = rustix::process::geteuid().as_raw();
+    if status.st_uid != me && !trust.foreign_owner {
+        return Err(foreign(path, status));
+    }
+    if status.st_mode & (GROUP_WRITE | OTHERS_WRITE) != 0 && !trust.writable_by_others {
+        let step = format!("take that permission away (chmod 700 {})", path.display());
+        return Err(Doubt::unsafe_because("others may write to it".to_owned(), [step], WRITABLE));
+    }
+    Ok(())
+}
+
+/// Users other than the owner may rename what lies in this folder.
+fn replaceable(above: &Path, writers: u32) -> Doubt {
+    let (who, take) = match writers {
+        GROUP_WRITE => ("its group", "g-w"),
+        OTHERS_WRITE => ("anybody", "o-w"),
+        _ => ("anybody", "go-w"),
+    };
+    let above = above.display();
+    let steps =
+        ["use another folder".to_owned(), format!("take that permission away (chmod {take} {above})")];
+    Doubt::unsafe_because(format!("{who} may replace what lies in {above}"), steps, WRITABLE)
+}
+
+fn foreign(owned: &Path, status: &Stat) -> Doubt {
+    let (owner, me) = (status.st_uid, rustix::process::geteuid().as_raw());
+    let why = format!("{} belongs to user {owner}, and this is user {me}", owned.display());
+    let steps = ["use a folder of your own".to_owned(), "run as its owner".to_owned()];
+    Doubt::unsafe_because(why, steps, FOREIGN)
+}
+
+const STICKY: u32 = 0o1000;
+const GROUP_WRITE: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+
+/// How a store accepts it by name.
+const WRITABLE: &str = "accept_writable_by_others, in a URL ?accept=writable-by-others";
+const FOREIGN: &str = "accept_foreign_owner, in a URL ?accept=foreign-owner";

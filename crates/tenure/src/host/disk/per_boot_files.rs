@@ -1,0 +1,206 @@
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{Dir, FileType, FlockOperation, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::folder::Folder;
+use super::private_dir::{Own, said};
+use crate::clock::Domain;
+use crate::host::checksum::checksum;
+
+/// A folder of this user's own with small files that all its programs read and write: one file for each clock domain, since
+/// what is in them goes by that clock. Every error is a sentence for people.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    folder: Folder,
+    /// What the names of the files begin with.
+    begin: &'static str,
+}
+
+impl Desk {
+    /// `None` if there is no such folder.
+    pub(crate) fn open_if_there(path: &Path, begin: &'static str) -> Result<Option<Self>, String> {
+        Ok(Own::open_if_there(path)?.map(|own| Self::on(own, begin)))
+    }
+
+    /// Makes the folder where there is none, for this user alone.
+    pub(crate) fn open_or_make(path: &Path, begin: &'static str) -> Result<Self, String> {
+        Ok(Self::on(Own::open_or_make(path)?, begin))
+    }
+
+    fn on(own: Own, begin: &'static str) -> Self {
+        Self { folder: Folder::new(own.path, own.descriptor, &own.status), begin }
+    }
+
+    /// What the file of this domain says; `None` if there is none, or none that only this user can have written.
+    pub(crate) fn read(&self, domain: &Domain) -> Option<Vec<u8>> {
+        let file = self.folder.open(&self.name(domain, PAGE), OFlags::RDONLY).ok()?;
+        let status = rustix::fs::fstat(&file).ok()?;
+        if !is_ours(&status) {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(status.st_size as usize);
+        loop {
+            let mut part = [0; 16 * 1024];
+            match rustix::io::read(&file, &mut part) {
+                Ok(0) => return Some(bytes),
+                Ok(read) => bytes.extend_from_slice(&part[..read]),
+                Err(Errno::INTR) => {}
+                Err(_) => return None,
+            }
+            if bytes.len() > BYTES_MAX {
+                return None;
+            }
+        }
+    }
+
+    /// Replaces what the file of this domain says, whole or not at all, while nobody else does. `false` if others wrote for so
+    /// long that it was not done.
+    pub(crate) fn rewrite(
+        &self,
+        domain: &Domain,
+        change: impl FnOnce(Option<Vec<u8>>) -> String,
+    ) -> Result<bool, String> {
+        let Some(_lock) = self.lock()? else { return Ok(false) };
+        let (page, new) = (self.name(domain, PAGE), self.name(domain, NEW));
+        let is_first = self.folder.status_of(&page).is_err();
+        let text = change(self.read(domain));
+        let path = self.folder.path_of(&page);
+        // Whoever has the lock is the only one who writes: this is what a dead one left.
+        match self.folder.unlink(&new) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(said("cannot remove", &self.folder.path_of(&new), errno)),
+        }
+        let written = self.write_new(&new, text.as_bytes());
+        let renamed = written.and_then(|()| self.folder.rename(&new, &page));
+        renamed.map_err(|errno| {
+            let _ = self.folder.unlink(&new);
+            said("cannot write", &path, errno)
+        })?;
+        if is_first {
+            // A courtesy: what stays does no harm.
+            let _ = self.clean(Some(domain), OTHERS_MAX);
+        }
+        Ok(true)
+    }
+
+    /// Removes the file of this domain.
+    pub(crate) fn remove(&self, domain: &Domain) -> Result<(), String> {
+        let page = self.name(domain, PAGE);
+        match self.folder.unlink(&page) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(said("cannot remove", &self.folder.path_of(&page), errno)),
+        }
+    }
+
+    /// Removes the files of all other domains than this one.
+    pub(crate) fn remove_others(&self, domain: Option<&Domain>) -> Result<(), String> {
+        self.clean(domain, 0).map_err(|errno| said("cannot clear", self.folder.path(), errno))
+    }
+
+    /// Not synced: after a power cut it means nothing any more.
+    fn write_new(&self, name: &str, bytes: &[u8]) -> rustix::io::Result<()> {
+        let file = self.folder.create(name, OFlags::WRONLY)?;
+        let mut left = bytes;
+        while !left.is_empty() {
+            match rustix::io::write(&file, left) {
+                Ok(0) => return Err(Errno::NOSPC),
+                Ok(written) => left = &left[written..],
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// The lock of all writers; `None` if somebody has it for longer than what is lost without it is worth.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a worker waits for others who write for a moment, and nothing is counted by it"
+    )]
+    fn lock(&self) -> Result<Option<Locked>, String> {
+        let trouble = |what| move |errno| said(what, &self.folder.path_of(LOCK), errno);
+        let file = self.folder.open_or_create(LOCK).map_err(trouble("cannot open"))?;
+        let status = rustix::fs::fstat(&file).map_err(trouble("cannot look at"))?;
+        if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+            return Err(format!("{} is not a file. Remove it", self.folder.path_of(LOCK).display()));
+        }
+        for _ in 0..LOCK_TRIES {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(Locked(file))),
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
+                Err(errno) => return Err(trouble("cannot lock")(errno)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes the files of other boots and time namespaces, but for so many of the latest. Somebody may still be in one of them,
+    /// behind another boot id or in another time namespace: who misses its file begins anew.
+    fn clean(&self, here: Option<&Domain>, stay: usize) -> rustix::io::Result<()> {
+        let here = here.map(|domain| self.name(domain, ""));
+        let is_here = |name: &str| here.as_ref().is_some_and(|here| name.starts_with(here));
+        let mut others = Vec::new();
+        let mut names = Dir::read_from(&self.folder)?;
+        while let Some(entry) = names.read() {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if self.is_page(name) && !is_here(name) {
+                others.push((self.folder.status_of(name)?.st_mtime, name.to_owned()));
+            }
+        }
+        others.sort_unstable();
+        let many = others.len().saturating_sub(stay);
+        others.iter().take(many).try_for_each(|(_, name)| self.folder.unlink(name))
+    }
+
+    /// The file of a domain. Its words may be longer than a name: what they are stands in the file.
+    fn name(&self, domain: &Domain, end: &str) -> String {
+        format!("{}{:016x}{end}", self.begin, checksum(&[domain.to_string().as_bytes()]))
+    }
+
+    fn is_page(&self, name: &str) -> bool {
+        let rest = name.strip_prefix(self.begin);
+        let digits = rest.and_then(|name| name.strip_suffix(PAGE).or(name.strip_suffix(NEW)));
+        digits
+            .is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    }
+}
+
+/// Given back when it is dropped.
+struct Locked(OwnedFd);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Said aloud: a process that was forked meanwhile has a copy of the descriptor.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Whether it was written by this user, and could not be by anybody else.
+fn is_ours(status: &Stat) -> bool {
+    FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
+        && status.st_uid == rustix::process::geteuid().as_raw()
+        && status.st_mode & OTHERS_WRITE == 0
+        && status.st_nlink == 1
+        && usize::try_from(status.st_size).is_ok_and(|size| size <= BYTES_MAX)
+}
+
+const PAGE: &str = ".jsonl";
+const NEW: &str = ".new";
+const LOCK: &str = "lock";
+
+/// Group and others.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Others have it for less than a millisecond each.
+const LOCK_PAUSE: Duration = Duration::from_millis(2);
+const LOCK_TRIES: usize = 250;
+
+/// How many files of other boots and time namespaces stay.
+const OTHERS_MAX: usize = 8;
+
+/// How long a file is at most.
+pub(crate) const BYTES_MAX: usize = 256 * 1024;

@@ -1,0 +1,73 @@
+//! A folder of this user's own: nobody else can change what lies in it, and its locks and renames are this kernel's.
+//!
+//! Every error is a sentence for people.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Stat;
+use rustix::io::Errno;
+
+use super::filesystem::FileSystem;
+use super::io_error::Trouble;
+use super::path_safety::{self, Trust};
+
+/// Such a folder, open.
+#[derive(Debug)]
+pub(crate) struct Own {
+    /// Where it is, without links.
+    pub(crate) path: PathBuf,
+    pub(crate) descriptor: OwnedFd,
+    pub(crate) status: Stat,
+}
+
+impl Own {
+    /// `None` if there is no such folder.
+    pub(crate) fn open_if_there(path: &Path) -> Result<Option<Self>, String> {
+        let path = above(path)?;
+        let there = path_safety::open_if_there(&path).map_err(|error| error.to_string())?;
+        there.map(|descriptor| Self::check(path, descriptor)).transpose()
+    }
+
+    /// Makes the folder where there is none, for this user alone.
+    pub(crate) fn open_or_make(path: &Path) -> Result<Self, String> {
+        let path = above(path)?;
+        let there = path_safety::nearest(&path).map_err(|error| error.to_string())?;
+        is_local(&path, &there)?;
+        let descriptor = path_safety::open_or_make(&path).map_err(|error| error.to_string())?;
+        Self::check(path, descriptor)
+    }
+
+    /// What is looked at is what is used.
+    fn check(path: PathBuf, descriptor: OwnedFd) -> Result<Self, String> {
+        let status = rustix::fs::fstat(&descriptor).map_err(|errno| said("cannot look at", &path, errno))?;
+        path_safety::check_folder(&path, &status, Trust::default()).map_err(|doubt| doubt.sentence())?;
+        is_local(&path, &descriptor)?;
+        Ok(Self { path, descriptor, status })
+    }
+}
+
+/// Where the folder is, if everything above it is safe.
+fn above(path: &Path) -> Result<PathBuf, String> {
+    let path = path_safety::resolve(path).map_err(|error| error.to_string())?;
+    path_safety::check_above(&path, Trust::default()).map_err(|doubt| doubt.sentence())?;
+    if path.is_symlink() {
+        return Err("it is a symbolic link, and links are not followed. Remove it".to_owned());
+    }
+    Ok(path)
+}
+
+/// Elsewhere others may write who have another clock, and locks are another machine's.
+fn is_local(path: &Path, folder: &OwnedFd) -> Result<(), String> {
+    let there = FileSystem::of(folder).map_err(|errno| said("cannot look at", path, errno))?;
+    if there.is_local() {
+        return Ok(());
+    }
+    let why = there.lacks();
+    Err(format!("it is on {there}, which is not known to be local: {why}. Use a folder on a local disk"))
+}
+
+/// What the kernel said, as a sentence.
+pub(crate) fn said(what: &'static str, path: &Path, errno: Errno) -> String {
+    Trouble::new(what, path, errno).to_string()
+}

@@ -1,0 +1,28 @@
+use tenure_core::record::Nonce;
+
+/// The kernel's randomness. Nothing seeded in this process would do: a cloned virtual machine has the same seed.
+#[derive(Debug, Default)]
+pub(crate) struct Entropy;
+
+impl Entropy {
+    pub(crate) fn nonce(&self) -> Nonce {
+        Nonce::from_bits(u128::from_ne_bytes(draw()))
+    }
+
+    /// A nonce and a jitter, for one step of a machine: drawn at once, and never ahead of it.
+    pub(crate) fn step(&self) -> (Nonce, u32) {
+        let bytes: [u8; 20] = draw();
+        let (nonce, jitter) = bytes.split_at(16);
+        let nonce = u128::from_ne_bytes(nonce.try_into().expect("sixteen bytes"));
+        (Nonce::from_bits(nonce), u32::from_ne_bytes(jitter.try_into().expect("four bytes")))
+    }
+}
+
+/// Fresh random bytes.
+#[expect(clippy::disallowed_methods, reason = "the one owner of randomness")]
+pub(crate) fn draw<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // Fails only where the kernel has no randomness at all; then nothing may be granted, and the keeper's end says so.
+    getrandom::fill(&mut bytes).expect("the kernel gives randomness");
+    bytes
+}

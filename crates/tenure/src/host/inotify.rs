@@ -1,0 +1,376 @@
+//! What the kernel says about files that change: one inotify instance for the whole process.
+//!
+//! A user has 128 instances by default, so all who wait share one, and one thread that reads from it as long as there is
+//! anybody to tell. A forked child has a descriptor of the parent's instance and no such thread: it makes an instance of its
+//! own, and neither adds to the parent's nor takes from it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+use tokio::sync::watch;
+
+use crate::host::fork::{Incarnation, PerProcess};
+
+/// What is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A folder: names that are renamed to, or deleted.
+    Names,
+    /// A file: somebody who could write to it has closed it, or died.
+    Closing,
+    /// A file: it was unlinked, replaced or moved.
+    Unlinking,
+    /// A folder: it was moved or removed itself.
+    Moving,
+}
+
+impl Target {
+    /// What is watched beside what others of this process watch about the same file.
+    fn flags(self) -> WatchFlags {
+        let flags = match self {
+            Self::Names => WatchFlags::MOVED_TO | WatchFlags::DELETE | WatchFlags::ONLYDIR,
+            Self::Closing => WatchFlags::CLOSE_WRITE,
+            // The last name of a file that is open somewhere goes as a change of its attributes.
+            Self::Unlinking => WatchFlags::ATTRIB | WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF,
+            Self::Moving => WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF | WatchFlags::ONLYDIR,
+        };
+        flags | WatchFlags::MASK_ADD
+    }
+
+    /// True if such an event is what is watched.
+    fn covers(self, events: ReadFlags) -> bool {
+        events.intersects(match self {
+            Self::Names => ReadFlags::MOVED_TO | ReadFlags::DELETE,
+            Self::Closing => ReadFlags::CLOSE_WRITE,
+            Self::Unlinking => ReadFlags::ATTRIB | ReadFlags::MOVE_SELF | ReadFlags::DELETE_SELF,
+            Self::Moving => ReadFlags::MOVE_SELF | ReadFlags::DELETE_SELF,
+        })
+    }
+}
+
+/// Changes of an open file or folder, from now on; `None` where the kernel has no more to give.
+///
+/// `concerns` is asked about each name that changed in a folder.
+pub(crate) fn watch(
+    file: impl AsFd,
+    target: Target,
+    concerns: impl Fn(&[u8]) -> bool + Send + 'static,
+) -> Option<Changes> {
+    Changes::of(|hub, this| hub.register(this, file, target, Box::new(concerns)))
+}
+
+/// Changes of what is mounted where, as this process sees it; `None` where the kernel does not tell.
+pub(crate) fn watch_mounts() -> Option<Changes> {
+    Changes::of(Hub::register_mounts)
+}
+
+/// How often those look whom the kernel tells nothing: a user has only so many who are told.
+pub(crate) const UNTOLD: Duration = Duration::from_secs(1);
+
+/// One who waits. Gone when dropped.
+pub(crate) struct Changes {
+    hub: &'static Mutex<Hub>,
+    /// The process whose hub it is.
+    incarnation: Incarnation,
+    number: i32,
+    id: u64,
+    changed: watch::Receiver<()>,
+}
+
+/// The kernel's number of what is watched, the number of who waits, and what tells it.
+type Registered = (i32, u64, watch::Receiver<()>);
+
+impl Changes {
+    /// `register` gets the hub of this process, locked, and where it is.
+    fn of(register: impl FnOnce(&mut Hub, &'static Mutex<Hub>) -> Option<Registered>) -> Option<Self> {
+        static HUB: PerProcess<Mutex<Hub>> = PerProcess::new();
+        let incarnation = Incarnation::present().ok()?;
+        let hub = HUB.get().ok()?;
+        let (number, id, changed) = register(&mut lock(hub), hub)?;
+        Some(Self { hub, incarnation, number, id, changed })
+    }
+
+    /// Any number of changes that nobody has waited for yet are one; `None` when there will be no more.
+    pub(crate) async fn next(&mut self) -> Option<()> {
+        self.changed.changed().await.ok()
+    }
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changes").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// All who wait for hints in this process.
+#[derive(Default)]
+struct Hub {
+    /// There as long as its thread is.
+    sources: Option<Arc<Sources>>,
+    /// By the kernel's number of what is watched.
+    watched: HashMap<i32, Vec<Watcher>>,
+    next_id: u64,
+}
+
+/// The descriptors that the thread reads from.
+struct Sources {
+    inotify: OwnedFd,
+    /// The list of mounts, which the kernel marks when it changes.
+    mounts: Option<std::fs::File>,
+}
+
+/// Whether a name that changed matters to somebody.
+type Concerns = Box<dyn Fn(&[u8]) -> bool + Send>;
+
+struct Watcher {
+    id: u64,
+    target: Target,
+    concerns: Concerns,
+    change: Arc<watch::Sender<()>>,
+}
+
+/// Those to be told, once the lock is free: whoever is woken may drop others who wait.
+#[must_use = "they are told by `send`"]
+struct Concerned(Vec<Arc<watch::Sender<()>>>);
+
+impl Hub {
+    /// `this` is the hub itself.
+    fn register(
+        &mut self,
+        this: &'static Mutex<Self>,
+        file: impl AsFd,
+        target: Target,
+        concerns: Concerns,
+    ) -> Option<Registered> {
+        let sources = self.sources(this)?;
+        // By the descriptor and not by the path, which may lead elsewhere by now.
+        let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+        // Where that fails the thread stays, for the next who asks.
+        let number = inotify::add_watch(&sources.inotify, path, target.flags()).ok()?;
+        Some(self.add(number, target, concerns))
+    }
+
+    fn register_mounts(&mut self, this: &'static Mutex<Self>) -> Option<Registered> {
+        self.sources(this)?.mounts.as_ref()?;
+        Some(self.add(MOUNTS, Target::Moving, Box::new(|_| true)))
+    }
+
+    fn sources(&mut self, this: &'static Mutex<Self>) -> Option<Arc<Sources>> {
+        match &self.sources {
+            Some(sources) => Some(Arc::clone(sources)),
+            None => self.start(this),
+        }
+    }
+
+    fn add(&mut self, number: i32, target: Target, concerns: Concerns) -> Registered {
+        self.next_id += 1;
+        let (change, changed) = watch::channel(());
+        let watcher = Watcher { id: self.next_id, target, concerns, change: Arc::new(change) };
+        self.watched.entry(number).or_default().push(watcher);
+        (number, self.next_id, changed)
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one thread that reads the kernel's hints, and its owner"
+    )]
+    fn start(&mut self, this: &'static Mutex<Self>) -> Option<Arc<Sources>> {
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+        let mounts = std::fs::File::open("/proc/self/mountinfo").ok();
+        let sources = Arc::new(Sources { inotify, mounts });
+        let reading = Arc::clone(&sources);
+        let thread = std::thread::Builder::new().name("tenure-watch".into());
+        thread.spawn(move || read(&reading, this)).ok()?;
+        self.sources = Some(Arc::clone(&sources));
+        Some(sources)
+    }
+
+    fn unregister(&mut self, number: i32, id: u64) {
+        let Some(watchers) = self.watched.get_mut(&number) else { return };
+        watchers.retain(|watcher| watcher.id != id);
+        if !watchers.is_empty() {
+            return;
+        }
+        self.watched.remove(&number);
+        if let Some(sources) = &self.sources
+            && number != MOUNTS
+        {
+            // The kernel answers with a last event, which wakes the thread, and that one sees that it is idle.
+            let _ = inotify::remove_watch(&sources.inotify, number);
+        }
+    }
+
+    fn stop_if_idle(&mut self) -> bool {
+        if self.watched.is_empty() {
+            self.sources = None;
+        }
+        self.sources.is_none()
+    }
+
+    fn concerned(&mut self, number: i32, events: ReadFlags, name: Option<&[u8]>) -> Concerned {
+        if events.contains(ReadFlags::QUEUE_OVERFLOW) {
+            // Something was dropped, and nobody knows what.
+            return Concerned::of(self.watched.values().flatten());
+        }
+        if events.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT) {
+            // It is gone: a last change, and no more.
+            return Concerned::of(self.watched.remove(&number).iter().flatten());
+        }
+        let name = name.unwrap_or_default();
+        let watchers = self.watched.get(&number).into_iter().flatten();
+        Concerned::of(watchers.filter(|watcher| watcher.target.covers(events) && (watcher.concerns)(name)))
+    }
+
+    fn concerned_by_mounts(&self) -> Concerned {
+        Concerned::of(self.watched.get(&MOUNTS).into_iter().flatten())
+    }
+}
+
+impl Concerned {
+    fn of<'a>(watchers: impl Iterator<Item = &'a Watcher>) -> Self {
+        Self(watchers.map(|watcher| Arc::clone(&watcher.change)).collect())
+    }
+
+    fn send(self) {
+        for change in self.0 {
+            change.send_replace(());
+        }
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        // In a forked copy there is nothing to give back: hub, lock and watch are the parent's.
+        if self.incarnation.is_present() {
+            lock(self.hub).unregister(self.number, self.id);
+        }
+    }
+}
+
+/// The thread: tells what comes, until there is nobody to tell.
+fn read(sources: &Sources, hub: &'static Mutex<Hub>) {
+    let mut buffer = [MaybeUninit::uninit(); BUFFER];
+    let mut events = inotify::Reader::new(&sources.inotify, &mut buffer);
+    loop {
+        match events.next() {
+            Ok(event) => {
+                let name = event.file_name().map(std::ffi::CStr::to_bytes);
+                let mut hub = lock(hub);
+                let concerned = hub.concerned(event.wd(), event.events(), name);
+                let idle = hub.stop_if_idle();
+                drop(hub);
+                concerned.send();
+                if idle {
+                    return;
+                }
+            }
+            Err(Errno::AGAIN) => {
+                if wait(sources) {
+                    let concerned = lock(hub).concerned_by_mounts();
+                    concerned.send();
+                }
+            }
+            Err(Errno::INTR) => {}
+            Err(_) => {
+                // It should not be possible; then all streams end, and whoever waits looks from time to time.
+                let mut hub = lock(hub);
+                let ended = std::mem::take(&mut hub.watched);
+                hub.sources = None;
+                drop(hub);
+                return drop(ended);
+            }
+        }
+    }
+}
+
+/// Waits for an event of either kind; `true` if what is mounted has changed.
+fn wait(sources: &Sources) -> bool {
+    let inotify = PollFd::new(&sources.inotify, PollFlags::IN);
+    let Some(mounts) = &sources.mounts else {
+        let _ = poll(&mut [inotify], None);
+        return false;
+    };
+    let mut both = [inotify, PollFd::new(mounts, PollFlags::PRI)];
+    poll(&mut both, None).is_ok() && both[1].revents().contains(PollFlags::PRI)
+}
+
+fn lock(hub: &'static Mutex<Hub>) -> MutexGuard<'static, Hub> {
+    hub.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A few hundred events at a time.
+const BUFFER: usize = 16 * 1024;
+
+/// The number of the list of mounts among what is watched. The kernel's own are positive.
+const MOUNTS: i32 = -2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hub(watchers: &[(i32, Target, &'static str)]) -> (Hub, Vec<watch::Receiver<()>>) {
+        let mut hub = Hub::default();
+        let mut receivers = Vec::new();
+        for (number, target, name) in watchers {
+            let (change, changed) = watch::channel(());
+            let concerns = Box::new(|there: &[u8]| there.starts_with(name.as_bytes()));
+            hub.watched.entry(*number).or_default().push(Watcher {
+                id: 0,
+                target: *target,
+                concerns,
+                change: Arc::new(change),
+            });
+            receivers.push(changed);
+        }
+        (hub, receivers)
+    }
+
+    fn told(receivers: &mut [watch::Receiver<()>]) -> Vec<bool> {
+        let told = receivers.iter().map(|receiver| receiver.has_changed().unwrap_or(true)).collect();
+        receivers.iter_mut().for_each(watch::Receiver::mark_unchanged);
+        told
+    }
+
+    #[test]
+    fn a_change_is_told_to_those_concerned_and_an_overflow_to_everybody() {
+        let (mut hub, mut all) = hub(&[
+            (1, Target::Names, "jobs"),
+            (1, Target::Names, "other"),
+            (2, Target::Names, "jobs"),
+            (3, Target::Closing, ""),
+        ]);
+        hub.concerned(1, ReadFlags::MOVED_TO, Some(b"jobs+a")).send();
+        assert_eq!(told(&mut all), [true, false, false, false]);
+        hub.concerned(3, ReadFlags::CLOSE_WRITE, None).send();
+        assert_eq!(told(&mut all), [false, false, false, true]);
+        hub.concerned(-1, ReadFlags::QUEUE_OVERFLOW, None).send();
+        assert_eq!(told(&mut all), [true; 4]);
+    }
+
+    #[test]
+    fn of_one_file_each_is_told_what_it_watches_and_of_mounts_those_who_watch_mounts() {
+        let all = [(1, Target::Names, ""), (1, Target::Moving, ""), (MOUNTS, Target::Moving, "")];
+        let (mut hub, mut all) = hub(&all);
+        hub.concerned(1, ReadFlags::MOVED_TO, Some(b"jobs+a")).send();
+        assert_eq!(told(&mut all), [true, false, false]);
+        hub.concerned(1, ReadFlags::MOVE_SELF, None).send();
+        assert_eq!(told(&mut all), [false, true, false]);
+        hub.concerned_by_mounts().send();
+        assert_eq!(told(&mut all), [false, false, true]);
+    }
+
+    #[test]
+    fn when_a_folder_goes_nobody_waits_for_it_any_more_and_others_stay() {
+        let (mut hub, all) = hub(&[(1, Target::Names, ""), (2, Target::Names, "")]);
+        hub.concerned(1, ReadFlags::IGNORED, None).send();
+        assert!(all[0].has_changed().is_err() && all[1].has_changed().is_ok());
+        assert_eq!(hub.watched.len(), 1);
+    }
+}

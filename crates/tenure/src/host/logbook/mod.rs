@@ -1,0 +1,88 @@
+//! What this machine saw, and when.
+//!
+//! On a store that cannot tell how old a version is, a holder that died is found out by seeing the same version for its
+//! ttl. A command that does not wait is a new observer each time, and would never have seen anything for long enough. So
+//! what was seen is kept on the disk, for whoever looks next.
+//!
+//! An entry can only say that a version was seen *earlier*. It counts for that version and that nonce alone, on the very
+//! clock it was seen by: one file for each boot and time namespace. What was damaged, or could be somebody else's, is not
+//! believed; then, as without a logbook, the waiting begins anew. So nothing here needs to be on the disk for sure: after a
+//! power cut the boot is another one, and what was written before it means nothing.
+
+mod entry;
+mod page;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use entry::Entry;
+pub(crate) use page::Page;
+
+use crate::clock::{Clock, Domain};
+use crate::host::disk::per_boot_files::Desk;
+
+/// What this machine saw, and when: so that a program which looks for a moment and ends counts for the next one.
+///
+/// It lies in a folder of the user's own, on a local file system. Nothing is made before there is something to remember,
+/// and whoever deletes the folder loses nothing but time. Give it to [`Builder::logbook`](crate::Builder::logbook).
+///
+/// ```no_run
+/// # async fn example(store: impl tenure_store::Store) -> Result<(), tenure::Error> {
+/// use tenure::{Coordinator, Logbook};
+///
+/// let logbook = Logbook::in_folder("/home/me/.local/state/tenure-logbook");
+/// let coordinator = Coordinator::builder().logbook(logbook).connect(store).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Logbook {
+    folder: PathBuf,
+}
+
+impl Logbook {
+    /// The logbook in this folder, which must not be used for anything else.
+    pub fn in_folder(path: impl Into<PathBuf>) -> Self {
+        Self { folder: path.into() }
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What was seen by others on the same clock; nothing if there is none yet, or none that can be believed. The error is
+    /// a sentence that says why it cannot be used at all.
+    pub(crate) fn read(&self, domain: &Domain, clock: &dyn Clock) -> Result<Page, String> {
+        let desk = Desk::open_if_there(&self.folder, BEGIN).map_err(|why| self.forgetful(&why))?;
+        let bytes = desk.and_then(|desk| desk.read(domain));
+        Ok(seen(bytes, domain, clock))
+    }
+
+    /// Adds what was seen to what others have written meanwhile.
+    pub(crate) fn write(
+        &self,
+        domain: &Domain,
+        clock: &dyn Clock,
+        entries: Vec<Entry>,
+    ) -> Result<(), String> {
+        let desk = Desk::open_or_make(&self.folder, BEGIN).map_err(|why| self.forgetful(&why))?;
+        let add = |bytes| {
+            let mut page = seen(bytes, domain, clock);
+            let now = clock.now();
+            entries.into_iter().for_each(|entry| page.note(entry, now));
+            page.encode(domain)
+        };
+        desk.rewrite(domain, add).map(drop).map_err(|why| self.forgetful(&why))
+    }
+
+    fn forgetful(&self, why: &str) -> String {
+        format!("what is seen here is not remembered in {}: {why}", self.folder.display())
+    }
+}
+
+/// What a file says; nothing if there is none to believe. Whatever is later than now was not seen yet.
+fn seen(bytes: Option<Vec<u8>>, domain: &Domain, clock: &dyn Clock) -> Page {
+    bytes.and_then(|bytes| Page::decode(&bytes, domain, clock.now())).unwrap_or_default()
+}
+
+/// What the names of the files begin with.
+const BEGIN: &str = "seen-";

@@ -1,0 +1,18 @@
+//! Everything that is this machine and not the protocol: files, locks, processes, randomness and threads.
+
+pub(crate) mod checksum;
+pub(crate) mod disk;
+pub(crate) mod entropy;
+pub(crate) mod fork;
+pub(crate) mod inotify;
+pub(crate) mod logbook;
+pub(crate) mod owner;
+mod process_holder;
+pub(crate) mod verdicts;
+pub(crate) mod witness;
+pub(crate) mod workers;
+
+pub use logbook::Logbook;
+pub use process_holder::process_holder;
+pub use verdicts::Verdicts;
+pub use witness::{Survivor, Survivors, WitnessPart};

@@ -1,0 +1,115 @@
+//! Which stores were found sound, and when.
+//!
+//! The check at connect costs five requests, and a command that runs for a second would make them each time. So a good
+//! verdict is kept on the disk for a day, for whoever connects next. A bad one is not: such a store is checked each time.
+//!
+//! What is kept can only save a check. It counts for the very place that the store names, on the very clock that it was
+//! made by, and not after a promise was seen broken there. What was damaged, or could be somebody else's, is not
+//! believed: then the store is checked, as it is without this. So nothing here needs to be on the disk for sure.
+
+mod page;
+
+use std::path::{Path, PathBuf};
+
+use crate::clock::{BootClock, Clock, Domain, Instant};
+use crate::host::disk::per_boot_files::Desk;
+use crate::{Error, Kind};
+use page::{Page, Verdict};
+
+/// Which stores of the network were found sound of late, so that a program which connects again need not check again.
+///
+/// They lie in a folder of the user's own, on a local file system, and are good for a day of one boot. Nothing is made
+/// before there is one to keep, and whoever deletes the folder loses nothing but five requests. Give it to
+/// [`Builder::verdicts`](crate::Builder::verdicts).
+///
+/// ```no_run
+/// # async fn example(store: impl tenure_store::Store) -> Result<(), tenure::Error> {
+/// use tenure::{Coordinator, Verdicts};
+///
+/// let verdicts = Verdicts::in_folder("/home/me/.local/state/tenure-verdicts");
+/// let coordinator = Coordinator::builder().verdicts(verdicts).connect(store).await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Verdicts {
+    folder: PathBuf,
+}
+
+impl Verdicts {
+    /// The verdicts in this folder, which must not be used for anything else.
+    pub fn in_folder(path: impl Into<PathBuf>) -> Self {
+        Self { folder: path.into() }
+    }
+
+    /// Where they are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Forgets that the store at this [place](tenure_store::Store::place) was found sound, whoever found it so: it is
+    /// checked when it is connected next. It waits for the disk.
+    ///
+    /// The error says why that was not possible: then others may go by the verdict until it is a day old.
+    pub fn forget(&self, place: &str) -> Result<(), Error> {
+        let clock = BootClock::new();
+        self.write_broken(place, clock.domain().as_ref(), &clock)
+            .map_err(|why| Error::new(Kind::Unavailable, why))
+    }
+
+    /// Whether the store at this place was found sound of late. Every doubt means that it was not.
+    pub(crate) fn is_sound(&self, place: &str, domain: &Domain, clock: &dyn Clock) -> bool {
+        let desk = Desk::open_if_there(&self.folder, BEGIN).ok().flatten();
+        let Some(bytes) = desk.and_then(|desk| desk.read(domain)) else { return false };
+        // After the read: whatever is later than this was not found yet.
+        let now = clock.now();
+        Page::decode(&bytes, domain, now).is_some_and(|page| page.is_sound(place, now))
+    }
+
+    /// The store at this place was found sound, by a check that began then.
+    pub(crate) fn write_sound(&self, place: &str, began: Instant, domain: &Domain, clock: &dyn Clock) {
+        let verdict = Verdict::sound(place, began);
+        if let Ok(desk) = Desk::open_or_make(&self.folder, BEGIN) {
+            // What is not kept costs a check.
+            let _ = desk.rewrite(domain, |bytes| with(bytes, verdict, domain, clock));
+        }
+    }
+
+    /// The store at this place was seen to break a promise. A check that is under way counts no more, either.
+    pub(crate) fn write_broken(
+        &self,
+        place: &str,
+        domain: Option<&Domain>,
+        clock: &dyn Clock,
+    ) -> Result<(), String> {
+        let kept = |why: String| {
+            format!(
+                "that {place} was found sound is not forgotten in {}: {why}. Remove that folder",
+                self.folder.display()
+            )
+        };
+        let Some(desk) = Desk::open_if_there(&self.folder, BEGIN).map_err(kept)? else { return Ok(()) };
+        let forgotten = domain.map_or(Ok(()), |domain| {
+            let broken = Verdict::broken(place, clock.now());
+            match desk.rewrite(domain, |bytes| with(bytes, broken, domain, clock)) {
+                Ok(true) => Ok(()),
+                // A full disk, or somebody who does not let go of the lock. Taking the file away needs neither.
+                Ok(false) | Err(_) => desk.remove(domain),
+            }
+        });
+        // What others have, on clocks that mean nothing here, goes whole.
+        forgotten.and(desk.remove_others(domain)).map_err(kept)
+    }
+}
+
+fn with(bytes: Option<Vec<u8>>, verdict: Verdict, domain: &Domain, clock: &dyn Clock) -> String {
+    let now = clock.now();
+    let mut page = bytes.and_then(|bytes| Page::decode(&bytes, domain, now)).unwrap_or_default();
+    page.note(verdict, now);
+    page.encode(domain)
+}
+
+/// What the names of the files begin with.
+const BEGIN: &str = "sound-";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_core::check;
+
+use crate::clock::{Domain, Instant};
+use crate::host::disk::checked_lines;
+
+/// What is known of the stores that were checked on one clock: one file.
+///
+/// ```text
+/// {"verdicts":"tenure","format":1,"check":1,"domain":"0f3c…,time:[4026531834]+0.0"}
+/// {"place":"s3://bucket/locks?region=eu-west-1","sound":true,"at":8123456789}
+/// {"entries":1,"checksum":"91b2c3d4e5f60718"}
+/// ```
+#[derive(Debug, Default)]
+pub(super) struct Page(BTreeMap<String, Verdict>);
+
+/// What is known of one store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Verdict {
+    place: String,
+    /// Whether it was found sound, or seen to break a promise: then nothing that began before counts.
+    sound: bool,
+    /// When the check began, or the promise was broken, in nanoseconds of the boot-time clock.
+    at: u64,
+}
+
+#[derive(Serialize)]
+struct Head {
+    verdicts: &'static str,
+    format: u32,
+    /// What the check looks at. One that looks at more makes earlier verdicts void.
+    check: u32,
+    domain: String,
+}
+
+impl Verdict {
+    pub(super) fn sound(place: &str, began: Instant) -> Self {
+        Self { place: place.to_owned(), sound: true, at: began.as_nanos() }
+    }
+
+    pub(super) fn broken(place: &str, seen: Instant) -> Self {
+        Self { place: place.to_owned(), sound: false, at: seen.as_nanos() }
+    }
+
+    fn at(&self) -> Instant {
+        Instant::from_nanos(self.at)
+    }
+
+    fn is_of_late(&self, now: Instant) -> bool {
+        self.at() <= now && now.since(self.at()) < LIFE
+    }
+}
+
+impl Page {
+    /// Whether the store at this place was found sound of late, and not seen to break a promise since.
+    pub(super) fn is_sound(&self, place: &str, now: Instant) -> bool {
+        self.0.get(place).is_some_and(|verdict| verdict.sound && verdict.is_of_late(now))
+    }
+
+    /// Takes in a verdict, unless a later one is known. A promise that was broken while a check went on makes it void.
+    pub(super) fn note(&mut self, verdict: Verdict, now: Instant) {
+        let order = |verdict: &Verdict| (verdict.at, !verdict.sound);
+        let is_later = self.0.get(&verdict.place).is_none_or(|known| order(known) < order(&verdict));
+        if is_later && verdict.place.len() <= PLACE_MAX {
+            self.0.insert(verdict.place.clone(), verdict);
+        }
+        self.0.retain(|_, verdict| verdict.is_of_late(now));
+        while self.0.len() > PLACES_MAX {
+            let oldest =
+                self.0.values().min_by_key(|verdict| verdict.at).map(|verdict| verdict.place.clone());
+            self.0.remove(&oldest.expect("there are many"));
+        }
+    }
+
+    pub(super) fn encode(&self, domain: &Domain) -> String {
+        checked_lines::encode(&head(domain), self.0.values().map(checked_lines::line))
+    }
+
+    /// What a file says; `None` if it is damaged, cut short, or of others. What claims to be later than now is left out.
+    pub(super) fn decode(bytes: &[u8], domain: &Domain, now: Instant) -> Option<Self> {
+        let lines = checked_lines::decode(bytes, &head(domain))?;
+        let verdicts =
+            lines.into_iter().map(serde_json::from_str).collect::<Result<Vec<Verdict>, _>>().ok()?;
+        let mut page = Self::default();
+        verdicts.into_iter().for_each(|verdict| page.note(verdict, now));
+        Some(page)
+    }
+}
+
+fn head(domain: &Domain) -> Head {
+    Head { verdicts: "tenure", format: FORMAT, check: check::CHECK, domain: domain.to_string() }
+}
+
+const FORMAT: u32 = 1;
+
+/// How long a verdict is good for. Servers are upgraded, and addresses pointed elsewhere.
+const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How many stores are remembered.
+const PLACES_MAX: usize = 64;
+
+/// A longer place is not remembered.
+const PLACE_MAX: usize = 2048;

@@ -1,0 +1,178 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+use crate::clock::ManualClock;
+
+const PLACE: &str = "s3://bucket/locks";
+
+fn at(seconds: u64) -> Instant {
+    Instant::from_nanos(seconds * 1_000_000_000)
+}
+
+fn domain() -> Domain {
+    Domain::parse("boot,time:[1]+0.0").unwrap()
+}
+
+fn page(verdicts: &[Verdict], now: u64) -> Page {
+    let mut page = Page::default();
+    verdicts.iter().for_each(|verdict| page.note(verdict.clone(), at(now)));
+    page
+}
+
+#[test]
+fn a_verdict_is_good_for_a_day_and_for_its_place_alone() {
+    let day = 24 * 60 * 60;
+    let page = page(&[Verdict::sound(PLACE, at(7))], 7);
+    assert!(page.is_sound(PLACE, at(7)) && page.is_sound(PLACE, at(6 + day)));
+    assert!(!page.is_sound(PLACE, at(7 + day)) && !page.is_sound("s3://bucket/lock", at(7)));
+    assert!(!page.is_sound(PLACE, at(6)), "nobody has checked it yet");
+}
+
+#[test]
+fn nothing_that_began_before_a_promise_was_broken_counts_after_it() {
+    let (sound, broken) = (|seconds| Verdict::sound(PLACE, at(seconds)), Verdict::broken(PLACE, at(5)));
+    assert!(!page(&[sound(4), broken.clone()], 9).is_sound(PLACE, at(9)));
+    assert!(!page(&[broken.clone(), sound(4)], 9).is_sound(PLACE, at(9)), "it was checked meanwhile");
+    assert!(!page(&[broken.clone(), sound(5)], 9).is_sound(PLACE, at(9)));
+    assert!(!page(&[sound(5), broken.clone()], 9).is_sound(PLACE, at(9)));
+    assert!(page(&[broken, sound(6)], 9).is_sound(PLACE, at(9)), "it was checked anew");
+}
+
+#[test]
+fn what_is_damaged_cut_or_of_another_boot_is_not_believed() {
+    let page = page(&[Verdict::sound(PLACE, at(7)), Verdict::broken("b", at(8))], 9);
+    let text = page.encode(&domain());
+    let decoded = |bytes: &[u8], domain: &Domain| Page::decode(bytes, domain, at(9));
+    assert!(decoded(text.as_bytes(), &domain()).unwrap().is_sound(PLACE, at(9)));
+    for length in 0..text.len() {
+        assert!(decoded(&text.as_bytes()[..length], &domain()).is_none(), "cut at {length}");
+    }
+    for place in 0..text.len() {
+        let mut bytes = text.clone().into_bytes();
+        bytes[place] ^= 1;
+        assert!(decoded(&bytes, &domain()).is_none(), "damaged at {place}");
+    }
+    for other in ["another,time:[1]+0.0", "boot,time:[2]+0.0", "boot,time:[1]+86400.0"] {
+        assert!(decoded(text.as_bytes(), &Domain::parse(other).unwrap()).is_none());
+    }
+    assert!(
+        !Page::decode(text.as_bytes(), &domain(), at(6)).unwrap().is_sound(PLACE, at(9)),
+        "it is later than now"
+    );
+}
+
+#[test]
+fn only_so_many_are_kept_and_the_oldest_goes_first() {
+    let mut page = Page::default();
+    for number in 0..100 {
+        page.note(Verdict::sound(&format!("s3://bucket/{number}"), at(number)), at(200));
+    }
+    assert!(page.is_sound("s3://bucket/99", at(200)) && !page.is_sound("s3://bucket/0", at(200)));
+    page.note(Verdict::sound(&"x".repeat(3_000), at(150)), at(200));
+    assert!(!page.is_sound(&"x".repeat(3_000), at(200)));
+    assert!(page.encode(&domain()).len() < crate::host::disk::per_boot_files::BYTES_MAX);
+}
+
+// ── on a disk ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/// Verdicts in a folder that goes when it is dropped.
+struct Kept(Verdicts);
+
+impl Kept {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("tenure-verdicts-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(Verdicts::in_folder(path))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let Ok(found) = std::fs::read_dir(self.0.folder()) else { return vec![] };
+        let paths = found.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.0.folder());
+    }
+}
+
+#[test]
+fn a_verdict_is_kept_for_its_user_alone_until_it_is_forgotten() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let (kept, clock) = (Kept::new(), BootClock::new());
+    let here = clock.domain().expect("there is a /proc here");
+    let is_sound = |place| kept.0.is_sound(place, &here, &clock);
+    assert!(!is_sound(PLACE));
+    kept.0.forget(PLACE).unwrap();
+    assert!(!kept.0.folder().exists(), "nothing is made before there is something to keep");
+    let began = clock.now();
+    kept.0.write_sound(PLACE, began, &here, &clock);
+    kept.0.write_sound("other", began, &here, &clock);
+    assert!(is_sound(PLACE) && is_sound("other"));
+    let file = kept.files().pop().unwrap();
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    kept.0.forget(PLACE).unwrap();
+    assert!(!is_sound(PLACE) && is_sound("other"));
+    kept.0.write_sound(PLACE, began, &here, &clock);
+    assert!(!is_sound(PLACE), "that check began before");
+    kept.0.write_sound(PLACE, clock.now(), &here, &clock);
+    assert!(is_sound(PLACE));
+}
+
+#[test]
+fn whoever_is_on_another_clock_checks_for_itself_and_forgets_for_everybody() {
+    let (kept, clock) = (Kept::new(), ManualClock::new());
+    let (here, there) = (domain(), Domain::parse("boot,time:[2]+0.0").unwrap());
+    kept.0.write_sound(PLACE, clock.now(), &here, &clock);
+    assert!(kept.0.is_sound(PLACE, &here, &clock) && !kept.0.is_sound(PLACE, &there, &clock));
+    kept.0.write_broken(PLACE, Some(&there), &clock).unwrap();
+    assert!(!kept.0.is_sound(PLACE, &here, &clock));
+}
+
+#[test]
+fn a_file_that_others_may_have_written_is_not_believed() {
+    use std::os::unix::fs::PermissionsExt;
+
+    type Spoil = fn(&Path);
+    let spoilers: [(&str, Spoil); 4] = [
+        ("writable by others", |path| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).unwrap();
+        }),
+        ("one with a second name", |path| std::fs::hard_link(path, path.with_extension("x")).unwrap()),
+        ("a link", |path| {
+            std::fs::rename(path, path.with_extension("x")).unwrap();
+            std::os::unix::fs::symlink(path.with_extension("x"), path).unwrap();
+        }),
+        ("nonsense", |path| std::fs::write(path, "{}\n{}\n").unwrap()),
+    ];
+    for (what, spoil) in spoilers {
+        let (kept, clock) = (Kept::new(), ManualClock::new());
+        kept.0.write_sound(PLACE, clock.now(), &domain(), &clock);
+        assert!(kept.0.is_sound(PLACE, &domain(), &clock));
+        spoil(&kept.files()[0]);
+        assert!(!kept.0.is_sound(PLACE, &domain(), &clock), "{what}");
+        kept.0.write_broken(PLACE, Some(&domain()), &clock).unwrap();
+        assert!(!kept.0.is_sound(PLACE, &domain(), &clock), "{what}");
+    }
+}
+
+#[test]
+fn where_nothing_can_be_written_it_is_taken_away_and_where_that_cannot_be_the_error_says_so() {
+    let (kept, clock) = (Kept::new(), ManualClock::new());
+    kept.0.write_sound(PLACE, clock.now(), &domain(), &clock);
+    // A folder in the place of the new file: it can be neither written nor removed.
+    let new = kept.files()[0].with_extension("new");
+    std::fs::create_dir_all(new.join("in the way")).unwrap();
+    kept.0.write_broken(PLACE, Some(&domain()), &clock).unwrap();
+    assert!(kept.files().is_empty() && !kept.0.is_sound(PLACE, &domain(), &clock));
+
+    std::fs::write(kept.0.folder().with_extension("file"), "").unwrap();
+    let error = Verdicts::in_folder(kept.0.folder().with_extension("file")).forget(PLACE).unwrap_err();
+    std::fs::remove_file(kept.0.folder().with_extension("file")).unwrap();
+    assert!(error.to_string().contains(PLACE) && error.to_string().contains("Remove that folder"), "{error}");
+}

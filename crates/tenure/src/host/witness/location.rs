@@ -1,0 +1,88 @@
+use std::io;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use tenure_core::machine::Sighting;
+use tenure_core::record::{Nonce, Witness};
+use tenure_store::{Reach, Store};
+
+use super::folder::Folder;
+use super::lock::Lock;
+use super::machine_dirs::Runtime;
+use super::survivors::Survivors;
+use crate::clock::boot_id;
+use crate::host::inotify::Changes;
+
+/// Where the witnesses of a store lie on this machine.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    /// The folder that the store names. Witnesses are made there first.
+    of_store: Option<Arc<Folder>>,
+    /// Folders of this machine, for stores that name none, and for what cannot be made in theirs.
+    of_machine: Option<Runtime>,
+}
+
+impl Shelf {
+    /// The witnesses of a store, if there is a place for them. Without one everything is as safe, and the death of a
+    /// holder costs its ttl.
+    pub(crate) fn of_store(store: &dyn Store) -> Option<Self> {
+        let reach = store.guarantees().reach;
+        if reach == Reach::Process {
+            return None;
+        }
+        let boot = boot_id();
+        // Records that other machines see name the boot of this one: those may have a copy of a witness, inode and all.
+        let named = if reach == Reach::Machine { Some(None) } else { boot.clone().map(Some) };
+        let of_store = store.witness_folder().zip(named);
+        let of_store = of_store.and_then(|(path, boot)| Folder::open(&path, boot).ok()).map(Arc::new);
+        let of_machine = boot.map(Runtime::of_this_user);
+        (of_store.is_some() || of_machine.is_some()).then_some(Self { of_store, of_machine })
+    }
+
+    /// Makes a witness, in the first folder where its lock is seen to hold.
+    pub(crate) fn create(&self, random: u128) -> io::Result<Lock> {
+        let made = self.of_store.as_ref().and_then(|folder| folder.create(random).ok());
+        match (made, &self.of_machine) {
+            (Some(lock), _) => Ok(lock),
+            (None, Some(runtime)) => runtime.create(random),
+            (None, None) => Err(Errno::NOENT.into()),
+        }
+    }
+
+    /// What there is to see of the witness that a record names. Every error means that nothing is known.
+    pub(crate) fn look(&self, named: &Witness, nonce: Nonce) -> Sighting {
+        self.find(named, |folder| Some(folder.look(named, nonce)).filter(|sighting| sighting.found))
+            .unwrap_or_default()
+    }
+
+    /// The processes that are alive under the record that names this witness.
+    pub(crate) fn survivors(&self, named: &Witness, nonce: Nonce) -> Survivors {
+        self.find(named, |folder| folder.survivors(named, nonce)).unwrap_or_default()
+    }
+
+    /// Changes of the witness that a record names: somebody has written to it, or died.
+    pub(crate) fn watch(&self, named: &Witness) -> Option<Changes> {
+        self.find(named, |folder| folder.watch(named))
+    }
+
+    /// Removes a witness that nobody has locked. Whoever still wanted to look at it waits out the ttl instead.
+    pub(crate) fn remove_dead(&self, named: &Witness) {
+        self.find(named, |folder| folder.remove_dead(named).ok());
+    }
+
+    /// Removes what dead holders left behind. A store that has witnesses in its own folder does that by itself.
+    pub(crate) fn sweep(&self) {
+        if let Some(runtime) = &self.of_machine {
+            runtime.sweep();
+        }
+    }
+
+    /// What the first folder gives where there is something.
+    fn find<T>(&self, named: &Witness, mut find: impl FnMut(&Folder) -> Option<T>) -> Option<T> {
+        self.of_store.as_deref().and_then(&mut find).or_else(|| {
+            // A record of another boot, or one that names none, names nothing that lies there.
+            let runtime = self.of_machine.as_ref().filter(|runtime| runtime.is_of(named.boot.as_deref()))?;
+            runtime.folders().find_map(|folder| find(&folder))
+        })
+    }
+}

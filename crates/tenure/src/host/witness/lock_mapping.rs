@@ -1,0 +1,55 @@
+//! A descriptor can be closed by anybody in the process, and forked children have copies of it. A mapping of the file
+//! holds the lock just as well: it survives `closefrom(3)` in a program that becomes a daemon, and the kernel leaves it
+//! out of forked children (`MADV_DONTFORK`).
+#![expect(unsafe_code, reason = "mapping a file and keeping it from children are calls of the kernel")]
+
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+
+use crate::host::fork::Incarnation;
+
+/// Keeps an open file description in this process alone. Nobody ever reads through it: a file that was cut off meanwhile
+/// would answer with a signal.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    at: *mut c_void,
+    incarnation: Incarnation,
+}
+
+// SAFETY: the address is only ever given back to the kernel, once, when the mapping is dropped.
+unsafe impl Send for Mapping {}
+// SAFETY: nothing can be done through a shared reference.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    pub(super) fn of(file: impl AsFd) -> io::Result<Self> {
+        let incarnation = Incarnation::present()?;
+        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing, and cannot be read or written.
+        let at = unsafe { mmap(std::ptr::null_mut(), BYTES, ProtFlags::empty(), MapFlags::SHARED, file, 0)? };
+        let mapping = Self { at, incarnation };
+        // SAFETY: the range is the mapping just made. A child that has it not misses nothing.
+        unsafe { madvise(at, BYTES, Advice::LinuxDontFork)? };
+        Ok(mapping)
+    }
+
+    /// Whether this process has it, and not only a copy of its address.
+    pub(super) fn is_here(&self) -> bool {
+        self.incarnation.is_present()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // In a forked copy of the process something else may lie at this address.
+        if self.is_here() {
+            // SAFETY: the range is the mapping that was made, and nothing refers to what is in it.
+            let _ = unsafe { munmap(self.at, BYTES) };
+        }
+    }
+}
+
+/// One page. The kernel rounds it up where pages are larger.
+const BYTES: usize = 4096;

@@ -1,0 +1,187 @@
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use tenure_core::machine::{Rules, Sighting, Standard};
+use tenure_core::record::Witness;
+use tenure_testkit::{FileSystem, Mounted};
+
+use super::*;
+use crate::host::witness::tests::{NONCE, Scratch, rand};
+
+fn paths_of(user: u32, named: Option<&str>) -> Vec<String> {
+    let paths = paths(user, named.map(PathBuf::from));
+    paths.into_iter().map(|path| path.to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn everybody_who_is_the_same_user_has_the_same_folders() {
+    assert_eq!(paths_of(0, None), ["/run/tenure", "/dev/shm/tenure-0", "/tmp/tenure-0"]);
+    assert_eq!(paths_of(33, None), ["/dev/shm/tenure-33", "/tmp/tenure-33"]);
+    assert_eq!(paths_of(1000, None), ["/tmp/tenure-1000", "/dev/shm/tenure-1000"]);
+}
+
+#[test]
+fn what_is_named_on_purpose_is_first_and_what_comes_with_a_login_is_passed_over() {
+    let named = ["/run/billing/tenure", "/tmp/tenure-1000", "/dev/shm/tenure-1000"];
+    assert_eq!(paths_of(1000, Some("/run/billing")), named);
+    for login in ["/run/user/1000", "", "billing"] {
+        assert_eq!(paths_of(1000, Some(login)), named[1..]);
+    }
+}
+
+/// Folders `names` below a folder of the test's own, where all are as they are on a machine: made when they are needed.
+fn runtime(scratch: &Scratch, names: &[&str]) -> Runtime {
+    Runtime::new(names.iter().map(|name| scratch.0.join(name)).collect(), "this-boot".to_owned())
+}
+
+fn look(runtime: &Runtime, named: &Witness) -> Sighting {
+    let seen = runtime.folders().map(|folder| folder.look(named, NONCE));
+    seen.into_iter().find(|sighting| sighting.found).unwrap_or_default()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    names.map(|name| name.into_string().unwrap()).collect()
+}
+
+/// A witness that nobody holds.
+fn dead(runtime: &Runtime) -> Witness {
+    let lock = runtime.create(rand()).unwrap();
+    lock.list(NONCE).unwrap();
+    Witness::clone(lock.named())
+}
+
+#[test]
+fn whoever_looks_makes_nothing_and_the_first_witness_makes_one_folder_for_its_user_alone() {
+    let scratch = Scratch::new();
+    let runtime = runtime(&scratch, &["a", "b"]);
+    let stranger = Witness { name: "0".repeat(32) + ".witness", inode: 1, boot: None };
+    assert_eq!(look(&runtime, &stranger), Sighting::default());
+    runtime.sweep();
+    assert!(names(&scratch.0).is_empty());
+    let lock = runtime.create(rand()).unwrap();
+    assert_eq!(names(&scratch.0), ["a"]);
+    let folder = std::fs::metadata(scratch.0.join("a")).unwrap();
+    assert_eq!(folder.mode() & 0o777, 0o700);
+    lock.list(NONCE).unwrap();
+    let named = Witness::clone(lock.named());
+    assert!(look(&runtime, &named).is_locked());
+    drop(lock);
+    assert!(Standard.is_dead(look(&runtime, &named)));
+}
+
+#[test]
+fn a_folder_that_others_could_change_or_that_cannot_be_made_is_passed_over() {
+    type Spoil = fn(&Path);
+    let spoilers: [(&str, Spoil); 5] = [
+        ("one that others may write to", |path| {
+            std::fs::create_dir(path).unwrap();
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        }),
+        ("a link", |path| std::os::unix::fs::symlink(std::env::temp_dir(), path).unwrap()),
+        ("a file", |path| std::fs::write(path, "").unwrap()),
+        ("one of somebody else", |path| {
+            std::fs::create_dir(path).unwrap();
+            if rustix::process::geteuid().is_root() {
+                std::os::unix::fs::chown(path, Some(4242), None).unwrap();
+            } else {
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o770)).unwrap();
+            }
+        }),
+        ("one on no disk", |path| std::os::unix::fs::symlink("/proc/self", path).unwrap()),
+    ];
+    for (what, spoil) in spoilers {
+        let scratch = Scratch::new();
+        spoil(&scratch.0.join("a"));
+        let runtime = runtime(&scratch, &["missing/a", "a", "b"]);
+        let named = dead(&runtime);
+        assert_eq!(names(&scratch.0.join("b")), [named.name.as_str()], "{what}");
+        assert!(Standard.is_dead(look(&runtime, &named)), "{what}");
+        assert!(!scratch.0.join("missing").exists(), "what a login makes is not made here");
+    }
+}
+
+#[test]
+fn one_who_cannot_write_where_another_can_still_finds_its_witness() {
+    let scratch = Scratch::new();
+    let (service, shell) = (runtime(&scratch, &["own/tenure", "x"]), runtime(&scratch, &["x"]));
+    std::fs::create_dir(scratch.0.join("own")).unwrap();
+    assert!(Standard.is_dead(look(&service, &dead(&shell))));
+    assert_eq!(look(&shell, &dead(&service)), Sighting::default(), "it does not know of that folder");
+}
+
+#[test]
+fn inside_an_overlay_it_is_passed_over_and_the_next_folder_has_the_witness() {
+    for kind in [FileSystem::OverlayOnTmpfs, FileSystem::OverlayOnExt4] {
+        let Some(mounted) = Mounted::new(kind) else { return };
+        let paths = vec![mounted.path().join("a"), mounted.runtime().join("b")];
+        let runtime = Runtime::new(paths, "this-boot".to_owned());
+        let lock = runtime.create(rand()).unwrap();
+        assert!(names(&mounted.path().join("a")).is_empty());
+        assert_eq!(names(&mounted.runtime().join("b")), [lock.named().name.as_str()]);
+        lock.list(NONCE).unwrap();
+        let named = Witness::clone(lock.named());
+        assert!(look(&runtime, &named).is_locked());
+        drop(lock);
+        assert!(Standard.is_dead(look(&runtime, &named)));
+    }
+}
+
+#[test]
+fn without_any_place_there_is_no_witness() {
+    let scratch = Scratch::new();
+    let runtime = runtime(&scratch, &["missing/a"]);
+    assert!(runtime.create(rand()).is_err());
+    assert!(names(&scratch.0).is_empty());
+}
+
+#[test]
+fn a_folder_that_was_removed_is_made_anew_and_the_witness_that_was_in_it_proves_nothing() {
+    let scratch = Scratch::new();
+    let runtime = runtime(&scratch, &["a"]);
+    let lock = runtime.create(rand()).unwrap();
+    std::fs::remove_dir_all(scratch.0.join("a")).unwrap();
+    assert!(lock.list(NONCE).is_err());
+    let named = dead(&runtime);
+    assert!(Standard.is_dead(look(&runtime, &named)));
+    assert_eq!(look(&runtime, lock.named()), Sighting::default());
+}
+
+#[test]
+fn many_witnesses_share_one_descriptor_of_their_folder() {
+    let scratch = Scratch::new();
+    let runtime = runtime(&scratch, &["a"]);
+    let first = runtime.create(rand()).unwrap();
+    let folder = runtime.folders().next().unwrap();
+    let more: Vec<_> = (0..50).map(|_| runtime.create(rand()).unwrap()).collect();
+    assert!(Arc::ptr_eq(&folder, &runtime.folders().next().unwrap()));
+    // Its witnesses and this test have the folder, and nobody else: other tests open what they like meanwhile.
+    assert_eq!(Arc::strong_count(&folder), 1 + 1 + more.len());
+    drop((first, more));
+    assert_eq!(runtime.latest().strong_count(), 1);
+}
+
+#[test]
+fn what_dead_holders_left_goes_after_a_day_and_nothing_else_does() {
+    let scratch = Scratch::new();
+    let runtime = runtime(&scratch, &["a"]);
+    let folder = scratch.0.join("a");
+    let age = |name: &str| {
+        let day = std::time::Duration::from_secs(25 * 60 * 60);
+        let file = std::fs::OpenOptions::new().write(true).open(folder.join(name)).unwrap();
+        let modified = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(modified - day).unwrap();
+    };
+    let (old, young, living) = (dead(&runtime), dead(&runtime), runtime.create(rand()).unwrap());
+    std::fs::write(folder.join("note"), "of somebody").unwrap();
+    [&old.name, &living.named().name, "note"].into_iter().for_each(age);
+    runtime.sweep();
+    let mut left = names(&folder);
+    left.sort();
+    let mut expected = vec![young.name.clone(), living.named().name.clone(), "note".to_owned()];
+    expected.sort();
+    assert_eq!(left, expected);
+    // Once is enough.
+    age(&young.name);
+    runtime.sweep();
+    assert!(names(&folder).contains(&young.name));
+}

@@ -1,0 +1,73 @@
+//! The list of nonces in a witness: a fixed ring of slots that are written in place.
+//!
+//! In place, because a list that is rewritten by rename is another file, and its inode another one. Each slot has a
+//! checksum over the name of the witness, the device that its folder is on, and the nonce: half a slot, or one that was
+//! copied to another name, is not believed. The device, because a file below an overlay is another file for the kernel's
+//! locks than the one in the overlay, with the same inode and the same content.
+
+use tenure_core::record::Nonce;
+
+use crate::host::checksum::checksum;
+
+/// What a new ring looks like: nothing is listed.
+pub(super) const EMPTY: [u8; BYTES] = [0; BYTES];
+
+/// How long the file is, always.
+pub(super) const BYTES: usize = SLOTS * SLOT;
+
+/// The slot that lists a nonce.
+pub(super) fn slot(name: &str, device: u64, nonce: Nonce) -> [u8; SLOT] {
+    let bits = nonce.to_bits().to_le_bytes();
+    let mut slot = [0; SLOT];
+    slot[..16].copy_from_slice(&bits);
+    slot[16..].copy_from_slice(&checksum(&[name.as_bytes(), &device.to_le_bytes(), &bits]).to_le_bytes());
+    slot
+}
+
+/// Where the slot for the `turn`th nonce is.
+pub(super) fn offset(turn: usize) -> u64 {
+    (turn % SLOTS * SLOT) as u64
+}
+
+/// Whether the ring lists the nonce.
+pub(super) fn lists(ring: &[u8], name: &str, device: u64, nonce: Nonce) -> bool {
+    ring.len() == BYTES && ring.chunks_exact(SLOT).any(|there| *there == slot(name, device, nonce))
+}
+
+/// A nonce and its checksum.
+pub(super) const SLOT: usize = 16 + 8;
+
+/// More than a lease can have outstanding, so that none is overwritten that may land yet.
+const SLOTS: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_slot_and_a_copied_one_are_not_believed() {
+        let nonce = Nonce::from_bits(0x1234_5678 << 64 | 7);
+        let whole = slot("a", 1, nonce);
+        let mut ring = EMPTY;
+        assert!(!lists(&ring, "a", 1, nonce) && !lists(&ring, "a", 1, Nonce::ZERO));
+        for written in 0..SLOT {
+            ring[SLOT..SLOT + written].copy_from_slice(&whole[..written]);
+            assert!(!lists(&ring, "a", 1, nonce), "{written} bytes of a slot");
+        }
+        ring[SLOT..2 * SLOT].copy_from_slice(&whole);
+        assert!(lists(&ring, "a", 1, nonce) && !lists(&ring, "b", 1, nonce) && !lists(&ring, "a", 2, nonce));
+        assert!(!lists(&ring[..BYTES - 1], "a", 1, nonce), "a ring that was cut off");
+    }
+
+    #[test]
+    fn the_ring_keeps_the_latest_and_stays_within_its_file() {
+        let mut ring = EMPTY;
+        let nonce = |turn: usize| Nonce::from_bits(turn as u128 + 1);
+        for turn in 0..3 * SLOTS {
+            let at = offset(turn) as usize;
+            ring[at..at + SLOT].copy_from_slice(&slot("a", 1, nonce(turn)));
+        }
+        assert!((2 * SLOTS..3 * SLOTS).all(|turn| lists(&ring, "a", 1, nonce(turn))));
+        assert!((0..2 * SLOTS).all(|turn| !lists(&ring, "a", 1, nonce(turn))));
+    }
+}

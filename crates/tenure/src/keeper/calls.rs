@@ -1,0 +1,111 @@
+//! Calls on the store: from effects to answers.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tenure_core::machine::{Content, Fault, Input, Look, Outcome, Recalled};
+use tenure_core::record;
+use tenure_store::{Applied, Expect, Key, Put, Reading, Reason, Store, StoreError, Version};
+
+use super::logbook_client::{self, LogbookClient};
+use super::recorder::AttemptOutcome;
+use crate::trust::breach::Breach;
+
+/// What a call gave, and what the store said if it failed.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) input: Input,
+    pub(crate) error: Option<Arc<str>>,
+    /// What was seen before of the version that a read showed.
+    pub(crate) recalled: Option<Recalled>,
+    /// A promise that was broken by it.
+    pub(crate) breach: Option<Breach>,
+}
+
+impl Answer {
+    pub(crate) fn new(input: Input, error: Option<Arc<str>>) -> Self {
+        Self { input, error, recalled: None, breach: None }
+    }
+}
+
+/// Reads a key. With `notes` it is the first time: what others saw before counts.
+pub(crate) async fn read(store: Arc<dyn Store>, key: Key, notes: Option<Arc<LogbookClient>>) -> Answer {
+    let look = match store.get(&key).await {
+        Ok(reading) => look(reading),
+        Err(error) => {
+            return Answer::new(Input::Read(Err(fault(&error))), Some(error.to_string().into()));
+        }
+    };
+    let recalled = match notes {
+        Some(notes) if logbook_client::is_worth_it(&look, store.guarantees().clock) => {
+            notes.recall(&key).await
+        }
+        _ => None,
+    };
+    Answer { recalled, ..Answer::new(Input::Read(Ok(look)), None) }
+}
+
+pub(crate) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, expect: Expect) -> Answer {
+    match store.put(&key, value, expect.clone()).await {
+        Ok(Put::Applied(Applied { version, .. })) if !is_new(&version, &expect) => {
+            // Whoever else saw this version could replace what we wrote. Nothing may be built on it.
+            let refused = Fault::Refused(Reason::Unsupported);
+            let breach = Breach::OldVersion(version);
+            let error = format!("the store broke a promise: {breach}");
+            let answer = Answer::new(Input::Written(Outcome::Fault(refused)), Some(error.into()));
+            Answer { breach: Some(breach), ..answer }
+        }
+        Ok(Put::Applied(Applied { version, time })) => {
+            Answer::new(Input::Written(Outcome::Applied { version, time }), None)
+        }
+        Ok(Put::Conflict(_)) => Answer::new(Input::Written(Outcome::Conflict), None),
+        Err(error) => {
+            Answer::new(Input::Written(Outcome::Fault(fault(&error))), Some(error.to_string().into()))
+        }
+    }
+}
+
+/// The answer to a write of a record that could not be read back. It is not sent.
+pub(crate) fn unwritable(foreign: &record::Foreign) -> Answer {
+    let refused = Fault::Refused(Reason::Invalid);
+    let error = format!("the record is not written, because it could not be read back: {foreign}");
+    Answer::new(Input::Written(Outcome::Fault(refused)), Some(error.into()))
+}
+
+fn is_new(version: &Version, expect: &Expect) -> bool {
+    !version.as_str().is_empty() && *expect != Expect::Version(version.clone())
+}
+
+pub(crate) fn look(reading: Reading) -> Look {
+    let Some(entry) = reading.entry else {
+        return Look { content: Content::Absent, age: None, time: reading.time };
+    };
+    let content = match record::decode(&entry.value) {
+        Ok(record) => Content::Record(Arc::new(record), entry.version),
+        Err(foreign) => Content::Foreign { what: foreign.to_string().into(), version: entry.version },
+    };
+    Look { content, age: entry.age, time: reading.time }
+}
+
+pub(crate) fn outcome(input: &Input) -> AttemptOutcome {
+    let fault = match input {
+        Input::Read(Ok(_)) => return AttemptOutcome::Answered,
+        Input::Written(Outcome::Applied { .. }) => return AttemptOutcome::Applied,
+        Input::Written(Outcome::Conflict) => return AttemptOutcome::Conflict,
+        Input::Read(Err(fault)) | Input::Written(Outcome::Fault(fault)) => fault,
+        _ => unreachable!("not the answer to a call"),
+    };
+    match fault {
+        Fault::Unknown => AttemptOutcome::Unknown,
+        Fault::Throttled(_) => AttemptOutcome::Throttled,
+        Fault::Refused(_) => AttemptOutcome::Refused,
+    }
+}
+
+pub(crate) fn fault(error: &StoreError) -> Fault {
+    match error {
+        StoreError::Refused(refused) => Fault::Refused(refused.reason),
+        StoreError::Unknown(_) => Fault::Unknown,
+        StoreError::Throttled(throttled) => Fault::Throttled(throttled.after),
+    }
+}

@@ -1,0 +1,56 @@
+use std::sync::Arc;
+
+use tenure_core::Holder;
+use tenure_store::{BoxFuture, Guarantees, Store};
+use tokio::sync::oneshot;
+
+use super::command::{Command, KeeperHandle};
+use crate::clock::Clock;
+use crate::store::caught::Caught;
+use crate::{Error, Kind};
+
+/// A connected store and the way to the keeper of its leases. As long as there is one, there is a keeper.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    pub(crate) keeper: KeeperHandle,
+    /// The name of the store.
+    pub(crate) store: Arc<str>,
+    pub(crate) guarantees: Guarantees,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) holder: Arc<Holder>,
+}
+
+impl Connection {
+    pub(crate) fn gone_error(&self) -> Error {
+        let store = &self.store;
+        Error::new(
+            Kind::Unavailable,
+            format!(
+                "the keeper of {store} has ended, or lives in the process that this one was forked from: connect again"
+            ),
+        )
+    }
+
+    /// Makes calls on the store, on the keeper's own runtime. Each call has a limit of its own.
+    pub(crate) async fn visit<T: Send + 'static>(
+        &self,
+        visit: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        let name = self.store.clone();
+        self.keeper.send(Command::Visit(Box::new(move |store| {
+            let visit: BoxFuture<'static, _> = Box::pin(async move { visit(store).await });
+            Box::pin(async move {
+                let visited = Caught::new(visit).await.unwrap_or_else(|panicked| {
+                    let sentence = format!(
+                        "the call on {name} was not finished: its code {panicked}. Leases that are held here go on; report \
+                         this bug"
+                    );
+                    Err(Error::new(Kind::Unavailable, sentence))
+                });
+                let _ = reply.send(visited);
+            })
+        })));
+        answer.await.map_err(|_| self.gone_error())?
+    }
+}

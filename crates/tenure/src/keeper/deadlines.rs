@@ -1,0 +1,110 @@
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::{AbortHandle, Abortable};
+
+use crate::clock::Instant;
+
+/// Ends what takes too long.
+///
+/// All limits go by the keeper's one timer. A timer for each of them would cost five calls of the kernel, to guard work
+/// that takes less than that.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deadlines(Arc<Mutex<Pending>>);
+
+#[derive(Debug, Default)]
+struct Pending {
+    by_end: BTreeMap<(Instant, u64), AbortHandle>,
+    next: u64,
+}
+
+/// Its limit counts no more when this is dropped.
+struct Entry {
+    limits: Deadlines,
+    at: (Instant, u64),
+}
+
+impl Deadlines {
+    /// What comes of the future; `None` if that is not known when [`end`](Self::end) comes to `at`.
+    pub(crate) fn until<F: Future>(
+        &self,
+        at: Instant,
+        future: F,
+    ) -> impl Future<Output = Option<F::Output>> + use<F> {
+        let (abort, registration) = AbortHandle::new_pair();
+        let mut pending = self.lock();
+        let at = (at, pending.next);
+        pending.next += 1;
+        pending.by_end.insert(at, abort);
+        drop(pending);
+        let entry = Entry { limits: self.clone(), at };
+        async move {
+            let outcome = Abortable::new(future, registration).await.ok();
+            drop(entry);
+            outcome
+        }
+    }
+
+    /// When the next one ends.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.lock().by_end.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Ends everything that should be done by now.
+    pub(crate) fn end(&self, now: Instant) {
+        let mut pending = self.lock();
+        while let Some(first) = pending.by_end.first_entry()
+            && first.key().0 <= now
+        {
+            first.remove().abort();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        // Nothing under the lock can leave it half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.limits.lock().by_end.remove(&self.at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    #[test]
+    fn what_is_done_in_time_is_told_and_its_limit_forgotten() {
+        let limits = Deadlines::default();
+        let done = limits.until(at(5), ready(7));
+        assert_eq!(limits.next(), Some(at(5)));
+        assert_eq!(done.now_or_never(), Some(Some(7)));
+        drop(limits.until(at(6), pending::<()>()));
+        assert_eq!(limits.next(), None);
+    }
+
+    #[test]
+    fn what_takes_too_long_is_ended_and_nothing_else() {
+        let limits = Deadlines::default();
+        let (mut late, mut later) =
+            (Box::pin(limits.until(at(5), pending::<()>())), Box::pin(limits.until(at(6), pending::<()>())));
+        assert_eq!((&mut late).now_or_never(), None);
+        limits.end(at(4));
+        assert_eq!((&mut late).now_or_never(), None);
+        limits.end(at(5));
+        assert_eq!((&mut late).now_or_never(), Some(None));
+        assert_eq!((&mut later).now_or_never(), None);
+        assert_eq!(limits.next(), Some(at(6)));
+    }
+}

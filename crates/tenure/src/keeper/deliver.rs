@@ -1,0 +1,206 @@
+//! From events to those who wait for them.
+
+use std::sync::Arc;
+
+use tenure_core::machine::{Denied, Event, Input, Left, Lost};
+use tenure_core::{Holder, Token};
+use tenure_store::Key;
+
+use super::command::LeaseId;
+use super::held_lease::{Granted, HeldLease};
+use super::lease_entry::LeaseEntry;
+use super::recorder::EventReport;
+use super::reporter::Report;
+use super::{Keeper, ReplyTo, logbook_client};
+use crate::{Error, Kind};
+
+impl Keeper {
+    /// Tells whoever asked. The machine may have to be told something in return.
+    pub(crate) fn tell(&mut self, id: LeaseId, event: Event) -> Option<Input> {
+        if let Event::Denied(_) = &event {
+            self.note(id);
+        }
+        self.doubt_after(&event);
+        let distrust = self.leases.get(&id).and_then(|kept| self.distrust_of(&kept.key));
+        let kept = self.leases.get_mut(&id)?;
+        let mut back = None;
+        match &event {
+            Event::Granted { token, deadline, .. } => {
+                if let Some(dead) = kept.dead.take() {
+                    self.witnesses.bury(dead);
+                }
+                let wanted = match kept.wanted.take() {
+                    Some(ReplyTo::Lease(reply)) => {
+                        let granted = Granted {
+                            key: kept.key.clone(),
+                            holder: Arc::clone(&kept.holder),
+                            token: *token,
+                            store: Arc::clone(&self.store_name),
+                            deadline: *deadline,
+                            witness: kept.witness.clone(),
+                        };
+                        let shared = HeldLease::new(granted, Arc::clone(&self.clock), self.incarnation);
+                        let shared = kept.shared.insert(Arc::new(shared));
+                        reply.send(Ok(Arc::clone(shared))).is_ok()
+                    }
+                    Some(ReplyTo::Handle(reply)) => {
+                        let handle = kept.machine.handle().expect("it was granted");
+                        // Whoever has the handle that was resumed may be acting under the term, heard of this or not.
+                        kept.detached = reply.send(Ok(handle)).is_ok() || kept.resumes.is_some();
+                        kept.detached
+                    }
+                    Some(ReplyTo::End(_)) | None => false,
+                };
+                // If nobody waits for it any more, it is let go at once.
+                if !wanted {
+                    back = Some(Input::Release);
+                }
+            }
+            Event::Renewed { deadline } => {
+                if let Some(shared) = &kept.shared {
+                    if shared.extend(*deadline) {
+                        for reply in kept.renewed.drain(..) {
+                            let _ = reply.send(Ok(()));
+                        }
+                    } else {
+                        back = over(shared);
+                    }
+                }
+            }
+            Event::AtRisk(_) => {
+                if let Some(shared) = &kept.shared {
+                    shared.at_risk();
+                }
+            }
+            Event::Lost(why) => match &kept.shared {
+                Some(shared) => {
+                    shared.latch(why.clone());
+                    for reply in kept.renewed.drain(..) {
+                        let _ = reply.send(Err(shared.lost_error()));
+                    }
+                    if shared.is_drained() {
+                        back = Some(Input::Drained);
+                    }
+                }
+                // A handle that nobody has got: nobody has acted under it.
+                None => back = Some(Input::Drained),
+            },
+            Event::Denied(Denied::Cancelled) if self.closing.is_some() => {
+                let error = shut_down(&kept.key, &self.store_name);
+                kept.answer_denied(error);
+            }
+            Event::Denied(Denied::Cancelled) if distrust.is_some() => {
+                distrust.into_iter().for_each(|error| kept.answer_denied(error));
+            }
+            Event::Denied(denied) => {
+                let mut error = match (denied, kept.resumes) {
+                    (Denied::StaleHandle(why), Some(token)) => {
+                        stale(&kept.key, &kept.holder, token, &self.store_name, &why.to_string())
+                    }
+                    _ => denied.error(&kept.key, &self.store_name, &kept.holder),
+                };
+                if let Some(trouble) = kept.trouble.take() {
+                    error = error.because(trouble.to_string());
+                }
+                kept.answer_denied(error);
+            }
+            Event::Left(left) => {
+                let result = || left_error(kept, &self.store_name, *left);
+                if let Some(closing) = &mut self.closing {
+                    closing.errors.extend(result());
+                }
+                let results: Vec<_> = kept.left.iter().map(|_| result().map_or(Ok(()), Err)).collect();
+                for (reply, result) in kept.left.drain(..).zip(results) {
+                    kept.answers.push(Box::new(move || drop(reply.send(result))));
+                }
+                if let Some(ReplyTo::End(reply)) = kept.wanted.take() {
+                    let ended = match left {
+                        Left::Lapsing => Err(unended(kept, &self.store_name)),
+                        Left::Vacated | Left::Nothing => Ok(*left),
+                    };
+                    kept.answers.push(Box::new(move || drop(reply.send(ended))));
+                }
+            }
+            Event::WentBack { .. } | Event::Keeping { .. } | Event::Outlived { .. } => {}
+        }
+        let (token, holder, key) = (kept.token(), Arc::clone(&kept.holder), kept.key.clone());
+        let store = Arc::clone(&self.store_name);
+        let forgotten = self.keys.get(&key).is_some_and(|known| known.forgotten);
+        self.reporter.report(match event {
+            Event::WentBack { seen, shown: None } if forgotten => {
+                Report::Forgotten { store, key, token: seen }
+            }
+            event => Report::Event(EventReport { store, key, holder, token, event }),
+        });
+        back
+    }
+}
+
+impl Keeper {
+    /// Whoever gives up leaves behind what it saw, for whoever tries next on this machine.
+    fn note(&mut self, id: LeaseId) {
+        let (Some(notes), Some(kept)) = (&self.notes, self.leases.get_mut(&id)) else { return };
+        let Some(known) = self.keys.get(&kept.key).filter(|known| known.unaged) else { return };
+        if let Some(seen) = known.sightings.latest()
+            && logbook_client::runs_out(&seen.content)
+            && let Some(recalled) = seen.to_recall()
+        {
+            notes.add(&kept.key, &recalled, seen.returned, true);
+            kept.noted = true;
+        }
+    }
+}
+
+pub(crate) fn shut_down(key: &Key, store: &str) -> Error {
+    let sentence = format!("lease {key} on {store} is not granted: the coordinator is shut down");
+    Error::new(Kind::Unavailable, sentence)
+}
+
+/// What to tell a machine whose lease was latched by somebody else: that the deadline passed. Whoever lets go tells so next, and
+/// waits for the answer, which is lost if the lease is gone by then.
+fn over(shared: &HeldLease) -> Option<Input> {
+    match shared.why() {
+        Some(Lost::Released) => None,
+        _ => Some(Input::Latched),
+    }
+}
+
+/// A term of another process could not be ended.
+fn unended(kept: &LeaseEntry, store: &str) -> Error {
+    let (key, holder, token) = (&kept.key, &kept.holder, kept.token().unwrap_or_default());
+    let sentence = format!(
+        "lease {key} of {holder} (token {token}) on {store} could not be let go: try again, or let it run out within {}",
+        kept.timing.ttl()
+    );
+    unavailable(kept, sentence)
+}
+
+/// With what the store said last.
+fn unavailable(kept: &LeaseEntry, sentence: String) -> Error {
+    let error = Error::new(Kind::Unavailable, sentence);
+    match &kept.trouble {
+        Some(trouble) => error.because(trouble.to_string()),
+        None => error,
+    }
+}
+
+fn left_error(kept: &LeaseEntry, store: &str, left: Left) -> Option<Error> {
+    let holder: &Holder = &kept.holder;
+    match left {
+        Left::Vacated | Left::Nothing => None,
+        Left::Lapsing => {
+            let token = kept.token().unwrap_or_default();
+            let what =
+                format!("lease {} of {holder} (token {token}) on {store} could not be vacated", kept.key);
+            Some(unavailable(kept, format!("{what}: it has lapsed, and others may have waited for it")))
+        }
+    }
+}
+
+/// The sentence for a handle that is not good any more.
+pub(crate) fn stale(key: &Key, holder: &Holder, token: Token, store: &str, why: &str) -> Error {
+    let sentence = format!(
+        "lease {key} of {holder} (token {token}) on {store} is not held under this handle any more, stop acting: {why}"
+    );
+    Error::new(Kind::Lost, sentence)
+}

@@ -1,0 +1,168 @@
+//! What the keeper does about a store that is seen to break its promises.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+use tenure_core::machine::{Content, Denied, Event, Fault, Input, Look, Lost, Purpose};
+use tenure_store::{BoxFuture, Key, Reason};
+use tokio::sync::oneshot;
+
+use super::calls::Answer;
+use super::command::LeaseId;
+use super::lease_entry::LeaseEntry;
+use super::reporter::Report;
+use super::witnesses::Then;
+use super::{Keeper, ReplyTo};
+use crate::clock::Instant;
+use crate::trust::breach::{self, Breach};
+use crate::{Error, Kind};
+
+/// What this keeper has against its store.
+#[derive(Debug, Default)]
+pub(crate) struct Distrust {
+    /// What it was seen to do, on which key.
+    breach: Option<(Breach, Key)>,
+    /// Until others on this machine know that it must be checked.
+    telling: Option<Shared<BoxFuture<'static, ()>>>,
+}
+
+impl Distrust {
+    /// Until others know; `None` where they do, or have nothing to know.
+    fn pending(&self) -> Option<Shared<BoxFuture<'static, ()>>> {
+        self.telling.clone().filter(|telling| telling.peek().is_none())
+    }
+}
+
+impl Keeper {
+    /// Looks whether an answer is one that a store which keeps its promises gives. Before anything follows from it.
+    pub(crate) fn examine(&mut self, key: &Key, sent: Instant, answer: &Answer) {
+        if let Input::Read(Ok(look)) = &answer.input {
+            self.note_forgotten(key, sent, look);
+        }
+        let before = self.keys.get(key).and_then(|known| known.sightings.latest());
+        let (breach, doubtful, twice) = match &answer.input {
+            Input::Read(Ok(look)) => (
+                Breach::shown(before, look, self.store_clock),
+                breach::is_doubtful(before, sent, look),
+                breach::same_token(before, look),
+            ),
+            _ => (answer.breach.clone(), false, None),
+        };
+        if breach.is_some() || doubtful {
+            self.doubt();
+        }
+        match (breach, twice) {
+            (Some(breach), _) => self.condemn(breach, key),
+            (None, Some(token)) => {
+                let (store, key) = (Arc::clone(&self.store_name), key.clone());
+                self.reporter.report(Report::SameToken { store, key, token });
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Where there was no record before, it stays as it was found then.
+    fn note_forgotten(&mut self, key: &Key, sent: Instant, look: &Look) {
+        let Some(known) = self.keys.get_mut(key) else { return };
+        let (before, highest) = (known.sightings.latest(), known.sightings.highest());
+        let stays = before.is_some_and(|before| before.content == Content::Absent)
+            && look.content == Content::Absent
+            && known.forgotten;
+        known.forgotten = stays || breach::is_forgotten(before, sent, look, highest, self.store_clock);
+    }
+
+    /// Something happened that a store which keeps its promises does not do, or that somebody did behind its back: a record
+    /// was deleted or restored. Work goes on, and others check the store before they trust it.
+    pub(crate) fn doubt_after(&mut self, event: &Event) {
+        let unsupported = Fault::Refused(Reason::Unsupported);
+        let doubtful = match event {
+            Event::WentBack { .. }
+            | Event::Lost(Lost::Deleted | Lost::Replaced { .. })
+            | Event::Denied(Denied::WentBack { .. } | Denied::Refused(Reason::Unsupported)) => true,
+            Event::AtRisk(fault) => *fault == unsupported,
+            _ => false,
+        };
+        if doubtful {
+            self.doubt();
+        }
+    }
+
+    /// What has to be done before this write is sent.
+    pub(crate) fn before(&mut self, id: LeaseId, write: &super::Write) -> Option<BoxFuture<'static, ()>> {
+        let listed = match &self.leases[&id].witness {
+            Some(witness) if super::is_of_a_holder(write) => {
+                Some(self.witnesses.list(witness, write.record.nonce))
+            }
+            _ => None,
+        };
+        let telling = self.distrust.pending().filter(|_| write.purpose == Purpose::Grant);
+        match (listed, telling) {
+            (listed, None) => listed,
+            (None, Some(telling)) => Some(telling.boxed()),
+            (Some(listed), Some(telling)) => Some(Box::pin(async move {
+                telling.await;
+                listed.await;
+            })),
+        }
+    }
+
+    /// Gives answers, after what is to be done first, and after others were told what this keeper has against its store.
+    pub(crate) fn give(&mut self, answers: Vec<Then>, first: Option<impl FnOnce() + Send + 'static>) {
+        match (first, self.distrust.pending()) {
+            (None, None) => answers.into_iter().for_each(|answer| answer()),
+            (Some(first), None) => self.witnesses.first(first, answers),
+            (None, Some(telling)) => self.witnesses.after(telling, answers),
+            (Some(first), Some(telling)) => {
+                let (done, did) = oneshot::channel::<()>();
+                self.witnesses.first(first, vec![Box::new(move || drop(done))]);
+                self.witnesses.after(async move { drop((telling.await, did.await)) }, answers);
+            }
+        }
+    }
+
+    /// Whether this may not be granted any more, and why.
+    pub(crate) fn is_distrusted(&self, kept: &LeaseEntry) -> Option<Error> {
+        let is_grant = kept.resumes.is_none() && !matches!(kept.wanted, Some(ReplyTo::End(_)));
+        self.distrust_of(&kept.key).filter(|_| is_grant)
+    }
+
+    /// Why nothing is granted any more.
+    pub(crate) fn distrust_of(&self, key: &Key) -> Option<Error> {
+        let (breach, on) = self.distrust.breach.as_ref()?;
+        let store = &self.store_name;
+        let sentence = format!(
+            "lease {key} on {store} is not granted: the store broke a promise, {breach} (key {on}). Two holders could act at \
+             once, so nothing more is granted on it: put it right, and connect again"
+        );
+        Some(Error::new(Kind::Unsupported, sentence))
+    }
+
+    /// Others who trust this store because it was found sound must check it. No grant is sent before they are told.
+    fn doubt(&mut self) {
+        if self.distrust.pending().is_some() {
+            return;
+        }
+        if let Some(end) = self.trust.end_now() {
+            let (done, told) = oneshot::channel::<()>();
+            self.witnesses.first(end, vec![Box::new(move || drop(done))]);
+            self.distrust.telling = Some(told.map(drop).boxed().shared());
+        }
+    }
+
+    /// Nothing is granted here any more. Whoever holds a lease keeps it, as long as nothing is seen against that one.
+    fn condemn(&mut self, breach: Breach, key: &Key) {
+        if self.distrust.breach.is_some() {
+            return;
+        }
+        let what = breach.to_string().into();
+        self.reporter.report(Report::Breach { store: Arc::clone(&self.store_name), key: key.clone(), what });
+        self.distrust.breach = Some((breach, key.clone()));
+        let seeking = self.leases.iter().filter(|(_, kept)| kept.machine.is_seeking());
+        let seeking = seeking.filter(|(_, kept)| self.is_distrusted(kept).is_some());
+        let ids: Vec<_> = seeking.map(|(id, _)| *id).collect();
+        for id in ids {
+            self.step(id, Input::Release);
+        }
+    }
+}

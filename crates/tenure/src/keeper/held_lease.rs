@@ -1,0 +1,204 @@
+//! What a lease and its keeper share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tenure_core::machine::Lost;
+use tenure_core::{Belief, Holder, Token, Works};
+use tenure_store::Key;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::lease_state::{LeaseState, Renewal};
+use crate::clock::{Clock, Instant};
+use crate::host::fork::Incarnation;
+use crate::host::witness;
+use crate::{Error, Kind};
+
+/// What a lease and its keeper share.
+#[derive(Debug)]
+pub(crate) struct HeldLease {
+    pub(crate) key: Key,
+    pub(crate) holder: Arc<Holder>,
+    pub(crate) token: Token,
+    pub(crate) store: Arc<str>,
+    clock: Arc<dyn Clock>,
+    incarnation: Incarnation,
+    belief: Belief,
+    lost: OnceLock<Lost>,
+    cancelled: CancellationToken,
+    state: watch::Sender<LeaseState>,
+    renewals: Mutex<Vec<mpsc::UnboundedSender<Renewal>>>,
+    renewed: AtomicU64,
+    works: Works,
+    trouble: Mutex<Option<Arc<str>>>,
+    /// Held as long as anybody can act under the lease, which may be longer than the keeper keeps it.
+    witness: Option<Arc<witness::Lock>>,
+}
+
+/// What a grant consists of.
+pub(crate) struct Granted {
+    pub(crate) key: Key,
+    pub(crate) holder: Arc<Holder>,
+    pub(crate) token: Token,
+    pub(crate) store: Arc<str>,
+    pub(crate) deadline: Instant,
+    pub(crate) witness: Option<Arc<witness::Lock>>,
+}
+
+impl HeldLease {
+    pub(crate) fn new(granted: Granted, clock: Arc<dyn Clock>, incarnation: Incarnation) -> Self {
+        Self {
+            key: granted.key,
+            holder: granted.holder,
+            token: granted.token,
+            store: granted.store,
+            clock,
+            incarnation,
+            belief: Belief::until(granted.deadline),
+            lost: OnceLock::new(),
+            cancelled: CancellationToken::new(),
+            state: watch::Sender::new(LeaseState::Held),
+            renewals: Mutex::default(),
+            renewed: AtomicU64::new(0),
+            works: Works::default(),
+            trouble: Mutex::default(),
+            witness: granted.witness,
+        }
+    }
+
+    // ── asked by the holder ───────────────────────────────────────────────────────────────────────────────────────
+
+    /// One load, one clock read, one load.
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        self.left().is_some()
+    }
+
+    /// How much longer it is held if nothing renews it; `None` once it is lost.
+    #[inline]
+    pub(crate) fn left(&self) -> Option<Duration> {
+        let left = self.belief.left(|| self.clock.now()).filter(|_| self.incarnation.is_present());
+        if left.is_none() {
+            self.latch(Lost::Expired);
+        }
+        left
+    }
+
+    /// Why it is lost; `None` while it is held.
+    pub(crate) fn why(&self) -> Option<Lost> {
+        if self.is_held() {
+            return None;
+        }
+        if !self.incarnation.is_present() {
+            return Some(Lost::Forked);
+        }
+        self.lost.get().cloned()
+    }
+
+    pub(crate) fn lost_error(&self) -> Error {
+        let why = self.why().unwrap_or(Lost::Expired);
+        Error::new(
+            Kind::Lost,
+            format!(
+                "lease {} of {} (token {}) on {} is lost, stop acting: {why}",
+                self.key, self.holder, self.token, self.store
+            ),
+        )
+    }
+
+    pub(crate) fn witness(&self) -> Option<&Arc<witness::Lock>> {
+        self.witness.as_ref()
+    }
+
+    pub(crate) fn cancellation(&self) -> &CancellationToken {
+        &self.cancelled
+    }
+
+    pub(crate) fn states(&self) -> watch::Receiver<LeaseState> {
+        self.state.subscribe()
+    }
+
+    pub(crate) fn renewals(&self) -> mpsc::UnboundedReceiver<Renewal> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut listeners = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever latches sets the reason before it clears this list: a listener that comes later hears nothing, and
+        // its stream ends at once.
+        if self.lost.get().is_none() {
+            listeners.push(sender);
+        }
+        receiver
+    }
+
+    // ── work that goes on under the lease ─────────────────────────────────────────────────────────────────────────
+
+    /// Counts a piece of work in. The caller looks at the belief *after* this, and counts it out again if it is over.
+    pub(crate) fn begin_work(&self) {
+        self.works.begin();
+    }
+
+    /// Counts a piece of work out. True if the keeper may wait for just that.
+    pub(crate) fn end_work(&self) -> bool {
+        self.works.end(&self.belief)
+    }
+
+    /// True if no work goes on. Asked by the keeper after [`latch`](Self::latch).
+    pub(crate) fn is_drained(&self) -> bool {
+        self.works.is_drained()
+    }
+
+    // ── told by the keeper ────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Extends the belief; `false` if it is over.
+    pub(crate) fn extend(&self, deadline: Instant) -> bool {
+        if !self.belief.extend(self.clock.now(), deadline) {
+            return false;
+        }
+        let count = self.renewed.fetch_add(1, Ordering::Relaxed) + 1;
+        self.set_state(LeaseState::Held);
+        let renewal = Renewal { deadline, count };
+        let mut listeners = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| listener.send(renewal).is_ok());
+        true
+    }
+
+    /// What the store said when a call failed.
+    pub(crate) fn set_trouble(&self, trouble: Arc<str>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
+    }
+
+    pub(crate) fn trouble(&self) -> Option<Arc<str>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn at_risk(&self) {
+        self.set_state(LeaseState::AtRisk);
+    }
+
+    /// Ends the belief for good, and says why if nobody did before.
+    ///
+    /// Whoever calls this goes on as if belief had ended, so it has when this returns: also if somebody else began to
+    /// latch and was stopped in between.
+    #[cold]
+    pub(crate) fn latch(&self, why: Lost) {
+        if !self.incarnation.is_present() {
+            return;
+        }
+        let why = self.lost.get_or_init(|| why);
+        self.belief.latch();
+        self.set_state(LeaseState::Lost(why.clone()));
+        self.cancelled.cancel();
+        self.renewals.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn set_state(&self, state: LeaseState) {
+        self.state.send_if_modified(|now| {
+            let changes = !matches!(now, LeaseState::Lost(_)) && *now != state;
+            if changes {
+                *now = state;
+            }
+            changes
+        });
+    }
+}

@@ -1,0 +1,184 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::{AbortHandle, Abortable, Aborted};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use tenure_core::machine::{Fault, Input, Outcome, Purpose, Write};
+use tenure_core::{Token, record};
+use tenure_store::{BoxFuture, Key, Store};
+
+use super::calls::{self, Answer};
+use super::command::{LeaseId, Visit};
+use super::logbook_client::LogbookClient;
+use super::recorder::Operation;
+use super::timers::CallId;
+use crate::clock::Instant;
+use crate::store::caught::Caught;
+
+/// The calls on the store that are under way.
+pub(crate) struct InFlight {
+    store: Arc<dyn Store>,
+    calls: FuturesUnordered<BoxFuture<'static, Option<Landed>>>,
+    timeouts: HashMap<CallId, AbortHandle>,
+    next: u64,
+}
+
+/// A call that has ended.
+#[derive(Debug)]
+pub(crate) struct Landed {
+    pub(crate) lease: LeaseId,
+    pub(crate) call: Call,
+    pub(crate) answer: Answer,
+}
+
+/// What a call is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) id: CallId,
+    /// Before it was sent, or waited for its turn to be.
+    pub(crate) sent: Instant,
+    /// When nobody waits for it any more.
+    pub(crate) ends: Instant,
+    pub(crate) operation: Operation,
+    pub(crate) token: Option<Token>,
+}
+
+impl InFlight {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, calls: FuturesUnordered::new(), timeouts: HashMap::new(), next: 0 }
+    }
+
+    /// Starts a read for a lease; with `notes`, the first one of its key.
+    pub(crate) fn read(
+        &mut self,
+        lease: LeaseId,
+        key: Key,
+        span: (Instant, Instant),
+        notes: Option<Arc<LogbookClient>>,
+    ) -> CallId {
+        let future = calls::read(Arc::clone(&self.store), key, notes);
+        self.start(lease, span, Operation::Read, None, Box::pin(future))
+    }
+
+    /// Starts a write for a lease, once what comes first is done.
+    pub(crate) fn write(
+        &mut self,
+        lease: LeaseId,
+        key: Key,
+        span: (Instant, Instant),
+        first: Option<BoxFuture<'static, ()>>,
+        write: Write,
+    ) -> CallId {
+        let token = Some(write.record.token).filter(|_| write.purpose != Purpose::Plant);
+        let value = record::try_encode(&write.record);
+        let store = Arc::clone(&self.store);
+        let future = async move {
+            let value = match value {
+                Ok(value) => value,
+                // Nothing is sent, so that nothing can land.
+                Err(foreign) => return calls::unwritable(&foreign),
+            };
+            if let Some(first) = first {
+                first.await;
+            }
+            calls::write(store, key, value, write.expect).await
+        };
+        self.start(lease, span, Operation::Write(write.purpose), token, Box::pin(future))
+    }
+
+    /// Starts calls of somebody who only looks.
+    pub(crate) fn visit(&mut self, visit: Visit) {
+        let store = Arc::clone(&self.store);
+        let visited: BoxFuture<'static, ()> = Box::pin(async move { visit(store).await });
+        self.calls.push(Box::pin(Caught::new(visited).map(|_| None)));
+    }
+
+    /// Ends a call whose time is over. Nobody knows its outcome.
+    pub(crate) fn give_up(&mut self, call: CallId) {
+        if let Some(timeout) = self.timeouts.remove(&call) {
+            timeout.abort();
+        }
+    }
+
+    /// The next call of a lease that ends; `None` if something else ended, or nothing is under way.
+    pub(crate) async fn next(&mut self) -> Option<Option<Landed>> {
+        let landed = self.calls.next().await?;
+        if let Some(landed) = &landed {
+            self.timeouts.remove(&landed.call.id);
+        }
+        Some(landed)
+    }
+
+    fn start(
+        &mut self,
+        lease: LeaseId,
+        (sent, ends): (Instant, Instant),
+        operation: Operation,
+        token: Option<Token>,
+        future: BoxFuture<'static, Answer>,
+    ) -> CallId {
+        let call = Call { id: CallId(self.next), sent, ends, operation, token };
+        self.next += 1;
+        let (abort, registration) = AbortHandle::new_pair();
+        self.timeouts.insert(call.id, abort);
+        let future = Abortable::new(Caught::new(future), registration);
+        self.calls.push(Box::pin(async move {
+            let answer = match future.await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(panicked)) => unknown(operation, format!("the code of the call {panicked}").into()),
+                Err(Aborted) => unknown(operation, "no answer within the request timeout".into()),
+            };
+            Some(Landed { lease, call, answer })
+        }));
+        call.id
+    }
+}
+
+impl fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InFlight").field("calls", &self.calls.len()).finish_non_exhaustive()
+    }
+}
+
+/// The outcome of the call is unknown, because of this.
+fn unknown(operation: Operation, why: Arc<str>) -> Answer {
+    let input = match operation {
+        Operation::Read => Input::Read(Err(Fault::Unknown)),
+        Operation::Write(_) => Input::Written(Outcome::Fault(Fault::Unknown)),
+    };
+    Answer::new(input, Some(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tenure_store::{Expect, Reason};
+
+    use super::*;
+    use crate::store::Memory;
+    use tenure_core::record::{Nonce, Record};
+
+    #[test]
+    fn a_record_that_could_not_be_read_back_is_refused_and_nothing_is_sent() {
+        let memory = Memory::new();
+        let mut flights = InFlight::new(Arc::new(memory.clone()));
+        let vacant = include_bytes!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../tenure-core/tests/fixtures/records/v1/vacant.json"
+        ));
+        let record = Record { nonce: Nonce::ZERO, ..record::decode(vacant).unwrap() };
+        let write = Write { purpose: Purpose::Plant, expect: Expect::Absent, record: Arc::new(record) };
+        let (handle, _commands) =
+            crate::keeper::KeeperHandle::new(crate::host::fork::Incarnation::present().unwrap());
+        let now = Instant::default();
+        flights.write(handle.next_id(), Key::parse("k").unwrap(), (now, now), None, write);
+        let landed = flights.next().now_or_never().flatten().flatten().expect("it is not even sent");
+        let Input::Written(Outcome::Fault(fault)) = landed.answer.input else { panic!("{landed:?}") };
+        assert_eq!(fault, Fault::Refused(Reason::Invalid));
+        let said = landed.answer.error.unwrap();
+        assert!(said.contains("\"nonce\" is zero"), "{said}");
+        assert_eq!(memory.calls().puts, 0);
+    }
+}

@@ -1,0 +1,119 @@
+use std::fmt;
+use std::sync::Arc;
+
+use tenure_core::machine::{Ask, Input, Lost, Machine};
+use tenure_core::record::Witness;
+use tenure_core::{Holder, Timing, Token};
+use tenure_store::Key;
+use tokio::sync::oneshot;
+
+use super::ReplyTo;
+use super::held_lease::HeldLease;
+use super::witnesses::Then;
+use crate::Error;
+use crate::clock::Instant;
+use crate::host::witness::Lock;
+
+/// How far the witness of a lease is. No write is sent before it is there: the record names it.
+#[derive(Debug, Default)]
+pub(crate) enum Making {
+    /// It is there, or will not be.
+    #[default]
+    Done,
+    /// Nothing else is done meanwhile.
+    First,
+    /// The first read is made meanwhile, and its answer, if it comes first, is kept until then.
+    ///
+    /// So the machine takes it for an answer that came later. That is never less safe: waiting for a version counts from
+    /// when its answer came, and how fresh the answer is, from when it was asked for.
+    Beside(Option<Input>),
+}
+
+/// One lease as the keeper keeps it.
+pub(crate) struct LeaseEntry {
+    pub(crate) key: Key,
+    pub(crate) holder: Arc<Holder>,
+    pub(crate) timing: Timing,
+    pub(crate) machine: Machine,
+    /// When it wants to be woken.
+    pub(crate) wake: Option<Instant>,
+    /// Answers that are given once the machine has come to rest.
+    pub(crate) answers: Vec<Then>,
+    /// Whoever waits for the answer.
+    pub(crate) wanted: Option<ReplyTo>,
+    /// The token of the term of another process that it goes on with, or ends.
+    pub(crate) resumes: Option<Token>,
+    /// Whether the term is left to whoever has its handle: nobody keeps it here any more.
+    pub(crate) detached: bool,
+    /// Whether what was seen must be in the logbook before those answers are given.
+    pub(crate) noted: bool,
+    /// Whoever waits for a renewal.
+    pub(crate) renewed: Vec<oneshot::Sender<Result<(), Error>>>,
+    /// Whoever waits until it is left.
+    pub(crate) left: Vec<oneshot::Sender<Result<(), Error>>>,
+    /// The lease, once there is one.
+    pub(crate) shared: Option<Arc<HeldLease>>,
+    /// Shows others that it is alive, where that can be seen.
+    pub(crate) witness: Option<Arc<Lock>>,
+    pub(crate) making: Making,
+    /// A witness that proved its holder dead: no record names it once this lease is granted.
+    pub(crate) dead: Option<Arc<Witness>>,
+    /// What the store said when a call failed last.
+    pub(crate) trouble: Option<Arc<str>>,
+}
+
+impl LeaseEntry {
+    pub(crate) fn new(key: Key, ask: Ask, wanted: ReplyTo) -> Self {
+        Self {
+            key,
+            holder: Arc::clone(&ask.holder),
+            timing: ask.timing,
+            resumes: None,
+            machine: Machine::new(ask),
+            wake: None,
+            answers: Vec::new(),
+            wanted: Some(wanted),
+            detached: false,
+            noted: false,
+            renewed: Vec::new(),
+            left: Vec::new(),
+            shared: None,
+            witness: None,
+            making: Making::Done,
+            dead: None,
+            trouble: None,
+        }
+    }
+
+    /// Whoever waits for the answer waits in vain.
+    pub(crate) fn answer_denied(&mut self, error: Error) {
+        match self.wanted.take() {
+            Some(ReplyTo::Lease(reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
+            Some(ReplyTo::Handle(reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
+            Some(ReplyTo::End(reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
+            None => {}
+        }
+    }
+
+    pub(crate) fn token(&self) -> Option<Token> {
+        self.shared.as_ref().map(|shared| shared.token).or(self.resumes)
+    }
+}
+
+impl fmt::Debug for LeaseEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseEntry")
+            .field("key", &self.key)
+            .field("machine", &self.machine)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for LeaseEntry {
+    /// Whatever ends the keeper, a panic included: a lease that nobody keeps is lost.
+    fn drop(&mut self) {
+        if let Some(shared) = &self.shared {
+            shared.latch(Lost::KeeperGone);
+        }
+    }
+}

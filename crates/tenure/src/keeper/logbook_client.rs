@@ -1,0 +1,197 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+use tenure_core::machine::{Content, Look, Recalled};
+use tenure_core::record::State;
+use tenure_store::{BoxFuture, Key, StoreClock};
+
+use crate::clock::{Clock, Domain, Instant};
+use crate::host::logbook::{Entry, Logbook, Page};
+use crate::host::workers::Workers;
+
+/// What the keeper and the observers of one coordinator have to do with the logbook.
+///
+/// It is read once, when something is first met whose age the store does not tell. It is written when somebody goes away
+/// who has not seen enough. All of it is done by threads that may wait for a disk, each time with a limit; what is not done
+/// by then is done without.
+pub(crate) struct LogbookClient {
+    /// The store's name.
+    store: String,
+    clock: Arc<dyn Clock>,
+    workers: Workers,
+    shared: Arc<Written>,
+    page: Mutex<Option<Shared<BoxFuture<'static, Arc<Page>>>>>,
+    /// Whether somebody has waited for the page in vain. Nobody does again.
+    late: AtomicBool,
+}
+
+/// What workers need.
+#[derive(Debug)]
+struct Written {
+    logbook: Logbook,
+    clock: Arc<dyn Clock>,
+    /// What was seen, and is not in the logbook yet.
+    pending: Mutex<HashMap<Key, Entry>>,
+    /// Why the logbook could not be used.
+    trouble: Mutex<Option<String>>,
+}
+
+impl LogbookClient {
+    pub(crate) fn new(logbook: Logbook, store: String, clock: Arc<dyn Clock>) -> Self {
+        let shared = Written {
+            logbook,
+            clock: Arc::clone(&clock),
+            pending: Mutex::default(),
+            trouble: Mutex::default(),
+        };
+        Self {
+            store,
+            clock,
+            workers: Workers::new(),
+            shared: Arc::new(shared),
+            page: Mutex::default(),
+            late: AtomicBool::new(false),
+        }
+    }
+
+    /// What was seen of a key before this process looked.
+    pub(crate) async fn recall(&self, key: &Key) -> Option<Recalled> {
+        let page = lock(&self.page).get_or_insert_with(|| self.read()).clone();
+        let page = match self.late.load(Ordering::Relaxed) {
+            true => page.now_or_never()?,
+            false => {
+                let mut waiting = Waiting { late: &self.late, done: false };
+                let page = self.within(page).await?;
+                waiting.done = true;
+                page
+            }
+        };
+        page.find(&self.store, key)?.to_recall()
+    }
+
+    /// Remembers what was seen, once [`settle`](Self::settle) or [`write_now`](Self::write_now) is called.
+    pub(crate) fn add(&self, key: &Key, seen: &Recalled, last: Instant, wanted: bool) {
+        let mut pending = lock(&self.shared.pending);
+        // More than the logbook takes.
+        if pending.len() < PENDING_MAX || pending.contains_key(key) {
+            let wanted = wanted || pending.get(key).is_some_and(Entry::is_wanted);
+            pending.insert(key.clone(), Entry::new(&self.store, key, seen, last, wanted));
+        }
+    }
+
+    /// Writes what was added, all at once.
+    pub(crate) async fn settle(&self) {
+        if !lock(&self.shared.pending).is_empty() {
+            let written = self.workers.run(self.write_now());
+            self.within(written).await;
+        }
+    }
+
+    /// The same, for a worker.
+    pub(crate) fn write_now(&self) -> impl FnOnce() + Send + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || shared.write()
+    }
+
+    /// Why the logbook could not be used, in a sentence.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        lock(&self.shared.trouble).clone()
+    }
+
+    fn read(&self) -> Shared<BoxFuture<'static, Arc<Page>>> {
+        let shared = Arc::clone(&self.shared);
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        // It goes on also when whoever asked first is gone.
+        self.workers.run_unheard(move || drop(answer.send(shared.read())));
+        async move { Arc::new(answered.await.unwrap_or_default()) }.boxed().shared()
+    }
+
+    /// What comes of it, if that does not take too long.
+    async fn within<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            outcome = future => Some(outcome),
+            () = self.clock.sleep_until(self.clock.now() + DISK_MAX) => {
+                self.shared.complain(format!(
+                    "what is seen here is not remembered in {}: the disk took longer than {DISK_MAX:?}. Look at the \
+                     kernel's log",
+                    self.shared.logbook.folder().display()
+                ));
+                None
+            }
+        }
+    }
+}
+
+/// Somebody waits for the page. If this is dropped before it is there, the read of the store that it belongs to has taken
+/// too long, and the next one must not for the same reason.
+struct Waiting<'a> {
+    late: &'a AtomicBool,
+    done: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            self.late.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Written {
+    fn read(&self) -> Page {
+        let Some(domain) = self.clock.domain() else { return Page::default() };
+        self.logbook.read(&domain, &*self.clock).unwrap_or_else(|why| {
+            self.complain(why);
+            Page::default()
+        })
+    }
+
+    fn write(&self) {
+        let entries: Vec<_> = std::mem::take(&mut *lock(&self.pending)).into_values().collect();
+        let domain: Option<Domain> = self.clock.domain().filter(|_| !entries.is_empty());
+        if let Some(domain) = domain
+            && let Err(why) = self.logbook.write(&domain, &*self.clock, entries)
+        {
+            self.complain(why);
+        }
+    }
+
+    fn complain(&self, why: String) {
+        lock(&self.trouble).get_or_insert(why);
+    }
+}
+
+impl fmt::Debug for LogbookClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogbookClient").field("shared", &self.shared).finish_non_exhaustive()
+    }
+}
+
+/// Whether what a look showed is worth remembering: somebody may hold the key, and only those who saw it for long enough
+/// can tell that nobody does.
+pub(crate) fn is_worth_it(look: &Look, clock: StoreClock) -> bool {
+    let aged = clock >= StoreClock::Ages && look.age.is_some();
+    !aged && runs_out(&look.content)
+}
+
+/// Whether it is something that runs out.
+pub(crate) fn runs_out(content: &Content) -> bool {
+    let Content::Record(record, _) = content else { return false };
+    matches!(record.state, State::Held | State::Revoked(_) | State::Reserved(_))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing under these locks can leave them half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Nobody waits longer for a disk than what it remembers is worth.
+const DISK_MAX: Duration = Duration::from_millis(200);
+
+const PENDING_MAX: usize = 1_000;

@@ -1,0 +1,517 @@
+//! The keeper of all leases of a coordinator.
+//!
+//! It turns the machine's effects into calls on a store and a clock, and answers into inputs. It is a thread of its own with
+//! a small runtime of its own; the store is connected and called there, so that a user's starved, blocked or dropped executor
+//! does not cost the lease. One keeper serves all leases of a coordinator from one timer queue. If it dies, every lease is lost
+//! at once.
+
+pub(crate) mod calls;
+mod command;
+mod connection;
+mod deadlines;
+mod deliver;
+mod distrust;
+mod held_lease;
+mod hints;
+mod host_state;
+mod in_flight;
+mod lease_entry;
+mod lease_state;
+pub(crate) mod logbook_client;
+mod pace;
+mod recorder;
+mod reply_to;
+mod reporter;
+mod timers;
+pub(crate) mod witnesses;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::machine::{Ambient, Effect, Input, Left, Lost, Purpose, Sighting, Sightings, Write};
+use tenure_core::record;
+use tenure_store::{BoxFuture, Key, Store, StoreClock};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::Error;
+use crate::clock::{Clock, Instant};
+use crate::host::entropy::Entropy;
+use crate::host::fork::Incarnation;
+use crate::trust::Trust;
+use distrust::Distrust;
+use hints::Hints;
+use in_flight::{InFlight, Landed};
+use lease_entry::{LeaseEntry, Making};
+use logbook_client::LogbookClient;
+use reporter::Report;
+use timers::{Timer, Timers};
+use witnesses::{Coming, Witnesses};
+
+pub(crate) use command::{Command, KeeperHandle, LeaseId};
+pub(crate) use connection::Connection;
+pub(crate) use deliver::stale;
+pub(crate) use held_lease::HeldLease;
+pub(crate) use host_state::HostState;
+pub use lease_state::{LeaseState, Renewal};
+pub use recorder::{AttemptOutcome, AttemptReport, EventReport, Operation, Recorder};
+pub(crate) use reply_to::ReplyTo;
+pub(crate) use reporter::Reporter;
+
+/// Keeps all leases of a coordinator: the loop that turns effects into calls and answers into inputs.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    store_name: Arc<str>,
+    store_clock: StoreClock,
+    write_interval: Duration,
+    clock: Arc<dyn Clock>,
+    incarnation: Incarnation,
+    reporter: Reporter,
+    entropy: Entropy,
+    leases: HashMap<LeaseId, LeaseEntry>,
+    /// Leases whose record has run out while work went on under them, until that ends.
+    lapsed: HashMap<LeaseId, LeaseEntry>,
+    keys: HashMap<Key, Known>,
+    timers: Timers,
+    flights: InFlight,
+    hints: Hints,
+    losses: Hints,
+    witnesses: Witnesses,
+    notes: Option<Arc<LogbookClient>>,
+    trust: Arc<Trust>,
+    distrust: Distrust,
+    closing: Option<Closing>,
+    effects: Vec<Effect>,
+}
+
+/// What the keeper knows of one key.
+#[derive(Debug, Default)]
+struct Known {
+    sightings: Sightings,
+    /// Whether the latest look is worth remembering.
+    unaged: bool,
+    /// True if the latest look showed what is left when a lease is forgotten.
+    forgotten: bool,
+    /// When the store bears the next write.
+    borne: Option<Instant>,
+    leases: Vec<LeaseId>,
+}
+
+/// Somebody waits until everything is let go.
+#[derive(Debug, Default)]
+struct Closing {
+    replies: Vec<oneshot::Sender<Vec<Error>>>,
+    errors: Vec<Error>,
+}
+
+impl Keeper {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        incarnation: Incarnation,
+        reporter: Reporter,
+        HostState { shelf, notes, trust }: HostState,
+    ) -> Self {
+        Self {
+            store_name: store.to_string().into(),
+            store_clock: store.guarantees().clock,
+            write_interval: store.guarantees().write_interval,
+            flights: InFlight::new(Arc::clone(&store)),
+            witnesses: Witnesses::new(shelf, Arc::clone(&clock)),
+            hints: Hints::on_changes(Arc::clone(&store), Arc::clone(&clock)),
+            losses: Hints::on_losses(store, Arc::clone(&clock)),
+            clock,
+            incarnation,
+            reporter,
+            entropy: Entropy,
+            leases: HashMap::new(),
+            lapsed: HashMap::new(),
+            keys: HashMap::new(),
+            timers: Timers::default(),
+            notes,
+            trust,
+            distrust: Distrust::default(),
+            closing: None,
+            effects: Vec::new(),
+        }
+    }
+
+    /// Runs until nobody can ask for anything any more and everything is let go.
+    pub(crate) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
+        let mut asleep: Option<(Instant, BoxFuture<'static, ()>)> = None;
+        let mut open = true;
+        loop {
+            // Whatever is always ready must not keep this runtime from its sockets and timers.
+            tokio::task::coop::consume_budget().await;
+            self.fire_timers();
+            if !open && self.leases.is_empty() && self.witnesses.is_tidy() {
+                return;
+            }
+            let next = [self.timers.next(), self.witnesses.next_limit()].into_iter().flatten().min();
+            // One that ends too early costs a look at the timers, and another one five calls of the kernel. So what is there
+            // stays unless it ends too late: mostly nothing that was waited for has to be waited out.
+            if let Some(at) = next
+                && asleep.as_ref().is_none_or(|(ends, _)| at < *ends)
+            {
+                asleep = Some((at, self.clock.sleep_until(at)));
+            }
+            tokio::select! {
+                command = commands.recv(), if open => match command {
+                    Some(command) => self.obey(command),
+                    None => {
+                        open = false;
+                        self.release_all();
+                    }
+                },
+                Some(landed) = self.flights.next() => self.landed(landed),
+                Some(key) = self.hints.next() => self.hinted(&key, &Input::Changed),
+                Some(key) = self.losses.next() => self.hinted(&key, &Input::Doubted),
+                Some(coming) = self.witnesses.next() => self.witnessed(coming),
+                () = async { asleep.as_mut().expect("guarded").1.as_mut().await }, if asleep.is_some() => asleep = None,
+            }
+        }
+    }
+
+    // ── what wakes it ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Acquire { id, key, ask, witnessed, token, wanted } => {
+                let mut kept = LeaseEntry::new(key, *ask, wanted);
+                kept.resumes = token;
+                self.acquire(id, kept, witnessed);
+            }
+            Command::Renew { id, reply } => {
+                if let Some(kept) = self.leases.get_mut(&id) {
+                    kept.renewed.push(reply);
+                    self.step(id, Input::Renew);
+                }
+            }
+            Command::Release { id, reply } => {
+                if let Some(kept) = self.leases.get_mut(&id) {
+                    kept.left.extend(reply);
+                    self.step(id, Input::Release);
+                }
+            }
+            Command::Drained { id } => {
+                self.lapsed.remove(&id);
+                self.step(id, Input::Drained);
+            }
+            Command::CannotStop { id, because } => {
+                self.take_back(id);
+                self.step(id, Input::CannotStop(because));
+            }
+            Command::Visit(visit) => self.flights.visit(visit),
+            Command::ShutDown { reply } => {
+                self.closing.get_or_insert_default().replies.push(reply);
+                self.release_all();
+                self.maybe_closed();
+            }
+        }
+    }
+
+    /// Everything that is due by now, each once: a lease that wants to be woken again for an instant that has passed must
+    /// not keep its own call, or anybody else's, from ending.
+    fn fire_timers(&mut self) {
+        let now = self.clock.now();
+        self.witnesses.give_up(now);
+        let due: Vec<_> = std::iter::from_fn(|| self.timers.due(now)).collect();
+        for timer in due {
+            match timer {
+                Timer::Wake(id) => {
+                    if let Some(kept) = self.leases.get_mut(&id) {
+                        kept.wake = None;
+                        self.step(id, Input::Wake);
+                    }
+                }
+                Timer::Timeout(call) => self.flights.give_up(call),
+            }
+        }
+    }
+
+    fn landed(&mut self, landed: Option<Landed>) {
+        let Some(Landed { lease, call, answer }) = landed else { return };
+        let Some(kept) = self.leases.get_mut(&lease) else { return };
+        self.timers.unset(call.ends, Timer::Timeout(call.id));
+        if answer.error.is_some() {
+            kept.trouble.clone_from(&answer.error);
+            if let (Some(shared), Some(trouble)) = (&kept.shared, &kept.trouble) {
+                shared.set_trouble(Arc::clone(trouble));
+            }
+        }
+        let report = AttemptReport {
+            store: Arc::clone(&self.store_name),
+            key: kept.key.clone(),
+            holder: Arc::clone(&kept.holder),
+            token: call.token,
+            operation: call.operation,
+            outcome: calls::outcome(&answer.input),
+            error: answer.error.clone(),
+            latency: self.clock.now().since(call.sent),
+        };
+        self.reporter.report(Report::Attempt(report));
+        let key = kept.key.clone();
+        self.examine(&key, call.sent, &answer);
+        let Some(kept) = self.leases.get_mut(&lease) else { return };
+        if let (Input::Read(Ok(look)), Some(known)) = (&answer.input, self.keys.get_mut(&kept.key)) {
+            known.unaged = logbook_client::is_worth_it(look, self.store_clock);
+            if let Some(recalled) = answer.recalled {
+                known.sightings.recall(recalled);
+            }
+        }
+        match &mut kept.making {
+            Making::Beside(early) => *early = Some(answer.input),
+            Making::Done | Making::First => self.step(lease, answer.input),
+        }
+    }
+
+    fn hinted(&mut self, key: &Key, hint: &Input) {
+        let Some(known) = self.keys.get(key) else { return };
+        for id in known.leases.clone() {
+            self.step(id, hint.clone());
+        }
+    }
+
+    fn witnessed(&mut self, coming: Coming) {
+        match coming {
+            Coming::Made(id, made) => {
+                let made = made.map(Arc::new);
+                match self.leases.get_mut(&id) {
+                    Some(kept) => {
+                        if let Some(lock) = &made {
+                            kept.machine.name_witness(Arc::clone(lock.named()));
+                        }
+                        kept.witness = made;
+                        match std::mem::take(&mut kept.making) {
+                            Making::First => self.step(id, Input::Start),
+                            Making::Beside(Some(early)) => self.step(id, early),
+                            Making::Beside(None) | Making::Done => {}
+                        }
+                    }
+                    // Nobody wants the lease any more.
+                    None => match made {
+                        Some(lock) => self.witnesses.remove(lock, Vec::new()),
+                        None => self.maybe_closed(),
+                    },
+                }
+            }
+            Coming::Seen { lease, witness, nonce, sighting } => self.seen(lease, witness, nonce, sighting),
+            Coming::Removed => self.maybe_closed(),
+        }
+    }
+
+    fn seen(&mut self, id: LeaseId, witness: Arc<record::Witness>, nonce: record::Nonce, sighting: Sighting) {
+        let Some(kept) = self.leases.get_mut(&id) else { return };
+        if sighting.same_file && !sighting.is_locked() {
+            kept.dead = Some(Arc::clone(&witness));
+        }
+        self.step(id, Input::Witness { nonce, sighting });
+        let seeking = self.leases.get(&id).is_some_and(|kept| kept.machine.is_seeking());
+        if seeking && sighting.same_file && sighting.is_locked() {
+            self.witnesses.watch(id, &witness, nonce);
+        }
+    }
+
+    // ── leases ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn acquire(&mut self, id: LeaseId, mut kept: LeaseEntry, witnessed: bool) {
+        if self.closing.is_some() {
+            kept.answer_denied(deliver::shut_down(&kept.key, &self.store_name));
+            return kept.answers.drain(..).for_each(|answer| answer());
+        }
+        if let Some(error) = self.is_distrusted(&kept) {
+            kept.answer_denied(error);
+            return self.give(std::mem::take(&mut kept.answers), None::<fn()>);
+        }
+        self.make_room_for(&kept.key);
+        let known = self.keys.entry(kept.key.clone()).or_default();
+        known.leases.push(id);
+        // Whoever has seen nothing reads first.
+        let reads_first = known.sightings.latest().is_none();
+        kept.making = match witnessed && self.witnesses.make(id, self.entropy.nonce().to_bits()) {
+            false => Making::Done,
+            true if reads_first => Making::Beside(None),
+            true => Making::First,
+        };
+        let starts = !matches!(kept.making, Making::First);
+        self.leases.insert(id, kept);
+        if starts {
+            self.step(id, Input::Start);
+        }
+    }
+
+    /// Gives a lease an input, and does what it wants done.
+    fn step(&mut self, id: LeaseId, input: Input) {
+        let Some(kept) = self.leases.get_mut(&id) else { return };
+        let (nonce, jitter) = self.entropy.step();
+        let ambient = Ambient { now: self.clock.now(), wall: self.clock.wall(), nonce, jitter };
+        let mut effects = std::mem::take(&mut self.effects);
+        let known = self.keys.get_mut(&kept.key).expect("a lease's key is known");
+        kept.machine.step(&ambient, &mut known.sightings, input, &mut effects);
+        let mut then = None;
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Read => {
+                    let key = self.leases[&id].key.clone();
+                    let first = self.keys[&key].sightings.latest().is_none();
+                    let notes = self.notes.clone().filter(|_| first);
+                    let ends = self.ends(id, ambient.now);
+                    let call = self.flights.read(id, key, (ambient.now, ends), notes);
+                    self.timers.set(ends, Timer::Timeout(call));
+                }
+                Effect::Write(write) => {
+                    let first = self.before(id, &write);
+                    let key = self.leases[&id].key.clone();
+                    let wait = self.pace(&key, ambient.now);
+                    let first = self.paced(first, ambient.now, wait);
+                    let ends = self.ends(id, ambient.now + wait);
+                    let call = self.flights.write(id, key, (ambient.now, ends), first, write);
+                    self.timers.set(ends, Timer::Timeout(call));
+                }
+                Effect::SleepUntil(at) => {
+                    if let Some(stale) = self.leases.get_mut(&id).and_then(|kept| kept.wake.replace(at)) {
+                        self.timers.unset(stale, Timer::Wake(id));
+                    }
+                    self.timers.set(at, Timer::Wake(id));
+                }
+                Effect::LookAtWitness { witness, nonce } => {
+                    if !self.witnesses.look(id, &witness, nonce) {
+                        then = Some(Input::Witness { nonce, sighting: Sighting::default() });
+                    }
+                }
+                Effect::Tell(event) => then = self.tell(id, event).or(then),
+            }
+        }
+        self.effects = effects;
+        if let Some(input) = then {
+            self.step(id, input);
+        }
+        self.listen(id);
+        self.listen_for_loss(id);
+        self.answer(id);
+    }
+
+    /// Gives the answers that are due. Whoever has left in order has no witness any more when it hears of it, and what it
+    /// saw is in the logbook and in the verdicts: a program may end the moment it has its answer.
+    fn answer(&mut self, id: LeaseId) {
+        let Some(kept) = self.leases.get_mut(&id) else { return };
+        let answers = std::mem::take(&mut kept.answers);
+        let left = kept.machine.left();
+        let witness = kept.witness.take_if(|_| matches!(left, Some(Left::Vacated | Left::Nothing)));
+        let notes = self.notes.as_ref().filter(|_| std::mem::take(&mut kept.noted));
+        let write = notes.map(|notes| notes.write_now());
+        let is_first = witness.is_some() || write.is_some();
+        let first = move || {
+            drop(witness.map(|witness| witness.remove()));
+            write.into_iter().for_each(|write| write());
+        };
+        let first = is_first.then_some(first);
+        self.give(answers, first);
+        if left.is_some() || self.leases.get(&id).is_some_and(|kept| kept.detached) {
+            self.forget(id);
+        }
+    }
+
+    /// When a call of this lease that is sent then is over, one way or the other.
+    fn ends(&self, id: LeaseId, sent: Instant) -> Instant {
+        sent + self.leases[&id].timing.timeout()
+    }
+
+    /// Listens for hints while somebody waits for the key, and only then: each costs the store something.
+    fn listen(&mut self, id: LeaseId) {
+        let Some(kept) = self.leases.get(&id) else { return };
+        let key = kept.key.clone();
+        if !kept.machine.is_seeking() {
+            self.witnesses.stop(id);
+        }
+        if kept.machine.is_waiting() && !self.hints.listens_to(&key) {
+            if self.hints.listen(&key) {
+                // What changed between the look and now gave no hint.
+                self.step(id, Input::Changed);
+            }
+        } else if !kept.machine.is_seeking() && self.hints.listens_to(&key) {
+            let anybody = |id| self.leases.get(id).is_some_and(|kept| kept.machine.is_seeking());
+            if !self.keys[&key].leases.iter().any(anybody) {
+                self.hints.stop(&key);
+            }
+        }
+    }
+
+    /// Listens while the key is held here for hints that it is lost, so that its holder does not go on until the next renewal.
+    fn listen_for_loss(&mut self, id: LeaseId) {
+        let Some(kept) = self.leases.get(&id) else { return };
+        let key = kept.key.clone();
+        let holds = |id| self.leases.get(id).is_some_and(|kept| kept.machine.is_holding() && !kept.detached);
+        let held = self.keys.get(&key).is_some_and(|known| known.leases.iter().any(holds));
+        match (held, self.losses.listens_to(&key)) {
+            (true, false) => drop(self.losses.listen(&key)),
+            (false, true) => self.losses.stop(&key),
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    fn forget(&mut self, id: LeaseId) {
+        let Some(kept) = self.leases.remove(&id) else { return };
+        if let Some(wake) = kept.wake {
+            self.timers.unset(wake, Timer::Wake(id));
+        }
+        if let Some(known) = self.keys.get_mut(&kept.key) {
+            known.leases.retain(|other| *other != id);
+        }
+        if kept.machine.has_lapsed_under_work() {
+            self.lapsed.insert(id, kept);
+        }
+        self.maybe_closed();
+    }
+
+    /// Keeps a lease again whose record has run out: its work cannot be stopped, and no contender may have been granted yet.
+    fn take_back(&mut self, id: LeaseId) {
+        let Some(kept) = self.lapsed.remove(&id) else { return };
+        self.make_room_for(&kept.key);
+        self.keys.entry(kept.key.clone()).or_default().leases.push(id);
+        self.leases.insert(id, kept);
+    }
+
+    fn release_all(&mut self) {
+        let ids: Vec<_> = self.leases.keys().copied().collect();
+        for id in ids {
+            if let Some(shared) = self.leases.get(&id).and_then(|kept| kept.shared.as_ref()) {
+                shared.latch(Lost::Released);
+            }
+            self.step(id, Input::Release);
+        }
+    }
+
+    fn maybe_closed(&mut self) {
+        if self.leases.is_empty()
+            && self.witnesses.is_tidy()
+            && let Some(closing) = &mut self.closing
+        {
+            for reply in closing.replies.drain(..) {
+                let _ = reply.send(std::mem::take(&mut closing.errors));
+            }
+        }
+    }
+
+    /// Forgets a key that nobody uses, if there are too many. Its next acquire costs one more read.
+    fn make_room_for(&mut self, key: &Key) {
+        if self.keys.len() < KEYS_MAX || self.keys.contains_key(key) {
+            return;
+        }
+        let idle = self.keys.iter().find(|(_, known)| known.leases.is_empty()).map(|(key, _)| key.clone());
+        if let Some(idle) = idle {
+            self.keys.remove(&idle);
+        }
+    }
+}
+
+/// Whether the write leaves a record that somebody may be acting under, by which others look for its nonce.
+fn is_of_a_holder(write: &Write) -> bool {
+    match write.purpose {
+        Purpose::Grant | Purpose::Resume | Purpose::Renew => true,
+        Purpose::Plant | Purpose::Revoke | Purpose::Vacate => false,
+    }
+}
+
+/// How many keys the keeper remembers.
+const KEYS_MAX: usize = 10_000;

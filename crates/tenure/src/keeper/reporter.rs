@@ -1,0 +1,218 @@
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::{io, thread};
+
+use tenure_core::Token;
+use tenure_core::machine::Event;
+use tenure_store::Key;
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+
+use super::recorder::{AttemptReport, EventReport, Recorder};
+use crate::store::caught::caught;
+
+/// Passes reports to people's code on a thread of its own, so that the keeper never waits for it and never panics with
+/// it.
+///
+/// Mostly nobody listens, and then there is no thread: waking one for each report would cost a lease more than all the
+/// rest of its bookkeeping. Whoever begins to listen later is told what happens from then on.
+#[derive(Debug)]
+pub(crate) struct Reporter {
+    recorder: Option<Arc<dyn Recorder>>,
+    queue: Option<SyncSender<Report>>,
+    missed: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum Report {
+    Attempt(AttemptReport),
+    Event(EventReport),
+    Breach { store: Arc<str>, key: Key, what: Arc<str> },
+    SameToken { store: Arc<str>, key: Key, token: Token },
+    Forgotten { store: Arc<str>, key: Key, token: Token },
+    Missed(u64),
+}
+
+impl Reporter {
+    /// With a recorder the thread is there from the start; without one, when somebody listens to traces.
+    pub(crate) fn start(recorder: Option<Arc<dyn Recorder>>) -> io::Result<Self> {
+        let queue = recorder.clone().map(|recorder| start(Some(recorder))).transpose()?;
+        Ok(Self { recorder, queue, missed: 0 })
+    }
+
+    /// Whether anybody wants to hear of something like this.
+    fn is_wanted(&self, level: Level) -> bool {
+        self.recorder.is_some() || is_traced(level)
+    }
+
+    /// Never waits: what does not fit is counted.
+    pub(crate) fn report(&mut self, report: Report) {
+        if !self.is_wanted(report.level()) {
+            return;
+        }
+        let Some(queue) = self.queue() else {
+            self.missed += 1;
+            return;
+        };
+        if self.missed > 0 && queue.try_send(Report::Missed(self.missed)).is_ok() {
+            self.missed = 0;
+        }
+        if let Err(TrySendError::Full(_)) = queue.try_send(report) {
+            self.missed += 1;
+        }
+    }
+
+    fn queue(&mut self) -> Option<SyncSender<Report>> {
+        if self.queue.is_none() {
+            // No thread to be had now: perhaps for the next report.
+            self.queue = start(self.recorder.clone()).ok();
+        }
+        self.queue.clone()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the reporter owns its thread")]
+fn start(recorder: Option<Arc<dyn Recorder>>) -> io::Result<SyncSender<Report>> {
+    let (queue, reports) = sync_channel(QUEUE_MAX);
+    thread::Builder::new().name("tenure-reporter".into()).spawn(move || pass_on(reports, recorder))?;
+    Ok(queue)
+}
+
+/// Whether there is a subscriber for it: of traces, or of `log`, to which traces go where the program was built so.
+fn is_traced(level: Level) -> bool {
+    level <= LevelFilter::current() || log_level(level) <= log::max_level()
+}
+
+fn log_level(level: Level) -> log::Level {
+    match level {
+        Level::ERROR => log::Level::Error,
+        Level::WARN => log::Level::Warn,
+        Level::INFO => log::Level::Info,
+        Level::DEBUG => log::Level::Debug,
+        Level::TRACE => log::Level::Trace,
+    }
+}
+
+impl Report {
+    /// How much it matters to people. `trace` below says it again, as its macros must.
+    fn level(&self) -> Level {
+        match self {
+            Self::Attempt(_) => Level::DEBUG,
+            Self::Event(report) => match report.event {
+                Event::Renewed { .. } => Level::DEBUG,
+                Event::Granted { .. } | Event::Lost(_) | Event::Left(_) | Event::Denied(_) => Level::INFO,
+                Event::AtRisk(_) | Event::Keeping { .. } | Event::Outlived { .. } => Level::WARN,
+                Event::WentBack { .. } => Level::ERROR,
+            },
+            Self::Breach { .. } | Self::SameToken { .. } => Level::ERROR,
+            Self::Forgotten { .. } => Level::INFO,
+            Self::Missed(_) => Level::WARN,
+        }
+    }
+}
+
+fn pass_on(reports: Receiver<Report>, recorder: Option<Arc<dyn Recorder>>) {
+    for report in reports {
+        // Foreign code, each for itself: if it panics, this report is lost for it and the next one is not.
+        let traced = caught(|| trace(&report));
+        let recorded = caught(|| recorder.as_ref().map(|recorder| record(&**recorder, &report)));
+        for (whose, outcome) in [("the trace subscriber", traced), ("the recorder", recorded.map(drop))] {
+            if let Err(panicked) = outcome {
+                let _ = caught(|| tracing::error!("{whose} lost a report: its code {panicked}"));
+            }
+        }
+    }
+}
+
+fn record(recorder: &dyn Recorder, report: &Report) {
+    match report {
+        Report::Attempt(attempt) => recorder.attempt(attempt),
+        Report::Event(event) => recorder.event(event),
+        // It is also why leases are not granted, which is an event of theirs.
+        Report::Breach { .. } => {}
+        // It is also how the earlier of the two was lost.
+        Report::SameToken { .. } => {}
+        // Nothing happened to a lease.
+        Report::Forgotten { .. } => {}
+        Report::Missed(count) => recorder.missed(*count),
+    }
+}
+
+fn trace(report: &Report) {
+    match report {
+        Report::Attempt(it) => tracing::debug!(
+            store = &*it.store,
+            key = it.key.as_str(),
+            holder = %it.holder,
+            token = it.token.map(|token| token.get()),
+            operation = ?it.operation,
+            outcome = ?it.outcome,
+            latency_us = it.latency.as_micros() as u64,
+            error = it.error.as_deref(),
+            "attempt on the store"
+        ),
+        Report::Event(it) => {
+            let token = it.token.map(|token| token.get());
+            let (store, key) = (&*it.store, it.key.as_str());
+            match &it.event {
+                Event::Granted { .. } => {
+                    tracing::info!(store, key, holder = %it.holder, token, "lease granted")
+                }
+                Event::Renewed { .. } => {
+                    tracing::debug!(store, key, holder = %it.holder, token, "lease renewed")
+                }
+                Event::AtRisk(fault) => {
+                    tracing::warn!(store, key, holder = %it.holder, token, ?fault, "lease at risk: a renewal failed")
+                }
+                Event::Lost(why) => {
+                    tracing::info!(store, key, holder = %it.holder, token, %why, "lease lost")
+                }
+                Event::Keeping { because } => tracing::warn!(
+                    store, key, holder = %it.holder, token, because = &**because,
+                    "lease lost, and its work cannot be stopped: its record is kept until that ends"
+                ),
+                Event::Outlived { record, sighting, taken } => tracing::warn!(
+                    store, key, holder = %it.holder,
+                    former = record.holder.as_ref().map(|holder| &**holder.id()),
+                    token = record.token.get(),
+                    guards = sighting.guards_locked,
+                    tree = sighting.tree_locked,
+                    taken,
+                    "the former lease ran out while its witness was still locked"
+                ),
+                Event::Left(left) => {
+                    tracing::info!(store, key, holder = %it.holder, token, ?left, "lease left")
+                }
+                Event::Denied(denied) => {
+                    tracing::info!(store, key, holder = %it.holder, ?denied, "lease not granted")
+                }
+                Event::WentBack { seen, shown } => tracing::error!(
+                    store, key, holder = %it.holder, %seen, shown = shown.map(|token| token.get()),
+                    "a token went back: the record was deleted, restored or tampered with"
+                ),
+            }
+        }
+        Report::Breach { store, key, what } => tracing::error!(
+            store = &**store,
+            key = key.as_str(),
+            what = &**what,
+            "the store broke a promise: nothing more is granted on it"
+        ),
+        Report::SameToken { store, key, token } => tracing::error!(
+            store = &**store,
+            key = key.as_str(),
+            %token,
+            "two terms have one token: the record was restored, or the store let two writes through. Check it with tenure probe"
+        ),
+        Report::Forgotten { store, key, token } => tracing::info!(
+            store = &**store,
+            key = key.as_str(),
+            %token,
+            "the record of a lease that nobody held was removed: the next token is greater all the same"
+        ),
+        Report::Missed(count) => tracing::warn!(count, "reports were dropped: the recorder is too slow"),
+    }
+}
+
+/// A recorder may be this many reports behind: minutes of a busy process.
+const QUEUE_MAX: usize = 4096;

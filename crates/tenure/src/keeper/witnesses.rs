@@ -1,0 +1,310 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use tenure_core::machine::Sighting;
+use tenure_core::record::{Nonce, Witness};
+use tenure_store::BoxFuture;
+
+use super::command::LeaseId;
+use super::deadlines::Deadlines;
+use crate::clock::{Clock, Instant};
+use crate::host::inotify::UNTOLD;
+use crate::host::witness::{Lock, Shelf};
+use crate::host::workers::Workers;
+
+/// The witnesses of those whose leases are kept, and those of others that are watched.
+///
+/// All of it takes microseconds on a healthy disk, and for ever on one that fails. So it is done by threads that may wait,
+/// each time with a limit, and what is not done by then is done without.
+pub(crate) struct Witnesses {
+    shelf: Option<Arc<Shelf>>,
+    clock: Arc<dyn Clock>,
+    workers: Arc<Workers>,
+    limits: Deadlines,
+    coming: FuturesUnordered<BoxFuture<'static, Option<Coming>>>,
+    watching: HashMap<LeaseId, Watching>,
+    /// Files that are being made or removed: whoever ends before that would leave them behind.
+    unsettled: usize,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Coming {
+    /// A witness was made for this lease, or could not be made.
+    Made(LeaseId, Option<Lock>),
+    /// A contender has seen what became of the witness that a record names.
+    Seen { lease: LeaseId, witness: Arc<Witness>, nonce: Nonce, sighting: Sighting },
+    /// A witness is gone, or what was seen is in the logbook.
+    Removed,
+}
+
+/// A contender waits for somebody's death.
+struct Watching {
+    witness: Arc<Witness>,
+    /// What the latest record carries. The holder renews meanwhile.
+    nonce: Arc<Mutex<Nonce>>,
+    abort: AbortHandle,
+}
+
+/// An answer that somebody gets once the witness is gone: a program may end the moment it has the answer, and would
+/// leave the file behind.
+pub(crate) type Then = Box<dyn FnOnce() + Send>;
+
+impl Witnesses {
+    pub(crate) fn new(shelf: Option<Arc<Shelf>>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            shelf,
+            clock,
+            workers: Arc::new(Workers::that_stay()),
+            limits: Deadlines::default(),
+            coming: FuturesUnordered::new(),
+            watching: HashMap::new(),
+            unsettled: 0,
+        }
+    }
+
+    /// Makes a witness for a lease; `false` where there is no place for one.
+    pub(crate) fn make(&mut self, lease: LeaseId, random: u128) -> bool {
+        let Some(shelf) = self.shelf.clone() else { return false };
+        let creating = Arc::clone(&shelf);
+        let made = self.within(MAKE_MAX, move || creating.create(random).ok().map(Unclaimed::new));
+        self.unsettled += 1;
+        let workers = Arc::clone(&self.workers);
+        self.coming.push(Box::pin(async move {
+            let made = made.await.flatten().and_then(Unclaimed::claim);
+            if made.is_some() {
+                workers.run_unheard(move || shelf.sweep());
+            }
+            Some(Coming::Made(lease, made))
+        }));
+        true
+    }
+
+    /// Lists a nonce in a witness of ours. The request that carries the nonce is sent when this has ended: a record in the
+    /// store whose nonce is not listed yet would hide its holder's death. A disk that takes longer than `LIST_MAX` costs
+    /// just that, and not the renewal.
+    pub(crate) fn list(&self, witness: &Arc<Lock>, nonce: Nonce) -> BoxFuture<'static, ()> {
+        let witness = Arc::clone(witness);
+        let listed = self.within(LIST_MAX, move || witness.list(nonce));
+        Box::pin(async move { drop(listed.await) })
+    }
+
+    /// Looks at the witness that a record names; `false` where there is none to be seen.
+    pub(crate) fn look(&mut self, lease: LeaseId, witness: &Arc<Witness>, nonce: Nonce) -> bool {
+        let Some(shelf) = &self.shelf else { return false };
+        let seen = self.within(LOOK_MAX, look(shelf, witness, nonce));
+        let witness = Arc::clone(witness);
+        self.coming.push(Box::pin(async move {
+            let sighting = seen.await.unwrap_or_default();
+            Some(Coming::Seen { lease, witness, nonce, sighting })
+        }));
+        true
+    }
+
+    /// Tells when the witness that this contender has seen locked is locked no more, or at least the tree's part of it.
+    pub(crate) fn watch(&mut self, lease: LeaseId, witness: &Arc<Witness>, nonce: Nonce) {
+        let Some(shelf) = self.shelf.clone() else { return };
+        if let Some(watching) = self.watching.get(&lease)
+            && watching.witness == *witness
+            && !watching.abort.is_aborted()
+        {
+            *watching.nonce.lock().unwrap_or_else(PoisonError::into_inner) = nonce;
+            return;
+        }
+        self.stop(lease);
+        let nonce = Arc::new(Mutex::new(nonce));
+        let (abort, registration) = AbortHandle::new_pair();
+        let unlocked = until_unlocked(
+            shelf,
+            Arc::clone(&self.workers),
+            Arc::clone(&self.clock),
+            Arc::clone(witness),
+            Arc::clone(&nonce),
+            Until::PartFreed,
+        );
+        let ends = abort.clone();
+        self.watching.insert(lease, Watching { witness: Arc::clone(witness), nonce, abort });
+        let witness = Arc::clone(witness);
+        self.coming.push(Box::pin(async move {
+            let seen = Abortable::new(unlocked, registration).await.ok().flatten();
+            // Whoever watches next begins anew.
+            ends.abort();
+            let (nonce, sighting) = seen?;
+            Some(Coming::Seen { lease, witness, nonce, sighting })
+        }));
+    }
+
+    /// This contender waits no more.
+    pub(crate) fn stop(&mut self, lease: LeaseId) {
+        if let Some(watching) = self.watching.remove(&lease) {
+            watching.abort.abort();
+        }
+    }
+
+    /// Removes a witness of ours that no record names any more, and then does the rest.
+    pub(crate) fn remove(&mut self, witness: Arc<Lock>, then: Vec<Then>) {
+        self.first(move || drop(witness.remove()), then);
+    }
+
+    /// Has something done that leaves nothing behind, and then does the rest.
+    pub(crate) fn first(&mut self, job: impl FnOnce() + Send + 'static, then: Vec<Then>) {
+        let done = self.within(REMOVE_MAX, job);
+        self.after(done.map(|_| ()), then);
+    }
+
+    /// Does the rest after this.
+    pub(crate) fn after(&mut self, first: impl Future<Output = ()> + Send + 'static, then: Vec<Then>) {
+        self.unsettled += 1;
+        self.coming.push(Box::pin(async move {
+            first.await;
+            then.into_iter().for_each(|then| then());
+            Some(Coming::Removed)
+        }));
+    }
+
+    /// Removes what a dead holder left behind.
+    pub(crate) fn bury(&mut self, witness: Arc<Witness>) {
+        let Some(shelf) = self.shelf.clone() else { return };
+        self.first(move || shelf.remove_dead(&witness), Vec::new());
+    }
+
+    /// Whether no file is being made or removed.
+    pub(crate) fn is_tidy(&self) -> bool {
+        self.unsettled == 0
+    }
+
+    /// When the first of what is under way will have taken too long.
+    pub(crate) fn next_limit(&self) -> Option<Instant> {
+        self.limits.next()
+    }
+
+    /// Goes on without what has taken too long.
+    pub(crate) fn give_up(&self, now: Instant) {
+        self.limits.end(now);
+    }
+
+    /// What comes next.
+    pub(crate) async fn next(&mut self) -> Option<Coming> {
+        loop {
+            if let Some(coming) = self.coming.next().await? {
+                self.unsettled -= usize::from(!matches!(coming, Coming::Seen { .. }));
+                return Some(coming);
+            }
+        }
+    }
+
+    /// What a worker makes of it, if that takes no longer than `limit`.
+    fn within<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = Option<T>> + Send + 'static {
+        let workers = Arc::clone(&self.workers);
+        let done = self.limits.until(self.clock.now() + limit, async move { workers.run(job).await.ok() });
+        async move { done.await.flatten() }
+    }
+}
+
+impl fmt::Debug for Witnesses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Witnesses")
+            .field("shelf", &self.shelf)
+            .field("watching", &self.watching.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A witness that is removed again if it comes too late.
+struct Unclaimed(Option<Lock>);
+
+impl Unclaimed {
+    fn new(witness: Lock) -> Self {
+        Self(Some(witness))
+    }
+
+    fn claim(mut self) -> Option<Lock> {
+        self.0.take()
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if let Some(witness) = &self.0 {
+            let _ = witness.remove();
+        }
+    }
+}
+
+fn look(
+    shelf: &Arc<Shelf>,
+    witness: &Arc<Witness>,
+    nonce: Nonce,
+) -> impl FnOnce() -> Sighting + Send + 'static {
+    let (shelf, witness) = (Arc::clone(shelf), Arc::clone(witness));
+    move || shelf.look(&witness, nonce)
+}
+
+/// The event that a watch of a witness waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// No part of it is locked.
+    Unlocked,
+    /// The same, or the tree's part is locked no more.
+    PartFreed,
+}
+
+/// Looks whenever somebody who could write to the witness has closed it: its holder does so with every renewal, and for
+/// the last time when it dies. Where the kernel tells nobody, for a user has only so many who are told, it looks from time
+/// to time. `None` when it cannot be looked at.
+pub(crate) async fn until_unlocked(
+    shelf: Arc<Shelf>,
+    workers: Arc<Workers>,
+    clock: Arc<dyn Clock>,
+    witness: Arc<Witness>,
+    nonce: Arc<Mutex<Nonce>>,
+    until: Until,
+) -> Option<(Nonce, Sighting)> {
+    let watched = (Arc::clone(&shelf), Arc::clone(&witness));
+    let mut changes = workers.run(move || watched.0.watch(&watched.1)).await.ok()?;
+    let mut tree = false;
+    loop {
+        // At once also the first time: what happened before it was watched was told to nobody.
+        for pause in PROBES {
+            if !pause.is_zero() {
+                clock.sleep_until(clock.now() + pause).await;
+            }
+            let nonce = *nonce.lock().unwrap_or_else(PoisonError::into_inner);
+            let sighting = workers.run(look(&shelf, &witness, nonce)).await.ok()?;
+            let tree_freed = tree && !sighting.tree_locked;
+            tree = sighting.tree_locked;
+            if !sighting.is_locked() || (tree_freed && until == Until::PartFreed) {
+                return Some((nonce, sighting));
+            }
+        }
+        match &mut changes {
+            Some(told) => {
+                if told.next().await.is_none() {
+                    changes = None;
+                }
+            }
+            None => clock.sleep_until(clock.now() + UNTOLD).await,
+        }
+    }
+}
+
+/// The kernel tells that a file was closed just before it gives the locks back.
+const PROBES: [Duration; 4] =
+    [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(20)];
+
+/// Nobody waits longer for a witness than it is worth.
+const MAKE_MAX: Duration = Duration::from_secs(1);
+const LOOK_MAX: Duration = Duration::from_secs(1);
+const REMOVE_MAX: Duration = Duration::from_secs(1);
+
+/// A request waits for this before it is sent.
+const LIST_MAX: Duration = Duration::from_millis(100);

@@ -1,0 +1,92 @@
+use tenure_core::Token;
+use tenure_core::machine::{self, Ask, Left, Patience, Way};
+use tenure_store::Key;
+use tokio::sync::oneshot;
+
+use crate::keeper::{Command, Connection, LeaseId, ReplyTo};
+use crate::{Error, Lease};
+
+/// Asks the keeper of a coordinator, and tells it if nobody waits for the answer any more.
+#[derive(Debug)]
+pub(crate) struct KeeperCall<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) key: &'a Key,
+    pub(crate) ask: Ask,
+    pub(crate) witnessed: bool,
+    /// The token of the term of another process that this is about.
+    pub(crate) token: Option<Token>,
+}
+
+impl KeeperCall<'_> {
+    pub(crate) async fn for_lease(self) -> Result<Lease, Error> {
+        let keeper = self.connection.keeper.clone();
+        let (id, shared) = self.send(ReplyTo::Lease, drop).await?;
+        Ok(Lease::new(id, keeper, shared))
+    }
+
+    pub(crate) async fn for_handle(self) -> Result<machine::Handle, Error> {
+        let (keeper, key, ask) = (self.connection.keeper.clone(), self.key.clone(), self.ask.clone());
+        // Nobody keeps the term, so nobody but its handle can end it.
+        let end = move |handle: machine::Handle| {
+            if !matches!(ask.way, Way::Resume(_)) {
+                let (wanted, _) = oneshot::channel();
+                keeper.send(Command::Acquire {
+                    id: keeper.next_id(),
+                    key,
+                    token: Some(handle.token),
+                    ask: Box::new(Ask { way: Way::Leave(handle), patience: Patience::Forever, ..ask }),
+                    witnessed: false,
+                    wanted: ReplyTo::End(wanted),
+                });
+            }
+        };
+        self.send(ReplyTo::Handle, end).await.map(|(_, handle)| handle)
+    }
+
+    pub(crate) async fn for_end(self) -> Result<Left, Error> {
+        self.send(ReplyTo::End, drop).await.map(|(_, left)| left)
+    }
+
+    /// `unheard` gets an answer that came when nobody waited for it any more.
+    async fn send<T>(
+        self,
+        wanted: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> ReplyTo,
+        unheard: impl FnOnce(T),
+    ) -> Result<(LeaseId, T), Error> {
+        let keeper = &self.connection.keeper;
+        let id = keeper.next_id();
+        let (reply, answer) = oneshot::channel();
+        let mut waiting = Waiting { connection: self.connection, id, answer, unheard: Some(unheard) };
+        keeper.send(Command::Acquire {
+            id,
+            key: self.key.clone(),
+            ask: Box::new(self.ask),
+            witnessed: self.witnessed,
+            token: self.token,
+            wanted: wanted(reply),
+        });
+        let answer = (&mut waiting.answer).await.map_err(|_| self.connection.gone_error())?;
+        waiting.unheard = None;
+        Ok((id, answer?))
+    }
+}
+
+/// Tells the keeper when nobody waits for the answer any more. What may still land, it vacates.
+struct Waiting<'a, T, F: FnOnce(T)> {
+    connection: &'a Connection,
+    id: LeaseId,
+    answer: oneshot::Receiver<Result<T, Error>>,
+    /// None once the answer was heard.
+    unheard: Option<F>,
+}
+
+impl<T, F: FnOnce(T)> Drop for Waiting<'_, T, F> {
+    fn drop(&mut self) {
+        let Some(unheard) = self.unheard.take() else { return };
+        self.answer.close();
+        if let Ok(Ok(answer)) = self.answer.try_recv() {
+            unheard(answer);
+        }
+        self.connection.keeper.send(Command::Release { id: self.id, reply: None });
+    }
+}

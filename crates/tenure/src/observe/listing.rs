@@ -1,0 +1,40 @@
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tenure_store::{Key, Prefix, Store};
+
+use crate::Error;
+use crate::clock::{Clock, timeout};
+
+/// The keys that people see, in order.
+pub(crate) async fn keys(
+    clock: &dyn Clock,
+    store: &dyn Store,
+    name: &str,
+    prefix: &Prefix,
+) -> Result<Vec<Key>, Error> {
+    let mut listing = store.list(prefix);
+    let mut keys = Vec::new();
+    loop {
+        let next = async { Ok(listing.next().await) };
+        let Some(key) = timeout(clock, LIST_STEP_MAX, "listing the leases", next).await? else { break };
+        let key = key.map_err(|error| {
+            Error::new(
+                (&error).into(),
+                match prefix.as_str() {
+                    "" => format!("the leases on {name} could not be listed: {error}"),
+                    prefix => format!("the leases under {prefix} on {name} could not be listed: {error}"),
+                },
+            )
+            .because(error)
+        })?;
+        if !key.is_reserved() {
+            keys.push(key);
+        }
+    }
+    keys.sort();
+    Ok(keys)
+}
+
+/// How long a listing may take to its next key: it may have any number of them, but it must go on.
+const LIST_STEP_MAX: Duration = Duration::from_secs(60);

@@ -1,0 +1,11 @@
+//! How leases stand, for programs that only look: one look, all leases, and every change.
+
+mod listing;
+mod observation;
+mod observers;
+mod watch;
+
+pub(crate) use listing::keys;
+pub use observation::{Observation, Observations};
+pub(crate) use observers::Observers;
+pub use watch::{Change, ChangeKind, Watch, WatchEvent};

@@ -1,0 +1,165 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tenure_core::machine::{Content, Glance, Observer, Recalled, Sighting, Standing};
+use tenure_core::record::{Nonce, Record, Witness};
+use tenure_store::{Key, Store, StoreError};
+
+use super::observation::Observation;
+use crate::clock::{Clock, timeout};
+use crate::host::witness::{Shelf, Survivors};
+use crate::host::workers::Workers;
+use crate::keeper::{HostState, calls, logbook_client};
+use crate::{Error, Kind};
+
+/// Those who look at keys from outside, one per key, so that nobody is shown an older token after a newer one.
+#[derive(Debug)]
+pub(crate) struct Observers {
+    /// The store's name, for people.
+    store: String,
+    clock: Arc<dyn Clock>,
+    keys: Mutex<HashMap<Key, Observer>>,
+    local: HostState,
+    /// Threads that may wait for a disk that fails look at witnesses.
+    workers: Workers,
+}
+
+impl Observers {
+    pub(crate) fn new(store: String, clock: Arc<dyn Clock>, local: HostState) -> Self {
+        Self { store, clock, keys: Mutex::default(), local, workers: Workers::new() }
+    }
+
+    /// Where witnesses are looked at.
+    pub(crate) fn shelf(&self) -> Option<&Arc<Shelf>> {
+        self.local.shelf.as_ref()
+    }
+
+    /// What was seen is in the logbook when this returns.
+    pub(crate) async fn settle(&self) {
+        if let Some(notes) = &self.local.notes {
+            notes.settle().await;
+        }
+    }
+
+    /// A key as it is now.
+    pub(crate) async fn observe(&self, store: &dyn Store, key: &Key) -> Result<Observation, Error> {
+        let what = format!("looking at lease {key} on {}", self.store);
+        timeout(&*self.clock, LOOK_MAX, &what, self.look(store, key)).await
+    }
+
+    async fn look(&self, store: &dyn Store, key: &Key) -> Result<Observation, Error> {
+        let mut older = None;
+        // An answer that was overtaken by a newer one is asked for again; one that stays older has gone back.
+        for _ in 0..LOOKS_MAX {
+            let glance = self.glance(store, key).await?;
+            let record = match &glance.look.content {
+                Content::Record(record, _) => Some(Arc::clone(record)),
+                Content::Absent | Content::Foreign { .. } => None,
+            };
+            let sighting = match record.as_ref().and_then(|record| Some((record, record.witness.as_ref()?))) {
+                Some((record, witness)) => self.sight(witness, record.holders_nonce()).await,
+                None => Sighting::default(),
+            };
+            let recalled =
+                match self.local.notes.as_ref().filter(|_| is_worth_it(&glance) && self.is_new(key)) {
+                    Some(notes) => notes.recall(key).await,
+                    None => None,
+                };
+            match self.judge(key, &glance, sighting, recalled) {
+                Some(standing) => {
+                    return Ok(Observation { key: key.clone(), record, standing, seen_at: glance.wall });
+                }
+                None => older = record,
+            }
+        }
+        self.local.trust.end().await;
+        let token = older.expect("only an older record is looked at again").token;
+        Err(Error::new(
+            Kind::Corrupt,
+            format!(
+                "lease {key} on {} went back in time: it shows token {token}, and a greater one was shown before. Look \
+                 what restored the record",
+                self.store
+            ),
+        ))
+    }
+
+    async fn glance(&self, store: &dyn Store, key: &Key) -> Result<Glance, Error> {
+        let sent = self.clock.now();
+        let reading = store.get(key).await.map_err(|error| self.unreadable(key, error))?;
+        Ok(Glance {
+            look: calls::look(reading),
+            clock: store.guarantees().clock,
+            sent,
+            returned: self.clock.now(),
+            wall: self.clock.wall(),
+        })
+    }
+
+    /// Whether nobody here has looked at the key before.
+    fn is_new(&self, key: &Key) -> bool {
+        !self.keys.lock().unwrap_or_else(PoisonError::into_inner).contains_key(key)
+    }
+
+    fn judge(
+        &self,
+        key: &Key,
+        glance: &Glance,
+        sighting: Sighting,
+        recalled: Option<Recalled>,
+    ) -> Option<Standing> {
+        let mut observers = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if observers.len() >= KEYS_MAX && !observers.contains_key(key) {
+            observers.clear();
+        }
+        let observer = observers.entry(key.clone()).or_default();
+        if let Some(recalled) = recalled {
+            observer.recall(recalled);
+        }
+        let standing = observer.judge(glance, sighting)?;
+        if let (Some(notes), Some(seen)) = (&self.local.notes, observer.to_recall())
+            && is_worth_it(glance)
+        {
+            notes.add(key, seen, glance.returned, false);
+        }
+        Some(standing)
+    }
+
+    /// What there is to see, on this machine, of the witness that a record names.
+    async fn sight(&self, witness: &Arc<Witness>, nonce: Nonce) -> Sighting {
+        let Some(shelf) = self.local.shelf.clone() else { return Sighting::default() };
+        let witness = Arc::clone(witness);
+        self.workers.run(move || shelf.look(&witness, nonce)).await.unwrap_or_default()
+    }
+
+    /// The processes that are alive under a record, on this machine.
+    pub(crate) async fn survivors(&self, record: &Record) -> Survivors {
+        let (Some(shelf), Some(witness)) = (self.local.shelf.clone(), record.witness.clone()) else {
+            return Survivors::default();
+        };
+        let nonce = record.holders_nonce();
+        let found = async {
+            Ok(self.workers.run(move || shelf.survivors(&witness, nonce)).await.unwrap_or_default())
+        };
+        timeout(&*self.clock, LOOK_MAX, "looking for processes", found).await.unwrap_or_default()
+    }
+
+    fn unreadable(&self, key: &Key, error: StoreError) -> Error {
+        let sentence = format!("lease {key} on {} could not be read: {error}", self.store);
+        Error::new((&error).into(), sentence).because(error)
+    }
+}
+
+fn is_worth_it(glance: &Glance) -> bool {
+    logbook_client::is_worth_it(&glance.look, glance.clock)
+}
+
+/// How often a look is repeated when it was overtaken.
+const LOOKS_MAX: u32 = 3;
+
+/// How long a look at one key may take: longer than any healthy store needs.
+const LOOK_MAX: Duration = Duration::from_secs(15);
+
+/// How many keys are remembered: beyond that, what was shown before is forgotten.
+const KEYS_MAX: usize = 100_000;

@@ -1,0 +1,92 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use futures_util::StreamExt;
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::FuturesUnordered;
+use tenure_core::record::Witness;
+use tenure_store::{BoxFuture, Key};
+
+use crate::clock::Clock;
+use crate::host::witness::Shelf;
+use crate::host::workers::Workers;
+use crate::keeper::witnesses::{Until, until_unlocked};
+use crate::observe::Observation;
+
+/// Waits for the deaths of holders on this machine. Without it they are found at the next look.
+pub(crate) struct Deaths {
+    shelf: Option<Arc<Shelf>>,
+    clock: Arc<dyn Clock>,
+    workers: Arc<Workers>,
+    expected: HashMap<Key, Expected>,
+    coming: FuturesUnordered<BoxFuture<'static, Option<Key>>>,
+}
+
+/// The witness of a holder. It is waited for once: whether its end means a death, a look tells.
+struct Expected {
+    witness: Arc<Witness>,
+    abort: AbortHandle,
+}
+
+impl Deaths {
+    pub(crate) fn new(shelf: Option<Arc<Shelf>>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            shelf,
+            clock,
+            workers: Arc::new(Workers::new()),
+            expected: HashMap::new(),
+            coming: FuturesUnordered::new(),
+        }
+    }
+
+    /// Waits for the death of whoever holds the key now, and of nobody else.
+    pub(crate) fn expect(&mut self, seen: &Observation) {
+        let record = seen.record.as_ref().filter(|_| seen.standing.is_held());
+        let witness = record.and_then(|record| Some((record, record.witness.as_ref()?)));
+        if let Some(expected) = self.expected.get(&seen.key) {
+            if witness.is_some_and(|(_, witness)| *witness == expected.witness) {
+                return;
+            }
+            expected.abort.abort();
+            self.expected.remove(&seen.key);
+        }
+        let (Some(shelf), Some((record, witness))) = (&self.shelf, witness) else { return };
+        if self.expected.len() >= EXPECTED_MAX {
+            return;
+        }
+        let (abort, registration) = AbortHandle::new_pair();
+        let ended = until_unlocked(
+            Arc::clone(shelf),
+            Arc::clone(&self.workers),
+            Arc::clone(&self.clock),
+            Arc::clone(witness),
+            Arc::new(Mutex::new(record.holders_nonce())),
+            Until::Unlocked,
+        );
+        let key = seen.key.clone();
+        self.expected.insert(key.clone(), Expected { witness: Arc::clone(witness), abort });
+        self.coming.push(Box::pin(async move {
+            let ended = Abortable::new(ended, registration).await;
+            ended.ok().flatten().map(|_| key)
+        }));
+    }
+
+    /// The next key whose holder has perhaps died; `None` if nobody is waited for.
+    pub(crate) async fn next(&mut self) -> Option<Key> {
+        loop {
+            if let Some(key) = self.coming.next().await? {
+                return Some(key);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Deaths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deaths").field("expected", &self.expected.len()).finish_non_exhaustive()
+    }
+}
+
+/// How many holders are waited for at the same time. Each takes a part of what the kernel lets a user watch.
+const EXPECTED_MAX: usize = 256;

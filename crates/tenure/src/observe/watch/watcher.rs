@@ -1,0 +1,243 @@
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tenure_core::machine::Standing;
+use tenure_core::record::Nonce;
+use tenure_store::{BoxFuture, Key, Prefix, Store};
+use tokio::sync::mpsc;
+
+use super::event::WatchEvent;
+use super::hints::Hints;
+use super::holder_exits::Deaths;
+use super::keys::Keys;
+use crate::clock::{Clock, Instant, timeout};
+use crate::host::entropy::Entropy;
+use crate::observe::observers::Observers;
+use crate::observe::{Observation, keys};
+use crate::{Error, Kind};
+
+/// Looks at the keys under a prefix, again and again, and tells what happens to them.
+pub(crate) struct Watcher {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    observers: Arc<Observers>,
+    prefix: Prefix,
+    out: mpsc::Sender<WatchEvent>,
+    keys: Keys,
+    list_at: Instant,
+    hints: Hints,
+    deaths: Deaths,
+}
+
+type Look = (Key, Result<Observation, Error>);
+type Listing = Result<Vec<Key>, Error>;
+
+/// Nobody reads what is told any more.
+struct Unheard;
+
+impl Watcher {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        observers: Arc<Observers>,
+        prefix: Prefix,
+        renewals: bool,
+        out: mpsc::Sender<WatchEvent>,
+    ) -> Self {
+        let (keys, list_at) = (Keys::new(renewals), clock.now());
+        let deaths = Deaths::new(observers.shelf().cloned(), Arc::clone(&clock));
+        Self { store, clock, observers, prefix, out, keys, list_at, hints: Hints::None, deaths }
+    }
+
+    /// Runs until nobody reads what is told.
+    pub(crate) async fn run(mut self) {
+        let out = self.out.clone();
+        tokio::select! {
+            () = out.closed() => {}
+            Err(Unheard) = self.watch() => {}
+        }
+    }
+
+    async fn watch(&mut self) -> Result<Infallible, Unheard> {
+        loop {
+            let suspect = self.attend().await?;
+            self.recover(suspect).await?;
+        }
+    }
+
+    /// Looks whenever it is time to, as long as the store answers. Gives the key that could not be read, if it was one.
+    async fn attend(&mut self) -> Result<Option<Key>, Unheard> {
+        let mut looks: FuturesUnordered<BoxFuture<'static, Look>> = FuturesUnordered::new();
+        let mut listing: Option<BoxFuture<'static, Listing>> = None;
+        let suspect = loop {
+            // Whatever is always ready must not keep the keeper's runtime from its sockets and timers.
+            tokio::task::coop::consume_budget().await;
+            let now = self.clock.now();
+            if listing.is_none() && self.list_at <= now {
+                self.hints.listen(&*self.store, &self.prefix);
+                listing = Some(self.list());
+            }
+            while looks.len() < LOOKS_AT_ONCE
+                && let Some(key) = self.keys.due(now)
+            {
+                looks.push(self.look(key));
+            }
+            let next_look = self.keys.next_due().filter(|_| looks.len() < LOOKS_AT_ONCE);
+            let next_list = Some(self.list_at).filter(|_| listing.is_none());
+            let wake = [next_look, next_list].into_iter().flatten().min();
+            let asleep = wake.map(|at| self.clock.sleep_until(at));
+            tokio::select! {
+                Some((key, seen)) = looks.next() => match seen {
+                    Err(error) if error.kind() == Kind::Unavailable && !self.keys.has_problem(&key) => {
+                        break Some(key);
+                    }
+                    seen => self.saw(&key, seen).await?,
+                },
+                keys = async { listing.as_mut().expect("guarded").await }, if listing.is_some() => {
+                    listing = None;
+                    match keys {
+                        Ok(keys) => self.take_in(keys),
+                        Err(_) => break None,
+                    }
+                }
+                hint = self.hints.next() => self.hinted(hint),
+                Some(key) = self.deaths.next() => self.keys.look_again(&key, self.clock.now()),
+                () = async { asleep.expect("guarded").await }, if asleep.is_some() => {}
+            }
+        };
+        self.keys.give_up_looks(self.clock.now());
+        Ok(suspect)
+    }
+
+    /// Something could not be read. Finds out whether anything can, and waits until it can. A key that cannot be read
+    /// although others can is a problem of its own.
+    async fn recover(&mut self, suspect: Option<Key>) -> Result<(), Unheard> {
+        let suspects = self.keys.sample(suspect, LOOKS_AT_ONCE);
+        let (mut since, mut pause) = (None, super::RETRY);
+        let (keys, looks) = loop {
+            match self.probe(&suspects).await {
+                Ok(found) => break found,
+                Err(error) if since.is_none() => {
+                    let seen_at = self.clock.wall();
+                    since = Some(seen_at);
+                    self.tell([WatchEvent::Unavailable { error, seen_at }]).await?;
+                }
+                Err(_) => {}
+            }
+            self.clock.sleep_until(self.clock.now() + pause).await;
+            pause = (pause * 2).min(super::SLOW);
+        };
+        if let Some(since) = since {
+            self.tell([WatchEvent::Available { since, seen_at: self.clock.wall() }]).await?;
+            self.keys.look_at_all(self.clock.now());
+        }
+        self.take_in(keys);
+        for (key, seen) in looks {
+            self.saw(&key, seen).await?;
+        }
+        Ok(())
+    }
+
+    /// What can be read: the keys, and how some of them stand. An error if nothing can.
+    async fn probe(&mut self, suspects: &[Key]) -> Result<(Vec<Key>, Vec<Look>), Error> {
+        let keys = self.list().await?;
+        let looks = FuturesUnordered::from_iter(suspects.iter().map(|key| self.look(key.clone())));
+        let mut looks: Vec<Look> = looks.collect().await;
+        let is_failed = |(_, seen): &Look| matches!(seen, Err(error) if error.kind() == Kind::Unavailable);
+        if !looks.is_empty() && looks.iter().all(is_failed) {
+            let (_, first) = looks.swap_remove(0);
+            return Err(first.expect_err("all failed"));
+        }
+        Ok((keys, looks))
+    }
+
+    fn list(&self) -> BoxFuture<'static, Listing> {
+        let (clock, store) = (Arc::clone(&self.clock), Arc::clone(&self.store));
+        let prefix = self.prefix.clone();
+        Box::pin(async move { keys(&*clock, &*store, &store.to_string(), &prefix).await })
+    }
+
+    fn look(&self, key: Key) -> BoxFuture<'static, Look> {
+        let (clock, store) = (Arc::clone(&self.clock), Arc::clone(&self.store));
+        let observers = Arc::clone(&self.observers);
+        let dead = self.keys.dead(&key);
+        Box::pin(async move {
+            let look = observe(&observers, &*store, &key, dead);
+            let seen = timeout(&*clock, LOOK_MAX, "looking at a lease", look).await;
+            (key, seen)
+        })
+    }
+
+    /// The keys that there are now.
+    fn take_in(&mut self, keys: Vec<Key>) {
+        let now = self.clock.now();
+        self.keys.take_in(keys, &self.prefix, now);
+        self.list_at = now + super::SLOW;
+    }
+
+    /// Something changed, and nobody says what. `None` if the store gives no more hints: it is asked again.
+    fn hinted(&mut self, hint: Option<()>) {
+        let Some(()) = hint else { return self.hints = Hints::None };
+        let now = self.clock.now();
+        self.keys.look_at_all(now);
+        self.list_at = now;
+        let calls = u32::try_from(self.keys.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let pause = CALL_PAUSE.saturating_mul(calls).min(super::SLOW);
+        self.hints.pause(self.clock.sleep_until(now + pause));
+    }
+
+    async fn saw(&mut self, key: &Key, seen: Result<Observation, Error>) -> Result<(), Unheard> {
+        let (_, jitter) = Entropy.step();
+        let events = match seen {
+            Ok(seen) => {
+                self.deaths.expect(&seen);
+                self.keys.saw(seen, self.clock.now(), jitter)
+            }
+            Err(error) => self.keys.failed(key, error, self.clock.now(), self.clock.wall()),
+        };
+        self.tell(events).await
+    }
+
+    async fn tell(&mut self, events: impl IntoIterator<Item = WatchEvent>) -> Result<(), Unheard> {
+        for event in events {
+            self.out.send(event).await.map_err(|_| Unheard)?;
+        }
+        Ok(())
+    }
+}
+
+/// How a key stands. Where its holder seems to have died the record is read once more: one that let go in order vacates
+/// the record before it leaves its witness, and may have done both since the record was read. `dead` is known already.
+async fn observe(
+    observers: &Observers,
+    store: &dyn Store,
+    key: &Key,
+    mut dead: Option<Nonce>,
+) -> Result<Observation, Error> {
+    for _ in 0..CONFIRMATIONS_MAX {
+        let seen = observers.observe(store, key).await?;
+        let found =
+            seen.record.as_ref().filter(|_| seen.standing == Standing::Dead).map(|record| record.nonce);
+        if found.is_none() || found == dead {
+            return Ok(seen);
+        }
+        dead = found;
+    }
+    observers.observe(store, key).await
+}
+
+/// How often another holder is found dead at each look, before that is believed.
+const CONFIRMATIONS_MAX: u32 = 4;
+
+/// How many keys are read at the same time, as in a listing.
+const LOOKS_AT_ONCE: usize = 16;
+
+/// How long a look may take before the store counts as unavailable.
+const LOOK_MAX: Duration = Duration::from_secs(10);
+
+/// A hint does not say which key it is about, so that all of them are read. This much time is taken for each, so that the
+/// hints of a busy store cause no more than a hundred calls per second, or as many as there are without hints.
+const CALL_PAUSE: Duration = Duration::from_millis(10);

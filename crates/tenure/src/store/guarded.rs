@@ -1,0 +1,128 @@
+use std::fmt;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, future, stream};
+use tenure_store::{
+    Administration, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Removal, Store,
+    StoreError, Version,
+};
+
+use crate::store::caught::{Caught, Panicked, caught};
+
+/// A store whose panics are answers: everything that the keeper and the observers call goes through it.
+///
+/// A call that panics has an unknown outcome, since it may have been sent. Hints end. What a store promises is nothing
+/// while it panics, so that nothing is built on it.
+///
+/// What is called while a store is connected may panic as it is: no lease is kept yet, and that connection fails.
+#[derive(Debug)]
+pub(crate) struct Guarded<S> {
+    store: S,
+    name: String,
+}
+
+impl<S: Store> Guarded<S> {
+    pub(crate) fn new(store: S) -> Self {
+        Self { name: store.to_string(), store }
+    }
+}
+
+impl<S> fmt::Display for Guarded<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl<S: Store> Store for Guarded<S> {
+    fn guarantees(&self) -> Guarantees {
+        caught(|| self.store.guarantees()).unwrap_or_default()
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+        guarded(move || self.store.get(key))
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a Key,
+        value: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+        guarded(move || self.store.put(key, value, expect))
+    }
+
+    fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
+        match caught(|| self.store.list(prefix)) {
+            Ok(listing) => {
+                let keys = Caught::new(listing).map(|next| next.unwrap_or_else(|why| Err(unknown(&why))));
+                Box::pin(keys)
+            }
+            Err(panicked) => Box::pin(stream::once(future::ready(Err(unknown(&panicked))))),
+        }
+    }
+
+    fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
+        guarded_hints(|| self.store.watch(prefix))
+    }
+
+    fn watch_held(&self, key: &Key) -> Option<BoxStream<'static, ()>> {
+        guarded_hints(|| self.store.watch_held(key))
+    }
+
+    fn witness_folder(&self) -> Option<PathBuf> {
+        self.store.witness_folder()
+    }
+
+    fn place(&self) -> Option<String> {
+        self.store.place()
+    }
+
+    fn administration(&self) -> Option<&dyn Administration> {
+        caught(|| self.store.administration().is_some()).is_ok_and(|offered| offered).then_some(self)
+    }
+
+    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+        guarded(move || self.store.sweep(key))
+    }
+
+    fn impossible_version(&self) -> Version {
+        self.store.impossible_version()
+    }
+}
+
+impl<S: Store> Administration for Guarded<S> {
+    fn remove<'a>(
+        &'a self,
+        key: &'a Key,
+        version: &'a Version,
+    ) -> BoxFuture<'a, Result<Removal, StoreError>> {
+        guarded(move || match self.store.administration() {
+            Some(administration) => administration.remove(key, version),
+            None => Box::pin(future::ready(Err(StoreError::unknown("the store offers no removal any more")))),
+        })
+    }
+}
+
+/// A call on a store. Whether it makes its future or polls it, a panic is an unknown outcome.
+fn guarded<'a, T: 'a>(
+    call: impl FnOnce() -> BoxFuture<'a, Result<T, StoreError>> + Send + 'a,
+) -> BoxFuture<'a, Result<T, StoreError>> {
+    Box::pin(async move {
+        let called = match caught(call) {
+            Ok(future) => Caught::new(future).await,
+            Err(panicked) => Err(panicked),
+        };
+        called.unwrap_or_else(|panicked| Err(unknown(&panicked)))
+    })
+}
+
+/// Hints of a store. They end where it panics.
+fn guarded_hints(ask: impl FnOnce() -> Option<BoxStream<'static, ()>>) -> Option<BoxStream<'static, ()>> {
+    let hints = caught(ask).ok().flatten()?;
+    Some(Box::pin(Caught::new(hints).filter_map(|next| future::ready(next.ok()))))
+}
+
+fn unknown(panicked: &Panicked) -> StoreError {
+    StoreError::unknown(format!("the store's code {panicked}"))
+}

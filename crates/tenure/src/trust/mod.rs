@@ -1,0 +1,136 @@
+//! Whether a store is believed to keep its promises: the check at connect, its cached verdict, and breaches seen later.
+
+pub(crate) mod breach;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::check;
+use tenure_store::Store;
+
+use crate::clock::{Clock, Instant};
+use crate::host::entropy::Entropy;
+use crate::host::workers::Workers;
+use crate::{Error, Kind, Verdicts};
+
+/// Whether one store is trusted, and who else on this machine goes by that.
+///
+/// All of it is done by threads that may wait for a disk, each time with a limit; what is not done by then is done without:
+/// a store that may have been found sound is checked.
+pub(crate) struct Trust {
+    /// Where others look whether it was found sound; `None` where nobody is told.
+    shared: Option<Arc<Shared>>,
+    clock: Arc<dyn Clock>,
+    workers: Workers,
+}
+
+#[derive(Debug)]
+struct Shared {
+    verdicts: Verdicts,
+    place: String,
+    clock: Arc<dyn Clock>,
+}
+
+impl Trust {
+    pub(crate) fn new(verdicts: Option<Verdicts>, store: &dyn Store, clock: &Arc<dyn Clock>) -> Self {
+        let place = store.place().filter(|_| check::is_checked_live(store));
+        let shared = verdicts.zip(place);
+        let shared = shared.map(|(verdicts, place)| Shared { verdicts, place, clock: Arc::clone(clock) });
+        Self { shared: shared.map(Arc::new), clock: Arc::clone(clock), workers: Workers::new() }
+    }
+
+    /// Checks the store as [`check::connect_check`] does, unless it was found sound of late and is not to be checked again.
+    pub(crate) async fn establish(&self, store: &dyn Store, again: bool) -> Result<(), Error> {
+        check::check_declared(store)?;
+        if !check::is_checked_live(store) || (!again && self.is_sound().await) {
+            return Ok(());
+        }
+        let began = self.clock.now();
+        let checked = check::check_live(
+            store,
+            &|span| self.clock.sleep_until(self.clock.now() + span),
+            Entropy.nonce().to_bits(),
+        )
+        .await;
+        match &checked {
+            Ok(()) => self.keep(began).await,
+            Err(error) if error.kind() == Kind::Unsupported => self.end().await,
+            // It was not found out how it is.
+            Err(_) => {}
+        }
+        checked
+    }
+
+    /// The store was seen to break a promise, or perhaps to: whoever connects next checks it first.
+    pub(crate) async fn end(&self) {
+        if let Some(end) = self.end_now() {
+            self.within(END_MAX, end).await;
+        }
+    }
+
+    /// The same, for a worker; `None` where nobody goes by it.
+    pub(crate) fn end_now(&self) -> Option<impl FnOnce() + Send + 'static> {
+        let shared = Arc::clone(self.shared.as_ref()?);
+        Some(move || shared.end())
+    }
+
+    async fn is_sound(&self) -> bool {
+        let Some(shared) = self.shared.clone() else { return false };
+        self.within(DISK_MAX, move || shared.is_sound()).await == Some(true)
+    }
+
+    async fn keep(&self, began: Instant) {
+        if let Some(shared) = self.shared.clone() {
+            self.within(DISK_MAX, move || shared.keep(began)).await;
+        }
+    }
+
+    async fn within<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = self.workers.run(job) => done.ok(),
+            () = self.clock.sleep_until(self.clock.now() + limit) => None,
+        }
+    }
+}
+
+impl Shared {
+    fn is_sound(&self) -> bool {
+        let domain = self.clock.domain();
+        domain.is_some_and(|domain| self.verdicts.is_sound(&self.place, &domain, &*self.clock))
+    }
+
+    fn keep(&self, began: Instant) {
+        if let Some(domain) = self.clock.domain() {
+            self.verdicts.write_sound(&self.place, began, &domain, &*self.clock);
+        }
+    }
+
+    fn end(&self) {
+        let domain = self.clock.domain();
+        if let Err(why) = self.verdicts.write_broken(&self.place, domain.as_ref(), &*self.clock) {
+            tracing::error!(
+                store = self.place,
+                why,
+                "others may go on trusting a store that broke a promise"
+            );
+        }
+    }
+}
+
+impl fmt::Debug for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trust").field("shared", &self.shared).finish_non_exhaustive()
+    }
+}
+
+/// Nobody waits longer for a disk than a check takes.
+const DISK_MAX: Duration = Duration::from_millis(200);
+
+/// This is worth more: others would go by it.
+const END_MAX: Duration = Duration::from_secs(1);
