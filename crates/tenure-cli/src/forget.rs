@@ -17,15 +17,15 @@ use crate::store::{self, Chosen};
 use crate::table;
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct ForgetAnswer<'a> {
     store: String,
     dry_run: bool,
-    leases: &'a [Swept],
+    leases: &'a [ForgetOutcome],
 }
 
 /// A lease that was looked at. The fields and their names are a contract: `docs/reference/command.md`.
 #[derive(Debug, Serialize)]
-struct Swept {
+struct ForgetOutcome {
     name: String,
     action: &'static str,
     reason: Option<&'static str>,
@@ -45,20 +45,23 @@ pub(crate) fn forget(args: &Args, forget: &Forget) -> Result<ExitCode, Failure> 
             // Somebody else was faster.
             Ok(Forgotten::Absent) => {}
             Ok(Forgotten::Removed { token, vacant_for }) => {
-                leases.push(Swept::removed(&key, token, vacant_for, forget.yes));
+                leases.push(ForgetOutcome::removed(&key, token, vacant_for, forget.yes));
             }
-            Ok(Forgotten::Kept(kept)) => leases.push(Swept::kept(&key, &kept)),
+            Ok(Forgotten::Kept(kept)) => leases.push(ForgetOutcome::kept(&key, &kept)),
             Err(error) if error.kind() == Kind::Corrupt => {
-                leases.push(Swept::foreign(&key, error.to_string()))
+                leases.push(ForgetOutcome::foreign(&key, error.to_string()))
             }
             Err(error) => {
-                leases.push(Swept { problem: Some(error.to_string()), ..Swept::of(&key, FAILED, None) });
+                leases.push(ForgetOutcome {
+                    problem: Some(error.to_string()),
+                    ..ForgetOutcome::of(&key, FAILED, None)
+                });
                 failed = failed.or(Some(error));
             }
         }
     }
     if forget.json {
-        output::answer_json(&Answer { store: store.url(), dry_run: !forget.yes, leases: &leases })?;
+        output::answer_json(&ForgetAnswer { store: store.url(), dry_run: !forget.yes, leases: &leases })?;
     } else {
         tell(&store, &prefix, forget, &leases)?;
     }
@@ -78,7 +81,7 @@ async fn sweep(
         coordinator = store::unseeing(args).connect(store::open(args)?.store).await?;
     }
     let keys = coordinator.keys(prefix).await?;
-    let mut progress = Progress::new(keys.len(), forget.json);
+    let mut progress = ForgetProgress::new(keys.len(), forget.json);
     let looks = keys.into_iter().map(|key| {
         let coordinator = &coordinator;
         async move {
@@ -103,14 +106,14 @@ async fn sweep(
 }
 
 /// The answer for people.
-fn tell(store: &Chosen, prefix: &Prefix, forget: &Forget, leases: &[Swept]) -> Result<(), Failure> {
+fn tell(store: &Chosen, prefix: &Prefix, forget: &Forget, leases: &[ForgetOutcome]) -> Result<(), Failure> {
     if leases.is_empty() {
         let below = if forget.prefix.is_empty() { String::new() } else { format!(" under {prefix}") };
         output::say(&format!("no leases{below} in {}", store.url()));
         return Ok(());
     }
     let shown = leases.iter().filter(|lease| forget.verbose || lease.action != KEPT);
-    let rows: Vec<_> = shown.map(Swept::row).collect();
+    let rows: Vec<_> = shown.map(ForgetOutcome::row).collect();
     let mut text = match rows.is_empty() {
         true => String::new(),
         false => table::lines(["NAME", "VACANT FOR", "TOKEN", "WHAT"], rows),
@@ -119,7 +122,7 @@ fn tell(store: &Chosen, prefix: &Prefix, forget: &Forget, leases: &[Swept]) -> R
     output::answer(&text)
 }
 
-fn sum(forget: &Forget, leases: &[Swept]) -> String {
+fn sum(forget: &Forget, leases: &[ForgetOutcome]) -> String {
     let gone = leases.iter().filter(|lease| [REMOVED, WOULD_REMOVE].contains(&lease.action)).count();
     let mut text = match (gone, forget.yes) {
         (0, _) => format!(
@@ -147,7 +150,7 @@ fn leases_of(count: usize) -> String {
     if count == 1 { "1 lease".to_owned() } else { format!("{count} leases") }
 }
 
-impl Swept {
+impl ForgetOutcome {
     fn of(key: &Key, action: &'static str, reason: Option<&'static str>) -> Self {
         Self { name: key.to_string(), action, reason, token: None, vacant_ms: None, problem: None }
     }
@@ -214,13 +217,13 @@ fn millis(span: Duration) -> u64 {
 }
 
 /// How far it is, for somebody who waits at a terminal.
-struct Progress {
+struct ForgetProgress {
     total: usize,
     done: usize,
     shown: bool,
 }
 
-impl Progress {
+impl ForgetProgress {
     fn new(total: usize, json: bool) -> Self {
         Self { total, done: 0, shown: total >= PROGRESS_FROM && !json && std::io::stderr().is_terminal() }
     }

@@ -13,7 +13,7 @@ use crate::store;
 use crate::table;
 
 #[derive(Serialize)]
-struct Answer {
+struct GuaranteesAnswer {
     store: String,
     there: bool,
     missing: Vec<&'static str>,
@@ -29,7 +29,7 @@ pub(crate) fn guarantees(args: &Args, guarantees: &Guarantees) -> Result<ExitCod
     let promises = store.promises()?;
     let (rows, missing) = (promises.rows(), promises.guarantees.missing_for_leases());
     if guarantees.json {
-        output::answer_json(&Answer {
+        output::answer_json(&GuaranteesAnswer {
             store: store.url(),
             there: promises.is_there,
             missing,

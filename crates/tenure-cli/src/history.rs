@@ -11,14 +11,14 @@ use tenure::{Key, Observation, Standing};
 use crate::args::{self, Args};
 use crate::duration;
 use crate::exit::{self, Failure};
-use crate::lease::Lease;
+use crate::lease_view::LeaseView;
 use crate::output::{self, plain};
 use crate::store::{self, Chosen};
 use crate::table;
 
 /// The fields and their names are a contract: `docs/reference/command.md`.
 #[derive(Serialize)]
-struct Answer {
+struct HistoryAnswer {
     store: String,
     name: String,
     state: &'static str,
@@ -45,11 +45,11 @@ pub(crate) fn history(args: &Args, history: &args::History) -> Result<ExitCode, 
     let key = Key::parse(&history.name)?;
     let store = store::choose(args)?;
     let seen = store::block_on(look(&store, &key))?;
-    let lease = seen.as_ref().map_or_else(|| Lease::absent(&key), Lease::observed);
+    let lease = seen.as_ref().map_or_else(|| LeaseView::absent(&key), LeaseView::observed);
     let terms = seen.as_ref().map(|seen| terms(seen, &lease)).unwrap_or_default();
     if history.json {
         let (store, name) = (store.url(), key.to_string());
-        output::answer_json(&Answer { store, name, state: lease.state, terms })?;
+        output::answer_json(&HistoryAnswer { store, name, state: lease.state, terms })?;
     } else if terms.is_empty() {
         output::say(&format!(
             "no term of {} is known in {}: nobody has held it, or its record was removed",
@@ -73,14 +73,14 @@ async fn look(store: &Chosen, key: &Key) -> Result<Option<Observation>, Failure>
 }
 
 /// The terms that are known, newest first.
-fn terms(seen: &Observation, lease: &Lease) -> Vec<Term> {
+fn terms(seen: &Observation, lease: &LeaseView) -> Vec<Term> {
     let Some(record) = &seen.record else { return Vec::new() };
     let present = record.is_held().then(|| Term::present(seen, record, lease));
     present.into_iter().chain(record.history.iter().rev().map(Term::past)).collect()
 }
 
 impl Term {
-    fn present(seen: &Observation, record: &Record, lease: &Lease) -> Self {
+    fn present(seen: &Observation, record: &Record, lease: &LeaseView) -> Self {
         let held = seen.standing.is_held();
         Self {
             token: record.token.get(),

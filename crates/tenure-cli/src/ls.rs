@@ -7,15 +7,15 @@ use tenure::{Kind, Observations, Prefix};
 
 use crate::args::{Args, Ls};
 use crate::exit::Failure;
-use crate::lease::Lease;
+use crate::lease_view::LeaseView;
 use crate::output;
 use crate::store::{self, Chosen};
 use crate::table;
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct LsAnswer<'a> {
     store: String,
-    leases: &'a [Lease],
+    leases: &'a [LeaseView],
 }
 
 /// Lists the leases. Those that could not be read are listed too, and are a failure only after that.
@@ -26,21 +26,21 @@ pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
     let mut leases = Vec::new();
     for (key, seen) in store::block_on(look(&store, &prefix, ls.json))? {
         leases.push(match &seen {
-            Ok(seen) => Lease::observed(seen),
-            Err(error) => Lease::unread(&key, error),
+            Ok(seen) => LeaseView::observed(seen),
+            Err(error) => LeaseView::unread(&key, error),
         });
         // What is not ours is shown as that, which is all there is to say about it.
         unread = unread.or(seen.err().filter(|error| error.kind() != Kind::Corrupt));
     }
     if ls.json {
-        output::answer_json(&Answer { store: store.url(), leases: &leases })?;
+        output::answer_json(&LsAnswer { store: store.url(), leases: &leases })?;
     } else if leases.is_empty() {
         output::say(&match ls.prefix.as_str() {
             "" => format!("no leases in {}", store.url()),
             _ => format!("no leases under {prefix} in {}", store.url()),
         });
     } else {
-        output::answer(&table::lines(Lease::HEAD, leases.iter().map(Lease::row).collect()))?;
+        output::answer(&table::lines(LeaseView::HEAD, leases.iter().map(LeaseView::row).collect()))?;
     }
     unread.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }

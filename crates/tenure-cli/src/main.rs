@@ -1,5 +1,6 @@
 //! `tenure`: runs a program only while it holds a lease, and shows who holds what.
 
+mod acquire;
 mod args;
 mod completions;
 mod config;
@@ -12,13 +13,14 @@ mod handle;
 mod help;
 mod history;
 mod home;
-mod lease;
+mod lease_view;
 mod ls;
 mod man;
 mod outliving;
 mod output;
 mod prices;
 mod probe;
+mod progress;
 mod promises;
 mod ready;
 mod run;
@@ -27,8 +29,6 @@ mod status;
 mod store;
 mod table;
 mod usage;
-mod voice;
-mod wanting;
 mod watch;
 
 use std::process::ExitCode;

@@ -14,7 +14,7 @@ pub(crate) struct Signals(AsyncFd<SignalFd>);
 
 /// A signal that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Came {
+pub(crate) struct ReceivedSignal {
     pub(crate) signal: Signal,
     /// A key on the terminal, or its end: every process of the foreground group has got it from the kernel.
     pub(crate) by_terminal: bool,
@@ -50,7 +50,7 @@ impl Blocked {
 
 impl Signals {
     /// The next one.
-    pub(crate) async fn next(&self) -> Came {
+    pub(crate) async fn next(&self) -> ReceivedSignal {
         loop {
             let Ok(mut ready) = self.0.readable().await else { return std::future::pending().await };
             match self.pending() {
@@ -71,11 +71,11 @@ impl Signals {
     }
 
     /// One that has come already.
-    pub(crate) fn pending(&self) -> Option<Came> {
+    pub(crate) fn pending(&self) -> Option<ReceivedSignal> {
         loop {
             let info = self.0.get_ref().read_signal().ok()??;
             if let Ok(signal) = Signal::try_from(info.ssi_signo as i32) {
-                return Some(Came { signal, by_terminal: info.ssi_code == BY_KERNEL });
+                return Some(ReceivedSignal { signal, by_terminal: info.ssi_code == BY_KERNEL });
             }
         }
     }

@@ -8,15 +8,15 @@ use tenure::{Key, Standing};
 use crate::args::{Args, Status};
 use crate::cost::Cost;
 use crate::exit::{self, Failure};
-use crate::lease::Lease;
+use crate::lease_view::LeaseView;
 use crate::output;
 use crate::store::{self, Chosen};
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct StatusAnswer<'a> {
     store: String,
     #[serde(flatten)]
-    lease: &'a Lease,
+    lease: &'a LeaseView,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
 }
@@ -31,22 +31,22 @@ pub(crate) fn status(args: &Args, status: &Status) -> Result<ExitCode, Failure> 
         false => None,
     };
     if status.json {
-        output::answer_json(&Answer { store: store.url(), lease: &lease, cost })?;
+        output::answer_json(&StatusAnswer { store: store.url(), lease: &lease, cost })?;
     } else {
         output::answer(&format!("{}{}", lease.sentence(), cost.map(|cost| cost.text()).unwrap_or_default()))?;
     }
     Ok(if lease.free { ExitCode::from(exit::FREE) } else { ExitCode::SUCCESS })
 }
 
-async fn look(store: &Chosen, key: &Key, json: bool) -> Result<Lease, Failure> {
-    let Some(coordinator) = store.connect_to_read().await? else { return Ok(Lease::absent(key)) };
+async fn look(store: &Chosen, key: &Key, json: bool) -> Result<LeaseView, Failure> {
+    let Some(coordinator) = store.connect_to_read().await? else { return Ok(LeaseView::absent(key)) };
     let seen = coordinator.observe(key.as_str()).await?;
     store::warn_if_forgetful(&coordinator, json);
     if let Standing::Foreign(what) = &seen.standing {
         let sentence = format!("lease {key} on {} has no record of ours: {what}", store.url());
         return Err(Failure::new(exit::NOT_OURS, sentence));
     }
-    let lease = Lease::observed(&seen);
+    let lease = LeaseView::observed(&seen);
     match seen.record.filter(|_| seen.standing == Standing::RanOut) {
         Some(record) => Ok(lease.outlived_by(&coordinator.survivors(&record).await)),
         None => Ok(lease),

@@ -27,14 +27,14 @@ pub(crate) struct Opened {
 #[derive(Debug)]
 pub(crate) struct Chosen {
     url: StoreUrl,
-    by: Source,
+    by: ChosenBy,
     /// Whether it is checked although it was found sound of late.
     again: bool,
 }
 
 /// Who chose it.
 #[derive(Debug)]
-enum Source {
+enum ChosenBy {
     Flag,
     Argument,
     Variable,
@@ -61,9 +61,9 @@ pub(crate) fn open(args: &Args) -> Result<Opened, Failure> {
 pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<Opened, Failure> {
     let name = handle.store();
     let chosen = match choose(args)? {
-        chosen if matches!(chosen.by, Source::Flag | Source::Variable) => chosen,
+        chosen if matches!(chosen.by, ChosenBy::Flag | ChosenBy::Variable) => chosen,
         chosen if chosen.url.is_called(name) => chosen,
-        _ => Chosen::parse(name, Source::Handle)?,
+        _ => Chosen::parse(name, ChosenBy::Handle)?,
     };
     if !chosen.is_there()? {
         let (key, url) = (handle.key(), chosen.url());
@@ -93,7 +93,7 @@ pub(crate) fn choose(args: &Args) -> Result<Chosen, Failure> {
 
 fn found(args: &Args) -> Result<Chosen, Failure> {
     if let Some(url) = &args.store {
-        return Chosen::parse(url, Source::Flag);
+        return Chosen::parse(url, ChosenBy::Flag);
     }
     if let Some(url) = home::filled(VARIABLE) {
         let url = url.into_string().map_err(|url| {
@@ -102,10 +102,10 @@ fn found(args: &Args) -> Result<Chosen, Failure> {
                 format!("{VARIABLE} is not text: {url:?}. Write other bytes as %XX, as in file:///x%FF"),
             )
         })?;
-        return Chosen::parse(&url, Source::Variable);
+        return Chosen::parse(&url, ChosenBy::Variable);
     }
     if let Some((path, Config { store: Some(url) })) = Config::find()? {
-        return Chosen::parse(&url, Source::Config(path));
+        return Chosen::parse(&url, ChosenBy::Config(path));
     }
     let none = |why: String| {
         let advice = "name a store with --store file:///path, or in TENURE_STORE";
@@ -122,16 +122,16 @@ fn found(args: &Args) -> Result<Chosen, Failure> {
         return Err(none(format!("the home directory {} is not there", home.display())));
     }
     let url = StoreUrl::of_folder(state.join("tenure")).map_err(|error| none(error.to_string()))?;
-    Ok(Chosen { url, by: Source::Default, again: false })
+    Ok(Chosen { url, by: ChosenBy::Default, again: false })
 }
 
 /// The store with this URL, which was an argument.
 pub(crate) fn named(url: &str) -> Result<Chosen, Failure> {
-    Chosen::parse(url, Source::Argument)
+    Chosen::parse(url, ChosenBy::Argument)
 }
 
 impl Chosen {
-    fn parse(url: &str, by: Source) -> Result<Self, Failure> {
+    fn parse(url: &str, by: ChosenBy) -> Result<Self, Failure> {
         let wrong = |what: String| Failure::new(by.code(), format!("{}: {what}", by.name()));
         if url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("memory:")) {
             return Err(wrong(
@@ -169,7 +169,7 @@ impl Chosen {
     /// The same store with its ETags written the other way, and whether that is without quotes; `None` if it has none.
     pub(crate) fn with_other_etags(&self) -> Option<(Self, bool)> {
         let (url, bare) = self.url.with_other_etags()?;
-        Some((Self { url, by: Source::Argument, again: self.again }, bare))
+        Some((Self { url, by: ChosenBy::Argument, again: self.again }, bare))
     }
 
     /// Whoever connects next on this machine checks it first, whatever was found earlier.
@@ -206,8 +206,8 @@ impl Chosen {
 
     fn failure(&self, error: Error) -> Failure {
         match (&self.by, error.kind()) {
-            (Source::Config(_), Kind::Invalid) => Failure::new(exit::UNSAFE, error.to_string()),
-            (Source::Default, Kind::Unsupported) => match foreign_home() {
+            (ChosenBy::Config(_), Kind::Invalid) => Failure::new(exit::UNSAFE, error.to_string()),
+            (ChosenBy::Default, Kind::Unsupported) => match foreign_home() {
                 Some(sentence) => Failure::new(exit::REFUSED, sentence),
                 None => error.into(),
             },
@@ -216,7 +216,7 @@ impl Chosen {
     }
 }
 
-impl Source {
+impl ChosenBy {
     fn name(&self) -> String {
         match self {
             Self::Flag => "--store".to_owned(),

@@ -5,19 +5,19 @@ use std::time::Duration;
 use tenure::{Handle, Holder, Key, Timing};
 
 use super::file::HandleFile;
-use super::{Answer, in_time};
+use super::{HandleAnswer, in_time};
+use crate::acquire::Acquisition;
 use crate::args::{Acquire, Args, Taking};
 use crate::exit::{self, Failure};
 use crate::outliving::Outliving;
+use crate::progress::ProgressOutput;
 use crate::signals::{self, Blocked};
-use crate::voice::Voice;
-use crate::wanting::Wanting;
 use crate::{output, store};
 
 /// Gets a lease, and hands out its handle.
 pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failure> {
     let Acquire { name, ttl, waiting, orphan_wait, holder, file, quiet, json } = acquire;
-    let getting = Getting {
+    let request = HandleRequest {
         name,
         ttl: *ttl,
         wait: waiting.limit(),
@@ -28,12 +28,12 @@ pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failur
         quiet: *quiet,
         json: *json,
     };
-    getting.run(args)
+    request.run(args)
 }
 
 /// A lease that somebody gets the handle of.
 #[derive(Debug)]
-pub(super) struct Getting<'a> {
+pub(super) struct HandleRequest<'a> {
     pub(super) name: &'a str,
     pub(super) ttl: Duration,
     pub(super) wait: Option<Duration>,
@@ -45,7 +45,7 @@ pub(super) struct Getting<'a> {
     pub(super) json: bool,
 }
 
-impl Getting<'_> {
+impl HandleRequest<'_> {
     pub(super) fn run(&self, args: &Args) -> Result<ExitCode, Failure> {
         let key = Key::parse(self.name)?;
         let holder = match self.holder {
@@ -69,11 +69,11 @@ impl Getting<'_> {
             let outliving = Outliving::new();
             let builder = store::coordinator(args).recorder(outliving.clone());
             let coordinator = builder.holder(holder).connect(store).await?;
-            let wanting = Wanting {
+            let acquisition = Acquisition {
                 coordinator: &coordinator,
                 key: &key,
                 url: &url,
-                voice: Voice::new(self.quiet, self.json),
+                progress: ProgressOutput::new(self.quiet, self.json),
                 wait: self.wait,
                 taking: self.taking,
                 quiet: self.quiet,
@@ -82,7 +82,7 @@ impl Getting<'_> {
             };
             let request = coordinator.lease(key.as_str())?.timing(timing).heed_tree(self.orphan_wait);
             let (handle, _) = tokio::select! {
-                got = wanting.get(request, async |request| request.acquire_handle().await) => got?,
+                got = acquisition.get(request, async |request| request.acquire_handle().await) => got?,
                 signal = signals.ended() => {
                     // What may have been granted meanwhile is let go.
                     let _ = coordinator.shutdown().await;
@@ -104,7 +104,7 @@ impl Getting<'_> {
     }
 
     fn hand_out(&self, handle: &Handle, file: Option<&HandleFile>) -> Result<(), Failure> {
-        let answer = Answer::of(handle).with_time_left(handle);
+        let answer = HandleAnswer::of(handle).with_time_left(handle);
         match file {
             Some(file) => {
                 file.room()?.fill(handle)?;

@@ -22,7 +22,7 @@ use crate::exit::{self, Failure};
 
 /// What programs are told of a handle. The fields and their names are a contract: `docs/reference/command.md`.
 #[derive(Debug, Serialize)]
-struct Answer<'a> {
+struct HandleAnswer<'a> {
     store: &'a str,
     name: &'a str,
     holder: &'a str,
@@ -36,7 +36,7 @@ struct Answer<'a> {
     handle: Option<String>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> HandleAnswer<'a> {
     fn of(handle: &'a Handle) -> Self {
         Self {
             store: handle.store(),

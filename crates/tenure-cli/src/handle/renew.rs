@@ -1,19 +1,19 @@
 use std::process::ExitCode;
 
-use super::source::{Source, connect};
-use super::{Answer, in_time, left, what};
+use super::source::{HandleSource, connect};
+use super::{HandleAnswer, in_time, left, what};
 use crate::args::{Args, HandleArgs};
 use crate::exit::{self, Failure};
 use crate::{output, store};
 
 /// Renews the lease of a handle, and hands out the handle that is good from now on.
 pub(crate) fn renew(args: &Args, renew: &HandleArgs) -> Result<ExitCode, Failure> {
-    let source = Source::of(renew);
+    let source = HandleSource::of(renew);
     let handle = source.read()?;
     // Before anything is renewed: a handle that could not be written down would be lost.
     let replacement = source.file().map(|file| file.replacement()).transpose()?;
     let renewed = store::block_on(async { Ok(connect(args, &handle).await?.renew(&handle).await?) })?;
-    let answer = Answer::of(&renewed).with_time_left(&renewed);
+    let answer = HandleAnswer::of(&renewed).with_time_left(&renewed);
     let answered = match replacement {
         Some(replacement) => replacement.fill(&renewed).and_then(|()| match renew.json {
             true => output::answer_json(&answer),

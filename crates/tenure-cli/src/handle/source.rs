@@ -11,7 +11,7 @@ use crate::store;
 
 /// Where a handle comes from.
 #[derive(Debug)]
-pub(super) enum Source<'a> {
+pub(super) enum HandleSource<'a> {
     Argument(&'a str),
     Input,
     File(HandleFile),
@@ -23,7 +23,7 @@ struct Printed {
     handle: String,
 }
 
-impl<'a> Source<'a> {
+impl<'a> HandleSource<'a> {
     pub(super) fn of(args: &'a HandleArgs) -> Self {
         match (&args.file, args.handle.as_deref()) {
             (Some(path), _) => Self::File(HandleFile::at(Path::new(path))),

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use super::acquire::Getting;
+use super::acquire::HandleRequest;
 use crate::args::{Args, Run, Steal, Waiting};
 use crate::exit::{self, Failure};
 use crate::run;
@@ -38,7 +38,7 @@ pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
         };
         return run::run(args, &run);
     }
-    let getting = Getting {
+    let request = HandleRequest {
         name,
         ttl: ttl.unwrap_or(crate::args::Acquire::TTL),
         wait: *wait,
@@ -49,5 +49,5 @@ pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
         quiet: *quiet,
         json: *json,
     };
-    getting.run(args)
+    request.run(args)
 }

@@ -11,7 +11,7 @@ use crate::store::Chosen;
 use crate::{args, duration, table};
 
 /// What a probe found out, for people and for programs.
-pub(crate) struct Answer<'a> {
+pub(crate) struct ProbeAnswer<'a> {
     pub(crate) found: &'a Qualification,
     pub(crate) store: &'a Chosen,
     pub(crate) probe: &'a Probe,
@@ -19,7 +19,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) cleaned: Option<&'a CleanUp>,
 }
 
-impl Answer<'_> {
+impl ProbeAnswer<'_> {
     pub(crate) fn words(&self) -> String {
         let mut text = table::lines(["CHECKED", "VERDICT", "WHAT WAS SEEN"], self.check_rows());
         text.push('\n');

@@ -15,8 +15,8 @@ use crate::exit::{self, Failure};
 use crate::output::{self, plain};
 use crate::signals::{self, Blocked, Signals};
 use crate::store::{self, Chosen};
-use answer::Answer;
-use progress::Teller;
+use answer::ProbeAnswer;
+use progress::ProbeProgress;
 
 /// Finds out whether a store is fit for leases, and cleans up however that ends.
 pub(crate) fn probe(args: &Args, probe: &args::Probe) -> Result<ExitCode, Failure> {
@@ -61,27 +61,27 @@ async fn run(
     probe: &args::Probe,
     signals: &Signals,
 ) -> Result<ExitCode, Failure> {
-    let teller = Teller::new(probe.quiet || probe.json);
-    teller.say(&format!(
+    let progress = ProbeProgress::new(probe.quiet || probe.json);
+    progress.say(&format!(
         "probing {} in a corner of its own, {}, with about {} calls: on a cloud each is paid for",
         plain(&store.url()),
         opened.corner(),
         opened.calls_expected()
     ));
     let qualified = {
-        let told = |progress| teller.tell(progress);
+        let told = |step| progress.tell(step);
         tokio::select! {
             qualified = opened.run(&told) => Ok(qualified),
             signal = signals.ended() => Err(signal),
         }
     };
-    teller.say("cleaning up");
+    progress.say("cleaning up");
     let cleaned = tokio::select! {
         cleaned = opened.clean_up(CLEANING_MAX) => Some(cleaned),
         // Whoever is in a hurry is let go.
         _ = signals.ended() => None,
     };
-    teller.end();
+    progress.end();
     // In JSON the answer tells it, where there is one.
     let is_told = probe.json && matches!(qualified, Ok(Ok(_)));
     if let Some(sentence) = what_is_left(store, opened.corner(), cleaned.as_ref()).filter(|_| !is_told) {
@@ -91,7 +91,7 @@ async fn run(
         Err(signal) => Ok(ExitCode::from(128 + signal as u8)),
         Ok(Err(error)) => Err(failure(error)),
         Ok(Ok(qualification)) => {
-            let answer = Answer {
+            let answer = ProbeAnswer {
                 found: &qualification,
                 store,
                 probe: opened,

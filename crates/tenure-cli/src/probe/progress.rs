@@ -7,7 +7,7 @@ use crate::output;
 
 /// Says how far a probe has come: on one line of a terminal, or a line for each part of it.
 #[derive(Debug)]
-pub(crate) struct Teller {
+pub(crate) struct ProbeProgress {
     how: How,
     last: Mutex<&'static str>,
 }
@@ -19,7 +19,7 @@ enum How {
     OneLine,
 }
 
-impl Teller {
+impl ProbeProgress {
     pub(crate) fn new(silent: bool) -> Self {
         let how = match (silent, std::io::stderr().is_terminal()) {
             (true, _) => How::Silent,

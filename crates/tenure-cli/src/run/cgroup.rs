@@ -46,9 +46,9 @@ impl Mark {
 ///
 /// It is found out once, before the guards part: either may be moved to another cgroup later.
 #[derive(Clone, Debug)]
-pub(super) struct Place(Option<PathBuf>);
+pub(super) struct CgroupPath(Option<PathBuf>);
 
-impl Place {
+impl CgroupPath {
     pub(super) fn new(mark: Mark) -> io::Result<Self> {
         let mut bytes = [0; 8];
         rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
@@ -68,7 +68,7 @@ fn prefix_of(Mark(mark): Mark) -> String {
 
 impl Cgroup {
     /// Makes it; `None` where that cannot be.
-    pub(super) fn make(Place(path): &Place) -> Option<Self> {
+    pub(super) fn make(CgroupPath(path): &CgroupPath) -> Option<Self> {
         let path = path.clone()?;
         // For this user alone: what others cannot open they cannot lock, and so they cannot pass for a guard.
         fs::DirBuilder::new().mode(0o700).create(&path).ok()?;
@@ -81,7 +81,7 @@ impl Cgroup {
     }
 
     /// Finds the one that another process made.
-    pub(super) fn find(Place(path): &Place) -> Option<Self> {
+    pub(super) fn find(CgroupPath(path): &CgroupPath) -> Option<Self> {
         Self::open(path.clone()?)
     }
 

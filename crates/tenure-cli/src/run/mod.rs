@@ -6,25 +6,25 @@
 
 mod cgroup;
 mod fork;
-mod go;
-mod household;
 mod ladder;
 mod lateness;
+mod launch;
 mod link;
 mod mount;
-mod order;
 mod report;
 mod running;
 mod schedule;
 mod setuid;
+mod start_message;
 mod stat;
+mod stop_reason;
 mod stub;
 mod supervisor;
 mod title;
 mod tree;
 mod until;
 mod watchdog;
-mod why;
+mod watchdog_command;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -36,12 +36,12 @@ use tenure::{Holder, Key, Timing};
 use crate::args::{Args, Run};
 use crate::exit::{self, Failure};
 use crate::outliving::Outliving;
+use crate::progress::ProgressOutput;
 use crate::signals::Blocked;
 use crate::store;
-use crate::voice::Voice;
 use cgroup::Mark;
-use household::{Household, bury};
 use lateness::Measuring;
+use launch::{Launch, reap_watchdog};
 use running::Running;
 use schedule::Schedule;
 use tree::Tree;
@@ -83,8 +83,8 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     let measuring = Measuring::new(timing, schedule);
     let mark = Mark::of(&store::choose(args)?.identity(), key.as_str());
     // Both before the first thread: a fork copies only one, and threads inherit what is blocked.
-    let household = Household::start(timing, measuring, mark, &run.command).map_err(cannot)?;
-    household.can_signal().map_err(|error| {
+    let launch = Launch::start(timing, measuring, mark, &run.command).map_err(cannot)?;
+    launch.can_signal().map_err(|error| {
         Failure::new(
             exit::UNSAFE,
             format!(
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     schedule::raise_priority();
     let blocked = Blocked::now().map_err(cannot)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
-    let (watchdog, cgroup) = (household.watchdog, household.cgroup.clone());
+    let (watchdog, cgroup) = (launch.watchdog, launch.cgroup.clone());
     let ended = runtime.block_on(async {
         let signals = blocked.take().map_err(cannot)?;
         let outliving = Outliving::new();
@@ -108,13 +108,13 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         opened.must_bear(&timing)?;
         let store::Opened { store, url } = opened;
         let coordinator = builder.connect(store).await?;
-        let voice = Voice::new(run.quiet, run.json);
+        let progress = ProgressOutput::new(run.quiet, run.json);
         let running =
-            Running { run, key, timing, voice, coordinator, url, signals, mark, measuring, outliving };
-        running.to_its_end(household).await
+            Running { run, key, timing, progress, coordinator, url, signals, mark, measuring, outliving };
+        running.to_its_end(launch).await
     });
     // Its link is gone by now, and so is the tree.
-    bury(watchdog, &cgroup);
+    reap_watchdog(watchdog, &cgroup);
     ended
 }
 

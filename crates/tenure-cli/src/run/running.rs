@@ -13,22 +13,22 @@ use tenure::clock::{BootClock, Clock, Instant};
 use tenure::{Acting, Coordinator, Key, Lease, Timing, WitnessPart};
 
 use super::cgroup::{self, Cgroup, Mark};
-use super::household::Household;
 use super::lateness::Measuring;
+use super::launch::Launch;
 use super::link::Listening;
 use super::report::Report;
 use super::setuid;
-use super::supervisor::{Charges, Ending, Supervisor};
+use super::stop_reason::StopReason;
+use super::supervisor::{Ending, Processes, Supervisor};
 use super::until::Until;
-use super::why::Why;
+use crate::acquire::Acquisition;
 use crate::args::Run;
 use crate::duration;
 use crate::exit::{self, Failure};
 use crate::outliving::Outliving;
+use crate::progress::{Notice, ProgressOutput, Weight};
 use crate::ready::when_readable;
 use crate::signals::Signals;
-use crate::voice::{Event, Voice, Weight};
-use crate::wanting::Wanting;
 
 /// One `tenure run`, connected.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(super) struct Running<'a> {
     pub(super) run: &'a Run,
     pub(super) key: Key,
     pub(super) timing: Timing,
-    pub(super) voice: Voice,
+    pub(super) progress: ProgressOutput,
     pub(super) coordinator: Coordinator,
     /// Names the store, for the child and for people.
     pub(super) url: String,
@@ -50,8 +50,8 @@ pub(super) struct Running<'a> {
 
 impl Running<'_> {
     /// Gets the lease, runs the command, and lets go.
-    pub(super) async fn to_its_end(&self, household: Household) -> Result<ExitCode, Failure> {
-        let control = Listening::to(household.control).map_err(|_| self.unwatched())?;
+    pub(super) async fn to_its_end(&self, launch: Launch) -> Result<ExitCode, Failure> {
+        let control = Listening::to(launch.control).map_err(|_| self.unwatched())?;
         let stub = Cell::new(None);
         let lease = tokio::select! {
             granted = self.acquire() => granted?,
@@ -68,7 +68,7 @@ impl Running<'_> {
                 () = BootClock::new().sleep_until(self.too_late(&lease)) => None,
             },
         };
-        let Household { watchdog, cgroup, strangers, .. } = household;
+        let Launch { watchdog, cgroup, strangers, .. } = launch;
         let begun = self.begin(&lease, watchdog, cgroup, strangers, control, child);
         let supervisor = match begun {
             Ok(supervisor) => supervisor,
@@ -95,7 +95,7 @@ impl Running<'_> {
     /// Ends what earlier runs of this lease have left in their cgroups.
     fn end_leftovers(&self) {
         if cgroup::end_leftovers(self.mark) {
-            self.voice.say(&Event {
+            self.progress.say(&Notice {
                 name: "leftovers_ended",
                 fields: json!({ "key": self.key.as_str() }),
                 sentence: format!(
@@ -120,11 +120,11 @@ impl Running<'_> {
         if self.run.strict {
             request = request.strict();
         }
-        let wanting = Wanting {
+        let acquisition = Acquisition {
             coordinator: &self.coordinator,
             key: &self.key,
             url: &self.url,
-            voice: self.voice,
+            progress: self.progress,
             wait: self.run.waiting.limit(),
             taking: self.run.taking.as_ref(),
             quiet: self.run.quiet,
@@ -138,7 +138,7 @@ impl Running<'_> {
         let mut once_more = true;
         loop {
             let (lease, waited) =
-                wanting.get(request.clone(), async |request| request.acquire().await).await?;
+                acquisition.get(request.clone(), async |request| request.acquire().await).await?;
             match lease.witness(WitnessPart::Guards) {
                 Ok(_) => {
                     self.say_granted(&lease, waited);
@@ -160,7 +160,7 @@ impl Running<'_> {
         &self,
         lease: &'l Lease,
         watchdog: Pid,
-        place: cgroup::Place,
+        place: cgroup::CgroupPath,
         strangers: Vec<Pid>,
         control: Listening,
         child: Option<Pid>,
@@ -184,10 +184,11 @@ impl Running<'_> {
             acting.cannot_stop(&format!("it runs as user {user}, and cannot be ended by its supervisor"));
         }
         let witness = lease.witness(WitnessPart::Guards)?;
-        let charges = Charges { watchdog, cgroup, control, child, child_fd, witness, strangers };
-        let mut supervisor = Supervisor::new(self.voice, lease, acting, self.timing, self.measuring, charges);
+        let processes = Processes { watchdog, cgroup, control, child, child_fd, witness, strangers };
+        let mut supervisor =
+            Supervisor::new(self.progress, lease, acting, self.timing, self.measuring, processes);
         supervisor.start(self.environment(lease));
-        self.voice.say(&Event {
+        self.progress.say(&Notice {
             name: "started",
             fields: json!({ "pid": child.as_raw_nonzero() }),
             sentence: format!("{} runs as process {}", self.run.command[0].display(), child.as_raw_nonzero()),
@@ -237,21 +238,21 @@ impl Running<'_> {
         // Nothing of the tree is left.
         drop(acting);
         match self.let_go().await {
-            Ok(()) if ending.why.as_ref().is_some_and(Why::is_definite) => {}
-            Ok(()) => self.voice.say(&Event {
+            Ok(()) if ending.stop_reason.as_ref().is_some_and(StopReason::is_definite) => {}
+            Ok(()) => self.progress.say(&Notice {
                 name: "released",
                 fields: json!({ "key": lease.key().as_str(), "token": lease.token().get() }),
                 sentence: format!("lease {} is let go", lease.key()),
                 weight: Weight::Detail,
             }),
-            Err(error) => self.voice.say(&Event {
+            Err(error) => self.progress.say(&Notice {
                 name: "not_released",
                 fields: json!({ "key": lease.key().as_str(), "token": lease.token().get(), "message": error }),
                 sentence: error,
                 weight: Weight::Trouble,
             }),
         }
-        if let Some(why) = &ending.why {
+        if let Some(why) = &ending.stop_reason {
             let over = match ending.overrun {
                 None => format!("the command was stopped, and {what} is over"),
                 Some(by) => overrun(&what, by, ending.kept),
@@ -295,7 +296,7 @@ impl Running<'_> {
     // ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
 
     fn say_granted(&self, lease: &Lease, waited: bool) {
-        self.voice.say(&Event {
+        self.progress.say(&Notice {
             name: "granted",
             fields: json!({
                 "key": lease.key().as_str(),
@@ -312,7 +313,7 @@ impl Running<'_> {
 
     fn say_ended(&self, ending: &Ending) {
         let status = ending.status;
-        self.voice.say(&Event {
+        self.progress.say(&Notice {
             name: "ended",
             fields: json!({
                 "code": status.and_then(|status| status.code()),
@@ -328,7 +329,7 @@ impl Running<'_> {
 
     /// Says before the command starts that it cannot be stopped.
     fn say_cannot_stop(&self, lease: &Lease, user: u32) {
-        self.voice.say(&Event {
+        self.progress.say(&Notice {
             name: "cannot_stop",
             fields: json!({ "key": lease.key().as_str(), "token": lease.token().get(), "user": user }),
             sentence: format!(

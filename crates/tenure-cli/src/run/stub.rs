@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal};
 use tenure::clock::{BootClock, Clock};
 
 use super::fork;
-use super::go::Go;
 use super::link::{Link, Received};
+use super::start_message::StartMessage;
 
 /// The program was not found.
 pub(super) const NOT_FOUND: i32 = 127;
@@ -32,14 +32,14 @@ pub(super) fn run(watchdog: Pid, gate: Link, when_a_child_ends: SigHandler, comm
         Received::Message(message, descriptors) => (message, descriptors.into_iter().next()),
         Received::Nothing | Received::End => exit(0),
     };
-    let Some(go) = Go::from_bytes(&message) else { exit(0) };
+    let Some(start) = StartMessage::from_bytes(&message) else { exit(0) };
     if let Some(witness) = witness {
         keep_through_exec(witness);
     }
     let mut program = Command::new(&command[0]);
-    program.args(&command[1..]).envs(go.environment);
+    program.args(&command[1..]).envs(start.environment);
     // The last look: a process can be stopped for any time between the grant and this line.
-    if BootClock::new().now() >= go.before {
+    if BootClock::new().now() >= start.before {
         let _ = gate.send(&0i32.to_ne_bytes(), &[]);
         exit(NOT_EXECUTABLE);
     }

@@ -26,27 +26,27 @@ use super::fork::{Side, fork, fork_into};
 use super::ladder::{Action, Guard, Input, Ladder, Phase};
 use super::lateness::Measuring;
 use super::link::{Link, Received};
-use super::order::Order;
 use super::report::Report;
 use super::title;
 use super::tree::Tree;
+use super::watchdog_command::WatchdogCommand;
 use super::{schedule, stub};
 
 /// What a watchdog is made with.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(super) struct WatchdogSetup {
     pub(super) timing: Timing,
     /// The way in which a guard measures how late it would be.
     pub(super) measuring: Measuring,
     /// Where the cgroup of the child is, if there can be one.
-    pub(super) cgroup: cgroup::Place,
+    pub(super) cgroup: cgroup::CgroupPath,
     /// What the caller does when a child of its own ends, and so shall the program.
     pub(super) when_a_child_ends: SigHandler,
 }
 
 /// Starts the stub, watches over it, and never returns.
-pub(super) fn run(terms: Terms, control: Link, command: &[OsString]) -> ! {
-    match Watchdog::start(terms, control, command) {
+pub(super) fn run(setup: WatchdogSetup, control: Link, command: &[OsString]) -> ! {
+    match Watchdog::start(setup, control, command) {
         Ok(watchdog) => watchdog.watch(),
         // The supervisor sees the end of the link.
         Err(_) => exit(1),
@@ -54,7 +54,7 @@ pub(super) fn run(terms: Terms, control: Link, command: &[OsString]) -> ! {
 }
 
 struct Watchdog {
-    terms: Terms,
+    setup: WatchdogSetup,
     /// The supervisor, while it lives.
     control: Option<Link>,
     /// The stub, until it is the program.
@@ -75,11 +75,11 @@ struct Watchdog {
 }
 
 impl Watchdog {
-    fn start(terms: Terms, control: Link, command: &[OsString]) -> io::Result<Self> {
+    fn start(setup: WatchdogSetup, control: Link, command: &[OsString]) -> io::Result<Self> {
         let (gate, stubs) = Link::pair()?;
         let own = rustix::process::getpid();
         rustix::process::set_child_subreaper(Some(own))?;
-        let (forked, cgroup) = match Cgroup::make(&terms.cgroup) {
+        let (forked, cgroup) = match Cgroup::make(&setup.cgroup) {
             None => (fork(), None),
             Some(cgroup) => match fork_into(cgroup.as_fd()) {
                 Ok(side) => (Ok(side), Some(cgroup)),
@@ -93,7 +93,7 @@ impl Watchdog {
             Side::Child => {
                 // The gate's own end lives in the watchdog alone: its end is the stub's.
                 drop((control, gate));
-                stub::run(own, stubs, terms.when_a_child_ends, command)
+                stub::run(own, stubs, setup.when_a_child_ends, command)
             }
             Side::Parent { child } => child,
         };
@@ -116,8 +116,8 @@ impl Watchdog {
         let_go_of_everything_but(&kept)?;
         control.send(&Report::Ready { stub: child.as_raw_nonzero().get() }.into_bytes(), &[])?;
         Ok(Self {
-            ladder: Ladder::new(Guard::Watchdog, terms.timing, BootClock::new().now()),
-            terms,
+            ladder: Ladder::new(Guard::Watchdog, setup.timing, BootClock::new().now()),
+            setup,
             control: Some(control),
             gate,
             signals,
@@ -155,15 +155,15 @@ impl Watchdog {
         if continued {
             return;
         }
-        self.ladder.woke(due, now, || self.terms.measuring.of(&self.tree, now));
+        self.ladder.woke(due, now, || self.setup.measuring.of(&self.tree, now));
     }
 
     fn hear(&mut self, now: Instant) {
         while let Some(control) = &self.control {
             match control.receive() {
                 Received::Message(message, descriptors) => {
-                    if let Some(order) = Order::from_bytes(&message) {
-                        self.obey(order, descriptors, now);
+                    if let Some(command) = WatchdogCommand::from_bytes(&message) {
+                        self.obey(command, descriptors, now);
                     }
                 }
                 Received::Nothing => return,
@@ -176,9 +176,9 @@ impl Watchdog {
         }
     }
 
-    fn obey(&mut self, order: Order, descriptors: Vec<OwnedFd>, now: Instant) {
-        match order {
-            Order::Start { until, witnessed, go } => {
+    fn obey(&mut self, command: WatchdogCommand, descriptors: Vec<OwnedFd>, now: Instant) {
+        match command {
+            WatchdogCommand::Start { until, witnessed, message } => {
                 // The watchdog ends only after the tree, so it locks both parts; the child locks that of the tree.
                 let witness = descriptors.first();
                 let own = witness.and_then(|witness| WitnessPart::Both.lock(witness).ok());
@@ -189,12 +189,12 @@ impl Watchdog {
                 }
                 self.step(now, Input::Held(until));
                 self.witness = own;
-                let _ = self.gate.send(&go.to_bytes(), childs.as_ref().map(AsFd::as_fd).as_slice());
+                let _ = self.gate.send(&message.to_bytes(), childs.as_ref().map(AsFd::as_fd).as_slice());
                 self.report(Report::Started);
             }
-            Order::Until(until) => self.step(now, Input::Held(until)),
-            Order::Stopping { kill_at } => self.step(now, Input::TermSent { kill_at }),
-            Order::Kill => self.step(now, Input::Kill),
+            WatchdogCommand::Until(until) => self.step(now, Input::Held(until)),
+            WatchdogCommand::Stopping { kill_at } => self.step(now, Input::TermSent { kill_at }),
+            WatchdogCommand::Kill => self.step(now, Input::Kill),
         }
     }
 
@@ -292,7 +292,7 @@ impl Watchdog {
     fn sleep(&mut self) {
         let now = BootClock::new().now();
         let longest = match self.ladder.phase() {
-            Phase::Running => self.terms.measuring.pause,
+            Phase::Running => self.setup.measuring.pause,
             // The kernel sends no signal when a process of another pid namespace leaves the cgroup.
             Phase::Stopping { .. } if self.cgroup.is_some() => LOOK,
             Phase::Stopping { .. } | Phase::Killing => Duration::MAX,

@@ -5,7 +5,7 @@ use tenure::record::{End, Record};
 use tenure::{Change, ChangeKind, Key, WatchEvent};
 
 use crate::duration;
-use crate::lease::{Colour, FREE, Lease, ODD, USED};
+use crate::lease_view::{Colour, FREE, LeaseView, ODD, USED};
 use crate::output::plain;
 
 /// One event as it is told. The fields and their names are a contract: `docs/reference/command.md`.
@@ -22,7 +22,7 @@ pub(super) struct Line {
     successor: Option<String>,
     message: Option<String>,
     since: Option<String>,
-    lease: Option<Lease>,
+    lease: Option<LeaseView>,
     #[serde(skip)]
     away: Duration,
 }
@@ -37,7 +37,7 @@ impl Line {
                     token: record.filter(|record| record.ttl.is_some()).map(|record| record.token.get()),
                     holder: record.and_then(|record| Some(record.holder.as_ref()?.id().to_string())),
                     written_at: record.map(|record| record.written_at.to_string()),
-                    lease: Some(Lease::observed(seen)),
+                    lease: Some(LeaseView::observed(seen)),
                     ..Self::about("stands", seen.seen_at, &seen.key)
                 }
             }
@@ -125,7 +125,7 @@ impl Line {
         let holder = format!("{}, {token}", text(&self.holder));
         let painted = |colour: Colour, word: &str| colour.paint(word);
         match self.event {
-            "stands" => self.lease.as_ref().map(Lease::stands).unwrap_or_default(),
+            "stands" => self.lease.as_ref().map(LeaseView::stands).unwrap_or_default(),
             "granted" => format!("{} to {holder}", painted(USED, "granted")),
             "renewed" => format!("{} by {holder}", painted(USED, "renewed")),
             "revoked" => format!("{} {by}: {holder}, is to let go", painted(USED, "revoked")),

@@ -19,21 +19,21 @@ use tenure::{Acting, Lease, LeaseState, Lost, Timing};
 use tokio::io::unix::AsyncFd;
 
 use crate::duration;
+use crate::progress::{Notice, ProgressOutput, Weight};
 use crate::run::cgroup::Cgroup;
-use crate::run::go::Go;
 use crate::run::ladder::{Action, Guard, Input, Ladder, Phase};
 use crate::run::lateness::Measuring;
 use crate::run::link::Listening;
-use crate::run::order::Order;
 use crate::run::report::Report;
+use crate::run::start_message::StartMessage;
+use crate::run::stop_reason::StopReason;
 use crate::run::until::Until;
-use crate::run::why::Why;
-use crate::signals::{Came, Signals};
-use crate::voice::{Event, Voice, Weight};
+use crate::run::watchdog_command::WatchdogCommand;
+use crate::signals::{ReceivedSignal, Signals};
 
 /// The child and the watchdog as the supervisor has them.
 #[derive(Debug)]
-pub(super) struct Charges {
+pub(super) struct Processes {
     pub(super) watchdog: Pid,
     /// The cgroup of the child, if it has one.
     pub(super) cgroup: Option<Cgroup>,
@@ -53,9 +53,9 @@ pub(super) struct Charges {
 pub(super) struct Ending {
     /// The child's status; `None` if it could not be waited for.
     pub(super) status: Option<ExitStatus>,
-    /// Why the child was stopped; `None` if it ended by itself.
-    pub(super) why: Option<Why>,
-    /// Why the program was not started: the number of the error, or zero if it was too late.
+    /// StopReason the child was stopped; `None` if it ended by itself.
+    pub(super) stop_reason: Option<StopReason>,
+    /// StopReason the program was not started: the number of the error, or zero if it was too late.
     pub(super) not_started: Option<i32>,
     /// The least time that a process of the tree was alive after the deadline; `None` if none was seen to be.
     pub(super) overrun: Option<Duration>,
@@ -64,23 +64,23 @@ pub(super) struct Ending {
 }
 
 /// What wakes the supervisor.
-enum Happened {
-    Signal(Came),
+enum Wakeup {
+    Signal(ReceivedSignal),
     Report(Option<Report>),
     Lost(Lost),
     Renewed,
-    Stands(LeaseState),
+    StateChanged(LeaseState),
     ChildDied,
     Time,
 }
 
 /// The loop around a running child.
 pub(super) struct Supervisor<'a> {
-    voice: Voice,
+    progress: ProgressOutput,
     lease: &'a Lease,
     timing: Timing,
     measuring: Measuring,
-    charges: Charges,
+    processes: Processes,
     acting: Acting,
     ladder: Ladder,
     watched: bool,
@@ -91,7 +91,7 @@ pub(super) struct Supervisor<'a> {
     started: bool,
     status: Option<ExitStatus>,
     alone: bool,
-    why: Option<Why>,
+    stop_reason: Option<StopReason>,
     /// When the watchdog has had its time, and its work is done here.
     replace_at: Option<Instant>,
     /// When this process was continued after somebody had stopped it.
@@ -106,19 +106,19 @@ pub(super) struct Supervisor<'a> {
 
 impl<'a> Supervisor<'a> {
     pub(super) fn new(
-        voice: Voice,
+        progress: ProgressOutput,
         lease: &'a Lease,
         acting: Acting,
         timing: Timing,
         measuring: Measuring,
-        charges: Charges,
+        processes: Processes,
     ) -> Self {
         Self {
-            voice,
+            progress,
             lease,
             timing,
             measuring,
-            charges,
+            processes,
             acting,
             ladder: Ladder::new(Guard::Supervisor, timing, BootClock::new().now()),
             watched: true,
@@ -127,7 +127,7 @@ impl<'a> Supervisor<'a> {
             started: false,
             status: None,
             alone: false,
-            why: None,
+            stop_reason: None,
             replace_at: None,
             continued_at: None,
             cannot_end: None,
@@ -142,12 +142,12 @@ impl<'a> Supervisor<'a> {
         let until = Until::of(self.lease, self.timing);
         self.step(BootClock::new().now(), Input::Held(until), None);
         let term_at = until.times(self.timing.grace(), self.timing.margin()).term_at;
-        let go = Go { before: term_at, environment };
-        let witness = self.charges.witness.as_ref().map(AsFd::as_fd);
-        let start = Order::Start { until, witnessed: witness.is_some(), go };
+        let message = StartMessage { before: term_at, environment };
+        let witness = self.processes.witness.as_ref().map(AsFd::as_fd);
+        let start = WatchdogCommand::Start { until, witnessed: witness.is_some(), message };
         // A watchdog that does not start the child in time is stopped, and would keep the lease for nothing.
         self.replace_at = Some(term_at);
-        if self.charges.control.link().send(&start.to_bytes(), witness.as_slice()).is_err() {
+        if self.processes.control.link().send(&start.to_bytes(), witness.as_slice()).is_err() {
             self.replace_watchdog();
         }
     }
@@ -162,37 +162,37 @@ impl<'a> Supervisor<'a> {
         self.renewed();
         while !self.alone {
             let next = self.next();
-            let happened = tokio::select! {
+            let wakeup = tokio::select! {
                 biased;
-                came = signals.next() => Happened::Signal(came),
-                report = Report::next(&self.charges.control), if self.watched => Happened::Report(report),
-                why = lease.lost(), if !lost => Happened::Lost(why),
-                Some(_) = renewals.next() => Happened::Renewed,
-                Some(state) = states.next() => Happened::Stands(state),
-                _ = self.charges.child_fd.readable(), if !self.ladder.child_is_dead() => Happened::ChildDied,
-                () = BootClock::new().sleep_until(next) => Happened::Time,
+                came = signals.next() => Wakeup::Signal(came),
+                report = Report::next(&self.processes.control), if self.watched => Wakeup::Report(report),
+                why = lease.lost(), if !lost => Wakeup::Lost(why),
+                Some(_) = renewals.next() => Wakeup::Renewed,
+                Some(state) = states.next() => Wakeup::StateChanged(state),
+                _ = self.processes.child_fd.readable(), if !self.ladder.child_is_dead() => Wakeup::ChildDied,
+                () = BootClock::new().sleep_until(next) => Wakeup::Time,
             };
             // Signals before anything else: that this process was stopped explains whatever follows.
             while let Some(came) = signals.pending() {
                 self.signalled(came);
             }
             self.look_for_overrun();
-            match happened {
-                Happened::Signal(came) => self.signalled(came),
-                Happened::Report(Some(report)) => self.hear(report),
-                Happened::Report(None) => self.watchdog_is_gone(),
-                Happened::Lost(why) => {
+            match wakeup {
+                Wakeup::Signal(came) => self.signalled(came),
+                Wakeup::Report(Some(report)) => self.hear(report),
+                Wakeup::Report(None) => self.watchdog_is_gone(),
+                Wakeup::Lost(why) => {
                     lost = true;
                     self.lost(why);
                 }
-                Happened::Renewed => self.renewed(),
-                Happened::Stands(state) => self.stands(&state),
-                Happened::ChildDied => self.child_died(),
-                Happened::Time => self.woken(next, BootClock::new().now()),
+                Wakeup::Renewed => self.renewed(),
+                Wakeup::StateChanged(state) => self.state_changed(&state),
+                Wakeup::ChildDied => self.child_died(),
+                Wakeup::Time => self.woken(next, BootClock::new().now()),
             }
         }
         if !self.watched
-            && let Some(cgroup) = &self.charges.cgroup
+            && let Some(cgroup) = &self.processes.cgroup
         {
             // The watchdog ended before it could.
             cgroup.remove();
@@ -200,7 +200,7 @@ impl<'a> Supervisor<'a> {
         let kept = self.cannot_end.is_some() && !self.has_lost_for_good();
         let ending = Ending {
             status: self.status,
-            why: self.why,
+            stop_reason: self.stop_reason,
             not_started: self.not_started,
             overrun: self.overrun,
             kept,
@@ -230,8 +230,9 @@ impl<'a> Supervisor<'a> {
         let now = BootClock::new().now();
         self.status = Some(status);
         self.step(now, Input::ChildEnded, None);
-        if self.why.is_none() && self.lease.check().is_err() {
-            self.why = Some(if self.was_stopped() { Why::Stopped } else { Why::Lost(Lost::Expired) });
+        if self.stop_reason.is_none() && self.lease.check().is_err() {
+            self.stop_reason =
+                Some(if self.was_stopped() { StopReason::Stopped } else { StopReason::Lost(Lost::Expired) });
         }
         // What the child leaves behind is ended in order; the watchdog does it, and has its time for it.
         self.replace_at = Some(now + self.timing.grace() + 2 * SILENCE);
@@ -247,10 +248,12 @@ impl<'a> Supervisor<'a> {
     fn stopped_by_watchdog(&mut self, late_ms: i32) {
         if self.ladder.phase() == Phase::Running {
             let why = match self.why_not_renewed() {
-                Why::Risk if late_ms > 0 => Why::Late(Duration::from_millis(late_ms.unsigned_abs().into())),
+                StopReason::Risk if late_ms > 0 => {
+                    StopReason::Late(Duration::from_millis(late_ms.unsigned_abs().into()))
+                }
                 why => why,
             };
-            self.why.get_or_insert(why);
+            self.stop_reason.get_or_insert(why);
             let now = BootClock::new().now();
             self.step(now, Input::TermSent { kill_at: now + self.timing.grace() }, None);
         }
@@ -260,17 +263,17 @@ impl<'a> Supervisor<'a> {
         let until = Until::of(self.lease, self.timing);
         if self.lease.check().is_ok() {
             self.step(BootClock::new().now(), Input::Held(until), None);
-            self.order(Order::Until(until));
+            self.send(WatchdogCommand::Until(until));
         }
     }
 
-    fn stands(&self, state: &LeaseState) {
+    fn state_changed(&self, state: &LeaseState) {
         if *state == LeaseState::AtRisk
             && self.ladder.phase() == Phase::Running
             && let Some(times) = self.ladder.times()
         {
             let left = times.term_at.since(BootClock::new().now());
-            self.voice.say(&Event {
+            self.progress.say(&Notice {
                 name: "at_risk",
                 fields: json!({ "stop_in_ms": duration::millis_up(left) }),
                 sentence: format!(
@@ -285,19 +288,23 @@ impl<'a> Supervisor<'a> {
 
     fn lost(&mut self, why: Lost) {
         let in_order = matches!(why, Lost::Revoked { .. } | Lost::RenewalFailed);
-        let why = if self.was_stopped() && why == Lost::Expired { Why::Stopped } else { Why::Lost(why) };
+        let why = if self.was_stopped() && why == Lost::Expired {
+            StopReason::Stopped
+        } else {
+            StopReason::Lost(why)
+        };
         // Whoever revokes waits for the acknowledgement or the ttl, and a strict lease is still in the record: there is
         // time to stop in order. Everything else means that somebody else may act already.
         if in_order {
             self.stop(why);
         } else {
-            self.why.get_or_insert(why.clone());
+            self.stop_reason.get_or_insert(why.clone());
             self.step(BootClock::new().now(), Input::Kill, None);
             self.say_stopping(&why);
         }
     }
 
-    fn signalled(&mut self, Came { signal, by_terminal }: Came) {
+    fn signalled(&mut self, ReceivedSignal { signal, by_terminal }: ReceivedSignal) {
         match signal {
             Heard::SIGCHLD => self.reap(),
             Heard::SIGCONT => self.continued_at = Some(BootClock::new().now()),
@@ -309,7 +316,7 @@ impl<'a> Supervisor<'a> {
                     self.say_kept(sentence.clone());
                 }
                 if let Some(signal) = Signal::from_named_raw(signal as i32) {
-                    let _ = pidfd_send_signal(self.charges.child_fd.get_ref(), signal);
+                    let _ = pidfd_send_signal(self.processes.child_fd.get_ref(), signal);
                 }
             }
         }
@@ -366,11 +373,11 @@ impl<'a> Supervisor<'a> {
 
     /// True if the record is not this holder's any more, so that it cannot be kept.
     fn has_lost_for_good(&self) -> bool {
-        self.why.as_ref().is_some_and(Why::is_definite)
+        self.stop_reason.as_ref().is_some_and(StopReason::is_definite)
     }
 
     fn say_kept(&self, sentence: String) {
-        self.voice.say(&Event {
+        self.progress.say(&Notice {
             name: "kept",
             fields: json!({ "key": self.lease.key().as_str(), "token": self.lease.token().get(), "message": sentence }),
             sentence,
@@ -394,7 +401,7 @@ impl<'a> Supervisor<'a> {
     /// As the kernel knows it now.
     fn child_lives(&self) -> bool {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let mut readable = [PollFd::new(self.charges.child_fd.get_ref(), PollFlags::IN)];
+        let mut readable = [PollFd::new(self.processes.child_fd.get_ref(), PollFlags::IN)];
         poll(&mut readable, Some(&at_once)) == Ok(0)
     }
 
@@ -406,26 +413,26 @@ impl<'a> Supervisor<'a> {
     }
 
     /// The reason why no renewal came before the time to stop.
-    fn why_not_renewed(&self) -> Why {
+    fn why_not_renewed(&self) -> StopReason {
         if self.was_stopped() {
-            return Why::Stopped;
+            return StopReason::Stopped;
         }
-        self.ladder.late(BootClock::new().now()).map_or(Why::Risk, Why::Late)
+        self.ladder.late(BootClock::new().now()).map_or(StopReason::Risk, StopReason::Late)
     }
 
-    fn order(&mut self, order: Order) {
+    fn send(&mut self, command: WatchdogCommand) {
         if !self.watched {
             return;
         }
-        match self.charges.control.link().send(&order.to_bytes(), &[]) {
+        match self.processes.control.link().send(&command.to_bytes(), &[]) {
             // It has not listened for so long that it is as good as gone, and its end will end the child.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stop(Why::Unwatched),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stop(StopReason::Unwatched),
             _ => {}
         }
     }
 
-    fn say_stopping(&self, why: &Why) {
-        self.voice.say(&Event {
+    fn say_stopping(&self, why: &StopReason) {
+        self.progress.say(&Notice {
             name: "stopping",
             fields: json!({ "why": why.word() }),
             sentence: format!("stopping the command: {}", why.sentence()),
@@ -457,7 +464,7 @@ mod tests {
     use crate::run::schedule::Schedule;
 
     /// The reason for which a supervisor stops a child whose end it hears of so long after the grant.
-    async fn reason_after(span: Duration) -> Option<Why> {
+    async fn reason_after(span: Duration) -> Option<StopReason> {
         let timing = Timing::new(Duration::from_secs(15)).unwrap();
         let clock = Arc::new(ManualClock::new());
         let coordinator = Coordinator::builder().clock(clock.clone()).connect(Memory::new()).await.unwrap();
@@ -465,7 +472,7 @@ mod tests {
         let mut child = Command::new("true").spawn().unwrap();
         let pid = Pid::from_child(&child);
         let (control, _theirs) = Link::pair().unwrap();
-        let charges = Charges {
+        let processes = Processes {
             watchdog: pid,
             cgroup: None,
             control: Listening::to(control).unwrap(),
@@ -476,17 +483,17 @@ mod tests {
         };
         let measuring = Measuring::new(timing, Schedule::of_the_guards());
         let acting = lease.acting().unwrap();
-        let voice = Voice::new(true, false);
-        let mut supervisor = Supervisor::new(voice, &lease, acting, timing, measuring, charges);
+        let progress = ProgressOutput::new(true, false);
+        let mut supervisor = Supervisor::new(progress, &lease, acting, timing, measuring, processes);
         clock.advance(span);
         supervisor.hear(Report::Ended { status: 0 });
         child.wait().unwrap();
-        supervisor.why
+        supervisor.stop_reason
     }
 
     #[tokio::test]
     async fn a_child_that_ends_just_after_the_end_of_the_lease_was_not_in_time() {
         assert_eq!(reason_after(Duration::ZERO).await, None);
-        assert_eq!(reason_after(Duration::from_secs(15)).await, Some(Why::Lost(Lost::Expired)));
+        assert_eq!(reason_after(Duration::from_secs(15)).await, Some(StopReason::Lost(Lost::Expired)));
     }
 }

@@ -10,29 +10,29 @@ use tenure::clock::{BootClock, Clock, Instant};
 
 use super::{Action, Input, Phase, SILENCE, Supervisor};
 use crate::run::cgroup::Cgroup;
-use crate::run::order::Order;
+use crate::run::stop_reason::StopReason;
 use crate::run::tree::Tree;
-use crate::run::why::Why;
+use crate::run::watchdog_command::WatchdogCommand;
 
 impl Supervisor<'_> {
     /// In order: TERM, and KILL after the grace.
-    pub(super) fn stop(&mut self, why: Why) {
+    pub(super) fn stop(&mut self, why: StopReason) {
         self.step(BootClock::new().now(), Input::Stop, Some(why));
     }
 
     /// Takes a step of the ladder. `why` is the reason for TERM, if that is due; `None` if the child has ended by itself.
-    pub(super) fn step(&mut self, now: Instant, input: Input, why: Option<Why>) {
+    pub(super) fn step(&mut self, now: Instant, input: Input, why: Option<StopReason>) {
         for action in self.ladder.step(now, input) {
             match action {
                 Action::Term { kill_at } => {
-                    self.why = self.why.take().or(why.clone());
+                    self.stop_reason = self.stop_reason.take().or(why.clone());
                     self.signal_term();
-                    self.order(Order::Stopping { kill_at });
+                    self.send(WatchdogCommand::Stopping { kill_at });
                     why.iter().for_each(|why| self.say_stopping(why));
                 }
                 Action::Kill => {
                     self.replace_at = Some(now + SILENCE);
-                    self.order(Order::Kill);
+                    self.send(WatchdogCommand::Kill);
                     self.sweep(now);
                 }
                 Action::KillAgain => self.sweep(now),
@@ -43,8 +43,8 @@ impl Supervisor<'_> {
     /// TERM to all of the tree. A child that `/proc` hides gets it through its descriptor.
     fn signal_term(&self) {
         let swept = self.tree().terminate();
-        if !self.ladder.child_is_dead() && !swept.reached.contains(&self.charges.child) {
-            let _ = pidfd_send_signal(self.charges.child_fd.get_ref(), Signal::TERM);
+        if !self.ladder.child_is_dead() && !swept.reached.contains(&self.processes.child) {
+            let _ = pidfd_send_signal(self.processes.child_fd.get_ref(), Signal::TERM);
         }
     }
 
@@ -52,8 +52,8 @@ impl Supervisor<'_> {
     ///
     /// The child first, through a descriptor that is open since the start: that needs neither `/proc` nor a new one.
     fn sweep(&mut self, now: Instant) {
-        let child = pidfd_send_signal(self.charges.child_fd.get_ref(), Signal::KILL);
-        if let Some(cgroup) = &self.charges.cgroup {
+        let child = pidfd_send_signal(self.processes.child_fd.get_ref(), Signal::KILL);
+        if let Some(cgroup) = &self.processes.cgroup {
             cgroup.kill();
         }
         let swept = self.tree().kill();
@@ -73,7 +73,7 @@ impl Supervisor<'_> {
         self.replaced = true;
         if !self.watchdog_is_reaped {
             // A child that was not reaped has its number for itself.
-            let _ = kill_process(self.charges.watchdog, Signal::KILL);
+            let _ = kill_process(self.processes.watchdog, Signal::KILL);
         }
     }
 
@@ -82,11 +82,11 @@ impl Supervisor<'_> {
         self.replace_at = None;
         // The watchdog held the part of the witness that tells of the tree.
         self.tree_witness =
-            self.charges.witness.as_ref().and_then(|witness| WitnessPart::Tree.lock(witness).ok());
+            self.processes.witness.as_ref().and_then(|witness| WitnessPart::Tree.lock(witness).ok());
         self.reap();
         if !self.started {
             // The stub ends with its watchdog, and its code is not the program's.
-            self.why.get_or_insert(Why::Unwatched);
+            self.stop_reason.get_or_insert(StopReason::Unwatched);
         }
         if self.alone {
             return;
@@ -97,7 +97,7 @@ impl Supervisor<'_> {
             // Whoever was below it when TERM was sent, and below this process a moment later, may have got none.
             self.signal_term();
         } else {
-            self.stop(Why::Unwatched);
+            self.stop(StopReason::Unwatched);
         }
     }
 
@@ -105,22 +105,24 @@ impl Supervisor<'_> {
     pub(super) fn reap(&mut self) {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.charges.child => {
+                Ok(Some((pid, status))) if pid == self.processes.child => {
                     let status = ExitStatus::from_raw(status.as_raw());
                     // A watchdog that was killed took the child with it, and left it to this process.
                     if !self.replaced && status.signal() == Some(Signal::KILL.as_raw()) {
-                        self.why.get_or_insert(Why::Unwatched);
+                        self.stop_reason.get_or_insert(StopReason::Unwatched);
                     }
                     self.ended(status);
                 }
                 Ok(Some((pid, _))) => {
-                    self.watchdog_is_reaped |= pid == self.charges.watchdog;
-                    self.charges.strangers.retain(|stranger| *stranger != pid);
+                    self.watchdog_is_reaped |= pid == self.processes.watchdog;
+                    self.processes.strangers.retain(|stranger| *stranger != pid);
                 }
                 Err(Errno::INTR) => {}
                 Ok(None) if !self.has_only_strangers() => return,
                 // A process that left for another pid namespace is no child any more, and still in the cgroup.
-                Ok(None) | Err(_) if self.charges.cgroup.as_ref().is_some_and(Cgroup::is_populated) => return,
+                Ok(None) | Err(_) if self.processes.cgroup.as_ref().is_some_and(Cgroup::is_populated) => {
+                    return;
+                }
                 Ok(None) | Err(_) => {
                     // What the watchdog said before it ended is heard first.
                     self.alone |= !self.watched;
@@ -134,16 +136,16 @@ impl Supervisor<'_> {
     /// by `exec` may have left it children of its own, such as the logger of `exec > >(logger)`.
     pub(super) fn tree(&self) -> Tree {
         match self.watched && !self.watchdog_is_reaped {
-            true => Tree::below(self.charges.watchdog),
+            true => Tree::below(self.processes.watchdog),
             false => Tree::below(rustix::process::getpid())
-                .without(self.charges.watchdog)
-                .without_strangers(&self.charges.strangers),
+                .without(self.processes.watchdog)
+                .without_strangers(&self.processes.strangers),
         }
     }
 
     /// True if this process has children, and all of them are from before.
     fn has_only_strangers(&self) -> bool {
-        let strangers = &self.charges.strangers;
+        let strangers = &self.processes.strangers;
         !strangers.is_empty()
             && Tree::own_children()
                 .is_some_and(|children| children.iter().all(|child| strangers.contains(child)))

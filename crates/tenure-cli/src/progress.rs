@@ -6,7 +6,7 @@ use crate::output;
 
 /// What the command says on standard error while it works. Under `tenure run` that otherwise belongs to the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Voice {
+pub(crate) enum ProgressOutput {
     /// Trouble alone.
     Quiet,
     /// One JSON object for each event.
@@ -17,7 +17,7 @@ pub(crate) enum Voice {
 
 /// What happens, for people and for programs.
 #[derive(Clone, Debug)]
-pub(crate) struct Event {
+pub(crate) struct Notice {
     /// Its name, for programs.
     pub(crate) name: &'static str,
     /// More of it, for programs.
@@ -41,7 +41,7 @@ pub(crate) enum Weight {
     Trouble,
 }
 
-impl Voice {
+impl ProgressOutput {
     pub(crate) fn new(quiet: bool, json: bool) -> Self {
         match (json, quiet) {
             (true, _) => Self::Json,
@@ -50,11 +50,11 @@ impl Voice {
         }
     }
 
-    pub(crate) fn say(self, event: &Event) {
+    pub(crate) fn say(self, notice: &Notice) {
         let heard = match self {
             Self::Json => true,
-            Self::Quiet => event.weight == Weight::Trouble,
-            Self::People { on_terminal } => match event.weight {
+            Self::Quiet => notice.weight == Weight::Trouble,
+            Self::People { on_terminal } => match notice.weight {
                 Weight::Detail => false,
                 Weight::Chat => on_terminal,
                 Weight::News | Weight::Trouble => true,
@@ -64,10 +64,10 @@ impl Voice {
             return;
         }
         if self != Self::Json {
-            return output::mention(&format!("tenure: {}", event.sentence));
+            return output::mention(&format!("tenure: {}", notice.sentence));
         }
-        let mut object = json!({ "event": event.name });
-        if let (Some(object), Some(fields)) = (object.as_object_mut(), event.fields.as_object()) {
+        let mut object = json!({ "event": notice.name });
+        if let (Some(object), Some(fields)) = (object.as_object_mut(), notice.fields.as_object()) {
             object.extend(fields.clone());
         }
         output::mention(&object.to_string());

@@ -13,19 +13,19 @@ use super::fork::{Side, fork, may_signal, when_a_child_ends};
 use super::lateness::Measuring;
 use super::link::Link;
 use super::tree::Tree;
-use super::watchdog::{self, Terms};
+use super::watchdog::{self, WatchdogSetup};
 
 /// The watchdog, and below it the stub, before anything is held.
 #[derive(Debug)]
-pub(super) struct Household {
+pub(super) struct Launch {
     pub(super) watchdog: Pid,
-    pub(super) cgroup: cgroup::Place,
+    pub(super) cgroup: cgroup::CgroupPath,
     pub(super) control: Link,
     /// Children that this process has from before: a shell that became it by `exec` may have left it some.
     pub(super) strangers: Vec<Pid>,
 }
 
-impl Household {
+impl Launch {
     /// Starts them. This process must not have a second thread yet.
     pub(super) fn start(
         timing: Timing,
@@ -33,7 +33,7 @@ impl Household {
         mark: cgroup::Mark,
         command: &[OsString],
     ) -> io::Result<Self> {
-        let cgroup = cgroup::Place::new(mark)?;
+        let cgroup = cgroup::CgroupPath::new(mark)?;
         let (control, theirs) = Link::pair()?;
         let strangers = Tree::own_children().unwrap_or_default();
         let when_a_child_ends = when_a_child_ends(SigHandler::SigDfl)?;
@@ -42,8 +42,8 @@ impl Household {
             Side::Child => {
                 // This end lives in the supervisor alone, or its end would never be seen.
                 drop(control);
-                let terms = Terms { timing, measuring, cgroup, when_a_child_ends };
-                watchdog::run(terms, theirs, command)
+                let setup = WatchdogSetup { timing, measuring, cgroup, when_a_child_ends };
+                watchdog::run(setup, theirs, command)
             }
             Side::Parent { child } => Ok(Self { watchdog: child, cgroup, control, strangers }),
         }
@@ -57,7 +57,7 @@ impl Household {
 
 /// Waits until a watchdog whose link is gone has ended, so that nobody else has to reap it. One that does not end is
 /// stopped, and is ended: there is no tree any more.
-pub(super) fn bury(watchdog: Pid, cgroup: &cgroup::Place) {
+pub(super) fn reap_watchdog(watchdog: Pid, cgroup: &cgroup::CgroupPath) {
     let mut ended = rustix::process::waitpid(Some(watchdog), WaitOptions::NOHANG);
     // Otherwise it is reaped, now or long ago: the number may be somebody else's.
     if matches!(ended, Ok(None)) {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn only_a_child_that_was_not_reaped_is_ended() {
-        let place = cgroup::Place::new(cgroup::Mark::of("memory:", "x")).unwrap();
+        let place = cgroup::CgroupPath::new(cgroup::Mark::of("memory:", "x")).unwrap();
         let mut sleeper = Command::new("sleep").arg("100").spawn().unwrap();
         let number = |id: u32| Pid::from_raw(id as i32).unwrap();
         // The child of a child is a stranger, like one that has got the number of the watchdog.
@@ -97,11 +97,11 @@ mod tests {
         let (parent_number, mut told) = (number(parent.id()), String::new());
         std::io::Read::read_to_string(&mut parent.stdout.take().unwrap(), &mut told).unwrap();
         let stranger = Pid::from_raw(told.trim().parse().unwrap()).unwrap();
-        bury(stranger, &place);
+        reap_watchdog(stranger, &place);
         assert!(rustix::process::test_kill_process(stranger).is_ok(), "a stranger lives on");
         rustix::process::kill_process(stranger, Signal::KILL).unwrap();
         for child in [parent_number, number(sleeper.id())] {
-            bury(child, &place);
+            reap_watchdog(child, &place);
             assert!(rustix::process::test_kill_process(child).is_err(), "a child that does not end is ended");
         }
         assert!(sleeper.wait().is_err() && parent.wait().is_err(), "and reaped");

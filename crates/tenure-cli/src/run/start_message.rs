@@ -2,14 +2,14 @@ use tenure::clock::Instant;
 
 /// What opens the gate of the stub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Go {
+pub(super) struct StartMessage {
     /// From this instant on it is too late to begin.
     pub(super) before: Instant,
     /// What the child finds in its environment.
     pub(super) environment: Vec<(String, String)>,
 }
 
-impl Go {
+impl StartMessage {
     /// Names and values hold no NUL byte: no environment can.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.before.as_nanos().to_ne_bytes().to_vec();
@@ -46,8 +46,8 @@ mod tests {
     fn what_goes_in_comes_out() {
         let environment =
             vec![("TENURE_NAME".to_owned(), "a=b/ü".to_owned()), ("EMPTY".to_owned(), String::new())];
-        let go = Go { before: Instant::from_nanos(7), environment };
-        assert_eq!(Go::from_bytes(&go.to_bytes()), Some(go));
-        assert_eq!(Go::from_bytes(b"short"), None);
+        let message = StartMessage { before: Instant::from_nanos(7), environment };
+        assert_eq!(StartMessage::from_bytes(&message.to_bytes()), Some(message));
+        assert_eq!(StartMessage::from_bytes(b"short"), None);
     }
 }

@@ -9,17 +9,17 @@ use tenure::{Coordinator, Error, Key, Kind, Request, Standing};
 use crate::args::Taking;
 use crate::exit::Failure;
 use crate::outliving::{self, Outliving};
-use crate::voice::{Event, Voice, Weight};
+use crate::progress::{Notice, ProgressOutput, Weight};
 use crate::{duration, output};
 
 /// Somebody at the command line who wants a lease, and is told why it is not there yet.
 #[derive(Debug)]
-pub(crate) struct Wanting<'a> {
+pub(crate) struct Acquisition<'a> {
     pub(crate) coordinator: &'a Coordinator,
     pub(crate) key: &'a Key,
     /// Names the store for people.
     pub(crate) url: &'a str,
-    pub(crate) voice: Voice,
+    pub(crate) progress: ProgressOutput,
     /// How long to wait; `None` for as long as it takes.
     pub(crate) wait: Option<Duration>,
     /// Whether it is taken from whoever holds it.
@@ -43,7 +43,7 @@ struct Situation {
     outlived: bool,
 }
 
-impl Wanting<'_> {
+impl Acquisition<'_> {
     /// Gets what `ask` asks for, and says whether that took waiting.
     pub(crate) async fn get<T>(
         &self,
@@ -217,7 +217,7 @@ impl Wanting<'_> {
             Some(limit) => format!("for {} at the longest", duration::exact(limit)),
             None => "for as long as it takes".to_owned(),
         };
-        self.voice.say(&Event {
+        self.progress.say(&Notice {
             name: "waiting",
             fields,
             sentence: format!("waiting {limit}: {sentence}"),
@@ -237,7 +237,7 @@ impl Wanting<'_> {
                 Some(limit) => format!("It is waited for, but no longer than {}", duration::exact(limit)),
                 None => "It is waited for".to_owned(),
             };
-            self.voice.say(&Event {
+            self.progress.say(&Notice {
                 name: "outlived",
                 fields: situation.fields,
                 sentence: format!("{}. {waited}", situation.sentence),
@@ -251,7 +251,7 @@ impl Wanting<'_> {
         let (outliving, Some(_)) = self.tree else { return };
         let Some(record) = outliving.taken().await else { return };
         let Some(situation) = self.outlived(record).await else { return };
-        self.voice.say(&Event {
+        self.progress.say(&Notice {
             name: "orphan_ignored",
             fields: situation.fields,
             sentence: format!(
@@ -265,7 +265,7 @@ impl Wanting<'_> {
     /// Whoever tries next may find a dead holder held for as long as this one did.
     fn say_forgetful(&self) {
         let Some(sentence) = self.coordinator.logbook_trouble() else { return };
-        self.voice.say(&Event {
+        self.progress.say(&Notice {
             name: "forgetful",
             fields: json!({ "message": sentence }),
             sentence: output::plain(&sentence),
@@ -275,7 +275,7 @@ impl Wanting<'_> {
 
     /// A store that stays unusable is no reason to give up, and one to speak: nobody would know why nothing happens.
     fn say_unavailable(&self, error: &Error) {
-        self.voice.say(&Event {
+        self.progress.say(&Notice {
             name: "unavailable",
             fields: json!({ "key": self.key.as_str(), "message": error.to_string() }),
             sentence: format!("still waiting, because the store cannot be used: {error}"),
@@ -295,14 +295,14 @@ impl Wanting<'_> {
             if situation.outlived || unstoppable.is_some() { "its command has ended" } else { "then" };
         let why = unstoppable.map(|because| cannot_stop(because)).unwrap_or_default();
         let (fields, sentence) = (situation.fields, format!("{}{why}", situation.sentence));
-        self.voice.say(&match taking.now {
-            false => Event {
+        self.progress.say(&match taking.now {
+            false => Notice {
                 name: "revoking",
                 fields,
                 sentence: format!("{sentence}: it is asked to let go, and is waited for"),
                 weight: Weight::News,
             },
-            true => Event {
+            true => Notice {
                 name: "taking",
                 fields,
                 sentence: format!(

@@ -4,9 +4,9 @@ use tenure::Lost;
 
 use crate::duration;
 
-/// Why the child was stopped.
+/// StopReason the child was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum StopReason {
     /// No renewal succeeded for so long that the child had to end.
     Risk,
     /// The guards have woken up so late that the next renewal would have come too late.
@@ -19,7 +19,7 @@ pub(super) enum Why {
     Unwatched,
 }
 
-impl Why {
+impl StopReason {
     /// For programs.
     pub(super) fn word(&self) -> &'static str {
         match self {

@@ -11,7 +11,7 @@ use crate::{duration, outliving};
 
 /// A lease as it is shown. The fields and their names are a contract: `docs/reference/command.md`.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Lease {
+pub(crate) struct LeaseView {
     pub(crate) name: String,
     pub(crate) state: &'static str,
     /// Whether a contender would be granted at once.
@@ -48,7 +48,7 @@ struct Process {
     command: String,
 }
 
-impl Lease {
+impl LeaseView {
     /// A lease that nobody ever wanted.
     pub(crate) fn absent(key: &Key) -> Self {
         Self { name: key.to_string(), state: "absent", free: true, ..Self::default() }
