@@ -17,9 +17,10 @@
 //! | `expiry` | a renewal after the ttl revives nothing, whenever it arrives |
 //! | `release` | a release ends its own term and no other, whenever it arrives |
 //! | `pauses` | whoever was paused for longer than the ttl has lost, and knows it |
-//! | `answers` | lost requests and answers cost time and nothing else |
 //! | `foreign` | what is not a record of ours is never overwritten |
-//! | `tokens` | tokens grow across release, crash and restart; and, where the store has a clock, deletion and restore |
+//! | `tokens` | tokens grow across release and crash; and, where the store has a clock, deletion |
+//! | `answers` | lost requests and answers cost time and nothing else |
+//! | `recovery` | tokens grow across a restart; and, where the store has a clock, the restore of a backup |
 //!
 //! # Check your store
 //!
@@ -91,7 +92,7 @@
 //! * **A pass is not a proof.** A race that was not lost in a hundred rounds may be lost in the next. Servers with
 //!   several gateways should be raced over all of them.
 //! * **Time and tasks come from the harness**. Leases are counted on [`Harness::clock`], and time passes in
-//!   [`Harness::pause`]: on the machine's clock the lease level takes about thirty times [`Suite::ttl`], and on
+//!   [`Harness::pause`]: on the machine's clock the lease level takes about ten times [`Suite::ttl`], and on
 //!   [`TestTime`] next to nothing.
 //! * **Safety is what is checked.** A holder that loses its lease to a busy machine is tried again; two holders at one
 //!   instant, or a token that does not grow, fail at once.

@@ -2,6 +2,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{FutureExt, StreamExt, stream};
+use tenure::clock::{BootClock, Clock as _};
 use tenure_store::{Key, Store};
 
 use crate::check::{Check, Clause};
@@ -60,7 +62,7 @@ impl Suite {
 
     /// The ttl of the leases. One second unless told, and at least so much that the store bears its renewals.
     ///
-    /// The checks of leases take about thirty of it on a real clock. Where calls take long, or the machine is very
+    /// The checks of leases take about ten of it on a real clock. Where calls take long, or the machine is very
     /// busy, a longer one keeps healthy holders from losing their lease to a hiccup.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.sizes.ttl = ttl;
@@ -87,13 +89,13 @@ impl Suite {
 
     /// Makes only the checks of leases, as if each of their clauses was given to [`only`](Self::only).
     pub fn only_leases(mut self) -> Self {
-        self.only.extend(lease::CLAUSES.iter().map(|clause| clause.name.into()));
+        self.only.extend(lease::CLAUSES.iter().chain(lease::WHOLE_STORE).map(|clause| clause.name.into()));
         self
     }
 
     /// The names of all clauses, in order.
     pub fn clauses() -> Vec<&'static str> {
-        contract::CLAUSES.iter().chain(lease::CLAUSES).map(|clause| clause.name).collect()
+        all().map(|clause| clause.name).collect()
     }
 
     /// The longest keys have so many bytes: [`Key::MAX_BYTES`] unless told. For a harness whose keys are something longer to
@@ -105,11 +107,11 @@ impl Suite {
 
     /// How many checks [`run`](Self::run) makes.
     pub fn checks(&self) -> usize {
-        let clauses = contract::CLAUSES.iter().chain(lease::CLAUSES);
-        clauses.filter(|clause| self.wants(clause)).map(|clause| clause.checks.len()).sum()
+        all().filter(|clause| self.wants(clause)).map(|clause| clause.checks.len()).sum()
     }
 
-    /// Makes every check, one after another.
+    /// Makes every check: one after another those of the contract and those that act on the whole store, and the others of
+    /// leases at the same time where they are counted on the machine's own clock. The report is in the order of the checks.
     pub async fn run(&self, harness: &dyn Harness) -> Report {
         self.run_telling(harness, &|_| ControlFlow::Continue(())).await
     }
@@ -121,31 +123,45 @@ impl Suite {
         harness: &dyn Harness,
         tell: &(dyn Fn(Step<'_>) -> ControlFlow<()> + Sync),
     ) -> Report {
-        let mut findings = Vec::new();
-        for level in [contract::CLAUSES, lease::CLAUSES] {
-            let clauses: Vec<_> = level.iter().filter(|clause| self.wants(clause)).collect();
-            if clauses.is_empty() {
+        // A check moves a test's clock by its pauses. Several at once would move it too fast for their keepers.
+        let machine = BootClock::new().domain();
+        let on_the_machines_clock = machine.is_some() && harness.clock().domain() == machine;
+        let lease_checks_at_once = if on_the_machines_clock { LEASE_CHECKS_AT_ONCE } else { 1 };
+        let mut report = Report { store: harness.name(), findings: Vec::new() };
+        for (level, at_once) in
+            [(contract::CLAUSES, 1), (lease::CLAUSES, lease_checks_at_once), (lease::WHOLE_STORE, 1)]
+        {
+            let wanted: Vec<_> = level.iter().filter(|clause| self.wants(clause)).collect();
+            if wanted.is_empty() {
                 continue;
             }
             // For each level anew: the contract ends with a restart, which connections need not survive.
             let connections = self.connect(harness).await;
-            for clause in clauses {
-                for check in clause.checks {
-                    let scope = format!("conformance-{:x}/{}", self.run, findings.len());
-                    let begun = tell(Step::Begun { clause: clause.name, check: check.name });
+            let checks =
+                wanted.iter().flat_map(|clause| clause.checks.iter().map(|check| (clause.name, check)));
+            let make = |((clause, check), number): ((_, &'static Check), usize)| {
+                let (scope, connections) = (format!("conformance-{:x}/{number}", self.run), &connections);
+                let making = async move {
+                    let begun = tell(Step::Begun { clause, check: check.name });
                     if begun.is_break() {
-                        return Report { store: harness.name(), findings };
+                        return None;
                     }
-                    let finding = self.make(harness, &connections, scope, clause.name, check).await;
-                    let ended = tell(Step::Ended(&finding));
-                    findings.push(finding);
-                    if ended.is_break() {
-                        return Report { store: harness.name(), findings };
-                    }
+                    Some(self.make(harness, connections, scope, clause, check).await)
+                };
+                making.boxed()
+            };
+            let making: Vec<_> = checks.zip(report.findings.len()..).map(make).collect();
+            let mut made = stream::iter(making).buffered(at_once);
+            while let Some(finding) = made.next().await {
+                let Some(finding) = finding else { return report };
+                let ended = tell(Step::Ended(&finding));
+                report.findings.push(finding);
+                if ended.is_break() {
+                    return report;
                 }
             }
         }
-        Report { store: harness.name(), findings }
+        report
     }
 
     async fn connect(&self, harness: &dyn Harness) -> Vec<Arc<dyn Store>> {
@@ -178,6 +194,13 @@ impl Suite {
     }
 }
 
+fn all() -> impl Iterator<Item = &'static Clause> {
+    contract::CLAUSES.iter().chain(lease::CLAUSES).chain(lease::WHOLE_STORE)
+}
+
+/// All of them: each mostly waits, on keys of its own.
+const LEASE_CHECKS_AT_ONCE: usize = 32;
+
 /// Room for the scope of a check, and for a few letters.
 const SHORTEST_LONG_KEY: usize = 100;
 
@@ -196,8 +219,7 @@ mod tests {
     #[test]
     fn a_level_is_the_clauses_it_consists_of() {
         let wanted = |suite: &Suite| {
-            let all = contract::CLAUSES.iter().chain(lease::CLAUSES);
-            all.filter(|clause| suite.wants(clause)).map(|clause| clause.name).collect::<Vec<_>>()
+            all().filter(|clause| suite.wants(clause)).map(|clause| clause.name).collect::<Vec<_>>()
         };
         let (contract, leases) = (Suite::new(1).only_contract(), Suite::new(1).only_leases());
         assert_eq!([wanted(&contract), wanted(&leases)].concat(), Suite::clauses());

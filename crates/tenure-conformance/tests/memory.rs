@@ -1,12 +1,13 @@
 //! The store in memory keeps the contract, with racers that really run at the same time, and carries leases.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tenure::clock::{BootClock, Clock};
 use tenure::store::Memory;
 use tenure::store::memory::{PutFault, Snapshot};
-use tenure_conformance::{Harness, Suite, Supported, TestTime};
+use tenure_conformance::{Harness, Report, Step, Suite, Supported, TestTime};
 use tenure_store::{BoxFuture, Key, Store, StoreClock};
 
 #[derive(Debug)]
@@ -101,7 +102,7 @@ async fn memory_keeps_the_contract_and_carries_leases() {
         skipped,
         [
             ("keeps", "acknowledged writes survive a restart, each with its version"),
-            ("tokens", "tokens grow across a restart of the store, and an owner stays the only one")
+            ("recovery", "tokens grow across a restart of the store, and an owner stays the only one")
         ]
     );
 }
@@ -109,9 +110,40 @@ async fn memory_keeps_the_contract_and_carries_leases() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_carries_leases_on_the_machines_own_clock() {
     let suite = Suite::new(1).ttl(Duration::from_secs(1)).contenders(4).turns(2);
-    let report = suite.only_leases().run(&InMemory::on_the_machines_clock()).await;
+    let (report, told) = run_and_listen(&suite.only_leases(), &InMemory::on_the_machines_clock()).await;
     println!("{report}");
     report.assert_passed();
+    let mut clauses: Vec<_> = report.findings.iter().map(|finding| finding.clause).collect();
+    clauses.dedup();
+    assert!(Suite::clauses().ends_with(&clauses), "the report is in the order of the checks: {report}");
+    let acts_on_the_whole_store = |clause| ["answers", "recovery"].contains(&clause);
+    let alone = report.findings.iter().filter(|finding| acts_on_the_whole_store(finding.clause)).count();
+    let (beside, alone) = told.split_at(told.len() - 2 * alone);
+    let begun_together = |steps: &[String]| steps.iter().all(|step| step.starts_with("begun "));
+    assert!(beside.windows(2).any(begun_together), "they run at the same time: {beside:#?}");
+    one_after_another(alone);
+}
+
+/// Every step that the suite tells of.
+async fn run_and_listen(suite: &Suite, harness: &InMemory) -> (Report, Vec<String>) {
+    let told = Mutex::new(Vec::new());
+    let listen = |step: Step<'_>| {
+        told.lock().unwrap().push(match step {
+            Step::Begun { check, .. } => format!("begun {check}"),
+            Step::Ended(finding) => format!("ended {}", finding.check),
+            other => panic!("{other:?}"),
+        });
+        ControlFlow::Continue(())
+    };
+    let report = suite.run_telling(harness, &listen).await;
+    (report, told.into_inner().unwrap())
+}
+
+#[track_caller]
+fn one_after_another(told: &[String]) {
+    for check in told.chunks(2) {
+        assert_eq!(check[0].strip_prefix("begun "), check[1].strip_prefix("ended "), "{told:#?}");
+    }
 }
 
 /// Tokens then grow by one, and only as long as the record is there.
@@ -121,10 +153,9 @@ async fn memory_without_a_clock_keeps_the_rest() {
     report.assert_passed();
     let clocks = report.skips().filter(|finding| ["clock", "ages"].contains(&finding.clause));
     assert_eq!(clocks.count(), 4, "{report}");
-    let not_promised =
-        |clause| report.skips().filter(move |finding| finding.clause == clause).map(|finding| finding.check);
+    let of_tokens = report.skips().filter(|finding| ["tokens", "recovery"].contains(&finding.clause));
     assert_eq!(
-        not_promised("tokens").collect::<Vec<_>>(),
+        of_tokens.map(|finding| finding.check).collect::<Vec<_>>(),
         [
             "tokens grow across the deletion of the record",
             "tokens grow though the record was forgotten",
@@ -138,5 +169,7 @@ async fn memory_without_a_clock_keeps_the_rest() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_with_a_clock_for_floors_alone_carries_leases() {
     let suite = Suite::new(1).only_leases();
-    suite.run(&InMemory::on_test_time(StoreClock::Floors)).await.assert_passed();
+    let (report, told) = run_and_listen(&suite, &InMemory::on_test_time(StoreClock::Floors)).await;
+    report.assert_passed();
+    one_after_another(&told);
 }

@@ -10,6 +10,7 @@ mod foreign;
 mod owner;
 mod pauses;
 mod process;
+mod recovery;
 mod release;
 mod renewal;
 mod tokens;
@@ -18,8 +19,7 @@ mod world;
 
 use crate::check::Clause;
 
-/// In the order in which they are checked: the restore of a backup and the restart come last, because connections may
-/// not survive them.
+/// In the order in which they are reported. Each check has keys of its own, and they may be made at the same time.
 pub(crate) const CLAUSES: &[Clause] = &[
     connect::CLAUSE,
     owner::CLAUSE,
@@ -27,7 +27,10 @@ pub(crate) const CLAUSES: &[Clause] = &[
     expiry::CLAUSE,
     release::CLAUSE,
     pauses::CLAUSE,
-    answers::CLAUSE,
     foreign::CLAUSE,
     tokens::CLAUSE,
 ];
+
+/// The checks that act on the whole store, and would disturb others: the next write over whichever connection is lost, the
+/// store is restored or restarted. The latter come last, because connections may not survive them.
+pub(crate) const WHOLE_STORE: &[Clause] = &[answers::CLAUSE, recovery::CLAUSE];

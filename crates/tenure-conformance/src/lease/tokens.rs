@@ -23,11 +23,6 @@ pub(crate) const CLAUSE: Clause = Clause {
             name: "tokens grow though the record was forgotten",
             run: |t| Box::pin(across_forgetting(t)),
         },
-        Check { name: "tokens grow across the restore of a backup", run: |t| Box::pin(across_a_restore(t)) },
-        Check {
-            name: "tokens grow across a restart of the store, and an owner stays the only one",
-            run: |t| Box::pin(across_a_restart(t)),
-        },
     ],
 };
 
@@ -105,48 +100,9 @@ async fn across_forgetting(trial: &Trial<'_>) -> Outcome {
     Ok(())
 }
 
-/// The copy is older than two ttl, as every backup is: somebody who had just read what comes back could still replace
-/// it without another look.
-async fn across_a_restore(trial: &Trial<'_>) -> Outcome {
-    let world = World::new(trial)?;
-    trial.promised(trial.promises.clock >= StoreClock::Floors, "a clock")?;
-    let key = trial.key("restored");
-    let first = world.process(0).await?;
-    let lease = world.granted(first.wants(&key)).await?;
-    let saved = lease.token();
-    world.released(lease).await?;
-    trial.harness.snapshot().await.or_skip()?;
-    world.pass(world.ttl * 5 / 2).await;
-
-    let second = world.process(1).await?;
-    let lease = world.granted(second.wants(&key)).await?;
-    let forgotten = lease.token();
-    is_newer(&lease, saved, "across a release")?;
-    world.released(lease).await?;
-    clock_passes(&world, &key, forgotten).await?;
-    trial.harness.restore().await.or_skip()?;
-
-    let third = world.process_on(2, trial.harness.open().await).await?;
-    let lease = world.granted(third.wants(&key)).await?;
-    is_newer(&lease, forgotten, "across the restore of a backup")
-}
-
-/// The owner does not renew, so that the next one is granted at last, and not as long as the owner believes.
-async fn across_a_restart(trial: &Trial<'_>) -> Outcome {
-    let world = World::new(trial)?;
-    let key = trial.key("restarted");
-    let owner = world.process(0).await?;
-    let lease = world.granted(owner.wants(&key).manual()).await?;
-    trial.harness.restart().await.or_skip()?;
-    let next = world.process_on(1, trial.harness.open().await).await?;
-    let newer = world.granted(next.wants(&key)).await?;
-    are_apart(&newer, &lease)?;
-    is_newer(&newer, lease.token(), "across a restart of the store")
-}
-
 /// Waits until the store's clock, wherever one asks, shows a time after this token: what it has forgotten is known to
 /// the resolution of its clock, and no better. Gives up after a while: then the next grant shows it.
-async fn clock_passes(world: &World<'_>, key: &Key, token: Token) -> Outcome {
+pub(super) async fn clock_passes(world: &World<'_>, key: &Key, token: Token) -> Outcome {
     let mut waited = Duration::ZERO;
     while waited < TICK_MAX {
         let mut passed = true;
