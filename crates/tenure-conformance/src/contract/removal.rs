@@ -99,25 +99,25 @@ async fn races(trial: &Trial<'_>) -> Outcome {
     for round in 0..trial.sizes.rounds {
         let key = trial.key(&format!("round-{round}"));
         let base = trial.create(&key, &trial.value("base")).await?;
-        let racers = (0..trial.sizes.racers).map(|racer| -> BoxFuture<'static, Told> {
+        let racers = (0..trial.sizes.racers).map(|racer| -> BoxFuture<'static, RemovalAnswer> {
             let (store, key, base) = (trial.connection(racer), key.clone(), base.clone());
             let value = trial.value(&format!("racer {racer}"));
             // Half of them each, and not always the same ones first.
             match (racer + round) % 2 == 0 {
-                true => {
-                    Box::pin(async move { Told::of_put(store.put(&key, value, Expect::Version(base)).await) })
-                }
+                true => Box::pin(async move {
+                    RemovalAnswer::of_put(store.put(&key, value, Expect::Version(base)).await)
+                }),
                 false => Box::pin(async move {
-                    let Some(administration) = store.administration() else { return Told::Nothing };
-                    Told::of_removal(administration.remove(&key, &base).await)
+                    let Some(administration) = store.administration() else { return RemovalAnswer::Nothing };
+                    RemovalAnswer::of_removal(administration.remove(&key, &base).await)
                 }),
             }
         });
         let racers: Vec<_> = racers.collect();
         trial.rest(&key).await;
         let told = trial.race(racers).await;
-        let count = |wanted: Told| told.iter().filter(|told| **told == Some(wanted)).count();
-        let (removals, replaces) = (count(Told::Removed), count(Told::Replaced));
+        let count = |wanted: RemovalAnswer| told.iter().filter(|told| **told == Some(wanted)).count();
+        let (removals, replaces) = (count(RemovalAnswer::Removed), count(RemovalAnswer::Replaced));
         ensure!(
             removals + replaces <= 1,
             "round {round}: {removals} removals and {replaces} replaces of one version were told that they won"
@@ -127,7 +127,7 @@ async fn races(trial: &Trial<'_>) -> Outcome {
             (1, 0) => there.is_none(),
             (0, 1) => there.is_some_and(|entry| entry.version != base),
             // Somebody whose outcome is not known may have won.
-            _ => count(Told::Nothing) > 0 || told.contains(&None),
+            _ => count(RemovalAnswer::Nothing) > 0 || told.contains(&None),
         };
         ensure!(
             is_as_told,
@@ -142,7 +142,7 @@ async fn races(trial: &Trial<'_>) -> Outcome {
 
 /// What one racer was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum RemovalAnswer {
     Removed,
     Replaced,
     Conflict,
@@ -150,7 +150,7 @@ enum Told {
     Nothing,
 }
 
-impl Told {
+impl RemovalAnswer {
     fn of_put(answer: Result<Put, StoreError>) -> Self {
         match answer {
             Ok(Put::Applied(_)) => Self::Replaced,
