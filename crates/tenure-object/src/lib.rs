@@ -18,7 +18,7 @@
 //! The client underneath is [`object_store`], which speaks to several clouds. It is believed for what it sends, and not
 //! for what it says came back: it reports a 404 on a replace as a failed precondition, and a 409 as "already exists".
 //! So every request passes through a hook (`wire`) that notes what was really answered, and the answer alone decides
-//! (`s3::meaning`). Nothing is ever sent twice.
+//! (`s3::classify`). Nothing is ever sent twice.
 
 mod name;
 pub mod s3;

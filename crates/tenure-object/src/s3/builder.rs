@@ -12,11 +12,11 @@ use super::credentials::{Credentials, Keys};
 use super::endpoint::Endpoint;
 use super::environment::Environment;
 use super::error::OpenError;
-use super::form::Form;
+use super::etag_quoting::EtagQuoting;
 use super::network;
 use super::profile::Profile;
 use super::provider::Provider;
-use super::remembered::Remembered;
+use super::read_cache::ReadCache;
 use super::{Inner, S3};
 use crate::name::{self, Names};
 use crate::wire::{Connector, Network, Proxy};
@@ -262,8 +262,8 @@ impl Builder {
             bucket: self.bucket.clone(),
             offered_by: provider.name,
             bare_etags: self.bare_etags,
-            remembered: Remembered::default(),
-            form: Form::default(),
+            read_cache: ReadCache::default(),
+            etag_quoting: EtagQuoting::default(),
             guarantees: resolved.guarantees(),
             url: resolved.name(),
             // One that the environment names may have a memory of its own, just as one that was chosen.

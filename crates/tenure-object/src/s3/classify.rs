@@ -36,7 +36,7 @@ pub(super) enum Meaning {
     Refused(Reason),
 }
 
-pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
+pub(super) fn classify(asked: Asked, answer: &Answer) -> Meaning {
     let write = matches!(asked, Asked::Create | Asked::Replace);
     match answer.status {
         _ if answer.is_success() => Meaning::Done,
@@ -219,7 +219,7 @@ const DAMAGED_ON_THE_WAY: &[&str] =
     &["RequestTimeout", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch"];
 
 /// A replace was refused again and again of the very version that is there.
-pub(super) fn form(bare: bool) -> String {
+pub(super) fn wrong_quoting(bare: bool) -> String {
     let advice = match bare {
         true => "it seems to want ETags with their quotes: take etags=bare out of the URL",
         false => "it seems to want ETags without their quotes: write etags=bare in the URL",
@@ -309,17 +309,17 @@ mod tests {
         ];
         for (status, code, expected) in table {
             let answer = answer(status, code);
-            let got = [Read, Create, Replace, List].map(|asked| meaning(asked, &answer));
+            let got = [Read, Create, Replace, List].map(|asked| classify(asked, &answer));
             assert_eq!(got, expected, "{status} {code}");
             let again = if status == 304 { Meaning::Unchanged } else { expected[0] };
-            assert_eq!(meaning(ReadAgain, &answer), again, "{status} {code}, to a read with a condition");
+            assert_eq!(classify(ReadAgain, &answer), again, "{status} {code}, to a read with a condition");
         }
     }
 
     #[test]
     fn a_503_that_names_a_time_is_throttling_whatever_it_is_called() {
         let answer = Answer { retry_after: Some(Duration::from_secs(1)), ..answer(503, "") };
-        assert_eq!(meaning(Replace, &answer), Throttled);
+        assert_eq!(classify(Replace, &answer), Throttled);
     }
 
     #[test]

@@ -9,10 +9,10 @@ use tenure_store::{Key, Version};
 /// version that a read shows which was sent after that. A server that keeps its promises never does so: once a version
 /// is gone, it does not come back.
 #[derive(Debug, Default)]
-pub(super) struct Form(Mutex<State>);
+pub(super) struct EtagQuoting(Mutex<QuotingState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct QuotingState {
     /// A replace was applied: the form is right.
     is_right: bool,
     /// The latest replace that was refused.
@@ -23,12 +23,12 @@ struct State {
 
 /// A read that was begun, and what was refused of its key before that.
 #[derive(Debug)]
-pub(super) struct Asked(Option<Version>);
+pub(super) struct ReadBegun(Option<Version>);
 
-impl Form {
+impl EtagQuoting {
     /// A replace was applied.
     pub(super) fn applied(&self) {
-        *self.state() = State { is_right: true, ..State::default() };
+        *self.state() = QuotingState { is_right: true, ..QuotingState::default() };
     }
 
     /// A replace of this version was refused, because the object has another one.
@@ -40,13 +40,15 @@ impl Form {
     }
 
     /// A read of this key begins.
-    pub(super) fn begin(&self, key: &Key) -> Asked {
-        Asked(self.state().refused.as_ref().filter(|(of, _)| of == key).map(|(_, version)| version.clone()))
+    pub(super) fn begin(&self, key: &Key) -> ReadBegun {
+        ReadBegun(
+            self.state().refused.as_ref().filter(|(of, _)| of == key).map(|(_, version)| version.clone()),
+        )
     }
 
     /// Whether the form is wrong, now that this read has shown this version.
-    pub(super) fn is_wrong(&self, asked: Asked, shown: &Version) -> bool {
-        let Asked(Some(refused)) = asked else { return false };
+    pub(super) fn is_wrong(&self, begun: ReadBegun, shown: &Version) -> bool {
+        let ReadBegun(Some(refused)) = begun else { return false };
         let mut state = self.state();
         if state.is_right {
             return false;
@@ -58,7 +60,7 @@ impl Form {
         state.wrongly >= WRONGLY
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QuotingState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,14 +81,14 @@ mod tests {
     }
 
     /// A replace that is refused, and a read after it.
-    fn again(form: &Form, replaced: &str, shown: &str) -> bool {
+    fn again(form: &EtagQuoting, replaced: &str, shown: &str) -> bool {
         form.refused(&key(), &version(replaced));
         form.is_wrong(form.begin(&key()), &version(shown))
     }
 
     #[test]
     fn three_refusals_of_what_is_there_in_a_row_mean_that_the_form_is_wrong() {
-        let form = Form::default();
+        let form = EtagQuoting::default();
         assert!(!again(&form, "a", "a") && !again(&form, "a", "a"));
         assert!(!again(&form, "a", "b"), "that one had changed");
         assert!(!again(&form, "b", "b") && !again(&form, "b", "b"));
@@ -95,7 +97,7 @@ mod tests {
 
     #[test]
     fn one_refusal_counts_once_however_often_it_is_read() {
-        let form = Form::default();
+        let form = EtagQuoting::default();
         form.refused(&key(), &version("a"));
         for _ in 0..10 {
             assert!(!form.is_wrong(form.begin(&key()), &version("a")));
@@ -104,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_read_that_was_sent_before_the_refusal_or_of_another_key_says_nothing() {
-        let form = Form::default();
+        let form = EtagQuoting::default();
         for number in 0..10 {
             let (early, other) = (form.begin(&key()), Key::parse("other").unwrap());
             let latest = version(&number.to_string());
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn once_a_replace_was_applied_the_form_is_right() {
-        let form = Form::default();
+        let form = EtagQuoting::default();
         form.applied();
         assert!((0..10).all(|_| !again(&form, "a", "a")));
     }

@@ -1,17 +1,17 @@
 //! Leases in a bucket: AWS S3, and servers that speak like it.
 
 mod builder;
+mod classify;
 mod credentials;
 mod endpoint;
 mod environment;
 mod error;
-mod form;
-mod meaning;
+mod etag_quoting;
 mod network;
 mod profile;
 mod provider;
 mod read;
-mod remembered;
+mod read_cache;
 #[cfg(test)]
 mod tests;
 
@@ -30,11 +30,11 @@ use tenure_store::{
 };
 
 pub use builder::Builder;
+use classify::{Asked, Meaning};
 pub use environment::Environment;
 pub use error::OpenError;
-use form::Form;
-use meaning::{Asked, Meaning};
-use remembered::Remembered;
+use etag_quoting::EtagQuoting;
+use read_cache::ReadCache;
 
 use crate::Requests;
 use crate::name::Names;
@@ -54,8 +54,8 @@ struct Inner {
     bucket: String,
     offered_by: &'static str,
     bare_etags: bool,
-    remembered: Remembered,
-    form: Form,
+    read_cache: ReadCache,
+    etag_quoting: EtagQuoting,
     guarantees: Guarantees,
     url: String,
     place: String,
@@ -95,7 +95,7 @@ impl Inner {
         }
         let path = self.path(key)?;
         // Whoever reads because of what becomes of this is shown what the server has, and not what was seen before.
-        let _writing = self.remembered.writing(key);
+        let _writing = self.read_cache.writing(key);
         let (asked, mode) = match &expect {
             Expect::Absent => (Asked::Create, PutMode::Create),
             Expect::Version(version) => (Asked::Replace, PutMode::Update(self.update(version))),
@@ -104,12 +104,12 @@ impl Inner {
         let options = PutOptions { mode, extensions: call.extensions(), ..PutOptions::default() };
         let result = self.client.put_opts(&path, value.into(), options).await;
         let answer = self.answer(asked, &call, result.as_ref().err())?;
-        let meaning = meaning::meaning(asked, &answer);
+        let meaning = classify::classify(asked, &answer);
         if let Expect::Version(version) = &expect {
             match meaning {
-                Meaning::Done => self.form.applied(),
+                Meaning::Done => self.etag_quoting.applied(),
                 // Not 404: then it is gone.
-                Meaning::Conflict if answer.status == 412 => self.form.refused(key, version),
+                Meaning::Conflict if answer.status == 412 => self.etag_quoting.refused(key, version),
                 _ => {}
             }
         }
@@ -143,7 +143,7 @@ impl Inner {
         let begin = (!begin.is_empty()).then_some(begin.as_str());
         let result = self.client.list_paginated(begin, options).await;
         let answer = self.answer(Asked::List, &call, result.as_ref().err())?;
-        let page = match meaning::meaning(Asked::List, &answer) {
+        let page = match classify::classify(Asked::List, &answer) {
             Meaning::Done => result.map_err(unreadable)?,
             other => return Err(self.error(Asked::List, other, &answer)),
         };
@@ -213,7 +213,7 @@ impl Inner {
 
     /// The error of an answer that is none.
     fn error(&self, asked: Asked, meaning: Meaning, answer: &Answer) -> StoreError {
-        let words = meaning::words(asked, answer, &self.bucket);
+        let words = classify::words(asked, answer, &self.bucket);
         match meaning {
             Meaning::Throttled => StoreError::throttled(answer.retry_after),
             Meaning::Refused(reason) => StoreError::refused(reason, words),

@@ -3,30 +3,30 @@
 use object_store::{GetOptions, GetResult, ObjectStore};
 use tenure_store::{Entry, Key, Reading, Reason, StoreClock, StoreError, Version};
 
-use super::meaning::{self, Asked, Meaning};
-use super::remembered::Body;
+use super::classify::{self, Asked, Meaning};
+use super::read_cache::Body;
 use super::{Inner, unreadable};
 use crate::wire::{Answer, Call};
 
 impl Inner {
     pub(super) async fn get(&self, key: &Key) -> Result<Reading, StoreError> {
-        let (begun, known) = self.remembered.begin(key);
-        let asked = self.form.begin(key);
+        let (begun, known) = self.read_cache.begin(key);
+        let quoting_read = self.etag_quoting.begin(key);
         let read = self.read(key, known).await;
         match &read {
-            Ok((Some(body), _)) => self.remembered.remember(begun, body),
-            _ => self.remembered.forget(key),
+            Ok((Some(body), _)) => self.read_cache.remember(begun, body),
+            _ => self.read_cache.forget(key),
         }
         let (body, answer) = read?;
         // Said when it is connected or probed: a rule that is made later costs money, and nobody their lease.
         if answer.locked && key.is_reserved() {
-            let what = format!("the bucket {:?} keeps every write: {}", self.bucket, meaning::KEPT);
+            let what = format!("the bucket {:?} keeps every write: {}", self.bucket, classify::KEPT);
             return Err(StoreError::refused(Reason::Unsupported, what));
         }
         if let Some(body) = &body
-            && self.form.is_wrong(asked, &body.version)
+            && self.etag_quoting.is_wrong(quoting_read, &body.version)
         {
-            return Err(StoreError::refused(Reason::Unsupported, meaning::form(self.bare_etags)));
+            return Err(StoreError::refused(Reason::Unsupported, classify::wrong_quoting(self.bare_etags)));
         }
         let entry = body.map(|body| {
             let age = if self.judges_ages() { answer.age_of(body.modified) } else { None };
@@ -52,7 +52,7 @@ impl Inner {
         let asked = if known.is_some() { Asked::ReadAgain } else { Asked::Read };
         let result = self.client.get_opts(&path, options).await;
         let answer = self.answer(asked, &call, result.as_ref().err())?;
-        let got = match (meaning::meaning(asked, &answer), known) {
+        let got = match (classify::classify(asked, &answer), known) {
             (Meaning::Absent, _) => return Ok((None, answer)),
             (Meaning::Unchanged, Some(known)) => {
                 if answer.etag.as_ref().is_some_and(|etag| !is_same(etag, &known.version)) {

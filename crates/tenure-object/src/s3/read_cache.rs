@@ -9,7 +9,7 @@ use tenure_store::{Key, Version};
 ///
 /// It is never an answer by itself: the server is asked each time, and says that nothing has changed.
 #[derive(Debug, Default)]
-pub(super) struct Remembered(Mutex<State>);
+pub(super) struct ReadCache(Mutex<CacheState>);
 
 /// A value as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +27,12 @@ pub(super) struct Begun(u64);
 /// A write that is under way: what was read before its end is forgotten, however it ends.
 #[derive(Debug)]
 pub(super) struct Writing<'a> {
-    remembered: &'a Remembered,
+    cache: &'a ReadCache,
     key: &'a Key,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CacheState {
     /// The one that was used last is at the end.
     slots: VecDeque<Slot>,
     begun: u64,
@@ -45,7 +45,7 @@ struct Slot {
     body: Option<Body>,
 }
 
-impl Remembered {
+impl ReadCache {
     /// A read of this key begins: what was read before, if it is remembered.
     pub(super) fn begin(&self, key: &Key) -> (Begun, Option<Body>) {
         let mut state = self.state();
@@ -79,15 +79,15 @@ impl Remembered {
     /// A write of this key begins.
     pub(super) fn writing<'a>(&'a self, key: &'a Key) -> Writing<'a> {
         self.forget(key);
-        Writing { remembered: self, key }
+        Writing { cache: self, key }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CacheState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl CacheState {
     fn begin(&mut self) -> Begun {
         self.begun += 1;
         Begun(self.begun)
@@ -96,7 +96,7 @@ impl State {
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        self.remembered.forget(self.key);
+        self.cache.forget(self.key);
     }
 }
 
@@ -118,53 +118,53 @@ mod tests {
         Body { value: Bytes::copy_from_slice(text.as_bytes()), version: Version::new(text), modified: None }
     }
 
-    fn read(remembered: &Remembered, name: &str) -> Option<Body> {
-        let (begun, before) = remembered.begin(&key(name));
-        remembered.remember(begun, &body(name));
+    fn read(cache: &ReadCache, name: &str) -> Option<Body> {
+        let (begun, before) = cache.begin(&key(name));
+        cache.remember(begun, &body(name));
         before
     }
 
     #[test]
     fn what_was_read_is_remembered_until_it_is_forgotten() {
-        let remembered = Remembered::default();
-        assert_eq!(read(&remembered, "a"), None);
-        assert_eq!(read(&remembered, "a"), Some(body("a")));
-        assert_eq!(read(&remembered, "b"), None);
-        remembered.forget(&key("a"));
-        assert_eq!((read(&remembered, "a"), read(&remembered, "b")), (None, Some(body("b"))));
+        let cache = ReadCache::default();
+        assert_eq!(read(&cache, "a"), None);
+        assert_eq!(read(&cache, "a"), Some(body("a")));
+        assert_eq!(read(&cache, "b"), None);
+        cache.forget(&key("a"));
+        assert_eq!((read(&cache, "a"), read(&cache, "b")), (None, Some(body("b"))));
     }
 
     #[test]
     fn a_read_that_meets_a_write_is_not_remembered() {
-        let remembered = Remembered::default();
+        let cache = ReadCache::default();
         let (a, b) = (key("a"), key("b"));
-        let (before, _) = remembered.begin(&a);
-        let writing = remembered.writing(&a);
-        remembered.remember(before, &body("before the write"));
-        assert_eq!(remembered.begin(&a).1, None);
-        let (during, _) = remembered.begin(&a);
-        let (other, _) = remembered.begin(&b);
-        remembered.remember(during, &body("during the write"));
+        let (before, _) = cache.begin(&a);
+        let writing = cache.writing(&a);
+        cache.remember(before, &body("before the write"));
+        assert_eq!(cache.begin(&a).1, None);
+        let (during, _) = cache.begin(&a);
+        let (other, _) = cache.begin(&b);
+        cache.remember(during, &body("during the write"));
         drop(writing);
-        remembered.remember(during, &body("during the write"));
-        remembered.remember(other, &body("another key"));
-        assert_eq!(remembered.begin(&a).1, None, "the first read after a write is whole");
-        assert!(remembered.begin(&b).1.is_some());
+        cache.remember(during, &body("during the write"));
+        cache.remember(other, &body("another key"));
+        assert_eq!(cache.begin(&a).1, None, "the first read after a write is whole");
+        assert!(cache.begin(&b).1.is_some());
     }
 
     #[test]
     fn the_memory_is_bounded_in_keys_and_bytes() {
-        let remembered = Remembered::default();
+        let cache = ReadCache::default();
         for number in 0..KEYS_MAX {
-            assert_eq!(read(&remembered, &format!("k{number}")), None);
+            assert_eq!(read(&cache, &format!("k{number}")), None);
         }
-        assert!(read(&remembered, "k0").is_some(), "and is used last now");
-        assert_eq!(read(&remembered, "one-more"), None);
-        assert!(read(&remembered, "k0").is_some());
-        assert_eq!(read(&remembered, "k1"), None, "it was the oldest");
-        let (begun, _) = remembered.begin(&key("large"));
+        assert!(read(&cache, "k0").is_some(), "and is used last now");
+        assert_eq!(read(&cache, "one-more"), None);
+        assert!(read(&cache, "k0").is_some());
+        assert_eq!(read(&cache, "k1"), None, "it was the oldest");
+        let (begun, _) = cache.begin(&key("large"));
         let large = Body { value: vec![b'x'; VALUE_MAX + 1].into(), ..body("large") };
-        remembered.remember(begun, &large);
-        assert_eq!(remembered.begin(&key("large")).1, None);
+        cache.remember(begun, &large);
+        assert_eq!(cache.begin(&key("large")).1, None);
     }
 }

@@ -11,7 +11,7 @@ use object_store::client::{
 use object_store::{ClientConfigKey, ClientOptions};
 
 use super::requests::Counter;
-use super::{Answer, Call, Proxies, Proxy, Requests, Roots, Seen, answer, trouble};
+use super::{Answer, Call, Proxies, Proxy, Requests, Roots, Seen, answer, connection_error};
 use crate::tls;
 
 /// How other machines are reached.
@@ -111,7 +111,7 @@ impl HttpService for Hook {
             Ok(response) => response,
             Err(error) => {
                 let host = address.authority().map_or("", |authority| authority.as_str());
-                let words = trouble::words(&error, host, self.proxy(&address).as_ref());
+                let words = connection_error::words(&error, host, self.proxy(&address).as_ref());
                 call.note(match error.kind() {
                     // The only kind after which it was certainly not sent.
                     HttpErrorKind::Connect => Seen::NotConnected(words),

@@ -2,12 +2,12 @@
 
 mod answer;
 mod call;
+mod connection_error;
 mod connector;
 mod proxies;
 mod proxy;
 mod requests;
 mod roots;
-mod trouble;
 
 use std::net::IpAddr;
 
