@@ -4,7 +4,7 @@ use futures_util::{StreamExt, stream};
 use tenure::clock::WallTime;
 use tenure_store::{Key, Reason, Refused, StoreError};
 
-use crate::corner::{Corner, CornerName};
+use crate::scratch_area::{ScratchArea, ScratchName};
 
 /// What became of everything that a probe wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub struct CleanUp {
 /// Sweeps everything that was written, and what is found beside it, and then looks again: a write that was on its way
 /// when the probe was broken off may have come meanwhile.
 pub(crate) async fn clean(
-    corner: &Corner,
-    corner_name: &CornerName,
+    corner: &ScratchArea,
+    scratch_name: &ScratchName,
     written: BTreeSet<Key>,
     now: WallTime,
     done: &mut CleanUp,
@@ -36,7 +36,7 @@ pub(crate) async fn clean(
     for look in 0..LOOKS {
         let listed = corner.list_stored().await;
         let (own, old) = match listed {
-            Ok(keys) => sort(keys, corner_name, now),
+            Ok(keys) => sort(keys, scratch_name, now),
             // What was written is known without a listing.
             Err(_) => (BTreeSet::new(), BTreeSet::new()),
         };
@@ -65,11 +65,11 @@ pub(crate) async fn clean(
 }
 
 /// The entries of this probe, and those of probes that must be over.
-fn sort(keys: Vec<Key>, corner_name: &CornerName, now: WallTime) -> (BTreeSet<Key>, BTreeSet<Key>) {
+fn sort(keys: Vec<Key>, scratch_name: &ScratchName, now: WallTime) -> (BTreeSet<Key>, BTreeSet<Key>) {
     let (mut own, mut old) = (BTreeSet::new(), BTreeSet::new());
     for key in keys {
-        match CornerName::of(&key) {
-            Some((found, _)) if found == *corner_name => own.insert(key),
+        match ScratchName::of(&key) {
+            Some((found, _)) if found == *scratch_name => own.insert(key),
             Some((_, second)) if second.saturating_add(OLD) < now.as_millis() / 1_000 => old.insert(key),
             _ => continue,
         };
@@ -79,7 +79,7 @@ fn sort(keys: Vec<Key>, corner_name: &CornerName, now: WallTime) -> (BTreeSet<Ke
 
 /// Whether to go on: `false` where nothing can be removed.
 async fn sweep(
-    corner: &Corner,
+    corner: &ScratchArea,
     keys: impl IntoIterator<Item = Key>,
     done: &mut CleanUp,
     mut removed: impl FnMut(&mut CleanUp),

@@ -6,31 +6,31 @@ use tenure::clock::Clock;
 use tenure_conformance::{Harness, Supported};
 use tenure_store::{BoxFuture, Key, Store};
 
-use crate::corner::Corner;
 use crate::ledger::{Ledger, Loss};
+use crate::scratch_area::ScratchArea;
 
 /// How the suite reaches the corner.
-pub(crate) struct Setting<'a> {
-    pub(crate) corners: &'a [Arc<Corner>],
+pub(crate) struct ProbeHarness<'a> {
+    pub(crate) areas: &'a [Arc<ScratchArea>],
     pub(crate) ledger: &'a Ledger,
     pub(crate) clock: &'a Arc<dyn Clock>,
     opened: AtomicUsize,
 }
 
-impl<'a> Setting<'a> {
-    pub(crate) fn new(corners: &'a [Arc<Corner>], ledger: &'a Ledger, clock: &'a Arc<dyn Clock>) -> Self {
-        Self { corners, ledger, clock, opened: AtomicUsize::new(0) }
+impl<'a> ProbeHarness<'a> {
+    pub(crate) fn new(areas: &'a [Arc<ScratchArea>], ledger: &'a Ledger, clock: &'a Arc<dyn Clock>) -> Self {
+        Self { areas, ledger, clock, opened: AtomicUsize::new(0) }
     }
 }
 
-impl Harness for Setting<'_> {
+impl Harness for ProbeHarness<'_> {
     fn name(&self) -> String {
-        self.corners[0].to_string()
+        self.areas[0].to_string()
     }
 
     fn open(&self) -> BoxFuture<'_, Arc<dyn Store>> {
-        let next = self.opened.fetch_add(1, Ordering::Relaxed) % self.corners.len();
-        let corner: Arc<dyn Store> = Arc::clone(&self.corners[next]) as _;
+        let next = self.opened.fetch_add(1, Ordering::Relaxed) % self.areas.len();
+        let corner: Arc<dyn Store> = Arc::clone(&self.areas[next]) as _;
         Box::pin(async { corner })
     }
 
@@ -58,7 +58,7 @@ impl Harness for Setting<'_> {
 
     fn delete<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Supported> {
         Box::pin(async move {
-            match self.corners[0].delete(key).await {
+            match self.areas[0].delete(key).await {
                 Ok(()) => Supported::Yes,
                 Err(error) => Supported::No(format!("nothing could be deleted: {error}")),
             }

@@ -43,8 +43,8 @@
 //! should be probed through each. It cannot restart the server or pull its plug, and it looks for as long as it runs.
 
 mod cleaning;
-mod corner;
 mod error;
+mod harness;
 pub mod judge;
 mod ledger;
 mod measure;
@@ -53,7 +53,7 @@ mod probe;
 mod progress;
 mod qualification;
 mod quoting;
-mod setting;
+mod scratch_area;
 mod ttl;
 mod words;
 

@@ -11,7 +11,7 @@ use tenure_core::check::check_declared;
 use tenure_store::{Expect, Guarantees, Key, Put, Reason, Refused, Store, StoreError};
 
 use crate::cleaning::{self, CleanUp};
-use crate::corner::{Corner, CornerName};
+use crate::harness::ProbeHarness;
 use crate::judge::{self, Judged, Weight};
 use crate::ledger::{Calls, Ledger};
 use crate::measure::{Measured, Stopwatch};
@@ -19,16 +19,16 @@ use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::qualification::{Fitness, Qualification};
 use crate::quoting::{self, Quoting};
-use crate::setting::Setting;
+use crate::scratch_area::{ScratchArea, ScratchName};
 use crate::{Advice, ProbeError, ttl};
 
 /// The long qualification of a store. It writes in a corner of its own, `.tenure/probe/…`, and nowhere else.
 #[derive(Debug)]
 pub struct Probe {
     plan: Plan,
-    corner_name: CornerName,
+    scratch_name: ScratchName,
     clock: Arc<dyn Clock>,
-    corners: Vec<Arc<Corner>>,
+    areas: Vec<Arc<ScratchArea>>,
     ledger: Arc<Ledger>,
     other_etags: Option<OtherEtags>,
 }
@@ -36,7 +36,7 @@ pub struct Probe {
 /// The same store with its ETags written the other way.
 #[derive(Debug)]
 struct OtherEtags {
-    corner: Corner,
+    corner: ScratchArea,
     bare: bool,
 }
 
@@ -55,18 +55,18 @@ impl Probe {
         clock: Arc<dyn Clock>,
         open: impl Fn() -> Result<Arc<dyn Store>, E>,
     ) -> Result<Self, E> {
-        let corner_name = CornerName::new(clock.wall().as_millis() / 1_000, run);
+        let scratch_name = ScratchName::new(clock.wall().as_millis() / 1_000, run);
         let ledger = Arc::new(Ledger::default());
-        let corners = (0..Plan::CONNECTIONS)
-            .map(|_| Ok(Arc::new(Corner::new(open()?, corner_name.clone(), Arc::clone(&ledger)))))
+        let areas = (0..Plan::CONNECTIONS)
+            .map(|_| Ok(Arc::new(ScratchArea::new(open()?, scratch_name.clone(), Arc::clone(&ledger)))))
             .collect::<Result<_, E>>()?;
-        Ok(Self { plan, corner_name, clock, corners, ledger, other_etags: None })
+        Ok(Self { plan, scratch_name, clock, areas, ledger, other_etags: None })
     }
 
     /// Also tries the same store with its ETags written the other way: `bare`, or with quotes.
     #[must_use]
     pub fn with_other_etags(mut self, store: Arc<dyn Store>, bare: bool) -> Self {
-        let corner = Corner::new(store, self.corner_name.clone(), Arc::clone(&self.ledger));
+        let corner = ScratchArea::new(store, self.scratch_name.clone(), Arc::clone(&self.ledger));
         self.other_etags = Some(OtherEtags { corner, bare });
         self
     }
@@ -78,7 +78,7 @@ impl Probe {
 
     /// What the store declares of itself.
     pub fn guarantees(&self) -> Guarantees {
-        self.corners[0].store.guarantees()
+        self.areas[0].store.guarantees()
     }
 
     /// How many calls it has made so far.
@@ -88,14 +88,14 @@ impl Probe {
 
     /// What the names of everything begin with that it writes.
     pub fn corner(&self) -> &str {
-        self.corner_name.as_str()
+        self.scratch_name.as_str()
     }
 
     /// Finds everything out, and tells how far it has come. Whatever comes of it, [clean up](Self::clean_up) afterwards.
     ///
     /// It may be dropped at any time.
     pub async fn run(&self, tell: &(dyn Fn(Progress) + Sync)) -> Result<Qualification, ProbeError> {
-        let store = &self.corners[0];
+        let store = &self.areas[0];
         if let Err(error) = check_declared(&*store.store) {
             let why = error.to_string().replacen(&self.name(), "it", 1);
             return Err(ProbeError::Refused { store: self.name(), why });
@@ -132,11 +132,10 @@ impl Probe {
     /// Removes everything that this probe wrote, as far as it may, and what a probe of an earlier day left. It takes no
     /// longer than `within`.
     pub async fn clean_up(&self, within: Duration) -> CleanUp {
-        let mut done = CleanUp { corner: self.corner_name.as_str().to_owned(), ..CleanUp::default() };
+        let mut done = CleanUp { corner: self.scratch_name.as_str().to_owned(), ..CleanUp::default() };
         let end = self.clock.sleep_until(self.clock.now() + within);
         let (written, now) = (self.ledger.written(), self.clock.wall());
-        let cleaning =
-            Box::pin(cleaning::clean(&self.corners[0], &self.corner_name, written, now, &mut done));
+        let cleaning = Box::pin(cleaning::clean(&self.areas[0], &self.scratch_name, written, now, &mut done));
         let late = matches!(select(cleaning, end).await, Either::Right(_));
         if late {
             done.why = Some(format!("there was no time for more: it took longer than {within:?}"));
@@ -145,7 +144,7 @@ impl Probe {
     }
 
     fn name(&self) -> String {
-        self.corners[0].to_string()
+        self.areas[0].to_string()
     }
 
     fn suite(&self) -> Suite {
@@ -155,12 +154,12 @@ impl Probe {
             .rounds(self.plan.rounds)
             .listed(Plan::LISTED)
             .connections(Plan::CONNECTIONS)
-            .longest_key(self.corner_name.longest_key())
+            .longest_key(self.scratch_name.longest_key())
     }
 
     /// A store that cannot be used at all is told from one that is bad.
     async fn reach(&self) -> Result<(), ProbeError> {
-        let (store, key) = (&self.corners[0], key("first"));
+        let (store, key) = (&self.areas[0], key("first"));
         let mut tries = 0;
         loop {
             let first = async || {
@@ -185,9 +184,9 @@ impl Probe {
 
     /// Every check of the contract.
     async fn check(&self, suite: &Suite, steps: &Steps<'_>) -> Result<Vec<Judged>, ProbeError> {
-        let setting = Setting::new(&self.corners, &self.ledger, &self.clock);
+        let harness = ProbeHarness::new(&self.areas, &self.ledger, &self.clock);
         let report = suite
-            .run_telling(&setting, &|step| {
+            .run_telling(&harness, &|step| {
                 if let Step::Begun { clause, check } = step {
                     steps.begin(judge::clause(clause).title, check);
                 }
@@ -213,7 +212,7 @@ impl Probe {
     }
 
     async fn equal_bytes(&self) -> Option<bool> {
-        let (store, key, value) = (&self.corners[0], key("equal"), Bytes::from("always the same"));
+        let (store, key, value) = (&self.areas[0], key("equal"), Bytes::from("always the same"));
         let Ok(Put::Applied(first)) = store.put(&key, value.clone(), Expect::Absent).await else {
             return None;
         };
@@ -224,14 +223,14 @@ impl Probe {
 
     async fn quoting(&self) -> Option<Quoting> {
         let other = self.other_etags.as_ref()?;
-        let used = quoting::taken(&*self.corners[0], &key("quoting-as-used")).await;
+        let used = quoting::taken(&*self.areas[0], &key("quoting-as-used")).await;
         let tried = quoting::taken(&other.corner, &key("quoting-otherwise")).await;
         let (quoted, bare) = if other.bare { (used, tried) } else { (tried, used) };
         Some(Quoting { quoted, bare, bare_is_used: !other.bare })
     }
 
     async fn measure(&self, steps: &Steps<'_>) -> Result<Measured, ProbeError> {
-        let mut stopwatch = Stopwatch::new(&*self.corners[0], &self.clock, self.plan.samples);
+        let mut stopwatch = Stopwatch::new(&*self.areas[0], &self.clock, self.plan.samples);
         steps.begin("measuring", "how long calls take, one at a time");
         let [read, create, replace] = stopwatch.latencies().await;
         steps.begin("measuring", "how often one key can be written");

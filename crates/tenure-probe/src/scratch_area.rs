@@ -14,18 +14,18 @@ use crate::ledger::{Call, Ledger, Loss};
 /// A connection to a corner of a store: its key `a` is the store's key `.tenure/probe/<run>/a`, so that nothing of a
 /// user's is ever touched, and listings for people show nothing of it.
 #[derive(Debug)]
-pub(crate) struct Corner {
+pub(crate) struct ScratchArea {
     pub(crate) store: Arc<dyn Store>,
-    corner_name: CornerName,
+    scratch_name: ScratchName,
     ledger: Arc<Ledger>,
 }
 
 /// Where a corner is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CornerName(String);
+pub(crate) struct ScratchName(String);
 
-impl CornerName {
-    /// What the names of all corners begin with.
+impl ScratchName {
+    /// What the names of all areas begin with.
     pub(crate) const ALL: &str = ".tenure/probe";
 
     /// The corner of the probe that began at this second. The number tells it from others that did.
@@ -39,8 +39,8 @@ impl CornerName {
         let (second, run) = name.split_once('-')?;
         let run = u32::from_str_radix(run, 16).ok()?;
         let second = second.parse().ok()?;
-        let corner_name = Self::new(second, run.into());
-        (corner_name.0.ends_with(name)).then_some((corner_name, second))
+        let scratch_name = Self::new(second, run.into());
+        (scratch_name.0.ends_with(name)).then_some((scratch_name, second))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -75,14 +75,14 @@ impl CornerName {
     }
 }
 
-impl Corner {
-    pub(crate) fn new(store: Arc<dyn Store>, corner_name: CornerName, ledger: Arc<Ledger>) -> Self {
-        Self { store, corner_name, ledger }
+impl ScratchArea {
+    pub(crate) fn new(store: Arc<dyn Store>, scratch_name: ScratchName, ledger: Arc<Ledger>) -> Self {
+        Self { store, scratch_name, ledger }
     }
 
     /// Removes the entry, as an administrator would.
     pub(crate) async fn delete(&self, key: &Key) -> Result<(), StoreError> {
-        self.sweep_stored(&self.corner_name.outside(key)?).await
+        self.sweep_stored(&self.scratch_name.outside(key)?).await
     }
 
     /// The same, by the name that the store knows.
@@ -91,16 +91,16 @@ impl Corner {
         self.store.sweep(key).await
     }
 
-    /// The stored keys of all corners.
+    /// The stored keys of all areas.
     pub(crate) async fn list_stored(&self) -> Result<Vec<Key>, StoreError> {
         self.ledger.count(Call::List);
-        let prefix = Prefix::parse(CornerName::ALL).expect("it is made of good names");
+        let prefix = Prefix::parse(ScratchName::ALL).expect("it is made of good names");
         let listed: Vec<_> = self.store.list(&prefix).collect().await;
         listed.into_iter().collect()
     }
 }
 
-impl Store for Corner {
+impl Store for ScratchArea {
     /// A store that bears many writes a second is pressed harder than leases would.
     fn guarantees(&self) -> Guarantees {
         let mut guarantees = self.store.guarantees();
@@ -112,7 +112,7 @@ impl Store for Corner {
 
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
         Box::pin(async move {
-            let key = self.corner_name.outside(key)?;
+            let key = self.scratch_name.outside(key)?;
             self.ledger.count(Call::Read);
             let answer = self.store.get(&key).await;
             self.ledger.heard(&key, &answer);
@@ -127,7 +127,7 @@ impl Store for Corner {
         expect: Expect,
     ) -> BoxFuture<'a, Result<Put, StoreError>> {
         Box::pin(async move {
-            let key = self.corner_name.outside(key)?;
+            let key = self.scratch_name.outside(key)?;
             let loss = self.ledger.take_loss();
             if loss == Some(Loss::Request) {
                 return Err(StoreError::unknown("the request was lost on purpose"));
@@ -146,17 +146,17 @@ impl Store for Corner {
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
         let listing = async move {
             self.ledger.count(Call::List);
-            match self.corner_name.outside_prefix(prefix) {
+            match self.scratch_name.outside_prefix(prefix) {
                 Ok(outside) => self.store.list(&outside).collect().await,
                 Err(error) => vec![Err(error)],
             }
         };
         let keys = stream::once(listing).flat_map(stream::iter);
-        keys.filter_map(async |key| key.map(|key| self.corner_name.inside(&key)).transpose()).boxed()
+        keys.filter_map(async |key| key.map(|key| self.scratch_name.inside(&key)).transpose()).boxed()
     }
 
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
-        self.store.watch(&self.corner_name.outside_prefix(prefix).ok()?)
+        self.store.watch(&self.scratch_name.outside_prefix(prefix).ok()?)
     }
 
     fn administration(&self) -> Option<&dyn Administration> {
@@ -168,14 +168,14 @@ impl Store for Corner {
     }
 }
 
-impl Administration for Corner {
+impl Administration for ScratchArea {
     fn remove<'a>(
         &'a self,
         key: &'a Key,
         version: &'a Version,
     ) -> BoxFuture<'a, Result<Removal, StoreError>> {
         Box::pin(async move {
-            let key = self.corner_name.outside(key)?;
+            let key = self.scratch_name.outside(key)?;
             let Some(administration) = self.store.administration() else {
                 return Err(StoreError::refused(Reason::Unsupported, "this store removes nothing"));
             };
@@ -185,7 +185,7 @@ impl Administration for Corner {
     }
 }
 
-impl fmt::Display for Corner {
+impl fmt::Display for ScratchArea {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.store.fmt(f)
     }
@@ -204,28 +204,28 @@ mod tests {
 
     #[test]
     fn a_corner_is_known_by_its_name_and_other_names_are_none() {
-        let corner_name = CornerName::new(1_794_735_088, 0xabcd_ef01_2345_6789);
-        assert_eq!(corner_name.as_str(), ".tenure/probe/1794735088-23456789");
+        let scratch_name = ScratchName::new(1_794_735_088, 0xabcd_ef01_2345_6789);
+        assert_eq!(scratch_name.as_str(), ".tenure/probe/1794735088-23456789");
         assert_eq!(
-            CornerName::of(&key(".tenure/probe/1794735088-23456789/a/b")),
-            Some((corner_name, 1_794_735_088))
+            ScratchName::of(&key(".tenure/probe/1794735088-23456789/a/b")),
+            Some((scratch_name, 1_794_735_088))
         );
         for other in
             [".tenure/scratch", "a/b", ".tenure/probe/x-1/a", ".tenure/probe/12/a", ".tenure/probe/12-1/a"]
         {
-            assert_eq!(CornerName::of(&key(other)), None, "{other}");
+            assert_eq!(ScratchName::of(&key(other)), None, "{other}");
         }
     }
 
     #[test]
     fn a_key_of_the_greatest_length_in_here_is_one_of_the_greatest_length_outside() {
-        let corner_name = CornerName::new(1_794_735_088, 7);
-        let longest = key(&"x".repeat(corner_name.longest_key()));
-        let outside = corner_name.outside(&longest).unwrap();
+        let scratch_name = ScratchName::new(1_794_735_088, 7);
+        let longest = key(&"x".repeat(scratch_name.longest_key()));
+        let outside = scratch_name.outside(&longest).unwrap();
         assert_eq!(outside.as_str().len(), Key::MAX_BYTES);
-        assert_eq!(corner_name.inside(&outside), Some(longest));
-        assert!(corner_name.outside(&key(&"x".repeat(corner_name.longest_key() + 1))).is_err());
-        assert_eq!(corner_name.inside(&key("x")), None);
+        assert_eq!(scratch_name.inside(&outside), Some(longest));
+        assert!(scratch_name.outside(&key(&"x".repeat(scratch_name.longest_key() + 1))).is_err());
+        assert_eq!(scratch_name.inside(&key("x")), None);
         assert!(outside.may_be_swept());
     }
 }
