@@ -65,8 +65,8 @@ impl TestTime {
 /// In real time: enough for a thread that is woken to make its calls on a store in memory.
 const GLANCE: Duration = Duration::from_micros(500);
 
-/// In real time 25 ms: what a thread may have to wait for its turn on a busy machine.
-const GLANCES_MAX: u32 = 50;
+/// In real time 50 ms: what a thread may have to wait for its turn on a busy machine.
+const GLANCES_MAX: u32 = 100;
 
 #[cfg(test)]
 mod tests {
