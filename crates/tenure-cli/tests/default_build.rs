@@ -1,0 +1,41 @@
+//! The command as `cargo install` builds it. All other tests have one with every store: their dependencies turn the features
+//! on.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+#[test]
+fn the_default_build_runs_commands_on_a_folder_and_names_the_feature_that_a_bucket_needs() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("default-build");
+    // A target folder of its own: the binary of the other tests stays as it is. Debug information would double its size.
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--locked", "--bin", "tenure", "--target-dir"])
+        .arg(folder.join("target"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
+        .env("CARGO_INCREMENTAL", "0")
+        .status()
+        .unwrap();
+    assert!(built.success(), "the default build does not compile");
+
+    let leases = folder.join("leases");
+    let _ = std::fs::remove_dir_all(&leases);
+    let url = format!("file://{}", leases.display());
+    let tenure = |store: &str, words: &[&str]| {
+        let mut command = Command::new(folder.join("target/debug/tenure"));
+        // What is remembered of stores stays in the folder.
+        command.env("TENURE_STORE", store).env("XDG_STATE_HOME", &folder).args(words).output().unwrap()
+    };
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+
+    let Output { status, stdout, stderr } =
+        tenure(&url, &["run", "x", "--", "sh", "-c", "echo $TENURE_NAME"]);
+    assert_eq!((status.code(), text(stdout).as_str(), text(stderr).as_str()), (Some(0), "x\n", ""));
+    let Output { status, stdout, .. } = tenure(&url, &["store", "guarantees"]);
+    assert!(status.success() && text(stdout).contains("one machine"));
+
+    let Output { status, stderr, .. } = tenure("s3://bucket/prefix", &["status", "x"]);
+    let sentence = "tenure: TENURE_STORE: s3: stores are not built into this version, which has file:///path: build it with the feature \
+                    s3, as by cargo install --features s3\n";
+    assert_eq!((status.code(), text(stderr).as_str()), (Some(64), sentence));
+}
