@@ -398,6 +398,38 @@ mod tests {
         std::fs::remove_dir_all(folder.path()).unwrap();
     }
 
+    /// The mark says what of it is on the disk, so the test cuts the power after each raise.
+    #[test]
+    fn after_a_power_cut_and_a_reboot_with_the_clock_behind_no_time_of_an_earlier_write_is_told_again() {
+        let folder = folder("power");
+        let mut on_disk = first(NOON, Boots::id(Some("boot 0")));
+        make(&folder, &on_disk).unwrap();
+        let before = at_boot(&folder, 0);
+        let mut lost = 0;
+        for second in 1..=35 {
+            let now = NOON + second * 1_000_000;
+            before.raise(&folder, now).unwrap();
+            let raised = line(&folder);
+            if raised.synced == raised.micros {
+                on_disk = raised.clone();
+            }
+            lost += usize::from(on_disk != raised);
+            // The memory of the machine is lost, and what the disk has is found by the next boot.
+            write(&before.file(), &on_disk).unwrap();
+            for wall in [0, NOON - 3_600_000_000, NOON, now] {
+                let told = at_boot(&folder, 1).time(wall).as_micros();
+                assert!(
+                    told > raised.micros,
+                    "second {second}, clock at {wall}: {told} after {}",
+                    raised.micros
+                );
+            }
+            write(&before.file(), &raised).unwrap();
+        }
+        assert!(lost >= 30, "most of these raises were in memory alone: {lost}");
+        std::fs::remove_dir_all(folder.path()).unwrap();
+    }
+
     #[test]
     fn a_full_list_of_boots_adds_nothing_and_puts_every_raise_on_the_disk_until_the_clock_has_overtaken_it() {
         let folder = folder("full");
