@@ -55,6 +55,16 @@ pub enum Purpose {
     Vacate,
 }
 
+impl Purpose {
+    /// Whether it makes or ends a term, so that we must account for it until it is settled.
+    pub(super) fn is_of_a_term(self) -> bool {
+        match self {
+            Self::Grant | Self::Resume | Self::Renew | Self::Vacate => true,
+            Self::Plant | Self::Revoke => false,
+        }
+    }
+}
+
 /// What happened, as the holder must know it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {

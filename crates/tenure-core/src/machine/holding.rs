@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use tenure_store::{Expect, Version};
 
-use super::leaving::Leaving;
-use super::rules::{Verdict, earlier_by_chance};
-use super::seeking::{asked_for, landed_version};
-use super::{
-    Content, Event, Fault, Flown, Handle, Left, Lost, Machine, Outcome, Purpose, Stage, Step, writes,
-};
+use super::context::Context;
+use super::in_flight::SentWrite;
+use super::keeping::Keeping;
+use super::leaving::{Leaving, Target};
+use super::rules::Verdict;
+use super::stage::{Next, STAY, Stage, earliest};
+use super::{Attempt, Content, Event, Fault, Handle, Left, Lost, Outcome, Purpose, writes};
 use crate::Instant;
 use crate::record::{Record, State, Ttl};
 
@@ -18,13 +19,13 @@ use crate::record::{Record, State, Ttl};
 #[derive(Debug)]
 pub(super) struct Holding {
     /// The record as it was confirmed last.
-    pub(super) record: Arc<Record>,
+    record: Arc<Record>,
     /// Its version.
     version: Version,
     /// Until when the holder believes.
-    pub(super) deadline: Instant,
+    deadline: Instant,
     /// When to renew, or to look again after a failure.
-    pub(super) next: Option<Instant>,
+    next: Option<Instant>,
     /// Whether the outcome of a renewal must be read back before the next one.
     must_read: bool,
     /// Whether the latest renewal was answered with a conflict.
@@ -36,7 +37,20 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    pub(super) fn new(record: Arc<Record>, version: Version, deadline: Instant) -> Self {
+    /// Begins to hold what this write has left in the store.
+    pub(super) fn begin(
+        ctx: &mut Context<'_>,
+        attempt: Attempt,
+        (record, version): Target,
+        deadline: Instant,
+    ) -> Next {
+        ctx.attempts.confirm(attempt);
+        ctx.tell(Event::Granted { term: record.term, token: record.token, deadline });
+        let next = next_renewal(ctx, attempt.sent);
+        Some(Stage::Holding(Self { next, ..Self::new(record, version, deadline) }))
+    }
+
+    fn new(record: Arc<Record>, version: Version, deadline: Instant) -> Self {
         Self {
             record,
             version,
@@ -49,6 +63,10 @@ impl Holding {
         }
     }
 
+    pub(super) fn record(&self) -> &Arc<Record> {
+        &self.record
+    }
+
     pub(super) fn handle(&self) -> Handle {
         let Record { token, term, nonce, .. } = *self.record;
         Handle { token, term, nonce, ttl: self.ttl(), deadline: self.deadline }
@@ -57,143 +75,123 @@ impl Holding {
     fn ttl(&self) -> Ttl {
         self.record.ttl.expect("a held record has a ttl")
     }
-}
 
-impl Machine {
-    pub(super) fn holding_woken(&mut self, step: &mut Step<'_>) {
-        let now = step.ambient.now;
-        if !self.rules.may_go_on(now, self.holding().deadline) {
-            return self.lose(step, Lost::Expired);
-        }
-        if self.flight.is_none() && self.holding().next.is_some_and(|next| next <= now) {
-            self.renew_or_read(step);
-        }
+    pub(super) fn wakes_at(&self, ctx: &Context<'_>) -> Option<Instant> {
+        earliest(Some(self.deadline), self.next.filter(|_| ctx.is_idle()))
     }
 
-    pub(super) fn renew_asked(&mut self, step: &mut Step<'_>) {
-        if !matches!(self.stage, Stage::Holding(_)) || self.flight.is_some() {
-            return;
+    pub(super) fn woken(&mut self, ctx: &mut Context<'_>) -> Next {
+        let now = ctx.ambient.now;
+        if !ctx.rules.may_go_on(now, self.deadline) {
+            return self.lose(ctx, Lost::Expired);
         }
-        self.renew_in_time(step);
+        if ctx.is_idle() && self.next.is_some_and(|next| next <= now) {
+            return self.renew_or_read(ctx);
+        }
+        STAY
+    }
+
+    pub(super) fn renew_asked(&mut self, ctx: &mut Context<'_>) -> Next {
+        if ctx.is_idle() { self.renew_in_time(ctx) } else { STAY }
     }
 
     /// The store hints that the entry or the store itself has gone. Only an answer proves it, and a renewal asks for one.
-    pub(super) fn doubted(&mut self, step: &mut Step<'_>) {
-        if !matches!(self.stage, Stage::Holding(_)) {
-            return;
-        }
-        if self.flight.is_some() {
-            self.holding().doubted = true;
-            return;
-        }
-        self.renew_in_time(step);
+    pub(super) fn doubted(&mut self, ctx: &mut Context<'_>) -> Next {
+        self.doubted |= !ctx.is_idle();
+        self.renew_asked(ctx)
     }
 
-    pub(super) fn latched(&mut self, step: &mut Step<'_>) {
-        if matches!(self.stage, Stage::Holding(_)) {
-            self.lose(step, Lost::Expired);
+    fn renew_or_read(&mut self, ctx: &mut Context<'_>) -> Next {
+        self.next = None;
+        if self.must_read {
+            return ctx.read();
         }
+        let ttl = ctx.rules.ttl_of_renewal(self.ttl(), ctx.ambient.jitter);
+        let nonce = ctx.nonce(&self.record);
+        let renewed = writes::renewed(&self.record, nonce, ttl, ctx.unstoppable, ctx.ambient);
+        if !ctx.rules.keeps_earlier_attempts() {
+            ctx.attempts.forget_outstanding();
+        }
+        ctx.write(Purpose::Renew, Expect::Version(self.version.clone()), renewed)
     }
 
-    fn renew_or_read(&mut self, step: &mut Step<'_>) {
-        self.holding().next = None;
-        if self.holding().must_read {
-            return self.read(step);
-        }
-        let (record, version) = (Arc::clone(&self.holding().record), self.holding().version.clone());
-        let ttl = self.rules.ttl_of_renewal(self.holding().ttl(), step.ambient.jitter);
-        let renewed =
-            writes::renewed(&record, self.nonce(step, &record), ttl, self.unstoppable.as_ref(), step.ambient);
-        if !self.rules.keeps_earlier_attempts() {
-            self.attempts.forget_outstanding();
-        }
-        self.write(step, Purpose::Renew, Expect::Version(version), renewed);
-    }
-
-    pub(super) fn holding_written(&mut self, step: &mut Step<'_>, flown: Flown, outcome: Outcome) {
+    pub(super) fn write_answered(
+        &mut self,
+        ctx: &mut Context<'_>,
+        write: SentWrite,
+        outcome: Outcome,
+    ) -> Next {
         if outcome.fault() == Some(Fault::STORE_GONE) {
-            return self.lose(step, Lost::StoreGone);
+            return self.lose(ctx, Lost::StoreGone);
         }
-        match (self.rules.verdict(&outcome), outcome.fault()) {
+        match (ctx.rules.verdict(&outcome), outcome.fault()) {
             (Verdict::Done, _) => {
-                let version = landed_version(&flown, &outcome);
-                self.renewed(step, flown.attempt, &flown.record, version);
+                let version = write.landed_version(&outcome);
+                self.renewed(ctx, write.attempt, (write.record, version))
             }
             (Verdict::Lost, _) => {
-                let token = flown.record.token;
-                self.lose(step, Lost::Superseded { by: None, token, because: None });
+                let token = write.record.token;
+                self.lose(ctx, Lost::Superseded { by: None, token, because: None })
             }
-            (Verdict::NoEffect, fault) => self.renewal_failed(step, fault.unwrap_or(Fault::Unknown), false),
-            (Verdict::ReadBack, Some(fault)) => self.renewal_failed(step, fault, true),
+            (Verdict::NoEffect, fault) => self.renewal_failed(ctx, fault.unwrap_or(Fault::Unknown), false),
+            (Verdict::ReadBack, Some(fault)) => self.renewal_failed(ctx, fault, true),
             (Verdict::ReadBack, None) => {
-                self.holding().conflicted = true;
-                self.holding().must_read = true;
-                self.read(step);
+                self.conflicted = true;
+                self.must_read = true;
+                ctx.read()
             }
         }
     }
 
     /// A renewal without success. It is not a loss: what the ttl is for.
-    fn renewal_failed(&mut self, step: &mut Step<'_>, fault: Fault, must_read: bool) {
-        let (timing, jitter) = (self.ask.timing, step.ambient.jitter);
-        let holding = self.holding();
-        holding.must_read |= must_read;
-        holding.failures = holding.failures.saturating_add(1);
+    fn renewal_failed(&mut self, ctx: &mut Context<'_>, fault: Fault, must_read: bool) -> Next {
+        let now = ctx.ambient.now;
+        self.must_read |= must_read;
+        self.failures = self.failures.saturating_add(1);
         // One lost answer is read back at once; a store that answers nothing gets its pause.
-        let at_once = holding.failures == 1 && fault == Fault::Unknown;
-        let growing = timing.retry() * 2u32.pow(holding.failures.min(16) - 1);
-        let pause = match at_once {
-            true => Duration::ZERO,
-            false => {
-                // Whatever the store asks for, there is another try before the deadline.
-                let asked = asked_for(fault).min(holding.deadline.since(step.ambient.now) / 2);
-                earlier_by_chance(growing.min(timing.retry_max()), jitter).max(asked)
-            }
+        let at_once = self.failures == 1 && fault == Fault::Unknown;
+        let pause = if at_once {
+            Duration::ZERO
+        } else {
+            // Whatever the store asks for, there is another try before the deadline.
+            let asked = fault.asked_pause().min(self.deadline.since(now) / 2);
+            ctx.pause_after(self.failures).max(asked)
         };
-        holding.next = Some(step.ambient.now + pause);
-        self.tell(step, Event::AtRisk(fault));
-        if self.ask.strict {
-            return self.lose(step, Lost::RenewalFailed);
+        self.next = Some(now + pause);
+        ctx.tell(Event::AtRisk(fault));
+        if ctx.ask.strict {
+            return self.lose(ctx, Lost::RenewalFailed);
         }
-        if at_once {
-            self.renew_in_time(step);
-        }
+        if at_once { self.renew_in_time(ctx) } else { STAY }
     }
 
-    pub(super) fn holding_read(&mut self, step: &mut Step<'_>, answer: Result<Content, Fault>) {
-        let content = match answer {
-            Ok(content) => content,
-            Err(Fault::STORE_GONE) => return self.lose(step, Lost::StoreGone),
-            Err(fault) => return self.renewal_failed(step, fault, true),
+    pub(super) fn read_answered(&mut self, ctx: &mut Context<'_>, answer: Result<Content, Fault>) -> Next {
+        let (record, version) = match answer {
+            Ok(Content::Record(record, version)) => (record, version),
+            Ok(Content::Absent) => return self.lose(ctx, Lost::Deleted),
+            Ok(Content::Foreign { what, .. }) => return self.lose(ctx, Lost::Replaced { what }),
+            Err(Fault::STORE_GONE) => return self.lose(ctx, Lost::StoreGone),
+            Err(fault) => return self.renewal_failed(ctx, fault, true),
         };
-        let (record, version) = match content {
-            Content::Absent => return self.lose(step, Lost::Deleted),
-            Content::Foreign { what, .. } => return self.lose(step, Lost::Replaced { what }),
-            Content::Record(record, version) => (record, version),
-        };
-        let mine = (&self.holding().version.clone(), self.holding().record.nonce);
-        if self.rules.same_observation(mine, (&version, record.nonce)) {
-            return self.retry(step);
+        let confirmed = (&self.version, self.record.nonce);
+        if ctx.rules.same_observation(confirmed, (&version, record.nonce)) {
+            return self.retry(ctx);
         }
-        if !self.rules.is_ours(&record, self.mine()) {
-            let why = self.superseded_by(&record);
-            return self.lose(step, why);
+        if !ctx.rules.is_ours(&record, ctx.mine(Some(self.record.term))) {
+            return self.lose(ctx, self.superseded_by(&record));
         }
         match &record.state {
             State::Revoked(revocation) => {
-                let (by, because) = (Arc::clone(&revocation.by), Arc::clone(&revocation.because));
-                self.lose_to(step, Lost::Revoked { by, because }, Some((record, version)));
+                let why = Lost::revoked(&revocation.by, &revocation.because);
+                self.lose_to(ctx, why, Some((record, version)))
             }
-            _ => {
-                let attempt = self.attempt_behind(step, &record);
-                self.renewed(step, attempt, &record, version);
-            }
+            _ => self.renewed(ctx, ctx.attempt_behind(&record), (record, version)),
         }
     }
 
     /// Why a record that is not our own write is there instead of one.
-    fn superseded_by(&mut self, record: &Record) -> Lost {
-        let mine = &self.holding().record;
+    fn superseded_by(&self, record: &Record) -> Lost {
+        let mine = &self.record;
         let earlier = record.is_held() && record.term == mine.term && record.sequence <= mine.sequence;
         if record.token < mine.token || earlier {
             let (token, sequence) = (record.token, record.sequence);
@@ -205,89 +203,69 @@ impl Machine {
 
     /// The version is still the one we confirmed last: the renewal has not landed yet, so it is tried again. The
     /// earlier one stays outstanding.
-    fn retry(&mut self, step: &mut Step<'_>) {
-        let holding = self.holding();
-        holding.must_read = false;
-        if std::mem::take(&mut holding.conflicted) {
+    fn retry(&mut self, ctx: &mut Context<'_>) -> Next {
+        self.must_read = false;
+        if std::mem::take(&mut self.conflicted) {
             // The store refused a write that nothing stood against: that is a failure, and gets its pause.
-            return self.renewal_failed(step, Fault::Unknown, false);
+            return self.renewal_failed(ctx, Fault::Unknown, false);
         }
-        self.renew_in_time(step);
+        self.renew_in_time(ctx)
     }
 
-    fn renew_in_time(&mut self, step: &mut Step<'_>) {
-        if !self.rules.may_go_on(step.ambient.now, self.holding().deadline) {
-            return self.lose(step, Lost::Expired);
+    fn renew_in_time(&mut self, ctx: &mut Context<'_>) -> Next {
+        if !ctx.rules.may_go_on(ctx.ambient.now, self.deadline) {
+            return self.lose(ctx, Lost::Expired);
         }
-        self.renew_or_read(step);
+        self.renew_or_read(ctx)
     }
 
     /// A renewal is known to have landed.
-    fn renewed(
-        &mut self,
-        step: &mut Step<'_>,
-        attempt: super::Attempt,
-        record: &Arc<Record>,
-        version: Version,
-    ) {
-        let now = step.ambient.now;
-        self.attempts.confirm(attempt);
-        if !self.rules.may_go_on(now, self.holding().deadline) {
-            return self.lose_to(step, Lost::Expired, Some((Arc::clone(record), version)));
+    fn renewed(&mut self, ctx: &mut Context<'_>, attempt: Attempt, (record, version): Target) -> Next {
+        let now = ctx.ambient.now;
+        ctx.attempts.confirm(attempt);
+        if !ctx.rules.may_go_on(now, self.deadline) {
+            return self.lose_to(ctx, Lost::Expired, Some((record, version)));
         }
-        let ttl = record.ttl.unwrap_or(self.own_ttl());
-        let deadline = self.rules.deadline(attempt.sent, now, ttl, self.ask.timing.drift());
+        let ttl = record.ttl.unwrap_or(ctx.own_ttl());
+        let deadline = ctx.rules.deadline(attempt.sent, now, ttl, ctx.ask.timing.drift());
+        let deadline = deadline.max(self.deadline);
         // What was on its way when its holder said that it cannot stop the work does not say so.
-        let unsaid = self.unstoppable.is_some() && record.cannot_stop().is_none();
-        let next = if unsaid { Some(now) } else { self.next_renewal(step, attempt.sent) };
-        let holding = self.holding();
-        let doubted = holding.doubted;
-        *holding = Holding::new(Arc::clone(record), version, deadline.max(holding.deadline));
-        holding.next = if doubted { Some(now) } else { next };
-        let deadline = holding.deadline;
-        self.tell(step, Event::Renewed { deadline });
-    }
-
-    /// When to renew what was sent at `sent`, unless the holder does it itself.
-    pub(super) fn next_renewal(&self, step: &Step<'_>, sent: Instant) -> Option<Instant> {
-        let at = sent + earlier_by_chance(self.ask.timing.period(), step.ambient.jitter);
-        Some(at.max(step.ambient.now)).filter(|_| !self.ask.manual)
+        let unsaid = ctx.unstoppable.is_some() && record.cannot_stop().is_none();
+        let at_once = unsaid || self.doubted;
+        let next = if at_once { Some(now) } else { next_renewal(ctx, attempt.sent) };
+        *self = Self { next, ..Self::new(record, version, deadline) };
+        ctx.tell(Event::Renewed { deadline });
+        STAY
     }
 
     /// Ends the term; what is in the store is the record we confirmed last, as far as we know.
-    pub(super) fn lose(&mut self, step: &mut Step<'_>, why: Lost) {
-        let known = (Arc::clone(&self.holding().record), self.holding().version.clone());
-        let unsettled = self.attempts.may_land();
-        self.lose_to(step, why, Some(known).filter(|_| !unsettled));
+    pub(super) fn lose(&self, ctx: &mut Context<'_>, why: Lost) -> Next {
+        let unsettled = ctx.attempts.may_land();
+        let known = (Arc::clone(&self.record), self.version.clone());
+        self.lose_to(ctx, why, Some(known).filter(|_| !unsettled))
     }
 
     /// Ends the term. `target` is what may have to be vacated, if that is known without reading.
-    fn lose_to(&mut self, step: &mut Step<'_>, why: Lost, target: Option<(Arc<Record>, Version)>) {
+    fn lose_to(&self, ctx: &mut Context<'_>, why: Lost, target: Option<Target>) -> Next {
         let left = match why {
             Lost::Superseded { .. } | Lost::Deleted | Lost::Replaced { .. } => Some(Left::Nothing),
             // The record is still there, wherever that is now, and says held. It may come back to its place.
             Lost::StoreGone => Some(Left::Lapsing),
             _ => None,
         };
-        self.tell(step, Event::Lost(why));
+        ctx.tell(Event::Lost(why));
         if let Some(left) = left {
-            self.tell(step, Event::Left(left));
-            self.stage = Stage::Ended(left);
-            return;
+            ctx.tell(Event::Left(left));
+            return Some(Stage::Ended(left));
         }
-        let until = self.lapsed_at(step.ambient.now);
-        let term = self.holding().record.term;
-        if self.keeps() {
-            return self.begin_keeping(step, term, target);
+        if ctx.keeps() {
+            return Keeping::begin(ctx, self.record.term, target);
         }
-        self.stage = Stage::Leaving(Leaving::after_term(term, target, until));
-        self.leave(step);
+        Leaving::after_term(ctx, self.record.term, target).enter(ctx)
     }
+}
 
-    fn holding(&mut self) -> &mut Holding {
-        match &mut self.stage {
-            Stage::Holding(holding) => holding,
-            stage => unreachable!("not holding but {stage:?}"),
-        }
-    }
+/// When to renew what was sent at `sent`, unless the holder does it itself.
+fn next_renewal(ctx: &Context<'_>, sent: Instant) -> Option<Instant> {
+    Some(ctx.renewal_after(sent)).filter(|_| !ctx.ask.manual)
 }

@@ -121,6 +121,15 @@ pub enum Fault {
 impl Fault {
     /// The store that this lease is on is not the one that others open now.
     pub(super) const STORE_GONE: Self = Self::Refused(Reason::Gone);
+
+    /// How long a throttling store asks to be left alone, as far as we listen to it.
+    pub(super) fn asked_pause(self) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(60);
+        match self {
+            Self::Throttled(Some(after)) => after.min(LONGEST),
+            Self::Throttled(None) | Self::Unknown | Self::Refused(_) => Duration::ZERO,
+        }
+    }
 }
 
 /// What a contender saw when it looked for the witness that a record names.

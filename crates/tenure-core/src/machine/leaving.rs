@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use tenure_store::{Expect, Reason, Version};
 
+use super::context::Context;
+use super::in_flight::{InFlight, SentWrite};
+use super::keeping::Keeping;
 use super::rules::{Verdict, earlier_by_chance};
-use super::seeking::{Seeking, asked_for, landed_version};
-use super::{
-    Attempt, Content, Denied, Event, Fault, Flown, Handle, Left, Machine, Outcome, Purpose, Stage, Step, Way,
-    writes,
-};
+use super::seeking::Seeking;
+use super::stage::{Next, STAY, Stage, earliest};
+use super::{Attempt, Attempts, Content, Denied, Event, Fault, Handle, Left, Outcome, Purpose, Way, writes};
 use crate::Instant;
 use crate::record::{Nonce, Record};
 
@@ -17,196 +18,201 @@ use crate::record::{Nonce, Record};
 #[derive(Debug)]
 pub(super) struct Leaving {
     /// The term that is over; `None` if there never was one.
-    pub(super) term: Option<Nonce>,
+    term: Option<Nonce>,
     /// What to vacate; `None` if only reading will tell.
     target: Option<Target>,
     /// When whatever is there of ours has run out for everybody.
-    pub(super) until: Instant,
+    until: Instant,
     /// Whether nobody acts under the term any more.
     drained: bool,
     /// When to try again.
-    pub(super) next: Option<Instant>,
+    next: Option<Instant>,
     /// How many vacates have failed.
     failures: u32,
     /// Whether to want the lease again afterwards: a grant was learned of too late.
-    pub(super) seek_again: bool,
+    seek_again: bool,
 }
 
 /// A record of ours as it is in the store, and its version.
 pub(super) type Target = (Arc<Record>, Version);
 
 impl Leaving {
-    /// After a term, under which somebody may still be acting.
-    pub(super) fn after_term(term: Nonce, target: Option<Target>, until: Instant) -> Self {
-        Self { term: Some(term), target, until, drained: false, next: None, failures: 0, seek_again: false }
+    /// After a term under which work may still go on.
+    pub(super) fn after_term(ctx: &Context<'_>, term: Nonce, target: Option<Target>) -> Self {
+        Self { drained: false, ..Self::without_work(ctx, Some(term), target, false) }
     }
 
-    /// After a term under which no work goes on any more.
-    pub(super) fn drained_term(term: Nonce, target: Option<Target>, until: Instant) -> Self {
-        Self { drained: true, ..Self::after_term(term, target, until) }
-    }
-
-    /// The term whose work may still go on, if there is one, and what is known of its record.
-    pub(super) fn undrained(&self) -> Option<(Nonce, Option<Target>)> {
-        self.term.filter(|_| !self.drained).map(|term| (term, self.target.clone()))
-    }
-
-    /// After a grant that nobody ever believed.
-    pub(super) fn unused(
+    /// After a term under which no work goes on any more, or after a grant that nobody ever believed.
+    pub(super) fn without_work(
+        ctx: &Context<'_>,
         term: Option<Nonce>,
         target: Option<Target>,
-        until: Instant,
         seek_again: bool,
     ) -> Self {
-        Self { term, target, until, drained: true, next: None, failures: 0, seek_again }
+        Self { term, target, until: ctx.lapsed_at(), drained: true, next: None, failures: 0, seek_again }
     }
-}
 
-impl Machine {
-    /// Lets go of a term of another process: its record is ours to vacate if it is the one that the handle tells of.
-    pub(super) fn leave_by(&mut self, step: &mut Step<'_>, handle: Handle) {
-        let now = step.ambient.now;
-        self.attempts.confirm(Attempt { nonce: handle.nonce, sent: now, purpose: Purpose::Renew });
-        let lapsed = self.lapsed_at(now);
-        let until = self.limit().map_or(lapsed, |limit| limit.min(lapsed));
-        self.stage = Stage::Leaving(Leaving::unused(Some(handle.term), None, until, false));
-        self.leave(step);
+    /// After a term of another process: its record is ours to vacate if it is the one that the handle tells of.
+    pub(super) fn by_handle(ctx: &mut Context<'_>, handle: &Handle) -> Self {
+        let sent = ctx.ambient.now;
+        ctx.attempts.confirm(Attempt { nonce: handle.nonce, sent, purpose: Purpose::Renew });
+        let mut leaving = Self::without_work(ctx, Some(handle.term), None, false);
+        leaving.until = ctx.limit().map_or(leaving.until, |limit| limit.min(leaving.until));
+        leaving
+    }
+
+    /// Begins to leave.
+    pub(super) fn enter(mut self, ctx: &mut Context<'_>) -> Next {
+        self.leave(ctx).or(Some(Stage::Leaving(self)))
+    }
+
+    pub(super) fn wakes_at(&self, ctx: &Context<'_>) -> Option<Instant> {
+        // While a call is under way there is nothing to do at the end but wait for its answer.
+        let limit = ctx.limit().filter(|_| self.seek_again);
+        earliest(limit, earliest(Some(self.until), self.next).filter(|_| ctx.is_idle()))
     }
 
     /// Does the next thing towards having left.
-    pub(super) fn leave(&mut self, step: &mut Step<'_>) {
-        if self.flight.is_some() {
-            return;
+    fn leave(&mut self, ctx: &mut Context<'_>) -> Next {
+        if !ctx.is_idle() {
+            return STAY;
         }
-        let now = step.ambient.now;
-        if now >= self.leaving().until {
-            return self.finish(step, Left::Lapsing);
+        if ctx.ambient.now >= self.until {
+            return self.finish(ctx, Left::Lapsing);
         }
-        self.leaving().next = None;
-        if !self.leaving().drained && !self.rules.vacates_under_work() {
-            return;
+        self.next = None;
+        if !self.drained && !ctx.rules.vacates_under_work() {
+            return STAY;
         }
-        match self.leaving().target.clone() {
-            None => self.read(step),
-            Some((record, version)) => {
-                let token = self.rules.token_left_behind(record.token);
-                let vacated = writes::vacated(&record, self.nonce(step, &record), token, step.ambient);
-                self.write(step, Purpose::Vacate, Expect::Version(version), vacated);
-            }
-        }
+        let Some((record, version)) = &self.target else { return ctx.read() };
+        let token = ctx.rules.token_left_behind(record.token);
+        let vacated = writes::vacated(record, ctx.nonce(record), token, ctx.ambient);
+        ctx.write(Purpose::Vacate, Expect::Version(version.clone()), vacated)
     }
 
-    pub(super) fn leaving_written(&mut self, step: &mut Step<'_>, flown: Flown, outcome: Outcome) {
+    pub(super) fn write_answered(
+        &mut self,
+        ctx: &mut Context<'_>,
+        write: SentWrite,
+        outcome: Outcome,
+    ) -> Next {
         let fault = outcome.fault();
-        match (self.rules.verdict(&outcome), flown.attempt.purpose) {
-            (Verdict::Done, Purpose::Vacate) => self.finish(step, Left::Vacated),
+        match (ctx.rules.verdict(&outcome), write.attempt.purpose) {
+            (Verdict::Done, Purpose::Vacate) => self.finish(ctx, Left::Vacated),
             (Verdict::Done, Purpose::Grant | Purpose::Resume | Purpose::Renew) => {
                 // It was under way when we decided to leave, and has landed.
-                let version = landed_version(&flown, &outcome);
-                self.attempts.confirm(flown.attempt);
-                self.leaving().term.get_or_insert(flown.record.term);
-                self.leaving().target = Some((flown.record, version));
-                self.leave(step);
+                let version = write.landed_version(&outcome);
+                ctx.attempts.confirm(write.attempt);
+                self.term.get_or_insert(write.record.term);
+                self.target = Some((write.record, version));
+                self.leave(ctx)
             }
-            (Verdict::NoEffect, _) if self.leaving().term.is_none() && !self.attempts.may_land() => {
-                self.finish(step, Left::Nothing);
+            (Verdict::NoEffect, _) if self.term.is_none() && !ctx.attempts.may_land() => {
+                self.finish(ctx, Left::Nothing)
             }
-            (Verdict::NoEffect, _) if fault == Some(Fault::STORE_GONE) => self.finish(step, Left::Lapsing),
-            (Verdict::NoEffect, _) => self.leave_later(step, fault.unwrap_or(Fault::Unknown)),
+            (Verdict::NoEffect, _) if fault == Some(Fault::STORE_GONE) => self.finish(ctx, Left::Lapsing),
+            (Verdict::NoEffect, _) => self.leave_later(ctx, fault.unwrap_or(Fault::Unknown)),
             (Verdict::ReadBack | Verdict::Lost | Verdict::Done, _) => {
                 // One lost answer is read back at once; a store that answers nothing gets its pause.
-                self.leaving().target = None;
-                self.leaving().failures += 1;
+                self.target = None;
+                self.failures += 1;
                 match fault {
-                    Some(fault @ Fault::Throttled(_)) => self.leave_later(step, fault),
-                    _ if self.leaving().failures > 1 => self.leave_later(step, Fault::Unknown),
-                    _ => self.leave(step),
+                    Some(fault @ Fault::Throttled(_)) => self.leave_later(ctx, fault),
+                    _ if self.failures > 1 => self.leave_later(ctx, Fault::Unknown),
+                    _ => self.leave(ctx),
                 }
             }
         }
     }
 
-    pub(super) fn leaving_read(&mut self, step: &mut Step<'_>, answer: Result<Content, Fault>) {
+    pub(super) fn read_answered(&mut self, ctx: &mut Context<'_>, answer: Result<Content, Fault>) -> Next {
         let (record, version) = match answer {
             // Nothing that is vacated there is seen by others any more.
-            Err(Fault::STORE_GONE) => return self.finish(step, Left::Lapsing),
+            Err(Fault::STORE_GONE) => return self.finish(ctx, Left::Lapsing),
             // Whoever has only a handle is told at once what trying again cannot change.
             Err(Fault::Refused(reason))
-                if reason != Reason::Unreachable && matches!(self.ask.way, Way::Leave(_)) =>
+                if reason != Reason::Unreachable && matches!(ctx.ask.way, Way::Leave(_)) =>
             {
-                return self.finish(step, Left::Lapsing);
+                return self.finish(ctx, Left::Lapsing);
             }
-            Err(fault) => return self.leave_later(step, fault),
-            Ok(Content::Absent | Content::Foreign { .. }) => return self.finish(step, Left::Nothing),
+            Err(fault) => return self.leave_later(ctx, fault),
+            Ok(Content::Absent | Content::Foreign { .. }) => return self.finish(ctx, Left::Nothing),
             Ok(Content::Record(record, version)) => (record, version),
         };
-        let ours = self.rules.may_vacate(&record, self.mine()) && self.knows_the_secret(&record);
+        let ours = ctx.rules.may_vacate(&record, ctx.mine(self.term)) && ctx.knows_the_secret(&record);
         if record.is_held() && ours {
-            self.leaving().target = Some((record, version));
-            return self.leave(step);
+            self.target = Some((record, version));
+            return self.leave(ctx);
         }
         let vacated =
-            self.attempts.find(record.nonce).is_some_and(|attempt| attempt.purpose == Purpose::Vacate);
+            ctx.attempts.find(record.nonce).is_some_and(|attempt| attempt.purpose == Purpose::Vacate);
         if vacated {
-            return self.finish(step, Left::Vacated);
+            return self.finish(ctx, Left::Vacated);
         }
-        if self.attempts.expects() == Some(&version) {
+        if ctx.attempts.expects() == Some(&version) {
             // A grant of ours may land yet. Look again until nobody could mistake it for held.
-            return self.leave_later(step, Fault::Unknown);
+            return self.leave_later(ctx, Fault::Unknown);
         }
-        self.finish(step, Left::Nothing);
+        self.finish(ctx, Left::Nothing)
     }
 
-    pub(super) fn leaving_woken(&mut self, step: &mut Step<'_>) {
-        let now = step.ambient.now;
-        if self.leaving().seek_again && self.limit().is_some_and(|limit| limit <= now) {
-            self.leaving().seek_again = false;
-            self.tell(step, Event::Denied(Denied::Unavailable(None)));
+    pub(super) fn woken(&mut self, ctx: &mut Context<'_>) -> Next {
+        let now = ctx.ambient.now;
+        if ctx.limit().is_some_and(|limit| limit <= now) {
+            self.give_up(ctx, Denied::Unavailable(None));
         }
-        let due = self.leaving().next.is_some_and(|next| next <= now);
-        if self.flight.is_none() && (due || now >= self.leaving().until) {
-            self.leave(step);
-        }
+        let due = self.next.is_some_and(|next| next <= now);
+        if due || now >= self.until { self.leave(ctx) } else { STAY }
     }
 
-    pub(super) fn drained(&mut self, step: &mut Step<'_>) {
-        match &mut self.stage {
-            Stage::Leaving(leaving) if !leaving.drained => {
-                leaving.drained = true;
-                self.leave(step);
-            }
-            Stage::Keeping(_) => self.end_keeping(step),
-            Stage::Lapsed(_) => self.stage = Stage::Ended(Left::Lapsing),
-            Stage::Seeking(_) | Stage::Holding(_) | Stage::Leaving(_) | Stage::Ended(_) => {}
+    pub(super) fn released(&mut self, ctx: &mut Context<'_>) -> Next {
+        self.give_up(ctx, Denied::Cancelled);
+        STAY
+    }
+
+    /// Does not want the lease again afterwards.
+    fn give_up(&mut self, ctx: &mut Context<'_>, denied: Denied) {
+        if std::mem::take(&mut self.seek_again) {
+            ctx.tell(Event::Denied(denied));
         }
     }
 
-    fn leave_later(&mut self, step: &mut Step<'_>, fault: Fault) {
-        let pause = earlier_by_chance(self.ask.timing.retry() * 2, step.ambient.jitter).max(asked_for(fault));
-        self.leaving().next = Some(step.ambient.now + pause);
+    pub(super) fn drained(&mut self, ctx: &mut Context<'_>) -> Next {
+        if std::mem::replace(&mut self.drained, true) { STAY } else { self.leave(ctx) }
     }
 
-    fn finish(&mut self, step: &mut Step<'_>, left: Left) {
-        if let (Left::Lapsing, Some((term, _))) = (left, self.leaving().undrained()) {
-            self.tell(step, Event::Left(left));
-            self.stage = Stage::Lapsed(term);
-            return;
+    /// The work under the term cannot be stopped: its record is kept, unless it is being vacated.
+    pub(super) fn cannot_stop(&mut self, ctx: &mut Context<'_>) -> Next {
+        let vacates = matches!(&ctx.in_flight, Some(InFlight::Write(write)) if write.attempt.purpose == Purpose::Vacate);
+        match self.undrained_term() {
+            Some(term) if ctx.keeps() && !vacates => Keeping::begin(ctx, term, self.target.take()),
+            _ => STAY,
         }
-        self.attempts = super::Attempts::default();
-        if self.leaving().seek_again {
-            self.stage = Stage::Seeking(Seeking::default());
-            return self.seek(step);
-        }
-        if self.leaving().term.is_some() {
-            self.tell(step, Event::Left(left));
-        }
-        self.stage = Stage::Ended(left);
     }
 
-    fn leaving(&mut self) -> &mut Leaving {
-        match &mut self.stage {
-            Stage::Leaving(leaving) => leaving,
-            stage => unreachable!("not leaving but {stage:?}"),
+    /// The term whose work may still go on, if there is one.
+    fn undrained_term(&self) -> Option<Nonce> {
+        self.term.filter(|_| !self.drained)
+    }
+
+    fn leave_later(&mut self, ctx: &Context<'_>, fault: Fault) -> Next {
+        let pause = earlier_by_chance(ctx.ask.timing.retry() * 2, ctx.ambient.jitter);
+        self.next = Some(ctx.ambient.now + pause.max(fault.asked_pause()));
+        STAY
+    }
+
+    fn finish(&self, ctx: &mut Context<'_>, left: Left) -> Next {
+        if let (Left::Lapsing, Some(term)) = (left, self.undrained_term()) {
+            ctx.tell(Event::Left(left));
+            return Some(Stage::Lapsed(term));
         }
+        *ctx.attempts = Attempts::default();
+        if self.seek_again {
+            return Seeking::default().enter(ctx);
+        }
+        if self.term.is_some() {
+            ctx.tell(Event::Left(left));
+        }
+        Some(Stage::Ended(left))
     }
 }

@@ -1,8 +1,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::Handle;
 use crate::Token;
-use crate::record::{End, Record};
+use crate::record::{End, Past, Record, State};
 
 /// Why a lease is not held any more. Whatever it says: stop acting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +60,23 @@ impl Lost {
             None => (record.holder.as_ref().map(|holder| holder.id()), None),
         };
         Self::Superseded { by: by.cloned(), token: record.token, because }
+    }
+
+    pub(super) fn revoked(by: &Arc<str>, because: &Arc<str>) -> Self {
+        Self::Revoked { by: Arc::clone(by), because: Arc::clone(because) }
+    }
+
+    /// Why a handle of an earlier process is not good for this record any more.
+    pub fn of_handle(record: &Record, handle: &Handle) -> Self {
+        match &record.state {
+            _ if record.term != handle.term => Self::to(record, handle.token),
+            State::Revoked(revocation) => Self::revoked(&revocation.by, &revocation.because),
+            State::Held => Self::Resumed,
+            State::Vacant | State::Reserved(_) | State::Closed(_) => match record.history.last() {
+                Some(Past { end: End::Revoked { by, because }, .. }) => Self::revoked(by, because),
+                _ => Self::Released,
+            },
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! ```text
 //!            Start                 granted                 lost, released
 //!   ─────────────────▶  Seeking  ──────────▶  Holding  ────────────────────▶  Leaving  ──▶  Ended
-//!                       (seeking.rs)          (holding.rs)                    (leaving.rs)
+//!                       (seeking/)            (holding.rs)                    (leaving.rs)
 //!                          │  denied, cancelled: what may still land is vacated  ▲
 //!                          └─────────────────────────────────────────────────────┘
 //! ```
@@ -19,9 +19,11 @@
 
 mod ask;
 mod attempts;
+mod context;
 mod denied;
 mod effect;
 mod holding;
+mod in_flight;
 mod input;
 mod keeping;
 mod leaving;
@@ -31,12 +33,11 @@ mod outlived;
 pub mod rules;
 mod seeking;
 mod sightings;
+mod stage;
 mod standing;
 mod writes;
 
 use std::sync::Arc;
-
-use tenure_store::{Expect, Version};
 
 pub use ask::{Ask, Handle, Heed, Patience, Way};
 pub use attempts::{Attempt, Attempts};
@@ -46,18 +47,17 @@ pub use input::{Ambient, Content, Fault, Input, Look, Outcome, Sighting};
 pub use lost::Lost;
 pub use observer::{Glance, Observer};
 pub use rules::{Rules, Standard};
-pub use seeking::why_not_ours;
 pub use sightings::{Recalled, Seen, Sightings};
 pub use standing::{Remaining, Standing};
 
-use crate::record::{Nonce, Record, Ttl, Witness};
-use crate::{Instant, Token};
+use crate::Instant;
+use crate::record::{Record, Witness};
+use context::Context;
 use holding::Holding;
-use keeping::Keeping;
-use leaving::Leaving;
+use in_flight::InFlight;
 use outlived::Outlived;
-use rules::Mine;
 use seeking::Seeking;
+use stage::Stage;
 
 /// One lease, from wanting it to having left it.
 #[derive(Debug)]
@@ -65,50 +65,12 @@ pub struct Machine {
     rules: &'static dyn Rules,
     ask: Ask,
     stage: Stage,
-    flight: Option<Flight>,
+    in_flight: Option<InFlight>,
     attempts: Attempts,
     asleep_until: Option<Instant>,
-    /// The reason why the work under the term cannot be stopped, once its holder has said so.
     unstoppable: Option<Arc<str>>,
-    /// The record that was last seen to run out by its ttl.
     outlived: Option<Outlived>,
-    /// True if a look at a witness is under way.
     looking: bool,
-}
-
-#[derive(Debug)]
-enum Stage {
-    Seeking(Seeking),
-    Holding(Holding),
-    /// Belief is over, and the work goes on.
-    Keeping(Keeping),
-    Leaving(Leaving),
-    /// The record has run out, and the work under this term may still go on.
-    Lapsed(Nonce),
-    Ended(Left),
-}
-
-/// The one call that is under way, with the greatest token that had been seen when it was sent.
-#[derive(Debug)]
-enum Flight {
-    Read { sent: Instant, highest: Token },
-    Write(Flown),
-}
-
-/// A write that is under way.
-#[derive(Debug)]
-struct Flown {
-    attempt: Attempt,
-    record: Arc<Record>,
-    expect: Expect,
-    highest: Token,
-}
-
-/// What one step may use.
-struct Step<'a> {
-    ambient: &'a Ambient,
-    sightings: &'a mut Sightings,
-    effects: &'a mut Vec<Effect>,
 }
 
 impl Machine {
@@ -119,12 +81,11 @@ impl Machine {
 
     /// A machine under other rules, for the simulation.
     pub fn with_rules(ask: Ask, rules: &'static dyn Rules) -> Self {
-        let stage = Stage::Seeking(Seeking::default());
         Self {
             rules,
             ask,
-            stage,
-            flight: None,
+            stage: Stage::Seeking(Seeking::default()),
+            in_flight: None,
             attempts: Attempts::default(),
             asleep_until: None,
             unstoppable: None,
@@ -149,25 +110,36 @@ impl Machine {
         input: Input,
         effects: &mut Vec<Effect>,
     ) {
-        let step = &mut Step { ambient, sightings, effects };
-        match input {
-            Input::Start => self.start(step),
-            Input::Read(answer) => self.read_answered(step, answer),
-            Input::Written(outcome) => self.write_answered(step, outcome),
-            Input::Wake => {
-                self.asleep_until = None;
-                self.woken(step);
+        match &input {
+            Input::Wake => self.asleep_until = None,
+            Input::CannotStop(because) if self.unstoppable.is_none() => {
+                self.unstoppable = Some(Arc::clone(because));
             }
-            Input::Changed => self.hinted(step),
-            Input::Doubted => self.doubted(step),
-            Input::Witness { nonce, sighting } => self.witnessed(step, nonce, sighting),
-            Input::Renew => self.renew_asked(step),
-            Input::Release => self.released(step),
-            Input::Drained => self.drained(step),
-            Input::Latched => self.latched(step),
-            Input::CannotStop(because) => self.cannot_stop(step, because),
+            Input::CannotStop(_) => return,
+            _ => {}
         }
-        self.sleep(step);
+        let ctx = &mut Context {
+            rules: self.rules,
+            ask: &self.ask,
+            attempts: &mut self.attempts,
+            in_flight: &mut self.in_flight,
+            unstoppable: self.unstoppable.as_ref(),
+            outlived: &mut self.outlived,
+            looking: &mut self.looking,
+            ambient,
+            sightings,
+            effects,
+        };
+        if let Some(next) = self.stage.step(ctx, input) {
+            self.stage = next;
+        }
+        let wake = self.stage.wakes_at(ctx);
+        if let Some(at) = wake
+            && self.asleep_until != wake
+        {
+            self.asleep_until = wake;
+            effects.push(Effect::SleepUntil(at));
+        }
     }
 
     /// Whether it has ended: it wants nothing any more and nothing of it can land.
@@ -192,7 +164,7 @@ impl Machine {
 
     /// Whether it wants the lease and a hint that the key changed would make it look.
     pub fn is_waiting(&self) -> bool {
-        matches!(&self.stage, Stage::Seeking(seeking) if self.flight.is_none() && seeking.next.is_some())
+        matches!(&self.stage, Stage::Seeking(seeking) if self.in_flight.is_none() && seeking.is_waiting())
     }
 
     /// Whether it wants the lease and does not have it yet.
@@ -202,231 +174,23 @@ impl Machine {
 
     /// True while the term is held.
     pub fn is_holding(&self) -> bool {
-        matches!(self.stage, Stage::Holding(_))
+        self.holding().is_some()
     }
 
     /// What is needed to go on with the term after a restart, while it is held.
     pub fn handle(&self) -> Option<Handle> {
-        match &self.stage {
-            Stage::Holding(holding) => Some(holding.handle()),
-            _ => None,
-        }
+        self.holding().map(Holding::handle)
     }
 
     /// The record as this lease wrote it last, while it is held.
     pub fn record(&self) -> Option<&Arc<Record>> {
+        self.holding().map(Holding::record)
+    }
+
+    fn holding(&self) -> Option<&Holding> {
         match &self.stage {
-            Stage::Holding(holding) => Some(&holding.record),
+            Stage::Holding(holding) => Some(holding),
             _ => None,
         }
-    }
-
-    // ── inputs ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    fn start(&mut self, step: &mut Step<'_>) {
-        match &self.ask.way {
-            Way::Leave(handle) => self.leave_by(step, handle.clone()),
-            Way::Wait | Way::Revoke(_) | Way::TakeNow(_) | Way::Resume(_) => self.seek(step),
-        }
-    }
-
-    fn read_answered(&mut self, step: &mut Step<'_>, answer: Result<Look, Fault>) {
-        let Some(Flight::Read { sent, highest }) = self.flight.take() else {
-            unreachable!("an answer to a read that was not sent");
-        };
-        if let Ok(look) = &answer {
-            self.note_look(step, sent, highest, look);
-        }
-        let answer = answer.map(|look| look.content);
-        match &self.stage {
-            Stage::Seeking(_) => self.seeking_read(step, answer),
-            Stage::Holding(_) => self.holding_read(step, answer),
-            Stage::Keeping(_) => self.keeping_read(step, answer),
-            Stage::Leaving(_) => self.leaving_read(step, answer),
-            Stage::Lapsed(_) | Stage::Ended(_) => {}
-        }
-    }
-
-    fn write_answered(&mut self, step: &mut Step<'_>, outcome: Outcome) {
-        let Some(Flight::Write(flown)) = self.flight.take() else {
-            unreachable!("an answer to a write that was not sent");
-        };
-        if let Outcome::Applied { version, time } = &outcome {
-            self.note_write(step, &flown, version, *time);
-        }
-        if !self.rules.stays_outstanding(&outcome) {
-            self.attempts.settle(flown.attempt.nonce);
-        }
-        match &self.stage {
-            Stage::Seeking(_) => self.seeking_written(step, flown, outcome),
-            Stage::Holding(_) => self.holding_written(step, flown, outcome),
-            Stage::Keeping(_) => self.keeping_written(step, flown, outcome),
-            Stage::Leaving(_) => self.leaving_written(step, flown, outcome),
-            Stage::Lapsed(_) | Stage::Ended(_) => {}
-        }
-    }
-
-    fn woken(&mut self, step: &mut Step<'_>) {
-        match &self.stage {
-            Stage::Seeking(_) => self.seeking_woken(step),
-            Stage::Holding(_) => self.holding_woken(step),
-            Stage::Keeping(_) => self.keeping_woken(step),
-            Stage::Leaving(_) => self.leaving_woken(step),
-            Stage::Lapsed(_) | Stage::Ended(_) => {}
-        }
-    }
-
-    fn released(&mut self, step: &mut Step<'_>) {
-        match &mut self.stage {
-            Stage::Seeking(_) => self.deny(step, Denied::Cancelled),
-            Stage::Holding(_) => self.lose(step, Lost::Released),
-            Stage::Leaving(leaving) => {
-                if std::mem::take(&mut leaving.seek_again) {
-                    self.tell(step, Event::Denied(Denied::Cancelled));
-                }
-            }
-            Stage::Keeping(_) | Stage::Lapsed(_) | Stage::Ended(_) => {}
-        }
-    }
-
-    // ── effects ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-    fn read(&mut self, step: &mut Step<'_>) {
-        assert!(self.flight.is_none(), "one call at a time");
-        if let Stage::Seeking(seeking) = &mut self.stage {
-            seeking.overtaken = false;
-        }
-        self.flight = Some(Flight::Read { sent: step.ambient.now, highest: step.sightings.highest() });
-        step.effects.push(Effect::Read);
-    }
-
-    /// Sends a write. Those that expect a version stay ours to account for until they are settled.
-    fn write(&mut self, step: &mut Step<'_>, purpose: Purpose, expect: Expect, record: Record) {
-        assert!(self.flight.is_none(), "one call at a time");
-        let attempt = Attempt { nonce: record.nonce, sent: step.ambient.now, purpose };
-        if let (Expect::Version(version), true) = (&expect, purpose.is_of_a_term()) {
-            self.attempts.add(attempt, version);
-        }
-        let record = Arc::new(record);
-        let write = Write { purpose, expect: expect.clone(), record: Arc::clone(&record) };
-        let highest = step.sightings.highest();
-        self.flight = Some(Flight::Write(Flown { attempt, record, expect, highest }));
-        step.effects.push(Effect::Write(write));
-    }
-
-    fn tell(&self, step: &mut Step<'_>, event: Event) {
-        step.effects.push(Effect::Tell(event));
-    }
-
-    /// Asks to be woken when the stage next has something to do by itself.
-    fn sleep(&mut self, step: &mut Step<'_>) {
-        let idle = self.flight.is_none();
-        let wake = match &self.stage {
-            Stage::Seeking(seeking) => earliest(self.limit(), seeking.next.filter(|_| idle)),
-            Stage::Holding(holding) => earliest(Some(holding.deadline), holding.next.filter(|_| idle)),
-            Stage::Leaving(leaving) => {
-                // While a call is under way there is nothing to do at the end but wait for its answer.
-                let limit = self.limit().filter(|_| leaving.seek_again);
-                earliest(limit, earliest(Some(leaving.until), leaving.next).filter(|_| idle))
-            }
-            Stage::Keeping(keeping) => keeping.next.filter(|_| idle),
-            Stage::Lapsed(_) | Stage::Ended(_) => None,
-        };
-        if let Some(at) = wake
-            && self.asleep_until != wake
-        {
-            self.asleep_until = wake;
-            step.effects.push(Effect::SleepUntil(at));
-        }
-    }
-
-    // ── what was seen ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    fn note_look(&self, step: &mut Step<'_>, sent: Instant, highest: Token, look: &Look) {
-        let returned = step.ambient.now;
-        let mut from = self.rules.observed_from(sent, returned);
-        if let Some(aged) =
-            sightings::aged_from(self.rules, look, self.ask.store_clock, returned, step.ambient.wall)
-        {
-            from = from.min(aged);
-        }
-        let content = look.content.clone();
-        let seen = Seen { content, from, sent, returned, time: look.time, went_back: None };
-        step.sightings.note(self.rules, highest, seen);
-        if let Some(Seen { went_back: Some(highest), .. }) = step.sightings.latest() {
-            let shown = step.sightings.latest().and_then(Seen::token);
-            self.tell(step, Event::WentBack { seen: *highest, shown });
-        }
-    }
-
-    fn note_write(
-        &self,
-        step: &mut Step<'_>,
-        flown: &Flown,
-        version: &Version,
-        time: Option<tenure_store::StoreTime>,
-    ) {
-        let returned = step.ambient.now;
-        let before = step.sightings.latest().and_then(|seen| seen.time);
-        let seen = Seen {
-            content: Content::Record(Arc::clone(&flown.record), version.clone()),
-            from: returned,
-            sent: flown.attempt.sent,
-            returned,
-            time: self.rules.time_of_write(before, time),
-            went_back: None,
-        };
-        step.sightings.note(self.rules, flown.highest, seen);
-    }
-
-    // ── small questions ───────────────────────────────────────────────────────────────────────────────────────────
-
-    fn mine(&self) -> Mine<'_> {
-        let term = match (&self.stage, &self.ask.way) {
-            (Stage::Holding(holding), _) => Some(holding.record.term),
-            (Stage::Keeping(keeping), _) => Some(keeping.term),
-            (Stage::Leaving(leaving), _) => leaving.term,
-            (_, Way::Resume(handle)) => Some(handle.term),
-            _ => None,
-        };
-        Mine { term, attempts: &self.attempts, holder: self.ask.holder.id() }
-    }
-
-    /// The write of ours that left this record. Only a wrong rule calls a record ours that none of them left.
-    fn attempt_behind(&self, step: &Step<'_>, record: &Record) -> Attempt {
-        let unknown = Attempt { nonce: record.nonce, sent: step.ambient.now, purpose: Purpose::Grant };
-        self.attempts.find(record.holders_nonce()).copied().unwrap_or(unknown)
-    }
-
-    fn nonce(&self, step: &Step<'_>, previous: &Record) -> crate::record::Nonce {
-        self.rules.nonce(step.ambient.nonce, previous.nonce)
-    }
-
-    fn limit(&self) -> Option<Instant> {
-        match self.ask.patience {
-            Patience::Until(limit) => Some(limit),
-            Patience::Once | Patience::Forever => None,
-        }
-    }
-
-    fn own_ttl(&self) -> Ttl {
-        self.ask.timing.ttl()
-    }
-}
-
-impl Purpose {
-    /// Whether it makes or ends a term, so that we must account for it until it is settled.
-    fn is_of_a_term(self) -> bool {
-        match self {
-            Self::Grant | Self::Resume | Self::Renew | Self::Vacate => true,
-            Self::Plant | Self::Revoke => false,
-        }
-    }
-}
-
-fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Effect, Event, Heed, Machine, Sighting, Step, Way};
+use super::context::Context;
+use super::{Effect, Event, Heed, Sighting, Way};
 use crate::Instant;
 use crate::record::{Nonce, Record};
 
@@ -31,28 +32,28 @@ pub(super) enum After {
     Wait(Option<Instant>),
 }
 
-impl Machine {
+impl Context<'_> {
     /// The decision on this record, which has run out by its ttl. A contender that does not heed the tree takes it, and
     /// looks beside that, to tell of it.
-    pub(super) fn after_run_out(&mut self, step: &mut Step<'_>, record: &Arc<Record>) -> After {
-        let (now, heed) = (step.ambient.now, self.heed());
+    pub(super) fn after_run_out(&mut self, record: &Arc<Record>) -> After {
+        let (now, heed) = (self.ambient.now, self.heed());
         let Some(witness) = record.witness.as_ref().filter(|_| record.is_held()) else { return After::Take };
         if self.outlived.as_ref().is_none_or(|outlived| outlived.record.nonce != record.nonce) {
             let record = Arc::clone(record);
-            self.outlived = Some(Outlived { record, since: now, asked: false, sighting: None, told: false });
+            *self.outlived = Some(Outlived { record, since: now, asked: false, sighting: None, told: false });
         }
-        let Some(outlived) = &mut self.outlived else { return After::Take };
+        let Some(outlived) = self.outlived else { return After::Take };
         let limit = match heed {
             Heed::Ttl => None,
             Heed::Tree { limit } => Some(limit.map(|limit| outlived.since + limit)),
         };
         let Some(sighting) = outlived.sighting else {
             // The answer to a look that was begun before may show a time before the run-out, so it must come first.
-            if !self.looking {
+            if !*self.looking {
                 outlived.asked = true;
-                self.looking = true;
+                *self.looking = true;
                 let (witness, nonce) = (Arc::clone(witness), record.holders_nonce());
-                step.effects.push(Effect::LookAtWitness { witness, nonce });
+                self.effects.push(Effect::LookAtWitness { witness, nonce });
             }
             return if limit.is_some() { After::Look } else { After::Take };
         };
@@ -61,16 +62,16 @@ impl Machine {
             return After::Wait(limit);
         }
         let record = Arc::clone(record);
-        self.tell(step, Event::Outlived { record, sighting, taken: true });
+        self.tell(Event::Outlived { record, sighting, taken: true });
         After::Take
     }
 
     /// A witness was looked at. If it is that of a record that has run out, and still locked, that is told once. Returns
     /// whether it shows the end of the work that was waited for.
-    pub(super) fn outlived_seen(&mut self, step: &mut Step<'_>, nonce: Nonce, sighting: Sighting) -> bool {
-        self.looking = false;
+    pub(super) fn outlived_seen(&mut self, nonce: Nonce, sighting: Sighting) -> bool {
+        *self.looking = false;
         let (goes_on, heed) = (self.rules.work_goes_on(sighting), self.heed());
-        let Some(outlived) = &mut self.outlived else { return false };
+        let Some(outlived) = self.outlived else { return false };
         if outlived.record.holders_nonce() != nonce || !(outlived.asked || outlived.sighting.is_some()) {
             return false;
         }
@@ -79,14 +80,14 @@ impl Machine {
         if sighting.same_file && sighting.is_locked() && !std::mem::replace(&mut outlived.told, true) {
             let taken = heed == Heed::Ttl || !goes_on;
             let record = Arc::clone(&outlived.record);
-            self.tell(step, Event::Outlived { record, sighting, taken });
+            self.tell(Event::Outlived { record, sighting, taken });
         }
         !goes_on && before.is_some_and(|before| self.rules.work_goes_on(before))
     }
 
     /// The store was read: what the witness showed before is looked at again.
     pub(super) fn forget_outlived_sighting(&mut self) {
-        if let Some(outlived) = &mut self.outlived {
+        if let Some(outlived) = self.outlived {
             outlived.sighting = None;
             outlived.asked = false;
         }

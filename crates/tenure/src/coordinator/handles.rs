@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::Timing;
-use tenure_core::machine::{Ask, Left, Lost, Patience, Way, why_not_ours};
+use tenure_core::machine::{Ask, Left, Lost, Patience, Way};
 
 use super::Coordinator;
 use crate::keeper::stale;
@@ -64,7 +64,7 @@ impl Coordinator {
             Left::Vacated => Ok(()),
             Left::Nothing | Left::Lapsing => {
                 let record = self.look(handle.key().as_str()).await?;
-                let why = record.map_or(Lost::Deleted, |record| why_not_ours(&record, &handle.term));
+                let why = record.map_or(Lost::Deleted, |record| Lost::of_handle(&record, &handle.term));
                 Err(self.stale(handle, &why.to_string()))
             }
         }

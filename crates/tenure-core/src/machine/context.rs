@@ -1,0 +1,172 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_store::Expect;
+
+use super::in_flight::{InFlight, SentWrite};
+use super::outlived::Outlived;
+use super::rules::{Mine, earlier_by_chance};
+use super::stage::{Next, STAY};
+use super::{
+    Ambient, Ask, Attempt, Attempts, Content, Effect, Event, Fault, Look, Outcome, Patience, Purpose, Rules,
+    Seen, Sightings, Write, sightings,
+};
+use crate::Instant;
+use crate::record::{Nonce, Record, Ttl};
+
+/// What a stage may use in one step besides its own fields: the parts of the lease that outlive a stage, and the world.
+pub(super) struct Context<'a> {
+    pub(super) rules: &'static dyn Rules,
+    pub(super) ask: &'a Ask,
+    pub(super) attempts: &'a mut Attempts,
+    pub(super) in_flight: &'a mut Option<InFlight>,
+    /// The reason why the work under the term cannot be stopped, once its holder has said so.
+    pub(super) unstoppable: Option<&'a Arc<str>>,
+    /// The record that was last seen to run out by its ttl.
+    pub(super) outlived: &'a mut Option<Outlived>,
+    /// True if a look at a witness is under way.
+    pub(super) looking: &'a mut bool,
+    pub(super) ambient: &'a Ambient,
+    pub(super) sightings: &'a mut Sightings,
+    pub(super) effects: &'a mut Vec<Effect>,
+}
+
+impl<'a> Context<'a> {
+    // ── effects ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Sends a read; the stage stays until its answer comes.
+    pub(super) fn read(&mut self) -> Next {
+        assert!(self.is_idle(), "one call at a time");
+        *self.in_flight = Some(InFlight::Read { sent: self.ambient.now, highest: self.sightings.highest() });
+        self.effects.push(Effect::Read);
+        STAY
+    }
+
+    /// Sends a write; the stage stays until its answer comes. A write that expects a version is accounted for until it is
+    /// settled.
+    pub(super) fn write(&mut self, purpose: Purpose, expect: Expect, record: Record) -> Next {
+        assert!(self.is_idle(), "one call at a time");
+        let attempt = Attempt { nonce: record.nonce, sent: self.ambient.now, purpose };
+        if let (Expect::Version(version), true) = (&expect, purpose.is_of_a_term()) {
+            self.attempts.add(attempt, version);
+        }
+        let record = Arc::new(record);
+        let write = Write { purpose, expect: expect.clone(), record: Arc::clone(&record) };
+        let highest = self.sightings.highest();
+        *self.in_flight = Some(InFlight::Write(SentWrite { attempt, record, expect, highest }));
+        self.effects.push(Effect::Write(write));
+        STAY
+    }
+
+    pub(super) fn tell(&mut self, event: Event) {
+        self.effects.push(Effect::Tell(event));
+    }
+
+    // ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Takes in the answer to the read under way, for all leases of the key.
+    pub(super) fn read_answered(&mut self, answer: Result<Look, Fault>) -> Result<Content, Fault> {
+        let Some(InFlight::Read { sent, highest }) = self.in_flight.take() else {
+            unreachable!("an answer to a read that was not sent");
+        };
+        let look = answer?;
+        let returned = self.ambient.now;
+        let observed = self.rules.observed_from(sent, returned);
+        let aged = sightings::aged_from(self.rules, &look, self.ask.store_clock, returned, self.ambient.wall);
+        let from = aged.map_or(observed, |aged| aged.min(observed));
+        let content = look.content.clone();
+        let seen = Seen { content, from, sent, returned, time: look.time, went_back: None };
+        self.sightings.note(self.rules, highest, seen);
+        if let Some(seen @ Seen { went_back: Some(highest), .. }) = self.sightings.latest() {
+            let event = Event::WentBack { seen: *highest, shown: seen.token() };
+            self.tell(event);
+        }
+        Ok(look.content)
+    }
+
+    /// Takes in the answer to the write under way, and returns that write.
+    pub(super) fn write_answered(&mut self, outcome: &Outcome) -> SentWrite {
+        let Some(InFlight::Write(write)) = self.in_flight.take() else {
+            unreachable!("an answer to a write that was not sent");
+        };
+        if let Outcome::Applied { version, time } = outcome {
+            let returned = self.ambient.now;
+            let before = self.sightings.latest().and_then(|seen| seen.time);
+            let seen = Seen {
+                content: Content::Record(Arc::clone(&write.record), version.clone()),
+                from: returned,
+                sent: write.attempt.sent,
+                returned,
+                time: self.rules.time_of_write(before, *time),
+                went_back: None,
+            };
+            self.sightings.note(self.rules, write.highest, seen);
+        }
+        if !self.rules.stays_outstanding(outcome) {
+            self.attempts.settle(write.attempt.nonce);
+        }
+        write
+    }
+
+    // ── small questions ───────────────────────────────────────────────────────────────────────────────────────────
+
+    /// True if no call is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight.is_none()
+    }
+
+    /// What this lease can prove to be its own, in a stage of this term.
+    pub(super) fn mine(&self, term: Option<Nonce>) -> Mine<'_> {
+        Mine { term, attempts: self.attempts, holder: self.ask.holder.id() }
+    }
+
+    /// The write of ours that left this record. Only a wrong rule calls a record ours that none of them left.
+    pub(super) fn attempt_behind(&self, record: &Record) -> Attempt {
+        let unknown = Attempt { nonce: record.nonce, sent: self.ambient.now, purpose: Purpose::Grant };
+        self.attempts.find(record.holders_nonce()).copied().unwrap_or(unknown)
+    }
+
+    pub(super) fn nonce(&self, previous: &Record) -> Nonce {
+        self.rules.nonce(self.ambient.nonce, previous.nonce)
+    }
+
+    /// The end of the patience, if it has one.
+    pub(super) fn limit(&self) -> Option<Instant> {
+        match self.ask.patience {
+            Patience::Until(limit) => Some(limit),
+            Patience::Once | Patience::Forever => None,
+        }
+    }
+
+    pub(super) fn own_ttl(&self) -> Ttl {
+        self.ask.timing.ttl()
+    }
+
+    /// Whether the record was granted with the secret of the handle, or with none if it has none. The nonces are in the
+    /// record for everybody to read.
+    pub(super) fn knows_the_secret(&self, record: &Record) -> bool {
+        record.secret_hash == self.ask.secret_hash
+    }
+
+    /// When whatever this lease may have left in the store has run out for everybody.
+    pub(super) fn lapsed_at(&self) -> Instant {
+        let sent = self.attempts.latest_sent().unwrap_or(self.ambient.now);
+        sent + self.ask.timing.drift().lengthen(self.own_ttl().as_duration())
+    }
+
+    /// When to renew what was sent at `sent`.
+    pub(super) fn renewal_after(&self, sent: Instant) -> Instant {
+        (sent + earlier_by_chance(self.ask.timing.period(), self.ambient.jitter)).max(self.ambient.now)
+    }
+
+    /// The pause after so many failures in a row of a renewal: it doubles with each of them.
+    pub(super) fn pause_after(&self, failures: u32) -> Duration {
+        let growing = self.ask.timing.retry() * 2u32.pow(failures.clamp(1, 16) - 1);
+        earlier_by_chance(growing.min(self.ask.timing.retry_max()), self.ambient.jitter)
+    }
+
+    /// True if the record of this term is kept when its belief is over.
+    pub(super) fn keeps(&self) -> bool {
+        self.unstoppable.is_some() && self.rules.keeps_unstoppable()
+    }
+}

@@ -1,0 +1,33 @@
+use std::sync::Arc;
+
+use tenure_store::{Expect, Version};
+
+use super::{Attempt, Outcome};
+use crate::record::Record;
+use crate::{Instant, Token};
+
+/// The one call that is under way, with the greatest token that had been seen when it was sent.
+#[derive(Debug)]
+pub(super) enum InFlight {
+    Read { sent: Instant, highest: Token },
+    Write(SentWrite),
+}
+
+/// A write that was sent.
+#[derive(Debug)]
+pub(super) struct SentWrite {
+    pub(super) attempt: Attempt,
+    pub(super) record: Arc<Record>,
+    pub(super) expect: Expect,
+    pub(super) highest: Token,
+}
+
+impl SentWrite {
+    /// The version that it left behind. Only a wrong rule comes here without one.
+    pub(super) fn landed_version(&self, outcome: &Outcome) -> Version {
+        match (outcome, &self.expect) {
+            (Outcome::Applied { version, .. }, _) | (_, Expect::Version(version)) => version.clone(),
+            (_, Expect::Absent) => Version::new("absent"),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What a contender does about what it has seen: take it, look at its witness, ask for it, or wait.
+
+use std::sync::Arc;
+
+use tenure_store::{Expect, Version};
+
+use super::{Seeking, resumed_term};
+use crate::Instant;
+use crate::machine::context::Context;
+use crate::machine::outlived::After;
+use crate::machine::rules::Floor;
+use crate::machine::stage::{Next, STAY, earliest};
+use crate::machine::{Content, Denied, Effect, Patience, Purpose, Seen, Way, writes};
+use crate::record::{End, Record, State};
+
+/// A record that was seen.
+#[derive(Clone, Copy)]
+pub(super) struct Found<'a> {
+    pub(super) seen: &'a Seen,
+    pub(super) record: &'a Arc<Record>,
+    pub(super) version: &'a Version,
+}
+
+/// How a held version came to be free.
+#[derive(Clone, Copy, Debug)]
+enum RunOut {
+    Not,
+    Ttl,
+    Dead,
+}
+
+impl Seeking {
+    /// Does the next thing towards the lease, given what was seen.
+    pub(super) fn seek(&mut self, ctx: &mut Context<'_>) -> Next {
+        self.next = None;
+        let Some(seen) = ctx.sightings.latest().cloned() else { return self.read(ctx) };
+        // What was seen before is good for one try: while a write of ours may have landed, only a read tells.
+        let must_read = seen.went_back.is_some() || ctx.attempts.may_land() || !self.could_take(ctx, &seen);
+        let fresh = ctx.rules.is_fresh(&seen, ctx.ambient.now, ctx.own_ttl());
+        if !fresh || (!self.looked && must_read) {
+            return self.read(ctx);
+        }
+        let floor = ctx.rules.floor(&seen, ctx.ask.store_clock);
+        if let Some(highest) = seen.went_back
+            && !ctx.rules.may_grant_after_going_back(floor)
+        {
+            return self.deny(ctx, Denied::WentBack { seen: highest });
+        }
+        match &seen.content {
+            Content::Absent => self.plant(ctx, floor, Expect::Absent),
+            Content::Foreign { version, .. } if ctx.rules.overwrites_foreign() => {
+                self.plant(ctx, floor, Expect::Version(version.clone()))
+            }
+            Content::Foreign { what, .. } => self.deny(ctx, Denied::Foreign(Arc::clone(what))),
+            Content::Record(record, version) => self.seek_record(ctx, Found { seen: &seen, record, version }),
+        }
+    }
+
+    fn seek_record(&mut self, ctx: &mut Context<'_>, found: Found<'_>) -> Next {
+        let Found { seen, record, version } = found;
+        if record.is_held() && ctx.rules.is_ours(record, ctx.mine(resumed_term(ctx))) {
+            return self.adopt(ctx, ctx.attempt_behind(record), record, version);
+        }
+        // A read that was sent after our writes shows another version: the one they expect is gone for good.
+        let later = ctx.attempts.latest_sent().is_none_or(|sent| sent <= seen.sent);
+        if later && ctx.attempts.expects().is_some_and(|expected| expected != version) {
+            ctx.attempts.forget_outstanding();
+            self.failures = 0;
+        }
+        // Somebody else planted it: the store did not fail.
+        if std::mem::take(&mut self.planted_in_vain) {
+            self.failures = 0;
+        }
+        if let Way::Resume(handle) = &ctx.ask.way {
+            return self.resume(ctx, record, version, handle);
+        }
+        match &record.state {
+            State::Closed(_) => self.deny(ctx, Denied::Closed(Arc::clone(record))),
+            State::Vacant => self.grant(ctx, found, End::Released),
+            State::Reserved(successor) if **successor == **ctx.ask.holder.id() => {
+                self.grant(ctx, found, End::Released)
+            }
+            State::Held | State::Revoked(_) | State::Reserved(_) => {
+                match (self.run_out(ctx, seen, record), &ctx.ask.way) {
+                    (RunOut::Ttl, _) => match ctx.after_run_out(record) {
+                        After::Take => self.grant(ctx, found, End::RanOut),
+                        After::Look => STAY,
+                        After::Wait(limit) => self.wait_for_tree(ctx, found, limit),
+                    },
+                    (RunOut::Dead, _) => self.grant(ctx, found, End::Died),
+                    (RunOut::Not, Way::TakeNow(because)) => {
+                        let (by, because) = (Arc::clone(ctx.ask.holder.id()), Arc::clone(because));
+                        self.grant(ctx, found, End::Revoked { by, because })
+                    }
+                    (RunOut::Not, Way::Revoke(because)) => self.revoke_or_wait(ctx, found, because),
+                    (RunOut::Not, _) => self.wait(ctx, found),
+                }
+            }
+        }
+    }
+
+    /// A stealer revokes the term that it found when it came, once. One that finds work which cannot be stopped is told so,
+    /// and revokes nothing; first its witness is looked at, since the holder may be dead. A stealer that has revoked
+    /// already, or waits for another's revocation, waits on.
+    fn revoke_or_wait(&mut self, ctx: &mut Context<'_>, found: Found<'_>, because: &Arc<str>) -> Next {
+        let Found { record, version, .. } = found;
+        let rules = ctx.rules;
+        let is_held = record.state == State::Held;
+        let is_first = self.revokes.is_none() || is_held;
+        let is_wanted = !self.revoked && self.revokes.is_none_or(|term| term == record.term);
+        if is_wanted && is_first && rules.is_unstoppable(record) && !rules.revokes_unstoppable() {
+            if self.looks_at_witness(ctx, record) {
+                return STAY;
+            }
+            return self.deny(ctx, Denied::Unstoppable(Arc::clone(record)));
+        }
+        self.revokes.get_or_insert(record.term);
+        if is_wanted && (is_held || rules.revokes_again()) {
+            let nonce = ctx.nonce(record);
+            let revoked = writes::revoked(record, nonce, because, ctx.ask, ctx.ambient);
+            return ctx.write(Purpose::Revoke, Expect::Version(version.clone()), revoked);
+        }
+        self.wait(ctx, found)
+    }
+
+    /// Looks at the witness of a record, once for each answer that shows it; `false` if that was done or there is none.
+    fn looks_at_witness(&mut self, ctx: &mut Context<'_>, record: &Record) -> bool {
+        let Some(witness) = &record.witness else { return false };
+        if self.witness_asked.replace(record.nonce) == Some(record.nonce) {
+            return false;
+        }
+        let nonce = record.holders_nonce();
+        *ctx.looking = true;
+        ctx.effects.push(Effect::LookAtWitness { witness: Arc::clone(witness), nonce });
+        true
+    }
+
+    fn wait(&mut self, ctx: &mut Context<'_>, found: Found<'_>) -> Next {
+        let Found { seen, record, .. } = found;
+        let looks = self.looks_at_witness(ctx, record);
+        if ctx.ask.patience == Patience::Once {
+            return if looks { STAY } else { self.deny(ctx, Denied::Held(Arc::clone(record))) };
+        }
+        self.look_later(ctx, found, Some(runs_out_at(ctx, seen, record)))
+    }
+
+    /// The record has run out, and the work under it goes on.
+    fn wait_for_tree(&mut self, ctx: &mut Context<'_>, found: Found<'_>, limit: Option<Instant>) -> Next {
+        match ctx.waits_for_tree(found.record) {
+            Some(sighting) if ctx.ask.patience == Patience::Once => {
+                self.deny(ctx, Denied::Outlived { record: Arc::clone(found.record), sighting })
+            }
+            _ => self.look_later(ctx, found, limit),
+        }
+    }
+
+    /// Looks again when it is time to, or at this instant at the latest.
+    fn look_later(&mut self, ctx: &Context<'_>, found: Found<'_>, latest: Option<Instant>) -> Next {
+        let Found { seen, record, .. } = found;
+        let ttl = record.ttl.unwrap_or(ctx.own_ttl());
+        let look = ctx.ambient.now + ctx.rules.poll_after(ttl, ctx.ambient.jitter);
+        self.next = earliest(Some(look), latest);
+        self.pace.waits_for(record);
+        if std::mem::take(&mut self.pace.overtaken) {
+            self.next = earliest(self.next, self.pace.look_soon(ctx, seen.sent));
+        }
+        STAY
+    }
+
+    /// Whether what was seen before can be taken without another look: then one write is all it costs.
+    fn could_take(&self, ctx: &Context<'_>, seen: &Seen) -> bool {
+        let Content::Record(record, _) = &seen.content else { return false };
+        let floor = ctx.rules.floor(seen, ctx.ask.store_clock);
+        let free = match &record.state {
+            State::Vacant => true,
+            State::Held | State::Revoked(_) | State::Reserved(_) => match self.run_out(ctx, seen, record) {
+                RunOut::Not => false,
+                RunOut::Dead => true,
+                RunOut::Ttl => !ctx.heeds_tree_of(record),
+            },
+            State::Closed(_) => false,
+        };
+        free && floor != Floor::ReadFirst && resumed_term(ctx).is_none()
+    }
+
+    fn run_out(&self, ctx: &Context<'_>, seen: &Seen, record: &Record) -> RunOut {
+        if self.dead == Some(record.holders_nonce()) && record.is_held() {
+            return RunOut::Dead;
+        }
+        let revoked = self.revoked && matches!(record.state, State::Revoked(_));
+        let is_out = runs_out_at(ctx, seen, record) <= ctx.ambient.now;
+        if is_out || (revoked && !ctx.rules.waits_after_revoking()) { RunOut::Ttl } else { RunOut::Not }
+    }
+}
+
+/// When the version that was seen has run out.
+fn runs_out_at(ctx: &Context<'_>, seen: &Seen, record: &Record) -> Instant {
+    let own = ctx.own_ttl();
+    ctx.rules.runs_out_at(seen.from, record.ttl.unwrap_or(own), own, ctx.ask.timing.drift())
+}

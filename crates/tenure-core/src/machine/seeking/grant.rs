@@ -1,0 +1,110 @@
+//! The writes of a contender, and what it does once one of them has landed.
+
+use std::sync::Arc;
+
+use tenure_store::{Expect, Reason, Version};
+
+use super::decide::Found;
+use super::{Seeking, resumed_term};
+use crate::Token;
+use crate::machine::context::Context;
+use crate::machine::holding::Holding;
+use crate::machine::leaving::Leaving;
+use crate::machine::rules::Floor;
+use crate::machine::stage::Next;
+use crate::machine::{Attempt, Denied, Handle, Lost, Purpose, Way, writes};
+use crate::record::{End, Record, State};
+
+impl Seeking {
+    pub(super) fn plant(&mut self, ctx: &mut Context<'_>, floor: Floor, expect: Expect) -> Next {
+        if resumed_term(ctx).is_some() {
+            return self.deny(ctx, Denied::StaleHandle(Lost::Deleted));
+        }
+        let floor = match floor {
+            Floor::At(time) => Token::new(time.as_micros()).unwrap_or(Token::ZERO),
+            Floor::None | Floor::ReadFirst => Token::ZERO,
+        };
+        let token = floor.max(ctx.sightings.highest());
+        let planted = writes::planted(ctx.ambient.nonce, token, ctx.ambient);
+        if ctx.rules.plants_first() {
+            return ctx.write(Purpose::Plant, expect, planted);
+        }
+        let granted = writes::granted(&planted, planted.nonce, token, End::Released, ctx.ask, ctx.ambient);
+        ctx.write(Purpose::Grant, expect, granted)
+    }
+
+    pub(super) fn grant(&mut self, ctx: &mut Context<'_>, found: Found<'_>, end: End) -> Next {
+        let Found { seen, record: old, version } = found;
+        let floor = match ctx.rules.floor(seen, ctx.ask.store_clock) {
+            Floor::None => None,
+            Floor::At(time) => Some(time),
+            Floor::ReadFirst if self.looked => {
+                // The store declares a clock, and the read we just made did not tell its time.
+                return self.deny(ctx, Denied::Refused(Reason::Unsupported));
+            }
+            Floor::ReadFirst => return self.read(ctx),
+        };
+        let Some(token) = ctx.rules.next_token(old.token, ctx.sightings.highest(), floor) else {
+            return self.deny(ctx, Denied::TokensExhausted);
+        };
+        self.pace.found_free();
+        let record = writes::granted(old, ctx.nonce(old), token, end, ctx.ask, ctx.ambient);
+        ctx.write(Purpose::Grant, Expect::Version(version.clone()), record)
+    }
+
+    /// Goes on with the term of a handle, if it is the one in this record.
+    pub(super) fn resume(
+        &mut self,
+        ctx: &mut Context<'_>,
+        old: &Arc<Record>,
+        version: &Version,
+        handle: &Handle,
+    ) -> Next {
+        let now = ctx.ambient.now;
+        let good =
+            ctx.rules.may_resume(old, handle) && old.ttl == Some(ctx.own_ttl()) && ctx.knows_the_secret(old);
+        if !good {
+            return self.deny(ctx, Denied::StaleHandle(Lost::of_handle(old, handle)));
+        }
+        if !ctx.rules.may_go_on(now, handle.deadline) {
+            return self.deny(ctx, Denied::StaleHandle(Lost::Expired));
+        }
+        if ctx.rules.resume_believes_at_once() {
+            let attempt = Attempt { nonce: old.nonce, sent: now, purpose: Purpose::Resume };
+            return Holding::begin(ctx, attempt, (Arc::clone(old), version.clone()), handle.deadline);
+        }
+        let record = writes::resumed(old, ctx.nonce(old), ctx.ask, ctx.ambient);
+        ctx.write(Purpose::Resume, Expect::Version(version.clone()), record)
+    }
+
+    /// A held record that is our own write: belief counts from when that very attempt was sent.
+    pub(super) fn adopt(
+        &mut self,
+        ctx: &mut Context<'_>,
+        attempt: Attempt,
+        record: &Arc<Record>,
+        version: &Version,
+    ) -> Next {
+        let now = ctx.ambient.now;
+        let ttl = record.ttl.unwrap_or(ctx.own_ttl());
+        let deadline = ctx.rules.deadline(attempt.sent, now, ttl, ctx.ask.timing.drift());
+        let learned_by = match &ctx.ask.way {
+            Way::Resume(handle) => ctx.rules.resumable_until(handle.deadline, deadline),
+            _ => deadline,
+        };
+        let target = (Arc::clone(record), version.clone());
+        if record.state == State::Held && ctx.rules.may_go_on(now, learned_by) {
+            return Holding::begin(ctx, attempt, target, deadline);
+        }
+        // Learned too late, or revoked before it was learned: nobody ever believed it, and it is not wanted like that.
+        ctx.attempts.confirm(attempt);
+        if let Way::Resume(handle) = &ctx.ask.way {
+            let why = match &record.state {
+                State::Held => Lost::Expired,
+                _ => Lost::of_handle(record, handle),
+            };
+            return self.deny(ctx, Denied::StaleHandle(why));
+        }
+        Leaving::without_work(ctx, Some(record.term), Some(target), true).enter(ctx)
+    }
+}

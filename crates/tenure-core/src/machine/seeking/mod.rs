@@ -1,0 +1,226 @@
+//! Wanting a lease: plant, observe, grant.
+
+mod decide;
+mod grant;
+mod pace;
+
+use std::sync::Arc;
+
+use tenure_store::Reason;
+
+use super::context::Context;
+use super::in_flight::SentWrite;
+use super::leaving::Leaving;
+use super::rules::{Verdict, earlier_by_chance};
+use super::stage::{Next, STAY, Stage, earliest};
+use super::{Content, Denied, Event, Fault, Left, Lost, Outcome, Patience, Purpose, Seen, Sighting, Way};
+use crate::Instant;
+use crate::record::{Nonce, State};
+use pace::Pace;
+
+/// Where a contender is.
+#[derive(Debug, Default)]
+pub(super) struct Seeking {
+    /// Whether the latest sighting was made, or waited out, by this contender itself.
+    looked: bool,
+    /// When to look or try again.
+    next: Option<Instant>,
+    /// How many calls in a row failed.
+    failures: u32,
+    /// Whether the latest of them was a plant.
+    planted_in_vain: bool,
+    /// How the latest call failed.
+    trouble: Option<Fault>,
+    pace: Pace,
+    /// The nonce whose witness was looked at.
+    witness_asked: Option<Nonce>,
+    /// The nonce whose witness proved that nobody acts under it.
+    dead: Option<Nonce>,
+    /// The term that this contender wants to end: the one it found when it came. Not those that come after.
+    revokes: Option<Nonce>,
+    /// Whether this contender has revoked it.
+    revoked: bool,
+}
+
+impl Seeking {
+    /// Begins to want the lease again.
+    pub(super) fn enter(mut self, ctx: &mut Context<'_>) -> Next {
+        self.seek(ctx).or(Some(Stage::Seeking(self)))
+    }
+
+    pub(super) fn started(&mut self, ctx: &mut Context<'_>) -> Next {
+        match &ctx.ask.way {
+            Way::Leave(handle) => Leaving::by_handle(ctx, handle).enter(ctx),
+            Way::Wait | Way::Revoke(_) | Way::TakeNow(_) | Way::Resume(_) => self.seek(ctx),
+        }
+    }
+
+    /// Whether a hint that the key changed would make it look, if no call is under way.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.next.is_some()
+    }
+
+    pub(super) fn wakes_at(&self, ctx: &Context<'_>) -> Option<Instant> {
+        earliest(ctx.limit(), self.next.filter(|_| ctx.is_idle()))
+    }
+
+    pub(super) fn read_answered(&mut self, ctx: &mut Context<'_>, answer: Result<Content, Fault>) -> Next {
+        if let Err(fault) = answer {
+            return self.failed(ctx, fault);
+        }
+        self.looked = true;
+        self.trouble = None;
+        self.witness_asked = None;
+        ctx.forget_outlived_sighting();
+        self.seek(ctx)
+    }
+
+    pub(super) fn write_answered(
+        &mut self,
+        ctx: &mut Context<'_>,
+        write: SentWrite,
+        outcome: Outcome,
+    ) -> Next {
+        let purpose = write.attempt.purpose;
+        match (ctx.rules.verdict(&outcome), &outcome) {
+            (Verdict::Done, _) => {
+                self.failures = 0;
+                if matches!(purpose, Purpose::Grant | Purpose::Resume) {
+                    let version = write.landed_version(&outcome);
+                    return self.adopt(ctx, write.attempt, &write.record, &version);
+                }
+                // What we wrote ourselves need not be read.
+                self.looked = purpose == Purpose::Revoke;
+                self.revoked |= self.looked;
+                self.seek(ctx)
+            }
+            (Verdict::NoEffect, Outcome::Fault(fault))
+            | (Verdict::ReadBack, Outcome::Fault(fault @ Fault::Throttled(_))) => self.failed(ctx, *fault),
+            (_, outcome) => {
+                // One lost answer, or one conflict, is read back at once. If nothing has changed after that and it fails
+                // again, the store gets its pause.
+                if matches!(outcome, Outcome::Conflict) {
+                    self.pace.others_were_faster();
+                }
+                if self.failures > 0 {
+                    return self.failed(ctx, outcome.fault().unwrap_or(Fault::Unknown));
+                }
+                self.failures = 1;
+                self.planted_in_vain = purpose == Purpose::Plant;
+                self.read(ctx)
+            }
+        }
+    }
+
+    /// A call failed: come back later, unless that cannot help.
+    fn failed(&mut self, ctx: &mut Context<'_>, fault: Fault) -> Next {
+        self.looked = false;
+        self.trouble = Some(fault);
+        match fault {
+            Fault::Refused(reason) if reason != Reason::Unreachable => {
+                return self.deny(ctx, Denied::Refused(reason));
+            }
+            _ if ctx.ask.patience == Patience::Once => {
+                return self.deny(ctx, Denied::Unavailable(Some(fault)));
+            }
+            _ => {}
+        }
+        let timing = ctx.ask.timing;
+        let growing = timing.retry() * 2u32.pow(self.failures.min(8));
+        self.failures = self.failures.saturating_add(1);
+        let pause = earlier_by_chance(growing.min(timing.period()), ctx.ambient.jitter);
+        self.next = Some(ctx.ambient.now + pause.max(fault.asked_pause()));
+        STAY
+    }
+
+    pub(super) fn woken(&mut self, ctx: &mut Context<'_>) -> Next {
+        let now = ctx.ambient.now;
+        if ctx.limit().is_some_and(|limit| limit <= now) {
+            return self.deny(ctx, self.out_of_patience(ctx));
+        }
+        if !ctx.is_idle() || self.next.is_none_or(|next| next > now) {
+            return STAY;
+        }
+        // Either the version seen has run out by now, or it is time to look again.
+        self.looked = false;
+        self.seek(ctx)
+    }
+
+    fn out_of_patience(&self, ctx: &Context<'_>) -> Denied {
+        match (self.trouble, ctx.sightings.latest()) {
+            _ if matches!(ctx.ask.way, Way::Resume(_)) => Denied::StaleHandle(Lost::Expired),
+            (None, Some(Seen { content: Content::Record(record, _), .. }))
+                if record.state != State::Vacant =>
+            {
+                let record = Arc::clone(record);
+                match ctx.waits_for_tree(&record) {
+                    Some(sighting) => Denied::Outlived { record, sighting },
+                    None => Denied::Held(record),
+                }
+            }
+            (trouble, _) => Denied::Unavailable(trouble),
+        }
+    }
+
+    /// A hint is worth a look, but with a pause between two of them: some stores hint at every renewal, and some all the
+    /// time.
+    pub(super) fn hinted(&mut self, ctx: &mut Context<'_>) -> Next {
+        let Some(next) = self.next.filter(|_| ctx.is_idle()) else {
+            // The store is being read, or a witness looked at.
+            self.pace.overtaken = true;
+            return STAY;
+        };
+        if self.trouble.is_some() {
+            return STAY;
+        }
+        let now = ctx.ambient.now;
+        let looked = ctx.sightings.latest().map_or(now, |seen| seen.sent);
+        self.next = earliest(Some(next), self.pace.look_soon(ctx, looked));
+        if self.next.is_some_and(|next| next <= now) {
+            self.next = None;
+            return self.read(ctx);
+        }
+        STAY
+    }
+
+    /// A witness was looked at. `freed` if it shows the end of the work that was waited for.
+    pub(super) fn witnessed(
+        &mut self,
+        ctx: &mut Context<'_>,
+        nonce: Nonce,
+        sighting: Sighting,
+        freed: bool,
+    ) -> Next {
+        if ctx.rules.is_dead(sighting) {
+            self.dead = Some(nonce);
+        }
+        let matters = self.dead == Some(nonce) || self.next.is_none() || freed;
+        if ctx.is_idle() && self.looked && matters { self.seek(ctx) } else { STAY }
+    }
+
+    /// Ends the wanting. What may still land is left to be vacated.
+    pub(super) fn deny(&self, ctx: &mut Context<'_>, denied: Denied) -> Next {
+        ctx.tell(Event::Denied(denied));
+        if !ctx.attempts.may_land() {
+            return Some(Stage::Ended(Left::Nothing));
+        }
+        let term = resumed_term(ctx);
+        if term.is_some() && !ctx.rules.vacates_doubtful_resume() {
+            return Some(Stage::Ended(Left::Lapsing));
+        }
+        Leaving::without_work(ctx, term, None, false).enter(ctx)
+    }
+
+    fn read(&mut self, ctx: &mut Context<'_>) -> Next {
+        self.pace.overtaken = false;
+        ctx.read()
+    }
+}
+
+/// The term that a contender goes on with, if it has one.
+fn resumed_term(ctx: &Context<'_>) -> Option<Nonce> {
+    match &ctx.ask.way {
+        Way::Resume(handle) => Some(handle.term),
+        _ => None,
+    }
+}
