@@ -16,7 +16,9 @@ pub struct Unstoppable {
 impl Unstoppable {
     /// Makes a reason fit for a record: on one line, and no longer than a record takes.
     pub fn reason(because: &str) -> Arc<str> {
-        let end = because.floor_char_boundary(Holder::TEXT_MAX);
+        let end = (0..=Holder::TEXT_MAX.min(because.len()))
+            .rfind(|end| because.is_char_boundary(*end))
+            .unwrap_or(0);
         because[..end].replace(char::is_control, " ").into()
     }
 }

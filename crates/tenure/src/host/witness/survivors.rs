@@ -63,7 +63,7 @@ fn command(pid: u32) -> String {
         true => format!("[{}]", fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim()),
         false => line,
     };
-    let end = line.floor_char_boundary(COMMAND_MAX);
+    let end = (0..=COMMAND_MAX.min(line.len())).rfind(|end| line.is_char_boundary(*end)).unwrap_or(0);
     line[..end].replace(char::is_control, " ")
 }
 
