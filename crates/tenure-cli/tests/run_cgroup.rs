@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use run_support::{PATIENCE, World, until};
+use run_support::{PATIENCE, World, skipped, until};
 use rustix::process::Signal;
 
 /// The cgroup in which a process is, in the unified hierarchy.
@@ -39,7 +39,7 @@ fn folder_of(world: &World, own: &std::path::Path) -> PathBuf {
 
 #[test]
 fn the_command_is_born_in_a_cgroup_of_its_own_which_goes_with_it() {
-    let Some(own) = own_folder("born") else { return eprintln!("SKIPPED: no cgroup can be made here") };
+    let Some(own) = own_folder("born") else { return skipped("no cgroup can be made here") };
     let world = World::new("cgroup");
     let script =
         "cat /proc/self/cgroup > cgroup; echo > told; while ! [ -e seen ]; do sleep 0.01; done; exit 3";
@@ -56,7 +56,7 @@ fn the_command_is_born_in_a_cgroup_of_its_own_which_goes_with_it() {
 
 #[test]
 fn what_forks_faster_than_it_can_be_found_dies_by_one_write() {
-    let Some(own) = own_folder("storm") else { return eprintln!("SKIPPED: no cgroup can be made here") };
+    let Some(own) = own_folder("storm") else { return skipped("no cgroup can be made here") };
     let world = World::new("cgroup-storm");
     // Bounded: each of them ends by itself after some thousand children.
     let storm = "cat /proc/self/cgroup > cgroup; trap '' TERM
@@ -73,7 +73,7 @@ fn what_forks_faster_than_it_can_be_found_dies_by_one_write() {
 
 #[test]
 fn a_cgroup_goes_also_when_the_watchdog_went_first_and_with_those_below_it() {
-    let Some(own) = own_folder("nested") else { return eprintln!("SKIPPED: no cgroup can be made here") };
+    let Some(own) = own_folder("nested") else { return skipped("no cgroup can be made here") };
     let world = World::new("cgroup-nested");
     let inner = "cat /proc/self/cgroup > cgroup; \"$TENURE\" run y -- sh -c 'echo $$ > pid; exec sleep 100'";
     let mut outer = world.run(&["x", "--kill-grace", "100ms", "--", "sh", "-c", inner]);
@@ -90,7 +90,7 @@ fn a_cgroup_goes_also_when_the_watchdog_went_first_and_with_those_below_it() {
 
 #[test]
 fn a_supervisor_that_is_moved_to_another_cgroup_still_counts_as_a_guard() {
-    let Some(own) = own_folder("moved") else { return eprintln!("SKIPPED: no cgroup can be made here") };
+    let Some(own) = own_folder("moved") else { return skipped("no cgroup can be made here") };
     let world = World::new("cgroup-moved");
     let holder = world.start(world.run(&["x", "--", "sh", "-c", "echo $$ > holder; exec sleep 100"]));
     let held = world.told_pid("holder");

@@ -27,6 +27,7 @@ impl Drop for Orphan {
 
 /// A holder that gives its work the tree's part of the witness, and does nothing any more.
 #[test]
+#[ignore = "a process of other tests"]
 fn holder() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     let (lease, acting) = block_on(held(&tenure::store::File::open(folder).unwrap()));
@@ -50,7 +51,7 @@ fn working(world: &World) -> (Child, Orphan) {
     world.store();
     let mut holder = world
         .command(std::env::current_exe().unwrap())
-        .args(["--exact", "holder", "--nocapture"])
+        .args(["--ignored", "--exact", "holder", "--nocapture"])
         .env(FOLDER, world.leases())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -7,13 +7,15 @@ use bucket::Bucket;
 use tenure_testkit::Kind;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_bucket_keeps_the_contract() {
+#[ignore = "only with TENURE_SERVERS=ceph"]
+async fn a_bucket_of_ceph_rgw_keeps_the_contract() {
     let Some(bucket) = Bucket::alone_on(Kind::CephRgw, "contract") else { return };
     bucket.keeps_the_contract(64, 10).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_bucket_carries_leases() {
+#[ignore = "only with TENURE_SERVERS=ceph"]
+async fn a_bucket_of_ceph_rgw_carries_leases() {
     let Some(bucket) = Bucket::alone_on(Kind::CephRgw, "carries") else { return };
     bucket.carries_leases(4).await;
 }

@@ -55,8 +55,7 @@ fn a_boot_id_that_names_no_boot_costs_the_witness_and_no_lease() {
         let said = String::from_utf8_lossy(&output.stdout);
         let trouble = String::from_utf8_lossy(&output.stderr);
         if !said.contains("running 1 test") {
-            eprintln!("SKIPPED: no mount namespaces here: {trouble}");
-            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: no mount namespaces here");
+            tenure_testkit::skipped(&format!("no mount namespaces here: {trouble}"));
             break;
         }
         assert!(output.status.success(), "{id:?}: {said}{trouble}");

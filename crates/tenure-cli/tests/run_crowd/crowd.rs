@@ -41,8 +41,8 @@ impl<'a> Crowd<'a> {
         let name = format!("s{}", self.started);
         self.started += 1;
         // Every second one does not heed TERM.
-        let script =
-            "[ $(($$ % 2)) = 0 ] && trap '' TERM; exec \"$CHILD\" --exact run_crowd::acts::child --nocapture";
+        let script = "[ $(($$ % 2)) = 0 ] && trap '' TERM; \
+            exec \"$CHILD\" --ignored --exact run_crowd::acts::child --nocapture";
         let ttl_text = format!("{}ms", ttl.as_millis());
         let mut command = world.tenure(how);
         command.args(["--ttl", &ttl_text, "--kill-grace", "300ms", "--holder", &name]);

@@ -47,8 +47,8 @@ async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_seaweedfs()
     a_tenth_on(Kind::SeaweedFs).await;
 }
 
-/// Only with `TENURE_SERVERS=ceph`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "only with TENURE_SERVERS=ceph"]
 async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_ceph_rgw() {
     a_tenth_on(Kind::CephRgw).await;
 }

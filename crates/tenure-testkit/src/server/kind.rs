@@ -17,8 +17,8 @@ pub enum Kind {
     SeaweedFs,
     /// A liar: `rclone serve s3` accepts every condition and heeds none.
     Rclone,
-    /// Right, and odd: it wants ETags without their quotes. It comes with the system's packages, and runs only if
-    /// [somebody asks](Self::is_wanted).
+    /// Right, and odd: it wants ETags without their quotes. It comes with the system's packages, and its tests
+    /// run only with `TENURE_SERVERS=ceph ./test`.
     CephRgw,
 }
 
@@ -34,11 +34,6 @@ impl Kind {
             Self::Rclone => "rclone",
             Self::CephRgw => "radosgw",
         }
-    }
-
-    /// Whether the tests shall use it: all but Ceph, which wants `TENURE_SERVERS=ceph` in the environment.
-    pub fn is_wanted(self) -> bool {
-        self != Self::CephRgw || std::env::var(SWITCH).is_ok_and(|wanted| wanted == CEPH)
     }
 
     /// The version that the tests are made for.
@@ -73,7 +68,3 @@ impl Kind {
 
 /// What the installer reads too.
 const VERSIONS: &str = include_str!("../../servers/versions");
-
-/// What is asked for in the environment besides the usual servers.
-pub(super) const SWITCH: &str = "TENURE_SERVERS";
-pub(super) const CEPH: &str = "ceph";

@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 
 pub use error::StartError;
 pub use kind::Kind;
-use kind::{CEPH, SWITCH};
 pub(crate) use recipe::{ACCESS_KEY, REGION, SECRET_KEY};
 pub use session::Session;
 pub use setup::Setup;
@@ -71,7 +70,7 @@ impl Server {
         }
     }
 
-    /// Starts one; `None`, loudly, where it is not installed, or where [nobody asked](Kind::is_wanted) for it.
+    /// Starts one; `None`, loudly, where it is not installed.
     #[track_caller]
     pub fn start_or_skip(kind: Kind) -> Option<Self> {
         Self::start_with_or_skip(kind, Setup::new())
@@ -80,10 +79,6 @@ impl Server {
     /// Starts one that is set up like this; `None`, loudly, where it is not installed.
     #[track_caller]
     pub fn start_with_or_skip(kind: Kind, setup: Setup) -> Option<Self> {
-        if !kind.is_wanted() {
-            eprintln!("not asked for: {} runs only with {SWITCH}={CEPH}", kind.program());
-            return None;
-        }
         match Self::start_with(kind, setup) {
             Ok(server) => Some(server),
             Err(missing @ StartError::Missing { .. }) => {

@@ -175,9 +175,7 @@ mod tests {
             Command::new("unshare").args(namespace).arg(program).args(arguments).output()
         };
         if !in_namespace(OsStr::new("true"), &[]).is_ok_and(|output| output.status.success()) {
-            eprintln!("SKIPPED: no time namespaces here");
-            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: no time namespaces here");
-            return;
+            return tenure_testkit::skipped("no time namespaces here");
         }
         let this = std::env::current_exe().unwrap();
         let uptime = "clock::boot::tests::the_clock_agrees_with_what_the_kernel_says_about_its_uptime";

@@ -83,9 +83,7 @@ mod tests {
             let output = in_namespace(&(shift * 1_000).to_string()).unwrap();
             let text = String::from_utf8_lossy(&output.stdout);
             let Some(domain) = text.lines().find_map(|line| line.strip_prefix("domain ")) else {
-                eprintln!("SKIPPED: no time namespaces here");
-                assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: no time namespaces here");
-                return;
+                return tenure_testkit::skipped("no time namespaces here");
             };
             assert!(domain.ends_with(&format!("+{}.0", shift * 1_000)), "{domain}");
             let number = domain.split('+').next().unwrap().to_owned();

@@ -115,7 +115,7 @@ impl Puppet {
     /// `command` runs this test binary.
     pub(crate) fn start_with(mut command: Command, folder: &Path) -> Self {
         let mut child = command
-            .args(["--exact", "puppet", "--nocapture"])
+            .args(["--ignored", "--exact", "puppet", "--nocapture"])
             .env(FOLDER, folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

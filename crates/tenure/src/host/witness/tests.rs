@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tenure_core::machine::{Rules, Sighting, Standard};
 use tenure_core::record::{Nonce, Witness};
-use tenure_testkit::{FileSystem, Mounted, tests_in};
+use tenure_testkit::{FileSystem, Mounted, skipped, tests_in};
 
 use super::folder::Folder;
 use super::*;
@@ -219,8 +219,7 @@ fn a_copy_with_all_attributes_under_its_name_in_another_folder_proves_nothing() 
 #[test]
 fn a_file_of_a_stranger_proves_nothing() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can give files away");
-        return;
+        return skipped("only root can give files away");
     }
     let scratch = Scratch::new();
     let folder = scratch.folder();
@@ -332,6 +331,7 @@ fn a_folder_that_cannot_be_written_to_has_no_witnesses_and_leaves_nothing_behind
 const CHILD: &str = "TENURE_TEST_DAEMON_IN";
 
 #[test]
+#[ignore = "a process of other tests"]
 fn daemon() {
     let Ok(path) = std::env::var(CHILD) else { return };
     let folder = Arc::new(Folder::open(std::path::Path::new(&path), None).unwrap());
@@ -353,7 +353,7 @@ fn daemon() {
 
 fn start_daemon(scratch: &Scratch) -> (Child, Witness) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "host::witness::tests::daemon", "--nocapture"])
+        .args(["--ignored", "--exact", "host::witness::tests::daemon", "--nocapture"])
         .env(CHILD, &scratch.0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
