@@ -1,0 +1,33 @@
+//! Runs the built test binaries for `./test`, in lanes, and reports what each of them cost.
+//!
+//! ```text
+//! test-lanes FOLDER LANE [AT_ONCE]   runs the binaries of a lane: busy, waiting or alone
+//! test-lanes FOLDER report           prints what ran and what it cost; fails above the budget of a store
+//! ```
+//!
+//! `FOLDER/build.json` has what `cargo test --no-run --message-format=json` printed. Rows and logs are added to the folder.
+//! `TENURE_TEST_MODE` is `quick`, `long` or nothing; see [`plan`].
+#![allow(clippy::disallowed_methods, reason = "it starts processes and measures real time")]
+
+mod lane;
+mod outcome;
+mod plan;
+mod report;
+mod test_binary;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let good = match words[..] {
+        [folder, "report"] => report::report(&PathBuf::from(folder)),
+        [folder, lane] => lane::run(&PathBuf::from(folder), lane, 1),
+        [folder, lane, at_once] => {
+            lane::run(&PathBuf::from(folder), lane, at_once.parse().expect("a number"))
+        }
+        _ => panic!("test-lanes FOLDER LANE [AT_ONCE], or test-lanes FOLDER report"),
+    };
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

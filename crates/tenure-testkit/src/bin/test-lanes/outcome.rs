@@ -1,0 +1,182 @@
+//! What came of one test binary, and what it cost.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+use crate::test_binary::TestBinary;
+
+/// What came of one test binary, and what it cost in seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) name: String,
+    pub(crate) good: bool,
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) ignored: u64,
+    /// On the clock.
+    pub(crate) wall: f64,
+    /// Of processors, by the binary and the processes that it waited for.
+    pub(crate) busy: f64,
+    /// On the clock, while some process of the machine waited for a processor.
+    pub(crate) stalled: f64,
+}
+
+impl Outcome {
+    /// Runs a binary with its output in a log.
+    pub(crate) fn of(binary: &TestBinary, arguments: &[&str], log: &Path) -> io::Result<Self> {
+        let output = File::create(log)?;
+        let (began, stalled) = (Instant::now(), stalled_so_far());
+        let mut child = Command::new(&binary.program)
+            .args(arguments)
+            .current_dir(&binary.folder)
+            .env("CARGO_MANIFEST_DIR", &binary.folder)
+            .stdin(Stdio::null())
+            .stderr(output.try_clone()?)
+            .stdout(output)
+            .spawn()?;
+        let pid = Pid::from_child(&child);
+        // It stays a zombie until its times are read.
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        while waitid(WaitId::Pid(pid), ended)?.is_none() {
+            if began.elapsed() > PATIENCE {
+                child.kill()?;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let busy = busy_of(pid);
+        let good = child.wait()?.success();
+        let said = std::fs::read_to_string(log).unwrap_or_default();
+        let [passed, failed, ignored] = counts(&said);
+        Ok(Self {
+            name: binary.name.clone(),
+            good,
+            passed,
+            failed,
+            ignored,
+            wall: began.elapsed().as_secs_f64(),
+            busy,
+            stalled: stalled_so_far() - stalled,
+        })
+    }
+
+    /// What it is charged with: the longer of its processor time, divided by the processors, and of its time without the
+    /// parts in which some process had to wait for a processor. On a calm machine that is its time; on a loaded one, where
+    /// the time says more about the load than about the tests, it is less.
+    pub(crate) fn cost(&self) -> f64 {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        (self.busy / processors as f64).max(self.wall - self.stalled)
+    }
+
+    /// The row of a file that [`parse`](Self::parse) reads.
+    pub(crate) fn row(&self) -> String {
+        let Self { name, good, passed, failed, ignored, wall, busy, stalled } = self;
+        format!("{name}\t{good}\t{passed}\t{failed}\t{ignored}\t{wall:.2}\t{busy:.2}\t{stalled:.2}\n")
+    }
+
+    pub(crate) fn parse(row: &str) -> Option<Self> {
+        let [name, good, passed, failed, ignored, wall, busy, stalled] =
+            <[&str; 8]>::try_from(row.split('\t').collect::<Vec<_>>()).ok()?;
+        Some(Self {
+            name: name.to_owned(),
+            good: good.parse().ok()?,
+            passed: passed.parse().ok()?,
+            failed: failed.parse().ok()?,
+            ignored: ignored.parse().ok()?,
+            wall: wall.parse().ok()?,
+            busy: busy.parse().ok()?,
+            stalled: stalled.parse().ok()?,
+        })
+    }
+}
+
+/// The part of a log that says what failed; the end of it where the binary did not come to say so.
+pub(crate) fn failures(said: &str) -> String {
+    match said.find("\nfailures:\n") {
+        Some(at) => said[at..].to_owned(),
+        None => {
+            let lines: Vec<_> = said.lines().collect();
+            lines[lines.len().saturating_sub(100)..].join("\n")
+        }
+    }
+}
+
+/// Passed, failed and ignored, from the last result in a log: those above are of binaries that the tests started.
+fn counts(said: &str) -> [u64; 3] {
+    let last = said.lines().rev().find(|line| line.starts_with("test result: ")).unwrap_or_default();
+    let words: Vec<_> = last.split([' ', ';']).filter(|word| !word.is_empty()).collect();
+    ["passed", "failed", "ignored"].map(|what| {
+        let number = words.windows(2).find(|pair| pair[1] == what).and_then(|pair| pair[0].parse().ok());
+        number.unwrap_or_default()
+    })
+}
+
+/// The processor time of a process that has ended and was not waited for, and of its children, in seconds.
+fn busy_of(pid: Pid) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
+    let ticks: f64 = fields.split(' ').skip(11).take(4).filter_map(|field| field.parse::<f64>().ok()).sum();
+    ticks / rustix::param::clock_ticks_per_second() as f64
+}
+
+/// How long some process has waited for a processor since the machine was started; nothing where the kernel does not count.
+fn stalled_so_far() -> f64 {
+    let pressure = std::fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
+    let total = pressure.lines().find_map(|line| line.strip_prefix("some ")?.rsplit_once("total="));
+    total.and_then(|(_, micros)| micros.parse::<f64>().ok()).map_or(0.0, |micros| micros / 1e6)
+}
+
+/// A binary that runs for longer hangs.
+const PATIENCE: Duration = Duration::from_secs(1800);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "running 1 test\ntest result: ok. 7 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out\n\
+        \nfailures:\n\n---- a stdout ----\nsomething\n\
+        test result: FAILED. 12 passed; 2 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+
+    #[test]
+    fn the_last_result_counts_and_what_failed_is_shown() {
+        assert_eq!(counts(SAID), [12, 2, 3]);
+        assert_eq!(counts("it crashed"), [0, 0, 0]);
+        assert!(failures(SAID).contains("something") && !failures(SAID).contains("7 passed"));
+        assert_eq!(failures("it crashed"), "it crashed");
+    }
+
+    #[test]
+    fn load_is_not_charged_and_processor_time_always_is() {
+        let outcome = |wall, busy, stalled| Outcome {
+            name: "a/b".to_owned(),
+            good: true,
+            passed: 1,
+            failed: 0,
+            ignored: 0,
+            wall,
+            busy,
+            stalled,
+        };
+        let processors = std::thread::available_parallelism().unwrap().get() as f64;
+        assert_eq!(outcome(100.0, 5.0, 0.0).cost(), 100.0);
+        assert_eq!(outcome(100.0, 5.0, 80.0).cost(), 20.0_f64.max(5.0 / processors));
+        assert_eq!(outcome(100.0, 60.0 * processors, 90.0).cost(), 60.0);
+        assert_eq!(Outcome::parse(outcome(1.5, 2.5, 3.5).row().trim_end()), Some(outcome(1.5, 2.5, 3.5)));
+    }
+
+    #[test]
+    fn the_processor_time_of_children_is_counted() {
+        let program = ["/bin/sh", "/usr/bin/sh"].into_iter().find(|path| Path::new(path).exists()).unwrap();
+        let binary = TestBinary { name: "a/b".to_owned(), folder: "/".into(), program: program.into() };
+        let log = std::env::temp_dir().join(format!("test-lanes-{}", std::process::id()));
+        let work = "sh -c 'n=0; while [ $n -lt 300000 ]; do n=$((n+1)); done'; echo said; exit 3";
+        let outcome = Outcome::of(&binary, &["-c", work], &log).unwrap();
+        assert!(!outcome.good && outcome.busy > 0.02 && outcome.wall > 0.02, "{outcome:?}");
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "said\n");
+        std::fs::remove_file(&log).unwrap();
+    }
+}

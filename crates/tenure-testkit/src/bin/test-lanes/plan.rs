@@ -1,0 +1,92 @@
+//! The lane of each test binary, and the stores whose tests have a budget.
+
+/// Where a binary runs. Patterns are beginnings of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// It counts on no real time and needs a processor all the time: it runs at the lowest priority, beside what waits.
+    Busy,
+    /// It mostly waits, and bears that a process of low priority runs beside it. What nothing else is said of is here.
+    Waiting,
+    /// It has tight clocks, or asserts that nobody was late: nothing runs beside it.
+    Alone,
+}
+
+impl Lane {
+    /// The lane of this name.
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "busy" => Self::Busy,
+            "waiting" => Self::Waiting,
+            "alone" => Self::Alone,
+            _ => panic!("no lane is called {name}: busy, waiting or alone"),
+        }
+    }
+
+    /// The lane of a binary.
+    pub(crate) fn of(binary: &str) -> Self {
+        match () {
+            () if is_in(BUSY, binary) => Self::Busy,
+            () if is_in(ALONE, binary) => Self::Alone,
+            () => Self::Waiting,
+        }
+    }
+}
+
+/// True for what `./test quick` leaves out.
+pub(crate) fn is_left_out(binary: &str) -> bool {
+    mode() == "quick" && is_in(LONG, binary)
+}
+
+/// The store that a binary tests, if it tests one.
+pub(crate) fn store_of(binary: &str) -> Option<&'static str> {
+    STORES.iter().find(|(_, patterns)| is_in(patterns, binary)).map(|(store, _)| *store)
+}
+
+/// What `./test` was called with.
+pub(crate) fn mode() -> String {
+    std::env::var("TENURE_TEST_MODE").unwrap_or_default()
+}
+
+/// The patterns that fit no binary: a plan about something that is called otherwise now.
+pub(crate) fn unfit(binaries: &[&str]) -> Vec<&'static str> {
+    let patterns =
+        [BUSY, ALONE, LONG].into_iter().chain(STORES.iter().map(|(_, patterns)| *patterns)).flatten();
+    patterns.copied().filter(|pattern| !binaries.iter().any(|name| name.starts_with(pattern))).collect()
+}
+
+fn is_in(patterns: &[&str], binary: &str) -> bool {
+    patterns.iter().any(|pattern| binary.starts_with(pattern))
+}
+
+const BUSY: &[&str] = &["tenure-core/", "tenure-sim/"];
+
+const ALONE: &[&str] = &[
+    "tenure-cli/run_",
+    "tenure-object/gauntlet",
+    "tenure-object/polling",
+    "tenure/calls",
+    "tenure/cancel",
+    "tenure/file_gone",
+    "tenure/starvation",
+];
+
+/// Crowds, gauntlets and the longest suites: some minutes that daily work does without.
+const LONG: &[&str] = &[
+    "tenure-cli/run_contention",
+    "tenure-conformance/broken_stores",
+    "tenure-conformance/file",
+    "tenure-object/gauntlet",
+    "tenure-object/minio",
+    "tenure-object/seaweedfs",
+];
+
+/// The first that fits counts.
+const STORES: &[(&str, &[&str])] = &[
+    ("s3 on SeaweedFS", &["tenure-object/seaweedfs"]),
+    ("s3 on MinIO", &["tenure-object/", "tenure-cli/bucket", "tenure-cli/run_contention_bucket"]),
+    ("file", &["tenure/file_", "tenure-conformance/file", "tenure-cli/run_contention"]),
+    ("memory", &["tenure-conformance/memory"]),
+];
+
+/// What the tests of one store may cost, in seconds: with it, six more stores take a quarter of an hour.
+pub(crate) const BUDGET: f64 = 165.0;
