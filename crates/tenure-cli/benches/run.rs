@@ -5,16 +5,17 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenure::Coordinator;
 use tenure::store::File;
+use tenure_testkit::{Samples, print_ratio, skipped};
 
 const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
 
 fn main() {
     let folder = Folder::new();
-    println!("{:<58} {:>9} {:>9}", "", "p50", "p90");
+    println!("{}", Samples::heading());
 
     let mut run = Samples::new("tenure run x -- true");
     let mut flock = Samples::new("flock(1) around true");
@@ -25,35 +26,35 @@ fn main() {
     let coordinator = runtime.block_on(Coordinator::connect(store)).unwrap();
     let lock = folder.path("lock");
     let has_flock = Command::new("flock").arg("--version").stdout(Stdio::null()).status().is_ok();
-    for round in 0..ROUNDS {
+    for _ in 0..ROUNDS {
         // In turn, so that whatever else the machine does falls on all of them.
-        run.take(round, || {
+        run.take(|| {
             let status = tenure(&folder).args(["run", "x", "--", "true"]).status().unwrap();
             assert!(status.success());
         });
         if has_flock {
-            flock.take(round, || {
+            flock.take(|| {
                 assert!(Command::new("flock").arg(&lock).arg("true").status().unwrap().success());
             });
         }
-        chain.take(round, || bare_chain(&folder));
-        lease.take(round, || {
+        chain.take(|| bare_chain(&folder));
+        lease.take(|| {
             runtime.block_on(async {
                 let lease = coordinator.lease("x").unwrap().acquire().await.unwrap();
                 lease.release().await.unwrap();
             });
         });
     }
-    for samples in [&run, &flock, &chain, &lease] {
-        samples.print();
+    for samples in [&run, &chain, &lease].into_iter().chain(has_flock.then_some(&flock)) {
+        println!("{samples}");
     }
 
     let mut released = Samples::new("from a release to the next one's output");
     let mut died = Samples::new("from kill -9 of a supervisor to the next one's output");
-    for round in 0..WAKINGS {
+    for _ in 0..WAKINGS {
         let held = runtime.block_on(async { coordinator.lease("w").unwrap().acquire().await.unwrap() });
         let mut waiter = waiter_in(&folder.path("library"));
-        released.take(round, || {
+        released.take(|| {
             runtime.block_on(held.release()).unwrap();
             waiter.hear();
         });
@@ -65,26 +66,19 @@ fn main() {
         let mut holder = Speaking::start(holder);
         holder.hear();
         let mut waiter = waiter_in(&path);
-        died.take(round, || {
+        died.take(|| {
             holder.child.kill().unwrap();
             waiter.hear();
         });
     }
-    released.print();
-    died.print();
-
-    println!();
+    println!("{released}\n{died}\n");
     if has_flock {
-        let bare = flock.p50() + chain.p50() * 2;
-        ratio("tenure run x -- true, to flock(1) and two bare chains", run.p50(), bare, 1.5);
+        let bare = flock.at(50) + chain.at(50) * 2;
+        print_ratio("tenure run x -- true, to flock(1) and two bare chains", run.at(50), bare, Some(1.5));
     } else {
-        println!("SKIPPED: flock(1) is not installed, so there is nothing to compare `tenure run` with");
+        skipped("flock(1) is not installed, so there is nothing to compare `tenure run` with");
     }
-    ratio("acquire and release, to two bare chains", lease.p50(), chain.p50() * 2, 1.3);
-}
-
-fn ratio(what: &str, ours: Duration, bare: Duration, goal: f64) {
-    println!("{what:<58} {:>8.2}x (goal {goal}x)", ours.as_secs_f64() / bare.as_secs_f64());
+    print_ratio("acquire and release, to two bare chains", lease.at(50), chain.at(50) * 2, Some(1.3));
 }
 
 fn tenure(folder: &Folder) -> Command {
@@ -131,48 +125,6 @@ impl Drop for Speaking {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-struct Samples {
-    what: &'static str,
-    spans: Vec<Duration>,
-}
-
-impl Samples {
-    fn new(what: &'static str) -> Self {
-        Self { what, spans: Vec::new() }
-    }
-
-    /// The first ones warm up.
-    fn take(&mut self, round: usize, work: impl FnOnce()) {
-        let began = Instant::now();
-        work();
-        if round >= 3 {
-            self.spans.push(began.elapsed());
-        }
-    }
-
-    fn percentile(&self, part: usize) -> Duration {
-        let mut spans = self.spans.clone();
-        spans.sort();
-        spans.get(spans.len() * part / 100).copied().unwrap_or_default()
-    }
-
-    fn p50(&self) -> Duration {
-        self.percentile(50)
-    }
-
-    fn print(&self) {
-        if !self.spans.is_empty() {
-            let millis = |span: Duration| span.as_secs_f64() * 1e3;
-            println!(
-                "{:<58} {:>6.2} ms {:>6.2} ms",
-                self.what,
-                millis(self.p50()),
-                millis(self.percentile(90))
-            );
-        }
     }
 }
 

@@ -14,13 +14,13 @@ use tenure::{Coordinator, Lease, Timing};
 use tenure_object::S3;
 use tenure_object::s3::Environment;
 use tenure_store::{Expect, Key, Put, Store, Version};
-use tenure_testkit::{Kind, Server, key};
+use tenure_testkit::{Kind, Samples, Server, key, print_ratio};
 
 fn main() {
     let Some(server) = Server::start_or_skip(Kind::Minio) else { return };
     server.create_bucket("bench");
     tenure_testkit::block_on(async {
-        println!("{:<58} {:>9} {:>9} {:>9}", "", "p50", "p90", "max");
+        println!("{}", Samples::heading());
         let bare = requests(&server).await;
         println!();
         hand_overs(&server, bare).await;
@@ -51,31 +51,32 @@ async fn requests(server: &Server) -> Duration {
     let mut cold = Samples::new("acquire, cold");
     for round in 0..ROUNDS {
         // In turn, so that whatever else the machine does falls on all of them.
-        version = put.take(bare.put(Expect::Version(version))).await;
-        renew.take(renewed.renew()).await.unwrap();
-        get.take(bare.store.get(&bare.key)).await.unwrap();
-        let lease = warm.take(wanted(&coordinator, "warm").acquire()).await.unwrap();
-        release.take(lease.release()).await.unwrap();
-        let lease = unseen.take(wanted(&coordinator, "warm").without_witness().acquire()).await.unwrap();
+        version = put.take_async(bare.put(Expect::Version(version))).await;
+        renew.take_async(renewed.renew()).await.unwrap();
+        get.take_async(bare.store.get(&bare.key)).await.unwrap();
+        let lease = warm.take_async(wanted(&coordinator, "warm").acquire()).await.unwrap();
+        release.take_async(lease.release()).await.unwrap();
+        let lease =
+            unseen.take_async(wanted(&coordinator, "warm").without_witness().acquire()).await.unwrap();
         lease.release().await.unwrap();
         if round % 5 == 0 {
             // It has never seen the key.
             let stranger = Coordinator::connect(open(server)).await.unwrap();
-            let lease = cold.take(wanted(&stranger, "warm").acquire()).await.unwrap();
+            let lease = cold.take_async(wanted(&stranger, "warm").acquire()).await.unwrap();
             lease.release().await.unwrap();
         }
     }
     renewed.release().await.unwrap();
     for samples in [&put, &get, &renew, &warm, &unseen, &release, &cold] {
-        samples.print();
+        println!("{samples}");
     }
     println!();
     let (one, two) = (put.at(50), get.at(50) + put.at(50));
-    verdict("renew, to a bare conditional PUT", &renew, 50, one, Some(1.1));
-    verdict("acquire warm, to a bare conditional PUT", &warm, 50, one, None);
-    verdict("acquire warm without a witness, to the same", &unseen, 50, one, None);
-    verdict("acquire cold, to a bare GET and a conditional PUT", &cold, 50, two, None);
-    verdict("release, to a bare conditional PUT", &release, 50, one, None);
+    print_ratio("renew, to a bare conditional PUT", renew.at(50), one, Some(1.1));
+    print_ratio("acquire warm, to a bare conditional PUT", warm.at(50), one, None);
+    print_ratio("acquire warm without a witness, to the same", unseen.at(50), one, None);
+    print_ratio("acquire cold, to a bare GET and a conditional PUT", cold.at(50), two, None);
+    print_ratio("release, to a bare conditional PUT", release.at(50), one, None);
     get.at(90) + put.at(90)
 }
 
@@ -117,23 +118,25 @@ async fn hand_overs(server: &Server, calls: Duration) {
             futures_util::join!(crash, release)
         }));
         for (crash, release) in pairs.await {
-            crashed.spans.push(crash);
-            released.spans.push(release);
+            crashed.add(crash);
+            released.add(release);
         }
     }
-    crashed.print();
-    released.print();
-    println!();
+    println!("{crashed}\n{released}\n");
     println!("a waiter looks every {poll:?} at most, with a ttl of {TTL:?}");
     let goal = |span: Duration| Some(span.as_secs_f64() / TTL.as_secs_f64());
-    verdict(
+    print_ratio(
         "crash failover, to the ttl (goal: 1.1 ttl and one poll)",
-        &crashed,
-        90,
+        crashed.at(90),
         TTL,
         goal(TTL.mul_f64(1.1) + poll),
     );
-    verdict("hand-over, to the ttl (goal: one poll and its calls)", &released, 90, TTL, goal(poll + calls));
+    print_ratio(
+        "hand-over, to the ttl (goal: one poll and its calls)",
+        released.at(90),
+        TTL,
+        goal(poll + calls),
+    );
 }
 
 /// How long after the holder's end, of whichever kind, somebody who waited is granted the lease.
@@ -182,46 +185,6 @@ impl Bare {
             other => panic!("{other:?}"),
         }
     }
-}
-
-struct Samples {
-    what: &'static str,
-    spans: Vec<Duration>,
-}
-
-impl Samples {
-    fn new(what: &'static str) -> Self {
-        Self { what, spans: Vec::new() }
-    }
-
-    async fn take<T>(&mut self, work: impl Future<Output = T>) -> T {
-        let began = BootClock.now();
-        let done = work.await;
-        self.spans.push(BootClock.now().since(began));
-        done
-    }
-
-    /// The percentile; the first ones warm up, where there are many.
-    fn at(&self, part: usize) -> Duration {
-        let mut spans = self.spans[self.spans.len() / 50..].to_vec();
-        spans.sort();
-        spans[(spans.len() * part / 100).min(spans.len() - 1)]
-    }
-
-    fn print(&self) {
-        let millis = |part| self.at(part).as_secs_f64() * 1e3;
-        println!("{:<58} {:>6.2} ms {:>6.2} ms {:>6.2} ms", self.what, millis(50), millis(90), millis(100));
-    }
-}
-
-fn verdict(what: &str, ours: &Samples, part: usize, to: Duration, goal: Option<f64>) {
-    let ratio = ours.at(part).as_secs_f64() / to.as_secs_f64();
-    let word = match goal {
-        Some(goal) if ratio <= goal => format!(" (goal {goal:.2}x, met)"),
-        Some(goal) => format!(" (goal {goal:.2}x, MISSED)"),
-        None => String::new(),
-    };
-    println!("{what:<58} {ratio:>8.2}x{word}");
 }
 
 const ROUNDS: usize = 300;

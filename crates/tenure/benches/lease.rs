@@ -2,198 +2,151 @@
 //!
 //! Times are shown and never asserted: they belong to the machine. The ratios are what to look at.
 
-use std::sync::LazyLock;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
-use divan::{Bencher, black_box};
-use tenure::store::Memory;
+use tenure::store::{File, Memory};
 use tenure::{Coordinator, Lease};
-use tenure_store::{Applied, Expect, Key, Put, Store};
+use tenure_store::{Applied, Expect, Key, Put, Store, Version};
+use tenure_testkit::{Samples, key, print_ratio};
 use tokio::runtime::Runtime;
 
 fn main() {
-    divan::main();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    println!("{}", Samples::heading());
+    check(&runtime);
+    in_memory(&runtime);
+    on_a_disk(&runtime);
 }
 
-static RUNTIME: LazyLock<Runtime> =
-    LazyLock::new(|| tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap());
-
-fn coordinator() -> Coordinator {
-    RUNTIME.block_on(Coordinator::connect(Memory::new())).unwrap()
+fn check(runtime: &Runtime) {
+    let lease = held(runtime);
+    let mut clock = Samples::new("a bare clock_gettime");
+    let mut check = Samples::new("check");
+    let mut remaining = Samples::new("remaining");
+    for _ in 0..ROUNDS {
+        // In turn, so that whatever else the machine does falls on all of them.
+        clock.take_thousand(|| rustix::time::clock_gettime(rustix::time::ClockId::Boottime));
+        check.take_thousand(|| lease.check().is_ok());
+        remaining.take_thousand(|| lease.remaining());
+    }
+    println!("{clock}\n{check}\n{remaining}");
+    print_ratio("check, to a bare clock", check.at(50), clock.at(50), Some(1.5));
+    print_ratio("remaining, to a bare clock", remaining.at(50), clock.at(50), Some(1.5));
 }
 
-fn held() -> Lease {
-    RUNTIME.block_on(coordinator().lease("k").unwrap().ttl(Duration::from_secs(3600)).acquire()).unwrap()
+/// A renewal is one write, an encoded record, and two hops between threads; a warm acquire and a release are one write each.
+fn in_memory(runtime: &Runtime) {
+    let mut bare = Bare::on(Memory::new(), runtime);
+    let lease = held(runtime);
+    let coordinator = runtime.block_on(Coordinator::connect(Memory::new())).unwrap();
+    let mut replace = Samples::new("a bare replace in memory");
+    let mut renew = Samples::new("renew in memory");
+    let mut pair = Samples::new("a warm acquire and a release in memory");
+    for _ in 0..ROUNDS {
+        replace.take(|| bare.replace());
+        renew.take(|| runtime.block_on(lease.renew()).unwrap());
+        pair.take(|| acquire_and_release(runtime, &coordinator, true));
+    }
+    println!("\n{replace}\n{renew}\n{pair}");
+    print_ratio("renew, to a bare replace", renew.at(50), replace.at(50), None);
+    print_ratio("acquire and release, to two bare replaces", pair.at(50), replace.at(50) * 2, None);
 }
 
-/// Goal: at most one and a half times the bare clock.
-mod check {
-    use super::*;
-
-    #[divan::bench]
-    fn a_bare_clock_gettime() -> rustix::time::Timespec {
-        rustix::time::clock_gettime(rustix::time::ClockId::Boottime)
+/// Two writes that are on the disk when they return, and the witness.
+fn on_a_disk(runtime: &Runtime) {
+    let folder = Folder::new();
+    let connect = |name: &str| {
+        let store = File::open(folder.0.join(name)).unwrap();
+        runtime.block_on(Coordinator::connect(store)).unwrap()
+    };
+    let mut puts = Bare::on(File::open(folder.0.join("puts")).unwrap(), runtime);
+    let coordinator = connect("warm");
+    let mut chains = Samples::new("a bare pair of synced replaces");
+    let mut store = Samples::new("a pair of puts on the file store");
+    let mut unseen = Samples::new("a warm acquire and a release, without a witness");
+    let mut warm = Samples::new("a warm acquire and a release");
+    let mut opened = Samples::new("opened and connected");
+    let mut cold = Samples::new("a cold acquire and a release");
+    for _ in 0..ROUNDS_ON_A_DISK {
+        chains.take(|| (0..2).for_each(|_| bare_chain(&folder.0)));
+        store.take(|| (0..2).for_each(|_| puts.replace()));
+        unseen.take(|| acquire_and_release(runtime, &coordinator, false));
+        warm.take(|| acquire_and_release(runtime, &coordinator, true));
+        let stranger = opened.take(|| connect("cold"));
+        cold.take(|| acquire_and_release(runtime, &stranger, true));
     }
-
-    #[divan::bench]
-    fn check(bencher: Bencher<'_, '_>) {
-        let lease = held();
-        bencher.bench_local(|| black_box(&lease).check().is_ok());
-    }
-
-    #[divan::bench]
-    fn remaining(bencher: Bencher<'_, '_>) {
-        let lease = held();
-        bencher.bench_local(|| black_box(&lease).remaining());
-    }
+    println!("\n{chains}\n{store}\n{unseen}\n{warm}\n{opened}\n{cold}");
+    print_ratio("acquire and release, to two bare chains", warm.at(50), chains.at(50), Some(1.3));
 }
 
-/// A renewal is one write, an encoded record, and two hops between threads.
-mod renew {
-    use super::*;
-
-    #[divan::bench]
-    fn a_bare_replace(bencher: Bencher<'_, '_>) {
-        let (memory, key) = (Memory::new(), Key::parse("k").unwrap());
-        let mut expect = Expect::Absent;
-        bencher.bench_local(|| expect = Expect::Version(put(&memory, &key, expect.clone())));
-    }
-
-    #[divan::bench]
-    fn renew(bencher: Bencher<'_, '_>) {
-        let lease = held();
-        bencher.bench_local(|| RUNTIME.block_on(lease.renew()).unwrap());
-    }
+fn held(runtime: &Runtime) -> Lease {
+    runtime.block_on(async {
+        let coordinator = Coordinator::connect(Memory::new()).await.unwrap();
+        coordinator.lease("k").unwrap().ttl(Duration::from_secs(3600)).acquire().await.unwrap()
+    })
 }
 
-/// A warm acquire and a release are one write each.
-mod acquire_and_release {
-    use super::*;
-
-    #[divan::bench]
-    fn a_bare_pair_of_replaces(bencher: Bencher<'_, '_>) {
-        let (memory, key) = (Memory::new(), Key::parse("k").unwrap());
-        let mut expect = Expect::Absent;
-        bencher.bench_local(|| {
-            for _ in 0..2 {
-                expect = Expect::Version(put(&memory, &key, expect.clone()));
-            }
-        });
-    }
-
-    #[divan::bench]
-    fn warm(bencher: Bencher<'_, '_>) {
-        let coordinator = coordinator();
-        bencher.bench_local(|| {
-            RUNTIME.block_on(async {
-                let lease = coordinator.lease("k").unwrap().acquire().await.unwrap();
-                lease.release().await.unwrap();
-            });
-        });
-    }
+fn acquire_and_release(runtime: &Runtime, coordinator: &Coordinator, witness: bool) {
+    runtime.block_on(async {
+        let request = coordinator.lease("k").unwrap();
+        let request = if witness { request } else { request.without_witness() };
+        request.acquire().await.unwrap().release().await.unwrap();
+    });
 }
 
-/// On a disk: two writes that are on it when they return, and the witness. Goal: at most 1.3 times the bare pair.
-mod acquire_and_release_on_a_disk {
-    use std::fs;
-    use std::io::Write;
-    use std::path::{Path, PathBuf};
+/// Write, sync, rename, sync: what it takes to replace a file so that it stays replaced.
+fn bare_chain(folder: &Path) {
+    let from = folder.join("from");
+    let mut file = fs::File::create(&from).unwrap();
+    file.write_all(&[b'x'; 700]).unwrap();
+    file.sync_all().unwrap();
+    fs::rename(&from, folder.join("to")).unwrap();
+    fs::File::open(folder).unwrap().sync_all().unwrap();
+}
 
-    use tenure::store::File;
+/// A store without anything on it.
+struct Bare<'a, S> {
+    store: S,
+    runtime: &'a Runtime,
+    key: Key,
+    version: Option<Version>,
+}
 
-    use super::*;
+impl<'a, S: Store> Bare<'a, S> {
+    fn on(store: S, runtime: &'a Runtime) -> Self {
+        Self { store, runtime, key: key("k"), version: None }
+    }
 
-    /// Goes when it is dropped.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path =
-                Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}-{}", std::process::id()));
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
+    /// As many bytes as a record has.
+    fn replace(&mut self) {
+        let expect = self.version.take().map_or(Expect::Absent, Expect::Version);
+        match self.runtime.block_on(self.store.put(&self.key, Bytes::from_static(&[b'x'; 500]), expect)) {
+            Ok(Put::Applied(Applied { version, .. })) => self.version = Some(version),
+            other => panic!("{other:?}"),
         }
     }
+}
 
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
+/// A folder on the disk that the target folder is on, which goes when it is dropped.
+struct Folder(PathBuf);
 
-    /// Write, sync, rename, sync: what it takes to replace a file so that it stays replaced.
-    #[divan::bench]
-    fn a_bare_pair_of_synced_replaces(bencher: Bencher<'_, '_>) {
-        let folder = Folder::new("bare");
-        let (from, to, above) =
-            (folder.0.join("from"), folder.0.join("to"), fs::File::open(&folder.0).unwrap());
-        bencher.bench_local(|| {
-            for _ in 0..2 {
-                let mut file = fs::File::create(&from).unwrap();
-                file.write_all(&[b'x'; 700]).unwrap();
-                file.sync_all().unwrap();
-                fs::rename(&from, &to).unwrap();
-                above.sync_all().unwrap();
-            }
-        });
-    }
-
-    /// The store alone: what is left is the keeper's.
-    #[divan::bench]
-    fn a_pair_of_puts(bencher: Bencher<'_, '_>) {
-        let folder = Folder::new("puts");
-        let (store, key) = (File::open(folder.0.join("store")).unwrap(), Key::parse("k").unwrap());
-        let mut expect = Expect::Absent;
-        bencher.bench_local(|| {
-            for _ in 0..2 {
-                expect = Expect::Version(put(&store, &key, expect.clone()));
-            }
-        });
-    }
-
-    #[divan::bench(args = [false, true])]
-    fn warm(bencher: Bencher<'_, '_>, witness: bool) {
-        let folder = Folder::new("store");
-        let store = File::open(folder.0.join("store")).unwrap();
-        let coordinator = RUNTIME.block_on(Coordinator::connect(store)).unwrap();
-        bencher.bench_local(|| {
-            RUNTIME.block_on(async {
-                let request = coordinator.lease("k").unwrap();
-                let request = if witness { request } else { request.without_witness() };
-                let lease = request.acquire().await.unwrap();
-                lease.release().await.unwrap();
-            });
-        });
-    }
-
-    /// What a program pays that takes one lease and ends.
-    #[divan::bench]
-    fn opened_and_connected(bencher: Bencher<'_, '_>) {
-        let folder = Folder::new("connect");
-        let path = folder.0.join("store");
-        File::open(&path).unwrap();
-        bencher.bench_local(|| RUNTIME.block_on(Coordinator::connect(File::open(&path).unwrap())).unwrap());
-    }
-
-    #[divan::bench]
-    fn cold(bencher: Bencher<'_, '_>) {
-        let folder = Folder::new("cold");
-        let path = folder.0.join("store");
-        let connect = || RUNTIME.block_on(Coordinator::connect(File::open(&path).unwrap())).unwrap();
-        bencher.with_inputs(connect).bench_local_values(|coordinator| {
-            RUNTIME.block_on(async {
-                let lease = coordinator.lease("k").unwrap().acquire().await.unwrap();
-                lease.release().await.unwrap();
-            });
-        });
+impl Folder {
+    fn new() -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
     }
 }
 
-/// As many bytes as a record has.
-fn put(store: &impl Store, key: &Key, expect: Expect) -> tenure_store::Version {
-    match RUNTIME.block_on(store.put(key, Bytes::from_static(&[b'x'; 500]), expect)) {
-        Ok(Put::Applied(Applied { version, .. })) => version,
-        other => panic!("{other:?}"),
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
+
+const ROUNDS: usize = 1000;
+const ROUNDS_ON_A_DISK: usize = 200;
