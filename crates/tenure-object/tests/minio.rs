@@ -13,12 +13,12 @@ use tenure_conformance::{Harness, Suite};
 use tenure_object::s3::Environment;
 use tenure_object::{Requests, S3};
 use tenure_store::{Expect, Key, Prefix, Put, Store, StoreError};
-use tenure_testkit::{ErrorAnswer, Fault, Kind as Server, Rule, key};
+use tenure_testkit::{ErrorAnswer, Fault, Kind as Server, Rule, key, quota};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bucket_keeps_the_contract() {
     let Some(bucket) = Bucket::alone_on(Server::Minio, "contract") else { return };
-    bucket.keeps_the_contract(64, 100).await;
+    bucket.keeps_the_contract(64, quota(30, 100) as usize).await;
 }
 
 /// Nothing is said against a server because of the way to it.

@@ -35,4 +35,4 @@ pub use mounted::{FileSystem, Mounted, tests_in};
 pub use proxy::{Counts, ErrorAnswer, Exchange, Fault, FaultyProxy, InstalledRule, Rule};
 pub use samples::{Samples, print_ratio};
 pub use server::{Kind, Server, Session, Setup, StartError};
-pub use small::{block_on, key, race, skipped};
+pub use small::{block_on, key, quota, race, skipped};

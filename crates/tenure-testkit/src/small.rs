@@ -21,6 +21,11 @@ pub fn skipped(why: &str) {
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: {why}");
 }
 
+/// How often something is done: `usual` times, and `long` times in a run of `./test long`.
+pub fn quota(usual: u64, long: u64) -> u64 {
+    if std::env::var("TENURE_TEST_MODE").as_deref() == Ok("long") { long } else { usual }
+}
+
 /// The key of this name, which must be a good one.
 #[track_caller]
 pub fn key(name: &str) -> Key {

@@ -1,5 +1,5 @@
-//! Leases in a bucket while the network does its worst, counted: on MinIO as often as `QUOTA` says, on the other servers a
-//! tenth of it. A run in which less went wrong has failed: a fault that did not happen proves nothing.
+//! Leases in a bucket while the network does its worst, counted: on MinIO as often as `QUOTA` says in `./test long`
+//! and a fifth of it otherwise, on the other servers a tenth of that. A run in which less went wrong has failed: a fault that did not happen proves nothing.
 //!
 //! `TENURE_TEST_SEED=7` chooses other faults.
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 use arena::{Size, gauntlet};
 use bucket::Bucket;
 use tally::Tally;
-use tenure_testkit::Kind;
+use tenure_testkit::{Kind, quota};
 
 /// In the order of [`tally::Of`]. What shall have been applied, and past the ttl, is a part of its line above.
 const QUOTA: Tally = Tally([1500, 500, 100, 100, 300, 500, 100]);
@@ -35,7 +35,7 @@ async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_minio() {
         machines: 5,
         ttl: Duration::from_secs(2),
         trusting: false,
-        quota: QUOTA,
+        quota: QUOTA.part(quota(5, 1)),
         limit: Duration::from_secs(300),
         seed: seed(),
     };
@@ -60,7 +60,7 @@ async fn a_tenth_on(kind: Kind) {
         machines: 3,
         ttl: Duration::from_secs(3),
         trusting: false,
-        quota: QUOTA.tenth(),
+        quota: QUOTA.part(quota(50, 10)),
         limit: Duration::from_secs(300),
         seed: seed(),
     };
@@ -77,7 +77,7 @@ async fn on_a_liar_the_judge_sees_two_holders_at_a_time() {
         machines: 3,
         ttl: Duration::from_secs(1),
         trusting: true,
-        quota: QUOTA.tenth(),
+        quota: QUOTA.part(10),
         limit: Duration::from_secs(10),
         seed: seed(),
     };

@@ -33,9 +33,9 @@ impl Tally {
         self.0.iter().zip(quota.0).all(|(count, least)| *count >= least)
     }
 
-    /// A tenth of everything.
-    pub(crate) fn tenth(self) -> Self {
-        Self(self.0.map(|count| count / 10))
+    /// One of so many parts of everything.
+    pub(crate) fn part(self, of: u64) -> Self {
+        Self(self.0.map(|count| count / of))
     }
 }
 
