@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use tenure::store::File;
-use tenure::{Coordinator, Error, Kind, Token};
+use tenure::{Coordinator, Error, ErrorKind, Token};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -26,7 +26,7 @@ async fn job() -> Result<ExitCode, Error> {
     // `try_acquire` does not wait: jobs that queue up would run one after the other when the slow one is done.
     let lease = match coordinator.lease("backup")?.try_acquire().await {
         Ok(lease) => lease,
-        Err(error) if error.kind() == Kind::Held => {
+        Err(error) if error.kind() == ErrorKind::Held => {
             println!("left to somebody else: {error}");
             return Ok(ExitCode::SUCCESS);
         }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use tenure::store::File;
-use tenure::{Coordinator, Error, Kind, Token};
+use tenure::{Coordinator, Error, ErrorKind, Token};
 use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main]
@@ -51,7 +51,7 @@ async fn lead_again_and_again(coordinator: &Coordinator) -> Result<Infallible, E
         match lease.run(work(lease.token())).await {
             Ok(never) => match never {},
             // Lost: somebody else may work now. Nothing is to be undone, and the next term is another one.
-            Err(error) if error.kind() == Kind::Lost => println!("{error}"),
+            Err(error) if error.kind() == ErrorKind::Lost => println!("{error}"),
             Err(error) => return Err(error),
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tenure::clock::{BootClock, Clock};
 use tenure::record::{Record, State};
-use tenure::{Coordinator, Error, Key, Kind, Request, Standing};
+use tenure::{Coordinator, Error, ErrorKind, Key, Request, Standing};
 
 use crate::args::Taking;
 use crate::exit::Failure;
@@ -59,7 +59,7 @@ impl Acquisition<'_> {
                 self.say_taken().await;
                 Ok((granted, waited))
             }
-            Err(error) if error.kind() == Kind::Held => Err(self.held(&error).await),
+            Err(error) if error.kind() == ErrorKind::Held => Err(self.held(&error).await),
             Err(error) => Err(error.into()),
         }
     }
@@ -73,7 +73,11 @@ impl Acquisition<'_> {
         self.say_forgetful();
         // A store that is busy for a moment is waited for like a holder.
         let error = match granted {
-            Err(error) if self.waits() && matches!(error.kind(), Kind::Held | Kind::Unavailable) => error,
+            Err(error)
+                if self.waits() && matches!(error.kind(), ErrorKind::Held | ErrorKind::Unavailable) =>
+            {
+                error
+            }
             granted => return (granted, false),
         };
         let said = self.say_waiting().await;
@@ -82,7 +86,7 @@ impl Acquisition<'_> {
         }
         let mut acquiring = std::pin::pin!(self.or_say_outlived(said, ask(request)));
         let granted = match error.kind() {
-            Kind::Held => acquiring.await,
+            ErrorKind::Held => acquiring.await,
             _ => tokio::select! {
                 granted = &mut acquiring => granted,
                 () = BootClock::new().sleep_until(BootClock::new().now() + BUSY) => {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use tenure::{Error, Kind};
+use tenure::{Error, ErrorKind};
 
 use crate::output;
 
@@ -64,11 +64,11 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
-            Kind::Held => HELD,
-            Kind::Lost | Kind::Fenced => LOST,
-            Kind::Unsupported => REFUSED,
-            Kind::Invalid => USAGE,
-            Kind::Corrupt => NOT_OURS,
+            ErrorKind::Held => HELD,
+            ErrorKind::Lost => LOST,
+            ErrorKind::Unsupported => REFUSED,
+            ErrorKind::Invalid => USAGE,
+            ErrorKind::Corrupt => NOT_OURS,
             _ => UNAVAILABLE,
         };
         let mut sentence = error.to_string();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use tenure::{Error, Forgotten, Key, Kind, Prefix, Token, WhyKept};
+use tenure::{Error, ErrorKind, Forgotten, Key, Prefix, Token, WhyKept};
 
 use crate::args::{Args, Forget};
 use crate::duration;
@@ -48,7 +48,7 @@ pub(crate) fn forget(args: &Args, forget: &Forget) -> Result<ExitCode, Failure> 
                 leases.push(ForgetOutcome::removed(&key, token, vacant_for, forget.yes));
             }
             Ok(Forgotten::Kept(kept)) => leases.push(ForgetOutcome::kept(&key, &kept)),
-            Err(error) if error.kind() == Kind::Corrupt => {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
                 leases.push(ForgetOutcome::foreign(&key, error.to_string()))
             }
             Err(error) => {
@@ -97,7 +97,7 @@ async fn sweep(
     while let Some((key, outcome)) = looks.next().await {
         match outcome {
             // It is the store that cannot, so it is the same for all of them.
-            Err(error) if error.kind() == Kind::Unsupported => return Err(error.into()),
+            Err(error) if error.kind() == ErrorKind::Unsupported => return Err(error.into()),
             outcome => swept.push((key, outcome)),
         }
         progress.step();

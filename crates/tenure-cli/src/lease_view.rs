@@ -4,7 +4,7 @@ use std::time::Duration;
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 use tenure::record::{Record, State};
-use tenure::{Error, Key, Kind, Observation, Remaining, Standing, Survivors};
+use tenure::{Error, ErrorKind, Key, Observation, Remaining, Standing, Survivors};
 
 use crate::output::plain;
 use crate::{duration, outliving};
@@ -99,7 +99,7 @@ impl LeaseView {
 
     /// A lease that could not be read.
     pub(crate) fn unread(key: &Key, error: &Error) -> Self {
-        let state = if error.kind() == Kind::Corrupt { "foreign" } else { "unreadable" };
+        let state = if error.kind() == ErrorKind::Corrupt { "foreign" } else { "unreadable" };
         Self { state, free: false, problem: Some(error.to_string()), ..Self::absent(key) }
     }
 

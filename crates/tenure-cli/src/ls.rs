@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use tenure::{Kind, Observations, Prefix};
+use tenure::{ErrorKind, Observations, Prefix};
 
 use crate::args::{Args, Ls};
 use crate::exit::Failure;
@@ -30,7 +30,7 @@ pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
             Err(error) => LeaseView::unread(&key, error),
         });
         // What is not ours is shown as that, which is all there is to say about it.
-        unread = unread.or(seen.err().filter(|error| error.kind() != Kind::Corrupt));
+        unread = unread.or(seen.err().filter(|error| error.kind() != ErrorKind::Corrupt));
     }
     if ls.json {
         output::answer_json(&LsAnswer { store: store.url(), leases: &leases })?;

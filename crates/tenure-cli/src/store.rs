@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tenure::{Builder, Coordinator, Error, Handle, Kind, Logbook, Timing, Verdicts};
+use tenure::{Coordinator, CoordinatorBuilder, Error, ErrorKind, Handle, Logbook, Timing, Verdicts};
 use tenure_connect::StoreUrl;
 use tenure_store::Store;
 
@@ -206,8 +206,8 @@ impl Chosen {
 
     fn failure(&self, error: Error) -> Failure {
         match (&self.by, error.kind()) {
-            (ChosenBy::Config(_), Kind::Invalid) => Failure::new(exit::UNSAFE, error.to_string()),
-            (ChosenBy::Default, Kind::Unsupported) => match foreign_home() {
+            (ChosenBy::Config(_), ErrorKind::Invalid) => Failure::new(exit::UNSAFE, error.to_string()),
+            (ChosenBy::Default, ErrorKind::Unsupported) => match foreign_home() {
                 Some(sentence) => Failure::new(exit::REFUSED, sentence),
                 None => error.into(),
             },
@@ -237,17 +237,17 @@ impl ChosenBy {
 }
 
 /// A coordinator to be connected, for whom counts what this user's commands saw on this machine.
-pub(crate) fn coordinator(args: &Args) -> Builder {
+pub(crate) fn coordinator(args: &Args) -> CoordinatorBuilder {
     remembering(trusting(args.check_store))
 }
 
 /// The same for one that has nothing to see.
-pub(crate) fn unseeing(args: &Args) -> Builder {
+pub(crate) fn unseeing(args: &Args) -> CoordinatorBuilder {
     trusting(args.check_store)
 }
 
 /// What was found sound of late is trusted.
-fn trusting(again: bool) -> Builder {
+fn trusting(again: bool) -> CoordinatorBuilder {
     let mut builder = Coordinator::builder();
     if let Some(folder) = home::verdicts() {
         builder = builder.verdicts(Verdicts::in_folder(folder));
@@ -255,7 +255,7 @@ fn trusting(again: bool) -> Builder {
     if again { builder.check_again() } else { builder }
 }
 
-fn remembering(builder: Builder) -> Builder {
+fn remembering(builder: CoordinatorBuilder) -> CoordinatorBuilder {
     match home::logbook() {
         Some(folder) => builder.logbook(Logbook::in_folder(folder)),
         None => builder,

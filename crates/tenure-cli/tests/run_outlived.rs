@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use run_support::{PATIENCE, Process, Ran, Started, World, block_on, said, until};
 use rustix::process::Signal;
-use tenure::{Acting, Coordinator, Holder, Lease, WitnessPart};
+use tenure::{Coordinator, Holder, Lease, WitnessPart, WorkGuard};
 
 /// Short, because it is waited out.
 const TTL: Duration = Duration::from_secs(1);
@@ -38,11 +38,11 @@ fn holder() {
     std::mem::forget((lease, acting));
 }
 
-async fn held(store: &tenure::store::File) -> (Lease, Acting) {
+async fn held(store: &tenure::store::File) -> (Lease, WorkGuard) {
     let former = Holder::new("former").unwrap();
     let coordinator = Coordinator::builder().holder(former).connect(store.clone()).await.unwrap();
     let lease = coordinator.lease("x").unwrap().ttl(TTL).manual().acquire().await.unwrap();
-    let acting = lease.acting().unwrap();
+    let acting = lease.work_guard().unwrap();
     (lease, acting)
 }
 
@@ -155,7 +155,7 @@ fn a_command_that_cannot_be_stopped_is_not_revoked_and_taking_it_at_once_warns_o
     let store = world.store();
     let coordinator = block_on(Coordinator::builder().holder(former).connect(store)).unwrap();
     let lease = block_on(coordinator.lease("x").unwrap().acquire()).unwrap();
-    let acting = lease.acting().unwrap();
+    let acting = lease.work_guard().unwrap();
     acting.cannot_stop("process 4711 (sudo) runs as another user");
     until("word of it", PATIENCE, || world.record("x")?.cannot_stop().map(|_| ()));
     let why = "its command cannot be stopped, because process 4711 (sudo) runs as another user";

@@ -14,7 +14,7 @@ async fn connect(store: &Broken) -> Result<(), tenure::Error> {
 async fn a_liar_that_always_lies_is_refused_at_connect() {
     for &lie in Lie::ALL.iter().filter(|lie| lie.always()) {
         let Err(error) = connect(&Broken::lying(lie)).await else { panic!("{lie} was let in") };
-        assert_eq!(error.kind(), tenure::Kind::Unsupported, "{lie}: {error}");
+        assert_eq!(error.kind(), tenure::ErrorKind::Unsupported, "{lie}: {error}");
         println!("{lie:<30} {error}");
     }
 }
@@ -42,7 +42,7 @@ async fn a_liar_whose_versions_never_change_grants_nothing() {
         let holder = tenure::Holder::new(name).unwrap();
         let coordinator = tenure::Coordinator::builder().holder(holder).connect(store.clone()).await.unwrap();
         let error = coordinator.lease("k").unwrap().without_witness().acquire().await.unwrap_err();
-        assert_eq!(error.kind(), tenure::Kind::Unsupported, "{error}");
+        assert_eq!(error.kind(), tenure::ErrorKind::Unsupported, "{error}");
         assert!(error.to_string().contains("which is no new one"), "{error}");
     }
 }

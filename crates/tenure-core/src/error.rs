@@ -4,13 +4,12 @@ use tenure_store::{BoxError, KeyError, Reason, StoreError};
 
 use crate::HolderError;
 
-/// What went wrong, as a sentence for people and a [`Kind`] for programs.
+/// What went wrong, as a sentence for people and a [`ErrorKind`] for programs.
 ///
 /// The sentence names the key, and the holder, the token and the store where they are known, and says what to do. It
 /// is not part of the API; the kind is.
-#[derive(Debug)]
 pub struct Error {
-    kind: Kind,
+    kind: ErrorKind,
     message: String,
     source: Option<BoxError>,
 }
@@ -18,13 +17,11 @@ pub struct Error {
 /// The kind of an error is an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ErrorKind {
     /// Somebody else has it. Wait, or do something else.
     Held,
     /// The lease is not held any more. Stop acting.
     Lost,
-    /// A newer holder has already written. Stop for good.
-    Fenced,
     /// The store cannot be reached or does not answer. Try again later.
     Unavailable,
     /// The store cannot do, or does not do, what is needed. Fix the deployment.
@@ -35,7 +32,7 @@ pub enum Kind {
     Corrupt,
 }
 
-impl From<Reason> for Kind {
+impl From<Reason> for ErrorKind {
     /// What to do about a call that was refused.
     fn from(reason: Reason) -> Self {
         match reason {
@@ -47,7 +44,7 @@ impl From<Reason> for Kind {
     }
 }
 
-impl From<&StoreError> for Kind {
+impl From<&StoreError> for ErrorKind {
     /// What to do about an error of the store.
     fn from(error: &StoreError) -> Self {
         match error {
@@ -59,7 +56,7 @@ impl From<&StoreError> for Kind {
 
 impl Error {
     /// An error of this kind with this sentence.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }
 
@@ -70,8 +67,21 @@ impl Error {
     }
 
     /// What to do about it.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.kind
+    }
+}
+
+impl fmt::Debug for Error {
+    /// The kind, the sentence and its causes, as a program that ends by this error prints it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.kind, self.message)?;
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            write!(f, "; because {error}")?;
+            cause = error.source();
+        }
+        Ok(())
     }
 }
 
@@ -89,26 +99,19 @@ impl std::error::Error for Error {
 
 impl From<KeyError> for Error {
     fn from(error: KeyError) -> Self {
-        Self::new(Kind::Invalid, error.to_string())
+        Self::new(ErrorKind::Invalid, error.to_string())
     }
 }
 
 /// A store that could not be opened, or a call that was made without a lease.
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
-        Self::new(Kind::from(&error), error.to_string()).because(error)
+        Self::new(ErrorKind::from(&error), error.to_string()).because(error)
     }
 }
 
 impl From<HolderError> for Error {
     fn from(error: HolderError) -> Self {
-        Self::new(Kind::Invalid, error.to_string())
-    }
-}
-
-impl From<std::convert::Infallible> for Error {
-    /// So that a [`Key`](tenure_store::Key) is taken wherever its name is.
-    fn from(never: std::convert::Infallible) -> Self {
-        match never {}
+        Self::new(ErrorKind::Invalid, error.to_string())
     }
 }

@@ -25,10 +25,10 @@ mod works;
 
 pub use belief::Belief;
 pub use drift::Drift;
-pub use error::{Error, Kind};
+pub use error::{Error, ErrorKind};
 pub use holder::{Holder, HolderError};
 pub use instant::Instant;
 pub use timing::{Timing, TimingBuilder};
-pub use token::Token;
+pub use token::{Token, TokenError};
 pub use wall_time::WallTime;
 pub use works::Works;

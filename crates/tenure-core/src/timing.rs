@@ -6,7 +6,7 @@ use tenure_store::Guarantees;
 
 use crate::machine::rules;
 use crate::record::Ttl;
-use crate::{Drift, Error, Kind};
+use crate::{Drift, Error, ErrorKind};
 
 /// Durations that are safe together. Others cannot be built, and the error shows the arithmetic.
 ///
@@ -147,7 +147,7 @@ impl Timing {
             return Ok(());
         }
         Err(Error::new(
-            Kind::Invalid,
+            ErrorKind::Invalid,
             format!(
                 "{store} bears one write of a key every {:?}, but a ttl of {} renews every {:?} and writes again after \
                  {:?} if it must: use a longer ttl, and a longer request timeout",
@@ -250,7 +250,7 @@ fn parse_ttl(ttl: Duration) -> Result<Ttl, Error> {
     let whole = Duration::from_millis(millis) == ttl;
     Ttl::from_millis(millis).filter(|_| whole).ok_or_else(|| {
         Error::new(
-            Kind::Invalid,
+            ErrorKind::Invalid,
             format!("a ttl is a whole number of milliseconds from {} to {}, not {ttl:?}", Ttl::MIN, Ttl::MAX),
         )
     })
@@ -258,7 +258,7 @@ fn parse_ttl(ttl: Duration) -> Result<Ttl, Error> {
 
 fn unsafe_together(ttl: Ttl, arithmetic: String) -> Error {
     let advice = "use a longer ttl, or a shorter request timeout, period or grace";
-    Error::new(Kind::Invalid, format!("a ttl of {ttl} cannot be safe: {arithmetic}; {advice}"))
+    Error::new(ErrorKind::Invalid, format!("a ttl of {ttl} cannot be safe: {arithmetic}; {advice}"))
 }
 
 impl FromStr for Timing {
@@ -269,10 +269,10 @@ impl FromStr for Timing {
         let parsed: Result<jiff::SignedDuration, _> = text.parse();
         let ttl = parsed.map_err(|error| {
             let advice = "write it like 15s, 500ms or 2m";
-            Error::new(Kind::Invalid, format!("{text:?} is not a duration: {advice}")).because(error)
+            Error::new(ErrorKind::Invalid, format!("{text:?} is not a duration: {advice}")).because(error)
         })?;
         let ttl = Duration::try_from(ttl)
-            .map_err(|_| Error::new(Kind::Invalid, format!("a ttl cannot be negative: {text:?}")))?;
+            .map_err(|_| Error::new(ErrorKind::Invalid, format!("a ttl cannot be negative: {text:?}")))?;
         Self::new(ttl)
     }
 }
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn an_unsafe_combination_cannot_be_built_and_the_error_shows_the_arithmetic() {
         let error = Timing::builder(6 * SECOND).timeout(4 * SECOND).period(2 * SECOND).build().unwrap_err();
-        assert_eq!(error.kind(), Kind::Invalid);
+        assert_eq!(error.kind(), ErrorKind::Invalid);
         assert_eq!(
             error.to_string(),
             "a ttl of 6s cannot be safe: renewal period 2s + write 4s + read back 4s + one retry 4s = 14s, but only \
@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn absurd_durations_are_refused_in_words() {
         for ttl in [Duration::ZERO, Duration::from_millis(49), Duration::from_secs(86_401), Duration::MAX] {
-            assert_eq!(Timing::new(ttl).unwrap_err().kind(), Kind::Invalid, "{ttl:?}");
+            assert_eq!(Timing::new(ttl).unwrap_err().kind(), ErrorKind::Invalid, "{ttl:?}");
         }
         assert!(Timing::new(Duration::from_micros(100_500)).is_err(), "records keep whole milliseconds");
         let builder = || Timing::builder(15 * SECOND);
@@ -360,7 +360,7 @@ mod tests {
     fn text_that_is_no_duration_is_refused_in_words() {
         assert_eq!("15s".parse::<Timing>().unwrap(), Timing::new(15 * SECOND).unwrap());
         for text in ["", "NaN", "inf", "-15s", "0s", "1e300s", "15", "99999999999h", "15 parsecs"] {
-            assert_eq!(text.parse::<Timing>().unwrap_err().kind(), Kind::Invalid, "{text:?}");
+            assert_eq!(text.parse::<Timing>().unwrap_err().kind(), ErrorKind::Invalid, "{text:?}");
         }
     }
 

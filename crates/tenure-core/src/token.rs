@@ -1,11 +1,30 @@
 use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 
 /// A whole number that is strictly greater for every new grant of a key, for ever.
 ///
 /// Send it with every write. A resource that remembers the greatest token it has seen, and refuses smaller ones
 /// atomically with the write, is safe from a holder that was paused and acts late.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// ```
+/// # extern crate tenure_core as tenure;
+/// use tenure::Token;
+///
+/// let token: Token = "1762000000000001".parse()?;
+/// assert_eq!(token.to_string(), "1762000000000001");
+/// assert!("-1".parse::<Token>().is_err());
+/// # Ok::<(), tenure::TokenError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
 pub struct Token(u64);
+
+/// The reason why a text or a number is not a token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not a token: a token is a whole number up to {max}", max = Token::MAX)]
+pub struct TokenError(String);
 
 impl Token {
     /// The token of a key that was never granted.
@@ -30,8 +49,54 @@ impl Token {
     }
 }
 
+impl FromStr for Token {
+    type Err = TokenError;
+
+    fn from_str(text: &str) -> Result<Self, TokenError> {
+        text.parse().ok().and_then(Self::new).ok_or_else(|| TokenError(format!("{text:?}")))
+    }
+}
+
+impl TryFrom<u64> for Token {
+    type Error = TokenError;
+
+    fn try_from(number: u64) -> Result<Self, TokenError> {
+        Self::new(number).ok_or_else(|| TokenError(number.to_string()))
+    }
+}
+
+impl From<Token> for u64 {
+    fn from(token: Token) -> Self {
+        token.0
+    }
+}
+
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_as_it_is_printed_and_nothing_else_is_one() {
+        for number in [0, 1, Token::MAX.get()] {
+            let token = Token::new(number).unwrap();
+            assert_eq!(token.to_string().parse(), Ok(token));
+            assert_eq!(serde_json::to_string(&token).unwrap(), number.to_string());
+            assert_eq!(serde_json::from_str::<Token>(&number.to_string()).unwrap(), token);
+        }
+        let above = (Token::MAX.get() + 1).to_string();
+        for text in ["", " 1", "-1", "1.0", "1e3", "0x1", &above] {
+            assert!(text.parse::<Token>().is_err(), "{text:?}");
+        }
+        assert!(serde_json::from_str::<Token>(&above).is_err());
+        assert_eq!(
+            "seven".parse::<Token>().unwrap_err().to_string(),
+            "\"seven\" is not a token: a token is a whole number up to 9007199254740991"
+        );
     }
 }

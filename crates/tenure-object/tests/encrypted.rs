@@ -90,7 +90,7 @@ async fn an_authority_of_ones_own_is_trusted_by_those_who_are_told_of_it() {
                 certificate with ca=/path/to/ca.pem in the URL, or in AWS_CA_BUNDLE";
     assert!(sentence.contains(part), "{sentence}");
     let error = Coordinator::connect(stranger).await.unwrap_err();
-    assert_eq!(error.kind(), tenure::Kind::Unavailable, "{error}");
+    assert_eq!(error.kind(), tenure::ErrorKind::Unavailable, "{error}");
     let other = Authority::new();
     std::fs::write(place.folder.join("other.pem"), other.pem()).unwrap();
     let other = open(&place.at("localhost").ca(place.folder.join("other.pem").to_str().unwrap()));

@@ -8,7 +8,7 @@ use bucket::Bucket;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
-use tenure::{Coordinator, Kind};
+use tenure::{Coordinator, ErrorKind};
 use tenure_conformance::{Harness, Suite};
 use tenure_object::s3::Environment;
 use tenure_object::{Requests, S3};
@@ -160,7 +160,7 @@ async fn a_lease_goes_from_hand_to_hand_by_release_and_by_crash_with_growing_tok
     let second = Coordinator::connect(bucket.store()).await.unwrap();
     let lease = request(&first).acquire().await.unwrap();
     let held = request(&second).wait(Duration::ZERO).acquire().await.unwrap_err();
-    assert_eq!(held.kind(), Kind::Held);
+    assert_eq!(held.kind(), ErrorKind::Held);
     let token = lease.token();
     lease.release().await.unwrap();
 
@@ -189,7 +189,7 @@ async fn two_hundred_who_connect_at_once_all_trust_an_honest_server() {
 async fn a_liar_is_refused_when_it_is_connected() {
     let Some(bucket) = Bucket::on(Server::Rclone, "liar") else { return };
     let error = Coordinator::connect(bucket.store()).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Unsupported, "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error:?}");
     assert!(error.to_string().contains("it accepted a create over an entry that exists"), "{error}");
 }
 
@@ -210,7 +210,7 @@ async fn what_is_wrong_with_the_place_or_the_credentials_is_said() {
     assert!(put.contains("there is no bucket"), "and it is no conflict: {put}");
     assert!(missing.get(&key).await.unwrap_err().to_string().contains("there is no bucket"));
     let error = Coordinator::connect(missing).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
 
     let elsewhere = bucket.builder().region("eu-west-1").open_in(&Environment::default()).unwrap();
     let error = elsewhere.get(&key).await.unwrap_err().to_string();
@@ -221,7 +221,7 @@ async fn what_is_wrong_with_the_place_or_the_credentials_is_said() {
     assert!(error.contains("its secret is wrong"), "{error}");
     assert!(!error.contains("not-the-secret"));
     let error = Coordinator::connect(stranger).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Unavailable, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
 }
 
 /// What the harness deletes is deleted at the server.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bucket::Bucket;
 use futures_util::future::join_all;
 use tenure::clock::{BootClock, Clock};
-use tenure::{Coordinator, Kind};
+use tenure::{Coordinator, ErrorKind};
 use tenure_object::s3::Environment;
 use tenure_store::{Applied, Entry, Expect, Key, Put, Store, Version};
 use tenure_testkit::{ErrorAnswer, Exchange, Fault, Kind as Server, Rule, key};
@@ -114,7 +114,7 @@ async fn a_standby_looks_at_most_three_times_per_ttl() {
         let began = BootClock.now();
         let request = standby.lease("wanted").unwrap().ttl(TTL).wait(TTL * TTLS);
         let error = request.acquire().await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Held, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Held, "{error}");
         let (took, now) = (BootClock.now().since(began), store.requests());
         (now.gets - before.gets, now.puts - before.puts, took)
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bucket::Bucket;
 use tenure::clock::{BootClock, Clock};
-use tenure::{Coordinator, Kind, Lease};
+use tenure::{Coordinator, ErrorKind, Lease};
 use tenure_object::S3;
 use tenure_object::s3::Environment;
 use tenure_store::{Expect, Store};
@@ -38,7 +38,7 @@ async fn a_fresh_contender_takes_what_died_long_ago_at_once_where_it_believes_th
     pause(TTL + Duration::from_secs(3)).await;
     let doubting = Coordinator::connect(bucket.store()).await.unwrap();
     let held = doubting.lease("job").unwrap().ttl(TTL).wait(Duration::ZERO).acquire().await.unwrap_err();
-    assert_eq!(held.kind(), Kind::Held, "it has to see for itself: {held}");
+    assert_eq!(held.kind(), ErrorKind::Held, "it has to see for itself: {held}");
 
     let trusting = Coordinator::connect(trusting(&bucket)).await.unwrap();
     let lease = trusting.lease("job").unwrap().ttl(TTL).wait(Duration::ZERO).acquire().await.unwrap();

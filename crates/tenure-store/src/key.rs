@@ -121,6 +121,12 @@ impl FromStr for Key {
     }
 }
 
+impl AsRef<str> for Key {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
 impl TryFrom<&str> for Key {
     type Error = KeyError;
 

@@ -10,15 +10,17 @@ pub mod record;
 pub mod store;
 mod trust;
 
-pub use coordinator::{Builder, Coordinator, Forgotten, WhyKept};
+pub use coordinator::{Coordinator, CoordinatorBuilder, Forgotten, WhyKept};
 pub use host::{Logbook, Survivor, Survivors, Verdicts, WitnessPart, process_holder};
 pub use keeper::{AttemptOutcome, AttemptReport, EventReport, LeaseState, Operation, Recorder, Renewal};
-pub use lease::{Acting, Handle, Lease, Request};
+pub use lease::{Handle, Lease, Request, WorkGuard};
 pub use observe::{Change, ChangeKind, Observation, Observations, Watch, WatchEvent};
 #[doc(inline)]
 pub use tenure_core::machine::{Denied, Event, Left, Lost, Purpose, Remaining, Sighting, Standing};
 #[doc(inline)]
-pub use tenure_core::{Drift, Error, Holder, HolderError, Kind, Timing, TimingBuilder, Token};
+pub use tenure_core::{
+    Drift, Error, ErrorKind, Holder, HolderError, Timing, TimingBuilder, Token, TokenError,
+};
 #[doc(inline)]
 pub use tenure_store::{Key, KeyError, Prefix};
 

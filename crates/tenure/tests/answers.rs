@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use tenure::store::memory::{GetFault, PutFault};
-use tenure::{Key, Kind, Lost, record};
+use tenure::{ErrorKind, Key, Lost, record};
 use tenure_store::{Reason, StoreClock};
 
 use support::World;
@@ -115,7 +115,7 @@ async fn a_renewal_that_lands_after_the_deadline_revives_nothing_and_is_vacated(
         world.memory.faults().deliver_late();
         world.pass(TTL / 4).await;
     });
-    assert_eq!(renewed.unwrap_err().kind(), Kind::Lost);
+    assert_eq!(renewed.unwrap_err().kind(), ErrorKind::Lost);
     assert_eq!(lease.lost().await, Lost::Expired);
     assert_eq!(record_of(&world).state, record::State::Vacant, "what landed is vacated");
 }
@@ -151,7 +151,7 @@ async fn without_a_store_clock_a_token_that_went_back_is_corruption_and_nothing_
     world.memory.restore(&early);
     // The cached version is gone: the conflict is read back, and the reading shows that the token went back.
     let error = a.lease("k").unwrap().try_acquire().await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Corrupt, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert!(error.to_string().contains("token 2 was seen before"), "{error}");
     assert_eq!(world.memory.contents(&key()), None, "nothing was overwritten");
 }
@@ -196,12 +196,12 @@ async fn nobody_is_shown_an_older_token_after_a_newer_one() {
     let early = world.memory.snapshot();
     world.pass(TTL).await;
     a.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
-    let newer = a.look("k").await.unwrap().unwrap().token;
+    let newer = a.record("k").await.unwrap().unwrap().token;
     world.memory.restore(&early);
-    let error = a.look("k").await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Corrupt, "{error}");
+    let error = a.record("k").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     let lease = a.lease("k").unwrap().acquire().await.unwrap();
-    assert!(a.look("k").await.unwrap().unwrap().token > newer);
+    assert!(a.record("k").await.unwrap().unwrap().token > newer);
     drop(lease);
 }
 
@@ -225,10 +225,10 @@ async fn the_value_stays_when_the_lease_is_released() {
     let world = World::new();
     let a = world.process("a").await;
     a.lease("k").unwrap().value("checkpoint 17").acquire().await.unwrap().release().await.unwrap();
-    let record = a.look("k").await.unwrap().unwrap();
+    let record = a.record("k").await.unwrap().unwrap();
     assert_eq!((&*record.value, record.holder.is_none()), ("checkpoint 17", true));
     let lease = world.process("b").await.lease("k").unwrap().acquire().await.unwrap();
-    assert_eq!(&*a.look("k").await.unwrap().unwrap().value, "checkpoint 17");
+    assert_eq!(&*a.record("k").await.unwrap().unwrap().value, "checkpoint 17");
     assert_eq!(a.holders(&tenure::Prefix::all()).await.unwrap().len(), 1);
     drop(lease);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tenure::record::{self, Record, State};
-use tenure::{Coordinator, Error, Key, Kind, Token};
+use tenure::{Coordinator, Error, ErrorKind, Key, Token};
 use tenure_store::{Reason, StoreClock};
 
 use support::World;
@@ -24,8 +24,8 @@ async fn hostile_keys_are_invalid() {
     let a = World::new().process("a").await;
     let long = "k".repeat(10_240);
     for name in ["", "/", "../etc/passwd", "a/../b", "a\0b", "a/", "a//b", ".", ".tenure/scratch", &long] {
-        assert_eq!(a.lease(name).unwrap_err().kind(), Kind::Invalid, "{name:?}");
-        assert_eq!(a.look(name).await.unwrap_err().kind(), Kind::Invalid, "{name:?}");
+        assert_eq!(a.lease(name).unwrap_err().kind(), ErrorKind::Invalid, "{name:?}");
+        assert_eq!(a.record(name).await.unwrap_err().kind(), ErrorKind::Invalid, "{name:?}");
     }
     assert!(a.lease("键/ключ").is_ok());
 }
@@ -38,7 +38,7 @@ async fn absurd_durations_are_invalid_and_cost_no_call() {
     for ttl in [Duration::ZERO, Duration::from_nanos(1), Duration::from_millis(49), Duration::MAX] {
         assert_eq!(
             a.lease("k").unwrap().ttl(ttl).acquire().await.unwrap_err().kind(),
-            Kind::Invalid,
+            ErrorKind::Invalid,
             "{ttl:?}"
         );
     }
@@ -51,7 +51,7 @@ async fn a_wait_of_no_time_and_one_beyond_all_time_are_both_waits() {
     let _held = world.process("a").await.lease("k").unwrap().acquire().await.unwrap();
     let b = world.process("b").await;
     let none = b.lease("k").unwrap().wait(Duration::ZERO).acquire().await.unwrap_err();
-    assert_eq!(none.kind(), Kind::Held, "{none}");
+    assert_eq!(none.kind(), ErrorKind::Held, "{none}");
     assert!(b.lease("free at once").unwrap().wait(Duration::ZERO).acquire().await.is_ok());
     let free = b.lease("free").unwrap().wait(Duration::MAX).acquire().await;
     assert!(free.is_ok());
@@ -65,20 +65,24 @@ async fn values_and_reasons_beyond_their_limits_are_invalid() {
     let error = request().value(&long).acquire().await.unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string()),
-        (Kind::Invalid, "the value of lease k has at most 4096 bytes, not 4097".into())
+        (ErrorKind::Invalid, "the value of lease k has at most 4096 bytes, not 4097".into())
     );
     for reason in ["", "  ", "two\nlines", &"r".repeat(201)] {
-        assert_eq!(request().revoke(reason).acquire().await.unwrap_err().kind(), Kind::Invalid, "{reason:?}");
+        assert_eq!(
+            request().revoke(reason).acquire().await.unwrap_err().kind(),
+            ErrorKind::Invalid,
+            "{reason:?}"
+        );
     }
     let error = request().revoke("maintenance").try_acquire().await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Invalid, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     for id in ["", "a\0b", &"h".repeat(201)] {
-        assert_eq!(Error::from(tenure::Holder::new(id).unwrap_err()).kind(), Kind::Invalid, "{id:?}");
+        assert_eq!(Error::from(tenure::Holder::new(id).unwrap_err()).kind(), ErrorKind::Invalid, "{id:?}");
     }
     // The largest value of the most expensive characters still makes a record.
     let worst = "\u{1}".repeat(Record::VALUE_MAX);
     let lease = request().value(&worst).acquire().await.unwrap();
-    assert_eq!(*a.look("k").await.unwrap().unwrap().value, *worst);
+    assert_eq!(*a.record("k").await.unwrap().unwrap().value, *worst);
     lease.release().await.unwrap();
 }
 
@@ -105,14 +109,18 @@ async fn what_is_not_a_record_of_ours_is_corrupt_and_never_overwritten() {
     for (what, bytes) in foreign {
         world.memory.overwrite(&key(), bytes.clone());
         let error = refused_on(&world).await;
-        assert_eq!(error.kind(), Kind::Corrupt, "{what}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}: {error}");
         assert!(
             error.to_string().starts_with("lease k on memory: has no record that this version may"),
             "{error}"
         );
         assert!(error.to_string().len() < 400, "{what}: {error}");
         assert_eq!(world.memory.contents(&key()), Some(bytes), "{what}: nothing was overwritten");
-        assert_eq!(world.process("b").await.look("k").await.unwrap_err().kind(), Kind::Corrupt, "{what}");
+        assert_eq!(
+            world.process("b").await.record("k").await.unwrap_err().kind(),
+            ErrorKind::Corrupt,
+            "{what}"
+        );
     }
 }
 
@@ -134,7 +142,7 @@ async fn a_token_at_the_top_of_its_range_grants_nothing_more() {
     record.token = Token::MAX;
     world.memory.overwrite(&key(), record::encode(&record));
     let error = refused_on(&world).await;
-    assert_eq!(error.kind(), Kind::Corrupt);
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.to_string().contains("top of its token range"), "{error}");
     assert_eq!(record::decode(&world.memory.contents(&key()).unwrap()).unwrap(), record);
 }
@@ -154,14 +162,16 @@ async fn a_store_time_of_1970_or_9999_is_ignored_rather_than_believed() {
 async fn wrong_credentials_end_an_acquire_at_once_instead_of_waiting_for_ever() {
     use tenure::store::memory::GetFault;
     let world = World::new();
-    for (reason, kind) in [(Reason::Denied, Kind::Unavailable), (Reason::Unsupported, Kind::Unsupported)] {
+    for (reason, kind) in
+        [(Reason::Denied, ErrorKind::Unavailable), (Reason::Unsupported, ErrorKind::Unsupported)]
+    {
         world.memory.faults().next_get(GetFault::Refuse(reason));
         let error = refused_on(&world).await;
         assert_eq!(error.kind(), kind, "{error}");
         assert!(std::error::Error::source(&error).is_some(), "what the store said is kept");
         world.memory.faults().next_get(GetFault::Refuse(reason));
         assert_eq!(
-            world.process("b").await.look("k").await.unwrap_err().kind(),
+            world.process("b").await.record("k").await.unwrap_err().kind(),
             kind,
             "looking is told the same"
         );
@@ -173,7 +183,7 @@ async fn a_store_that_forgets_to_declare_a_guarantee_is_refused_by_name() {
     let world =
         World::built(|builder| builder.name("shy").declare(|guarantees| guarantees.atomic_replace = false));
     let error = Coordinator::connect(world.memory).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
     let text = error.to_string();
     assert!(text.contains("memory:shy") && text.contains("atomic replace"), "{text}");
 }
@@ -186,13 +196,13 @@ async fn a_closed_key_is_never_granted_and_a_reserved_one_only_to_its_successor(
     let reserved = Record { state: State::Reserved("heir".into()), ..vacant.clone() };
     world.memory.overwrite(&key(), record::encode(&reserved));
     let other = world.process("other").await.lease("k").unwrap().try_acquire().await.unwrap_err();
-    assert_eq!(other.kind(), Kind::Held, "{other}");
+    assert_eq!(other.kind(), ErrorKind::Held, "{other}");
     assert!(other.to_string().contains("is reserved for heir"), "{other}");
     world.process("heir").await.lease("k").unwrap().try_acquire().await.unwrap().release().await.unwrap();
     let closure = record::Closure { by: "ops".into(), because: "moved to another key".into() };
     let closed = Record { state: State::Closed(closure.into()), ..vacant };
     world.memory.overwrite(&key(), record::encode(&closed));
     let error = refused_on(&world).await;
-    assert_eq!(error.kind(), Kind::Invalid);
+    assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("was closed by ops"), "{error}");
 }

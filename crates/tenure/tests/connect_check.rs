@@ -13,7 +13,7 @@ use tenure::clock::{Clock, ManualClock};
 use tenure::record::decode;
 use tenure::store::Memory;
 use tenure::store::memory::{Calls, GetFault, PutFault};
-use tenure::{Error, Kind};
+use tenure::{Error, ErrorKind};
 use tenure_core::check::{check_declared, check_live, connect_check};
 use tenure_core::record::RECORD_MAX;
 use tenure_store::{BoxFuture, Expect, Guarantees, Key, Prefix, Put, Reach, Reason, Store};
@@ -57,7 +57,7 @@ async fn conviction(how: How) -> String {
     let mut messages = Vec::new();
     for memory in [on_network(), checked_before()] {
         let error = check(&Wrapper::new(memory, how)).await.expect_err("a liar was believed");
-        assert_eq!(error.kind(), Kind::Unsupported, "{how:?}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{how:?}: {error}");
         messages.push(error.to_string());
     }
     assert_eq!(messages[0], messages[1]);
@@ -127,7 +127,7 @@ mod an_honest_store {
     #[tokio::test]
     async fn is_not_convicted_when_the_key_never_comes_to_rest_but_not_trusted_either() {
         let error = check(&Wrapper::new(on_network(), How::KeepsBeingOverwritten)).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Unavailable);
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.to_string().contains("keeps changing the key .tenure/scratch"), "{error}");
     }
 
@@ -171,7 +171,7 @@ mod an_honest_store {
             for nonce in 0..3 {
                 let result = check_live(&memory, &leaps(&clock), nonce).now_or_never().expect("nothing here waits");
                 if let Err(error) = result {
-                    prop_assert_eq!(error.kind(), Kind::Unavailable, "{}", error);
+                    prop_assert_eq!(error.kind(), ErrorKind::Unavailable, "{}", error);
                 }
                 memory.faults().deliver_late();
             }
@@ -219,7 +219,7 @@ mod a_liar {
             (checked_before(), "it accepted a create over an entry that exists"),
         ] {
             let error = check(&Wrapper::new(memory, How::OkWithoutWriting)).await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Unsupported);
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
             assert!(error.to_string().contains(lie), "{error}");
         }
     }
@@ -236,7 +236,7 @@ mod a_liar {
     async fn that_never_shows_what_is_there_is_convicted() {
         for how in [How::NeverShows, How::AlwaysConflicts] {
             let error = check(&Wrapper::new(on_network(), how)).await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Unsupported, "{how:?}: {error}");
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{how:?}: {error}");
             assert!(error.to_string().contains("linearizable reads"), "{how:?}: {error}");
         }
     }
@@ -257,7 +257,7 @@ mod a_liar {
     async fn that_is_one_server_of_three_behind_one_address_is_convicted() {
         for memory in [on_network(), checked_before()] {
             let error = check(&Wrapper::new(memory, How::OneBadServerOfThree)).await.unwrap_err();
-            assert_eq!(error.kind(), Kind::Unsupported);
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
             assert!(error.to_string().contains("it accepted a "), "{error}");
         }
     }
@@ -288,7 +288,7 @@ mod a_store_that_does_not_answer {
         let clock = ManualClock::new();
         let start = clock.now();
         let error = check_live(&memory, &leaps(&clock), NONCE).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Unavailable);
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.to_string().starts_with("memory:x could not be checked"), "{error}");
         assert!(std::error::Error::source(&error).is_some(), "what went wrong is kept");
         assert_eq!(memory.calls().gets, 8);
@@ -303,7 +303,7 @@ mod a_store_that_does_not_answer {
             for memory in [on_network(), checked_before()] {
                 memory.faults().every_put(Some(fault));
                 let error = check(&memory).await.unwrap_err();
-                assert_eq!(error.kind(), Kind::Unavailable, "{fault:?}");
+                assert_eq!(error.kind(), ErrorKind::Unavailable, "{fault:?}");
                 assert_eq!(memory.calls().puts, 8, "{fault:?}");
             }
         }
@@ -352,7 +352,7 @@ mod a_store_that_does_not_answer {
         let memory = on_network();
         memory.faults().every_get(Some(GetFault::Refuse(Reason::Denied)));
         let error = check(&memory).await.unwrap_err();
-        assert_eq!((error.kind(), memory.calls().total()), (Kind::Unavailable, 1));
+        assert_eq!((error.kind(), memory.calls().total()), (ErrorKind::Unavailable, 1));
         assert!(error.to_string().contains("it must be allowed to read and to write there"), "{error}");
 
         let read_only = on_network();
@@ -372,7 +372,7 @@ mod a_store_that_does_not_answer {
             let memory = checked_before();
             memory.faults().every_put(Some(PutFault::Refuse(reason)));
             let error = check(&memory).await.unwrap_err();
-            assert_eq!((error.kind(), memory.calls().puts), (Kind::Unsupported, 1));
+            assert_eq!((error.kind(), memory.calls().puts), (ErrorKind::Unsupported, 1));
         }
     }
 
@@ -404,7 +404,7 @@ mod connecting {
         assert!(memory.contents(&Key::scratch()).is_some());
         let liar = Wrapper::new(on_network(), How::IgnoresCreate);
         let error = connect_check(&liar, &leap, NONCE).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Unsupported);
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
     }
 
     #[tokio::test]
@@ -414,7 +414,7 @@ mod connecting {
             .declare(|guarantees| guarantees.atomic_replace = false)
             .build();
         let error = connect_check(&memory, &leap, NONCE).await.unwrap_err();
-        assert_eq!((error.kind(), memory.calls().total()), (Kind::Unsupported, 0));
+        assert_eq!((error.kind(), memory.calls().total()), (ErrorKind::Unsupported, 0));
     }
 
     #[tokio::test]
@@ -445,7 +445,7 @@ mod what_a_store_declares {
     #[test]
     fn a_forgotten_declaration_is_refused_and_every_gap_is_named() {
         let error = refusal(|guarantees| *guarantees = Guarantees::default());
-        assert_eq!(error.kind(), Kind::Unsupported);
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert_eq!(
             error.to_string(),
             format!(

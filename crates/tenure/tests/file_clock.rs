@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure::Kind;
+use tenure::ErrorKind;
 use tenure::clock::{BootClock, Clock, ManualClock, WallTime};
 use tenure::store::File;
 use tenure_store::{Expect, Store};
@@ -327,7 +327,7 @@ fn a_mark_that_says_the_year_2200_is_corrupt_and_the_words_say_what_to_do() {
         std::fs::write(&mark, &line).unwrap();
         let error = File::builder().clock(Arc::new(clock.clone())).open(&scratch.0).unwrap_err();
         println!("{error}");
-        assert_eq!(error.kind(), Kind::Corrupt, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         for word in [word, mark.to_str().unwrap(), "move it away"] {
             assert!(error.to_string().contains(word), "{word:?} is missing: {error}");
         }

@@ -331,8 +331,8 @@ fn a_lease_on_a_damaged_file_is_corrupt_and_the_file_stays() {
         std::fs::write(&path, "cut").unwrap();
         let fresh = tenure::Coordinator::connect(scratch.store()).await.unwrap();
         let denied = fresh.lease("k").unwrap().acquire().await.unwrap_err();
-        assert_eq!(denied.kind(), tenure::Kind::Corrupt, "{denied}");
-        assert_eq!(fresh.look("k").await.unwrap_err().kind(), tenure::Kind::Corrupt);
+        assert_eq!(denied.kind(), tenure::ErrorKind::Corrupt, "{denied}");
+        assert_eq!(fresh.record("k").await.unwrap_err().kind(), tenure::ErrorKind::Corrupt);
     });
     assert_eq!(std::fs::read(&path).unwrap(), b"cut");
 }

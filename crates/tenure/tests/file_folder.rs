@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tenure::store::File;
-use tenure::{Error, Kind};
+use tenure::{Error, ErrorKind};
 use tenure_store::{Expect, Put, Reach, Store, StoreClock};
 
 use file_support::{FOLDER, Scratch, Strace, block_on, key, look, shell, write};
 
-fn refused(opened: Result<File, Error>, kind: Kind, words: &[&str]) {
+fn refused(opened: Result<File, Error>, kind: ErrorKind, words: &[&str]) {
     let error = opened.expect_err("it should have been refused");
     println!("{error}");
     assert_eq!(error.kind(), kind, "{error}");
@@ -67,7 +67,7 @@ fn a_folder_with_other_things_in_it_is_left_alone() {
     let scratch = Scratch::new("other");
     std::fs::create_dir(&scratch.0).unwrap();
     std::fs::write(scratch.0.join("notes.txt"), "mine").unwrap();
-    refused(File::open(&scratch.0), Kind::Invalid, &["not empty", "notes.txt", "/tenure"]);
+    refused(File::open(&scratch.0), ErrorKind::Invalid, &["not empty", "notes.txt", "/tenure"]);
     assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1);
     // A store in which somebody leaves a note stays a store.
     let store = File::open(scratch.0.join("tenure")).unwrap();
@@ -89,10 +89,10 @@ fn links_files_and_the_root_are_no_folders_for_a_store() {
     let store = scratch.store();
     let link = Scratch::new("link");
     symlink(store.path(), &link.0).unwrap();
-    refused(File::open(&link.0), Kind::Invalid, &[link.0.to_str().unwrap(), "symbolic link"]);
+    refused(File::open(&link.0), ErrorKind::Invalid, &[link.0.to_str().unwrap(), "symbolic link"]);
     std::fs::remove_file(&link.0).unwrap();
-    refused(File::open(scratch.0.join("tenure.mark")), Kind::Invalid, &["tenure.mark"]);
-    refused(File::open("/"), Kind::Invalid, &["below"]);
+    refused(File::open(scratch.0.join("tenure.mark")), ErrorKind::Invalid, &["tenure.mark"]);
+    refused(File::open("/"), ErrorKind::Invalid, &["below"]);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_link_on_the_way_is_resolved_once_and_what_it_leads_to_is_looked_at() {
     let store = File::open(scratch.0.join("link/store")).unwrap();
     assert_eq!(store.path(), scratch.0.join("real/store"));
     set_mode(&scratch.0.join("real"), 0o777);
-    refused(File::open(scratch.0.join("link/store")), Kind::Unsupported, &["/real", "chmod go-w"]);
+    refused(File::open(scratch.0.join("link/store")), ErrorKind::Unsupported, &["/real", "chmod go-w"]);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_folder_that_others_may_write_to_is_refused_unless_accepted() {
     scratch.store();
     for open_to in [0o770, 0o777, 0o1777] {
         set_mode(&scratch.0, open_to);
-        refused(File::open(&scratch.0), Kind::Unsupported, &["chmod 700", "accept_writable_by_others"]);
+        refused(File::open(&scratch.0), ErrorKind::Unsupported, &["chmod 700", "accept_writable_by_others"]);
         File::builder().accept_writable_by_others().open(&scratch.0).unwrap();
     }
     set_mode(&scratch.0, 0o755);
@@ -126,7 +126,7 @@ fn in_a_shared_temporary_folder_the_sticky_bit_decides() {
     std::fs::create_dir(&shared.0).unwrap();
     let path = shared.0.join("store");
     set_mode(&shared.0, 0o777);
-    refused(File::open(&path), Kind::Unsupported, &["anybody may replace"]);
+    refused(File::open(&path), ErrorKind::Unsupported, &["anybody may replace"]);
     set_mode(&shared.0, 0o1777);
     File::open(&path).unwrap();
 }
@@ -141,7 +141,7 @@ fn a_folder_in_which_a_group_may_replace_the_store_is_refused_unless_accepted() 
     set_mode(&shared.0, 0o775);
     refused(
         File::open(&path),
-        Kind::Unsupported,
+        ErrorKind::Unsupported,
         &["its group may replace", &chmod, "accept_writable_by_others"],
     );
     File::builder().accept_writable_by_others().open(&path).unwrap();
@@ -160,7 +160,7 @@ fn a_folder_below_one_of_user_65534_is_refused_unless_accepted() {
     let path = above.0.join("store");
     File::open(&path).unwrap();
     assert!(shell(&format!("chown 65534 {}", above.0.display())));
-    refused(File::open(&path), Kind::Unsupported, &["user 65534", "accept_foreign_owner"]);
+    refused(File::open(&path), ErrorKind::Unsupported, &["user 65534", "accept_foreign_owner"]);
     File::builder().accept_foreign_owner().open(&path).unwrap();
 }
 
@@ -187,7 +187,7 @@ fn a_mark_that_is_a_link_to_another_file_is_not_written_to() {
     for (command, word) in cases {
         assert!(shell(&command), "{command}");
         let opened = File::builder().accept_foreign_owner().open(&scratch.0);
-        refused(opened, Kind::Corrupt, &[word, "tenure.mark", "move it away"]);
+        refused(opened, ErrorKind::Corrupt, &[word, "tenure.mark", "move it away"]);
         assert_eq!(std::fs::read_to_string(&victim.0).unwrap(), "precious", "{command}");
         assert!(shell(&format!("rm -r {folder}/tenure.mark")));
     }
@@ -224,8 +224,8 @@ fn a_folder_of_somebody_else_is_refused_unless_accepted_and_then_stays_theirs() 
     let scratch = Scratch::new("foreign");
     scratch.store();
     assert!(shell(&format!("chown -R 12345:12345 {}", scratch.0.display())));
-    refused(File::open(&scratch.0), Kind::Unsupported, &["user 12345", "accept_foreign_owner"]);
-    refused(File::open(scratch.0.join("below")), Kind::Unsupported, &["user 12345"]);
+    refused(File::open(&scratch.0), ErrorKind::Unsupported, &["user 12345", "accept_foreign_owner"]);
+    refused(File::open(scratch.0.join("below")), ErrorKind::Unsupported, &["user 12345"]);
     assert!(!scratch.0.join("below").exists(), "nothing is made where it must not be");
     let store = File::builder().accept_foreign_owner().open(&scratch.0).unwrap();
     block_on(write(&store, &key("k"), "value", Expect::Absent));
@@ -236,8 +236,8 @@ fn a_folder_of_somebody_else_is_refused_unless_accepted_and_then_stays_theirs() 
 
 #[test]
 fn a_file_system_that_is_not_local_is_refused_unless_named() {
-    refused(File::open("/proc/self/tenure"), Kind::Unsupported, &["is on proc"]);
-    refused(File::open("/sys/kernel"), Kind::Unsupported, &["sysfs", "accept_file_system(\"sysfs\")"]);
+    refused(File::open("/proc/self/tenure"), ErrorKind::Unsupported, &["is on proc"]);
+    refused(File::open("/sys/kernel"), ErrorKind::Unsupported, &["sysfs", "accept_file_system(\"sysfs\")"]);
     if !is_root() {
         return;
     }
@@ -251,7 +251,7 @@ fn a_file_system_that_is_not_local_is_refused_unless_named() {
     }
     let opened = File::open(&scratch.0);
     assert!(shell(&format!("umount {}", scratch.0.display())));
-    refused(opened, Kind::Unsupported, &["0x63677270", "not known to be local"]);
+    refused(opened, ErrorKind::Unsupported, &["0x63677270", "not known to be local"]);
 }
 
 #[test]

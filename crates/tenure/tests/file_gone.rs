@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tenure::clock::{BootClock, Clock};
 use tenure::store::File;
-use tenure::{Coordinator, Kind, Lost};
+use tenure::{Coordinator, ErrorKind, Lost};
 
 use file_support::{FOLDER, Puppet, Scratch, block_on, shell, skipped, sleep_ms};
 
@@ -151,7 +151,7 @@ fn whoever_waits_for_a_lease_in_a_folder_that_goes_is_told_so_and_does_not_wait_
         let denied = within(4 * AT_ONCE, waiting).await.expect("it is told").unwrap_err();
         assert!(shell(&format!("rm -r {0}.away", scratch.0.display())));
         println!("{denied}");
-        assert_eq!(denied.kind(), Kind::Unavailable, "{denied}");
+        assert_eq!(denied.kind(), ErrorKind::Unavailable, "{denied}");
         assert!(denied.to_string().contains("open it anew"), "{denied}");
     });
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tenure::clock::{Clock, WallTime};
-use tenure::{AttemptReport, EventReport, Forgotten, Key, Kind, Prefix, Recorder, WhyKept, record};
+use tenure::{AttemptReport, ErrorKind, EventReport, Forgotten, Key, Prefix, Recorder, WhyKept, record};
 use tenure_core::machine::Event;
 use tenure_store::StoreClock;
 
@@ -143,7 +143,7 @@ async fn a_store_without_a_clock_is_refused_in_a_sentence() {
     let a = world.process("a").await;
     a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap().release().await.unwrap();
     let error = a.forget("k", Duration::ZERO).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert_eq!(
         error.to_string(),
         "leases on memory: cannot be forgotten: it has no clock that gives a floor for tokens, so a lease that is made \
@@ -158,7 +158,7 @@ async fn a_store_that_cannot_remove_is_refused_in_a_sentence() {
     let odd = support::odd::Odd::new(&world.memory);
     let a = tenure::Coordinator::builder().clock(Arc::new(world.clock.clone())).connect(odd).await.unwrap();
     let error = a.would_forget("k", Duration::ZERO).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert_eq!(
         error.to_string(),
         "leases on odd: cannot be forgotten: this kind of store cannot remove a record. Keep the records: they are small"
@@ -264,6 +264,6 @@ async fn where_the_store_has_no_clock_a_record_that_goes_is_an_alarm() {
     stays.lease("k").unwrap().ttl(TTL).acquire().await.unwrap().release().await.unwrap();
     world.memory.delete(&key("k"));
     let error = stays.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Corrupt, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert!(alarms(&told, 2).await >= 1);
 }

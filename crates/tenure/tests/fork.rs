@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "there is no safe fork")]
 
 use tenure::store::Memory;
-use tenure::{Coordinator, Kind};
+use tenure::{Coordinator, ErrorKind};
 
 #[test]
 fn a_forked_copy_of_the_holder_believes_nothing_while_the_holder_goes_on() {
@@ -30,5 +30,5 @@ fn a_forked_copy_of_the_holder_believes_nothing_while_the_holder_goes_on() {
     assert_eq!(libc::WEXITSTATUS(status), 0, "the copy believed that it held the lease");
     assert!(lease.check().is_ok(), "the holder itself still does");
     runtime.block_on(lease.release()).unwrap();
-    assert_eq!(lease.check().unwrap_err().kind(), Kind::Lost);
+    assert_eq!(lease.check().unwrap_err().kind(), ErrorKind::Lost);
 }

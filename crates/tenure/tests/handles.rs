@@ -8,7 +8,7 @@ use tenure::clock::ManualClock;
 use tenure::record::End;
 use tenure::store::Memory;
 use tenure::store::memory::PutFault;
-use tenure::{Coordinator, Drift, Handle, Kind, Standing, Timing};
+use tenure::{Coordinator, Drift, ErrorKind, Handle, Standing, Timing};
 
 use support::{World, poll_times};
 
@@ -27,7 +27,7 @@ fn copied(handle: &Handle) -> Handle {
 async fn is_held(world: &World) -> bool {
     let denied = world.process("b").await.lease("k").unwrap().ttl(TTL).try_acquire().await;
     match denied {
-        Err(error) => error.kind() == Kind::Held,
+        Err(error) => error.kind() == ErrorKind::Held,
         Ok(lease) => {
             lease.release().await.unwrap();
             false
@@ -37,7 +37,7 @@ async fn is_held(world: &World) -> bool {
 
 fn assert_lost<T: std::fmt::Debug>(answer: Result<T, tenure::Error>, why: &str) {
     let error = answer.unwrap_err();
-    assert_eq!(error.kind(), Kind::Lost, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
     assert!(error.to_string().contains(why), "{error}");
     assert!(error.to_string().contains("lease k of a (token "), "{error}");
 }
@@ -54,7 +54,7 @@ async fn a_handle_goes_from_process_to_process_and_keeps_its_term() {
     world.process("third").await.release(&copied(&renewed)).await.unwrap();
     let next = acquire(&world.process("b").await).await;
     assert!(next.token() > handle.token());
-    let record = world.process("b").await.look("k").await.unwrap().unwrap();
+    let record = world.process("b").await.record("k").await.unwrap().unwrap();
     assert_eq!(record.history.last().unwrap().end, End::Released);
 }
 
@@ -148,7 +148,7 @@ async fn a_handle_is_good_for_its_own_store_only() {
         World { clock: world.clock.clone(), memory: Memory::builder().name("memory:other").build() };
     let b = elsewhere.process("b").await;
     for error in [b.renew(&handle).await.unwrap_err(), b.release(&handle).await.unwrap_err()] {
-        assert_eq!(error.kind(), Kind::Invalid);
+        assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(error.to_string().contains("memory:other"), "{error}");
     }
 }
@@ -173,8 +173,8 @@ async fn whoever_reads_the_record_has_no_handle() {
     let handle = acquire(&a).await;
     let forged = edited_text(&handle, "secret", |_| "A".repeat(43));
     let forged: Handle = forged.parse().unwrap();
-    assert_eq!(a.renew(&forged).await.unwrap_err().kind(), Kind::Lost);
-    assert_eq!(a.release(&forged).await.unwrap_err().kind(), Kind::Lost);
+    assert_eq!(a.renew(&forged).await.unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(a.release(&forged).await.unwrap_err().kind(), ErrorKind::Lost);
     assert!(is_held(&world).await);
     let stored = world.memory.contents(&"k".parse().unwrap()).unwrap();
     let secret = payload(&handle)["secret"].as_str().unwrap().to_owned();
@@ -195,7 +195,7 @@ async fn a_text_that_is_cut_short_or_edited_is_no_handle_and_is_not_repeated() {
         cuts.chain(edits).chain([format!("{text}A"), format!(" {text}"), "\0".into(), "é".repeat(9_999)])
     {
         let error = wrong.parse::<Handle>().unwrap_err();
-        assert_eq!(error.kind(), Kind::Invalid);
+        assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(wrong.len() < 30 || !error.to_string().contains(&wrong[8..20.min(wrong.len())]), "{error}");
     }
 }
@@ -271,7 +271,7 @@ async fn a_store_that_is_away_until_the_deadline_is_a_loss_and_vacates_nothing()
     world.memory.faults().every_put(Some(PutFault::Hang));
     let a = world.process("a").await;
     let (renewed, ()) = tokio::join!(a.renew(&handle), world.pass(TTL));
-    assert_eq!(renewed.unwrap_err().kind(), Kind::Lost);
+    assert_eq!(renewed.unwrap_err().kind(), ErrorKind::Lost);
     let puts = world.memory.calls();
     world.memory.faults().clear();
     world.pass(TTL * 2).await;
@@ -322,7 +322,7 @@ async fn a_lease_that_is_taken_now_is_granted_at_once_and_its_holder_learns_of_i
     let b = world.process("b").await;
     let taken = b.lease("k").unwrap().ttl(TTL).take_now("a hangs").try_acquire().await.unwrap();
     assert!(taken.token() > held.token());
-    let past = b.look("k").await.unwrap().unwrap().history.last().unwrap().clone();
+    let past = b.record("k").await.unwrap().unwrap().history.last().unwrap().clone();
     assert_eq!(past.token, held.token());
     assert_eq!(past.end, End::Revoked { by: "b".into(), because: "a hangs".into() });
     world.pass(TTL).await;
@@ -338,7 +338,7 @@ async fn a_revoked_term_ends_as_revoked_also_if_its_holder_never_answers() {
     let b = world.process("b").await;
     let stealing = b.lease("k").unwrap().ttl(TTL).revoke("a is gone").acquire();
     let (lease, ()) = tokio::join!(stealing, world.pass(TTL * 2));
-    let record = b.look("k").await.unwrap().unwrap();
+    let record = b.record("k").await.unwrap().unwrap();
     assert!(lease.unwrap().token() > dead.token());
     let end = &record.history.last().unwrap().end;
     assert_eq!(*end, End::Revoked { by: "b".into(), because: "a is gone".into() });
@@ -350,7 +350,7 @@ async fn taking_a_lease_on_purpose_needs_a_reason() {
     let a = world.process("a").await;
     for reason in ["", "  ", "two\nlines", &"x".repeat(201)] {
         for request in [a.lease("k").unwrap().revoke(reason), a.lease("k").unwrap().take_now(reason)] {
-            assert_eq!(request.acquire().await.unwrap_err().kind(), Kind::Invalid, "{reason:?}");
+            assert_eq!(request.acquire().await.unwrap_err().kind(), ErrorKind::Invalid, "{reason:?}");
         }
     }
 }

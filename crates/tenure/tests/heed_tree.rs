@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tenure::{
-    Acting, AttemptReport, Coordinator, EventReport, Holder, Kind, Lease, Recorder, Request, WitnessPart,
+    AttemptReport, Coordinator, ErrorKind, EventReport, Holder, Lease, Recorder, Request, WitnessPart,
+    WorkGuard,
 };
 use tenure_core::machine::{Denied, Event, Sighting};
 
@@ -67,11 +68,11 @@ impl Events {
 }
 
 /// A holder that never renews and whose work never ends, so that its record runs out and is not vacated.
-async fn late_holder(scratch: &Scratch) -> (Lease, Acting) {
+async fn late_holder(scratch: &Scratch) -> (Lease, WorkGuard) {
     let holder = Holder::new("late").unwrap();
     let late = Coordinator::builder().holder(holder).connect(scratch.store()).await.unwrap();
     let lease = late.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
-    let acting = lease.acting().unwrap();
+    let acting = lease.work_guard().unwrap();
     (lease, acting)
 }
 
@@ -129,13 +130,13 @@ fn a_contender_that_heeds_the_tree_waits_until_it_has_ended_and_not_for_its_guar
         let tree = tree_of(&late);
         let (coordinator, events) = contender(&scratch).await;
         let denied = request(&coordinator).heed_tree(None).wait(LONG_ENOUGH).acquire().await.unwrap_err();
-        assert_eq!(denied.kind(), Kind::Held, "{denied}");
+        assert_eq!(denied.kind(), ErrorKind::Held, "{denied}");
         let token = format!("was held by late (token {}) and has run out", late.token());
         for words in [&*token, "a process of its command is still alive", "End it, or wait until it ends"] {
             assert!(denied.to_string().contains(words), "{denied} lacks {words:?}");
         }
         let once = request(&coordinator).heed_tree(None).try_acquire().await.unwrap_err();
-        assert_eq!((once.kind(), once.to_string()), (Kind::Held, denied.to_string()));
+        assert_eq!((once.kind(), once.to_string()), (ErrorKind::Held, denied.to_string()));
         let told = events.until_outlived(2).await;
         assert!(told.iter().all(|(sighting, taken)| sighting.tree_locked && !taken), "{told:?}");
         // Only the tree's part is freed: the holder lives and is late.
@@ -181,7 +182,7 @@ fn survivors_are_the_processes_that_have_the_witness_open_with_their_command_lin
         let scratch = Scratch::new("survivors");
         let (late, _acting) = late_holder(&scratch).await;
         let (coordinator, _) = contender(&scratch).await;
-        let record = coordinator.look("k").await.unwrap().expect("there is a record");
+        let record = coordinator.record("k").await.unwrap().expect("there is a record");
         let alone = coordinator.survivors(&record).await;
         assert!(alone.guards && !alone.tree && alone.processes.is_empty(), "{alone:?}");
         let tree = tree_of(&late);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::stream;
 use tenure::clock::{Clock, Instant, ManualClock, WallTime};
 use tenure::store::memory::{GetFault, PutFault};
-use tenure::{AttemptReport, Coordinator, EventReport, Kind, Lost, Recorder};
+use tenure::{AttemptReport, Coordinator, ErrorKind, EventReport, Lost, Recorder};
 use tenure_store::{BoxFuture, Store};
 
 use support::odd::Odd;
@@ -57,7 +57,7 @@ async fn if_the_keeper_dies_every_lease_is_lost_at_once_and_everybody_is_told() 
     let error = a.lease("three").unwrap().acquire().await.unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string()),
-        (Kind::Unavailable, "the keeper of odd: has ended, or lives in the process that this one was forked from: connect again".into())
+        (ErrorKind::Unavailable, "the keeper of odd: has ended, or lives in the process that this one was forked from: connect again".into())
     );
 }
 
@@ -270,7 +270,7 @@ async fn a_release_that_meets_a_finished_renewal_is_reported_as_a_release() {
     let release = async {
         real_pause(Duration::from_millis(10)).await;
         busy.store(true, Ordering::SeqCst);
-        let look = async { drop(a.look("k").await) };
+        let look = async { drop(a.record("k").await) };
         let release = async {
             eventually("the keeper is busy", || is_busy.load(Ordering::SeqCst)).await;
             world.clock.advance(Duration::from_millis(600));

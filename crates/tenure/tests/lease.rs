@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use tenure::{Kind, LeaseState, Lost};
+use tenure::{ErrorKind, LeaseState, Lost};
 
 use support::World;
 
@@ -19,7 +19,7 @@ async fn a_lease_is_acquired_used_and_released() {
     assert_eq!(lease.key().as_str(), "billing/nightly");
     assert_eq!(lease.run(async { 7 }).await.unwrap(), 7);
     lease.release().await.unwrap();
-    assert_eq!(lease.check().unwrap_err().kind(), Kind::Lost);
+    assert_eq!(lease.check().unwrap_err().kind(), ErrorKind::Lost);
     assert_eq!(lease.lost().await, Lost::Released);
 }
 
@@ -40,7 +40,7 @@ async fn a_second_contender_is_told_who_holds_it() {
     let world = World::new();
     let lease = world.process("host-a").await.lease("k").unwrap().acquire().await.unwrap();
     let error = world.process("host-b").await.lease("k").unwrap().try_acquire().await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Held);
+    assert_eq!(error.kind(), ErrorKind::Held);
     let expected = format!(
         "lease k on memory: is held by host-a (token {}) for at most 15s after its latest renewal: wait, or do \
          something else",

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tenure::clock::{Clock, Domain, Instant, ManualClock, WallTime};
 use tenure::record::{self, Nonce, Record, State, Ttl};
-use tenure::{Coordinator, Drift, Holder, Kind, Logbook, Prefix, Standing, Token};
+use tenure::{Coordinator, Drift, ErrorKind, Holder, Logbook, Prefix, Standing, Token};
 use tenure_store::{BoxFuture, Expect, Key, Store, StoreClock};
 
 use support::World;
@@ -55,7 +55,7 @@ impl Desk {
     }
 
     /// A program that does not wait: it is started, tries once, and ends.
-    async fn tries(&self, world: &World, key: &str) -> Result<u64, Kind> {
+    async fn tries(&self, world: &World, key: &str) -> Result<u64, ErrorKind> {
         let process = self.process(world, "cron").await;
         let tried = process.lease(key).unwrap().ttl(TTL).try_acquire().await;
         assert_eq!(process.logbook_trouble(), None);
@@ -132,7 +132,7 @@ async fn a_program_that_never_waits_gets_the_lease_of_a_dead_holder_after_one_tt
         let began = world.clock.now();
         let mut tries = 0;
         while let Err(kind) = desk.tries(&world, "k").await {
-            assert_eq!(kind, Kind::Held);
+            assert_eq!(kind, ErrorKind::Held);
             tries += 1;
             assert!(tries < 20, "it is held for ever");
             world.clock.advance(SECOND);
@@ -147,9 +147,9 @@ async fn a_program_that_never_waits_gets_the_lease_of_a_dead_holder_after_one_tt
 async fn not_a_nanosecond_before_the_ttl_and_the_drift_have_passed() {
     let (world, desk) = (clockless(), Desk::new("early"));
     dies_holding(&world, "k").await;
-    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
     world.clock.advance(runs_out_after() - Duration::from_nanos(1));
-    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
     world.clock.advance(Duration::from_nanos(1));
     assert_eq!(desk.tries(&world, "k").await, Ok(2));
 }
@@ -161,7 +161,7 @@ async fn without_a_logbook_a_dead_holder_is_held_for_ever() {
     for _ in 0..20 {
         let process = world.process("cron").await;
         let error = process.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Held);
+        assert_eq!(error.kind(), ErrorKind::Held);
         world.clock.advance(SECOND);
     }
 }
@@ -172,7 +172,7 @@ async fn a_holder_that_renews_is_never_judged_run_out() {
     let holder = world.process("holder").await;
     let lease = holder.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
     for _ in 0..25 {
-        assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+        assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
         assert!(desk.looks(&world, "k").await.is_held());
         world.clock.advance(2 * SECOND);
         lease.renew().await.unwrap();
@@ -208,7 +208,7 @@ async fn whoever_waits_in_vain_or_is_interrupted_leaves_behind_what_it_saw() {
             }
         } else {
             let (granted, ()) = tokio::join!(request.acquire(), world.pass(5 * SECOND));
-            assert_eq!(granted.unwrap_err().kind(), Kind::Held);
+            assert_eq!(granted.unwrap_err().kind(), ErrorKind::Held);
         }
         process.shutdown().await.unwrap();
         world.clock.advance(6 * SECOND + runs_out_after() - TTL);
@@ -220,21 +220,21 @@ async fn whoever_waits_in_vain_or_is_interrupted_leaves_behind_what_it_saw() {
 async fn a_version_of_the_same_name_with_another_nonce_is_another_version() {
     let (world, desk) = (clockless(), Desk::new("nonce"));
     dies_holding(&world, "k").await;
-    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
     world.clock.advance(2 * TTL);
     // The same version, as a store would give it that counts anew: what was written says another nonce.
     let page = desk.page();
     let (text, nonce) = (fs::read_to_string(&page).unwrap(), Nonce::from_bits(7).to_string());
     assert!(text.contains(&nonce));
     rewrite(&page, &text.replace(&nonce, &Nonce::from_bits(8).to_string()));
-    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_tells_ages_needs_no_logbook_and_none_is_made() {
     let (world, desk) = (World::with_store_clock(StoreClock::Ages), Desk::new("aged"));
     dies_holding(&world, "k").await;
-    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
     assert!(desk.looks(&world, "k").await.is_held());
     assert!(!desk.folder().exists());
 }
@@ -264,7 +264,7 @@ async fn ten_thousand_keys_that_are_listed_do_not_push_out_the_one_that_is_wante
         assert_eq!(process.logbook_trouble(), None);
     };
     list().await;
-    assert_eq!(desk.tries(&world, "wanted").await, Err(Kind::Held));
+    assert_eq!(desk.tries(&world, "wanted").await, Err(ErrorKind::Held));
     list().await;
     assert!(fs::metadata(desk.page()).unwrap().len() <= 256 * 1024);
     world.clock.advance(runs_out_after());
@@ -277,7 +277,7 @@ async fn ten_thousand_keys_that_are_listed_do_not_push_out_the_one_that_is_wante
 async fn the_folder_and_its_files_are_for_this_user_alone() {
     let (world, desk) = (clockless(), Desk::new("modes"));
     dies_holding(&world, "k").await;
-    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&desk.folder()), 0o700);
     assert_eq!(mode(&desk.page()), 0o600);
@@ -369,13 +369,13 @@ async fn each_kind_of_bad_file_is_ignored_and_an_honest_one_is_believed() {
     for (what, spoil, believed) in spoils {
         let (world, desk) = (clockless(), Desk::new("bad"));
         dies_holding(&world, "k").await;
-        assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+        assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
         world.clock.advance(runs_out_after());
         let page = desk.page();
         let text = fs::read_to_string(&page).unwrap();
         spoil(&page, &text);
         let granted = desk.tries(&world, "k").await;
-        assert_eq!(granted, if *believed { Ok(2) } else { Err(Kind::Held) }, "{what}");
+        assert_eq!(granted, if *believed { Ok(2) } else { Err(ErrorKind::Held) }, "{what}");
         if !believed {
             // The bad one was replaced by what was seen now.
             assert!(fs::symlink_metadata(&page).unwrap().is_file(), "{what}");
@@ -400,10 +400,10 @@ async fn a_file_of_somebody_else_is_not_believed() {
     }
     let (world, desk) = (clockless(), Desk::new("foreign"));
     dies_holding(&world, "k").await;
-    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
     world.clock.advance(runs_out_after());
     std::os::unix::fs::chown(desk.page(), Some(12_345), Some(12_345)).unwrap();
-    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
 }
 
 /// A clock that says where it is.
@@ -439,14 +439,14 @@ async fn what_was_seen_on_another_clock_does_not_count_and_without_a_domain_noth
         assert_eq!(process.logbook_trouble(), None);
         tried.map(|lease| lease.token().get()).map_err(|error| error.kind())
     };
-    assert_eq!(tries(None).await, Err(Kind::Held));
+    assert_eq!(tries(None).await, Err(ErrorKind::Held));
     assert!(!desk.folder().exists());
-    assert_eq!(tries(Some("boot-1,time:[1]+0.0")).await, Err(Kind::Held));
+    assert_eq!(tries(Some("boot-1,time:[1]+0.0")).await, Err(ErrorKind::Held));
     world.clock.advance(2 * TTL);
-    assert_eq!(tries(None).await, Err(Kind::Held));
-    assert_eq!(tries(Some("boot-2,time:[1]+0.0")).await, Err(Kind::Held));
-    assert_eq!(tries(Some("boot-1,time:[2]+0.0")).await, Err(Kind::Held));
-    assert_eq!(tries(Some("boot-1,time:[1]+10000.0")).await, Err(Kind::Held));
+    assert_eq!(tries(None).await, Err(ErrorKind::Held));
+    assert_eq!(tries(Some("boot-2,time:[1]+0.0")).await, Err(ErrorKind::Held));
+    assert_eq!(tries(Some("boot-1,time:[2]+0.0")).await, Err(ErrorKind::Held));
+    assert_eq!(tries(Some("boot-1,time:[1]+10000.0")).await, Err(ErrorKind::Held));
     assert_eq!(tries(Some("boot-1,time:[1]+0.0")).await, Ok(2));
 }
 
@@ -459,7 +459,7 @@ async fn of_other_boots_only_a_few_files_stay() {
         let clock = Arc::new(Elsewhere(world.clock.clone(), Some(domain)));
         let process = connect(&world, "cron", desk.logbook(), clock).await;
         let error = process.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Held);
+        assert_eq!(error.kind(), ErrorKind::Held);
     }
     let files = fs::read_dir(desk.folder()).unwrap().count();
     assert!(files <= 8 + 2, "{files}");
@@ -474,7 +474,7 @@ async fn many_who_write_at_once_lose_nothing() {
     }
     let tries = keys.iter().map(|key| desk.tries(&world, key));
     let denied = futures_util::future::join_all(tries).await;
-    assert!(denied.iter().all(|denied| *denied == Err(Kind::Held)), "{denied:?}");
+    assert!(denied.iter().all(|denied| *denied == Err(ErrorKind::Held)), "{denied:?}");
     world.clock.advance(runs_out_after());
     let tries = keys.iter().map(|key| desk.tries(&world, key));
     let granted = futures_util::future::join_all(tries).await;
@@ -490,7 +490,7 @@ async fn a_logbook_that_cannot_be_used_fails_nothing_and_says_why() {
             connect(&world, "cron", Logbook::in_folder(logbook), Arc::new(world.clock.clone())).await;
         assert_eq!(process.logbook_trouble(), None, "nothing was needed yet");
         let error = process.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Held);
+        assert_eq!(error.kind(), ErrorKind::Held);
         assert!(process.observe("k").await.unwrap().standing.is_held());
         process.logbook_trouble().unwrap_or_default()
     };
@@ -525,12 +525,12 @@ async fn a_logbook_that_cannot_be_used_fails_nothing_and_says_why() {
 async fn a_lock_that_somebody_keeps_costs_a_moment_and_nothing_else() {
     let (world, desk) = (clockless(), Desk::new("locked"));
     dies_holding(&world, "k").await;
-    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
     let before = fs::read_to_string(desk.page()).unwrap();
     let lock = fs::File::open(desk.folder().join("lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     world.clock.advance(SECOND);
-    assert_eq!(desk.tries(&world, "k").await, Err(Kind::Held));
+    assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
     assert_eq!(fs::read_to_string(desk.page()).unwrap(), before);
     drop(lock);
     world.clock.advance(runs_out_after() - SECOND);

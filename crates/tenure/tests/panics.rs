@@ -13,7 +13,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tenure::store::Memory;
-use tenure::{AttemptOutcome, AttemptReport, Coordinator, EventReport, Key, Kind, Lease, Prefix, Recorder};
+use tenure::{
+    AttemptOutcome, AttemptReport, Coordinator, ErrorKind, EventReport, Key, Lease, Prefix, Recorder,
+};
 use tenure_store::{
     Administration, BoxFuture, BoxStream, Expect, Guarantees, Put, Reading, Store, StoreError, Version,
 };
@@ -234,7 +236,7 @@ async fn a_store_that_panics_in_a_renewal_costs_that_call_and_no_lease() {
         let lease = process.coordinator.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
         process.store.next(bug);
         lease.renew().await.unwrap();
-        let trouble = lease.trouble().unwrap();
+        let trouble = lease.last_error().unwrap();
         assert!(trouble.contains("panicked: a bug in a store, on purpose"), "{trouble}");
         process.goes_on_after(bug).await;
     }
@@ -260,7 +262,7 @@ async fn a_write_that_panics_after_it_was_applied_is_read_back_and_adopted() {
     let lease = process.coordinator.lease("k").unwrap().ttl(TTL).wait(TTL).acquire();
     let (lease, ()) = tokio::join!(lease, process.world.pass(TTL / 5));
     let lease = lease.unwrap();
-    let record = process.coordinator.look("k").await.unwrap().unwrap();
+    let record = process.coordinator.record("k").await.unwrap().unwrap();
     assert_eq!((record.is_held(), record.token), (true, lease.token()), "the very grant that panicked");
     lease.release().await.unwrap();
     process.goes_on_after(Bug::PutDone).await;
@@ -293,7 +295,7 @@ async fn a_store_that_panics_for_an_observer_gives_an_error_and_costs_no_lease()
             Bug::ListCall | Bug::ListPoll => process.coordinator.keys(&Prefix::all()).await.unwrap_err(),
             _ => process.coordinator.observe("healthy").await.unwrap_err(),
         };
-        assert_eq!(error.kind(), Kind::Unavailable, "{bug:?}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{bug:?}: {error}");
         let sentence = error.to_string();
         for word in ["buggy:", "panicked: a bug in a store, on purpose"] {
             assert!(sentence.contains(word), "{bug:?}: {word:?} in {sentence}");
@@ -310,7 +312,7 @@ async fn a_store_that_panics_while_it_says_what_it_promises_promises_nothing() {
         lease.release().await.unwrap();
         process.store.next(bug);
         let error = process.coordinator.forget("k", Duration::ZERO).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Unsupported, "{bug:?}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{bug:?}: {error}");
         process.is_well().await;
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tenure::clock::{Instant, WallTime};
 use tenure::store::memory::GetFault;
-use tenure::{Key, Kind, Prefix, Remaining, Standing, record};
+use tenure::{ErrorKind, Key, Prefix, Remaining, Standing, record};
 use tenure_core::machine::{Content, Glance, Look, Observer, Sighting};
 use tenure_store::{Store, StoreClock, Version};
 
@@ -113,7 +113,7 @@ async fn a_listing_has_every_key_in_order_and_an_error_is_only_that_keys_own() {
     let all = a.observe_all(&Prefix::all()).await.unwrap();
     let failed: Vec<_> = all.iter().filter_map(|(key, seen)| Some((key, seen.as_ref().err()?))).collect();
     assert_eq!((all.len(), failed.len()), (4, 1), "{all:?}");
-    assert_eq!(failed[0].1.kind(), Kind::Unavailable);
+    assert_eq!(failed[0].1.kind(), ErrorKind::Unavailable);
     assert!(failed[0].1.to_string().contains(failed[0].0.as_str()));
     drop(held);
 }

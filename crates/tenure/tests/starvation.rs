@@ -54,6 +54,6 @@ async fn a_server_that_goes_away_costs_the_lease_in_time_and_a_new_connect_says_
     drop(server);
     assert_eq!(lease.lost().await, tenure::Lost::Expired);
     let error = Coordinator::builder().connect_with(move || TcpStore::connect(address)).await.unwrap_err();
-    assert_eq!(error.kind(), tenure::Kind::Unavailable);
+    assert_eq!(error.kind(), tenure::ErrorKind::Unavailable);
     assert!(error.to_string().contains("the store could not be connected"), "{error}");
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tenure::record::{self, State};
 use tenure::store::memory::PutFault;
-use tenure::{Key, Kind, Lease, Lost};
+use tenure::{ErrorKind, Key, Lease, Lost};
 
 use support::{World, eventually, real_pause};
 
@@ -58,7 +58,7 @@ async fn work_is_dropped_the_moment_the_lease_is_lost_and_never_polled_again() {
         polls.load(Ordering::SeqCst)
     });
     let error = ended.map(|(): ()| ()).unwrap_err();
-    assert_eq!(error.kind(), Kind::Lost);
+    assert_eq!(error.kind(), ErrorKind::Lost);
     assert!(error.to_string().contains("lease k of a (token"), "{error}");
     assert!(
         error.to_string().ends_with("is lost, stop acting: no renewal was confirmed before the deadline"),
@@ -77,7 +77,7 @@ async fn work_that_wakes_up_late_is_not_polled_even_if_no_timer_told_it() {
     world.memory.faults().every_put(Some(PutFault::Hang));
     world.clock.advance(TTL);
     let ended = lease.run(async { polled.store(true, Ordering::SeqCst) }).await;
-    assert_eq!(ended.unwrap_err().kind(), Kind::Lost);
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::Lost);
     assert!(!polled.load(Ordering::SeqCst));
     assert_eq!(lease.remaining(), Duration::ZERO);
 }
@@ -92,7 +92,7 @@ async fn release_may_be_called_from_inside_run_and_ends_it() {
             unreachable!("the work is dropped before the vacate is written");
         })
         .await;
-    assert_eq!(ended.unwrap_err().kind(), Kind::Lost);
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::Lost);
     eventually("the lease is vacated", || state_of(&world) == State::Vacant).await;
 }
 
@@ -152,7 +152,7 @@ fn block_until(begun: &AtomicBool, go_on: &AtomicBool) {
 async fn dropping_a_lease_ends_belief_at_once_and_vacates_in_the_background() {
     let world = World::new();
     let lease = held(&world).await;
-    let cancelled = lease.cancelled();
+    let cancelled = lease.cancellation_token();
     drop(lease);
     assert!(cancelled.is_cancelled());
     eventually("the lease is vacated", || state_of(&world) == State::Vacant).await;
@@ -162,9 +162,9 @@ async fn dropping_a_lease_ends_belief_at_once_and_vacates_in_the_background() {
 async fn the_cancellation_token_tells_of_the_loss_and_cannot_cause_one() {
     let world = World::new();
     let lease = held(&world).await;
-    lease.cancelled().cancel();
+    lease.cancellation_token().cancel();
     assert!(lease.check().is_ok(), "somebody else's token is their own");
-    let token = lease.cancelled();
+    let token = lease.cancellation_token();
     world.memory.delete(&Key::parse("k").unwrap());
     let (lost, ()) = tokio::join!(lease.lost(), world.pass(TTL));
     assert_eq!(lost, Lost::Deleted);
@@ -186,7 +186,7 @@ async fn many_tasks_share_one_lease_and_all_of_them_stop() {
     world.settle().await;
     lease.release().await.unwrap();
     for task in tasks {
-        assert_eq!(task.await.unwrap().unwrap_err().kind(), Kind::Lost);
+        assert_eq!(task.await.unwrap().unwrap_err().kind(), ErrorKind::Lost);
     }
 }
 
@@ -213,8 +213,8 @@ async fn a_manual_lease_is_renewed_by_nobody_else_and_nothing_revives_it() {
     }
     world.pass(TTL).await;
     let error = lease.renew().await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Lost, "{error}");
-    assert_eq!(lease.release().await.unwrap_err().kind(), Kind::Lost);
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+    assert_eq!(lease.release().await.unwrap_err().kind(), ErrorKind::Lost);
 }
 
 #[tokio::test]
@@ -232,7 +232,7 @@ async fn shutdown_lets_everything_go_and_grants_no_more() {
         down.unwrap();
         waiting.unwrap_err()
     };
-    assert_eq!(error_while_waiting.kind(), Kind::Unavailable);
+    assert_eq!(error_while_waiting.kind(), ErrorKind::Unavailable);
     a.shutdown().await.unwrap();
     assert!(one.check().is_err() && two.check().is_err());
     assert_eq!(a.holders(&tenure::Prefix::all()).await.unwrap(), vec![]);

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use tenure::record::{self, Nonce};
 use tenure::store::Memory;
 use tenure::store::memory::GetFault;
-use tenure::{Coordinator, Error, Kind, Lease, Lost, Request, Token, Verdicts};
+use tenure::{Coordinator, Error, ErrorKind, Lease, Lost, Request, Token, Verdicts};
 use tenure_store::{
     Applied, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reach, Reading, Reason, Store,
     StoreClock, StoreError, Version,
@@ -165,7 +165,7 @@ async fn hold(coordinator: &Coordinator, name: &str) -> Lease {
 /// Nothing more is granted, and the sentence says why.
 async fn assert_refuses(coordinator: &Coordinator, what: &str) {
     let error = request(coordinator, "another").acquire().await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     let sentence = error.to_string();
     for word in ["lease another on remote:here", "broke a promise", what, "(key k)", "connect again"] {
         assert!(sentence.contains(word), "{word:?} in {sentence}");
@@ -201,9 +201,9 @@ async fn a_refused_store_is_checked_each_time_and_an_earlier_verdict_is_forgotte
     store.lies.ignores_conditions.store(true, Ordering::SeqCst);
     folder.connect(&store).await.expect("it was found sound a moment ago");
     let again = Coordinator::builder().verdicts(folder.verdicts()).check_again();
-    assert_eq!(again.connect(store.clone()).await.unwrap_err().kind(), Kind::Unsupported);
+    assert_eq!(again.connect(store.clone()).await.unwrap_err().kind(), ErrorKind::Unsupported);
     for _ in 0..2 {
-        assert_eq!(folder.connect(&store).await.unwrap_err().kind(), Kind::Unsupported);
+        assert_eq!(folder.connect(&store).await.unwrap_err().kind(), ErrorKind::Unsupported);
     }
 }
 
@@ -240,7 +240,7 @@ async fn a_write_without_a_new_version_ends_the_trust_here_and_for_everybody_els
     };
     let (waited, _) = futures_util::future::join(waiting, breaking).await;
     let error = waited.unwrap_err();
-    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert!(error.to_string().contains("lease wanted on remote:here"), "{error}");
     store.lies.keeps_version.store(false, Ordering::SeqCst);
     assert_refuses(&coordinator, "which is no new one").await;
@@ -263,7 +263,7 @@ async fn two_holders_with_one_token_end_the_trust() {
     let ours = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
     let nonce = Nonce::from_bits(7);
     store.memory.overwrite(&key("k"), record::encode(&record::Record { term: nonce, nonce, ..ours }));
-    assert_eq!(lease.renew().await.unwrap_err().kind(), Kind::Lost);
+    assert_eq!(lease.renew().await.unwrap_err().kind(), ErrorKind::Lost);
     assert_refuses(&coordinator, "two holders have token").await;
     assert!(!folder.is_trusted(&store).await);
 }
@@ -292,7 +292,7 @@ async fn a_backup_that_is_restored_convicts_no_store_on_which_the_next_token_is_
         let elsewhere = Coordinator::connect(store.clone()).await.unwrap();
         let next = hold(&elsewhere, "k").await;
         assert_eq!(next.token(), lease.token(), "{clock:?}: as the test has it");
-        assert_eq!(lease.renew().await.unwrap_err().kind(), Kind::Lost);
+        assert_eq!(lease.renew().await.unwrap_err().kind(), ErrorKind::Lost);
         let _granted = hold(&coordinator, "another").await;
         assert!(!has_sound(&folder), "{clock:?}: others check the store");
         next.release().await.unwrap();
@@ -310,7 +310,7 @@ async fn a_record_that_was_deleted_and_has_the_same_token_again_makes_others_che
     let ours = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
     let nonce = Nonce::from_bits(7);
     store.memory.overwrite(&key("k"), record::encode(&record::Record { term: nonce, nonce, ..ours }));
-    assert_eq!(lease.renew().await.unwrap_err().kind(), Kind::Lost);
+    assert_eq!(lease.renew().await.unwrap_err().kind(), ErrorKind::Lost);
     let _granted = hold(&coordinator, "another").await;
     assert!(!has_sound(&folder));
 }
@@ -324,7 +324,7 @@ async fn a_record_that_was_deleted_or_restored_makes_others_check_and_work_goes_
     lease.renew().await.unwrap();
     assert!(folder.is_trusted(&store).await);
     store.memory.restore(&early);
-    assert_eq!(lease.renew().await.unwrap_err().kind(), Kind::Lost, "an earlier record is back");
+    assert_eq!(lease.renew().await.unwrap_err().kind(), ErrorKind::Lost, "an earlier record is back");
     eventually("the verdict is gone", || !has_sound(&folder)).await;
 
     folder.connect(&store).await.unwrap();
@@ -361,9 +361,9 @@ async fn a_store_that_cannot_do_it_any_more_is_checked_by_the_next_one() {
     let coordinator = folder.connect(&store).await.unwrap();
     store.lies.is_unable.store(true, Ordering::SeqCst);
     let error = request(&coordinator, "k").acquire().await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     eventually("the verdict is gone", || !has_sound(&folder)).await;
-    assert_eq!(folder.connect(&store).await.unwrap_err().kind(), Kind::Unsupported);
+    assert_eq!(folder.connect(&store).await.unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 #[tokio::test]
@@ -377,7 +377,7 @@ async fn whoever_only_looks_and_sees_a_token_go_back_makes_others_check() {
     looking.observe("k").await.unwrap();
     store.memory.restore(&middle);
     assert!(folder.is_trusted(&store).await);
-    assert_eq!(looking.observe("k").await.unwrap_err().kind(), Kind::Corrupt);
+    assert_eq!(looking.observe("k").await.unwrap_err().kind(), ErrorKind::Corrupt);
     assert!(!has_sound(&folder));
 }
 
@@ -387,6 +387,6 @@ async fn what_could_not_be_checked_is_neither_remembered_nor_forgotten() {
     folder.connect(&store).await.unwrap();
     let again = || Coordinator::builder().verdicts(folder.verdicts()).check_again().connect(store.clone());
     store.memory.faults().every_get(Some(GetFault::Refuse(Reason::Denied)));
-    assert_eq!(again().await.unwrap_err().kind(), Kind::Unavailable);
+    assert_eq!(again().await.unwrap_err().kind(), ErrorKind::Unavailable);
     assert!(has_sound(&folder));
 }

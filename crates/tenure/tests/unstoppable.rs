@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tenure::record::{self, Record, State};
 use tenure::store::memory::PutFault;
-use tenure::{Acting, Coordinator, Key, Kind, Lease, Lost};
+use tenure::{Coordinator, ErrorKind, Key, Lease, Lost, WorkGuard};
 
 use support::{World, eventually};
 
@@ -19,9 +19,9 @@ fn record_of(world: &World) -> Record {
     record::decode(&bytes).expect("it is one of ours")
 }
 
-async fn held(world: &World) -> (Lease, Acting) {
+async fn held(world: &World) -> (Lease, WorkGuard) {
     let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
-    let acting = lease.acting().unwrap();
+    let acting = lease.work_guard().unwrap();
     (lease, acting)
 }
 
@@ -53,7 +53,7 @@ async fn a_stealer_is_told_that_the_work_cannot_be_stopped_and_revokes_nothing()
     let before = record_of(&world);
     let (_thief, stealing) = steals(&world).await;
     let error = stealing.await.unwrap().unwrap_err();
-    assert_eq!(error.kind(), Kind::Held);
+    assert_eq!(error.kind(), ErrorKind::Held);
     let token = format!("is held by a (token {})", before.token);
     for words in ["lease k on memory:", &token, WHY, "End that work"] {
         assert!(error.to_string().contains(words), "{error} lacks {words:?}");
@@ -110,7 +110,7 @@ async fn a_term_that_has_expired_is_kept_as_well_also_if_that_is_said_after_it_r
         let contending = other.lease("k").unwrap().ttl(TTL).wait(TTL * 3);
         let contending = spawn(contending.acquire());
         world.pass(TTL * 3).await;
-        assert_eq!(contending.await.unwrap().unwrap_err().kind(), Kind::Held, "late: {late}");
+        assert_eq!(contending.await.unwrap().unwrap_err().kind(), ErrorKind::Held, "late: {late}");
         assert!(lease.check().is_err());
         drop(acting);
         eventually("it is vacated", || record_of(&world).state == State::Vacant).await;
@@ -123,7 +123,7 @@ async fn a_strict_lease_that_was_lost_by_one_failed_renewal_is_kept_too() {
     let world = World::new();
     let a = world.process("a").await;
     let lease = a.lease("k").unwrap().ttl(TTL).strict().acquire().await.unwrap();
-    let acting = lease.acting().unwrap();
+    let acting = lease.work_guard().unwrap();
     world.memory.faults().next_put(PutFault::LoseAnswer);
     world.pass(TTL / 2).await;
     assert_eq!(lease.lost().await, Lost::RenewalFailed);

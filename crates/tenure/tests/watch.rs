@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, StreamExt, stream};
 use tenure::record::End;
 use tenure::store::memory::{Builder, GetFault};
-use tenure::{ChangeKind, Coordinator, Key, Kind, Lease, Prefix, Standing, Watch, WatchEvent};
+use tenure::{ChangeKind, Coordinator, ErrorKind, Key, Lease, Prefix, Standing, Watch, WatchEvent};
 use tenure_store::{Store, StoreClock};
 
 use support::odd::Odd;
@@ -251,7 +251,7 @@ async fn a_store_whose_answers_are_old_now_and_then_never_makes_a_token_go_back(
                 WatchEvent::Changed(change) => tokens.extend(change.token),
                 WatchEvent::Stands(seen) => tokens.push(seen.record.unwrap().token),
                 WatchEvent::Problem { error, .. } => {
-                    assert_eq!(error.kind(), Kind::Corrupt);
+                    assert_eq!(error.kind(), ErrorKind::Corrupt);
                     problems += 1;
                 }
                 event => panic!("{event:?}"),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::record::State;
-use tenure::{Coordinator, Error, Kind, Lease, Request, WitnessPart};
+use tenure::{Coordinator, Error, ErrorKind, Lease, Request, WitnessPart};
 use tenure_testkit::{FileSystem, Mounted};
 
 use file_support::{
@@ -142,7 +142,7 @@ fn stays_held(scratch: &Scratch) {
     block_on(async {
         let contender = connect(scratch).await;
         let error = request(&contender, "k").wait(LONG_ENOUGH).acquire().await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Held, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Held, "{error}");
         contender.shutdown().await.unwrap();
     });
 }
@@ -220,7 +220,7 @@ fn a_holder_that_was_killed_is_replaced_at_once_again_and_again() {
     println!("from kill to grant, of 20: median {:?}, most {:?}", latencies[10], latencies[19]);
     assert!(latencies[19] < AT_ONCE, "{latencies:?}");
     assert_eq!(witnesses(&scratch), 0, "successors clean up, and so do those who leave");
-    let record = block_on(async { connect(&scratch).await.look("k").await.unwrap().unwrap() });
+    let record = block_on(async { connect(&scratch).await.record("k").await.unwrap().unwrap() });
     let died = record.history.iter().filter(|past| past.end == tenure::record::End::Died).count();
     assert!(died > 0, "{:?}", record.history);
 }
@@ -251,7 +251,7 @@ fn successor_of(killed: u32, scratch: &Scratch) -> u32 {
     block_on(async {
         let observer = connect(scratch).await;
         for _ in 0..2_000 {
-            let record = observer.look("k").await.unwrap().unwrap();
+            let record = observer.record("k").await.unwrap().unwrap();
             let holder = record.holder.as_ref().map(|holder| holder.id().rsplit(':').next().unwrap().parse());
             found = holder.map_or(0, Result::unwrap);
             if ![0, killed].contains(&found) {
@@ -430,7 +430,7 @@ fn the_nonce_of_all_that_a_holder_was_told_is_listed() {
         let coordinator = connect(&scratch).await;
         let lease = request(&coordinator, "k").acquire().await.unwrap();
         for round in 0..150 {
-            let record = coordinator.look("k").await.unwrap().unwrap();
+            let record = coordinator.record("k").await.unwrap().unwrap();
             let path = witness_paths(&scratch).remove(0);
             assert_eq!(path.file_name().unwrap().to_str(), Some(&*record.witness.as_ref().unwrap().name));
             let ring = std::fs::read(path).unwrap();
@@ -478,7 +478,7 @@ fn where_no_witness_can_be_made_a_lease_is_granted_without() {
         let strace = Strace::attach_to_all(&holder, &[inject.to_owned()]);
         granted_at(&holder.ask("acquire k"));
         drop(strace);
-        let record = block_on(async { connect(&scratch).await.look("k").await.unwrap().unwrap() });
+        let record = block_on(async { connect(&scratch).await.record("k").await.unwrap().unwrap() });
         assert_eq!(record.state, State::Held);
         println!("{inject}: {:?}", record.witness);
         assert!(record.witness.is_none() || !inject.starts_with("linkat"), "{inject}: {:?}", record.witness);
@@ -501,7 +501,7 @@ fn a_witness_that_takes_for_ever_to_make_is_not_waited_for() {
     assert_eq!(holder.ask("renew"), "true");
     sleep_ms(2_000);
     drop(strace);
-    let record = block_on(async { connect(&scratch).await.look("k").await.unwrap().unwrap() });
+    let record = block_on(async { connect(&scratch).await.record("k").await.unwrap().unwrap() });
     assert!(record.state == State::Held && record.witness.is_none());
     sleep_ms(50);
     assert_eq!(witnesses(&scratch), 0, "what came too late is taken away again");
@@ -516,7 +516,7 @@ fn whoever_leaves_and_whoever_waits_in_vain_leaves_no_file_behind() {
         let (a, b) = (connect(&scratch).await, connect(&scratch).await);
         for _ in 0..50 {
             let lease = request(&a, "k").acquire().await.unwrap();
-            assert_eq!(request(&b, "k").try_acquire().await.unwrap_err().kind(), Kind::Held);
+            assert_eq!(request(&b, "k").try_acquire().await.unwrap_err().kind(), ErrorKind::Held);
             assert_eq!(witnesses(&scratch), 1, "that of the holder");
             lease.release().await.unwrap();
             assert_eq!(witnesses(&scratch), 0, "it is gone when the release is told");

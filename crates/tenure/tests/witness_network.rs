@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use tenure::{Coordinator, Kind};
+use tenure::{Coordinator, ErrorKind};
 
 use file_support::{FOLDER, Puppet, Scratch, shell};
 use support::tcp::{TcpServer, TcpStore};
@@ -48,7 +48,7 @@ fn puppet() {
                 leases.push(lease);
                 println!("> granted");
             }
-            Err(error) if error.kind() == Kind::Held => println!("> held"),
+            Err(error) if error.kind() == ErrorKind::Held => println!("> held"),
             Err(error) => println!("> {error}"),
         }
     }

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
 use tenure::clock::{BootClock, Clock, Instant};
-use tenure::{Acting, Coordinator, Key, Lease, Timing, WitnessPart};
+use tenure::{Coordinator, Key, Lease, Timing, WitnessPart, WorkGuard};
 
 use super::cgroup::{self, Cgroup, Mark};
 use super::lateness::Measuring;
@@ -170,7 +170,7 @@ impl Running<'_> {
         let child = child.ok_or_else(|| self.unwatched())?;
         let descriptor = pidfd_open(child, PidfdFlags::empty()).map_err(|_| self.unwatched())?;
         let child_fd = when_readable(descriptor).map_err(|_| self.unwatched())?;
-        let acting = lease.acting()?;
+        let acting = lease.work_guard()?;
         let cgroup = Cgroup::find(&place);
         if cgroup.is_none() && place.is_taken() {
             // Without a lock on it, this process would not count as a guard that is alive.
@@ -231,7 +231,7 @@ impl Running<'_> {
         }
     }
 
-    async fn finish(&self, lease: &Lease, ending: &Ending, acting: Acting) -> Result<ExitCode, Failure> {
+    async fn finish(&self, lease: &Lease, ending: &Ending, acting: WorkGuard) -> Result<ExitCode, Failure> {
         self.say_ended(ending);
         let what =
             format!("lease {} of {} (token {}) on {}", lease.key(), lease.holder(), lease.token(), self.url);
@@ -258,7 +258,7 @@ impl Running<'_> {
                 Some(by) => overrun(&what, by, ending.kept),
             };
             let mut sentence = format!("{over}: {}", why.sentence());
-            if let Some(trouble) = lease.trouble().filter(|_| why.is_of_the_store()) {
+            if let Some(trouble) = lease.last_error().filter(|_| why.is_of_the_store()) {
                 sentence = format!("{sentence} ({trouble})");
             }
             let sentence = format!("{sentence}. {}", why.next_step());

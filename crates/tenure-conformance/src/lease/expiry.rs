@@ -1,6 +1,6 @@
 //! What has run out has run out: no renewal revives it, however late it comes.
 
-use tenure::{Kind, Lease};
+use tenure::{ErrorKind, Lease};
 use tenure_store::Key;
 
 use super::process::Process;
@@ -50,7 +50,7 @@ async fn run_out(trial: &Trial<'_>) -> Outcome {
 async fn not_renewed(world: &World<'_>, lease: &Lease) -> Outcome {
     is_lost(lease, "after its ttl")?;
     match world.within("a renewal", lease.renew()).await? {
-        Err(error) if error.kind() == Kind::Lost => is_lost(lease, "after a renewal that came too late"),
+        Err(error) if error.kind() == ErrorKind::Lost => is_lost(lease, "after a renewal that came too late"),
         Err(error) => Err(failed(error)),
         Ok(()) => Err(Stop::Failed("a lease that had run out was renewed".into())),
     }
@@ -91,7 +91,7 @@ async fn renewing_until_lost(world: &World<'_>, process: &Process, key: &Key) ->
     let lease = world.granted(process.wants(key).manual()).await?;
     process.wire.delay_writes();
     match world.within("a renewal", lease.renew()).await? {
-        Err(error) if error.kind() == Kind::Lost => Ok(lease),
+        Err(error) if error.kind() == ErrorKind::Lost => Ok(lease),
         Err(error) => Err(failed(error)),
         Ok(()) => Err(Stop::Failed("a renewal that never arrived succeeded".into())),
     }

@@ -1,7 +1,7 @@
 //! A record that is not one of ours is never overwritten.
 
 use bytes::Bytes;
-use tenure::Kind;
+use tenure::ErrorKind;
 use tenure_store::Key;
 
 use super::process::Process;
@@ -95,7 +95,7 @@ async fn grant_in_vain(world: &World<'_>, process: &Process, key: &Key) -> Outco
     process.wire.delay_writes();
     let wanting = process.wants(key).wait(world.ttl / 2).acquire();
     match world.within("an acquire", wanting).await? {
-        Err(error) if error.kind() == Kind::Unavailable => Ok(()),
+        Err(error) if error.kind() == ErrorKind::Unavailable => Ok(()),
         Err(error) => Err(failed(error)),
         Ok(lease) => {
             Err(Stop::Failed(format!("{key} was granted with token {} before it was written", lease.token())))
@@ -106,7 +106,7 @@ async fn grant_in_vain(world: &World<'_>, process: &Process, key: &Key) -> Outco
 async fn is_corrupt(world: &World<'_>, process: &Process, key: &Key) -> Outcome {
     let wanting = process.wants(key).wait(world.ttl).acquire();
     match world.within("an acquire", wanting).await? {
-        Err(error) if error.kind() == Kind::Corrupt => Ok(()),
+        Err(error) if error.kind() == ErrorKind::Corrupt => Ok(()),
         Err(error) => Err(failed(error)),
         Ok(lease) => {
             let token = lease.token();

@@ -1,6 +1,6 @@
 //! A process that was paused for longer than its ttl.
 
-use tenure::Kind;
+use tenure::ErrorKind;
 
 use super::world::{World, are_apart, failed, is_lost, is_newer};
 use crate::check::{Check, Clause};
@@ -32,7 +32,7 @@ async fn too_long(trial: &Trial<'_>) -> Outcome {
     paused.wire.open();
     let renewed = world.within("a renewal", lease.renew()).await?;
     ensure!(
-        renewed.as_ref().is_err_and(|error| error.kind() == Kind::Lost),
+        renewed.as_ref().is_err_and(|error| error.kind() == ErrorKind::Lost),
         "a lease was renewed after a pause in which another was granted: {renewed:?}"
     );
     world.is_kept(&newer).await

@@ -1,6 +1,6 @@
 //! A release ends the term that it belongs to, and no other.
 
-use tenure::{Kind, Lease};
+use tenure::{ErrorKind, Lease};
 use tenure_store::Key;
 
 use super::process::Process;
@@ -36,7 +36,7 @@ async fn of_a_past_holder(trial: &Trial<'_>) -> Outcome {
     is_lost(&lease, "after the next grant")?;
     let released = world.within("a release", lease.release()).await?;
     ensure!(
-        released.as_ref().is_err_and(|error| error.kind() == Kind::Lost),
+        released.as_ref().is_err_and(|error| error.kind() == ErrorKind::Lost),
         "a lease that was lost could be released: {released:?}"
     );
     drop(lease);
@@ -62,7 +62,7 @@ async fn release_in_vain(world: &World<'_>, process: &Process, key: &Key) -> Res
     process.wire.delay_writes();
     let released = world.within("a release", lease.release()).await?;
     ensure!(
-        released.as_ref().is_err_and(|error| error.kind() == Kind::Unavailable),
+        released.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable),
         "a release that never arrived: {released:?}"
     );
     is_lost(&lease, "after its release")?;

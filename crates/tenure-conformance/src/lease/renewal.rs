@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use tenure::record::{self, Nonce, Record};
-use tenure::{Error, Holder, Kind, Lease, Token};
+use tenure::{Error, ErrorKind, Holder, Lease, Token};
 use tenure_store::{Key, Version};
 
 use super::world::{World, are_apart, failed, is_lost, is_newer};
@@ -66,7 +66,7 @@ fn is_in_vain(answer: Result<Lease, Error>, lease: &Lease) -> Outcome {
             are_apart(&taken, lease)?;
             is_newer(&taken, lease.token(), "from the owner to another")
         }
-        Err(error) if matches!(error.kind(), Kind::Held | Kind::Unavailable) => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::Held | ErrorKind::Unavailable) => Ok(()),
         Err(error) => Err(failed(error)),
     }
 }
@@ -90,7 +90,7 @@ async fn replaced(trial: &Trial<'_>) -> Outcome {
         let (value, version) = replace(&world, &key, replacement).await?;
         let error = world.within("a renewal", lease.renew()).await?.err();
         ensure!(
-            error.as_ref().is_some_and(|error| error.kind() == Kind::Lost),
+            error.as_ref().is_some_and(|error| error.kind() == ErrorKind::Lost),
             "a renewal over a record that somebody else had replaced: {}",
             error.map_or("it succeeded".to_owned(), |error| error.to_string())
         );

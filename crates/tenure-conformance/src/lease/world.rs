@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use tenure::record::{self, Record};
-use tenure::{Coordinator, Error, Holder, Kind, Lease, Request, Timing};
+use tenure::{Coordinator, Error, ErrorKind, Holder, Lease, Request, Timing};
 use tenure_store::{Expect, Key, Put, Store};
 
 use super::process::Process;
@@ -70,7 +70,7 @@ impl<'t> World<'t> {
     pub(super) async fn released(&self, lease: Lease) -> Outcome {
         match self.within("a release", lease.release()).await? {
             Ok(()) => Ok(()),
-            Err(error) if matches!(error.kind(), Kind::Lost | Kind::Unavailable) => Ok(()),
+            Err(error) if matches!(error.kind(), ErrorKind::Lost | ErrorKind::Unavailable) => Ok(()),
             Err(error) => Err(failed(error)),
         }
     }
@@ -171,7 +171,7 @@ impl<'t> World<'t> {
 /// The lease must be lost, and say so in every way.
 pub(super) fn is_lost(lease: &Lease, when: &str) -> Outcome {
     match lease.check() {
-        Err(error) if error.kind() == Kind::Lost => Ok(()),
+        Err(error) if error.kind() == ErrorKind::Lost => Ok(()),
         Err(error) => Err(Stop::Failed(format!("{when}, its check says: {error}"))),
         Ok(()) => Err(Stop::Failed(format!(
             "{when}, {} still believes that it holds {} with token {}, for {:?}",

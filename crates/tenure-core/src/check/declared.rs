@@ -1,7 +1,7 @@
 use tenure_store::Store;
 
 use crate::record::RECORD_MAX;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Refuses a store that does not promise what leases need. The error names the store and everything it lacks.
 ///
@@ -19,7 +19,7 @@ pub fn check_declared(store: &dyn Store) -> Result<(), Error> {
         "{store} does not promise {}: nothing is granted on it. Use another store, or set this one up so that it can",
         list(&missing)
     );
-    Err(Error::new(Kind::Unsupported, message))
+    Err(Error::new(ErrorKind::Unsupported, message))
 }
 
 /// As in `a, b and c`.

@@ -1,6 +1,6 @@
 use tenure_store::{Expect, Key, Store};
 
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Something that a store does and that no store with the guarantees it declares can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,6 @@ impl Lie {
              there. Two holders could act at once, so nothing is granted on it: use another store",
             key = Key::scratch(),
         );
-        Error::new(Kind::Unsupported, message)
+        Error::new(ErrorKind::Unsupported, message)
     }
 }

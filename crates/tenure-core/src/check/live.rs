@@ -5,7 +5,7 @@ use tenure_store::{Entry, Expect, Key, Put, Reason, Refused, Store, StoreError, 
 
 use super::Pause;
 use super::lie::Lie;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Checks by its acts that a store keeps its conditional writes.
 ///
@@ -20,8 +20,8 @@ use crate::{Error, Kind};
 ///
 /// # Errors
 ///
-/// * [`Kind::Unsupported`]: the store broke a guarantee twice, or says itself that it cannot do this.
-/// * [`Kind::Unavailable`]: the store could not be asked, or would not answer clearly.
+/// * [`ErrorKind::Unsupported`]: the store broke a guarantee twice, or says itself that it cannot do this.
+/// * [`ErrorKind::Unavailable`]: the store could not be asked, or would not answer clearly.
 pub async fn check_live(store: &dyn Store, pause: Pause<'_>, nonce: u128) -> Result<(), Error> {
     let check =
         Check { store, pause, nonce, scratch: Key::scratch(), forbidden: vec![], lies: 0, setbacks: 0 };
@@ -206,7 +206,7 @@ impl Check<'_> {
             // A first lie, as the last straw: too little to convict, and no reason to trust.
             Setback::Lied(_) => {
                 return Error::new(
-                    Kind::Unavailable,
+                    ErrorKind::Unavailable,
                     format!(
                         "{store} could not be checked before anything is granted: it seems to break a promise, and did \
                      not answer clearly often enough to be sure"
@@ -215,7 +215,7 @@ impl Check<'_> {
             }
             Setback::Disturbed => {
                 return Error::new(
-                    Kind::Unavailable,
+                    ErrorKind::Unavailable,
                     format!(
                         "{store} could not be checked before anything is granted: something else keeps changing the \
                      key {scratch}, which belongs to Tenure alone"
@@ -229,20 +229,20 @@ impl Check<'_> {
         };
         let gave_up = match reason {
             Some(Reason::Denied) => Error::new(
-                Kind::Unavailable,
+                ErrorKind::Unavailable,
                 format!(
                     "{store} denied access to the key {scratch}, on which it is checked before anything is granted: it \
                  must be allowed to read and to write there"
                 ),
             ),
             Some(Reason::Unsupported | Reason::Invalid | Reason::Damaged) => Error::new(
-                Kind::Unsupported,
+                ErrorKind::Unsupported,
                 format!(
                     "{store} did not bear the check of the key {scratch}, without which nothing is granted"
                 ),
             ),
             Some(Reason::Unreachable | Reason::Gone) | None => Error::new(
-                Kind::Unavailable,
+                ErrorKind::Unavailable,
                 format!(
                     "{store} could not be checked before anything is granted: it gave no clear answer {} times. See \
                  whether it runs and can be reached, and try again",

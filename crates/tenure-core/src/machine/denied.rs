@@ -4,7 +4,7 @@ use tenure_store::{Key, Reason};
 
 use super::{Fault, Lost, Sighting};
 use crate::record::{Record, State};
-use crate::{Error, Holder, Kind, Token};
+use crate::{Error, ErrorKind, Holder, Token};
 
 /// Why a lease was not granted.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl Denied {
         let (kind, what) = match self {
             Self::Held(record) => match &record.state {
                 State::Reserved(successor) => (
-                    Kind::Held,
+                    ErrorKind::Held,
                     format!(
                         "is reserved for {successor} (token {}): wait, or do something else",
                         record.token
@@ -59,7 +59,7 @@ impl Denied {
                     let until =
                         format!("for at most {} after its latest renewal", record.ttl.unwrap_or_default());
                     (
-                        Kind::Held,
+                        ErrorKind::Held,
                         format!(
                             "is held by {by} (token {}) {until}: wait, or do something else",
                             record.token
@@ -71,7 +71,7 @@ impl Denied {
                 let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
                 let because = record.cannot_stop().map_or("", |because| because);
                 (
-                    Kind::Held,
+                    ErrorKind::Held,
                     format!(
                         "is held by {by} (token {}), which cannot stop the work under it, and was not asked to: {because}. End \
                      that work, or wait until it ends",
@@ -82,7 +82,7 @@ impl Denied {
             Self::Outlived { record, sighting } => {
                 let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
                 (
-                    Kind::Held,
+                    ErrorKind::Held,
                     format!(
                         "was held by {by} (token {}) and has run out, but {}. End it, or wait until it ends",
                         record.token,
@@ -91,7 +91,7 @@ impl Denied {
                 )
             }
             Self::Unavailable(_) => {
-                (Kind::Unavailable, format!("could not be granted to {holder} in time: try again later"))
+                (ErrorKind::Unavailable, format!("could not be granted to {holder} in time: try again later"))
             }
             Self::Refused(reason) => (
                 (*reason).into(),
@@ -113,36 +113,36 @@ impl Denied {
                 },
             ),
             Self::Foreign(what) => (
-                Kind::Corrupt,
+                ErrorKind::Corrupt,
                 format!(
                     "has no record that this version may overwrite, and nothing was: {what}. Look at it, and move it away"
                 ),
             ),
             Self::Closed(record) => match &record.state {
                 State::Closed(closure) => (
-                    Kind::Invalid,
+                    ErrorKind::Invalid,
                     format!(
                         "was closed by {} (token {}): {}. Use another key",
                         closure.by, record.token, closure.because
                     ),
                 ),
-                _ => (Kind::Invalid, "was closed: use another key".to_owned()),
+                _ => (ErrorKind::Invalid, "was closed: use another key".to_owned()),
             },
             Self::WentBack { seen } => (
-                Kind::Corrupt,
+                ErrorKind::Corrupt,
                 format!(
                     "went back in time: token {seen} was seen before, and the store now shows less and has no clock to \
                  make up for it. Nothing is granted; look what deleted or restored the record, and restart to begin anew"
                 ),
             ),
             Self::TokensExhausted => (
-                Kind::Corrupt,
+                ErrorKind::Corrupt,
                 "is at the top of its token range, and nothing is granted: use another key".to_owned(),
             ),
             Self::StaleHandle(why) => {
-                (Kind::Lost, format!("is not held by {holder} any more, stop acting: {why}"))
+                (ErrorKind::Lost, format!("is not held by {holder} any more, stop acting: {why}"))
             }
-            Self::Cancelled => (Kind::Unavailable, format!("is not wanted by {holder} any more")),
+            Self::Cancelled => (ErrorKind::Unavailable, format!("is not wanted by {holder} any more")),
         };
         Error::new(kind, format!("lease {key} on {store} {what}"))
     }

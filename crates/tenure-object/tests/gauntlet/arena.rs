@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, join_all, select};
 use tenure::clock::{BootClock, Clock};
-use tenure::{Kind, Lease};
+use tenure::{ErrorKind, Lease};
 use tenure_store::BoxFuture;
 
 use crate::book::Book;
@@ -211,7 +211,7 @@ impl Arena {
                     let pauses = if manual { 0.1 } else { 0.02 };
                     self.work(book, who, lease, renewing, pauses, &mut rng).await;
                 }
-                Err(error) if matches!(error.kind(), Kind::Held | Kind::Unavailable) => {
+                Err(error) if matches!(error.kind(), ErrorKind::Held | ErrorKind::Unavailable) => {
                     self.denied.fetch_add(1, Relaxed);
                 }
                 Err(error) => {

@@ -55,7 +55,7 @@ async fn no_lease_is_lost_while_faults_are_shorter_than_the_ttl_allows() {
                     last = Some(fault);
                 }
                 if let Err(lost) = lease.check() {
-                    panic!("{lost}, after {last:?}; the last trouble was {:?}", lease.trouble());
+                    panic!("{lost}, after {last:?}; the last trouble was {:?}", lease.last_error());
                 }
                 lease.release().await.unwrap();
                 rules

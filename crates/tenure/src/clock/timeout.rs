@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// The outcome of `future`, or an error if it takes longer than `limit`: a store that hangs must not hang its users.
 pub(crate) async fn timeout<T>(
@@ -16,7 +16,7 @@ pub(crate) async fn timeout<T>(
         outcome = future => outcome,
         () = late => {
             let advice = "see whether the store runs and can be reached";
-            Err(Error::new(Kind::Unavailable, format!("{what} took longer than {limit:?}: {advice}")))
+            Err(Error::new(ErrorKind::Unavailable, format!("{what} took longer than {limit:?}: {advice}")))
         }
     }
 }

@@ -19,14 +19,14 @@ use super::forgotten::{Forgotten, WhyKept};
 use crate::clock::{Clock, Instant, WallTime, timeout};
 use crate::keeper::calls;
 use crate::observe::keys;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl Coordinator {
     /// Removes the record of a key that has been vacant for so long at least, and says what became of it. Whoever wants
     /// the lease later plants it anew, and its token is greater than all before.
     ///
     /// What is not vacant, or was written a moment ago, is kept and is no error. Where the store's clock gives no floor
-    /// for tokens, or the store cannot remove an entry, this is [`Kind::Unsupported`].
+    /// for tokens, or the store cannot remove an entry, this is [`ErrorKind::Unsupported`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -44,21 +44,13 @@ impl Coordinator {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn forget(
-        &self,
-        key: impl TryInto<Key, Error: Into<Error>>,
-        vacant_for: Duration,
-    ) -> Result<Forgotten, Error> {
-        self.judge(key.try_into().map_err(Into::into)?, vacant_for, Act::Remove).await
+    pub async fn forget(&self, key: impl AsRef<str>, vacant_for: Duration) -> Result<Forgotten, Error> {
+        self.judge(Key::parse(key.as_ref())?, vacant_for, Act::Remove).await
     }
 
     /// What [`forget`](Self::forget) would say now. Nothing is removed.
-    pub async fn would_forget(
-        &self,
-        key: impl TryInto<Key, Error: Into<Error>>,
-        vacant_for: Duration,
-    ) -> Result<Forgotten, Error> {
-        self.judge(key.try_into().map_err(Into::into)?, vacant_for, Act::Look).await
+    pub async fn would_forget(&self, key: impl AsRef<str>, vacant_for: Duration) -> Result<Forgotten, Error> {
+        self.judge(Key::parse(key.as_ref())?, vacant_for, Act::Look).await
     }
 
     /// The keys under a prefix that have a record, in order.
@@ -175,7 +167,7 @@ impl Visit<'_> {
     fn administration(&self) -> Result<&dyn Administration, Error> {
         let unsupported = |why| {
             let sentence = format!("leases on {} cannot be forgotten: {why}", self.store);
-            Error::new(Kind::Unsupported, sentence)
+            Error::new(ErrorKind::Unsupported, sentence)
         };
         if self.store.guarantees().clock < StoreClock::Floors {
             return Err(unsupported(

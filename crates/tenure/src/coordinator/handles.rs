@@ -9,12 +9,12 @@ use tenure_core::machine::{Ask, Left, Lost, Patience, Way};
 use super::Coordinator;
 use crate::keeper::stale;
 use crate::lease::{Handle, KeeperCall, Lease, Request};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl Coordinator {
     /// Renews the term of a handle once, and gives the handle that is good from now on.
     ///
-    /// It returns when the renewal is confirmed, or fails with [`Kind::Lost`] when the term is over: after the deadline of
+    /// It returns when the renewal is confirmed, or fails with [`ErrorKind::Lost`] when the term is over: after the deadline of
     /// the handle nothing is tried any more. On every other error the handle is as good as it was. Of a renewal whose
     /// future was dropped nobody knows whether it has happened; if it has, the handle is not good any more.
     pub async fn renew(&self, handle: &Handle) -> Result<Handle, Error> {
@@ -34,7 +34,7 @@ impl Coordinator {
     ///
     /// From the call on nobody may act under the handle, whatever comes of it: the record may name this process as the one to
     /// look at, and if it ends, or does not wait for the answer, others are let in at once. After an error that is not
-    /// [`Kind::Lost`] the handle can be resumed or renewed again, until its deadline, and acted under once that has succeeded.
+    /// [`ErrorKind::Lost`] the handle can be resumed or renewed again, until its deadline, and acted under once that has succeeded.
     pub async fn resume(&self, handle: &Handle) -> Result<Lease, Error> {
         self.check(handle)?;
         let asking = KeeperCall {
@@ -49,7 +49,7 @@ impl Coordinator {
 
     /// Ends the term of a handle, for somebody who does not act under it any more, so that the next one is granted at once.
     ///
-    /// Fails with [`Kind::Lost`] if somebody else has been granted meanwhile, or has renewed a copy of the handle. After
+    /// Fails with [`ErrorKind::Lost`] if somebody else has been granted meanwhile, or has renewed a copy of the handle. After
     /// its deadline a handle can still be released: if it is, nobody else had the lease in between.
     pub async fn release(&self, handle: &Handle) -> Result<(), Error> {
         self.check_store(handle)?;
@@ -63,7 +63,7 @@ impl Coordinator {
         match asking.for_end().await? {
             Left::Vacated => Ok(()),
             Left::Nothing | Left::Lapsing => {
-                let record = self.look(handle.key().as_str()).await?;
+                let record = self.record(handle.key()).await?;
                 let why = record.map_or(Lost::Deleted, |record| Lost::of_handle(&record, &handle.term));
                 Err(self.stale(handle, &why.to_string()))
             }
@@ -103,7 +103,7 @@ impl Coordinator {
         let sentence = format!(
             "the handle is of lease {key} on another store: it was granted on {theirs}, and this is {ours}. Name its own store"
         );
-        Err(Error::new(Kind::Invalid, sentence))
+        Err(Error::new(ErrorKind::Invalid, sentence))
     }
 
     fn stale(&self, handle: &Handle, why: &str) -> Error {

@@ -1,31 +1,27 @@
 //! What users connect to a store: the coordinator.
 
+mod builder;
+mod connect;
 mod forget;
 mod forgotten;
 mod handles;
 
+pub use builder::CoordinatorBuilder;
 pub use forgotten::{Forgotten, WhyKept};
 
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
+use tenure_core::Holder;
 use tenure_core::record::Record;
-use tenure_core::{Holder, check};
-use tenure_store::{Guarantees, Key, Prefix, Store, StoreError};
-use tokio::sync::oneshot;
+use tenure_store::{Guarantees, Key, Prefix, Store};
 
-use crate::clock::{BootClock, Clock, timeout};
-use crate::host::fork::Incarnation;
-use crate::host::witness::{Shelf, Survivors};
+use crate::host::witness::Survivors;
 use crate::keeper::logbook_client::LogbookClient;
-use crate::keeper::{Command, Connection, HostState, Keeper, KeeperHandle, Recorder, Reporter};
+use crate::keeper::{Command, Connection};
 use crate::lease::Request;
 use crate::observe::{Observation, Observations, Observers, Watch, keys};
-use crate::store::guarded::Guarded;
-use crate::trust::Trust;
-use crate::{Error, Kind, Logbook, Verdicts};
+use crate::{Error, ErrorKind};
 
 /// A connection to a store, and the keeper of all leases taken through it. Cheap to clone.
 ///
@@ -35,19 +31,6 @@ pub struct Coordinator {
     connection: Connection,
     observers: Arc<Observers>,
     logbook: Option<Arc<LogbookClient>>,
-}
-
-/// Connects a coordinator with choices.
-#[derive(Debug, Default)]
-#[must_use = "a builder connects nothing until connect() is awaited"]
-pub struct Builder {
-    clock: Option<Arc<dyn Clock>>,
-    holder: Option<Holder>,
-    recorder: Option<Arc<dyn Recorder>>,
-    logbook: Option<Logbook>,
-    verdicts: Option<Verdicts>,
-    again: bool,
-    unchecked: bool,
 }
 
 impl Coordinator {
@@ -60,28 +43,25 @@ impl Coordinator {
     }
 
     /// Makes choices first.
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> CoordinatorBuilder {
+        CoordinatorBuilder::default()
     }
 
     /// A lease of this key, to be acquired.
-    pub fn lease(&self, key: impl TryInto<Key, Error: Into<Error>>) -> Result<Request, Error> {
-        Ok(Request::new(self.connection.clone(), key.try_into().map_err(Into::into)?))
+    pub fn lease(&self, key: impl AsRef<str>) -> Result<Request, Error> {
+        Ok(Request::new(self.connection.clone(), Key::parse(key.as_ref())?))
     }
 
     /// The record of a key as it is now, whoever holds it; `None` if there is none.
-    pub async fn look(
-        &self,
-        key: impl TryInto<Key, Error: Into<Error>>,
-    ) -> Result<Option<Arc<Record>>, Error> {
+    pub async fn record(&self, key: impl AsRef<str>) -> Result<Option<Arc<Record>>, Error> {
         self.observe(key).await?.into_record(&self.connection.store)
     }
 
     /// How a key stands now: who holds it, and for how much longer at most.
     ///
     /// What this coordinator saw of the same version before counts, as it does for a contender.
-    pub async fn observe(&self, key: impl TryInto<Key, Error: Into<Error>>) -> Result<Observation, Error> {
-        let key = key.try_into().map_err(Into::into)?;
+    pub async fn observe(&self, key: impl AsRef<str>) -> Result<Observation, Error> {
+        let key = Key::parse(key.as_ref())?;
         let observers = Arc::clone(&self.observers);
         self.connection
             .visit(move |store| {
@@ -170,7 +150,7 @@ impl Coordinator {
                     "{count} leases on {} could not be vacated, and have lapsed",
                     self.connection.store
                 );
-                Err(Error::new(Kind::Unavailable, sentence).because(error))
+                Err(Error::new(ErrorKind::Unavailable, sentence).because(error))
             }
         }
     }
@@ -197,179 +177,6 @@ impl Coordinator {
     }
 }
 
-impl Builder {
-    /// Counts leases on this clock instead of the machine's boot-time clock.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
-        self
-    }
-
-    /// Takes leases in this name.
-    pub fn holder(mut self, holder: Holder) -> Self {
-        self.holder = Some(holder);
-        self
-    }
-
-    /// Reports every attempt and every event to this recorder.
-    pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
-        self.recorder = Some(recorder);
-        self
-    }
-
-    /// What this machine saw earlier counts, and what is seen here counts for whoever looks next: needed where the store
-    /// cannot tell how old a version is and a program does not stay to see for itself.
-    pub fn logbook(mut self, logbook: Logbook) -> Self {
-        self.logbook = Some(logbook);
-        self
-    }
-
-    /// A store of the network that was found sound in the last day is not checked again, and one that is found sound here
-    /// need not be by whoever connects next. Where it is seen to break a promise, that is over at once.
-    ///
-    /// It counts for stores that name their [place](tenure_store::Store::place).
-    pub fn verdicts(mut self, verdicts: Verdicts) -> Self {
-        self.verdicts = Some(verdicts);
-        self
-    }
-
-    /// Checks the store whatever the [verdicts](Self::verdicts) say, and lets them know.
-    pub fn check_again(mut self) -> Self {
-        self.again = true;
-        self
-    }
-
-    /// Connects to a store that is made already.
-    pub async fn connect(self, store: impl Store) -> Result<Coordinator, Error> {
-        self.connect_with(move || async move { Ok(store) }).await
-    }
-
-    /// Connects to a store that is made on the keeper's own runtime, where its connections will live: a socket that was
-    /// connected on a blocked executor answers nobody.
-    pub async fn connect_with<S, F>(
-        self,
-        make: impl FnOnce() -> F + Send + 'static,
-    ) -> Result<Coordinator, Error>
-    where
-        S: Store,
-        F: Future<Output = Result<S, StoreError>> + Send + 'static,
-    {
-        let clock = self.clock.unwrap_or_else(|| Arc::new(BootClock::new()));
-        let holder = match self.holder {
-            Some(holder) => holder,
-            None => crate::host::process_holder(std::process::id())?,
-        };
-        let thread = Thread {
-            clock: Arc::clone(&clock),
-            recorder: self.recorder,
-            logbook: self.logbook,
-            verdicts: self.verdicts,
-            again: self.again,
-            unchecked: self.unchecked,
-        };
-        let Started { keeper, store, guarantees, local } = thread.start(make).await?;
-        let logbook = local.notes.clone();
-        let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock), local));
-        let connection =
-            Connection { keeper, store: store.into(), guarantees, clock, holder: Arc::new(holder) };
-        Ok(Coordinator { connection, observers, logbook })
-    }
-
-    /// Connects without testing the store live. What it declares is still required, and believed.
-    pub async fn connect_dangerously_unchecked(mut self, store: impl Store) -> Result<Coordinator, Error> {
-        self.unchecked = true;
-        self.connect(store).await
-    }
-}
-
-/// The keeper's thread before it runs.
-struct Thread {
-    clock: Arc<dyn Clock>,
-    recorder: Option<Arc<dyn Recorder>>,
-    logbook: Option<Logbook>,
-    verdicts: Option<Verdicts>,
-    again: bool,
-    unchecked: bool,
-}
-
-/// The keeper's thread when it runs.
-struct Started {
-    keeper: KeeperHandle,
-    store: String,
-    guarantees: Guarantees,
-    local: HostState,
-}
-
-impl Thread {
-    #[expect(clippy::disallowed_methods, reason = "the keeper owns its thread")]
-    async fn start<S, F>(self, make: impl FnOnce() -> F + Send + 'static) -> Result<Started, Error>
-    where
-        S: Store,
-        F: Future<Output = Result<S, StoreError>> + Send + 'static,
-    {
-        let cannot = |error: std::io::Error| {
-            let sentence = "there is no keeper: this process gets no thread, descriptor or memory for it. Look at its limits, \
-                            and try again";
-            Error::new(Kind::Unavailable, sentence).because(error)
-        };
-        let incarnation = Incarnation::present().map_err(cannot)?;
-        let reporter = Reporter::start(self.recorder).map_err(cannot)?;
-        let (handle, commands) = KeeperHandle::new(incarnation);
-        let (connected, connection) = oneshot::channel();
-        let keep = move |connected: oneshot::Sender<_>| async move {
-            let (clock, checks) = (Arc::clone(&self.clock), (self.again, self.unchecked));
-            let connecting = connect(make(), &clock, self.verdicts, checks);
-            let (store, trust) =
-                match timeout(&*clock, CONNECT_MAX, "connecting to the store", connecting).await {
-                    Ok(connected) => connected,
-                    Err(error) => return drop(connected.send(Err(error))),
-                };
-            let notes =
-                self.logbook.map(|book| LogbookClient::new(book, store.to_string(), Arc::clone(&clock)));
-            let shelf = Shelf::of_store(&*store).map(Arc::new);
-            let local = HostState { shelf, notes: notes.map(Arc::new), trust: Arc::new(trust) };
-            let known = (store.to_string(), store.guarantees(), local.clone());
-            if connected.send(Ok(known)).is_ok() {
-                Keeper::new(store, clock, incarnation, reporter, local).run(commands).await;
-            }
-        };
-        thread::Builder::new()
-            .name("tenure-keeper".into())
-            .spawn(move || {
-                // Made here: where no thread can be had it would be dropped in async code, which panics.
-                match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                    Ok(runtime) => runtime.block_on(keep(connected)),
-                    Err(error) => drop(connected.send(Err(cannot(error)))),
-                }
-            })
-            .map_err(cannot)?;
-        let gone =
-            |_| Error::new(Kind::Unavailable, "the keeper ended while it connected: see its panic message");
-        let (store, guarantees, local) = connection.await.map_err(gone)??;
-        Ok(Started { keeper: handle, store, guarantees, local })
-    }
-}
-
-async fn connect<S: Store>(
-    make: impl Future<Output = Result<S, StoreError>>,
-    clock: &Arc<dyn Clock>,
-    verdicts: Option<Verdicts>,
-    (again, unchecked): (bool, bool),
-) -> Result<(Arc<dyn Store>, Trust), Error> {
-    let store = make.await.map_err(|error| {
-        Error::new((&error).into(), format!("the store could not be connected: {error}")).because(error)
-    })?;
-    let store: Arc<dyn Store> = Arc::new(Guarded::new(store));
-    let trust = Trust::new(verdicts, &*store, clock);
-    match unchecked {
-        true => check::check_declared(&*store)?,
-        false => trust.establish(&*store, again).await?,
-    }
-    Ok((store, trust))
-}
-
 /// How many keys of a listing are read at the same time: enough to keep a disk or a connection busy, and few enough to
 /// leave room for renewals.
 const LOOKS_AT_ONCE: usize = 16;
-
-/// How long connecting may take, the live check included: longer than any healthy store needs.
-const CONNECT_MAX: Duration = Duration::from_secs(30);

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::command::{Command, KeeperHandle};
 use crate::clock::Clock;
 use crate::store::caught::Caught;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// A connected store and the way to the keeper of its leases. As long as there is one, there is a keeper.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ impl Connection {
     pub(crate) fn gone_error(&self) -> Error {
         let store = &self.store;
         Error::new(
-            Kind::Unavailable,
+            ErrorKind::Unavailable,
             format!(
                 "the keeper of {store} has ended, or lives in the process that this one was forked from: connect again"
             ),
@@ -46,7 +46,7 @@ impl Connection {
                         "the call on {name} was not finished: its code {panicked}. Leases that are held here go on; report \
                          this bug"
                     );
-                    Err(Error::new(Kind::Unavailable, sentence))
+                    Err(Error::new(ErrorKind::Unavailable, sentence))
                 });
                 let _ = reply.send(visited);
             })

@@ -12,7 +12,7 @@ use super::lease_entry::LeaseEntry;
 use super::recorder::EventReport;
 use super::reporter::Report;
 use super::{Keeper, ReplyTo, logbook_client};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl Keeper {
     /// Tells whoever asked. The machine may have to be told something in return.
@@ -153,7 +153,7 @@ impl Keeper {
 
 pub(crate) fn shut_down(key: &Key, store: &str) -> Error {
     let sentence = format!("lease {key} on {store} is not granted: the coordinator is shut down");
-    Error::new(Kind::Unavailable, sentence)
+    Error::new(ErrorKind::Unavailable, sentence)
 }
 
 /// What to tell a machine whose lease was latched by somebody else: that the deadline passed. Whoever lets go tells so next, and
@@ -177,7 +177,7 @@ fn unended(kept: &LeaseEntry, store: &str) -> Error {
 
 /// With what the store said last.
 fn unavailable(kept: &LeaseEntry, sentence: String) -> Error {
-    let error = Error::new(Kind::Unavailable, sentence);
+    let error = Error::new(ErrorKind::Unavailable, sentence);
     match &kept.trouble {
         Some(trouble) => error.because(trouble.to_string()),
         None => error,
@@ -202,5 +202,5 @@ pub(crate) fn stale(key: &Key, holder: &Holder, token: Token, store: &str, why: 
     let sentence = format!(
         "lease {key} of {holder} (token {token}) on {store} is not held under this handle any more, stop acting: {why}"
     );
-    Error::new(Kind::Lost, sentence)
+    Error::new(ErrorKind::Lost, sentence)
 }

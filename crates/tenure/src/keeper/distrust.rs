@@ -16,7 +16,7 @@ use super::witnesses::Then;
 use super::{Keeper, ReplyTo};
 use crate::clock::Instant;
 use crate::trust::breach::{self, Breach};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// What this keeper has against its store.
 #[derive(Debug, Default)]
@@ -135,7 +135,7 @@ impl Keeper {
             "lease {key} on {store} is not granted: the store broke a promise, {breach} (key {on}). Two holders could act at \
              once, so nothing more is granted on it: put it right, and connect again"
         );
-        Some(Error::new(Kind::Unsupported, sentence))
+        Some(Error::new(ErrorKind::Unsupported, sentence))
     }
 
     /// Others who trust this store because it was found sound must check it. No grant is sent before they are told.

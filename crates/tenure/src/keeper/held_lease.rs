@@ -14,7 +14,7 @@ use super::lease_state::{LeaseState, Renewal};
 use crate::clock::{Clock, Instant};
 use crate::host::fork::Incarnation;
 use crate::host::witness;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// What a lease and its keeper share.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl HeldLease {
     pub(crate) fn lost_error(&self) -> Error {
         let why = self.why().unwrap_or(Lost::Expired);
         Error::new(
-            Kind::Lost,
+            ErrorKind::Lost,
             format!(
                 "lease {} of {} (token {}) on {} is lost, stop acting: {why}",
                 self.key, self.holder, self.token, self.store

@@ -13,7 +13,7 @@ use tenure_store::Key;
 use super::secret::Secret;
 use crate::clock::{Clock, Domain, Instant};
 use crate::host::checksum::checksum;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// A lease in writing: what a program needs to go on with a term that another process of this machine was granted.
 ///
@@ -149,7 +149,7 @@ impl FromStr for Handle {
 
     /// Takes what [`reveal`](Handle::reveal) gave. The error never repeats the text.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let invalid = |what: &str| Error::new(Kind::Invalid, what);
+        let invalid = |what: &str| Error::new(ErrorKind::Invalid, what);
         let Some(rest) = text.strip_prefix(Self::PREFIX) else {
             return Err(invalid(
                 "this is no handle of a lease: use the text that acquiring or the latest renewal gave, which begins with \

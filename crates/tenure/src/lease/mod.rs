@@ -1,12 +1,13 @@
 //! What users hold.
 
-mod acting;
 mod handle;
 mod keeper_call;
 mod request;
 mod secret;
 mod work;
+mod work_guard;
 
+use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +19,14 @@ use tenure_core::{Holder, Token};
 use tenure_store::Key;
 use tokio_util::sync::CancellationToken;
 
-pub use acting::Acting;
 pub use handle::Handle;
 pub(crate) use keeper_call::KeeperCall;
 pub use request::Request;
+pub use work_guard::WorkGuard;
 
 use crate::host::witness::WitnessPart;
 use crate::keeper::{Command, HeldLease, KeeperHandle, LeaseId, LeaseState, Renewal};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// A lease that was granted. Share it by reference; dropping it gives it up.
 ///
@@ -51,7 +52,6 @@ use crate::{Error, Kind};
 /// write_fenced(lease.token().get(), report).await;
 /// # Ok(()) }
 /// ```
-#[derive(Debug)]
 #[must_use = "dropping a lease gives it up"]
 pub struct Lease {
     id: LeaseId,
@@ -84,7 +84,7 @@ impl Lease {
         self.shared.left().unwrap_or_default()
     }
 
-    /// Whether it is held at this instant: `Ok`, or an error of kind [`Lost`](crate::Kind::Lost). Put a `?` behind it
+    /// Whether it is held at this instant: `Ok`, or an error of kind [`Lost`](crate::ErrorKind::Lost). Put a `?` behind it
     /// at the top of each step. It costs one clock read and a few atomic loads.
     #[inline]
     pub fn check(&self) -> Result<(), Error> {
@@ -101,13 +101,13 @@ impl Lease {
 
     /// What the store said when a call for this lease failed last, for people who want to know why it is at risk or lost;
     /// `None` if none did.
-    pub fn trouble(&self) -> Option<Arc<str>> {
+    pub fn last_error(&self) -> Option<Arc<str>> {
         self.shared.trouble()
     }
 
     /// A token that is cancelled when the lease is lost, for spawned and blocking work. Cancelling it yourself has no
     /// effect on the lease.
-    pub fn cancelled(&self) -> CancellationToken {
+    pub fn cancellation_token(&self) -> CancellationToken {
         self.shared.cancellation().child_token()
     }
 
@@ -119,8 +119,8 @@ impl Lease {
 
     /// Says that somebody acts under the lease until the answer is dropped: nothing is vacated before. Fails if the lease is
     /// lost already.
-    pub fn acting(&self) -> Result<Acting, Error> {
-        Acting::begin(self)
+    pub fn work_guard(&self) -> Result<WorkGuard, Error> {
+        WorkGuard::begin(self)
     }
 
     /// How the lease stands, at once and at every change, until it is lost. Changes in between may be skipped; the
@@ -165,7 +165,7 @@ impl Lease {
                 self.key(),
                 self.shared.store
             );
-            Error::new(Kind::Unavailable, sentence).because(error)
+            Error::new(ErrorKind::Unavailable, sentence).because(error)
         })
     }
 
@@ -199,6 +199,18 @@ impl Lease {
 
     fn drained(&self) {
         self.keeper.send(Command::Drained { id: self.id });
+    }
+}
+
+impl fmt::Debug for Lease {
+    /// One line, as in `Lease(billing/nightly on file:/locks, token 7, held by host-a)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HeldLease { key, store, token, holder, .. } = &*self.shared;
+        write!(f, "Lease({key} on {store}, token {token}, ")?;
+        match self.shared.why() {
+            None => write!(f, "held by {holder})"),
+            Some(lost) => write!(f, "lost by {holder}: {lost})"),
+        }
     }
 }
 

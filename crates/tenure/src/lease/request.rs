@@ -10,7 +10,7 @@ use super::secret::Secret;
 use super::{Handle, KeeperCall, Lease};
 use crate::host::entropy::draw;
 use crate::keeper::Connection;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// A lease that is wanted.
 #[derive(Clone, Debug)]
@@ -139,19 +139,19 @@ impl Request {
         self.ask(patience).await
     }
 
-    /// One attempt: the lease, or an error of kind [`Held`](Kind::Held) that names the holder.
+    /// One attempt: the lease, or an error of kind [`Held`](ErrorKind::Held) that names the holder.
     ///
     /// Cancel-safe, as [`acquire`](Self::acquire) is.
     pub async fn try_acquire(self) -> Result<Lease, Error> {
         if matches!(self.way, Way::Revoke(_)) {
             let sentence = format!("revoking lease {} means waiting for its holder: use acquire()", self.key);
-            return Err(Error::new(Kind::Invalid, sentence));
+            return Err(Error::new(ErrorKind::Invalid, sentence));
         }
         self.ask(Patience::Once).await
     }
 
     /// Waits as [`acquire`](Self::acquire) does, and gives the term to whoever has the [`Handle`]: nobody here keeps it,
-    /// and it runs out unless [`Coordinator::renew`] is called with the handle in time.
+    /// and it runs out unless [`Coordinator::renew`](crate::Coordinator::renew) is called with the handle in time.
     ///
     /// Such a lease has no witness: from the life of a process nobody learns whether it is held.
     pub async fn acquire_handle(self) -> Result<Handle, Error> {
@@ -161,7 +161,7 @@ impl Request {
                  could tell its deadline",
                 self.key
             );
-            return Err(Error::new(Kind::Unsupported, sentence));
+            return Err(Error::new(ErrorKind::Unsupported, sentence));
         };
         let secret = Secret::new(draw());
         let mut ask = self.parse(self.patience())?;
@@ -200,7 +200,7 @@ impl Request {
 
     /// Everything that can be wrong with the call is found before anything is sent.
     pub(crate) fn parse(&self, patience: Patience) -> Result<Ask, Error> {
-        let invalid = |what: String| Err(Error::new(Kind::Invalid, what));
+        let invalid = |what: String| Err(Error::new(ErrorKind::Invalid, what));
         let timing = match self.timing {
             Some(timing) => timing,
             None => Timing::new(self.ttl)?,

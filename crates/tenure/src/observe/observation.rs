@@ -5,7 +5,7 @@ use tenure_core::record::Record;
 use tenure_store::Key;
 
 use crate::clock::WallTime;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// What somebody who only looks has seen of a key.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Observation {
             Standing::Foreign(what) => {
                 let key = &self.key;
                 let sentence = format!("lease {key} on {store} has no record of ours: {what}. Look at it");
-                Err(Error::new(Kind::Corrupt, sentence))
+                Err(Error::new(ErrorKind::Corrupt, sentence))
             }
             _ => Ok(self.record),
         }

@@ -11,7 +11,7 @@ use crate::clock::{Clock, timeout};
 use crate::host::witness::{Shelf, Survivors};
 use crate::host::workers::Workers;
 use crate::keeper::{HostState, calls, logbook_client};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Those who look at keys from outside, one per key, so that nobody is shown an older token after a newer one.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Observers {
         self.local.trust.end().await;
         let token = older.expect("only an older record is looked at again").token;
         Err(Error::new(
-            Kind::Corrupt,
+            ErrorKind::Corrupt,
             format!(
                 "lease {key} on {} went back in time: it shows token {token}, and a greater one was shown before. Look \
                  what restored the record",

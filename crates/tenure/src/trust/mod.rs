@@ -12,7 +12,7 @@ use tenure_store::Store;
 use crate::clock::{Clock, Instant};
 use crate::host::entropy::Entropy;
 use crate::host::workers::Workers;
-use crate::{Error, Kind, Verdicts};
+use crate::{Error, ErrorKind, Verdicts};
 
 /// Whether one store is trusted, and who else on this machine goes by that.
 ///
@@ -55,7 +55,7 @@ impl Trust {
         .await;
         match &checked {
             Ok(()) => self.keep(began).await,
-            Err(error) if error.kind() == Kind::Unsupported => self.end().await,
+            Err(error) if error.kind() == ErrorKind::Unsupported => self.end().await,
             // It was not found out how it is.
             Err(_) => {}
         }

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, pidfd_send_signal};
 use rustix::time::Timespec;
 use serde_json::json;
 use tenure::clock::{BootClock, Clock, Instant};
-use tenure::{Acting, Lease, LeaseState, Lost, Timing};
+use tenure::{Lease, LeaseState, Lost, Timing, WorkGuard};
 use tokio::io::unix::AsyncFd;
 
 use crate::duration;
@@ -81,7 +81,7 @@ pub(super) struct Supervisor<'a> {
     timing: Timing,
     measuring: Measuring,
     processes: Processes,
-    acting: Acting,
+    acting: WorkGuard,
     ladder: Ladder,
     watched: bool,
     watchdog_is_reaped: bool,
@@ -108,7 +108,7 @@ impl<'a> Supervisor<'a> {
     pub(super) fn new(
         progress: ProgressOutput,
         lease: &'a Lease,
-        acting: Acting,
+        acting: WorkGuard,
         timing: Timing,
         measuring: Measuring,
         processes: Processes,
@@ -153,7 +153,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Watches until the whole tree is gone, and gives back the promise not to vacate with it.
-    pub(super) async fn watch(mut self, signals: &Signals) -> (Ending, Acting) {
+    pub(super) async fn watch(mut self, signals: &Signals) -> (Ending, WorkGuard) {
         let lease = self.lease;
         let mut renewals = std::pin::pin!(lease.renewals());
         let mut states = std::pin::pin!(lease.states());
@@ -482,7 +482,7 @@ mod tests {
             strangers: Vec::new(),
         };
         let measuring = Measuring::new(timing, Schedule::of_the_guards());
-        let acting = lease.acting().unwrap();
+        let acting = lease.work_guard().unwrap();
         let progress = ProgressOutput::new(true, false);
         let mut supervisor = Supervisor::new(progress, &lease, acting, timing, measuring, processes);
         clock.advance(span);

@@ -3,7 +3,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use tenure_store::{Reason, StoreError};
 
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// What the kernel said about a file, as a sentence with the next step.
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +35,9 @@ impl Trouble {
     /// The folder could not be opened because of it.
     pub(crate) fn at_opening(self) -> Error {
         let kind = match reason(self.errno) {
-            Reason::Unreachable | Reason::Denied | Reason::Gone => Kind::Unavailable,
-            Reason::Unsupported => Kind::Unsupported,
-            Reason::Invalid | Reason::Damaged => Kind::Invalid,
+            Reason::Unreachable | Reason::Denied | Reason::Gone => ErrorKind::Unavailable,
+            Reason::Unsupported => ErrorKind::Unsupported,
+            Reason::Invalid | Reason::Damaged => ErrorKind::Invalid,
         };
         Error::new(kind, self.to_string()).because(self)
     }

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::io_error::Trouble;
 use super::refusal::Doubt;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// What the user said about who may be involved.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,10 +20,10 @@ pub(crate) struct Trust {
 /// The path without links, dots and a working directory that may change. The folder itself must not be a link.
 pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Error> {
     let path = std::path::absolute(path)
-        .map_err(|error| Error::new(Kind::Invalid, format!("{path:?} is no path: {error}")))?;
+        .map_err(|error| Error::new(ErrorKind::Invalid, format!("{path:?} is no path: {error}")))?;
     let Some(Component::Normal(name)) = path.components().next_back() else {
         let sentence = format!("{} is no folder for a store: name one below it", path.display());
-        return Err(Error::new(Kind::Invalid, sentence));
+        return Err(Error::new(ErrorKind::Invalid, sentence));
     };
     let parent = path.parent().expect("what has a last component has a parent");
     // Links on the way are resolved here, once. What they lead to is then looked at, step by step.

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::io_error::Trouble;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Why a folder is not used.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Doubt {
                 let (path, steps) = (path.display(), begin_large(&steps.join(", ")));
                 let sentence =
                     format!("{path} is not safe for leases: {why}. {steps}, or accept it by name ({accept})");
-                Error::new(Kind::Unsupported, sentence)
+                Error::new(ErrorKind::Unsupported, sentence)
             }
         }
     }

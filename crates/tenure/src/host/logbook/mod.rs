@@ -23,7 +23,7 @@ use crate::host::disk::per_boot_files::Desk;
 /// What this machine saw, and when: so that a program which looks for a moment and ends counts for the next one.
 ///
 /// It lies in a folder of the user's own, on a local file system. Nothing is made before there is something to remember,
-/// and whoever deletes the folder loses nothing but time. Give it to [`Builder::logbook`](crate::Builder::logbook).
+/// and whoever deletes the folder loses nothing but time. Give it to [`CoordinatorBuilder::logbook`](crate::CoordinatorBuilder::logbook).
 ///
 /// ```no_run
 /// # async fn example(store: impl tenure_store::Store) -> Result<(), tenure::Error> {

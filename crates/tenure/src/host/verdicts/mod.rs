@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 
 use crate::clock::{BootClock, Clock, Domain, Instant};
 use crate::host::disk::per_boot_files::Desk;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 use page::{Page, Verdict};
 
 /// Which stores of the network were found sound of late, so that a program which connects again need not check again.
 ///
 /// They lie in a folder of the user's own, on a local file system, and are good for a day of one boot. Nothing is made
 /// before there is one to keep, and whoever deletes the folder loses nothing but five requests. Give it to
-/// [`Builder::verdicts`](crate::Builder::verdicts).
+/// [`CoordinatorBuilder::verdicts`](crate::CoordinatorBuilder::verdicts).
 ///
 /// ```no_run
 /// # async fn example(store: impl tenure_store::Store) -> Result<(), tenure::Error> {
@@ -53,7 +53,7 @@ impl Verdicts {
     pub fn forget(&self, place: &str) -> Result<(), Error> {
         let clock = BootClock::new();
         self.write_broken(place, clock.domain().as_ref(), &clock)
-            .map_err(|why| Error::new(Kind::Unavailable, why))
+            .map_err(|why| Error::new(ErrorKind::Unavailable, why))
     }
 
     /// Whether the store at this place was found sound of late. Every doubt means that it was not.

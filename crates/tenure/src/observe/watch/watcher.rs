@@ -17,7 +17,7 @@ use crate::clock::{Clock, Instant, timeout};
 use crate::host::entropy::Entropy;
 use crate::observe::observers::Observers;
 use crate::observe::{Observation, keys};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Looks at the keys under a prefix, again and again, and tells what happens to them.
 pub(crate) struct Watcher {
@@ -91,7 +91,7 @@ impl Watcher {
             let asleep = wake.map(|at| self.clock.sleep_until(at));
             tokio::select! {
                 Some((key, seen)) = looks.next() => match seen {
-                    Err(error) if error.kind() == Kind::Unavailable && !self.keys.has_problem(&key) => {
+                    Err(error) if error.kind() == ErrorKind::Unavailable && !self.keys.has_problem(&key) => {
                         break Some(key);
                     }
                     seen => self.saw(&key, seen).await?,
@@ -146,7 +146,8 @@ impl Watcher {
         let keys = self.list().await?;
         let looks = FuturesUnordered::from_iter(suspects.iter().map(|key| self.look(key.clone())));
         let mut looks: Vec<Look> = looks.collect().await;
-        let is_failed = |(_, seen): &Look| matches!(seen, Err(error) if error.kind() == Kind::Unavailable);
+        let is_failed =
+            |(_, seen): &Look| matches!(seen, Err(error) if error.kind() == ErrorKind::Unavailable);
         if !looks.is_empty() && looks.iter().all(is_failed) {
             let (_, first) = looks.swap_remove(0);
             return Err(first.expect_err("all failed"));

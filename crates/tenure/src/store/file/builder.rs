@@ -16,7 +16,7 @@ use super::tried::Tried;
 use super::trouble::Trouble;
 use super::{File, Shared};
 use crate::clock::{BootClock, Clock, Domain};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Opens a [`File`] store that differs from the ordinary one. Each risk is accepted by its name.
 ///
@@ -133,7 +133,7 @@ impl Builder {
             path.display(),
             there.lacks()
         );
-        Err(Error::new(Kind::Unsupported, sentence))
+        Err(Error::new(ErrorKind::Unsupported, sentence))
     }
 }
 
@@ -155,7 +155,7 @@ fn try_out(folder: &Folder, domain: Option<&Domain>) -> Result<(), Error> {
                 "{} is on {kind}, which cannot keep leases apart: {flaw}. Use a folder on another file system",
                 folder.path().display()
             );
-            Error::new(Kind::Unsupported, sentence)
+            Error::new(ErrorKind::Unsupported, sentence)
         }
     })?;
     // What cannot be noted is tried out again next time.
@@ -200,7 +200,7 @@ fn is_store_or_empty(folder: &Folder) -> Result<(), Error> {
                 name.file_name(),
                 folder.path_of("tenure").display()
             );
-            return Err(Error::new(Kind::Invalid, sentence));
+            return Err(Error::new(ErrorKind::Invalid, sentence));
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use tenure_store::{Reason, StoreError};
 use super::super::folder::Folder;
 use super::super::name::MARK;
 use super::super::trouble::Trouble;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Reason why the mark of a folder is not used.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl Unusable {
     pub(in crate::store::file) fn at_opening(self, what: &'static str, folder: &Folder) -> Error {
         match self {
             Self::Kernel(errno) => Trouble::new(what, &folder.path_of(MARK), errno).at_opening(),
-            Self::Damaged(flaw) => Error::new(Kind::Corrupt, sentence(folder, &flaw)),
+            Self::Damaged(flaw) => Error::new(ErrorKind::Corrupt, sentence(folder, &flaw)),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::keeper::{Command, HeldLease, KeeperHandle, LeaseId};
 ///
 /// ```no_run
 /// # async fn example(lease: &tenure::Lease) -> Result<(), Box<dyn std::error::Error>> {
-/// let acting = lease.acting()?;
+/// let acting = lease.work_guard()?;
 /// let mut child = std::process::Command::new("backup").spawn()?;
 /// let why = lease.lost().await;
 /// child.kill()?;
@@ -23,13 +23,13 @@ use crate::keeper::{Command, HeldLease, KeeperHandle, LeaseId};
 /// ```
 #[derive(Debug)]
 #[must_use = "when it is dropped, the lease may be vacated"]
-pub struct Acting {
+pub struct WorkGuard {
     id: LeaseId,
     keeper: KeeperHandle,
     shared: Arc<HeldLease>,
 }
 
-impl Acting {
+impl WorkGuard {
     pub(super) fn begin(lease: &Lease) -> Result<Self, Error> {
         let acting = Self { id: lease.id, keeper: lease.keeper.clone(), shared: Arc::clone(&lease.shared) };
         // First counted in, then looked at: either this sees the loss, or whoever latched it sees the work.
@@ -51,7 +51,7 @@ impl Acting {
     }
 }
 
-impl Drop for Acting {
+impl Drop for WorkGuard {
     fn drop(&mut self) {
         if self.shared.end_work() {
             self.keeper.send(Command::Drained { id: self.id });

@@ -1,0 +1,106 @@
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tenure_core::check;
+use tenure_store::{Guarantees, Store, StoreError};
+use tokio::sync::oneshot;
+
+use crate::clock::{Clock, timeout};
+use crate::host::fork::Incarnation;
+use crate::host::witness::Shelf;
+use crate::keeper::logbook_client::LogbookClient;
+use crate::keeper::{HostState, Keeper, KeeperHandle, Recorder, Reporter};
+use crate::store::guarded::Guarded;
+use crate::trust::Trust;
+use crate::{Error, ErrorKind, Logbook, Verdicts};
+
+/// The keeper's thread before it runs.
+pub(super) struct Thread {
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) recorder: Option<Arc<dyn Recorder>>,
+    pub(super) logbook: Option<Logbook>,
+    pub(super) verdicts: Option<Verdicts>,
+    pub(super) again: bool,
+    pub(super) unchecked: bool,
+}
+
+/// The keeper's thread when it runs.
+pub(super) struct Started {
+    pub(super) keeper: KeeperHandle,
+    pub(super) store: String,
+    pub(super) guarantees: Guarantees,
+    pub(super) local: HostState,
+}
+
+impl Thread {
+    #[expect(clippy::disallowed_methods, reason = "the keeper owns its thread")]
+    pub(super) async fn start<S, F>(self, make: impl FnOnce() -> F + Send + 'static) -> Result<Started, Error>
+    where
+        S: Store,
+        F: Future<Output = Result<S, StoreError>> + Send + 'static,
+    {
+        let cannot = |error: std::io::Error| {
+            let sentence = "there is no keeper: this process gets no thread, descriptor or memory for it. Look at its limits, \
+                            and try again";
+            Error::new(ErrorKind::Unavailable, sentence).because(error)
+        };
+        let incarnation = Incarnation::present().map_err(cannot)?;
+        let reporter = Reporter::start(self.recorder).map_err(cannot)?;
+        let (handle, commands) = KeeperHandle::new(incarnation);
+        let (connected, connection) = oneshot::channel();
+        let keep = move |connected: oneshot::Sender<_>| async move {
+            let (clock, checks) = (Arc::clone(&self.clock), (self.again, self.unchecked));
+            let connecting = connect(make(), &clock, self.verdicts, checks);
+            let (store, trust) =
+                match timeout(&*clock, CONNECT_MAX, "connecting to the store", connecting).await {
+                    Ok(connected) => connected,
+                    Err(error) => return drop(connected.send(Err(error))),
+                };
+            let notes =
+                self.logbook.map(|book| LogbookClient::new(book, store.to_string(), Arc::clone(&clock)));
+            let shelf = Shelf::of_store(&*store).map(Arc::new);
+            let local = HostState { shelf, notes: notes.map(Arc::new), trust: Arc::new(trust) };
+            let known = (store.to_string(), store.guarantees(), local.clone());
+            if connected.send(Ok(known)).is_ok() {
+                Keeper::new(store, clock, incarnation, reporter, local).run(commands).await;
+            }
+        };
+        thread::Builder::new()
+            .name("tenure-keeper".into())
+            .spawn(move || {
+                // Made here: where no thread can be had it would be dropped in async code, which panics.
+                match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                    Ok(runtime) => runtime.block_on(keep(connected)),
+                    Err(error) => drop(connected.send(Err(cannot(error)))),
+                }
+            })
+            .map_err(cannot)?;
+        let gone = |_| {
+            Error::new(ErrorKind::Unavailable, "the keeper ended while it connected: see its panic message")
+        };
+        let (store, guarantees, local) = connection.await.map_err(gone)??;
+        Ok(Started { keeper: handle, store, guarantees, local })
+    }
+}
+
+async fn connect<S: Store>(
+    make: impl Future<Output = Result<S, StoreError>>,
+    clock: &Arc<dyn Clock>,
+    verdicts: Option<Verdicts>,
+    (again, unchecked): (bool, bool),
+) -> Result<(Arc<dyn Store>, Trust), Error> {
+    let store = make.await.map_err(|error| {
+        Error::new((&error).into(), format!("the store could not be connected: {error}")).because(error)
+    })?;
+    let store: Arc<dyn Store> = Arc::new(Guarded::new(store));
+    let trust = Trust::new(verdicts, &*store, clock);
+    match unchecked {
+        true => check::check_declared(&*store)?,
+        false => trust.establish(&*store, again).await?,
+    }
+    Ok((store, trust))
+}
+
+/// How long connecting may take, the live check included: longer than any healthy store needs.
+const CONNECT_MAX: Duration = Duration::from_secs(30);
