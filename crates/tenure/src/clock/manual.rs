@@ -26,10 +26,10 @@ use super::{Clock, Domain, Instant, WallTime};
 /// ```
 #[derive(Clone)]
 pub struct ManualClock {
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Mutex<ManualState>>,
 }
 
-struct State {
+struct ManualState {
     now: Instant,
     /// In nanoseconds since 1970, so that many small steps add up.
     wall_nanos: u128,
@@ -48,7 +48,7 @@ impl ManualClock {
 
     /// A clock that shows 1000 s since its zero, on the first of January 2026.
     pub fn new() -> Self {
-        let state = State {
+        let state = ManualState {
             now: Self::START,
             wall_nanos: wall_nanos(Self::START_WALL),
             sleepers: BTreeMap::new(),
@@ -98,7 +98,7 @@ impl ManualClock {
         due.into_values().for_each(Waker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ManualState> {
         // A test that panicked elsewhere must not turn every other failure into "poisoned".
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }

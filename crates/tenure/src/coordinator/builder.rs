@@ -92,9 +92,9 @@ impl CoordinatorBuilder {
             again: self.again,
             unchecked: self.unchecked,
         };
-        let Started { keeper, store, guarantees, local } = thread.start(make).await?;
-        let logbook = local.notes.clone();
-        let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock), local));
+        let Started { keeper, store, guarantees, host } = thread.start(make).await?;
+        let logbook = host.logbook.clone();
+        let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock), host));
         let connection =
             Connection { keeper, store: store.into(), guarantees, clock, holder: Arc::new(holder) };
         Ok(Coordinator { connection, observers, logbook })

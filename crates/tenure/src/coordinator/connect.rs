@@ -7,8 +7,8 @@ use tenure_store::{Guarantees, Store, StoreError};
 use tokio::sync::oneshot;
 
 use crate::clock::{Clock, timeout};
-use crate::host::fork::Incarnation;
-use crate::host::witness::Shelf;
+use crate::host::fork::ForkGuard;
+use crate::host::witness::WitnessLocation;
 use crate::keeper::logbook_client::LogbookClient;
 use crate::keeper::{HostState, Keeper, KeeperHandle, Recorder, Reporter};
 use crate::store::guarded::Guarded;
@@ -30,7 +30,7 @@ pub(super) struct Started {
     pub(super) keeper: KeeperHandle,
     pub(super) store: String,
     pub(super) guarantees: Guarantees,
-    pub(super) local: HostState,
+    pub(super) host: HostState,
 }
 
 impl Thread {
@@ -45,9 +45,9 @@ impl Thread {
                             and try again";
             Error::new(ErrorKind::Unavailable, sentence).because(error)
         };
-        let incarnation = Incarnation::present().map_err(cannot)?;
+        let fork_guard = ForkGuard::present().map_err(cannot)?;
         let reporter = Reporter::start(self.recorder).map_err(cannot)?;
-        let (handle, commands) = KeeperHandle::new(incarnation);
+        let (handle, commands) = KeeperHandle::new(fork_guard);
         let (connected, connection) = oneshot::channel();
         let keep = move |connected: oneshot::Sender<_>| async move {
             let (clock, checks) = (Arc::clone(&self.clock), (self.again, self.unchecked));
@@ -57,13 +57,13 @@ impl Thread {
                     Ok(connected) => connected,
                     Err(error) => return drop(connected.send(Err(error))),
                 };
-            let notes =
+            let logbook =
                 self.logbook.map(|book| LogbookClient::new(book, store.to_string(), Arc::clone(&clock)));
-            let shelf = Shelf::of_store(&*store).map(Arc::new);
-            let local = HostState { shelf, notes: notes.map(Arc::new), trust: Arc::new(trust) };
-            let known = (store.to_string(), store.guarantees(), local.clone());
+            let location = WitnessLocation::of_store(&*store).map(Arc::new);
+            let host = HostState { location, logbook: logbook.map(Arc::new), trust: Arc::new(trust) };
+            let known = (store.to_string(), store.guarantees(), host.clone());
             if connected.send(Ok(known)).is_ok() {
-                Keeper::new(store, clock, incarnation, reporter, local).run(commands).await;
+                Keeper::new(store, clock, fork_guard, reporter, host).run(commands).await;
             }
         };
         thread::Builder::new()
@@ -79,8 +79,8 @@ impl Thread {
         let gone = |_| {
             Error::new(ErrorKind::Unavailable, "the keeper ended while it connected: see its panic message")
         };
-        let (store, guarantees, local) = connection.await.map_err(gone)??;
-        Ok(Started { keeper: handle, store, guarantees, local })
+        let (store, guarantees, host) = connection.await.map_err(gone)??;
+        Ok(Started { keeper: handle, store, guarantees, host })
     }
 }
 

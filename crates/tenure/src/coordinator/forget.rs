@@ -69,7 +69,7 @@ impl Coordinator {
             .connection
             .visit(move |store| {
                 Box::pin(async move {
-                    let visit = Visit { store: &*store, clock: &*clock, key: &asked };
+                    let visit = ForgetVisit { store: &*store, clock: &*clock, key: &asked };
                     timeout(&*clock, FORGET_MAX, "forgetting a lease", visit.make(vacant_for, act)).await
                 })
             })
@@ -102,13 +102,13 @@ enum Found {
 }
 
 /// One look at one key, and what follows from it.
-struct Visit<'a> {
+struct ForgetVisit<'a> {
     store: &'a dyn Store,
     clock: &'a dyn Clock,
     key: &'a Key,
 }
 
-impl Visit<'_> {
+impl ForgetVisit<'_> {
     async fn make(&self, vacant_for: Duration, act: Act) -> Result<Found, Error> {
         let administration = self.administration()?;
         let sent = self.clock.now();

@@ -16,12 +16,12 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
 /// This process, as opposed to a forked copy of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Incarnation {
+pub(crate) struct ForkGuard {
     word: &'static AtomicU64,
     number: u64,
 }
 
-impl Incarnation {
+impl ForkGuard {
     /// The present process. Fails where the kernel cannot wipe memory on fork.
     pub(crate) fn present() -> io::Result<Self> {
         static WORD: OnceLock<Result<&'static AtomicU64, rustix::io::Errno>> = OnceLock::new();
@@ -56,7 +56,7 @@ pub(crate) struct PerProcess<T: 'static> {
 }
 
 struct Made<T> {
-    incarnation: Incarnation,
+    fork_guard: ForkGuard,
     value: T,
 }
 
@@ -67,15 +67,15 @@ impl<T: Default + Sync> PerProcess<T> {
 
     /// The value of the present process. Fails where the kernel cannot wipe memory on fork.
     pub(crate) fn get(&self) -> io::Result<&'static T> {
-        let incarnation = Incarnation::present()?;
+        let fork_guard = ForkGuard::present()?;
         let found = self.latest.load(Ordering::Acquire);
         // SAFETY: null, or a box that was leaked below and is never freed. Only shared references to it are made.
         if let Some(made) = unsafe { found.as_ref() }
-            && made.incarnation.is_present()
+            && made.fork_guard.is_present()
         {
             return Ok(&made.value);
         }
-        let fresh = Box::into_raw(Box::new(Made { incarnation, value: T::default() }));
+        let fresh = Box::into_raw(Box::new(Made { fork_guard, value: T::default() }));
         let latest = match self.latest.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => fresh,
             Err(others) => {

@@ -16,7 +16,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use tokio::sync::watch;
 
-use crate::host::fork::{Incarnation, PerProcess};
+use crate::host::fork::{ForkGuard, PerProcess};
 
 /// What is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub(crate) const UNTOLD: Duration = Duration::from_secs(1);
 pub(crate) struct Changes {
     hub: &'static Mutex<Hub>,
     /// The process whose hub it is.
-    incarnation: Incarnation,
+    fork_guard: ForkGuard,
     number: i32,
     id: u64,
     changed: watch::Receiver<()>,
@@ -91,10 +91,10 @@ impl Changes {
     /// `register` gets the hub of this process, locked, and where it is.
     fn of(register: impl FnOnce(&mut Hub, &'static Mutex<Hub>) -> Option<Registered>) -> Option<Self> {
         static HUB: PerProcess<Mutex<Hub>> = PerProcess::new();
-        let incarnation = Incarnation::present().ok()?;
+        let fork_guard = ForkGuard::present().ok()?;
         let hub = HUB.get().ok()?;
         let (number, id, changed) = register(&mut lock(hub), hub)?;
-        Some(Self { hub, incarnation, number, id, changed })
+        Some(Self { hub, fork_guard, number, id, changed })
     }
 
     /// Any number of changes that nobody has waited for yet are one; `None` when there will be no more.
@@ -115,7 +115,7 @@ struct Hub {
     /// There as long as its thread is.
     sources: Option<Arc<Sources>>,
     /// By the kernel's number of what is watched.
-    watched: HashMap<i32, Vec<Watcher>>,
+    watched: HashMap<i32, Vec<Subscription>>,
     next_id: u64,
 }
 
@@ -129,7 +129,7 @@ struct Sources {
 /// Whether a name that changed matters to somebody.
 type Concerns = Box<dyn Fn(&[u8]) -> bool + Send>;
 
-struct Watcher {
+struct Subscription {
     id: u64,
     target: Target,
     concerns: Concerns,
@@ -172,7 +172,7 @@ impl Hub {
     fn add(&mut self, number: i32, target: Target, concerns: Concerns) -> Registered {
         self.next_id += 1;
         let (change, changed) = watch::channel(());
-        let watcher = Watcher { id: self.next_id, target, concerns, change: Arc::new(change) };
+        let watcher = Subscription { id: self.next_id, target, concerns, change: Arc::new(change) };
         self.watched.entry(number).or_default().push(watcher);
         (number, self.next_id, changed)
     }
@@ -234,7 +234,7 @@ impl Hub {
 }
 
 impl Concerned {
-    fn of<'a>(watchers: impl Iterator<Item = &'a Watcher>) -> Self {
+    fn of<'a>(watchers: impl Iterator<Item = &'a Subscription>) -> Self {
         Self(watchers.map(|watcher| Arc::clone(&watcher.change)).collect())
     }
 
@@ -248,7 +248,7 @@ impl Concerned {
 impl Drop for Changes {
     fn drop(&mut self) {
         // In a forked copy there is nothing to give back: hub, lock and watch are the parent's.
-        if self.incarnation.is_present() {
+        if self.fork_guard.is_present() {
             lock(self.hub).unregister(self.number, self.id);
         }
     }
@@ -321,7 +321,7 @@ mod tests {
         for (number, target, name) in watchers {
             let (change, changed) = watch::channel(());
             let concerns = Box::new(|there: &[u8]| there.starts_with(name.as_bytes()));
-            hub.watched.entry(*number).or_default().push(Watcher {
+            hub.watched.entry(*number).or_default().push(Subscription {
                 id: 0,
                 target: *target,
                 concerns,

@@ -18,7 +18,7 @@ pub(crate) struct Workers {
 }
 
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     work: Condvar,
     /// The number of threads that stay when there is nothing to do.
     stay: usize,
@@ -27,7 +27,7 @@ struct Queue {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     jobs: VecDeque<Job>,
     threads: usize,
     idle: usize,
@@ -117,7 +117,7 @@ impl fmt::Debug for Workers {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // No job is run under the lock, so a panic leaves nothing half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -13,7 +13,7 @@ use crate::trust::breach::Breach;
 
 /// What a call gave, and what the store said if it failed.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct CallAnswer {
     pub(crate) input: Input,
     pub(crate) error: Option<Arc<str>>,
     /// What was seen before of the version that a read showed.
@@ -22,54 +22,54 @@ pub(crate) struct Answer {
     pub(crate) breach: Option<Breach>,
 }
 
-impl Answer {
+impl CallAnswer {
     pub(crate) fn new(input: Input, error: Option<Arc<str>>) -> Self {
         Self { input, error, recalled: None, breach: None }
     }
 }
 
-/// Reads a key. With `notes` it is the first time: what others saw before counts.
-pub(crate) async fn read(store: Arc<dyn Store>, key: Key, notes: Option<Arc<LogbookClient>>) -> Answer {
+/// Reads a key. With `logbook` it is the first time: what others saw before counts.
+pub(crate) async fn read(store: Arc<dyn Store>, key: Key, logbook: Option<Arc<LogbookClient>>) -> CallAnswer {
     let look = match store.get(&key).await {
         Ok(reading) => look(reading),
         Err(error) => {
-            return Answer::new(Input::Read(Err(fault(&error))), Some(error.to_string().into()));
+            return CallAnswer::new(Input::Read(Err(fault(&error))), Some(error.to_string().into()));
         }
     };
-    let recalled = match notes {
-        Some(notes) if logbook_client::is_worth_it(&look, store.guarantees().clock) => {
-            notes.recall(&key).await
+    let recalled = match logbook {
+        Some(logbook) if logbook_client::is_worth_it(&look, store.guarantees().clock) => {
+            logbook.recall(&key).await
         }
         _ => None,
     };
-    Answer { recalled, ..Answer::new(Input::Read(Ok(look)), None) }
+    CallAnswer { recalled, ..CallAnswer::new(Input::Read(Ok(look)), None) }
 }
 
-pub(crate) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, expect: Expect) -> Answer {
+pub(crate) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, expect: Expect) -> CallAnswer {
     match store.put(&key, value, expect.clone()).await {
         Ok(Put::Applied(Applied { version, .. })) if !is_new(&version, &expect) => {
             // Whoever else saw this version could replace what we wrote. Nothing may be built on it.
             let refused = Fault::Refused(Reason::Unsupported);
             let breach = Breach::OldVersion(version);
             let error = format!("the store broke a promise: {breach}");
-            let answer = Answer::new(Input::Written(Outcome::Fault(refused)), Some(error.into()));
-            Answer { breach: Some(breach), ..answer }
+            let answer = CallAnswer::new(Input::Written(Outcome::Fault(refused)), Some(error.into()));
+            CallAnswer { breach: Some(breach), ..answer }
         }
         Ok(Put::Applied(Applied { version, time })) => {
-            Answer::new(Input::Written(Outcome::Applied { version, time }), None)
+            CallAnswer::new(Input::Written(Outcome::Applied { version, time }), None)
         }
-        Ok(Put::Conflict(_)) => Answer::new(Input::Written(Outcome::Conflict), None),
+        Ok(Put::Conflict(_)) => CallAnswer::new(Input::Written(Outcome::Conflict), None),
         Err(error) => {
-            Answer::new(Input::Written(Outcome::Fault(fault(&error))), Some(error.to_string().into()))
+            CallAnswer::new(Input::Written(Outcome::Fault(fault(&error))), Some(error.to_string().into()))
         }
     }
 }
 
 /// The answer to a write of a record that could not be read back. It is not sent.
-pub(crate) fn unwritable(foreign: &record::Foreign) -> Answer {
+pub(crate) fn unwritable(foreign: &record::Foreign) -> CallAnswer {
     let refused = Fault::Refused(Reason::Invalid);
     let error = format!("the record is not written, because it could not be read back: {foreign}");
-    Answer::new(Input::Written(Outcome::Fault(refused)), Some(error.into()))
+    CallAnswer::new(Input::Written(Outcome::Fault(refused)), Some(error.into()))
 }
 
 fn is_new(version: &Version, expect: &Expect) -> bool {

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::ReplyTo;
 use crate::Error;
-use crate::host::fork::Incarnation;
+use crate::host::fork::ForkGuard;
 
 /// One lease of one coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,13 +40,13 @@ pub(crate) enum Command {
 pub(crate) struct KeeperHandle {
     commands: mpsc::UnboundedSender<Command>,
     ids: Arc<AtomicU64>,
-    incarnation: Incarnation,
+    fork_guard: ForkGuard,
 }
 
 impl KeeperHandle {
-    pub(crate) fn new(incarnation: Incarnation) -> (Self, mpsc::UnboundedReceiver<Command>) {
+    pub(crate) fn new(fork_guard: ForkGuard) -> (Self, mpsc::UnboundedReceiver<Command>) {
         let (commands, receiver) = mpsc::unbounded_channel();
-        (Self { commands, ids: Arc::default(), incarnation }, receiver)
+        (Self { commands, ids: Arc::default(), fork_guard }, receiver)
     }
 
     pub(crate) fn next_id(&self) -> LeaseId {
@@ -56,7 +56,7 @@ impl KeeperHandle {
     /// Sends a command. If the keeper is gone, every lease is lost already, and there is nothing to tell it. A forked
     /// copy of the process has no keeper, and may not even touch the locks on the way to one.
     pub(crate) fn send(&self, command: Command) {
-        if self.incarnation.is_present() {
+        if self.fork_guard.is_present() {
             let _ = self.commands.send(command);
         }
     }

@@ -19,8 +19,8 @@ struct Pending {
 }
 
 /// Its limit counts no more when this is dropped.
-struct Entry {
-    limits: Deadlines,
+struct PendingDeadline {
+    deadlines: Deadlines,
     at: (Instant, u64),
 }
 
@@ -37,7 +37,7 @@ impl Deadlines {
         pending.next += 1;
         pending.by_end.insert(at, abort);
         drop(pending);
-        let entry = Entry { limits: self.clone(), at };
+        let entry = PendingDeadline { deadlines: self.clone(), at };
         async move {
             let outcome = Abortable::new(future, registration).await.ok();
             drop(entry);
@@ -66,9 +66,9 @@ impl Deadlines {
     }
 }
 
-impl Drop for Entry {
+impl Drop for PendingDeadline {
     fn drop(&mut self) {
-        self.limits.lock().by_end.remove(&self.at);
+        self.deadlines.lock().by_end.remove(&self.at);
     }
 }
 
@@ -86,25 +86,27 @@ mod tests {
 
     #[test]
     fn what_is_done_in_time_is_told_and_its_limit_forgotten() {
-        let limits = Deadlines::default();
-        let done = limits.until(at(5), ready(7));
-        assert_eq!(limits.next(), Some(at(5)));
+        let deadlines = Deadlines::default();
+        let done = deadlines.until(at(5), ready(7));
+        assert_eq!(deadlines.next(), Some(at(5)));
         assert_eq!(done.now_or_never(), Some(Some(7)));
-        drop(limits.until(at(6), pending::<()>()));
-        assert_eq!(limits.next(), None);
+        drop(deadlines.until(at(6), pending::<()>()));
+        assert_eq!(deadlines.next(), None);
     }
 
     #[test]
     fn what_takes_too_long_is_ended_and_nothing_else() {
-        let limits = Deadlines::default();
-        let (mut late, mut later) =
-            (Box::pin(limits.until(at(5), pending::<()>())), Box::pin(limits.until(at(6), pending::<()>())));
+        let deadlines = Deadlines::default();
+        let (mut late, mut later) = (
+            Box::pin(deadlines.until(at(5), pending::<()>())),
+            Box::pin(deadlines.until(at(6), pending::<()>())),
+        );
         assert_eq!((&mut late).now_or_never(), None);
-        limits.end(at(4));
+        deadlines.end(at(4));
         assert_eq!((&mut late).now_or_never(), None);
-        limits.end(at(5));
+        deadlines.end(at(5));
         assert_eq!((&mut late).now_or_never(), Some(None));
         assert_eq!((&mut later).now_or_never(), None);
-        assert_eq!(limits.next(), Some(at(6)));
+        assert_eq!(deadlines.next(), Some(at(6)));
     }
 }

@@ -21,33 +21,33 @@ impl Keeper {
             self.note(id);
         }
         self.doubt_after(&event);
-        let distrust = self.leases.get(&id).and_then(|kept| self.distrust_of(&kept.key));
-        let kept = self.leases.get_mut(&id)?;
+        let distrust = self.leases.get(&id).and_then(|entry| self.distrust_of(&entry.key));
+        let entry = self.leases.get_mut(&id)?;
         let mut back = None;
         match &event {
             Event::Granted { token, deadline, .. } => {
-                if let Some(dead) = kept.dead.take() {
+                if let Some(dead) = entry.dead.take() {
                     self.witnesses.bury(dead);
                 }
-                let wanted = match kept.wanted.take() {
+                let wanted = match entry.wanted.take() {
                     Some(ReplyTo::Lease(reply)) => {
                         let granted = Granted {
-                            key: kept.key.clone(),
-                            holder: Arc::clone(&kept.holder),
+                            key: entry.key.clone(),
+                            holder: Arc::clone(&entry.holder),
                             token: *token,
                             store: Arc::clone(&self.store_name),
                             deadline: *deadline,
-                            witness: kept.witness.clone(),
+                            witness: entry.witness.clone(),
                         };
-                        let shared = HeldLease::new(granted, Arc::clone(&self.clock), self.incarnation);
-                        let shared = kept.shared.insert(Arc::new(shared));
+                        let shared = HeldLease::new(granted, Arc::clone(&self.clock), self.fork_guard);
+                        let shared = entry.shared.insert(Arc::new(shared));
                         reply.send(Ok(Arc::clone(shared))).is_ok()
                     }
                     Some(ReplyTo::Handle(reply)) => {
-                        let handle = kept.machine.handle().expect("it was granted");
+                        let handle = entry.machine.handle().expect("it was granted");
                         // Whoever has the handle that was resumed may be acting under the term, heard of this or not.
-                        kept.detached = reply.send(Ok(handle)).is_ok() || kept.resumes.is_some();
-                        kept.detached
+                        entry.detached = reply.send(Ok(handle)).is_ok() || entry.resumes.is_some();
+                        entry.detached
                     }
                     Some(ReplyTo::End(_)) | None => false,
                 };
@@ -57,9 +57,9 @@ impl Keeper {
                 }
             }
             Event::Renewed { deadline } => {
-                if let Some(shared) = &kept.shared {
+                if let Some(shared) = &entry.shared {
                     if shared.extend(*deadline) {
-                        for reply in kept.renewed.drain(..) {
+                        for reply in entry.renewed.drain(..) {
                             let _ = reply.send(Ok(()));
                         }
                     } else {
@@ -68,14 +68,14 @@ impl Keeper {
                 }
             }
             Event::AtRisk(_) => {
-                if let Some(shared) = &kept.shared {
+                if let Some(shared) = &entry.shared {
                     shared.at_risk();
                 }
             }
-            Event::Lost(why) => match &kept.shared {
+            Event::Lost(why) => match &entry.shared {
                 Some(shared) => {
                     shared.latch(why.clone());
-                    for reply in kept.renewed.drain(..) {
+                    for reply in entry.renewed.drain(..) {
                         let _ = reply.send(Err(shared.lost_error()));
                     }
                     if shared.is_drained() {
@@ -86,44 +86,44 @@ impl Keeper {
                 None => back = Some(Input::Drained),
             },
             Event::Denied(Denied::Cancelled) if self.closing.is_some() => {
-                let error = shut_down(&kept.key, &self.store_name);
-                kept.answer_denied(error);
+                let error = shut_down(&entry.key, &self.store_name);
+                entry.answer_denied(error);
             }
             Event::Denied(Denied::Cancelled) if distrust.is_some() => {
-                distrust.into_iter().for_each(|error| kept.answer_denied(error));
+                distrust.into_iter().for_each(|error| entry.answer_denied(error));
             }
             Event::Denied(denied) => {
-                let mut error = match (denied, kept.resumes) {
+                let mut error = match (denied, entry.resumes) {
                     (Denied::StaleHandle(why), Some(token)) => {
-                        stale(&kept.key, &kept.holder, token, &self.store_name, &why.to_string())
+                        stale(&entry.key, &entry.holder, token, &self.store_name, &why.to_string())
                     }
-                    _ => denied.error(&kept.key, &self.store_name, &kept.holder),
+                    _ => denied.error(&entry.key, &self.store_name, &entry.holder),
                 };
-                if let Some(trouble) = kept.trouble.take() {
+                if let Some(trouble) = entry.trouble.take() {
                     error = error.because(trouble.to_string());
                 }
-                kept.answer_denied(error);
+                entry.answer_denied(error);
             }
             Event::Left(left) => {
-                let result = || left_error(kept, &self.store_name, *left);
+                let result = || left_error(entry, &self.store_name, *left);
                 if let Some(closing) = &mut self.closing {
                     closing.errors.extend(result());
                 }
-                let results: Vec<_> = kept.left.iter().map(|_| result().map_or(Ok(()), Err)).collect();
-                for (reply, result) in kept.left.drain(..).zip(results) {
-                    kept.answers.push(Box::new(move || drop(reply.send(result))));
+                let results: Vec<_> = entry.left.iter().map(|_| result().map_or(Ok(()), Err)).collect();
+                for (reply, result) in entry.left.drain(..).zip(results) {
+                    entry.answers.push(Box::new(move || drop(reply.send(result))));
                 }
-                if let Some(ReplyTo::End(reply)) = kept.wanted.take() {
+                if let Some(ReplyTo::End(reply)) = entry.wanted.take() {
                     let ended = match left {
-                        Left::Lapsing => Err(unended(kept, &self.store_name)),
+                        Left::Lapsing => Err(unended(entry, &self.store_name)),
                         Left::Vacated | Left::Nothing => Ok(*left),
                     };
-                    kept.answers.push(Box::new(move || drop(reply.send(ended))));
+                    entry.answers.push(Box::new(move || drop(reply.send(ended))));
                 }
             }
             Event::WentBack { .. } | Event::Keeping { .. } | Event::Outlived { .. } => {}
         }
-        let (token, holder, key) = (kept.token(), Arc::clone(&kept.holder), kept.key.clone());
+        let (token, holder, key) = (entry.token(), Arc::clone(&entry.holder), entry.key.clone());
         let store = Arc::clone(&self.store_name);
         let forgotten = self.keys.get(&key).is_some_and(|known| known.forgotten);
         self.reporter.report(match event {
@@ -139,14 +139,14 @@ impl Keeper {
 impl Keeper {
     /// Whoever gives up leaves behind what it saw, for whoever tries next on this machine.
     fn note(&mut self, id: LeaseId) {
-        let (Some(notes), Some(kept)) = (&self.notes, self.leases.get_mut(&id)) else { return };
-        let Some(known) = self.keys.get(&kept.key).filter(|known| known.unaged) else { return };
+        let (Some(logbook), Some(entry)) = (&self.logbook, self.leases.get_mut(&id)) else { return };
+        let Some(known) = self.keys.get(&entry.key).filter(|known| known.worth_logging) else { return };
         if let Some(seen) = known.sightings.latest()
             && logbook_client::runs_out(&seen.content)
             && let Some(recalled) = seen.to_recall()
         {
-            notes.add(&kept.key, &recalled, seen.returned, true);
-            kept.noted = true;
+            logbook.add(&entry.key, &recalled, seen.returned, true);
+            entry.noted = true;
         }
     }
 }
@@ -166,33 +166,33 @@ fn over(shared: &HeldLease) -> Option<Input> {
 }
 
 /// A term of another process could not be ended.
-fn unended(kept: &LeaseEntry, store: &str) -> Error {
-    let (key, holder, token) = (&kept.key, &kept.holder, kept.token().unwrap_or_default());
+fn unended(entry: &LeaseEntry, store: &str) -> Error {
+    let (key, holder, token) = (&entry.key, &entry.holder, entry.token().unwrap_or_default());
     let sentence = format!(
         "lease {key} of {holder} (token {token}) on {store} could not be let go: try again, or let it run out within {}",
-        kept.timing.ttl()
+        entry.timing.ttl()
     );
-    unavailable(kept, sentence)
+    unavailable(entry, sentence)
 }
 
 /// With what the store said last.
-fn unavailable(kept: &LeaseEntry, sentence: String) -> Error {
+fn unavailable(entry: &LeaseEntry, sentence: String) -> Error {
     let error = Error::new(ErrorKind::Unavailable, sentence);
-    match &kept.trouble {
+    match &entry.trouble {
         Some(trouble) => error.because(trouble.to_string()),
         None => error,
     }
 }
 
-fn left_error(kept: &LeaseEntry, store: &str, left: Left) -> Option<Error> {
-    let holder: &Holder = &kept.holder;
+fn left_error(entry: &LeaseEntry, store: &str, left: Left) -> Option<Error> {
+    let holder: &Holder = &entry.holder;
     match left {
         Left::Vacated | Left::Nothing => None,
         Left::Lapsing => {
-            let token = kept.token().unwrap_or_default();
+            let token = entry.token().unwrap_or_default();
             let what =
-                format!("lease {} of {holder} (token {token}) on {store} could not be vacated", kept.key);
-            Some(unavailable(kept, format!("{what}: it has lapsed, and others may have waited for it")))
+                format!("lease {} of {holder} (token {token}) on {store} could not be vacated", entry.key);
+            Some(unavailable(entry, format!("{what}: it has lapsed, and others may have waited for it")))
         }
     }
 }

@@ -8,11 +8,11 @@ use tenure_core::machine::{Content, Denied, Event, Fault, Input, Look, Lost, Pur
 use tenure_store::{BoxFuture, Key, Reason};
 use tokio::sync::oneshot;
 
-use super::calls::Answer;
+use super::calls::CallAnswer;
 use super::command::LeaseId;
 use super::lease_entry::LeaseEntry;
 use super::reporter::Report;
-use super::witnesses::Then;
+use super::witnesses::ReplyLater;
 use super::{Keeper, ReplyTo};
 use crate::clock::Instant;
 use crate::trust::breach::{self, Breach};
@@ -36,7 +36,7 @@ impl Distrust {
 
 impl Keeper {
     /// Looks whether an answer is one that a store which keeps its promises gives. Before anything follows from it.
-    pub(crate) fn examine(&mut self, key: &Key, sent: Instant, answer: &Answer) {
+    pub(crate) fn examine(&mut self, key: &Key, sent: Instant, answer: &CallAnswer) {
         if let Input::Read(Ok(look)) = &answer.input {
             self.note_forgotten(key, sent, look);
         }
@@ -108,7 +108,7 @@ impl Keeper {
     }
 
     /// Gives answers, after what is to be done first, and after others were told what this keeper has against its store.
-    pub(crate) fn give(&mut self, answers: Vec<Then>, first: Option<impl FnOnce() + Send + 'static>) {
+    pub(crate) fn give(&mut self, answers: Vec<ReplyLater>, first: Option<impl FnOnce() + Send + 'static>) {
         match (first, self.distrust.pending()) {
             (None, None) => answers.into_iter().for_each(|answer| answer()),
             (Some(first), None) => self.witnesses.first(first, answers),
@@ -122,9 +122,9 @@ impl Keeper {
     }
 
     /// Whether this may not be granted any more, and why.
-    pub(crate) fn is_distrusted(&self, kept: &LeaseEntry) -> Option<Error> {
-        let is_grant = kept.resumes.is_none() && !matches!(kept.wanted, Some(ReplyTo::End(_)));
-        self.distrust_of(&kept.key).filter(|_| is_grant)
+    pub(crate) fn is_distrusted(&self, entry: &LeaseEntry) -> Option<Error> {
+        let is_grant = entry.resumes.is_none() && !matches!(entry.wanted, Some(ReplyTo::End(_)));
+        self.distrust_of(&entry.key).filter(|_| is_grant)
     }
 
     /// Why nothing is granted any more.
@@ -158,8 +158,8 @@ impl Keeper {
         let what = breach.to_string().into();
         self.reporter.report(Report::Breach { store: Arc::clone(&self.store_name), key: key.clone(), what });
         self.distrust.breach = Some((breach, key.clone()));
-        let seeking = self.leases.iter().filter(|(_, kept)| kept.machine.is_seeking());
-        let seeking = seeking.filter(|(_, kept)| self.is_distrusted(kept).is_some());
+        let seeking = self.leases.iter().filter(|(_, entry)| entry.machine.is_seeking());
+        let seeking = seeking.filter(|(_, entry)| self.is_distrusted(entry).is_some());
         let ids: Vec<_> = seeking.map(|(id, _)| *id).collect();
         for id in ids {
             self.step(id, Input::Release);

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lease_state::{LeaseState, Renewal};
 use crate::clock::{Clock, Instant};
-use crate::host::fork::Incarnation;
+use crate::host::fork::ForkGuard;
 use crate::host::witness;
 use crate::{Error, ErrorKind};
 
@@ -24,7 +24,7 @@ pub(crate) struct HeldLease {
     pub(crate) token: Token,
     pub(crate) store: Arc<str>,
     clock: Arc<dyn Clock>,
-    incarnation: Incarnation,
+    fork_guard: ForkGuard,
     belief: Belief,
     lost: OnceLock<Lost>,
     cancelled: CancellationToken,
@@ -48,14 +48,14 @@ pub(crate) struct Granted {
 }
 
 impl HeldLease {
-    pub(crate) fn new(granted: Granted, clock: Arc<dyn Clock>, incarnation: Incarnation) -> Self {
+    pub(crate) fn new(granted: Granted, clock: Arc<dyn Clock>, fork_guard: ForkGuard) -> Self {
         Self {
             key: granted.key,
             holder: granted.holder,
             token: granted.token,
             store: granted.store,
             clock,
-            incarnation,
+            fork_guard,
             belief: Belief::until(granted.deadline),
             lost: OnceLock::new(),
             cancelled: CancellationToken::new(),
@@ -79,7 +79,7 @@ impl HeldLease {
     /// How much longer it is held if nothing renews it; `None` once it is lost.
     #[inline]
     pub(crate) fn left(&self) -> Option<Duration> {
-        let left = self.belief.left(|| self.clock.now()).filter(|_| self.incarnation.is_present());
+        let left = self.belief.left(|| self.clock.now()).filter(|_| self.fork_guard.is_present());
         if left.is_none() {
             self.latch(Lost::Expired);
         }
@@ -91,7 +91,7 @@ impl HeldLease {
         if self.is_held() {
             return None;
         }
-        if !self.incarnation.is_present() {
+        if !self.fork_guard.is_present() {
             return Some(Lost::Forked);
         }
         self.lost.get().cloned()
@@ -182,7 +182,7 @@ impl HeldLease {
     /// latch and was stopped in between.
     #[cold]
     pub(crate) fn latch(&self, why: Lost) {
-        if !self.incarnation.is_present() {
+        if !self.fork_guard.is_present() {
             return;
         }
         let why = self.lost.get_or_init(|| why);

@@ -14,16 +14,16 @@ use crate::clock::Clock;
 pub(crate) struct Hints {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    ask: Asking,
-    coming: FuturesUnordered<BoxFuture<'static, Option<Coming>>>,
+    ask: AskForHints,
+    events: FuturesUnordered<BoxFuture<'static, Option<HintEvent>>>,
     listening: HashMap<Key, AbortHandle>,
 }
 
 /// Asks the store for hints on a key.
-type Asking = fn(&dyn Store, &Key) -> Option<BoxStream<'static, ()>>;
+type AskForHints = fn(&dyn Store, &Key) -> Option<BoxStream<'static, ()>>;
 
 /// What came of waiting for a hint.
-enum Coming {
+enum HintEvent {
     /// A key has perhaps changed, and this is where the next hint comes from.
     Hint(Key, BoxStream<'static, ()>),
     /// There are no more hints on this key.
@@ -43,8 +43,8 @@ impl Hints {
         Self::new(store, clock, |store, key| store.watch_held(key))
     }
 
-    fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ask: Asking) -> Self {
-        Self { store, clock, ask, coming: FuturesUnordered::new(), listening: HashMap::new() }
+    fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ask: AskForHints) -> Self {
+        Self { store, clock, ask, events: FuturesUnordered::new(), listening: HashMap::new() }
     }
 
     /// Whether hints on this key are asked for.
@@ -69,13 +69,13 @@ impl Hints {
     /// The next key that has perhaps changed.
     pub(crate) async fn next(&mut self) -> Option<Key> {
         loop {
-            match self.coming.next().await? {
-                Some(Coming::Hint(key, stream)) => {
+            match self.events.next().await? {
+                Some(HintEvent::Hint(key, stream)) => {
                     self.await_next(key.clone(), stream, PAUSE);
                     return Some(key);
                 }
                 // Whoever waits next asks again.
-                Some(Coming::Ended(key)) => drop(self.listening.remove(&key)),
+                Some(HintEvent::Ended(key)) => drop(self.listening.remove(&key)),
                 None => {}
             }
         }
@@ -90,11 +90,11 @@ impl Hints {
                 clock.sleep_until(clock.now() + pause).await;
             }
             match stream.next().await {
-                Some(()) => Coming::Hint(key, stream),
-                None => Coming::Ended(key),
+                Some(()) => HintEvent::Hint(key, stream),
+                None => HintEvent::Ended(key),
             }
         };
-        self.coming.push(Box::pin(async move { Abortable::new(next, registration).await.ok() }));
+        self.events.push(Box::pin(async move { Abortable::new(next, registration).await.ok() }));
     }
 }
 

@@ -9,7 +9,7 @@ use tenure_core::machine::{Fault, Input, Outcome, Purpose, Write};
 use tenure_core::{Token, record};
 use tenure_store::{BoxFuture, Key, Store};
 
-use super::calls::{self, Answer};
+use super::calls::{self, CallAnswer};
 use super::command::{LeaseId, Visit};
 use super::logbook_client::LogbookClient;
 use super::recorder::Operation;
@@ -30,7 +30,7 @@ pub(crate) struct InFlight {
 pub(crate) struct Landed {
     pub(crate) lease: LeaseId,
     pub(crate) call: Call,
-    pub(crate) answer: Answer,
+    pub(crate) answer: CallAnswer,
 }
 
 /// What a call is.
@@ -50,15 +50,15 @@ impl InFlight {
         Self { store, calls: FuturesUnordered::new(), timeouts: HashMap::new(), next: 0 }
     }
 
-    /// Starts a read for a lease; with `notes`, the first one of its key.
+    /// Starts a read for a lease; with `logbook`, the first one of its key.
     pub(crate) fn read(
         &mut self,
         lease: LeaseId,
         key: Key,
         span: (Instant, Instant),
-        notes: Option<Arc<LogbookClient>>,
+        logbook: Option<Arc<LogbookClient>>,
     ) -> CallId {
-        let future = calls::read(Arc::clone(&self.store), key, notes);
+        let future = calls::read(Arc::clone(&self.store), key, logbook);
         self.start(lease, span, Operation::Read, None, Box::pin(future))
     }
 
@@ -117,7 +117,7 @@ impl InFlight {
         (sent, ends): (Instant, Instant),
         operation: Operation,
         token: Option<Token>,
-        future: BoxFuture<'static, Answer>,
+        future: BoxFuture<'static, CallAnswer>,
     ) -> CallId {
         let call = Call { id: CallId(self.next), sent, ends, operation, token };
         self.next += 1;
@@ -143,12 +143,12 @@ impl fmt::Debug for InFlight {
 }
 
 /// The outcome of the call is unknown, because of this.
-fn unknown(operation: Operation, why: Arc<str>) -> Answer {
+fn unknown(operation: Operation, why: Arc<str>) -> CallAnswer {
     let input = match operation {
         Operation::Read => Input::Read(Err(Fault::Unknown)),
         Operation::Write(_) => Input::Written(Outcome::Fault(Fault::Unknown)),
     };
-    Answer::new(input, Some(why))
+    CallAnswer::new(input, Some(why))
 }
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_record_that_could_not_be_read_back_is_refused_and_nothing_is_sent() {
         let memory = Memory::new();
-        let mut flights = InFlight::new(Arc::new(memory.clone()));
+        let mut in_flight = InFlight::new(Arc::new(memory.clone()));
         let vacant = include_bytes!(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../tenure-core/tests/fixtures/records/v1/vacant.json"
@@ -171,10 +171,10 @@ mod tests {
         let record = Record { nonce: Nonce::ZERO, ..record::decode(vacant).unwrap() };
         let write = Write { purpose: Purpose::Plant, expect: Expect::Absent, record: Arc::new(record) };
         let (handle, _commands) =
-            crate::keeper::KeeperHandle::new(crate::host::fork::Incarnation::present().unwrap());
+            crate::keeper::KeeperHandle::new(crate::host::fork::ForkGuard::present().unwrap());
         let now = Instant::default();
-        flights.write(handle.next_id(), Key::parse("k").unwrap(), (now, now), None, write);
-        let landed = flights.next().now_or_never().flatten().flatten().expect("it is not even sent");
+        in_flight.write(handle.next_id(), Key::parse("k").unwrap(), (now, now), None, write);
+        let landed = in_flight.next().now_or_never().flatten().flatten().expect("it is not even sent");
         let Input::Written(Outcome::Fault(fault)) = landed.answer.input else { panic!("{landed:?}") };
         assert_eq!(fault, Fault::Refused(Reason::Invalid));
         let said = landed.answer.error.unwrap();

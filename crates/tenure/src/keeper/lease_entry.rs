@@ -9,14 +9,14 @@ use tokio::sync::oneshot;
 
 use super::ReplyTo;
 use super::held_lease::HeldLease;
-use super::witnesses::Then;
+use super::witnesses::ReplyLater;
 use crate::Error;
 use crate::clock::Instant;
 use crate::host::witness::Lock;
 
 /// How far the witness of a lease is. No write is sent before it is there: the record names it.
 #[derive(Debug, Default)]
-pub(crate) enum Making {
+pub(crate) enum WitnessSetup {
     /// It is there, or will not be.
     #[default]
     Done,
@@ -38,7 +38,7 @@ pub(crate) struct LeaseEntry {
     /// When it wants to be woken.
     pub(crate) wake: Option<Instant>,
     /// Answers that are given once the machine has come to rest.
-    pub(crate) answers: Vec<Then>,
+    pub(crate) answers: Vec<ReplyLater>,
     /// Whoever waits for the answer.
     pub(crate) wanted: Option<ReplyTo>,
     /// The token of the term of another process that it goes on with, or ends.
@@ -55,7 +55,7 @@ pub(crate) struct LeaseEntry {
     pub(crate) shared: Option<Arc<HeldLease>>,
     /// Shows others that it is alive, where that can be seen.
     pub(crate) witness: Option<Arc<Lock>>,
-    pub(crate) making: Making,
+    pub(crate) witness_setup: WitnessSetup,
     /// A witness that proved its holder dead: no record names it once this lease is granted.
     pub(crate) dead: Option<Arc<Witness>>,
     /// What the store said when a call failed last.
@@ -79,7 +79,7 @@ impl LeaseEntry {
             left: Vec::new(),
             shared: None,
             witness: None,
-            making: Making::Done,
+            witness_setup: WitnessSetup::Done,
             dead: None,
             trouble: None,
         }

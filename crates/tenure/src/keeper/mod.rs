@@ -37,16 +37,16 @@ use tokio::sync::{mpsc, oneshot};
 use crate::Error;
 use crate::clock::{Clock, Instant};
 use crate::host::entropy::Entropy;
-use crate::host::fork::Incarnation;
+use crate::host::fork::ForkGuard;
 use crate::trust::Trust;
 use distrust::Distrust;
 use hints::Hints;
 use in_flight::{InFlight, Landed};
-use lease_entry::{LeaseEntry, Making};
+use lease_entry::{LeaseEntry, WitnessSetup};
 use logbook_client::LogbookClient;
 use reporter::Report;
 use timers::{Timer, Timers};
-use witnesses::{Coming, Witnesses};
+use witnesses::{WitnessEvent, Witnesses};
 
 pub(crate) use command::{Command, KeeperHandle, LeaseId};
 pub(crate) use connection::Connection;
@@ -65,19 +65,19 @@ pub(crate) struct Keeper {
     store_clock: StoreClock,
     write_interval: Duration,
     clock: Arc<dyn Clock>,
-    incarnation: Incarnation,
+    fork_guard: ForkGuard,
     reporter: Reporter,
     entropy: Entropy,
     leases: HashMap<LeaseId, LeaseEntry>,
     /// Leases whose record has run out while work went on under them, until that ends.
     lapsed: HashMap<LeaseId, LeaseEntry>,
-    keys: HashMap<Key, Known>,
+    keys: HashMap<Key, KeyState>,
     timers: Timers,
-    flights: InFlight,
+    in_flight: InFlight,
     hints: Hints,
     losses: Hints,
     witnesses: Witnesses,
-    notes: Option<Arc<LogbookClient>>,
+    logbook: Option<Arc<LogbookClient>>,
     trust: Arc<Trust>,
     distrust: Distrust,
     closing: Option<Closing>,
@@ -86,14 +86,14 @@ pub(crate) struct Keeper {
 
 /// What the keeper knows of one key.
 #[derive(Debug, Default)]
-struct Known {
+struct KeyState {
     sightings: Sightings,
     /// Whether the latest look is worth remembering.
-    unaged: bool,
+    worth_logging: bool,
     /// True if the latest look showed what is left when a lease is forgotten.
     forgotten: bool,
     /// When the store bears the next write.
-    borne: Option<Instant>,
+    next_write_at: Option<Instant>,
     leases: Vec<LeaseId>,
 }
 
@@ -108,27 +108,27 @@ impl Keeper {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        incarnation: Incarnation,
+        fork_guard: ForkGuard,
         reporter: Reporter,
-        HostState { shelf, notes, trust }: HostState,
+        HostState { location, logbook, trust }: HostState,
     ) -> Self {
         Self {
             store_name: store.to_string().into(),
             store_clock: store.guarantees().clock,
             write_interval: store.guarantees().write_interval,
-            flights: InFlight::new(Arc::clone(&store)),
-            witnesses: Witnesses::new(shelf, Arc::clone(&clock)),
+            in_flight: InFlight::new(Arc::clone(&store)),
+            witnesses: Witnesses::new(location, Arc::clone(&clock)),
             hints: Hints::on_changes(Arc::clone(&store), Arc::clone(&clock)),
             losses: Hints::on_losses(store, Arc::clone(&clock)),
             clock,
-            incarnation,
+            fork_guard,
             reporter,
             entropy: Entropy,
             leases: HashMap::new(),
             lapsed: HashMap::new(),
             keys: HashMap::new(),
             timers: Timers::default(),
-            notes,
+            logbook,
             trust,
             distrust: Distrust::default(),
             closing: None,
@@ -163,7 +163,7 @@ impl Keeper {
                         self.release_all();
                     }
                 },
-                Some(landed) = self.flights.next() => self.landed(landed),
+                Some(landed) = self.in_flight.next() => self.landed(landed),
                 Some(key) = self.hints.next() => self.hinted(&key, &Input::Changed),
                 Some(key) = self.losses.next() => self.hinted(&key, &Input::Doubted),
                 Some(coming) = self.witnesses.next() => self.witnessed(coming),
@@ -177,19 +177,19 @@ impl Keeper {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Acquire { id, key, ask, witnessed, token, wanted } => {
-                let mut kept = LeaseEntry::new(key, *ask, wanted);
-                kept.resumes = token;
-                self.acquire(id, kept, witnessed);
+                let mut entry = LeaseEntry::new(key, *ask, wanted);
+                entry.resumes = token;
+                self.acquire(id, entry, witnessed);
             }
             Command::Renew { id, reply } => {
-                if let Some(kept) = self.leases.get_mut(&id) {
-                    kept.renewed.push(reply);
+                if let Some(entry) = self.leases.get_mut(&id) {
+                    entry.renewed.push(reply);
                     self.step(id, Input::Renew);
                 }
             }
             Command::Release { id, reply } => {
-                if let Some(kept) = self.leases.get_mut(&id) {
-                    kept.left.extend(reply);
+                if let Some(entry) = self.leases.get_mut(&id) {
+                    entry.left.extend(reply);
                     self.step(id, Input::Release);
                 }
             }
@@ -201,7 +201,7 @@ impl Keeper {
                 self.take_back(id);
                 self.step(id, Input::CannotStop(because));
             }
-            Command::Visit(visit) => self.flights.visit(visit),
+            Command::Visit(visit) => self.in_flight.visit(visit),
             Command::ShutDown { reply } => {
                 self.closing.get_or_insert_default().replies.push(reply);
                 self.release_all();
@@ -219,30 +219,30 @@ impl Keeper {
         for timer in due {
             match timer {
                 Timer::Wake(id) => {
-                    if let Some(kept) = self.leases.get_mut(&id) {
-                        kept.wake = None;
+                    if let Some(entry) = self.leases.get_mut(&id) {
+                        entry.wake = None;
                         self.step(id, Input::Wake);
                     }
                 }
-                Timer::Timeout(call) => self.flights.give_up(call),
+                Timer::Timeout(call) => self.in_flight.give_up(call),
             }
         }
     }
 
     fn landed(&mut self, landed: Option<Landed>) {
         let Some(Landed { lease, call, answer }) = landed else { return };
-        let Some(kept) = self.leases.get_mut(&lease) else { return };
+        let Some(entry) = self.leases.get_mut(&lease) else { return };
         self.timers.unset(call.ends, Timer::Timeout(call.id));
         if answer.error.is_some() {
-            kept.trouble.clone_from(&answer.error);
-            if let (Some(shared), Some(trouble)) = (&kept.shared, &kept.trouble) {
+            entry.trouble.clone_from(&answer.error);
+            if let (Some(shared), Some(trouble)) = (&entry.shared, &entry.trouble) {
                 shared.set_trouble(Arc::clone(trouble));
             }
         }
         let report = AttemptReport {
             store: Arc::clone(&self.store_name),
-            key: kept.key.clone(),
-            holder: Arc::clone(&kept.holder),
+            key: entry.key.clone(),
+            holder: Arc::clone(&entry.holder),
             token: call.token,
             operation: call.operation,
             outcome: calls::outcome(&answer.input),
@@ -250,18 +250,18 @@ impl Keeper {
             latency: self.clock.now().since(call.sent),
         };
         self.reporter.report(Report::Attempt(report));
-        let key = kept.key.clone();
+        let key = entry.key.clone();
         self.examine(&key, call.sent, &answer);
-        let Some(kept) = self.leases.get_mut(&lease) else { return };
-        if let (Input::Read(Ok(look)), Some(known)) = (&answer.input, self.keys.get_mut(&kept.key)) {
-            known.unaged = logbook_client::is_worth_it(look, self.store_clock);
+        let Some(entry) = self.leases.get_mut(&lease) else { return };
+        if let (Input::Read(Ok(look)), Some(known)) = (&answer.input, self.keys.get_mut(&entry.key)) {
+            known.worth_logging = logbook_client::is_worth_it(look, self.store_clock);
             if let Some(recalled) = answer.recalled {
                 known.sightings.recall(recalled);
             }
         }
-        match &mut kept.making {
-            Making::Beside(early) => *early = Some(answer.input),
-            Making::Done | Making::First => self.step(lease, answer.input),
+        match &mut entry.witness_setup {
+            WitnessSetup::Beside(early) => *early = Some(answer.input),
+            WitnessSetup::Done | WitnessSetup::First => self.step(lease, answer.input),
         }
     }
 
@@ -272,20 +272,20 @@ impl Keeper {
         }
     }
 
-    fn witnessed(&mut self, coming: Coming) {
+    fn witnessed(&mut self, coming: WitnessEvent) {
         match coming {
-            Coming::Made(id, made) => {
+            WitnessEvent::Made(id, made) => {
                 let made = made.map(Arc::new);
                 match self.leases.get_mut(&id) {
-                    Some(kept) => {
+                    Some(entry) => {
                         if let Some(lock) = &made {
-                            kept.machine.name_witness(Arc::clone(lock.named()));
+                            entry.machine.name_witness(Arc::clone(lock.named()));
                         }
-                        kept.witness = made;
-                        match std::mem::take(&mut kept.making) {
-                            Making::First => self.step(id, Input::Start),
-                            Making::Beside(Some(early)) => self.step(id, early),
-                            Making::Beside(None) | Making::Done => {}
+                        entry.witness = made;
+                        match std::mem::take(&mut entry.witness_setup) {
+                            WitnessSetup::First => self.step(id, Input::Start),
+                            WitnessSetup::Beside(Some(early)) => self.step(id, early),
+                            WitnessSetup::Beside(None) | WitnessSetup::Done => {}
                         }
                     }
                     // Nobody wants the lease any more.
@@ -295,18 +295,20 @@ impl Keeper {
                     },
                 }
             }
-            Coming::Seen { lease, witness, nonce, sighting } => self.seen(lease, witness, nonce, sighting),
-            Coming::Removed => self.maybe_closed(),
+            WitnessEvent::Seen { lease, witness, nonce, sighting } => {
+                self.seen(lease, witness, nonce, sighting)
+            }
+            WitnessEvent::Removed => self.maybe_closed(),
         }
     }
 
     fn seen(&mut self, id: LeaseId, witness: Arc<record::Witness>, nonce: record::Nonce, sighting: Sighting) {
-        let Some(kept) = self.leases.get_mut(&id) else { return };
+        let Some(entry) = self.leases.get_mut(&id) else { return };
         if sighting.same_file && !sighting.is_locked() {
-            kept.dead = Some(Arc::clone(&witness));
+            entry.dead = Some(Arc::clone(&witness));
         }
         self.step(id, Input::Witness { nonce, sighting });
-        let seeking = self.leases.get(&id).is_some_and(|kept| kept.machine.is_seeking());
+        let seeking = self.leases.get(&id).is_some_and(|entry| entry.machine.is_seeking());
         if seeking && sighting.same_file && sighting.is_locked() {
             self.witnesses.watch(id, &witness, nonce);
         }
@@ -314,27 +316,27 @@ impl Keeper {
 
     // ── leases ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    fn acquire(&mut self, id: LeaseId, mut kept: LeaseEntry, witnessed: bool) {
+    fn acquire(&mut self, id: LeaseId, mut entry: LeaseEntry, witnessed: bool) {
         if self.closing.is_some() {
-            kept.answer_denied(deliver::shut_down(&kept.key, &self.store_name));
-            return kept.answers.drain(..).for_each(|answer| answer());
+            entry.answer_denied(deliver::shut_down(&entry.key, &self.store_name));
+            return entry.answers.drain(..).for_each(|answer| answer());
         }
-        if let Some(error) = self.is_distrusted(&kept) {
-            kept.answer_denied(error);
-            return self.give(std::mem::take(&mut kept.answers), None::<fn()>);
+        if let Some(error) = self.is_distrusted(&entry) {
+            entry.answer_denied(error);
+            return self.give(std::mem::take(&mut entry.answers), None::<fn()>);
         }
-        self.make_room_for(&kept.key);
-        let known = self.keys.entry(kept.key.clone()).or_default();
+        self.make_room_for(&entry.key);
+        let known = self.keys.entry(entry.key.clone()).or_default();
         known.leases.push(id);
         // Whoever has seen nothing reads first.
         let reads_first = known.sightings.latest().is_none();
-        kept.making = match witnessed && self.witnesses.make(id, self.entropy.nonce().to_bits()) {
-            false => Making::Done,
-            true if reads_first => Making::Beside(None),
-            true => Making::First,
+        entry.witness_setup = match witnessed && self.witnesses.make(id, self.entropy.nonce().to_bits()) {
+            false => WitnessSetup::Done,
+            true if reads_first => WitnessSetup::Beside(None),
+            true => WitnessSetup::First,
         };
-        let starts = !matches!(kept.making, Making::First);
-        self.leases.insert(id, kept);
+        let starts = !matches!(entry.witness_setup, WitnessSetup::First);
+        self.leases.insert(id, entry);
         if starts {
             self.step(id, Input::Start);
         }
@@ -342,21 +344,21 @@ impl Keeper {
 
     /// Gives a lease an input, and does what it wants done.
     fn step(&mut self, id: LeaseId, input: Input) {
-        let Some(kept) = self.leases.get_mut(&id) else { return };
+        let Some(entry) = self.leases.get_mut(&id) else { return };
         let (nonce, jitter) = self.entropy.step();
         let ambient = Ambient { now: self.clock.now(), wall: self.clock.wall(), nonce, jitter };
         let mut effects = std::mem::take(&mut self.effects);
-        let known = self.keys.get_mut(&kept.key).expect("a lease's key is known");
-        kept.machine.step(&ambient, &mut known.sightings, input, &mut effects);
+        let known = self.keys.get_mut(&entry.key).expect("a lease's key is known");
+        entry.machine.step(&ambient, &mut known.sightings, input, &mut effects);
         let mut then = None;
         for effect in effects.drain(..) {
             match effect {
                 Effect::Read => {
                     let key = self.leases[&id].key.clone();
                     let first = self.keys[&key].sightings.latest().is_none();
-                    let notes = self.notes.clone().filter(|_| first);
+                    let logbook = self.logbook.clone().filter(|_| first);
                     let ends = self.ends(id, ambient.now);
-                    let call = self.flights.read(id, key, (ambient.now, ends), notes);
+                    let call = self.in_flight.read(id, key, (ambient.now, ends), logbook);
                     self.timers.set(ends, Timer::Timeout(call));
                 }
                 Effect::Write(write) => {
@@ -365,11 +367,11 @@ impl Keeper {
                     let wait = self.pace(&key, ambient.now);
                     let first = self.paced(first, ambient.now, wait);
                     let ends = self.ends(id, ambient.now + wait);
-                    let call = self.flights.write(id, key, (ambient.now, ends), first, write);
+                    let call = self.in_flight.write(id, key, (ambient.now, ends), first, write);
                     self.timers.set(ends, Timer::Timeout(call));
                 }
                 Effect::SleepUntil(at) => {
-                    if let Some(stale) = self.leases.get_mut(&id).and_then(|kept| kept.wake.replace(at)) {
+                    if let Some(stale) = self.leases.get_mut(&id).and_then(|entry| entry.wake.replace(at)) {
                         self.timers.unset(stale, Timer::Wake(id));
                     }
                     self.timers.set(at, Timer::Wake(id));
@@ -394,12 +396,12 @@ impl Keeper {
     /// Gives the answers that are due. Whoever has left in order has no witness any more when it hears of it, and what it
     /// saw is in the logbook and in the verdicts: a program may end the moment it has its answer.
     fn answer(&mut self, id: LeaseId) {
-        let Some(kept) = self.leases.get_mut(&id) else { return };
-        let answers = std::mem::take(&mut kept.answers);
-        let left = kept.machine.left();
-        let witness = kept.witness.take_if(|_| matches!(left, Some(Left::Vacated | Left::Nothing)));
-        let notes = self.notes.as_ref().filter(|_| std::mem::take(&mut kept.noted));
-        let write = notes.map(|notes| notes.write_now());
+        let Some(entry) = self.leases.get_mut(&id) else { return };
+        let answers = std::mem::take(&mut entry.answers);
+        let left = entry.machine.left();
+        let witness = entry.witness.take_if(|_| matches!(left, Some(Left::Vacated | Left::Nothing)));
+        let logbook = self.logbook.as_ref().filter(|_| std::mem::take(&mut entry.noted));
+        let write = logbook.map(|logbook| logbook.write_now());
         let is_first = witness.is_some() || write.is_some();
         let first = move || {
             drop(witness.map(|witness| witness.remove()));
@@ -407,7 +409,7 @@ impl Keeper {
         };
         let first = is_first.then_some(first);
         self.give(answers, first);
-        if left.is_some() || self.leases.get(&id).is_some_and(|kept| kept.detached) {
+        if left.is_some() || self.leases.get(&id).is_some_and(|entry| entry.detached) {
             self.forget(id);
         }
     }
@@ -419,18 +421,18 @@ impl Keeper {
 
     /// Listens for hints while somebody waits for the key, and only then: each costs the store something.
     fn listen(&mut self, id: LeaseId) {
-        let Some(kept) = self.leases.get(&id) else { return };
-        let key = kept.key.clone();
-        if !kept.machine.is_seeking() {
+        let Some(entry) = self.leases.get(&id) else { return };
+        let key = entry.key.clone();
+        if !entry.machine.is_seeking() {
             self.witnesses.stop(id);
         }
-        if kept.machine.is_waiting() && !self.hints.listens_to(&key) {
+        if entry.machine.is_waiting() && !self.hints.listens_to(&key) {
             if self.hints.listen(&key) {
                 // What changed between the look and now gave no hint.
                 self.step(id, Input::Changed);
             }
-        } else if !kept.machine.is_seeking() && self.hints.listens_to(&key) {
-            let anybody = |id| self.leases.get(id).is_some_and(|kept| kept.machine.is_seeking());
+        } else if !entry.machine.is_seeking() && self.hints.listens_to(&key) {
+            let anybody = |id| self.leases.get(id).is_some_and(|entry| entry.machine.is_seeking());
             if !self.keys[&key].leases.iter().any(anybody) {
                 self.hints.stop(&key);
             }
@@ -439,9 +441,10 @@ impl Keeper {
 
     /// Listens while the key is held here for hints that it is lost, so that its holder does not go on until the next renewal.
     fn listen_for_loss(&mut self, id: LeaseId) {
-        let Some(kept) = self.leases.get(&id) else { return };
-        let key = kept.key.clone();
-        let holds = |id| self.leases.get(id).is_some_and(|kept| kept.machine.is_holding() && !kept.detached);
+        let Some(entry) = self.leases.get(&id) else { return };
+        let key = entry.key.clone();
+        let holds =
+            |id| self.leases.get(id).is_some_and(|entry| entry.machine.is_holding() && !entry.detached);
         let held = self.keys.get(&key).is_some_and(|known| known.leases.iter().any(holds));
         match (held, self.losses.listens_to(&key)) {
             (true, false) => drop(self.losses.listen(&key)),
@@ -451,31 +454,31 @@ impl Keeper {
     }
 
     fn forget(&mut self, id: LeaseId) {
-        let Some(kept) = self.leases.remove(&id) else { return };
-        if let Some(wake) = kept.wake {
+        let Some(entry) = self.leases.remove(&id) else { return };
+        if let Some(wake) = entry.wake {
             self.timers.unset(wake, Timer::Wake(id));
         }
-        if let Some(known) = self.keys.get_mut(&kept.key) {
+        if let Some(known) = self.keys.get_mut(&entry.key) {
             known.leases.retain(|other| *other != id);
         }
-        if kept.machine.has_lapsed_under_work() {
-            self.lapsed.insert(id, kept);
+        if entry.machine.has_lapsed_under_work() {
+            self.lapsed.insert(id, entry);
         }
         self.maybe_closed();
     }
 
     /// Keeps a lease again whose record has run out: its work cannot be stopped, and no contender may have been granted yet.
     fn take_back(&mut self, id: LeaseId) {
-        let Some(kept) = self.lapsed.remove(&id) else { return };
-        self.make_room_for(&kept.key);
-        self.keys.entry(kept.key.clone()).or_default().leases.push(id);
-        self.leases.insert(id, kept);
+        let Some(entry) = self.lapsed.remove(&id) else { return };
+        self.make_room_for(&entry.key);
+        self.keys.entry(entry.key.clone()).or_default().leases.push(id);
+        self.leases.insert(id, entry);
     }
 
     fn release_all(&mut self) {
         let ids: Vec<_> = self.leases.keys().copied().collect();
         for id in ids {
-            if let Some(shared) = self.leases.get(&id).and_then(|kept| kept.shared.as_ref()) {
+            if let Some(shared) = self.leases.get(&id).and_then(|entry| entry.shared.as_ref()) {
                 shared.latch(Lost::Released);
             }
             self.step(id, Input::Release);

@@ -18,8 +18,8 @@ impl Keeper {
         let Some(known) = self.keys.get_mut(key).filter(|_| interval >= STRICT) else {
             return Duration::ZERO;
         };
-        let at = known.borne.map_or(now, |borne| borne.clamp(now, now + interval));
-        known.borne = Some(at + interval);
+        let at = known.next_write_at.map_or(now, |next_write_at| next_write_at.clamp(now, now + interval));
+        known.next_write_at = Some(at + interval);
         at.since(now)
     }
 
@@ -33,10 +33,10 @@ impl Keeper {
         if wait.is_zero() {
             return first;
         }
-        let borne = self.clock.sleep_until(now + wait);
+        let next_write_at = self.clock.sleep_until(now + wait);
         Some(match first {
-            Some(first) => first.then(|()| borne).boxed(),
-            None => borne,
+            Some(first) => first.then(|()| next_write_at).boxed(),
+            None => next_write_at,
         })
     }
 }

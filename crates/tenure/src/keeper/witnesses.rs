@@ -14,7 +14,7 @@ use super::command::LeaseId;
 use super::deadlines::Deadlines;
 use crate::clock::{Clock, Instant};
 use crate::host::inotify::UNTOLD;
-use crate::host::witness::{Lock, Shelf};
+use crate::host::witness::{Lock, WitnessLocation};
 use crate::host::workers::Workers;
 
 /// The witnesses of those whose leases are kept, and those of others that are watched.
@@ -22,11 +22,11 @@ use crate::host::workers::Workers;
 /// All of it takes microseconds on a healthy disk, and for ever on one that fails. So it is done by threads that may wait,
 /// each time with a limit, and what is not done by then is done without.
 pub(crate) struct Witnesses {
-    shelf: Option<Arc<Shelf>>,
+    location: Option<Arc<WitnessLocation>>,
     clock: Arc<dyn Clock>,
     workers: Arc<Workers>,
-    limits: Deadlines,
-    coming: FuturesUnordered<BoxFuture<'static, Option<Coming>>>,
+    deadlines: Deadlines,
+    coming: FuturesUnordered<BoxFuture<'static, Option<WitnessEvent>>>,
     watching: HashMap<LeaseId, Watching>,
     /// Files that are being made or removed: whoever ends before that would leave them behind.
     unsettled: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Witnesses {
 
 /// What came of it.
 #[derive(Debug)]
-pub(crate) enum Coming {
+pub(crate) enum WitnessEvent {
     /// A witness was made for this lease, or could not be made.
     Made(LeaseId, Option<Lock>),
     /// A contender has seen what became of the witness that a record names.
@@ -53,15 +53,15 @@ struct Watching {
 
 /// An answer that somebody gets once the witness is gone: a program may end the moment it has the answer, and would
 /// leave the file behind.
-pub(crate) type Then = Box<dyn FnOnce() + Send>;
+pub(crate) type ReplyLater = Box<dyn FnOnce() + Send>;
 
 impl Witnesses {
-    pub(crate) fn new(shelf: Option<Arc<Shelf>>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(location: Option<Arc<WitnessLocation>>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            shelf,
+            location,
             clock,
             workers: Arc::new(Workers::that_stay()),
-            limits: Deadlines::default(),
+            deadlines: Deadlines::default(),
             coming: FuturesUnordered::new(),
             watching: HashMap::new(),
             unsettled: 0,
@@ -70,17 +70,17 @@ impl Witnesses {
 
     /// Makes a witness for a lease; `false` where there is no place for one.
     pub(crate) fn make(&mut self, lease: LeaseId, random: u128) -> bool {
-        let Some(shelf) = self.shelf.clone() else { return false };
-        let creating = Arc::clone(&shelf);
+        let Some(location) = self.location.clone() else { return false };
+        let creating = Arc::clone(&location);
         let made = self.within(MAKE_MAX, move || creating.create(random).ok().map(Unclaimed::new));
         self.unsettled += 1;
         let workers = Arc::clone(&self.workers);
         self.coming.push(Box::pin(async move {
             let made = made.await.flatten().and_then(Unclaimed::claim);
             if made.is_some() {
-                workers.run_unheard(move || shelf.sweep());
+                workers.run_unheard(move || location.sweep());
             }
-            Some(Coming::Made(lease, made))
+            Some(WitnessEvent::Made(lease, made))
         }));
         true
     }
@@ -96,19 +96,19 @@ impl Witnesses {
 
     /// Looks at the witness that a record names; `false` where there is none to be seen.
     pub(crate) fn look(&mut self, lease: LeaseId, witness: &Arc<Witness>, nonce: Nonce) -> bool {
-        let Some(shelf) = &self.shelf else { return false };
-        let seen = self.within(LOOK_MAX, look(shelf, witness, nonce));
+        let Some(location) = &self.location else { return false };
+        let seen = self.within(LOOK_MAX, look(location, witness, nonce));
         let witness = Arc::clone(witness);
         self.coming.push(Box::pin(async move {
             let sighting = seen.await.unwrap_or_default();
-            Some(Coming::Seen { lease, witness, nonce, sighting })
+            Some(WitnessEvent::Seen { lease, witness, nonce, sighting })
         }));
         true
     }
 
     /// Tells when the witness that this contender has seen locked is locked no more, or at least the tree's part of it.
     pub(crate) fn watch(&mut self, lease: LeaseId, witness: &Arc<Witness>, nonce: Nonce) {
-        let Some(shelf) = self.shelf.clone() else { return };
+        let Some(location) = self.location.clone() else { return };
         if let Some(watching) = self.watching.get(&lease)
             && watching.witness == *witness
             && !watching.abort.is_aborted()
@@ -120,7 +120,7 @@ impl Witnesses {
         let nonce = Arc::new(Mutex::new(nonce));
         let (abort, registration) = AbortHandle::new_pair();
         let unlocked = until_unlocked(
-            shelf,
+            location,
             Arc::clone(&self.workers),
             Arc::clone(&self.clock),
             Arc::clone(witness),
@@ -135,7 +135,7 @@ impl Witnesses {
             // Whoever watches next begins anew.
             ends.abort();
             let (nonce, sighting) = seen?;
-            Some(Coming::Seen { lease, witness, nonce, sighting })
+            Some(WitnessEvent::Seen { lease, witness, nonce, sighting })
         }));
     }
 
@@ -147,30 +147,30 @@ impl Witnesses {
     }
 
     /// Removes a witness of ours that no record names any more, and then does the rest.
-    pub(crate) fn remove(&mut self, witness: Arc<Lock>, then: Vec<Then>) {
+    pub(crate) fn remove(&mut self, witness: Arc<Lock>, then: Vec<ReplyLater>) {
         self.first(move || drop(witness.remove()), then);
     }
 
     /// Has something done that leaves nothing behind, and then does the rest.
-    pub(crate) fn first(&mut self, job: impl FnOnce() + Send + 'static, then: Vec<Then>) {
+    pub(crate) fn first(&mut self, job: impl FnOnce() + Send + 'static, then: Vec<ReplyLater>) {
         let done = self.within(REMOVE_MAX, job);
         self.after(done.map(|_| ()), then);
     }
 
     /// Does the rest after this.
-    pub(crate) fn after(&mut self, first: impl Future<Output = ()> + Send + 'static, then: Vec<Then>) {
+    pub(crate) fn after(&mut self, first: impl Future<Output = ()> + Send + 'static, then: Vec<ReplyLater>) {
         self.unsettled += 1;
         self.coming.push(Box::pin(async move {
             first.await;
             then.into_iter().for_each(|then| then());
-            Some(Coming::Removed)
+            Some(WitnessEvent::Removed)
         }));
     }
 
     /// Removes what a dead holder left behind.
     pub(crate) fn bury(&mut self, witness: Arc<Witness>) {
-        let Some(shelf) = self.shelf.clone() else { return };
-        self.first(move || shelf.remove_dead(&witness), Vec::new());
+        let Some(location) = self.location.clone() else { return };
+        self.first(move || location.remove_dead(&witness), Vec::new());
     }
 
     /// Whether no file is being made or removed.
@@ -180,19 +180,19 @@ impl Witnesses {
 
     /// When the first of what is under way will have taken too long.
     pub(crate) fn next_limit(&self) -> Option<Instant> {
-        self.limits.next()
+        self.deadlines.next()
     }
 
     /// Goes on without what has taken too long.
     pub(crate) fn give_up(&self, now: Instant) {
-        self.limits.end(now);
+        self.deadlines.end(now);
     }
 
     /// What comes next.
-    pub(crate) async fn next(&mut self) -> Option<Coming> {
+    pub(crate) async fn next(&mut self) -> Option<WitnessEvent> {
         loop {
             if let Some(coming) = self.coming.next().await? {
-                self.unsettled -= usize::from(!matches!(coming, Coming::Seen { .. }));
+                self.unsettled -= usize::from(!matches!(coming, WitnessEvent::Seen { .. }));
                 return Some(coming);
             }
         }
@@ -205,7 +205,7 @@ impl Witnesses {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = Option<T>> + Send + 'static {
         let workers = Arc::clone(&self.workers);
-        let done = self.limits.until(self.clock.now() + limit, async move { workers.run(job).await.ok() });
+        let done = self.deadlines.until(self.clock.now() + limit, async move { workers.run(job).await.ok() });
         async move { done.await.flatten() }
     }
 }
@@ -213,7 +213,7 @@ impl Witnesses {
 impl fmt::Debug for Witnesses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Witnesses")
-            .field("shelf", &self.shelf)
+            .field("shelf", &self.location)
             .field("watching", &self.watching.len())
             .finish_non_exhaustive()
     }
@@ -241,12 +241,12 @@ impl Drop for Unclaimed {
 }
 
 fn look(
-    shelf: &Arc<Shelf>,
+    location: &Arc<WitnessLocation>,
     witness: &Arc<Witness>,
     nonce: Nonce,
 ) -> impl FnOnce() -> Sighting + Send + 'static {
-    let (shelf, witness) = (Arc::clone(shelf), Arc::clone(witness));
-    move || shelf.look(&witness, nonce)
+    let (location, witness) = (Arc::clone(location), Arc::clone(witness));
+    move || location.look(&witness, nonce)
 }
 
 /// The event that a watch of a witness waits for.
@@ -262,14 +262,14 @@ pub(crate) enum Until {
 /// the last time when it dies. Where the kernel tells nobody, for a user has only so many who are told, it looks from time
 /// to time. `None` when it cannot be looked at.
 pub(crate) async fn until_unlocked(
-    shelf: Arc<Shelf>,
+    location: Arc<WitnessLocation>,
     workers: Arc<Workers>,
     clock: Arc<dyn Clock>,
     witness: Arc<Witness>,
     nonce: Arc<Mutex<Nonce>>,
     until: Until,
 ) -> Option<(Nonce, Sighting)> {
-    let watched = (Arc::clone(&shelf), Arc::clone(&witness));
+    let watched = (Arc::clone(&location), Arc::clone(&witness));
     let mut changes = workers.run(move || watched.0.watch(&watched.1)).await.ok()?;
     let mut tree = false;
     loop {
@@ -279,7 +279,7 @@ pub(crate) async fn until_unlocked(
                 clock.sleep_until(clock.now() + pause).await;
             }
             let nonce = *nonce.lock().unwrap_or_else(PoisonError::into_inner);
-            let sighting = workers.run(look(&shelf, &witness, nonce)).await.ok()?;
+            let sighting = workers.run(look(&location, &witness, nonce)).await.ok()?;
             let tree_freed = tree && !sighting.tree_locked;
             tree = sighting.tree_locked;
             if !sighting.is_locked() || (tree_freed && until == Until::PartFreed) {

@@ -58,7 +58,7 @@ impl Handle {
     /// The handle as a text of one word, its secret included. Keep it where nobody else reads.
     pub fn reveal(&self) -> String {
         let Self { store, key, holder, domain, term, drift, secret } = self;
-        let written = Written {
+        let written = HandleText {
             store: store.to_string(),
             key: key.to_string(),
             holder: holder.id().to_string(),
@@ -125,7 +125,7 @@ impl Handle {
         if checksum(&[json]).to_be_bytes() != sum {
             return None;
         }
-        let written: Written = serde_json::from_slice(json).ok()?;
+        let written: HandleText = serde_json::from_slice(json).ok()?;
         Some(Self {
             store: written.store.into(),
             key: Key::parse(&written.key).ok()?,
@@ -179,7 +179,7 @@ impl fmt::Debug for Handle {
 /// What a handle is written as.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct HandleText {
     store: String,
     key: String,
     holder: String,

@@ -8,7 +8,7 @@ use tenure_store::{Key, Store, StoreError};
 
 use super::observation::Observation;
 use crate::clock::{Clock, timeout};
-use crate::host::witness::{Shelf, Survivors};
+use crate::host::witness::{Survivors, WitnessLocation};
 use crate::host::workers::Workers;
 use crate::keeper::{HostState, calls, logbook_client};
 use crate::{Error, ErrorKind};
@@ -20,25 +20,25 @@ pub(crate) struct Observers {
     store: String,
     clock: Arc<dyn Clock>,
     keys: Mutex<HashMap<Key, Observer>>,
-    local: HostState,
+    host: HostState,
     /// Threads that may wait for a disk that fails look at witnesses.
     workers: Workers,
 }
 
 impl Observers {
-    pub(crate) fn new(store: String, clock: Arc<dyn Clock>, local: HostState) -> Self {
-        Self { store, clock, keys: Mutex::default(), local, workers: Workers::new() }
+    pub(crate) fn new(store: String, clock: Arc<dyn Clock>, host: HostState) -> Self {
+        Self { store, clock, keys: Mutex::default(), host, workers: Workers::new() }
     }
 
     /// Where witnesses are looked at.
-    pub(crate) fn shelf(&self) -> Option<&Arc<Shelf>> {
-        self.local.shelf.as_ref()
+    pub(crate) fn location(&self) -> Option<&Arc<WitnessLocation>> {
+        self.host.location.as_ref()
     }
 
     /// What was seen is in the logbook when this returns.
     pub(crate) async fn settle(&self) {
-        if let Some(notes) = &self.local.notes {
-            notes.settle().await;
+        if let Some(logbook) = &self.host.logbook {
+            logbook.settle().await;
         }
     }
 
@@ -62,8 +62,8 @@ impl Observers {
                 None => Sighting::default(),
             };
             let recalled =
-                match self.local.notes.as_ref().filter(|_| is_worth_it(&glance) && self.is_new(key)) {
-                    Some(notes) => notes.recall(key).await,
+                match self.host.logbook.as_ref().filter(|_| is_worth_it(&glance) && self.is_new(key)) {
+                    Some(logbook) => logbook.recall(key).await,
                     None => None,
                 };
             match self.judge(key, &glance, sighting, recalled) {
@@ -73,7 +73,7 @@ impl Observers {
                 None => older = record,
             }
         }
-        self.local.trust.end().await;
+        self.host.trust.end().await;
         let token = older.expect("only an older record is looked at again").token;
         Err(Error::new(
             ErrorKind::Corrupt,
@@ -118,29 +118,29 @@ impl Observers {
             observer.recall(recalled);
         }
         let standing = observer.judge(glance, sighting)?;
-        if let (Some(notes), Some(seen)) = (&self.local.notes, observer.to_recall())
+        if let (Some(logbook), Some(seen)) = (&self.host.logbook, observer.to_recall())
             && is_worth_it(glance)
         {
-            notes.add(key, seen, glance.returned, false);
+            logbook.add(key, seen, glance.returned, false);
         }
         Some(standing)
     }
 
     /// What there is to see, on this machine, of the witness that a record names.
     async fn sight(&self, witness: &Arc<Witness>, nonce: Nonce) -> Sighting {
-        let Some(shelf) = self.local.shelf.clone() else { return Sighting::default() };
+        let Some(location) = self.host.location.clone() else { return Sighting::default() };
         let witness = Arc::clone(witness);
-        self.workers.run(move || shelf.look(&witness, nonce)).await.unwrap_or_default()
+        self.workers.run(move || location.look(&witness, nonce)).await.unwrap_or_default()
     }
 
     /// The processes that are alive under a record, on this machine.
     pub(crate) async fn survivors(&self, record: &Record) -> Survivors {
-        let (Some(shelf), Some(witness)) = (self.local.shelf.clone(), record.witness.clone()) else {
+        let (Some(location), Some(witness)) = (self.host.location.clone(), record.witness.clone()) else {
             return Survivors::default();
         };
         let nonce = record.holders_nonce();
         let found = async {
-            Ok(self.workers.run(move || shelf.survivors(&witness, nonce)).await.unwrap_or_default())
+            Ok(self.workers.run(move || location.survivors(&witness, nonce)).await.unwrap_or_default())
         };
         timeout(&*self.clock, LOOK_MAX, "looking for processes", found).await.unwrap_or_default()
     }

@@ -20,13 +20,13 @@ use crate::{Error, ErrorKind, Verdicts};
 /// a store that may have been found sound is checked.
 pub(crate) struct Trust {
     /// Where others look whether it was found sound; `None` where nobody is told.
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<VerdictCache>>,
     clock: Arc<dyn Clock>,
     workers: Workers,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct VerdictCache {
     verdicts: Verdicts,
     place: String,
     clock: Arc<dyn Clock>,
@@ -36,7 +36,8 @@ impl Trust {
     pub(crate) fn new(verdicts: Option<Verdicts>, store: &dyn Store, clock: &Arc<dyn Clock>) -> Self {
         let place = store.place().filter(|_| check::is_checked_live(store));
         let shared = verdicts.zip(place);
-        let shared = shared.map(|(verdicts, place)| Shared { verdicts, place, clock: Arc::clone(clock) });
+        let shared =
+            shared.map(|(verdicts, place)| VerdictCache { verdicts, place, clock: Arc::clone(clock) });
         Self { shared: shared.map(Arc::new), clock: Arc::clone(clock), workers: Workers::new() }
     }
 
@@ -99,7 +100,7 @@ impl Trust {
     }
 }
 
-impl Shared {
+impl VerdictCache {
     fn is_sound(&self) -> bool {
         let domain = self.clock.domain();
         domain.is_some_and(|domain| self.verdicts.is_sound(&self.place, &domain, &*self.clock))

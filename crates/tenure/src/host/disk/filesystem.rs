@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 pub(crate) struct FileSystem(u32);
 
 /// What is known of a kind of file system.
-struct Known {
+struct KnownKind {
     number: u32,
     name: &'static str,
     /// `None` where all its users share a kernel, and renames, locks and syncs are the kernel's own; else why not.
@@ -41,7 +41,7 @@ impl FileSystem {
         self.to_string().eq_ignore_ascii_case(name)
     }
 
-    fn known(self) -> Option<&'static Known> {
+    fn known(self) -> Option<&'static KnownKind> {
         KNOWN.iter().find(|known| known.number == self.0)
     }
 }
@@ -67,18 +67,18 @@ const PLAIN: &str =
     "it has no owners and keeps no journal: a power cut may leave neither the old entry nor the new";
 const NOT_A_DISK: &str = "it is not a place for files";
 
-const fn local(number: u32, name: &'static str) -> Known {
-    Known { number, name, lacks: None }
+const fn local(number: u32, name: &'static str) -> KnownKind {
+    KnownKind { number, name, lacks: None }
 }
 
-const fn lacking(number: u32, name: &'static str, lacks: &'static str) -> Known {
-    Known { number, name, lacks: Some(lacks) }
+const fn lacking(number: u32, name: &'static str, lacks: &'static str) -> KnownKind {
+    KnownKind { number, name, lacks: Some(lacks) }
 }
 
 /// `linux/magic.h`, and those that are not in there. This tells who shares a file system; what it does is tried out by the
 /// store, in its folder. An overlay is local, because its upper layer belongs to one mount at a time; lock files are
 /// opened for writing, so that they lie in that layer before they are locked.
-const KNOWN: &[Known] = &[
+const KNOWN: &[KnownKind] = &[
     local(0x0000_ef53, "ext4"),
     local(0x5846_5342, "xfs"),
     local(0x9123_683e, "btrfs"),

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use tenure_store::{Reason, StoreError};
 
-use super::io_error::Trouble;
+use super::io_error::IoError;
 use crate::host::owner::given_to;
 
 /// The opened folder. Every file is reached from its descriptor, by a bare name and without following links.
@@ -55,7 +55,7 @@ impl Folder {
                 );
                 Err(StoreError::refused(Reason::Gone, sentence))
             }
-            Err(errno) => Err(Trouble::new("cannot look at", &self.path, errno).refused()),
+            Err(errno) => Err(IoError::new("cannot look at", &self.path, errno).refused()),
         }
     }
 

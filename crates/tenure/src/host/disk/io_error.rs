@@ -8,14 +8,14 @@ use crate::{Error, ErrorKind};
 /// What the kernel said about a file, as a sentence with the next step.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} {path}: {errno}{advice}")]
-pub(crate) struct Trouble {
+pub(crate) struct IoError {
     what: &'static str,
     path: String,
     errno: Errno,
     advice: &'static str,
 }
 
-impl Trouble {
+impl IoError {
     /// `what` is what was tried, such as "cannot open".
     pub(crate) fn new(what: &'static str, path: &Path, errno: Errno) -> Self {
         Self { what, path: path.display().to_string(), errno, advice: advice(errno) }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn each_error_of_the_kernel_is_an_instruction_with_the_path_and_the_next_step() {
-        let said = |errno| Trouble::new("cannot write", Path::new("/srv/leases/a.entry"), errno).refused();
+        let said = |errno| IoError::new("cannot write", Path::new("/srv/leases/a.entry"), errno).refused();
         for (errno, expected, step) in [
             (Errno::NOSPC, Reason::Unreachable, "Free some space"),
             (Errno::MFILE, Reason::Unreachable, "ulimit -n"),

@@ -6,13 +6,13 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::io_error::Trouble;
-use super::refusal::Doubt;
+use super::io_error::IoError;
+use super::refusal::Refusal;
 use crate::{Error, ErrorKind};
 
 /// What the user said about who may be involved.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Trust {
+pub(crate) struct AcceptedRisks {
     pub(crate) foreign_owner: bool,
     pub(crate) writable_by_others: bool,
 }
@@ -39,7 +39,7 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Error> {
             }
             Err(error) => {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                return Err(Trouble::new("cannot find", there, errno).at_opening());
+                return Err(IoError::new("cannot find", there, errno).at_opening());
             }
         }
     };
@@ -52,12 +52,12 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Error> {
 pub(crate) fn open_or_make(path: &Path) -> Result<OwnedFd, Error> {
     match open(path) {
         Err(Errno::NOENT) => {}
-        opened => return opened.map_err(|errno| Trouble::new("cannot open", path, errno).at_opening()),
+        opened => return opened.map_err(|errno| IoError::new("cannot open", path, errno).at_opening()),
     }
     let parent = path.parent().expect("a resolved path has a parent");
     let above = match open(parent) {
         Err(Errno::NOENT) => open_or_make(parent)?,
-        opened => opened.map_err(|errno| Trouble::new("cannot open", parent, errno).at_opening())?,
+        opened => opened.map_err(|errno| IoError::new("cannot open", parent, errno).at_opening())?,
     };
     let name = path.file_name().expect("a resolved path has a name");
     let made = match rustix::fs::mkdirat(&above, name, Mode::RWXU) {
@@ -66,17 +66,17 @@ pub(crate) fn open_or_make(path: &Path) -> Result<OwnedFd, Error> {
         made => made,
     };
     made.and_then(|()| rustix::fs::fsync(&above))
-        .map_err(|errno| Trouble::new("cannot make", path, errno).at_opening())?;
+        .map_err(|errno| IoError::new("cannot make", path, errno).at_opening())?;
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(&above, name, flags, Mode::empty())
-        .map_err(|errno| Trouble::new("cannot open", path, errno).at_opening())
+        .map_err(|errno| IoError::new("cannot open", path, errno).at_opening())
 }
 
 /// Opens the folder; `None` if there is none.
 pub(crate) fn open_if_there(path: &Path) -> Result<Option<OwnedFd>, Error> {
     match open(path) {
         Err(Errno::NOENT) => Ok(None),
-        opened => opened.map(Some).map_err(|errno| Trouble::new("cannot open", path, errno).at_opening()),
+        opened => opened.map(Some).map_err(|errno| IoError::new("cannot open", path, errno).at_opening()),
     }
 }
 
@@ -92,7 +92,7 @@ fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
 /// The folder, or the nearest one above it that is there.
 pub(crate) fn nearest(path: &Path) -> Result<OwnedFd, Error> {
     let there = path.ancestors().find(|above| rustix::fs::lstat(*above).is_ok()).unwrap_or(path);
-    open(there).map_err(|errno| Trouble::new("cannot open", there, errno).at_opening())
+    open(there).map_err(|errno| IoError::new("cannot open", there, errno).at_opening())
 }
 
 /// Everything above the folder must belong to root or to this user, and be writable by no other user: a user who can
@@ -101,12 +101,12 @@ pub(crate) fn nearest(path: &Path) -> Result<OwnedFd, Error> {
 /// A shared temporary folder is fine: its sticky bit leaves what lies in it to its owner, which is checked next. In a user
 /// namespace, folders of users without a number there show as those of one user, root's among them: they are refused, since
 /// any user may be behind that number.
-pub(crate) fn check_above(path: &Path, trust: Trust) -> Result<(), Doubt> {
+pub(crate) fn check_above(path: &Path, trust: AcceptedRisks) -> Result<(), Refusal> {
     for above in path.ancestors().skip(1) {
         let status = match rustix::fs::lstat(above) {
             // It is made for this user alone.
             Err(Errno::NOENT) => continue,
-            looked => looked.map_err(|errno| Trouble::new("cannot look at", above, errno))?,
+            looked => looked.map_err(|errno| IoError::new("cannot look at", above, errno))?,
         };
         let sticky = status.st_mode & STICKY != 0;
         let writers = status.st_mode & (GROUP_WRITE | OTHERS_WRITE);
@@ -121,20 +121,20 @@ pub(crate) fn check_above(path: &Path, trust: Trust) -> Result<(), Doubt> {
 }
 
 /// The folder itself must belong to this user, and be writable by nobody else.
-pub(crate) fn check_folder(path: &Path, status: &Stat, trust: Trust) -> Result<(), Doubt> {
+pub(crate) fn check_folder(path: &Path, status: &Stat, trust: AcceptedRisks) -> Result<(), Refusal> {
     let me = rustix::process::geteuid().as_raw();
     if status.st_uid != me && !trust.foreign_owner {
         return Err(foreign(path, status));
     }
     if status.st_mode & (GROUP_WRITE | OTHERS_WRITE) != 0 && !trust.writable_by_others {
         let step = format!("take that permission away (chmod 700 {})", path.display());
-        return Err(Doubt::unsafe_because("others may write to it".to_owned(), [step], WRITABLE));
+        return Err(Refusal::unsafe_because("others may write to it".to_owned(), [step], WRITABLE));
     }
     Ok(())
 }
 
 /// Users other than the owner may rename what lies in this folder.
-fn replaceable(above: &Path, writers: u32) -> Doubt {
+fn replaceable(above: &Path, writers: u32) -> Refusal {
     let (who, take) = match writers {
         GROUP_WRITE => ("its group", "g-w"),
         OTHERS_WRITE => ("anybody", "o-w"),
@@ -143,14 +143,14 @@ fn replaceable(above: &Path, writers: u32) -> Doubt {
     let above = above.display();
     let steps =
         ["use another folder".to_owned(), format!("take that permission away (chmod {take} {above})")];
-    Doubt::unsafe_because(format!("{who} may replace what lies in {above}"), steps, WRITABLE)
+    Refusal::unsafe_because(format!("{who} may replace what lies in {above}"), steps, WRITABLE)
 }
 
-fn foreign(owned: &Path, status: &Stat) -> Doubt {
+fn foreign(owned: &Path, status: &Stat) -> Refusal {
     let (owner, me) = (status.st_uid, rustix::process::geteuid().as_raw());
     let why = format!("{} belongs to user {owner}, and this is user {me}", owned.display());
     let steps = ["use a folder of your own".to_owned(), "run as its owner".to_owned()];
-    Doubt::unsafe_because(why, steps, FOREIGN)
+    Refusal::unsafe_because(why, steps, FOREIGN)
 }
 
 const STICKY: u32 = 0o1000;

@@ -6,31 +6,31 @@ use rustix::fs::{Dir, FileType, FlockOperation, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::folder::Folder;
-use super::private_dir::{Own, said};
+use super::private_dir::{PrivateDir, said};
 use crate::clock::Domain;
 use crate::host::checksum::checksum;
 
 /// A folder of this user's own with small files that all its programs read and write: one file for each clock domain, since
 /// what is in them goes by that clock. Every error is a sentence for people.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct PerBootFiles {
     folder: Folder,
     /// What the names of the files begin with.
     begin: &'static str,
 }
 
-impl Desk {
+impl PerBootFiles {
     /// `None` if there is no such folder.
     pub(crate) fn open_if_there(path: &Path, begin: &'static str) -> Result<Option<Self>, String> {
-        Ok(Own::open_if_there(path)?.map(|own| Self::on(own, begin)))
+        Ok(PrivateDir::open_if_there(path)?.map(|own| Self::on(own, begin)))
     }
 
     /// Makes the folder where there is none, for this user alone.
     pub(crate) fn open_or_make(path: &Path, begin: &'static str) -> Result<Self, String> {
-        Ok(Self::on(Own::open_or_make(path)?, begin))
+        Ok(Self::on(PrivateDir::open_or_make(path)?, begin))
     }
 
-    fn on(own: Own, begin: &'static str) -> Self {
+    fn on(own: PrivateDir, begin: &'static str) -> Self {
         Self { folder: Folder::new(own.path, own.descriptor, &own.status), begin }
     }
 
@@ -121,9 +121,9 @@ impl Desk {
         reason = "a worker waits for others who write for a moment, and nothing is counted by it"
     )]
     fn lock(&self) -> Result<Option<Locked>, String> {
-        let trouble = |what| move |errno| said(what, &self.folder.path_of(LOCK), errno);
-        let file = self.folder.open_or_create(LOCK).map_err(trouble("cannot open"))?;
-        let status = rustix::fs::fstat(&file).map_err(trouble("cannot look at"))?;
+        let io_error = |what| move |errno| said(what, &self.folder.path_of(LOCK), errno);
+        let file = self.folder.open_or_create(LOCK).map_err(io_error("cannot open"))?;
+        let status = rustix::fs::fstat(&file).map_err(io_error("cannot look at"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
             return Err(format!("{} is not a file. Remove it", self.folder.path_of(LOCK).display()));
         }
@@ -131,7 +131,7 @@ impl Desk {
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Some(Locked(file))),
                 Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
-                Err(errno) => return Err(trouble("cannot lock")(errno)),
+                Err(errno) => return Err(io_error("cannot lock")(errno)),
             }
         }
         Ok(None)

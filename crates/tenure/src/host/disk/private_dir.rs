@@ -9,19 +9,19 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::filesystem::FileSystem;
-use super::io_error::Trouble;
-use super::path_safety::{self, Trust};
+use super::io_error::IoError;
+use super::path_safety::{self, AcceptedRisks};
 
 /// Such a folder, open.
 #[derive(Debug)]
-pub(crate) struct Own {
+pub(crate) struct PrivateDir {
     /// Where it is, without links.
     pub(crate) path: PathBuf,
     pub(crate) descriptor: OwnedFd,
     pub(crate) status: Stat,
 }
 
-impl Own {
+impl PrivateDir {
     /// `None` if there is no such folder.
     pub(crate) fn open_if_there(path: &Path) -> Result<Option<Self>, String> {
         let path = above(path)?;
@@ -41,7 +41,8 @@ impl Own {
     /// What is looked at is what is used.
     fn check(path: PathBuf, descriptor: OwnedFd) -> Result<Self, String> {
         let status = rustix::fs::fstat(&descriptor).map_err(|errno| said("cannot look at", &path, errno))?;
-        path_safety::check_folder(&path, &status, Trust::default()).map_err(|doubt| doubt.sentence())?;
+        path_safety::check_folder(&path, &status, AcceptedRisks::default())
+            .map_err(|refusal| refusal.sentence())?;
         is_local(&path, &descriptor)?;
         Ok(Self { path, descriptor, status })
     }
@@ -50,7 +51,7 @@ impl Own {
 /// Where the folder is, if everything above it is safe.
 fn above(path: &Path) -> Result<PathBuf, String> {
     let path = path_safety::resolve(path).map_err(|error| error.to_string())?;
-    path_safety::check_above(&path, Trust::default()).map_err(|doubt| doubt.sentence())?;
+    path_safety::check_above(&path, AcceptedRisks::default()).map_err(|refusal| refusal.sentence())?;
     if path.is_symlink() {
         return Err("it is a symbolic link, and links are not followed. Remove it".to_owned());
     }
@@ -69,5 +70,5 @@ fn is_local(path: &Path, folder: &OwnedFd) -> Result<(), String> {
 
 /// What the kernel said, as a sentence.
 pub(crate) fn said(what: &'static str, path: &Path, errno: Errno) -> String {
-    Trouble::new(what, path, errno).to_string()
+    IoError::new(what, path, errno).to_string()
 }

@@ -1,13 +1,13 @@
 use std::path::Path;
 
-use super::io_error::Trouble;
+use super::io_error::IoError;
 use crate::{Error, ErrorKind};
 
 /// Why a folder is not used.
 #[derive(Debug)]
-pub(crate) enum Doubt {
+pub(crate) enum Refusal {
     /// The kernel says no.
-    Trouble(Trouble),
+    IoError(IoError),
     /// Somebody else could change what lies in it.
     Unsafe {
         /// How.
@@ -19,7 +19,7 @@ pub(crate) enum Doubt {
     },
 }
 
-impl Doubt {
+impl Refusal {
     pub(super) fn unsafe_because<const N: usize>(
         why: String,
         steps: [String; N],
@@ -31,7 +31,7 @@ impl Doubt {
     /// Of a folder for leases: some of it can be accepted.
     pub(crate) fn of_leases(self, path: &Path) -> Error {
         match self {
-            Self::Trouble(trouble) => trouble.at_opening(),
+            Self::IoError(io_error) => io_error.at_opening(),
             Self::Unsafe { why, steps, accept } => {
                 let (path, steps) = (path.display(), begin_large(&steps.join(", ")));
                 let sentence =
@@ -44,15 +44,15 @@ impl Doubt {
     /// Of any other folder.
     pub(crate) fn sentence(&self) -> String {
         match self {
-            Self::Trouble(trouble) => trouble.to_string(),
+            Self::IoError(io_error) => io_error.to_string(),
             Self::Unsafe { why, steps, .. } => format!("{why}. {}", begin_large(&steps.join(", or "))),
         }
     }
 }
 
-impl From<Trouble> for Doubt {
-    fn from(trouble: Trouble) -> Self {
-        Self::Trouble(trouble)
+impl From<IoError> for Refusal {
+    fn from(io_error: IoError) -> Self {
+        Self::IoError(io_error)
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) use entry::Entry;
 pub(crate) use page::Page;
 
 use crate::clock::{Clock, Domain};
-use crate::host::disk::per_boot_files::Desk;
+use crate::host::disk::per_boot_files::PerBootFiles;
 
 /// What this machine saw, and when: so that a program which looks for a moment and ends counts for the next one.
 ///
@@ -52,8 +52,8 @@ impl Logbook {
     /// What was seen by others on the same clock; nothing if there is none yet, or none that can be believed. The error is
     /// a sentence that says why it cannot be used at all.
     pub(crate) fn read(&self, domain: &Domain, clock: &dyn Clock) -> Result<Page, String> {
-        let desk = Desk::open_if_there(&self.folder, BEGIN).map_err(|why| self.forgetful(&why))?;
-        let bytes = desk.and_then(|desk| desk.read(domain));
+        let files = PerBootFiles::open_if_there(&self.folder, BEGIN).map_err(|why| self.forgetful(&why))?;
+        let bytes = files.and_then(|files| files.read(domain));
         Ok(seen(bytes, domain, clock))
     }
 
@@ -64,14 +64,14 @@ impl Logbook {
         clock: &dyn Clock,
         entries: Vec<Entry>,
     ) -> Result<(), String> {
-        let desk = Desk::open_or_make(&self.folder, BEGIN).map_err(|why| self.forgetful(&why))?;
+        let files = PerBootFiles::open_or_make(&self.folder, BEGIN).map_err(|why| self.forgetful(&why))?;
         let add = |bytes| {
             let mut page = seen(bytes, domain, clock);
             let now = clock.now();
             entries.into_iter().for_each(|entry| page.note(entry, now));
             page.encode(domain)
         };
-        desk.rewrite(domain, add).map(drop).map_err(|why| self.forgetful(&why))
+        files.rewrite(domain, add).map(drop).map_err(|why| self.forgetful(&why))
     }
 
     fn forgetful(&self, why: &str) -> String {

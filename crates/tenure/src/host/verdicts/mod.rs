@@ -12,9 +12,9 @@ mod page;
 use std::path::{Path, PathBuf};
 
 use crate::clock::{BootClock, Clock, Domain, Instant};
-use crate::host::disk::per_boot_files::Desk;
+use crate::host::disk::per_boot_files::PerBootFiles;
 use crate::{Error, ErrorKind};
-use page::{Page, Verdict};
+use page::{Verdict, VerdictPage};
 
 /// Which stores of the network were found sound of late, so that a program which connects again need not check again.
 ///
@@ -58,19 +58,19 @@ impl Verdicts {
 
     /// Whether the store at this place was found sound of late. Every doubt means that it was not.
     pub(crate) fn is_sound(&self, place: &str, domain: &Domain, clock: &dyn Clock) -> bool {
-        let desk = Desk::open_if_there(&self.folder, BEGIN).ok().flatten();
-        let Some(bytes) = desk.and_then(|desk| desk.read(domain)) else { return false };
+        let files = PerBootFiles::open_if_there(&self.folder, BEGIN).ok().flatten();
+        let Some(bytes) = files.and_then(|files| files.read(domain)) else { return false };
         // After the read: whatever is later than this was not found yet.
         let now = clock.now();
-        Page::decode(&bytes, domain, now).is_some_and(|page| page.is_sound(place, now))
+        VerdictPage::decode(&bytes, domain, now).is_some_and(|page| page.is_sound(place, now))
     }
 
     /// The store at this place was found sound, by a check that began then.
     pub(crate) fn write_sound(&self, place: &str, began: Instant, domain: &Domain, clock: &dyn Clock) {
         let verdict = Verdict::sound(place, began);
-        if let Ok(desk) = Desk::open_or_make(&self.folder, BEGIN) {
+        if let Ok(files) = PerBootFiles::open_or_make(&self.folder, BEGIN) {
             // What is not kept costs a check.
-            let _ = desk.rewrite(domain, |bytes| with(bytes, verdict, domain, clock));
+            let _ = files.rewrite(domain, |bytes| with(bytes, verdict, domain, clock));
         }
     }
 
@@ -87,23 +87,25 @@ impl Verdicts {
                 self.folder.display()
             )
         };
-        let Some(desk) = Desk::open_if_there(&self.folder, BEGIN).map_err(kept)? else { return Ok(()) };
+        let Some(files) = PerBootFiles::open_if_there(&self.folder, BEGIN).map_err(kept)? else {
+            return Ok(());
+        };
         let forgotten = domain.map_or(Ok(()), |domain| {
             let broken = Verdict::broken(place, clock.now());
-            match desk.rewrite(domain, |bytes| with(bytes, broken, domain, clock)) {
+            match files.rewrite(domain, |bytes| with(bytes, broken, domain, clock)) {
                 Ok(true) => Ok(()),
                 // A full disk, or somebody who does not let go of the lock. Taking the file away needs neither.
-                Ok(false) | Err(_) => desk.remove(domain),
+                Ok(false) | Err(_) => files.remove(domain),
             }
         });
         // What others have, on clocks that mean nothing here, goes whole.
-        forgotten.and(desk.remove_others(domain)).map_err(kept)
+        forgotten.and(files.remove_others(domain)).map_err(kept)
     }
 }
 
 fn with(bytes: Option<Vec<u8>>, verdict: Verdict, domain: &Domain, clock: &dyn Clock) -> String {
     let now = clock.now();
-    let mut page = bytes.and_then(|bytes| Page::decode(&bytes, domain, now)).unwrap_or_default();
+    let mut page = bytes.and_then(|bytes| VerdictPage::decode(&bytes, domain, now)).unwrap_or_default();
     page.note(verdict, now);
     page.encode(domain)
 }

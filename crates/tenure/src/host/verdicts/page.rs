@@ -15,7 +15,7 @@ use crate::host::disk::checked_lines;
 /// {"entries":1,"checksum":"91b2c3d4e5f60718"}
 /// ```
 #[derive(Debug, Default)]
-pub(super) struct Page(BTreeMap<String, Verdict>);
+pub(super) struct VerdictPage(BTreeMap<String, Verdict>);
 
 /// What is known of one store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub(super) struct Verdict {
 }
 
 #[derive(Serialize)]
-struct Head {
+struct VerdictHead {
     verdicts: &'static str,
     format: u32,
     /// What the check looks at. One that looks at more makes earlier verdicts void.
@@ -55,7 +55,7 @@ impl Verdict {
     }
 }
 
-impl Page {
+impl VerdictPage {
     /// Whether the store at this place was found sound of late, and not seen to break a promise since.
     pub(super) fn is_sound(&self, place: &str, now: Instant) -> bool {
         self.0.get(place).is_some_and(|verdict| verdict.sound && verdict.is_of_late(now))
@@ -91,8 +91,8 @@ impl Page {
     }
 }
 
-fn head(domain: &Domain) -> Head {
-    Head { verdicts: "tenure", format: FORMAT, check: check::CHECK, domain: domain.to_string() }
+fn head(domain: &Domain) -> VerdictHead {
+    VerdictHead { verdicts: "tenure", format: FORMAT, check: check::CHECK, domain: domain.to_string() }
 }
 
 const FORMAT: u32 = 1;

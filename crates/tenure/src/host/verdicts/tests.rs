@@ -13,8 +13,8 @@ fn domain() -> Domain {
     Domain::parse("boot,time:[1]+0.0").unwrap()
 }
 
-fn page(verdicts: &[Verdict], now: u64) -> Page {
-    let mut page = Page::default();
+fn page(verdicts: &[Verdict], now: u64) -> VerdictPage {
+    let mut page = VerdictPage::default();
     verdicts.iter().for_each(|verdict| page.note(verdict.clone(), at(now)));
     page
 }
@@ -42,7 +42,7 @@ fn nothing_that_began_before_a_promise_was_broken_counts_after_it() {
 fn what_is_damaged_cut_or_of_another_boot_is_not_believed() {
     let page = page(&[Verdict::sound(PLACE, at(7)), Verdict::broken("b", at(8))], 9);
     let text = page.encode(&domain());
-    let decoded = |bytes: &[u8], domain: &Domain| Page::decode(bytes, domain, at(9));
+    let decoded = |bytes: &[u8], domain: &Domain| VerdictPage::decode(bytes, domain, at(9));
     assert!(decoded(text.as_bytes(), &domain()).unwrap().is_sound(PLACE, at(9)));
     for length in 0..text.len() {
         assert!(decoded(&text.as_bytes()[..length], &domain()).is_none(), "cut at {length}");
@@ -56,14 +56,14 @@ fn what_is_damaged_cut_or_of_another_boot_is_not_believed() {
         assert!(decoded(text.as_bytes(), &Domain::parse(other).unwrap()).is_none());
     }
     assert!(
-        !Page::decode(text.as_bytes(), &domain(), at(6)).unwrap().is_sound(PLACE, at(9)),
+        !VerdictPage::decode(text.as_bytes(), &domain(), at(6)).unwrap().is_sound(PLACE, at(9)),
         "it is later than now"
     );
 }
 
 #[test]
 fn only_so_many_are_kept_and_the_oldest_goes_first() {
-    let mut page = Page::default();
+    let mut page = VerdictPage::default();
     for number in 0..100 {
         page.note(Verdict::sound(&format!("s3://bucket/{number}"), at(number)), at(200));
     }

@@ -10,7 +10,7 @@ use tenure_core::machine::Sighting;
 use tenure_core::record::{Nonce, Witness};
 
 use super::lock::Lock;
-use super::lock_mapping::Mapping;
+use super::lock_mapping::LockMapping;
 use super::survivors::{self, Survivors};
 use super::{WitnessPart, name, nonce_ring, ofd, sweep};
 use crate::host::disk::filesystem::FileSystem;
@@ -19,7 +19,7 @@ use crate::host::owner::given_to;
 
 /// A folder of this machine where witnesses lie.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct WitnessFolder {
     descriptor: OwnedFd,
     device: u64,
     inode: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Folder {
     boot: Option<String>,
 }
 
-impl Folder {
+impl WitnessFolder {
     /// The witnesses in this folder. With a boot id, records name that too.
     pub(super) fn open(path: &Path, boot: Option<String>) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -83,14 +83,15 @@ impl Folder {
         if named && furnished.is_err() {
             let _ = rustix::fs::unlinkat(self.descriptor()?, &name, AtFlags::empty());
         }
-        let (inode, mapping) = furnished?;
+        let (inode, lock_mapping) = furnished?;
         if !named {
             let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
             rustix::fs::linkat(CWD, unnamed, self.descriptor()?, &name, AtFlags::SYMLINK_FOLLOW)?;
         }
         // What is kept is the mapping alone, and so it must be when the lock is looked at.
         drop(file);
-        let lock = Lock::new(Arc::clone(self), Witness { name, inode, boot: self.boot.clone() }, mapping);
+        let lock =
+            Lock::new(Arc::clone(self), Witness { name, inode, boot: self.boot.clone() }, lock_mapping);
         if let Err(error) = self.see_it_hold(&lock, Nonce::from_bits(random)) {
             // By its name alone: its inode may be what differs.
             let _ = rustix::fs::unlinkat(self.descriptor()?, &lock.named().name, AtFlags::empty());
@@ -125,7 +126,7 @@ impl Folder {
     }
 
     /// Everything it needs before others may see it.
-    fn furnish(&self, file: &OwnedFd) -> io::Result<(u64, Mapping)> {
+    fn furnish(&self, file: &OwnedFd) -> io::Result<(u64, LockMapping)> {
         if let Some((user, group)) = self.given_to {
             rustix::fs::fchown(file, Some(user), Some(group))?;
         }
@@ -134,7 +135,7 @@ impl Folder {
             return Err(Errno::NOSPC.into());
         }
         ofd::share(file, WitnessPart::Guards)?;
-        Ok((rustix::fs::fstat(file)?.st_ino, Mapping::of(file)?))
+        Ok((rustix::fs::fstat(file)?.st_ino, LockMapping::of(file)?))
     }
 
     /// What there is to see of the witness that a record names. Every error means that nothing is known.

@@ -6,23 +6,23 @@ use tenure_core::machine::Sighting;
 use tenure_core::record::{Nonce, Witness};
 use tenure_store::{Reach, Store};
 
-use super::folder::Folder;
+use super::folder::WitnessFolder;
 use super::lock::Lock;
-use super::machine_dirs::Runtime;
+use super::machine_dirs::MachineDirs;
 use super::survivors::Survivors;
 use crate::clock::boot_id;
 use crate::host::inotify::Changes;
 
 /// Where the witnesses of a store lie on this machine.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct WitnessLocation {
     /// The folder that the store names. Witnesses are made there first.
-    of_store: Option<Arc<Folder>>,
+    of_store: Option<Arc<WitnessFolder>>,
     /// Folders of this machine, for stores that name none, and for what cannot be made in theirs.
-    of_machine: Option<Runtime>,
+    of_machine: Option<MachineDirs>,
 }
 
-impl Shelf {
+impl WitnessLocation {
     /// The witnesses of a store, if there is a place for them. Without one everything is as safe, and the death of a
     /// holder costs its ttl.
     pub(crate) fn of_store(store: &dyn Store) -> Option<Self> {
@@ -34,8 +34,8 @@ impl Shelf {
         // Records that other machines see name the boot of this one: those may have a copy of a witness, inode and all.
         let named = if reach == Reach::Machine { Some(None) } else { boot.clone().map(Some) };
         let of_store = store.witness_folder().zip(named);
-        let of_store = of_store.and_then(|(path, boot)| Folder::open(&path, boot).ok()).map(Arc::new);
-        let of_machine = boot.map(Runtime::of_this_user);
+        let of_store = of_store.and_then(|(path, boot)| WitnessFolder::open(&path, boot).ok()).map(Arc::new);
+        let of_machine = boot.map(MachineDirs::of_this_user);
         (of_store.is_some() || of_machine.is_some()).then_some(Self { of_store, of_machine })
     }
 
@@ -78,7 +78,7 @@ impl Shelf {
     }
 
     /// What the first folder gives where there is something.
-    fn find<T>(&self, named: &Witness, mut find: impl FnMut(&Folder) -> Option<T>) -> Option<T> {
+    fn find<T>(&self, named: &Witness, mut find: impl FnMut(&WitnessFolder) -> Option<T>) -> Option<T> {
         self.of_store.as_deref().and_then(&mut find).or_else(|| {
             // A record of another boot, or one that names none, names nothing that lies there.
             let runtime = self.of_machine.as_ref().filter(|runtime| runtime.is_of(named.boot.as_deref()))?;

@@ -7,23 +7,23 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use tenure_core::record::{Nonce, Witness};
 
-use super::folder::Folder;
-use super::lock_mapping::Mapping;
+use super::folder::WitnessFolder;
+use super::lock_mapping::LockMapping;
 use super::{WitnessPart, nonce_ring, ofd};
 
 /// A witness of our own, locked as long as this lives. The file stays when this is dropped: unlocked, it tells others that
 /// nobody acts any more.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    folder: Arc<Folder>,
+    folder: Arc<WitnessFolder>,
     named: Arc<Witness>,
     turn: AtomicUsize,
-    mapping: Mapping,
+    lock_mapping: LockMapping,
 }
 
 impl Lock {
-    pub(super) fn new(folder: Arc<Folder>, named: Witness, mapping: Mapping) -> Self {
-        Self { folder, named: Arc::new(named), turn: AtomicUsize::new(0), mapping }
+    pub(super) fn new(folder: Arc<WitnessFolder>, named: Witness, lock_mapping: LockMapping) -> Self {
+        Self { folder, named: Arc::new(named), turn: AtomicUsize::new(0), lock_mapping }
     }
 
     /// What the record says about it.
@@ -61,7 +61,7 @@ impl Lock {
     ///
     /// It is opened for writing, so that whoever watches is told when the last one who has it dies.
     pub(crate) fn share(&self, part: WitnessPart) -> io::Result<OwnedFd> {
-        if !self.mapping.is_here() {
+        if !self.lock_mapping.is_here() {
             // A forked copy of the process holds nothing, and must not lock again what others may have seen unlocked.
             return Err(Errno::BADF.into());
         }
@@ -84,7 +84,7 @@ impl Lock {
         if same_file && ofd::is_locked(&file)? {
             return Ok(file);
         }
-        if same_file && self.mapping.is_here() {
+        if same_file && self.lock_mapping.is_here() {
             self.remove()?;
         }
         Err(Errno::STALE.into())

@@ -9,39 +9,39 @@ use std::os::fd::AsFd;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-use crate::host::fork::Incarnation;
+use crate::host::fork::ForkGuard;
 
 /// Keeps an open file description in this process alone. Nobody ever reads through it: a file that was cut off meanwhile
 /// would answer with a signal.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub(super) struct LockMapping {
     at: *mut c_void,
-    incarnation: Incarnation,
+    fork_guard: ForkGuard,
 }
 
 // SAFETY: the address is only ever given back to the kernel, once, when the mapping is dropped.
-unsafe impl Send for Mapping {}
+unsafe impl Send for LockMapping {}
 // SAFETY: nothing can be done through a shared reference.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for LockMapping {}
 
-impl Mapping {
+impl LockMapping {
     pub(super) fn of(file: impl AsFd) -> io::Result<Self> {
-        let incarnation = Incarnation::present()?;
+        let fork_guard = ForkGuard::present()?;
         // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing, and cannot be read or written.
         let at = unsafe { mmap(std::ptr::null_mut(), BYTES, ProtFlags::empty(), MapFlags::SHARED, file, 0)? };
-        let mapping = Self { at, incarnation };
+        let lock_mapping = Self { at, fork_guard };
         // SAFETY: the range is the mapping just made. A child that has it not misses nothing.
         unsafe { madvise(at, BYTES, Advice::LinuxDontFork)? };
-        Ok(mapping)
+        Ok(lock_mapping)
     }
 
     /// Whether this process has it, and not only a copy of its address.
     pub(super) fn is_here(&self) -> bool {
-        self.incarnation.is_present()
+        self.fork_guard.is_present()
     }
 }
 
-impl Drop for Mapping {
+impl Drop for LockMapping {
     fn drop(&mut self) {
         // In a forked copy of the process something else may lie at this address.
         if self.is_here() {

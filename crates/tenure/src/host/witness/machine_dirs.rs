@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustix::io::Errno;
 
-use super::folder::Folder;
+use super::folder::WitnessFolder;
 use super::lock::Lock;
-use crate::host::disk::private_dir::Own;
+use crate::host::disk::private_dir::PrivateDir;
 
 /// The folders of this user on this machine where witnesses of all stores of the network lie.
 ///
@@ -19,15 +19,15 @@ use crate::host::disk::private_dir::Own;
 /// cannot write where another can. Nothing is made before there is a witness to be made. Each is opened anew by its path
 /// whenever it is used: what was removed meanwhile may have been made anew by others.
 #[derive(Debug)]
-pub(super) struct Runtime {
+pub(super) struct MachineDirs {
     paths: Vec<PathBuf>,
     boot: String,
     /// The folder that the latest witness was made in: all of them share one descriptor.
-    latest: Mutex<Weak<Folder>>,
+    latest: Mutex<Weak<WitnessFolder>>,
     swept: AtomicBool,
 }
 
-impl Runtime {
+impl MachineDirs {
     /// Those of this user, in this boot.
     pub(super) fn of_this_user(boot: String) -> Self {
         let user = rustix::process::geteuid().as_raw();
@@ -45,15 +45,15 @@ impl Runtime {
     }
 
     /// Those that are there, and that nobody else can have put something in.
-    pub(super) fn folders(&self) -> impl Iterator<Item = Arc<Folder>> {
-        let own = self.paths.iter().filter_map(|path| Own::open_if_there(path).ok().flatten());
+    pub(super) fn folders(&self) -> impl Iterator<Item = Arc<WitnessFolder>> {
+        let own = self.paths.iter().filter_map(|path| PrivateDir::open_if_there(path).ok().flatten());
         own.map(|own| self.folder(own))
     }
 
     /// Makes a witness in the first folder where that is possible.
     pub(super) fn create(&self, random: u128) -> io::Result<Lock> {
         let made = self.paths.iter().filter(|path| is_folder(path.parent())).find_map(|path| {
-            let folder = self.folder(Own::open_or_make(path).ok()?);
+            let folder = self.folder(PrivateDir::open_or_make(path).ok()?);
             let lock = folder.create(random).ok()?;
             *self.latest() = Arc::downgrade(&folder);
             Some(lock)
@@ -71,13 +71,13 @@ impl Runtime {
         }
     }
 
-    fn folder(&self, own: Own) -> Arc<Folder> {
-        let opened = Folder::at(own.descriptor, &own.status, Some(self.boot.clone()));
+    fn folder(&self, own: PrivateDir) -> Arc<WitnessFolder> {
+        let opened = WitnessFolder::at(own.descriptor, &own.status, Some(self.boot.clone()));
         let latest = self.latest().upgrade();
         latest.filter(|latest| latest.is(&opened)).unwrap_or_else(|| Arc::new(opened))
     }
 
-    fn latest(&self) -> std::sync::MutexGuard<'_, Weak<Folder>> {
+    fn latest(&self) -> std::sync::MutexGuard<'_, Weak<WitnessFolder>> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -32,7 +32,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use location::Shelf;
+pub(crate) use location::WitnessLocation;
 pub(crate) use lock::Lock;
 pub(crate) use name::is_name;
 pub use part::WitnessPart;

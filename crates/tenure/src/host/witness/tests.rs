@@ -12,7 +12,7 @@ use tenure_core::machine::{Rules, Sighting, Standard};
 use tenure_core::record::{Nonce, Witness};
 use tenure_testkit::{FileSystem, Mounted, skipped, tests_in};
 
-use super::folder::Folder;
+use super::folder::WitnessFolder;
 use super::*;
 
 /// A folder for witnesses, which goes when it is dropped.
@@ -29,8 +29,8 @@ impl Scratch {
         Self(path)
     }
 
-    fn folder(&self) -> Arc<Folder> {
-        Arc::new(Folder::open(&self.0, None).unwrap())
+    fn folder(&self) -> Arc<WitnessFolder> {
+        Arc::new(WitnessFolder::open(&self.0, None).unwrap())
     }
 
     fn path_of(&self, named: &Witness) -> PathBuf {
@@ -47,7 +47,7 @@ impl Drop for Scratch {
 pub(super) const NONCE: Nonce = Nonce::from_bits(0xabcdef);
 
 /// A witness whose holder is dead.
-fn dead(folder: &Arc<Folder>) -> Witness {
+fn dead(folder: &Arc<WitnessFolder>) -> Witness {
     let lock = folder.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     Witness::clone(lock.named())
@@ -58,7 +58,7 @@ pub(super) fn rand() -> u128 {
     u128::from(NEXT.fetch_add(1, Ordering::Relaxed)) << 70
 }
 
-fn proves_death(folder: &Folder, named: &Witness) -> bool {
+fn proves_death(folder: &WitnessFolder, named: &Witness) -> bool {
     Standard.is_dead(folder.look(named, NONCE))
 }
 
@@ -261,12 +261,12 @@ fn write_in_place(path: &std::path::Path, bytes: &[u8]) {
 #[test]
 fn on_a_network_only_the_boot_that_made_it_can_judge_it() {
     let scratch = Scratch::new();
-    let here = Arc::new(Folder::open(&scratch.0, Some("this-boot".to_owned())).unwrap());
+    let here = Arc::new(WitnessFolder::open(&scratch.0, Some("this-boot".to_owned())).unwrap());
     let named = dead(&here);
     assert_eq!(named.boot.as_deref(), Some("this-boot"));
     assert!(proves_death(&here, &named));
     // A clone of the disk has the same file with the same inode, and another boot.
-    let clone = Folder::open(&scratch.0, Some("another-boot".to_owned())).unwrap();
+    let clone = WitnessFolder::open(&scratch.0, Some("another-boot".to_owned())).unwrap();
     assert!(!proves_death(&clone, &named));
     assert!(
         !proves_death(&scratch.folder(), &named) && !proves_death(&here, &Witness { boot: None, ..named })
@@ -334,7 +334,7 @@ const CHILD: &str = "TENURE_TEST_DAEMON_IN";
 #[ignore = "a process of other tests"]
 fn daemon() {
     let Ok(path) = std::env::var(CHILD) else { return };
-    let folder = Arc::new(Folder::open(std::path::Path::new(&path), None).unwrap());
+    let folder = Arc::new(WitnessFolder::open(std::path::Path::new(&path), None).unwrap());
     let lock = folder.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     // SAFETY: this is what daemons do, and what the lock must survive. Nothing here is closed again.
@@ -392,7 +392,7 @@ const OVERLAYS: [FileSystem; 2] = [FileSystem::OverlayOnTmpfs, FileSystem::Overl
 #[test]
 fn inside_an_overlay_no_lock_is_seen_to_hold_and_nothing_is_left_behind() {
     Mounted::each(&OVERLAYS, |mounted| {
-        let folder = Arc::new(Folder::open(mounted.path(), None).unwrap());
+        let folder = Arc::new(WitnessFolder::open(mounted.path(), None).unwrap());
         // By the look alone, but for those that another test deceives which forks meanwhile.
         let given = (0..20).filter_map(|_| folder.make(rand()).ok());
         assert!(given.map(|lock| lock.remove().unwrap()).count() < 10, "inside {:?}", mounted.kind());
@@ -406,7 +406,7 @@ fn inside_an_overlay_no_lock_is_seen_to_hold_and_nothing_is_left_behind() {
 #[expect(clippy::disallowed_methods, reason = "a thread of the test forks while another one makes witnesses")]
 fn inside_an_overlay_a_program_that_forks_all_the_time_is_not_deceived() {
     let Some(mounted) = Mounted::new(FileSystem::OverlayOnTmpfs) else { return };
-    let folder = Arc::new(Folder::open(mounted.path(), None).unwrap());
+    let folder = Arc::new(WitnessFolder::open(mounted.path(), None).unwrap());
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -4,14 +4,14 @@ use futures_util::StreamExt;
 use tenure_store::{BoxFuture, BoxStream, Prefix, Store};
 
 /// Where hints come from.
-pub(crate) enum Hints {
+pub(crate) enum ChangeHints {
     /// Nowhere, for now.
     None,
     /// From the store, after a pause. Those that come meanwhile are one.
     After(Option<BoxFuture<'static, ()>>, BoxStream<'static, ()>),
 }
 
-impl Hints {
+impl ChangeHints {
     /// Asks for hints, where the store gives some and nobody has asked yet.
     pub(crate) fn listen(&mut self, store: &dyn Store, prefix: &Prefix) {
         if let Self::None = self

@@ -9,14 +9,14 @@ use tenure_core::record::Witness;
 use tenure_store::{BoxFuture, Key};
 
 use crate::clock::Clock;
-use crate::host::witness::Shelf;
+use crate::host::witness::WitnessLocation;
 use crate::host::workers::Workers;
 use crate::keeper::witnesses::{Until, until_unlocked};
 use crate::observe::Observation;
 
 /// Waits for the deaths of holders on this machine. Without it they are found at the next look.
-pub(crate) struct Deaths {
-    shelf: Option<Arc<Shelf>>,
+pub(crate) struct HolderExits {
+    location: Option<Arc<WitnessLocation>>,
     clock: Arc<dyn Clock>,
     workers: Arc<Workers>,
     expected: HashMap<Key, Expected>,
@@ -29,10 +29,10 @@ struct Expected {
     abort: AbortHandle,
 }
 
-impl Deaths {
-    pub(crate) fn new(shelf: Option<Arc<Shelf>>, clock: Arc<dyn Clock>) -> Self {
+impl HolderExits {
+    pub(crate) fn new(location: Option<Arc<WitnessLocation>>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            shelf,
+            location,
             clock,
             workers: Arc::new(Workers::new()),
             expected: HashMap::new(),
@@ -51,13 +51,13 @@ impl Deaths {
             expected.abort.abort();
             self.expected.remove(&seen.key);
         }
-        let (Some(shelf), Some((record, witness))) = (&self.shelf, witness) else { return };
+        let (Some(location), Some((record, witness))) = (&self.location, witness) else { return };
         if self.expected.len() >= EXPECTED_MAX {
             return;
         }
         let (abort, registration) = AbortHandle::new_pair();
         let ended = until_unlocked(
-            Arc::clone(shelf),
+            Arc::clone(location),
             Arc::clone(&self.workers),
             Arc::clone(&self.clock),
             Arc::clone(witness),
@@ -82,7 +82,7 @@ impl Deaths {
     }
 }
 
-impl fmt::Debug for Deaths {
+impl fmt::Debug for HolderExits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Deaths").field("expected", &self.expected.len()).finish_non_exhaustive()
     }

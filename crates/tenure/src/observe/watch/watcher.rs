@@ -10,8 +10,8 @@ use tenure_store::{BoxFuture, Key, Prefix, Store};
 use tokio::sync::mpsc;
 
 use super::event::WatchEvent;
-use super::hints::Hints;
-use super::holder_exits::Deaths;
+use super::hints::ChangeHints;
+use super::holder_exits::HolderExits;
 use super::keys::Keys;
 use crate::clock::{Clock, Instant, timeout};
 use crate::host::entropy::Entropy;
@@ -28,8 +28,8 @@ pub(crate) struct Watcher {
     out: mpsc::Sender<WatchEvent>,
     keys: Keys,
     list_at: Instant,
-    hints: Hints,
-    deaths: Deaths,
+    hints: ChangeHints,
+    holder_exits: HolderExits,
 }
 
 type Look = (Key, Result<Observation, Error>);
@@ -48,8 +48,8 @@ impl Watcher {
         out: mpsc::Sender<WatchEvent>,
     ) -> Self {
         let (keys, list_at) = (Keys::new(renewals), clock.now());
-        let deaths = Deaths::new(observers.shelf().cloned(), Arc::clone(&clock));
-        Self { store, clock, observers, prefix, out, keys, list_at, hints: Hints::None, deaths }
+        let holder_exits = HolderExits::new(observers.location().cloned(), Arc::clone(&clock));
+        Self { store, clock, observers, prefix, out, keys, list_at, hints: ChangeHints::None, holder_exits }
     }
 
     /// Runs until nobody reads what is told.
@@ -104,7 +104,7 @@ impl Watcher {
                     }
                 }
                 hint = self.hints.next() => self.hinted(hint),
-                Some(key) = self.deaths.next() => self.keys.look_again(&key, self.clock.now()),
+                Some(key) = self.holder_exits.next() => self.keys.look_again(&key, self.clock.now()),
                 () = async { asleep.expect("guarded").await }, if asleep.is_some() => {}
             }
         };
@@ -181,7 +181,7 @@ impl Watcher {
 
     /// Something changed, and nobody says what. `None` if the store gives no more hints: it is asked again.
     fn hinted(&mut self, hint: Option<()>) {
-        let Some(()) = hint else { return self.hints = Hints::None };
+        let Some(()) = hint else { return self.hints = ChangeHints::None };
         let now = self.clock.now();
         self.keys.look_at_all(now);
         self.list_at = now;
@@ -194,7 +194,7 @@ impl Watcher {
         let (_, jitter) = Entropy.step();
         let events = match seen {
             Ok(seen) => {
-                self.deaths.expect(&seen);
+                self.holder_exits.expect(&seen);
                 self.keys.saw(seen, self.clock.now(), jitter)
             }
             Err(error) => self.keys.failed(key, error, self.clock.now(), self.clock.wall()),

@@ -10,12 +10,12 @@ use super::filesystem::FileSystem;
 use super::folder::Folder;
 use super::mark::Mark;
 use super::name::{self, Named};
-use super::path_safety::{self, Trust};
+use super::path_safety::{self, AcceptedRisks};
 use super::trial::{self, Failure};
 use super::tried::Tried;
-use super::trouble::Trouble;
-use super::{File, Shared};
+use super::{File, FileInner};
 use crate::clock::{BootClock, Clock, Domain};
+use crate::host::disk::io_error::IoError;
 use crate::{Error, ErrorKind};
 
 /// Opens a [`File`] store that differs from the ordinary one. Each risk is accepted by its name.
@@ -29,13 +29,13 @@ use crate::{Error, ErrorKind};
 #[derive(Clone, Debug)]
 pub struct Builder {
     clock: Arc<dyn Clock>,
-    trust: Trust,
+    trust: AcceptedRisks,
     file_systems: Vec<String>,
 }
 
 impl Builder {
     pub(super) fn new() -> Self {
-        Self { clock: Arc::new(BootClock::new()), trust: Trust::default(), file_systems: Vec::new() }
+        Self { clock: Arc::new(BootClock::new()), trust: AcceptedRisks::default(), file_systems: Vec::new() }
     }
 
     /// Ages and the store's time go by this clock. For tests: everybody who uses the folder must have the same one.
@@ -76,7 +76,7 @@ impl Builder {
         try_out(&folder, domain.as_ref())?;
         let mark = Mark::open(&folder, super::wall_micros(&*self.clock))
             .map_err(|unusable| unusable.at_opening("cannot open or make", &folder))?;
-        Ok(File::with(Shared::new(folder, Some(mark), true, domain, self.clock, guarantees(local), local)))
+        Ok(File::with(FileInner::new(folder, Some(mark), true, domain, self.clock, guarantees(local), local)))
     }
 
     /// Opens the store in this folder to look at it, without making or changing anything; `None` where there is no such
@@ -89,8 +89,16 @@ impl Builder {
         let (folder, local) = self.check(path, descriptor)?;
         let domain = Domain::here();
         let mark = Mark::open_to_read(&folder)
-            .map_err(|errno| Trouble::new("cannot open", &folder.path_of(name::MARK), errno).at_opening())?;
-        Ok(Some(File::with(Shared::new(folder, mark, false, domain, self.clock, guarantees(local), local))))
+            .map_err(|errno| IoError::new("cannot open", &folder.path_of(name::MARK), errno).at_opening())?;
+        Ok(Some(File::with(FileInner::new(
+            folder,
+            mark,
+            false,
+            domain,
+            self.clock,
+            guarantees(local),
+            local,
+        ))))
     }
 
     /// Whether a folder that is not there yet would be on a file system that is known to be local. What would be refused
@@ -112,7 +120,7 @@ impl Builder {
     /// Once more, now that it is open: what is looked at is what is used. Tells whether it is local, too.
     fn check(&self, path: PathBuf, descriptor: OwnedFd) -> Result<(Folder, bool), Error> {
         let status = rustix::fs::fstat(&descriptor)
-            .map_err(|errno| Trouble::new("cannot look at", &path, errno).at_opening())?;
+            .map_err(|errno| IoError::new("cannot look at", &path, errno).at_opening())?;
         path_safety::check_above(&path, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
         path_safety::check_folder(&path, &status, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
         let local = self.check_file_system(&path, &descriptor)?.is_local();
@@ -123,7 +131,7 @@ impl Builder {
 
     fn check_file_system(&self, path: &Path, folder: &OwnedFd) -> Result<FileSystem, Error> {
         let there = FileSystem::of(folder)
-            .map_err(|errno| Trouble::new("cannot look at", path, errno).at_opening())?;
+            .map_err(|errno| IoError::new("cannot look at", path, errno).at_opening())?;
         if there.is_local() || self.file_systems.iter().any(|name| there.is_called(name)) {
             return Ok(there);
         }
@@ -147,7 +155,7 @@ fn try_out(folder: &Folder, domain: Option<&Domain>) -> Result<(), Error> {
     }
     trial::run(folder).map_err(|failure| match failure {
         Failure::Errno(errno) => {
-            Trouble::new("cannot try out locks and renames in", folder.path(), errno).at_opening()
+            IoError::new("cannot try out locks and renames in", folder.path(), errno).at_opening()
         }
         Failure::Flaw(flaw) => {
             let kind = FileSystem::of(folder).map_or("a file system".to_owned(), |there| there.to_string());
@@ -185,10 +193,10 @@ fn is_store_or_empty(folder: &Folder) -> Result<(), Error> {
     if folder.status_of(name::MARK).is_ok() {
         return Ok(());
     }
-    let trouble = |errno| Trouble::new("cannot list", folder.path(), errno).at_opening();
-    let mut names = Dir::read_from(folder).map_err(trouble)?;
+    let io_error = |errno| IoError::new("cannot list", folder.path(), errno).at_opening();
+    let mut names = Dir::read_from(folder).map_err(io_error)?;
     while let Some(name) = names.read() {
-        let name = name.map_err(trouble)?;
+        let name = name.map_err(io_error)?;
         let bytes = name.file_name().to_bytes();
         // What FUSE and NFS make of a file that was replaced while it was open is of another process that opens the store.
         let hidden = [&b".fuse_hidden"[..], b".nfs"].iter().any(|begin| bytes.starts_with(begin));

@@ -4,8 +4,6 @@ use tenure_store::{Reason, StoreError};
 
 use super::envelope::Flaw;
 
-pub(super) use crate::host::disk::io_error::Trouble;
-
 /// A file that lies where an entry belongs, and is none. It is never overwritten.
 ///
 /// It is the source of the [`Refused`](tenure_store::Refused) that a read or a write of such a key is answered with.

@@ -6,16 +6,16 @@ use super::envelope::Envelope;
 use super::folder::Folder;
 use super::name::{self, Named, Stem};
 use super::read;
-use super::trouble::Trouble;
+use crate::host::disk::io_error::IoError;
 
 /// The keys that have an entry, each once. Marks, temporary files and strangers are passed over.
 pub(super) fn keys(folder: &Folder, prefix: &Prefix) -> Result<Vec<Key>, StoreError> {
     folder.is_in_place()?;
-    let trouble = |errno| Trouble::new("cannot list", folder.path(), errno).refused();
+    let io_error = |errno| IoError::new("cannot list", folder.path(), errno).refused();
     let (mut entries, mut locks) = (BTreeSet::new(), BTreeSet::new());
-    let mut names = rustix::fs::Dir::read_from(folder).map_err(trouble)?;
+    let mut names = rustix::fs::Dir::read_from(folder).map_err(io_error)?;
     while let Some(name) = names.read() {
-        let name = name.map_err(trouble)?;
+        let name = name.map_err(io_error)?;
         match name::parse(name.file_name().to_bytes()) {
             Named::Entry(stem) => entries.insert(stem.to_owned()),
             Named::Lock(stem) => locks.insert(stem.to_owned()),

@@ -4,11 +4,12 @@ use rustix::fs::{FileType, FlockOperation};
 use rustix::io::Errno;
 use tenure_store::{Key, StoreError};
 
+use super::damaged::Damaged;
 use super::folder::Folder;
 use super::gate::Gate;
 use super::owner::Owner;
-use super::trouble::{Damaged, Trouble};
 use super::{name, temporary};
+use crate::host::disk::io_error::IoError;
 
 /// The lock of one key, held. The kernel gives it back when its holder dies.
 ///
@@ -42,32 +43,32 @@ impl KeyLock {
         own: Option<&str>,
     ) -> Result<Option<Self>, StoreError> {
         let name = name::lock(key);
-        let trouble = |what| {
+        let io_error = |what| {
             let path = folder.path_of(&name);
-            move |errno| Trouble::new(what, &path, errno).refused()
+            move |errno| IoError::new(what, &path, errno).refused()
         };
         for _ in 0..TRIES {
-            let file = folder.open_or_create(&name).map_err(trouble("cannot open"))?;
-            let opened = rustix::fs::fstat(&file).map_err(trouble("cannot look at"))?;
+            let file = folder.open_or_create(&name).map_err(io_error("cannot open"))?;
+            let opened = rustix::fs::fstat(&file).map_err(io_error("cannot look at"))?;
             if FileType::from_raw_mode(opened.st_mode) != FileType::RegularFile {
                 return Err(Damaged::because(&folder.path_of(&name), "it is not a file that can be locked"));
             }
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => return Ok(None),
-                Err(errno) => return Err(trouble("cannot lock")(errno)),
+                Err(errno) => return Err(io_error("cannot lock")(errno)),
             }
             let lock = Self(file);
             match folder.status_of(&name) {
                 Ok(there) if (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino) => {
                     if there.st_size > 0 {
-                        temporary::unlink_all_but(folder, own).map_err(trouble("cannot take over"))?;
-                        rustix::fs::ftruncate(&lock.0, 0).map_err(trouble("cannot empty"))?;
+                        temporary::unlink_all_but(folder, own).map_err(io_error("cannot take over"))?;
+                        rustix::fs::ftruncate(&lock.0, 0).map_err(io_error("cannot empty"))?;
                     }
                     return Ok(Some(lock));
                 }
                 Ok(_) | Err(Errno::NOENT) => {}
-                Err(errno) => return Err(trouble("cannot look at")(errno)),
+                Err(errno) => return Err(io_error("cannot look at")(errno)),
             }
         }
         Ok(None)

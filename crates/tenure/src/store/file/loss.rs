@@ -9,12 +9,12 @@ use rustix::io::Errno;
 use tenure_store::{BoxStream, Key, Reason, Refused, StoreError};
 
 use super::folder::Folder;
-use super::{Shared, name};
+use super::{FileInner, name};
 use crate::clock::{BootClock, Clock};
 use crate::host::inotify::{self, Changes, Target};
 
 /// Hints on one key. Whatever happens between two looks, the next look comes after it: events are asked for first.
-pub(super) fn hints(shared: Arc<Shared>, key: Key) -> BoxStream<'static, ()> {
+pub(super) fn hints(shared: Arc<FileInner>, key: Key) -> BoxStream<'static, ()> {
     let hints = stream::unfold((shared, key, Sentry::default()), async |(shared, key, mut sentry)| {
         loop {
             // A store that was lost already is looked at again only after a while: one hint is enough.
@@ -31,7 +31,7 @@ pub(super) fn hints(shared: Arc<Shared>, key: Key) -> BoxStream<'static, ()> {
 /// The state of one held key, and what the kernel tells about it.
 #[derive(Debug, Default)]
 pub(super) struct Sentry {
-    state: State,
+    state: WatchState,
     lost: bool,
     /// Events of the mounts, the folder and every folder above it.
     place: Vec<Changes>,
@@ -41,7 +41,7 @@ pub(super) struct Sentry {
 
 /// The way in which the next look is waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum WatchState {
     /// Nothing was looked at yet.
     #[default]
     New,
@@ -54,7 +54,7 @@ enum State {
 impl Sentry {
     /// Asks for events, then looks. To be called by a thread that may wait for the disk.
     pub(super) fn look(mut self, folder: &Folder, key: &Key, local: bool) -> Self {
-        if self.state == State::New && local {
+        if self.state == WatchState::New && local {
             self.place = place(folder).unwrap_or_default();
         }
         let name = name::entry(key);
@@ -64,7 +64,7 @@ impl Sentry {
         self.entry = entry.unwrap_or_default();
         self.lost = missing || is_gone(&folder.is_in_place());
         let told = !self.lost && self.entry.is_some() && !self.place.is_empty();
-        self.state = if told { State::Told } else { State::Untold };
+        self.state = if told { WatchState::Told } else { WatchState::Untold };
         self
     }
 
@@ -73,10 +73,10 @@ impl Sentry {
         let clock = BootClock::new();
         let pause = clock.sleep_until(clock.now() + inotify::UNTOLD);
         match self.state {
-            State::New => {}
-            State::Told => self.event().await,
-            State::Untold if self.lost => pause.await,
-            State::Untold => drop(select(Box::pin(self.event()), pause).await),
+            WatchState::New => {}
+            WatchState::Told => self.event().await,
+            WatchState::Untold if self.lost => pause.await,
+            WatchState::Untold => drop(select(Box::pin(self.event()), pause).await),
         }
     }
 

@@ -4,6 +4,7 @@
 //! kernel. What it guarantees, how it lies on the disk, and where its limits are: `docs/stores/file.md`.
 
 mod builder;
+mod damaged;
 mod envelope;
 mod gate;
 mod list;
@@ -19,7 +20,6 @@ mod sweep;
 mod temporary;
 mod trial;
 mod tried;
-mod trouble;
 mod watch;
 mod write;
 
@@ -37,12 +37,12 @@ use tenure_store::{
 };
 
 pub use builder::{Builder, guarantees};
-pub use trouble::Damaged;
+pub use damaged::Damaged;
 
 use crate::Error;
 use crate::clock::Clock;
 use crate::host::disk::{filesystem, folder, path_safety};
-use shared::Shared;
+use shared::FileInner;
 
 /// A store in a folder on the local disk. Clones are the same store.
 ///
@@ -71,7 +71,7 @@ use shared::Shared;
 /// ```
 #[derive(Clone)]
 pub struct File {
-    shared: Arc<Shared>,
+    shared: Arc<FileInner>,
 }
 
 impl File {
@@ -108,7 +108,7 @@ impl File {
         self.shared.folder().path_of(&name::entry(key))
     }
 
-    fn with(shared: Shared) -> Self {
+    fn with(shared: FileInner) -> Self {
         Self { shared: Arc::new(shared) }
     }
 }

@@ -6,11 +6,12 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use tenure_store::{Key, Reason, StoreError};
 
+use super::damaged::Damaged;
 use super::envelope::Envelope;
 use super::folder::Folder;
 use super::lock::KeyLock;
-use super::trouble::{Damaged, Trouble};
 use super::{File, name};
+use crate::host::disk::io_error::IoError;
 
 /// What a key holds. No lock is needed: an entry is never written to, only replaced as a whole.
 pub(super) fn entry(folder: &Folder, key: &Key) -> Result<Option<Envelope>, StoreError> {
@@ -58,10 +59,10 @@ pub(super) fn bytes(folder: &Folder, name: &str) -> Result<Option<Bytes>, StoreE
                 "it is a symbolic link, and links are not followed",
             ));
         }
-        Err(errno) => return Err(Trouble::new("cannot open", &folder.path_of(name), errno).refused()),
+        Err(errno) => return Err(IoError::new("cannot open", &folder.path_of(name), errno).refused()),
     };
-    let trouble = |errno| Trouble::new("cannot read", &folder.path_of(name), errno).refused();
-    let status = rustix::fs::fstat(&file).map_err(trouble)?;
+    let io_error = |errno| IoError::new("cannot read", &folder.path_of(name), errno).refused();
+    let status = rustix::fs::fstat(&file).map_err(io_error)?;
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
         return Err(Damaged::because(&folder.path_of(name), "it is not a file"));
     }
@@ -72,7 +73,7 @@ pub(super) fn bytes(folder: &Folder, name: &str) -> Result<Option<Bytes>, StoreE
             format!("it has {size} bytes, more than any entry"),
         ));
     }
-    read_all(&file, size).map(Some).map_err(trouble)
+    read_all(&file, size).map(Some).map_err(io_error)
 }
 
 fn read_all(file: &OwnedFd, size: usize) -> rustix::io::Result<Bytes> {

@@ -10,8 +10,8 @@ use super::gate::Gate;
 use super::lock::KeyLock;
 use super::mark::Mark;
 use super::name;
-use super::trouble::Trouble;
 use super::write::{had_no_effect, is_as_expected};
+use crate::host::disk::io_error::IoError;
 
 /// What a removal needs.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Remove {
 
 /// What came of a look at the locks.
 #[derive(Debug)]
-pub(super) enum Tried {
+pub(super) enum RemovalTry {
     /// Somebody has the lock on the file of this name.
     Busy(String),
     /// It is settled.
@@ -42,21 +42,21 @@ impl Remove {
     ///
     /// The mark is put on the disk first. A write leaves that to the next ten seconds, because its record has the token
     /// too; here, the mark will be all that is left of it.
-    pub(super) fn attempt(&self, mark: &Mark, wall: u64) -> Result<Tried, StoreError> {
+    pub(super) fn attempt(&self, mark: &Mark, wall: u64) -> Result<RemovalTry, StoreError> {
         if !self.is_as_expected()? {
-            return Ok(Tried::Settled(CONFLICT));
+            return Ok(RemovalTry::Settled(CONFLICT));
         }
         let raised =
             mark.raise_on_disk(&self.folder, wall).map_err(|unusable| unusable.refused(&self.folder))?;
         if !raised {
-            return Ok(Tried::Busy(name::MARK.to_owned()));
+            return Ok(RemovalTry::Busy(name::MARK.to_owned()));
         }
         let Some(_gate) = gate(&self.folder, self.certain)? else {
-            return Ok(Tried::Busy(name::lock(&self.key)));
+            return Ok(RemovalTry::Busy(name::lock(&self.key)));
         };
         match KeyLock::try_take(&self.folder, &self.key, None)? {
-            Some(lock) => self.under(lock).map(Tried::Settled),
-            None => Ok(Tried::Busy(name::lock(&self.key))),
+            Some(lock) => self.under(lock).map(RemovalTry::Settled),
+            None => Ok(RemovalTry::Busy(name::lock(&self.key))),
         }
     }
 
@@ -71,9 +71,9 @@ impl Remove {
             // By somebody who takes no lock.
             Err(Errno::NOENT) => return Ok(CONFLICT),
             Err(errno) => {
-                let trouble = Trouble::new("cannot remove", &self.folder.path_of(&entry), errno);
+                let io_error = IoError::new("cannot remove", &self.folder.path_of(&entry), errno);
                 let failed = self.certain && had_no_effect(errno);
-                return Err(if failed { trouble.refused() } else { trouble.unknown() });
+                return Err(if failed { io_error.refused() } else { io_error.unknown() });
             }
         }
         drop(lock);
@@ -82,7 +82,7 @@ impl Remove {
             // After a power cut it may be there again, vacant as it was. Nothing rests on it.
             Err(errno) => {
                 let what = "cannot put on the disk what was removed from";
-                Err(Trouble::new(what, self.folder.path(), errno).unknown())
+                Err(IoError::new(what, self.folder.path(), errno).unknown())
             }
         }
     }
@@ -99,7 +99,7 @@ pub(super) fn gate(folder: &Folder, local: bool) -> Result<Option<Option<Gate>>,
         return Ok(Some(None));
     }
     let gate = Gate::try_take(folder)
-        .map_err(|errno| Trouble::new("cannot lock", folder.path(), errno).refused())?;
+        .map_err(|errno| IoError::new("cannot lock", folder.path(), errno).refused())?;
     Ok(gate.map(Some))
 }
 

@@ -15,7 +15,7 @@ use super::lock::KeyLock;
 use super::loss::Sentry;
 use super::mark::Mark;
 use super::owner::Owner;
-use super::remove::{Remove, Tried};
+use super::remove::{RemovalTry, Remove};
 use super::write::{self, Attempt, Write};
 use super::{File, list, name, read, sweep, temporary, wall_micros, watch};
 use crate::clock::{BootClock, Clock, Domain, Instant};
@@ -23,7 +23,7 @@ use crate::host::workers::Workers;
 
 /// An open store: what its calls share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct FileInner {
     inner: Arc<Inner>,
     workers: Workers,
     guarantees: Guarantees,
@@ -44,7 +44,7 @@ struct Inner {
     cleaned: AtomicBool,
 }
 
-impl Shared {
+impl FileInner {
     pub(super) fn new(
         folder: Folder,
         mark: Option<Mark>,
@@ -140,9 +140,9 @@ impl Shared {
             let inner = Arc::clone(&self.inner);
             let remove = Remove::new(&inner.folder, inner.local, key, version);
             match self.workers.run(move || inner.remove(&remove)).await?? {
-                Tried::Settled(removal) => return Ok(removal),
-                Tried::Busy(_) if patience.wait().await => {}
-                Tried::Busy(lock) => return Err(self.locked_up(&lock).await),
+                RemovalTry::Settled(removal) => return Ok(removal),
+                RemovalTry::Busy(_) if patience.wait().await => {}
+                RemovalTry::Busy(lock) => return Err(self.locked_up(&lock).await),
             }
         }
     }
@@ -284,7 +284,7 @@ impl Inner {
     }
 
     /// A look at the locks, and what follows if they are free.
-    fn remove(&self, remove: &Remove) -> Result<Tried, StoreError> {
+    fn remove(&self, remove: &Remove) -> Result<RemovalTry, StoreError> {
         let mark = self.mark.as_ref().expect("a store that is written to has a mark");
         remove.attempt(mark, wall_micros(&*self.clock))
     }

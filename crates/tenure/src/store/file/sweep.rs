@@ -7,7 +7,7 @@ use super::folder::Folder;
 use super::lock::KeyLock;
 use super::name;
 use super::remove::gate;
-use super::trouble::Trouble;
+use crate::host::disk::io_error::IoError;
 
 /// Unlinks both under the lock; `false` if somebody else has it.
 ///
@@ -20,7 +20,7 @@ pub(super) fn sweep(folder: &Folder, local: bool, key: &Key) -> Result<bool, Sto
     for name in [name::entry(key), name::lock(key)] {
         match folder.unlink(&name) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(Trouble::new("cannot remove", &folder.path_of(&name), errno).unknown()),
+            Err(errno) => return Err(IoError::new("cannot remove", &folder.path_of(&name), errno).unknown()),
         }
     }
     Ok(true)

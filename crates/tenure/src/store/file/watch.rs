@@ -3,7 +3,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt, stream};
 use tenure_store::{BoxStream, Prefix};
 
-use super::Shared;
+use super::FileInner;
 use super::folder::Folder;
 use super::name::{self, Named, Stem};
 use crate::clock::{BootClock, Clock};
@@ -19,7 +19,7 @@ pub(super) fn hints(folder: &Folder, prefix: &Prefix) -> Option<BoxStream<'stati
 
 /// Hints on all keys of a folder, by looking at it from time to time: a user has only so many whom the kernel tells, and
 /// a crowd of waiters may have them all.
-pub(super) fn by_looking(shared: Arc<Shared>) -> BoxStream<'static, ()> {
+pub(super) fn by_looking(shared: Arc<FileInner>) -> BoxStream<'static, ()> {
     let looks = stream::unfold((shared, None), async |(shared, seen)| {
         let mut seen: Option<Changed> = seen;
         loop {

@@ -7,8 +7,8 @@ use tenure_store::{Conflict, Expect, Key, Put, StoreError, StoreTime, Version};
 use super::folder::Folder;
 use super::lock::KeyLock;
 use super::temporary::{OwnedTemporary, Temporary};
-use super::trouble::Trouble;
 use super::{name, read};
+use crate::host::disk::io_error::IoError;
 
 /// A write that is on the disk, under a name of its own, and waits for the lock of its key.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Write {
         bytes: &Bytes,
     ) -> Result<Self, StoreError> {
         let temporary = Temporary::write(Arc::clone(&folder), bytes)
-            .map_err(|errno| Trouble::new("cannot write to", folder.path(), errno).refused())?;
+            .map_err(|errno| IoError::new("cannot write to", folder.path(), errno).refused())?;
         Ok(Self { folder, certain, key, expect, version, temporary })
     }
 
@@ -83,18 +83,18 @@ impl Write {
         }
         let entry = name::entry(&self.key);
         if let Err(errno) = self.folder.rename(self.temporary.name(), &entry) {
-            let trouble = Trouble::new("cannot replace", &self.folder.path_of(&entry), errno);
+            let io_error = IoError::new("cannot replace", &self.folder.path_of(&entry), errno);
             let failed = self.certain && had_no_effect(errno);
-            return Attempt::Failed(if failed { trouble.refused() } else { trouble.unknown() });
+            return Attempt::Failed(if failed { io_error.refused() } else { io_error.unknown() });
         }
         self.temporary.renamed();
         drop(lock);
         match self.folder.sync() {
             Ok(()) => Attempt::Applied(self.version, None),
             Err(errno) => {
-                let trouble =
-                    Trouble::new("cannot put on the disk what was written to", self.folder.path(), errno);
-                Attempt::Unsynced(self.version, trouble.unknown())
+                let io_error =
+                    IoError::new("cannot put on the disk what was written to", self.folder.path(), errno);
+                Attempt::Unsynced(self.version, io_error.unknown())
             }
         }
     }

@@ -31,7 +31,7 @@ pub use faults::{Faults, GetFault, PutFault};
 pub use snapshot::Snapshot;
 
 use crate::clock::{Clock, Instant};
-use state::State;
+use state::MemoryState;
 
 /// A store in the memory of this process. Clones are the same store.
 ///
@@ -58,17 +58,17 @@ use state::State;
 /// ```
 #[derive(Clone)]
 pub struct Memory {
-    shared: Arc<Shared>,
+    shared: Arc<MemoryInner>,
 }
 
-struct Shared {
+struct MemoryInner {
     name: String,
     clock: Arc<dyn Clock>,
     guarantees: Guarantees,
     /// The latest time that was told, in microseconds: a wall clock is set back, and the time of a store that forgets
     /// entries must not go with it.
     told: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
 impl Memory {
@@ -96,11 +96,11 @@ impl Memory {
     }
 
     fn with(name: String, clock: Arc<dyn Clock>, guarantees: Guarantees) -> Self {
-        let (told, state) = (AtomicU64::new(0), Mutex::new(State::new()));
-        Self { shared: Arc::new(Shared { name, clock, guarantees, told, state }) }
+        let (told, state) = (AtomicU64::new(0), Mutex::new(MemoryState::new()));
+        Self { shared: Arc::new(MemoryInner { name, clock, guarantees, told, state }) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         // Every change is complete before the lock is released, so a panic elsewhere leaves nothing half done.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -293,7 +293,7 @@ impl Store for Memory {
     }
 
     fn impossible_version(&self) -> Version {
-        Version::new(State::IMPOSSIBLE_VERSION.to_string())
+        Version::new(MemoryState::IMPOSSIBLE_VERSION.to_string())
     }
 }
 

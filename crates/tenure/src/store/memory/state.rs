@@ -11,11 +11,11 @@ use super::snapshot::Snapshot;
 use crate::clock::Instant;
 
 /// Everything that changes in a memory store, under one lock. No method here waits, and none wakes anybody: that is
-/// what [`Hints`] are given back for.
-pub(super) struct State {
+/// what [`WatchHints`] are given back for.
+pub(super) struct MemoryState {
     entries: BTreeMap<Key, Stored>,
     next_version: u64,
-    watchers: Vec<Watcher>,
+    watchers: Vec<WatchEntry>,
     pub(super) calls: Calls,
     pub(super) plan: Plan,
 }
@@ -29,7 +29,7 @@ pub(super) struct Stored {
     pub(super) written: Instant,
 }
 
-struct Watcher {
+struct WatchEntry {
     prefix: Prefix,
     changed: Arc<watch::Sender<()>>,
 }
@@ -37,9 +37,9 @@ struct Watcher {
 /// Watchers to be told, once the lock is free.
 #[must_use = "the watchers are told by `send`"]
 #[derive(Default)]
-pub(super) struct Hints(Vec<Arc<watch::Sender<()>>>);
+pub(super) struct WatchHints(Vec<Arc<watch::Sender<()>>>);
 
-impl Hints {
+impl WatchHints {
     pub(super) fn send(self) {
         for changed in self.0 {
             changed.send_replace(());
@@ -47,7 +47,7 @@ impl Hints {
     }
 }
 
-impl State {
+impl MemoryState {
     /// Versions are counted from 1, so that this one is never given.
     pub(super) const IMPOSSIBLE_VERSION: u64 = 0;
 
@@ -83,17 +83,17 @@ impl State {
     }
 
     /// Writes under a version that was never given before.
-    pub(super) fn write(&mut self, key: &Key, value: Bytes, now: Instant) -> (Version, Hints) {
+    pub(super) fn write(&mut self, key: &Key, value: Bytes, now: Instant) -> (Version, WatchHints) {
         let version = Version::new(self.next_version.to_string());
         self.next_version += 1;
         self.entries.insert(key.clone(), Stored { value, version: version.clone(), written: now });
         (version, self.hints(|prefix| prefix.covers(key)))
     }
 
-    pub(super) fn delete(&mut self, key: &Key) -> (bool, Hints) {
+    pub(super) fn delete(&mut self, key: &Key) -> (bool, WatchHints) {
         match self.entries.remove(key) {
             Some(_) => (true, self.hints(|prefix| prefix.covers(key))),
-            None => (false, Hints::default()),
+            None => (false, WatchHints::default()),
         }
     }
 
@@ -101,7 +101,7 @@ impl State {
         Snapshot { entries: self.entries.clone(), next_version: self.next_version }
     }
 
-    pub(super) fn restore(&mut self, snapshot: &Snapshot) -> Hints {
+    pub(super) fn restore(&mut self, snapshot: &Snapshot) -> WatchHints {
         let before = std::mem::replace(&mut self.entries, snapshot.entries.clone());
         // Old versions come back with their values, but no write to come is given one of them again.
         self.next_version = self.next_version.max(snapshot.next_version);
@@ -113,7 +113,7 @@ impl State {
     pub(super) fn watch(&mut self, prefix: &Prefix) -> watch::Receiver<()> {
         let (changed, hints) = watch::channel(());
         self.watchers.retain(|watcher| !watcher.changed.is_closed());
-        self.watchers.push(Watcher { prefix: prefix.clone(), changed: Arc::new(changed) });
+        self.watchers.push(WatchEntry { prefix: prefix.clone(), changed: Arc::new(changed) });
         hints
     }
 
@@ -122,9 +122,9 @@ impl State {
         self.watchers.len()
     }
 
-    fn hints(&mut self, concerned: impl Fn(&Prefix) -> bool) -> Hints {
+    fn hints(&mut self, concerned: impl Fn(&Prefix) -> bool) -> WatchHints {
         self.watchers.retain(|watcher| !watcher.changed.is_closed());
         let told = self.watchers.iter().filter(|watcher| concerned(&watcher.prefix));
-        Hints(told.map(|watcher| watcher.changed.clone()).collect())
+        WatchHints(told.map(|watcher| watcher.changed.clone()).collect())
     }
 }

@@ -29,11 +29,11 @@ fn what_is_named_on_purpose_is_first_and_what_comes_with_a_login_is_passed_over(
 }
 
 /// Folders `names` below a folder of the test's own, where all are as they are on a machine: made when they are needed.
-fn runtime(scratch: &Scratch, names: &[&str]) -> Runtime {
-    Runtime::new(names.iter().map(|name| scratch.0.join(name)).collect(), "this-boot".to_owned())
+fn runtime(scratch: &Scratch, names: &[&str]) -> MachineDirs {
+    MachineDirs::new(names.iter().map(|name| scratch.0.join(name)).collect(), "this-boot".to_owned())
 }
 
-fn look(runtime: &Runtime, named: &Witness) -> Sighting {
+fn look(runtime: &MachineDirs, named: &Witness) -> Sighting {
     let seen = runtime.folders().map(|folder| folder.look(named, NONCE));
     seen.into_iter().find(|sighting| sighting.found).unwrap_or_default()
 }
@@ -44,7 +44,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// A witness that nobody holds.
-fn dead(runtime: &Runtime) -> Witness {
+fn dead(runtime: &MachineDirs) -> Witness {
     let lock = runtime.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     Witness::clone(lock.named())
@@ -114,7 +114,7 @@ fn inside_an_overlay_it_is_passed_over_and_the_next_folder_has_the_witness() {
     for kind in [FileSystem::OverlayOnTmpfs, FileSystem::OverlayOnExt4] {
         let Some(mounted) = Mounted::new(kind) else { return };
         let paths = vec![mounted.path().join("a"), mounted.runtime().join("b")];
-        let runtime = Runtime::new(paths, "this-boot".to_owned());
+        let runtime = MachineDirs::new(paths, "this-boot".to_owned());
         let lock = runtime.create(rand()).unwrap();
         assert!(names(&mounted.path().join("a")).is_empty());
         assert_eq!(names(&mounted.runtime().join("b")), [lock.named().name.as_str()]);

@@ -3,7 +3,7 @@ use tenure_store::{Reason, StoreError};
 
 use super::super::folder::Folder;
 use super::super::name::MARK;
-use super::super::trouble::Trouble;
+use crate::host::disk::io_error::IoError;
 use crate::{Error, ErrorKind};
 
 /// Reason why the mark of a folder is not used.
@@ -19,7 +19,7 @@ impl Unusable {
     /// The store cannot be opened because of it; `what` is what was tried.
     pub(in crate::store::file) fn at_opening(self, what: &'static str, folder: &Folder) -> Error {
         match self {
-            Self::Kernel(errno) => Trouble::new(what, &folder.path_of(MARK), errno).at_opening(),
+            Self::Kernel(errno) => IoError::new(what, &folder.path_of(MARK), errno).at_opening(),
             Self::Damaged(flaw) => Error::new(ErrorKind::Corrupt, sentence(folder, &flaw)),
         }
     }
@@ -27,7 +27,7 @@ impl Unusable {
     /// A write is refused because of it.
     pub(in crate::store::file) fn refused(self, folder: &Folder) -> StoreError {
         match self {
-            Self::Kernel(errno) => Trouble::new("cannot write to", &folder.path_of(MARK), errno).refused(),
+            Self::Kernel(errno) => IoError::new("cannot write to", &folder.path_of(MARK), errno).refused(),
             Self::Damaged(flaw) => StoreError::refused(Reason::Damaged, sentence(folder, &flaw)),
         }
     }
