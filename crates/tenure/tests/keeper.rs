@@ -226,6 +226,31 @@ async fn a_watch_that_always_has_a_hint_costs_neither_a_lease_nor_many_reads() {
 }
 
 #[tokio::test]
+async fn a_release_between_the_look_of_a_contender_and_its_first_hint_is_not_missed() {
+    let world = World::new();
+    let held = world.process("b").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+    let (listens, released) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let store = Odd::new(&world.memory).watch({
+        let (listens, released) = (Arc::clone(&listens), Arc::clone(&released));
+        move |memory, prefix| {
+            // The contender has looked. The holder releases before the store gives hints.
+            listens.store(true, Ordering::SeqCst);
+            while !released.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            memory.watch(prefix)
+        }
+    });
+    let a = Coordinator::builder().clock(Arc::new(world.clock.clone())).connect(store).await.unwrap();
+    let waiting = tokio::spawn(a.lease("k").unwrap().ttl(TTL).wait(TTL).acquire());
+    eventually("the contender asks for hints", || listens.load(Ordering::SeqCst)).await;
+    held.release().await.unwrap();
+    released.store(true, Ordering::SeqCst);
+    eventually("the contender is granted though no time passes", || waiting.is_finished()).await;
+    assert!(waiting.await.unwrap().unwrap().check().is_ok());
+}
+
+#[tokio::test]
 async fn hints_are_asked_for_again_after_the_store_ended_them() {
     let world = World::new();
     let _held = world.process("b").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
