@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use tenure::Timing;
-use tenure::store::memory::PutFault;
+use tenure::store::memory::{GetFault, PutFault};
 use tenure_store::StoreClock;
 
 use support::{World, eventually};
@@ -171,15 +171,21 @@ async fn a_throttled_renewal_is_read_back_after_a_pause() {
     }
 }
 
+/// The keeper remembers 10,000 keys, and those of its leases besides. A key without a lease makes room for another.
 #[tokio::test]
-async fn ten_thousand_leases_of_one_process_share_one_keeper() {
+async fn more_than_ten_thousand_leases_of_one_process_share_one_keeper_and_only_idle_keys_are_forgotten() {
+    const CROWD: u64 = 10_100;
     let world = World::new();
     let a = world.process("a").await;
-    let acquires = (0..10_000).map(|n| a.lease(format!("crowd/{n}")).unwrap().ttl(TTL).acquire());
+    let idle = async || a.lease("idle").unwrap().acquire().await.unwrap().release().await.unwrap();
+    idle().await;
+    assert_eq!(cost_of(&world, idle()).await, (0, 2), "what was seen of the key is remembered");
+    let acquires = (0..CROWD).map(|n| a.lease(format!("crowd/{n}")).unwrap().ttl(TTL).acquire());
     let leases: Vec<_> = futures_util::future::try_join_all(acquires).await.unwrap();
+    assert_eq!(cost_of(&world, idle()).await, (1, 2), "what was seen of the key is forgotten");
     let before = world.memory.calls();
     world.clock.advance(TTL / 3);
-    eventually("every lease is renewed", || world.calls_since(before).1 >= 10_000).await;
+    eventually("every lease is renewed", || world.calls_since(before).1 >= CROWD).await;
     assert!(leases.iter().all(|lease| lease.check().is_ok()));
     a.shutdown().await.unwrap();
     assert!(leases.iter().all(|lease| lease.check().is_err()));
@@ -209,4 +215,39 @@ async fn writes_of_one_key_are_as_far_apart_as_a_strict_store_wants() {
     world.pass(INTERVAL).await;
     let again = request().await.unwrap();
     assert!(again.check().is_ok(), "without any time passing");
+}
+
+/// However many want the key, each write waits for one interval at most, and the next one counts from the last.
+#[tokio::test]
+async fn of_three_writers_of_one_key_two_wait_for_one_interval_and_a_later_write_waits_for_the_next() {
+    const INTERVAL: Duration = Duration::from_millis(1100);
+    const MOMENT: Duration = Duration::from_millis(1);
+    let world = World::built(|builder| builder.declare(|guarantees| guarantees.write_interval = INTERVAL));
+    let a = world.process("a").await;
+    // All of them find nothing there, at the same moment.
+    for _ in 0..3 {
+        world.memory.faults().next_get(GetFault::SlowAnswer(MOMENT));
+    }
+    let request = || a.lease("k").unwrap().ttl(Duration::from_secs(30)).wait(10 * INTERVAL).acquire();
+    let mut wanting = Vec::from([(); 3].map(|()| tokio::spawn(request())));
+    eventually("all have looked", || world.memory.calls().gets == 3).await;
+    world.pass(MOMENT).await;
+    let at_once = world.memory.calls().puts;
+    world.pass(INTERVAL - MOMENT).await;
+    let early = world.memory.calls().puts;
+    world.pass(MOMENT).await;
+    let puts = (at_once, early, world.memory.calls().puts);
+    assert_eq!(puts, (1, 1, 4), "one plant; then two in vain, and the grant after the first");
+    eventually("one is granted", || wanting.iter().any(|one| one.is_finished())).await;
+    let granted = wanting.iter().position(|one| one.is_finished()).unwrap();
+    let lease = wanting.swap_remove(granted).await.unwrap().unwrap();
+    wanting.iter().for_each(|waiting| waiting.abort());
+    let (released, puts) = tokio::join!(lease.release(), async {
+        world.pass(INTERVAL - MOMENT).await;
+        let early = world.memory.calls().puts;
+        world.pass(MOMENT).await;
+        (early, world.memory.calls().puts)
+    });
+    released.unwrap();
+    assert!(puts.0 == 4 && puts.1 > 4, "the release comes soon after the grant: {puts:?}");
 }
