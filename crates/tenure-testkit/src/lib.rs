@@ -16,10 +16,11 @@
 //! What cannot be set up has failed the test, so most of this crate panics, with a sentence and what the server said.
 #![allow(clippy::disallowed_methods, reason = "real servers and real networks count in real time")]
 
-mod asking;
 mod authority;
 mod forward;
+mod helpers;
 mod home;
+mod http;
 mod mounted;
 mod port;
 mod process;
@@ -27,12 +28,11 @@ mod proxy;
 mod samples;
 mod server;
 mod sign;
-mod small;
 
 pub use authority::{Authority, Certificate};
 pub use forward::ForwardProxy;
+pub use helpers::{block_on, key, quota, race, skipped};
 pub use mounted::{FileSystem, Mounted, tests_in};
 pub use proxy::{Counts, ErrorAnswer, Exchange, Fault, FaultyProxy, InstalledRule, Rule};
 pub use samples::{Samples, print_ratio};
 pub use server::{Kind, Server, Session, Setup, StartError};
-pub use small::{block_on, key, quota, race, skipped};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::helpers::skipped;
 use crate::home::Home;
-use crate::small::skipped;
 
 /// A kind of file system that tests are run inside of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What an administrator asks of a server, with a signature.
 
 use super::{Server, Session};
-use crate::asking;
+use crate::http;
 use crate::sign::Signer;
 
 impl Server {
@@ -32,7 +32,7 @@ impl Server {
         let signed = self.signer(service).sign(&self.address().to_string(), what, headers, body.as_bytes());
         let signed = signed.iter().map(|(name, value)| (*name, value.as_str()));
         let all: Vec<(&str, &str)> = headers.iter().copied().chain(signed).collect();
-        match asking::ask(self.address(), what, &all, body) {
+        match http::ask(self.address(), what, &all, body) {
             Ok((200..300, answer)) => answer,
             other => panic!("{} did not do {what:?}: {other:?}\n{}", self.kind().program(), self.output()),
         }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use super::recipe::{ACCESS_KEY, REGION, Recipe, SECRET_KEY};
-use crate::asking;
 use crate::home::Home;
+use crate::http;
 use crate::port::Port;
 use crate::process::Process;
 use crate::sign::Signer;
@@ -69,7 +69,7 @@ impl Recipe for CephRgw {
 
     /// Anonymous people may list nothing, and are told so.
     fn is_ready(&self, ports: &[Port]) -> bool {
-        asking::status(ports[0].address(), "GET", "/", "").is_ok_and(|status| status < 500)
+        http::status(ports[0].address(), "GET", "/", "").is_ok_and(|status| status < 500)
     }
 
     fn create_bucket(&self, _: &Home, ports: &[Port], name: &str) -> io::Result<()> {
@@ -77,7 +77,7 @@ impl Recipe for CephRgw {
         let signer = Signer { access_key: ACCESS_KEY, secret_key: SECRET_KEY, region: REGION, service: "s3" };
         let headers = signer.sign(&address.to_string(), ("PUT", &path), &[], b"");
         let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        match asking::ask(address, ("PUT", &path), &headers, "")? {
+        match http::ask(address, ("PUT", &path), &headers, "")? {
             (200, _) => Ok(()),
             (status, answer) => Err(io::Error::other(format!("it answered {status}: {answer}"))),
         }

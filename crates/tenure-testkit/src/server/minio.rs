@@ -5,9 +5,9 @@ use std::process::Command;
 use std::{fs, io};
 
 use super::recipe::{ACCESS_KEY, REGION, Recipe, SECRET_KEY};
-use crate::asking;
 use crate::authority::Certificate;
 use crate::home::Home;
+use crate::http;
 use crate::port::Port;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Recipe for Minio {
 
     /// Its `health/ready` is there before its data and its users are. A stranger is refused, rather than put off, once both are.
     fn is_ready(&self, ports: &[Port]) -> bool {
-        let status = |path| asking::status(ports[0].address(), "GET", path, "").unwrap_or_default();
+        let status = |path| http::status(ports[0].address(), "GET", path, "").unwrap_or_default();
         status("/minio/health/cluster") == 200 && status(STRANGER) == 403
     }
 
@@ -51,7 +51,7 @@ pub(crate) fn encrypt(command: &mut Command, home: &Home, certificate: &Certific
 }
 
 pub(crate) fn is_ready_encrypted(ports: &[Port]) -> bool {
-    let status = |path| asking::encrypted_status(ports[0].address(), "GET", path).unwrap_or_default();
+    let status = |path| http::encrypted_status(ports[0].address(), "GET", path).unwrap_or_default();
     status("/minio/health/cluster") == 200 && status(STRANGER) == 403
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use std::{fs, io};
 
 use super::recipe::{ACCESS_KEY, Recipe, SECRET_KEY};
-use crate::asking;
 use crate::home::Home;
+use crate::http;
 use crate::port::Port;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Recipe for Rclone {
 
     /// Any answer will do: it has nothing to start but its listener.
     fn is_ready(&self, ports: &[Port]) -> bool {
-        asking::status(ports[0].address(), "GET", "/", "").is_ok()
+        http::status(ports[0].address(), "GET", "/", "").is_ok()
     }
 
     /// A folder among its data is a bucket.

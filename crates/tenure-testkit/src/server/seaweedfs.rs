@@ -5,8 +5,8 @@ use std::process::Command;
 use std::{fs, io};
 
 use super::recipe::{ACCESS_KEY, Recipe, SECRET_KEY};
-use crate::asking;
 use crate::home::Home;
+use crate::http;
 use crate::port::Port;
 
 #[derive(Debug)]
@@ -55,13 +55,13 @@ impl Recipe for SeaweedFs {
 
     /// S3 answers before there is a place to write to, so something is written first.
     fn is_ready(&self, ports: &[Port]) -> bool {
-        asking::status(filer(ports), "PUT", "/ready", "ready").is_ok_and(|status| status == 201)
-            && asking::status(ports[0].address(), "GET", "/healthz", "").is_ok_and(|status| status == 200)
+        http::status(filer(ports), "PUT", "/ready", "ready").is_ok_and(|status| status == 201)
+            && http::status(ports[0].address(), "GET", "/healthz", "").is_ok_and(|status| status == 200)
     }
 
     /// A folder below `/buckets` is a bucket.
     fn create_bucket(&self, _: &Home, ports: &[Port], name: &str) -> io::Result<()> {
-        match asking::status(filer(ports), "POST", &format!("/buckets/{name}/"), "")? {
+        match http::status(filer(ports), "POST", &format!("/buckets/{name}/"), "")? {
             // Made, or there already.
             201 | 409 => Ok(()),
             status => Err(io::Error::other(format!("its filer answered {status}"))),
