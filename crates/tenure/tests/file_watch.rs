@@ -30,6 +30,18 @@ fn instances() -> usize {
     targets.filter(|target| target.to_string_lossy().contains("inotify")).count()
 }
 
+/// Waits until it is so.
+#[track_caller]
+fn soon<T: PartialEq + std::fmt::Debug>(seen: impl Fn() -> T, wanted: T) {
+    for _ in 0..500 {
+        if seen() == wanted {
+            return;
+        }
+        sleep_ms(10);
+    }
+    assert_eq!(seen(), wanted);
+}
+
 /// One test, because it counts what the whole process has.
 #[test]
 fn a_thousand_waiters_in_three_folders_share_one_instance_and_one_thread_which_go_with_them() {
@@ -48,7 +60,8 @@ fn a_thousand_waiters_in_three_folders_share_one_instance_and_one_thread_which_g
         let mut waiters: Vec<_> = (0..1_000)
             .map(|number| stores[number % 3].watch(&Prefix::of(&key(&format!("k{number}")))).unwrap())
             .collect();
-        assert_eq!((instances(), threads()), (1, 1));
+        // A thread gives itself its name when it begins to run.
+        soon(|| (instances(), threads()), (1, 1));
         for number in [0, 1, 2, 500, 999] {
             write(&stores[number % 3], &key(&format!("k{number}")), "value", Expect::Absent).await;
             assert!(hint(&mut waiters[number]).await);
@@ -56,13 +69,7 @@ fn a_thousand_waiters_in_three_folders_share_one_instance_and_one_thread_which_g
         // In the same folder, and not concerned.
         assert!(waiters[3].next().now_or_never().is_none());
         drop(waiters);
-        for _ in 0..500 {
-            if (instances(), threads()) == (0, 0) {
-                break;
-            }
-            sleep_ms(10);
-        }
-        assert_eq!((instances(), threads()), (0, 0));
+        soon(|| (instances(), threads()), (0, 0));
 
         // And again from the beginning.
         let mut watch = stores[0].watch(&Prefix::all()).unwrap();
