@@ -46,6 +46,20 @@ impl FileSystem {
         matches!(self, Self::Bindfs | Self::FuseOverlayfs)
     }
 
+    /// Its name, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tmpfs => "tmpfs",
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+            Self::OverlayOnTmpfs => "an overlay, upper tmpfs",
+            Self::OverlayOnExt4 => "an overlay, upper ext4",
+            Self::Bindfs => "bindfs",
+            Self::FuseOverlayfs => "fuse-overlayfs",
+        }
+    }
+
     /// Programs that make and mount it, beside `mount` and `umount`.
     fn needs(self) -> &'static [&'static str] {
         match self {
@@ -77,26 +91,31 @@ impl Mounted {
 
     /// The same, for an overlay whose lower layer has what `fill` puts there.
     pub fn with_lower(kind: FileSystem, fill: impl FnOnce(&Path)) -> Option<Self> {
+        Self::try_with_lower(kind, fill).map_err(|why| skipped(&why)).ok()
+    }
+
+    /// Mounts an empty file system of this kind; or says what this machine lacks.
+    pub fn try_new(kind: FileSystem) -> Result<Self, String> {
+        Self::try_with_lower(kind, |_| {})
+    }
+
+    fn try_with_lower(kind: FileSystem, fill: impl FnOnce(&Path)) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
-            skipped(&format!("only root can mount {kind:?}"));
-            return None;
+            return Err(format!("only root can mount {kind:?}"));
         }
         if let Some(missing) = kind.needs().iter().find(|program| !is_installed(program)) {
-            skipped(&format!("{missing} is not installed, which {kind:?} needs"));
-            return None;
+            return Err(format!("{missing} is not installed, which {kind:?} needs"));
         }
         if kind.is_fuse() && !Path::new("/dev/fuse").exists() {
-            skipped(&format!("there is no /dev/fuse, which {kind:?} needs"));
-            return None;
+            return Err(format!("there is no /dev/fuse, which {kind:?} needs"));
         }
         let home = Home::new("mounted").unwrap_or_else(|error| panic!("no folder for {kind:?}: {error}"));
         let mut mounted = Self { kind, path: home.path().join("mounted"), mounts: Vec::new(), home };
         if !mounted.mount_memory() {
-            skipped(&format!("root may not mount here, which {kind:?} needs"));
-            return None;
+            return Err(format!("root may not mount here, which {kind:?} needs"));
         }
         mounted.mount_all(fill);
-        Some(mounted)
+        Ok(mounted)
     }
 
     /// Runs `test` inside each of them, all at the same time: most of such a test is waiting.

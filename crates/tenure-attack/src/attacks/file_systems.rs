@@ -1,33 +1,19 @@
 //! Store and witness on file systems whose locks and mappings differ.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use tenure_testkit::{FileSystem, Mounted};
 
 use crate::arena::{Arena, Who};
 use crate::attack::Attack;
 use crate::process::{send, sleep_ms};
-use crate::shell::{has, shell};
 use crate::stamps;
 use crate::verdict::{Outcome, broken, held, skipped};
 
-/// A file system that the attack mounts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Ext4,
-    Tmpfs,
-    Xfs,
-    Btrfs,
-    OverlayOnTmpfs,
-    OverlayOnExt4,
-    Bindfs,
-    FuseOverlayfs,
-}
-
 pub(super) fn all() -> Vec<Attack> {
     let mut attacks = Vec::new();
-    for kind in KINDS {
+    for kind in FileSystem::ALL {
         let name = kind.name();
         let loops = format!("file systems/four loops of run, some killed, on {name}");
         attacks.push(Attack::new(loops, ONE_AT_A_TIME, move |arena| four_loops(arena, kind)));
@@ -38,11 +24,12 @@ pub(super) fn all() -> Vec<Attack> {
 }
 
 /// Four loops of `tenure run` on one lease, one of which loses its supervisor by KILL again and again.
-fn four_loops(arena: &Arena, kind: Kind) -> Outcome {
-    let url = match mounted(arena, kind)? {
-        Ok(url) => url,
+fn four_loops(arena: &Arena, kind: FileSystem) -> Outcome {
+    let mounted = match Mounted::try_new(kind) {
+        Ok(mounted) => mounted,
         Err(why) => return skipped(why),
     };
+    let url = url_on(&mounted);
     let end = Instant::now() + Duration::from_secs(6);
     let cmd = arena.act("-", 60);
     let command = |label: &str| {
@@ -87,11 +74,12 @@ fn four_loops(arena: &Arena, kind: Kind) -> Outcome {
 }
 
 /// A second library holder tries while the first one believes, and again once that one was killed.
-fn two_holders(arena: &Arena, kind: Kind) -> Outcome {
-    let url = match mounted(arena, kind)? {
-        Ok(url) => url,
+fn two_holders(arena: &Arena, kind: FileSystem) -> Outcome {
+    let mounted = match Mounted::try_new(kind) {
+        Ok(mounted) => mounted,
         Err(why) => return skipped(why),
     };
+    let url = url_on(&mounted);
     let acts = arena.acts().display().to_string();
     let hold = |label: &str, ttl: &str, wait: &str, millis: &str| {
         let words = arena.tool(&["hold", &url, ttl, wait, &acts, label, millis]);
@@ -118,90 +106,11 @@ fn two_holders(arena: &Arena, kind: Kind) -> Outcome {
     }
 }
 
-/// Mounts it, and gives the URL of a store on it; the inner error is what this machine lacks.
-fn mounted(arena: &Arena, kind: Kind) -> Result<Result<String, String>, String> {
-    for program in kind.programs() {
-        if !has(program) {
-            return Ok(Err(format!("{program} is not installed")));
-        }
-    }
-    let base = arena.path("fs");
-    let at = base.display();
-    let script = match kind {
-        Kind::Tmpfs => format!("mkdir -p {at}/m; mount -t tmpfs tmpfs {at}/m"),
-        Kind::Ext4 => image(&base, "64M", "mkfs.ext4 -q -F", "m"),
-        Kind::Xfs => image(&base, "320M", "mkfs.xfs -q -f", "m"),
-        Kind::Btrfs => image(&base, "160M", "mkfs.btrfs -q -f", "m"),
-        Kind::OverlayOnTmpfs => {
-            format!("mkdir -p {at}/up {at}/low {at}/m; mount -t tmpfs tmpfs {at}/up; {}", overlay(&base))
-        }
-        Kind::OverlayOnExt4 => {
-            let image = image(&base, "64M", "mkfs.ext4 -q -F", "up");
-            format!("{image}; mkdir -p {at}/low {at}/m; {}", overlay(&base))
-        }
-        Kind::Bindfs => format!("mkdir -p {at}/under {at}/m; bindfs {at}/under {at}/m"),
-        Kind::FuseOverlayfs => format!(
-            "mkdir -p {at}/low {at}/u {at}/w {at}/m; \
-             fuse-overlayfs -o lowerdir={at}/low,upperdir={at}/u,workdir={at}/w {at}/m"
-        ),
-    };
-    shell(&script)?;
-    let accept = if matches!(kind, Kind::Bindfs | Kind::FuseOverlayfs) { "?accept=fuse" } else { "" };
-    Ok(Ok(format!("file://{at}/m/leases{accept}")))
+/// The URL of a store on it.
+fn url_on(mounted: &Mounted) -> String {
+    let accept = if mounted.kind().is_fuse() { "?accept=fuse" } else { "" };
+    format!("file://{}/leases{accept}", mounted.path().display())
 }
-
-fn image(base: &std::path::Path, size: &str, make: &str, point: &str) -> String {
-    let at: PathBuf = base.to_owned();
-    let at = at.display();
-    format!(
-        "mkdir -p {at}/{point}; truncate -s {size} {at}/disk; {make} {at}/disk; mount -o loop {at}/disk {at}/{point}"
-    )
-}
-
-fn overlay(base: &std::path::Path) -> String {
-    let at = base.display();
-    format!(
-        "mkdir {at}/up/u {at}/up/w; \
-         mount -t overlay overlay -o lowerdir={at}/low,upperdir={at}/up/u,workdir={at}/up/w {at}/m"
-    )
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::Tmpfs => "tmpfs",
-            Self::Xfs => "xfs",
-            Self::Btrfs => "btrfs",
-            Self::OverlayOnTmpfs => "an overlay, upper tmpfs",
-            Self::OverlayOnExt4 => "an overlay, upper ext4",
-            Self::Bindfs => "bindfs",
-            Self::FuseOverlayfs => "fuse-overlayfs",
-        }
-    }
-
-    fn programs(self) -> &'static [&'static str] {
-        match self {
-            Self::Ext4 | Self::OverlayOnExt4 => &["mkfs.ext4"],
-            Self::Xfs => &["mkfs.xfs"],
-            Self::Btrfs => &["mkfs.btrfs"],
-            Self::Bindfs => &["bindfs"],
-            Self::FuseOverlayfs => &["fuse-overlayfs"],
-            Self::Tmpfs | Self::OverlayOnTmpfs => &[],
-        }
-    }
-}
-
-const KINDS: [Kind; 8] = [
-    Kind::Ext4,
-    Kind::Tmpfs,
-    Kind::Xfs,
-    Kind::Btrfs,
-    Kind::OverlayOnTmpfs,
-    Kind::OverlayOnExt4,
-    Kind::Bindfs,
-    Kind::FuseOverlayfs,
-];
 
 const ONE_AT_A_TIME: &str = "tenure run has its process tree dead before another holder may start";
 
