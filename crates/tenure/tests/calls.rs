@@ -8,7 +8,7 @@ use tenure::Timing;
 use tenure::store::memory::{GetFault, PutFault};
 use tenure_store::StoreClock;
 
-use support::{World, eventually};
+use support::{World, eventually, spawn};
 
 const TTL: Duration = Duration::from_secs(15);
 
@@ -229,7 +229,7 @@ async fn of_three_writers_of_one_key_two_wait_for_one_interval_and_a_later_write
         world.memory.faults().next_get(GetFault::SlowAnswer(MOMENT));
     }
     let request = || a.lease("k").unwrap().ttl(Duration::from_secs(30)).wait(10 * INTERVAL).acquire();
-    let mut wanting = Vec::from([(); 3].map(|()| tokio::spawn(request())));
+    let mut wanting = Vec::from([(); 3].map(|()| spawn(request())));
     eventually("all have looked", || world.memory.calls().gets == 3).await;
     world.pass(MOMENT).await;
     let at_once = world.memory.calls().puts;

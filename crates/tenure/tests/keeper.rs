@@ -13,7 +13,7 @@ use tenure::{AttemptReport, Coordinator, ErrorKind, EventReport, Lost, Recorder}
 use tenure_store::{BoxFuture, Store};
 
 use support::odd::Odd;
-use support::{World, eventually, real_pause};
+use support::{World, eventually, real_pause, spawn};
 
 const TTL: Duration = Duration::from_secs(15);
 
@@ -242,7 +242,7 @@ async fn a_release_between_the_look_of_a_contender_and_its_first_hint_is_not_mis
         }
     });
     let a = Coordinator::builder().clock(Arc::new(world.clock.clone())).connect(store).await.unwrap();
-    let waiting = tokio::spawn(a.lease("k").unwrap().ttl(TTL).wait(TTL).acquire());
+    let waiting = spawn(a.lease("k").unwrap().ttl(TTL).wait(TTL).acquire());
     eventually("the contender asks for hints", || listens.load(Ordering::SeqCst)).await;
     held.release().await.unwrap();
     released.store(true, Ordering::SeqCst);

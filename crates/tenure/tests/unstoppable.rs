@@ -9,7 +9,7 @@ use tenure::record::{self, Record, State};
 use tenure::store::memory::PutFault;
 use tenure::{Coordinator, ErrorKind, Key, Lease, Lost, WorkGuard};
 
-use support::{World, eventually};
+use support::{World, eventually, spawn};
 
 const TTL: Duration = Duration::from_secs(15);
 const WHY: &str = "process 4711 (sudo) runs as another user";
@@ -35,11 +35,6 @@ async fn steals(world: &World) -> (Coordinator, tokio::task::JoinHandle<Result<L
     let request = thief.lease("k").unwrap().ttl(TTL).revoke("maintenance");
     let stealing = spawn(request.acquire());
     (thief, stealing)
-}
-
-#[expect(clippy::disallowed_methods, reason = "the test owns its tasks")]
-fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> tokio::task::JoinHandle<T> {
-    tokio::spawn(future)
 }
 
 #[tokio::test]

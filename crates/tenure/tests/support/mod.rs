@@ -101,6 +101,13 @@ pub(crate) async fn real_pause(span: Duration) {
     tokio::time::sleep(span).await;
 }
 
+#[expect(clippy::disallowed_methods, reason = "the test owns its tasks")]
+pub(crate) fn spawn<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> tokio::task::JoinHandle<T> {
+    tokio::spawn(future)
+}
+
 /// Polls `future` so many times, letting the keeper work in between, and then drops it.
 pub(crate) async fn poll_times<F: Future>(world: &World, future: F, polls: u32) -> Option<F::Output> {
     let mut future = pin!(future);
