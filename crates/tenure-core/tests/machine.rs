@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::machine::{
-    Ambient, Ask, Content, Denied, Effect, Event, Fault, Heed, Input, Left, Look, Lost, Machine, Outcome,
-    Patience, Purpose, Sighting, Sightings, Way, Write,
+    AcquireMode, AcquireParams, Ambient, Content, Denied, Effect, Event, Fault, Heed, Input, Left, Look,
+    Lost, Machine, Outcome, Patience, Purpose, Sighting, Sightings, Write,
 };
 use tenure_core::record::{Nonce, Record, State, Witness};
 use tenure_core::{Holder, Instant, Timing, WallTime};
@@ -28,8 +28,8 @@ struct Solo {
 }
 
 impl Solo {
-    fn new(name: &str, choose: impl FnOnce(&mut Ask)) -> Self {
-        let mut ask = Ask {
+    fn new(name: &str, choose: impl FnOnce(&mut AcquireParams)) -> Self {
+        let mut params = AcquireParams {
             holder: Arc::new(Holder::new(name).unwrap()),
             timing: Timing::new(TTL).unwrap(),
             store_clock: StoreClock::Nothing,
@@ -41,11 +41,11 @@ impl Solo {
             manual: false,
             hint_pause: Timing::new(TTL).unwrap().retry(),
             heed: Heed::Ttl,
-            way: Way::Wait,
+            mode: AcquireMode::Wait,
         };
-        choose(&mut ask);
+        choose(&mut params);
         let now = Instant::from_nanos(1_000_000_000_000);
-        let machine = Machine::new(ask);
+        let machine = Machine::new(params);
         let sightings = Sightings::default();
         Self {
             machine,
@@ -121,7 +121,7 @@ impl Solo {
     }
 
     /// Holds the lease, and gives its record.
-    fn holding(name: &str, choose: impl FnOnce(&mut Ask)) -> (Self, Content) {
+    fn holding(name: &str, choose: impl FnOnce(&mut AcquireParams)) -> (Self, Content) {
         let mut solo = Self::new(name, choose);
         solo.step(Input::Start);
         solo.read_shows(Content::Absent);
@@ -135,7 +135,7 @@ impl Solo {
 #[test]
 fn a_conflict_that_nothing_stands_against_is_tried_once_more_and_then_given_its_pause() {
     for patience in [Patience::Once, Patience::Forever] {
-        let mut solo = Solo::new("a", |ask| ask.patience = patience);
+        let mut solo = Solo::new("a", |params| params.patience = patience);
         solo.step(Input::Start);
         solo.read_shows(Content::Absent);
         let planted = solo.apply("planted");
@@ -164,7 +164,7 @@ fn whoever_loses_the_race_for_a_new_key_twice_is_told_that_it_is_held() {
     let planted = other.apply("planted");
     let held = other.apply("granted");
 
-    let mut solo = Solo::new("a", |ask| ask.patience = Patience::Once);
+    let mut solo = Solo::new("a", |params| params.patience = Patience::Once);
     solo.step(Input::Start);
     solo.read_shows(Content::Absent);
     solo.answer(Outcome::Conflict);
@@ -186,7 +186,7 @@ fn a_renewal_refused_for_no_reason_is_a_failure_like_any_other() {
     solo.read_shows(held);
     assert!(solo.call.is_none() && solo.wake.is_some_and(|at| at > solo.now), "the second time it waits");
 
-    let (mut strict, held) = Solo::holding("a", |ask| ask.strict = true);
+    let (mut strict, held) = Solo::holding("a", |params| params.strict = true);
     strict.wake();
     strict.answer(Outcome::Conflict);
     strict.read_shows(held);
@@ -199,7 +199,7 @@ fn an_outage_that_the_timing_rides_out_costs_nothing_in_its_worst_phase() {
     for millis in [1_000, 15_000, 60_000, 600_000, 3_600_000] {
         for hang in 1..20 {
             let timing = Timing::new(Duration::from_millis(millis)).unwrap();
-            let (mut solo, held) = Solo::holding("a", |ask| ask.timing = timing);
+            let (mut solo, held) = Solo::holding("a", |params| params.timing = timing);
             let mut stored = held;
             let begins = solo.wake.unwrap();
             let ends = begins + timing.rides_out();
@@ -240,7 +240,7 @@ fn an_outage_that_the_timing_rides_out_costs_nothing_in_its_worst_phase() {
 fn a_stealer_ends_the_term_it_found_and_not_those_that_come_after() {
     let (_, first) = Solo::holding("first", |_| {});
     let Content::Record(first, _) = first else { unreachable!() };
-    let mut stealer = Solo::new("stealer", |ask| ask.way = Way::Revoke("because".into()));
+    let mut stealer = Solo::new("stealer", |params| params.mode = AcquireMode::Revoke("because".into()));
     stealer.step(Input::Start);
     stealer.read_shows(Content::Record(Arc::clone(&first), Version::new("1")));
     assert_eq!(stealer.sent().purpose, Purpose::Revoke);
@@ -255,7 +255,7 @@ fn a_stealer_ends_the_term_it_found_and_not_those_that_come_after() {
 fn a_wait_ends_in_time_even_while_a_grant_learned_too_late_is_vacated() {
     let mut solo = Solo::new("a", |_| {});
     let limit = solo.now + 2 * TTL;
-    solo = Solo::new("a", |ask| ask.patience = Patience::Until(limit));
+    solo = Solo::new("a", |params| params.patience = Patience::Until(limit));
     solo.step(Input::Start);
     solo.read_shows(Content::Absent);
     solo.apply("planted");
@@ -284,7 +284,7 @@ fn whoever_leaves_does_not_ask_to_be_woken_again_and_again_while_a_call_is_under
 
 #[test]
 fn a_store_time_that_is_nonsense_makes_up_for_no_token_that_went_back() {
-    let mut solo = Solo::new("a", |ask| ask.store_clock = StoreClock::Floors);
+    let mut solo = Solo::new("a", |params| params.store_clock = StoreClock::Floors);
     let look = |content| Look { content, age: None, time: Some(StoreTime::from_micros(1)) };
     let (_, held) = Solo::holding("b", |_| {});
     solo.step(Input::Start);
@@ -302,12 +302,12 @@ fn a_store_time_that_is_nonsense_makes_up_for_no_token_that_went_back() {
 
 #[test]
 fn a_renewal_by_handle_that_is_learned_of_after_the_deadline_of_the_handle_revives_nothing() {
-    let (holder, held) = Solo::holding("a", |ask| ask.manual = true);
+    let (holder, held) = Solo::holding("a", |params| params.manual = true);
     let handle = holder.machine.handle().expect("it is held");
     let deadline = handle.deadline;
-    let mut command = Solo::new("a", |ask| {
-        (ask.manual, ask.patience) = (true, Patience::Until(deadline));
-        ask.way = Way::Resume(handle);
+    let mut command = Solo::new("a", |params| {
+        (params.manual, params.patience) = (true, Patience::Until(deadline));
+        params.mode = AcquireMode::Resume(handle);
     });
     command.step(Input::Start);
     command.read_shows(held);
@@ -321,7 +321,7 @@ fn a_renewal_by_handle_that_is_learned_of_after_the_deadline_of_the_handle_reviv
 
 #[test]
 fn a_released_record_keeps_everything_but_the_holder() {
-    let (mut solo, held) = Solo::holding("a", |ask| ask.value = Some("v".into()));
+    let (mut solo, held) = Solo::holding("a", |params| params.value = Some("v".into()));
     solo.step(Input::Release);
     solo.step(Input::Drained);
     let vacant = Arc::clone(&solo.sent().record);
@@ -333,7 +333,7 @@ fn a_released_record_keeps_everything_but_the_holder() {
 #[test]
 fn on_one_machine_a_hint_is_looked_at_at_once_and_hints_in_vain_ever_more_slowly() {
     let (mut a, held) = Solo::holding("a", |_| {});
-    let mut solo = Solo::new("b", |ask| ask.hint_pause = Duration::ZERO);
+    let mut solo = Solo::new("b", |params| params.hint_pause = Duration::ZERO);
     solo.step(Input::Start);
     solo.read_shows(held.clone());
     let mut looks = 0;
@@ -380,7 +380,7 @@ fn one_of_many_who_wait_looks_later_the_more_often_others_were_faster() {
             solo.apply(name)
         })
         .collect();
-    let mut solo = Solo::new("b", |ask| ask.hint_pause = Duration::ZERO);
+    let mut solo = Solo::new("b", |params| params.hint_pause = Duration::ZERO);
     solo.jitter = u32::MAX;
     solo.step(Input::Start);
     let mut waits = Vec::new();
@@ -406,7 +406,7 @@ fn one_of_many_who_wait_looks_later_the_more_often_others_were_faster() {
 #[test]
 fn a_hint_that_comes_while_a_look_is_under_way_is_looked_at_afterwards() {
     let (_, held) = Solo::holding("a", |_| {});
-    let mut solo = Solo::new("b", |ask| ask.hint_pause = Duration::ZERO);
+    let mut solo = Solo::new("b", |params| params.hint_pause = Duration::ZERO);
     solo.step(Input::Start);
     solo.step(Input::Changed);
     solo.read_shows(held.clone());
@@ -426,8 +426,8 @@ fn stopped(tree_locked: bool) -> Sighting {
 /// A record with a witness, and a contender that has read it and looks at that.
 fn heeding() -> (Solo, Content) {
     let witness = Witness { name: "w".to_owned(), inode: 1, boot: None };
-    let (_, held) = Solo::holding("a", |ask| ask.witness = Some(Arc::new(witness)));
-    let mut solo = Solo::new("b", |ask| ask.heed = Heed::Tree { limit: None });
+    let (_, held) = Solo::holding("a", |params| params.witness = Some(Arc::new(witness)));
+    let mut solo = Solo::new("b", |params| params.heed = Heed::Tree { limit: None });
     solo.step(Input::Start);
     solo.read_shows(held.clone());
     assert_eq!(solo.looks.len(), 1, "it looks whether the holder is dead");
@@ -484,10 +484,10 @@ fn a_witness_that_cannot_be_looked_at_after_the_run_out_is_as_good_as_none() {
 fn a_stealer_of_work_that_cannot_be_stopped_takes_the_lease_of_a_holder_that_is_dead() {
     let (mut solo, held) = {
         let witness = Witness { name: "w".to_owned(), inode: 1, boot: None };
-        let (mut holder, _) = Solo::holding("a", |ask| ask.witness = Some(Arc::new(witness)));
+        let (mut holder, _) = Solo::holding("a", |params| params.witness = Some(Arc::new(witness)));
         holder.step(Input::CannotStop("it runs as another user".into()));
         let held = holder.apply("renewed");
-        (Solo::new("b", |ask| ask.way = Way::Revoke("because".into())), held)
+        (Solo::new("b", |params| params.mode = AcquireMode::Revoke("because".into())), held)
     };
     let Content::Record(record, _) = &held else { unreachable!() };
     assert!(record.cannot_stop().is_some(), "it is said by the next write");

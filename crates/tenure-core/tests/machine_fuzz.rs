@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::machine::{
-    Ambient, Ask, Content, Effect, Event, Fault, Handle, Heed, Input, Look, Lost, Machine, Outcome, Patience,
-    Purpose, Seen, Sighting, Sightings, Way, Write,
+    AcquireMode, AcquireParams, Ambient, Content, Effect, Event, Fault, Handle, Heed, Input, Look, Lost,
+    Machine, Outcome, Patience, Purpose, Seen, Sighting, Sightings, Write,
 };
 use tenure_core::record::{self, Nonce, Record, State, Witness};
 use tenure_core::{Drift, Holder, Instant, Timing, Token, WallTime};
@@ -245,7 +245,7 @@ impl World {
             false => Some(self.handles[self.dice.below(self.handles.len() as u64) as usize].clone()),
         };
         let secret = self.dice.chance(50).then_some([7; 32]);
-        let mut ask = Ask {
+        let mut params = AcquireParams {
             holder: Arc::new(Holder::new(&format!("h{}", id % 3)).unwrap()),
             timing,
             store_clock: self.clock,
@@ -261,28 +261,28 @@ impl World {
                 Heed::Tree { limit: None },
                 Heed::Tree { limit: Some(timing.ttl().as_duration()) },
             ]),
-            way: match (self.dice.below(100), &known) {
-                (0..20, _) if self.takes => Way::TakeNow("at once".into()),
-                (0..20, _) => Way::Revoke("because".into()),
-                (20..50, Some(known)) => Way::Resume(known.handle.clone()),
-                (50..65, Some(known)) => Way::Leave(known.handle.clone()),
-                _ => Way::Wait,
+            mode: match (self.dice.below(100), &known) {
+                (0..20, _) if self.takes => AcquireMode::TakeNow("at once".into()),
+                (0..20, _) => AcquireMode::Revoke("because".into()),
+                (20..50, Some(known)) => AcquireMode::Resume(known.handle.clone()),
+                (50..65, Some(known)) => AcquireMode::Leave(known.handle.clone()),
+                _ => AcquireMode::Wait,
             },
         };
-        let command_of = known.and_then(|known| self.by_handle(&mut ask, known));
-        let resumes = match &ask.way {
-            Way::Resume(handle) => Some(handle.clone()),
+        let command_of = known.and_then(|known| self.by_handle(&mut params, known));
+        let resumes = match &params.mode {
+            AcquireMode::Resume(handle) => Some(handle.clone()),
             _ => None,
         };
-        let limit = match (ask.patience, &ask.way) {
+        let limit = match (params.patience, &params.mode) {
             // Whoever lets go waits for the answer that is under way.
-            (_, Way::Leave(_)) | (Patience::Once | Patience::Forever, _) => None,
+            (_, AcquireMode::Leave(_)) | (Patience::Once | Patience::Forever, _) => None,
             (Patience::Until(limit), _) => Some(limit),
         };
-        let (witnessed, secret) = (ask.witness.is_some(), ask.secret_hash);
-        self.say(("spawn", id, &ask.patience, &ask.way));
+        let (witnessed, secret) = (params.witness.is_some(), params.secret_hash);
+        self.say(("spawn", id, &params.patience, &params.mode));
         self.slots.push(Slot {
-            machine: Machine::new(ask),
+            machine: Machine::new(params),
             process,
             wake: None,
             call: None,
@@ -304,15 +304,15 @@ impl World {
     }
 
     /// What goes on with a term, or ends it, by a handle. Says which script it is a command of.
-    fn by_handle(&mut self, ask: &mut Ask, known: Known) -> Option<usize> {
-        let leaves = match &ask.way {
-            Way::Resume(_) => false,
-            Way::Leave(_) => true,
-            Way::Wait | Way::Revoke(_) | Way::TakeNow(_) => return None,
+    fn by_handle(&mut self, params: &mut AcquireParams, known: Known) -> Option<usize> {
+        let leaves = match &params.mode {
+            AcquireMode::Resume(_) => false,
+            AcquireMode::Leave(_) => true,
+            AcquireMode::Wait | AcquireMode::Revoke(_) | AcquireMode::TakeNow(_) => return None,
         };
         if self.dice.chance(90) {
-            ask.secret_hash = known.secret;
-            ask.timing = Timing::new(known.handle.ttl.as_duration()).unwrap();
+            params.secret_hash = known.secret;
+            params.timing = Timing::new(known.handle.ttl.as_duration()).unwrap();
         }
         let script = known.script?;
         let current = self.slots[script].script.as_ref() == Some(&known.handle);
@@ -320,12 +320,12 @@ impl World {
             // A copy that was used up: it ends nothing, and the script goes on.
             return None;
         }
-        if leaves || ask.witness.is_some() {
+        if leaves || params.witness.is_some() {
             // Whoever releases a handle, or goes on with it as a process, has seen to it that nobody acts under it.
             self.slots[script].belief = Instant::default();
             return None;
         }
-        ask.manual = true;
+        params.manual = true;
         Some(script)
     }
 

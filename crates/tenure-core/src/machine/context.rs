@@ -8,8 +8,8 @@ use super::outlived::Outlived;
 use super::rules::{Mine, earlier_by_chance};
 use super::stage::{Next, STAY};
 use super::{
-    Ambient, Ask, Attempt, Attempts, Content, Effect, Event, Fault, Look, Outcome, Patience, Purpose, Rules,
-    Seen, Sightings, Write, sightings,
+    AcquireParams, Ambient, Attempt, Attempts, Content, Effect, Event, Fault, Look, Outcome, Patience,
+    Purpose, Rules, Seen, Sightings, Write, sightings,
 };
 use crate::Instant;
 use crate::record::{Nonce, Record, Ttl};
@@ -17,7 +17,7 @@ use crate::record::{Nonce, Record, Ttl};
 /// What a stage may use in one step besides its own fields: the parts of the lease that outlive a stage, and the world.
 pub(super) struct Context<'a> {
     pub(super) rules: &'static dyn Rules,
-    pub(super) ask: &'a Ask,
+    pub(super) params: &'a AcquireParams,
     pub(super) attempts: &'a mut Attempts,
     pub(super) in_flight: &'a mut Option<InFlight>,
     /// The reason why the work under the term cannot be stopped, once its holder has said so.
@@ -72,7 +72,8 @@ impl<'a> Context<'a> {
         let look = answer?;
         let returned = self.ambient.now;
         let observed = self.rules.observed_from(sent, returned);
-        let aged = sightings::aged_from(self.rules, &look, self.ask.store_clock, returned, self.ambient.wall);
+        let aged =
+            sightings::aged_from(self.rules, &look, self.params.store_clock, returned, self.ambient.wall);
         let from = aged.map_or(observed, |aged| aged.min(observed));
         let content = look.content.clone();
         let seen = Seen { content, from, sent, returned, time: look.time, went_back: None };
@@ -117,7 +118,7 @@ impl<'a> Context<'a> {
 
     /// What this lease can prove to be its own, in a stage of this term.
     pub(super) fn mine(&self, term: Option<Nonce>) -> Mine<'_> {
-        Mine { term, attempts: self.attempts, holder: self.ask.holder.id() }
+        Mine { term, attempts: self.attempts, holder: self.params.holder.id() }
     }
 
     /// The write of ours that left this record. Only a wrong rule calls a record ours that none of them left.
@@ -132,37 +133,37 @@ impl<'a> Context<'a> {
 
     /// The end of the patience, if it has one.
     pub(super) fn limit(&self) -> Option<Instant> {
-        match self.ask.patience {
+        match self.params.patience {
             Patience::Until(limit) => Some(limit),
             Patience::Once | Patience::Forever => None,
         }
     }
 
     pub(super) fn own_ttl(&self) -> Ttl {
-        self.ask.timing.ttl()
+        self.params.timing.ttl()
     }
 
     /// Whether the record was granted with the secret of the handle, or with none if it has none. The nonces are in the
     /// record for everybody to read.
     pub(super) fn knows_the_secret(&self, record: &Record) -> bool {
-        record.secret_hash == self.ask.secret_hash
+        record.secret_hash == self.params.secret_hash
     }
 
     /// When whatever this lease may have left in the store has run out for everybody.
     pub(super) fn lapsed_at(&self) -> Instant {
         let sent = self.attempts.latest_sent().unwrap_or(self.ambient.now);
-        sent + self.ask.timing.drift().lengthen(self.own_ttl().as_duration())
+        sent + self.params.timing.drift().lengthen(self.own_ttl().as_duration())
     }
 
     /// When to renew what was sent at `sent`.
     pub(super) fn renewal_after(&self, sent: Instant) -> Instant {
-        (sent + earlier_by_chance(self.ask.timing.period(), self.ambient.jitter)).max(self.ambient.now)
+        (sent + earlier_by_chance(self.params.timing.period(), self.ambient.jitter)).max(self.ambient.now)
     }
 
     /// The pause after so many failures in a row of a renewal: it doubles with each of them.
     pub(super) fn pause_after(&self, failures: u32) -> Duration {
-        let growing = self.ask.timing.retry() * 2u32.pow(failures.clamp(1, 16) - 1);
-        earlier_by_chance(growing.min(self.ask.timing.retry_max()), self.ambient.jitter)
+        let growing = self.params.timing.retry() * 2u32.pow(failures.clamp(1, 16) - 1);
+        earlier_by_chance(growing.min(self.params.timing.retry_max()), self.ambient.jitter)
     }
 
     /// True if the record of this term is kept when its belief is over.

@@ -159,7 +159,7 @@ impl Holding {
         };
         self.next = Some(now + pause);
         ctx.tell(Event::AtRisk(fault));
-        if ctx.ask.strict {
+        if ctx.params.strict {
             return self.lose(ctx, Lost::RenewalFailed);
         }
         if at_once { self.renew_in_time(ctx) } else { STAY }
@@ -227,7 +227,7 @@ impl Holding {
             return self.lose_to(ctx, Lost::Expired, Some((record, version)));
         }
         let ttl = record.ttl.unwrap_or(ctx.own_ttl());
-        let deadline = ctx.rules.deadline(attempt.sent, now, ttl, ctx.ask.timing.drift());
+        let deadline = ctx.rules.deadline(attempt.sent, now, ttl, ctx.params.timing.drift());
         let deadline = deadline.max(self.deadline);
         // What was on its way when its holder said that it cannot stop the work does not say so.
         let unsaid = ctx.unstoppable.is_some() && record.cannot_stop().is_none();
@@ -267,5 +267,5 @@ impl Holding {
 
 /// When to renew what was sent at `sent`, unless the holder does it itself.
 fn next_renewal(ctx: &Context<'_>, sent: Instant) -> Option<Instant> {
-    Some(ctx.renewal_after(sent)).filter(|_| !ctx.ask.manual)
+    Some(ctx.renewal_after(sent)).filter(|_| !ctx.params.manual)
 }

@@ -112,7 +112,7 @@ impl Keeping {
 
     /// However long the store asks for, a try comes before the record has run out.
     fn keep_later(&mut self, ctx: &Context<'_>, fault: Fault) -> Next {
-        let asked = fault.asked_pause().min(ctx.ask.timing.period());
+        let asked = fault.asked_pause().min(ctx.params.timing.period());
         self.next = Some(ctx.ambient.now + ctx.pause_after(self.failures).max(asked));
         STAY
     }

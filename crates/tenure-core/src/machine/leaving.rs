@@ -10,7 +10,9 @@ use super::keeping::Keeping;
 use super::rules::{Verdict, earlier_by_chance};
 use super::seeking::Seeking;
 use super::stage::{Next, STAY, Stage, earliest};
-use super::{Attempt, Attempts, Content, Denied, Event, Fault, Handle, Left, Outcome, Purpose, Way, writes};
+use super::{
+    AcquireMode, Attempt, Attempts, Content, Denied, Event, Fault, Handle, Left, Outcome, Purpose, writes,
+};
 use crate::Instant;
 use crate::record::{Nonce, Record};
 
@@ -131,7 +133,7 @@ impl Leaving {
             Err(Fault::STORE_GONE) => return self.finish(ctx, Left::Lapsing),
             // Whoever has only a handle is told at once what trying again cannot change.
             Err(Fault::Refused(reason))
-                if reason != Reason::Unreachable && matches!(ctx.ask.way, Way::Leave(_)) =>
+                if reason != Reason::Unreachable && matches!(ctx.params.mode, AcquireMode::Leave(_)) =>
             {
                 return self.finish(ctx, Left::Lapsing);
             }
@@ -196,7 +198,7 @@ impl Leaving {
     }
 
     fn leave_later(&mut self, ctx: &Context<'_>, fault: Fault) -> Next {
-        let pause = earlier_by_chance(ctx.ask.timing.retry() * 2, ctx.ambient.jitter);
+        let pause = earlier_by_chance(ctx.params.timing.retry() * 2, ctx.ambient.jitter);
         self.next = Some(ctx.ambient.now + pause.max(fault.asked_pause()));
         STAY
     }

@@ -17,7 +17,7 @@
 //! function per decision; the stages only ask them in the right order. The same code runs in the simulation and under
 //! the real driver.
 
-mod ask;
+mod acquire_params;
 mod attempts;
 mod context;
 mod denied;
@@ -39,7 +39,7 @@ mod writes;
 
 use std::sync::Arc;
 
-pub use ask::{Ask, Handle, Heed, Patience, Way};
+pub use acquire_params::{AcquireMode, AcquireParams, Handle, Heed, Patience};
 pub use attempts::{Attempt, Attempts};
 pub use denied::Denied;
 pub use effect::{Effect, Event, Left, Purpose, Write};
@@ -63,7 +63,7 @@ use stage::Stage;
 #[derive(Debug)]
 pub struct Machine {
     rules: &'static dyn Rules,
-    ask: Ask,
+    params: AcquireParams,
     stage: Stage,
     in_flight: Option<InFlight>,
     attempts: Attempts,
@@ -74,16 +74,16 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine that wants what `ask` says. It does nothing before [`Input::Start`].
-    pub fn new(ask: Ask) -> Self {
-        Self::with_rules(ask, &Standard)
+    /// A machine that wants what `params` say. It does nothing before [`Input::Start`].
+    pub fn new(params: AcquireParams) -> Self {
+        Self::with_rules(params, &Standard)
     }
 
     /// A machine under other rules, for the simulation.
-    pub fn with_rules(ask: Ask, rules: &'static dyn Rules) -> Self {
+    pub fn with_rules(params: AcquireParams, rules: &'static dyn Rules) -> Self {
         Self {
             rules,
-            ask,
+            params,
             stage: Stage::Seeking(Seeking::default()),
             in_flight: None,
             attempts: Attempts::default(),
@@ -97,7 +97,7 @@ impl Machine {
     /// Names the witness of this holder, which takes a moment to make. Only before the answer to its first read, or
     /// before [`Input::Start`].
     pub fn name_witness(&mut self, witness: Arc<Witness>) {
-        self.ask.witness = Some(witness);
+        self.params.witness = Some(witness);
     }
 
     /// Takes an input and appends what shall be done.
@@ -120,7 +120,7 @@ impl Machine {
         }
         let ctx = &mut Context {
             rules: self.rules,
-            ask: &self.ask,
+            params: &self.params,
             attempts: &mut self.attempts,
             in_flight: &mut self.in_flight,
             unstoppable: self.unstoppable.as_ref(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::context::Context;
-use super::{Effect, Event, Heed, Sighting, Way};
+use super::{AcquireMode, Effect, Event, Heed, Sighting};
 use crate::Instant;
 use crate::record::{Nonce, Record};
 
@@ -106,6 +106,6 @@ impl Context<'_> {
 
     /// A contender that takes the lease without waiting does not wait for its work either.
     fn heed(&self) -> Heed {
-        if matches!(self.ask.way, Way::TakeNow(_)) { Heed::Ttl } else { self.ask.heed }
+        if matches!(self.params.mode, AcquireMode::TakeNow(_)) { Heed::Ttl } else { self.params.heed }
     }
 }

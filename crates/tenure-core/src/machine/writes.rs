@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Ambient, Ask};
+use super::{AcquireParams, Ambient};
 use crate::record::{End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable};
 use crate::{Token, WallTime};
 
@@ -33,7 +33,7 @@ pub(super) fn granted(
     nonce: Nonce,
     token: Token,
     end: End,
-    ask: &Ask,
+    params: &AcquireParams,
     ambient: &Ambient,
 ) -> Record {
     let end = end_of_revoked(old).unwrap_or(end);
@@ -41,13 +41,13 @@ pub(super) fn granted(
         state: State::Held,
         term: nonce,
         token,
-        ttl: Some(ask.timing.ttl()),
+        ttl: Some(params.timing.ttl()),
         nonce,
         sequence: next_sequence(old),
-        witness: ask.witness.clone(),
-        secret_hash: ask.secret_hash,
-        holder: Some(Arc::clone(&ask.holder)),
-        value: ask.value.clone().unwrap_or_else(|| Arc::clone(&old.value)),
+        witness: params.witness.clone(),
+        secret_hash: params.secret_hash,
+        holder: Some(Arc::clone(&params.holder)),
+        value: params.value.clone().unwrap_or_else(|| Arc::clone(&old.value)),
         history: if old.is_held() { with_past(old, end, ambient) } else { Arc::clone(&old.history) },
         granted_at: ambient.wall,
         written_at: ambient.wall,
@@ -83,12 +83,12 @@ pub(super) fn renewed(
 }
 
 /// The same term for a process that goes on with it.
-pub(super) fn resumed(old: &Record, nonce: Nonce, ask: &Ask, ambient: &Ambient) -> Record {
+pub(super) fn resumed(old: &Record, nonce: Nonce, params: &AcquireParams, ambient: &Ambient) -> Record {
     Record {
         nonce,
         sequence: next_sequence(old),
-        witness: ask.witness.clone(),
-        secret_hash: ask.secret_hash,
+        witness: params.witness.clone(),
+        secret_hash: params.secret_hash,
         written_at: ambient.wall,
         ..old.clone()
     }
@@ -117,11 +117,11 @@ pub(super) fn revoked(
     old: &Record,
     nonce: Nonce,
     because: &Arc<str>,
-    ask: &Ask,
+    params: &AcquireParams,
     ambient: &Ambient,
 ) -> Record {
     let revocation = Revocation {
-        by: Arc::clone(ask.holder.id()),
+        by: Arc::clone(params.holder.id()),
         because: Arc::clone(because),
         nonce: old.holders_nonce(),
     };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::Instant;
-use tenure_core::machine::{Ask, Denied, Handle, Heed, Input, Left, Lost, Patience, Way};
+use tenure_core::machine::{AcquireMode, AcquireParams, Denied, Handle, Heed, Input, Left, Lost, Patience};
 use tenure_core::record::Record;
 
 use super::World;
@@ -64,16 +64,16 @@ impl World<'_> {
         if !faulty && self.is_renewing(target) {
             return;
         }
-        self.runs(target, handle.clone(), Way::Resume, false);
+        self.runs(target, handle.clone(), AcquireMode::Resume, false);
         if !faulty || !self.rng.chance(self.swarm.scripts.copied) {
             return;
         }
         match former {
             Some(former) if self.rng.chance(500) => {
-                let way = if self.rng.chance(300) { Way::Leave } else { Way::Resume };
-                self.runs(target, former, way, true);
+                let mode = if self.rng.chance(300) { AcquireMode::Leave } else { AcquireMode::Resume };
+                self.runs(target, former, mode, true);
             }
-            _ => self.runs(target, handle, Way::Resume, true),
+            _ => self.runs(target, handle, AcquireMode::Resume, true),
         }
     }
 
@@ -143,23 +143,23 @@ impl World<'_> {
     pub(super) fn script_releases(&mut self, target: Target) {
         let Some((_, handle)) = self.lease(target).and_then(|lease| lease.script()) else { return };
         let handle = handle.clone();
-        self.runs(target, handle, Way::Leave, false);
+        self.runs(target, handle, AcquireMode::Leave, false);
         self.rests(target, false, false);
     }
 
     // ── commands ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Runs a command of a script, if there is room for another one.
-    fn runs(&mut self, script: Target, handle: Handle, way: fn(Handle) -> Way, copy: bool) {
+    fn runs(&mut self, script: Target, handle: Handle, mode: fn(Handle) -> AcquireMode, copy: bool) {
         let process = script.process as usize;
         let Some(slot) = self.processes[process].room_for_command() else { return };
         let Some((it, _)) = self.lease(script).and_then(|lease| lease.script()) else { return };
         let secret = it.secret;
         let local = Instant::from_nanos(self.processes[process].clock.local(self.now));
         let late = handle.deadline <= local;
-        let (faulty, way) = (self.phase == Phase::Faults, way(handle.clone()));
-        let limit = match &way {
-            Way::Leave(_) => local + RELEASE_MAX,
+        let (faulty, mode) = (self.phase == Phase::Faults, mode(handle.clone()));
+        let limit = match &mode {
+            AcquireMode::Leave(_) => local + RELEASE_MAX,
             _ if !late && faulty && self.rng.chance(self.swarm.scripts.hasty) => {
                 Instant::from_nanos(self.rng.between(local.as_nanos(), handle.deadline.as_nanos()))
             }
@@ -167,7 +167,7 @@ impl World<'_> {
         };
         let member = &self.processes[process].member;
         let timeout = member.timeout();
-        let ask = Ask {
+        let params = AcquireParams {
             holder: Arc::clone(&self.processes[process].holder),
             timing: member.timing,
             store_clock: self.swarm.store.clock,
@@ -179,14 +179,14 @@ impl World<'_> {
             manual: true,
             hint_pause: if self.swarm.hosts > 1 { member.timing.retry() } else { Duration::ZERO },
             heed: Heed::Ttl,
-            way,
+            mode,
         };
         let number = self.leases_made + 1;
         let of = script.lease;
-        self.note(process, format_args!("#{number} is a command of #{of}: {:?}, copy: {copy}", ask.way));
+        self.note(process, format_args!("#{number} is a command of #{of}: {:?}, copy: {copy}", params.mode));
         let kind = Kind { manual: true, steals: false, resumes: true };
         let role = Role::Command(Command { script, handle, copy, late });
-        let target = self.puts(process, slot, ask, None, kind, role);
+        let target = self.puts(process, slot, params, None, kind, role);
         if faulty {
             let at = self.now + self.rng.between(0, 2 * timeout);
             if self.rng.chance(self.swarm.scripts.killed) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::Instant;
-use tenure_core::machine::{Ask, Heed, Input, Machine, Patience, Way};
+use tenure_core::machine::{AcquireMode, AcquireParams, Heed, Input, Machine, Patience};
 use tenure_core::record::{Nonce, State};
 
 use super::World;
@@ -53,21 +53,21 @@ impl World<'_> {
             let host = it.member.host;
             self.witnesses.make(host, self.boots[host], self.swarm.hosts > 1)
         });
-        let ask = self.ask(process, witness, script);
+        let params = self.params(process, witness, script);
         let kind = Kind {
-            manual: ask.manual,
-            steals: matches!(ask.way, Way::Revoke(_)),
-            resumes: matches!(ask.way, Way::Resume(_)),
+            manual: params.manual,
+            steals: matches!(params.mode, AcquireMode::Revoke(_)),
+            resumes: matches!(params.mode, AcquireMode::Resume(_)),
         };
         self.note(
             process,
-            format_args!("#{} starts: {:?}, {:?}", self.leases_made + 1, ask.way, ask.patience),
+            format_args!("#{} starts: {:?}, {:?}", self.leases_made + 1, params.mode, params.patience),
         );
-        let role = match ask.secret_hash {
+        let role = match params.secret_hash {
             Some(secret) => Role::Script(Script { secret, handle: None, former: None }),
             None => Role::Kept,
         };
-        let target = self.puts(process, slot, ask, witness, kind, role);
+        let target = self.puts(process, slot, params, witness, kind, role);
         let member = &self.processes[process].member;
         if self.phase == Phase::Faults && self.rng.chance(member.impatient / 4) {
             // Whoever wants it changes their mind.
@@ -82,20 +82,20 @@ impl World<'_> {
         &mut self,
         process: usize,
         slot: usize,
-        ask: Ask,
+        params: AcquireParams,
         witness: Option<u32>,
         kind: Kind,
         role: Role,
     ) -> Target {
         self.leases_made += 1;
         let lease = self.leases_made;
-        let machine = Machine::with_rules(ask, self.seed.rules);
+        let machine = Machine::with_rules(params, self.seed.rules);
         let made = Lease::new(lease, machine, witness, kind, role, self.now);
         self.processes[process].leases[slot] = Some(made);
         Target { process: process as u16, slot: slot as u16, lease }
     }
 
-    fn ask(&mut self, process: usize, witness: Option<u32>, script: bool) -> Ask {
+    fn params(&mut self, process: usize, witness: Option<u32>, script: bool) -> AcquireParams {
         let faulty = self.phase == Phase::Faults;
         // A revocation makes everybody wait anew, so once all is healed it comes at once or joins another.
         let revoked = self.store.record().is_some_and(|record| matches!(record.state, State::Revoked(_)));
@@ -116,7 +116,7 @@ impl World<'_> {
         } else {
             Patience::Until(Instant::from_nanos(local + self.rng.between(0, 2 * it.member.ttl())))
         };
-        Ask {
+        AcquireParams {
             holder: Arc::clone(&it.holder),
             timing: it.member.timing,
             store_clock: self.swarm.store.clock,
@@ -128,10 +128,10 @@ impl World<'_> {
             manual: self.rng.chance(it.member.manual) || script,
             hint_pause: if self.swarm.hosts > 1 { it.member.timing.retry() } else { Duration::ZERO },
             heed: if it.member.heeds { Heed::Tree { limit: None } } else { Heed::Ttl },
-            way: match resumes {
-                Some(saved) => Way::Resume(saved.handle),
-                None if steals => Way::Revoke("it is my turn".into()),
-                None => Way::Wait,
+            mode: match resumes {
+                Some(saved) => AcquireMode::Resume(saved.handle),
+                None if steals => AcquireMode::Revoke("it is my turn".into()),
+                None => AcquireMode::Wait,
             },
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::Timing;
-use tenure_core::machine::{Ask, Left, Lost, Patience, Way};
+use tenure_core::machine::{AcquireMode, AcquireParams, Left, Lost, Patience};
 
 use super::Coordinator;
 use crate::keeper::stale;
@@ -22,7 +22,7 @@ impl Coordinator {
         let asking = KeeperCall {
             connection: &self.connection,
             key: handle.key(),
-            ask: self.ask_by(handle, Way::Resume(handle.term.clone()), true)?,
+            params: self.params_of(handle, AcquireMode::Resume(handle.term.clone()), true)?,
             witnessed: false,
             token: Some(handle.token()),
         };
@@ -40,7 +40,7 @@ impl Coordinator {
         let asking = KeeperCall {
             connection: &self.connection,
             key: handle.key(),
-            ask: self.ask_by(handle, Way::Resume(handle.term.clone()), false)?,
+            params: self.params_of(handle, AcquireMode::Resume(handle.term.clone()), false)?,
             witnessed: true,
             token: Some(handle.token()),
         };
@@ -56,7 +56,7 @@ impl Coordinator {
         let asking = KeeperCall {
             connection: &self.connection,
             key: handle.key(),
-            ask: self.ask_by(handle, Way::Leave(handle.term.clone()), true)?,
+            params: self.params_of(handle, AcquireMode::Leave(handle.term.clone()), true)?,
             witnessed: false,
             token: Some(handle.token()),
         };
@@ -70,19 +70,19 @@ impl Coordinator {
         }
     }
 
-    fn ask_by(&self, handle: &Handle, way: Way, manual: bool) -> Result<Ask, Error> {
-        let limit = match &way {
-            Way::Leave(_) => self.connection.clock.now() + RELEASE_MAX,
+    fn params_of(&self, handle: &Handle, mode: AcquireMode, manual: bool) -> Result<AcquireParams, Error> {
+        let limit = match &mode {
+            AcquireMode::Leave(_) => self.connection.clock.now() + RELEASE_MAX,
             _ => handle.term.deadline,
         };
         let timing = Timing::builder(handle.ttl().as_duration()).drift(handle.drift).build()?;
         timing.bearable_for(self.store_name(), self.guarantees())?;
         let request = Request::new(self.connection.clone(), handle.key().clone()).timing(timing);
-        let mut ask = request.parse(Patience::Until(limit))?;
-        ask.holder = Arc::clone(&handle.holder);
-        ask.secret_hash = Some(handle.secret.hash());
-        (ask.way, ask.manual) = (way, manual);
-        Ok(ask)
+        let mut params = request.parse(Patience::Until(limit))?;
+        params.holder = Arc::clone(&handle.holder);
+        params.secret_hash = Some(handle.secret.hash());
+        (params.mode, params.manual) = (mode, manual);
+        Ok(params)
     }
 
     fn check(&self, handle: &Handle) -> Result<(), Error> {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenure_core::Token;
-use tenure_core::machine::Ask;
+use tenure_core::machine::AcquireParams;
 use tenure_store::{BoxFuture, Key, Store};
 use tokio::sync::{mpsc, oneshot};
 
@@ -20,7 +20,14 @@ pub(crate) type Visit = Box<dyn FnOnce(Arc<dyn Store>) -> BoxFuture<'static, ()>
 /// What a keeper is asked.
 pub(crate) enum Command {
     /// Get this lease, or end it if that is what is wanted.
-    Acquire { id: LeaseId, key: Key, ask: Box<Ask>, witnessed: bool, token: Option<Token>, wanted: ReplyTo },
+    Acquire {
+        id: LeaseId,
+        key: Key,
+        params: Box<AcquireParams>,
+        witnessed: bool,
+        token: Option<Token>,
+        wanted: ReplyTo,
+    },
     /// Renew it now.
     Renew { id: LeaseId, reply: oneshot::Sender<Result<(), Error>> },
     /// Let it go.

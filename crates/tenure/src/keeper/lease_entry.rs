@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tenure_core::machine::{Ask, Input, Lost, Machine};
+use tenure_core::machine::{AcquireParams, Input, Lost, Machine};
 use tenure_core::record::Witness;
 use tenure_core::{Holder, Timing, Token};
 use tenure_store::Key;
@@ -63,13 +63,13 @@ pub(crate) struct LeaseEntry {
 }
 
 impl LeaseEntry {
-    pub(crate) fn new(key: Key, ask: Ask, wanted: ReplyTo) -> Self {
+    pub(crate) fn new(key: Key, params: AcquireParams, wanted: ReplyTo) -> Self {
         Self {
             key,
-            holder: Arc::clone(&ask.holder),
-            timing: ask.timing,
+            holder: Arc::clone(&params.holder),
+            timing: params.timing,
             resumes: None,
-            machine: Machine::new(ask),
+            machine: Machine::new(params),
             wake: None,
             answers: Vec::new(),
             wanted: Some(wanted),

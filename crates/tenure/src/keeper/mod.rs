@@ -176,8 +176,8 @@ impl Keeper {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Acquire { id, key, ask, witnessed, token, wanted } => {
-                let mut entry = LeaseEntry::new(key, *ask, wanted);
+            Command::Acquire { id, key, params, witnessed, token, wanted } => {
+                let mut entry = LeaseEntry::new(key, *params, wanted);
                 entry.resumes = token;
                 self.acquire(id, entry, witnessed);
             }

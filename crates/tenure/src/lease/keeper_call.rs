@@ -1,5 +1,5 @@
 use tenure_core::Token;
-use tenure_core::machine::{self, Ask, Left, Patience, Way};
+use tenure_core::machine::{self, AcquireMode, AcquireParams, Left, Patience};
 use tenure_store::Key;
 use tokio::sync::oneshot;
 
@@ -11,7 +11,7 @@ use crate::{Error, Lease};
 pub(crate) struct KeeperCall<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) key: &'a Key,
-    pub(crate) ask: Ask,
+    pub(crate) params: AcquireParams,
     pub(crate) witnessed: bool,
     /// The token of the term of another process that this is about.
     pub(crate) token: Option<Token>,
@@ -25,16 +25,20 @@ impl KeeperCall<'_> {
     }
 
     pub(crate) async fn for_handle(self) -> Result<machine::Handle, Error> {
-        let (keeper, key, ask) = (self.connection.keeper.clone(), self.key.clone(), self.ask.clone());
+        let (keeper, key, params) = (self.connection.keeper.clone(), self.key.clone(), self.params.clone());
         // Nobody keeps the term, so nobody but its handle can end it.
         let end = move |handle: machine::Handle| {
-            if !matches!(ask.way, Way::Resume(_)) {
+            if !matches!(params.mode, AcquireMode::Resume(_)) {
                 let (wanted, _) = oneshot::channel();
                 keeper.send(Command::Acquire {
                     id: keeper.next_id(),
                     key,
                     token: Some(handle.token),
-                    ask: Box::new(Ask { way: Way::Leave(handle), patience: Patience::Forever, ..ask }),
+                    params: Box::new(AcquireParams {
+                        mode: AcquireMode::Leave(handle),
+                        patience: Patience::Forever,
+                        ..params
+                    }),
                     witnessed: false,
                     wanted: ReplyTo::End(wanted),
                 });
@@ -60,7 +64,7 @@ impl KeeperCall<'_> {
         keeper.send(Command::Acquire {
             id,
             key: self.key.clone(),
-            ask: Box::new(self.ask),
+            params: Box::new(self.params),
             witnessed: self.witnessed,
             token: self.token,
             wanted: wanted(reply),

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::machine::{Ask, Heed, Patience, Way};
+use tenure_core::machine::{AcquireMode, AcquireParams, Heed, Patience};
 use tenure_core::record::Record;
 use tenure_core::{Holder, Timing};
 use tenure_store::{Key, Reach};
@@ -23,7 +23,7 @@ pub struct Request {
     timing: Option<Timing>,
     value: Option<Arc<str>>,
     wait: Option<Duration>,
-    way: Way,
+    mode: AcquireMode,
     strict: bool,
     manual: bool,
     witness: bool,
@@ -44,7 +44,7 @@ impl Request {
             timing: None,
             value: None,
             wait: None,
-            way: Way::Wait,
+            mode: AcquireMode::Wait,
             strict: false,
             manual: false,
             witness: true,
@@ -116,7 +116,7 @@ impl Request {
     /// Asks the present holder to let go, saying why, and then waits for it: until it acknowledges, or its ttl has run
     /// out. It is written into the history.
     pub fn revoke(mut self, because: &str) -> Self {
-        self.way = Way::Revoke(because.into());
+        self.mode = AcquireMode::Revoke(because.into());
         self
     }
 
@@ -126,7 +126,7 @@ impl Request {
     /// acts until then, or until its deadline if it cannot reach the store. Only a resource that checks tokens is safe.
     /// [`revoke`](Self::revoke) waits.
     pub fn take_now(mut self, because: &str) -> Self {
-        self.way = Way::TakeNow(because.into());
+        self.mode = AcquireMode::TakeNow(because.into());
         self
     }
 
@@ -143,7 +143,7 @@ impl Request {
     ///
     /// Cancel-safe, as [`acquire`](Self::acquire) is.
     pub async fn try_acquire(self) -> Result<Lease, Error> {
-        if matches!(self.way, Way::Revoke(_)) {
+        if matches!(self.mode, AcquireMode::Revoke(_)) {
             let sentence = format!("revoking lease {} means waiting for its holder: use acquire()", self.key);
             return Err(Error::new(ErrorKind::Invalid, sentence));
         }
@@ -164,11 +164,11 @@ impl Request {
             return Err(Error::new(ErrorKind::Unsupported, sentence));
         };
         let secret = Secret::new(draw());
-        let mut ask = self.parse(self.patience())?;
-        ask.secret_hash = Some(secret.hash());
-        ask.manual = true;
-        let drift = ask.timing.drift();
-        let asking = KeeperCall { witnessed: false, ..self.asking(ask) };
+        let mut params = self.parse(self.patience())?;
+        params.secret_hash = Some(secret.hash());
+        params.manual = true;
+        let drift = params.timing.drift();
+        let asking = KeeperCall { witnessed: false, ..self.asking(params) };
         let term = asking.for_handle().await?;
         let store = self.connection.store;
         Ok(Handle {
@@ -185,7 +185,7 @@ impl Request {
     fn patience(&self) -> Patience {
         match self.wait {
             None => Patience::Forever,
-            Some(limit) if limit.is_zero() && !matches!(self.way, Way::Revoke(_)) => Patience::Once,
+            Some(limit) if limit.is_zero() && !matches!(self.mode, AcquireMode::Revoke(_)) => Patience::Once,
             Some(limit) => Patience::Until(self.connection.clock.now() + limit),
         }
     }
@@ -194,12 +194,18 @@ impl Request {
         self.asking(self.parse(patience)?).for_lease().await
     }
 
-    fn asking(&self, ask: Ask) -> KeeperCall<'_> {
-        KeeperCall { connection: &self.connection, key: &self.key, ask, witnessed: self.witness, token: None }
+    fn asking(&self, params: AcquireParams) -> KeeperCall<'_> {
+        KeeperCall {
+            connection: &self.connection,
+            key: &self.key,
+            params,
+            witnessed: self.witness,
+            token: None,
+        }
     }
 
     /// Everything that can be wrong with the call is found before anything is sent.
-    pub(crate) fn parse(&self, patience: Patience) -> Result<Ask, Error> {
+    pub(crate) fn parse(&self, patience: Patience) -> Result<AcquireParams, Error> {
         let invalid = |what: String| Err(Error::new(ErrorKind::Invalid, what));
         let timing = match self.timing {
             Some(timing) => timing,
@@ -213,7 +219,7 @@ impl Request {
             let (max, is) = (Record::VALUE_MAX, value.len());
             return invalid(format!("the value of lease {} has at most {max} bytes, not {is}", self.key));
         }
-        if let Way::Revoke(because) | Way::TakeNow(because) = &self.way
+        if let AcquireMode::Revoke(because) | AcquireMode::TakeNow(because) = &self.mode
             && (because.trim().is_empty()
                 || because.len() > Holder::TEXT_MAX
                 || because.chars().any(char::is_control))
@@ -224,7 +230,7 @@ impl Request {
                 self.key
             ));
         }
-        Ok(Ask {
+        Ok(AcquireParams {
             holder: Arc::clone(&self.holder),
             timing,
             store_clock: guarantees.clock,
@@ -239,7 +245,7 @@ impl Request {
                 Reach::Network | Reach::Nothing => timing.retry(),
             },
             heed: self.heed,
-            way: self.way.clone(),
+            mode: self.mode.clone(),
         })
     }
 }

@@ -10,7 +10,7 @@ use crate::machine::context::Context;
 use crate::machine::outlived::After;
 use crate::machine::rules::Floor;
 use crate::machine::stage::{Next, STAY, earliest};
-use crate::machine::{Content, Denied, Effect, Patience, Purpose, Seen, Way, writes};
+use crate::machine::{AcquireMode, Content, Denied, Effect, Patience, Purpose, Seen, writes};
 use crate::record::{End, Record, State};
 
 /// A record that was seen.
@@ -40,7 +40,7 @@ impl Seeking {
         if !fresh || (!self.looked && must_read) {
             return self.read(ctx);
         }
-        let floor = ctx.rules.floor(&seen, ctx.ask.store_clock);
+        let floor = ctx.rules.floor(&seen, ctx.params.store_clock);
         if let Some(highest) = seen.went_back
             && !ctx.rules.may_grant_after_going_back(floor)
         {
@@ -71,28 +71,28 @@ impl Seeking {
         if std::mem::take(&mut self.planted_in_vain) {
             self.failures = 0;
         }
-        if let Way::Resume(handle) = &ctx.ask.way {
+        if let AcquireMode::Resume(handle) = &ctx.params.mode {
             return self.resume(ctx, record, version, handle);
         }
         match &record.state {
             State::Closed(_) => self.deny(ctx, Denied::Closed(Arc::clone(record))),
             State::Vacant => self.grant(ctx, found, End::Released),
-            State::Reserved(successor) if **successor == **ctx.ask.holder.id() => {
+            State::Reserved(successor) if **successor == **ctx.params.holder.id() => {
                 self.grant(ctx, found, End::Released)
             }
             State::Held | State::Revoked(_) | State::Reserved(_) => {
-                match (self.run_out(ctx, seen, record), &ctx.ask.way) {
+                match (self.run_out(ctx, seen, record), &ctx.params.mode) {
                     (RunOut::Ttl, _) => match ctx.after_run_out(record) {
                         After::Take => self.grant(ctx, found, End::RanOut),
                         After::Look => STAY,
                         After::Wait(limit) => self.wait_for_tree(ctx, found, limit),
                     },
                     (RunOut::Dead, _) => self.grant(ctx, found, End::Died),
-                    (RunOut::Not, Way::TakeNow(because)) => {
-                        let (by, because) = (Arc::clone(ctx.ask.holder.id()), Arc::clone(because));
+                    (RunOut::Not, AcquireMode::TakeNow(because)) => {
+                        let (by, because) = (Arc::clone(ctx.params.holder.id()), Arc::clone(because));
                         self.grant(ctx, found, End::Revoked { by, because })
                     }
-                    (RunOut::Not, Way::Revoke(because)) => self.revoke_or_wait(ctx, found, because),
+                    (RunOut::Not, AcquireMode::Revoke(because)) => self.revoke_or_wait(ctx, found, because),
                     (RunOut::Not, _) => self.wait(ctx, found),
                 }
             }
@@ -117,7 +117,7 @@ impl Seeking {
         self.revokes.get_or_insert(record.term);
         if is_wanted && (is_held || rules.revokes_again()) {
             let nonce = ctx.nonce(record);
-            let revoked = writes::revoked(record, nonce, because, ctx.ask, ctx.ambient);
+            let revoked = writes::revoked(record, nonce, because, ctx.params, ctx.ambient);
             return ctx.write(Purpose::Revoke, Expect::Version(version.clone()), revoked);
         }
         self.wait(ctx, found)
@@ -138,7 +138,7 @@ impl Seeking {
     fn wait(&mut self, ctx: &mut Context<'_>, found: Found<'_>) -> Next {
         let Found { seen, record, .. } = found;
         let looks = self.looks_at_witness(ctx, record);
-        if ctx.ask.patience == Patience::Once {
+        if ctx.params.patience == Patience::Once {
             return if looks { STAY } else { self.deny(ctx, Denied::Held(Arc::clone(record))) };
         }
         self.look_later(ctx, found, Some(runs_out_at(ctx, seen, record)))
@@ -147,7 +147,7 @@ impl Seeking {
     /// The record has run out, and the work under it goes on.
     fn wait_for_tree(&mut self, ctx: &mut Context<'_>, found: Found<'_>, limit: Option<Instant>) -> Next {
         match ctx.waits_for_tree(found.record) {
-            Some(sighting) if ctx.ask.patience == Patience::Once => {
+            Some(sighting) if ctx.params.patience == Patience::Once => {
                 self.deny(ctx, Denied::Outlived { record: Arc::clone(found.record), sighting })
             }
             _ => self.look_later(ctx, found, limit),
@@ -170,7 +170,7 @@ impl Seeking {
     /// Whether what was seen before can be taken without another look: then one write is all it costs.
     fn could_take(&self, ctx: &Context<'_>, seen: &Seen) -> bool {
         let Content::Record(record, _) = &seen.content else { return false };
-        let floor = ctx.rules.floor(seen, ctx.ask.store_clock);
+        let floor = ctx.rules.floor(seen, ctx.params.store_clock);
         let free = match &record.state {
             State::Vacant => true,
             State::Held | State::Revoked(_) | State::Reserved(_) => match self.run_out(ctx, seen, record) {
@@ -196,5 +196,5 @@ impl Seeking {
 /// When the version that was seen has run out.
 fn runs_out_at(ctx: &Context<'_>, seen: &Seen, record: &Record) -> Instant {
     let own = ctx.own_ttl();
-    ctx.rules.runs_out_at(seen.from, record.ttl.unwrap_or(own), own, ctx.ask.timing.drift())
+    ctx.rules.runs_out_at(seen.from, record.ttl.unwrap_or(own), own, ctx.params.timing.drift())
 }

@@ -12,7 +12,7 @@ use crate::machine::holding::Holding;
 use crate::machine::leaving::Leaving;
 use crate::machine::rules::Floor;
 use crate::machine::stage::Next;
-use crate::machine::{Attempt, Denied, Handle, Lost, Purpose, Way, writes};
+use crate::machine::{AcquireMode, Attempt, Denied, Handle, Lost, Purpose, writes};
 use crate::record::{End, Record, State};
 
 impl Seeking {
@@ -29,13 +29,13 @@ impl Seeking {
         if ctx.rules.plants_first() {
             return ctx.write(Purpose::Plant, expect, planted);
         }
-        let granted = writes::granted(&planted, planted.nonce, token, End::Released, ctx.ask, ctx.ambient);
+        let granted = writes::granted(&planted, planted.nonce, token, End::Released, ctx.params, ctx.ambient);
         ctx.write(Purpose::Grant, expect, granted)
     }
 
     pub(super) fn grant(&mut self, ctx: &mut Context<'_>, found: Found<'_>, end: End) -> Next {
         let Found { seen, record: old, version } = found;
-        let floor = match ctx.rules.floor(seen, ctx.ask.store_clock) {
+        let floor = match ctx.rules.floor(seen, ctx.params.store_clock) {
             Floor::None => None,
             Floor::At(time) => Some(time),
             Floor::ReadFirst if self.looked => {
@@ -48,7 +48,7 @@ impl Seeking {
             return self.deny(ctx, Denied::TokensExhausted);
         };
         self.pace.found_free();
-        let record = writes::granted(old, ctx.nonce(old), token, end, ctx.ask, ctx.ambient);
+        let record = writes::granted(old, ctx.nonce(old), token, end, ctx.params, ctx.ambient);
         ctx.write(Purpose::Grant, Expect::Version(version.clone()), record)
     }
 
@@ -73,7 +73,7 @@ impl Seeking {
             let attempt = Attempt { nonce: old.nonce, sent: now, purpose: Purpose::Resume };
             return Holding::begin(ctx, attempt, (Arc::clone(old), version.clone()), handle.deadline);
         }
-        let record = writes::resumed(old, ctx.nonce(old), ctx.ask, ctx.ambient);
+        let record = writes::resumed(old, ctx.nonce(old), ctx.params, ctx.ambient);
         ctx.write(Purpose::Resume, Expect::Version(version.clone()), record)
     }
 
@@ -87,9 +87,9 @@ impl Seeking {
     ) -> Next {
         let now = ctx.ambient.now;
         let ttl = record.ttl.unwrap_or(ctx.own_ttl());
-        let deadline = ctx.rules.deadline(attempt.sent, now, ttl, ctx.ask.timing.drift());
-        let learned_by = match &ctx.ask.way {
-            Way::Resume(handle) => ctx.rules.resumable_until(handle.deadline, deadline),
+        let deadline = ctx.rules.deadline(attempt.sent, now, ttl, ctx.params.timing.drift());
+        let learned_by = match &ctx.params.mode {
+            AcquireMode::Resume(handle) => ctx.rules.resumable_until(handle.deadline, deadline),
             _ => deadline,
         };
         let target = (Arc::clone(record), version.clone());
@@ -98,7 +98,7 @@ impl Seeking {
         }
         // Learned too late, or revoked before it was learned: nobody ever believed it, and it is not wanted like that.
         ctx.attempts.confirm(attempt);
-        if let Way::Resume(handle) = &ctx.ask.way {
+        if let AcquireMode::Resume(handle) = &ctx.params.mode {
             let why = match &record.state {
                 State::Held => Lost::Expired,
                 _ => Lost::of_handle(record, handle),

@@ -13,7 +13,9 @@ use super::in_flight::SentWrite;
 use super::leaving::Leaving;
 use super::rules::{Verdict, earlier_by_chance};
 use super::stage::{Next, STAY, Stage, earliest};
-use super::{Content, Denied, Event, Fault, Left, Lost, Outcome, Patience, Purpose, Seen, Sighting, Way};
+use super::{
+    AcquireMode, Content, Denied, Event, Fault, Left, Lost, Outcome, Patience, Purpose, Seen, Sighting,
+};
 use crate::Instant;
 use crate::record::{Nonce, State};
 use pace::Pace;
@@ -49,9 +51,11 @@ impl Seeking {
     }
 
     pub(super) fn started(&mut self, ctx: &mut Context<'_>) -> Next {
-        match &ctx.ask.way {
-            Way::Leave(handle) => Leaving::by_handle(ctx, handle).enter(ctx),
-            Way::Wait | Way::Revoke(_) | Way::TakeNow(_) | Way::Resume(_) => self.seek(ctx),
+        match &ctx.params.mode {
+            AcquireMode::Leave(handle) => Leaving::by_handle(ctx, handle).enter(ctx),
+            AcquireMode::Wait | AcquireMode::Revoke(_) | AcquireMode::TakeNow(_) | AcquireMode::Resume(_) => {
+                self.seek(ctx)
+            }
         }
     }
 
@@ -120,12 +124,12 @@ impl Seeking {
             Fault::Refused(reason) if reason != Reason::Unreachable => {
                 return self.deny(ctx, Denied::Refused(reason));
             }
-            _ if ctx.ask.patience == Patience::Once => {
+            _ if ctx.params.patience == Patience::Once => {
                 return self.deny(ctx, Denied::Unavailable(Some(fault)));
             }
             _ => {}
         }
-        let timing = ctx.ask.timing;
+        let timing = ctx.params.timing;
         let growing = timing.retry() * 2u32.pow(self.failures.min(8));
         self.failures = self.failures.saturating_add(1);
         let pause = earlier_by_chance(growing.min(timing.period()), ctx.ambient.jitter);
@@ -148,7 +152,7 @@ impl Seeking {
 
     fn out_of_patience(&self, ctx: &Context<'_>) -> Denied {
         match (self.trouble, ctx.sightings.latest()) {
-            _ if matches!(ctx.ask.way, Way::Resume(_)) => Denied::StaleHandle(Lost::Expired),
+            _ if matches!(ctx.params.mode, AcquireMode::Resume(_)) => Denied::StaleHandle(Lost::Expired),
             (None, Some(Seen { content: Content::Record(record, _), .. }))
                 if record.state != State::Vacant =>
             {
@@ -219,8 +223,8 @@ impl Seeking {
 
 /// The term that a contender goes on with, if it has one.
 fn resumed_term(ctx: &Context<'_>) -> Option<Nonce> {
-    match &ctx.ask.way {
-        Way::Resume(handle) => Some(handle.term),
+    match &ctx.params.mode {
+        AcquireMode::Resume(handle) => Some(handle.term),
         _ => None,
     }
 }

@@ -55,13 +55,13 @@ impl Pace {
         if std::mem::replace(&mut self.hinted, true) {
             return None;
         }
-        let longest = ctx.ask.timing.retry();
+        let longest = ctx.params.timing.retry();
         let growing = match self.in_vain {
             0 => Duration::ZERO,
             count => VAIN_PAUSE * 8u32.pow(count.min(8) - 1),
         };
         let crowd = (CROWD_PAUSE * (2u32.pow(self.crowd) - 1)).min(longest);
-        let after_look = looked + growing.min(longest).max(ctx.ask.hint_pause);
+        let after_look = looked + growing.min(longest).max(ctx.params.hint_pause);
         Some(after_look.max(ctx.ambient.now + part_by_chance(crowd, ctx.ambient.jitter)))
     }
 }

@@ -6,9 +6,9 @@ use tenure_store::StoreClock;
 use crate::record::{Nonce, Ttl, Witness};
 use crate::{Holder, Instant, Timing, Token};
 
-/// What somebody wants of a key.
+/// The parameters of one acquire.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct AcquireParams {
     /// Who wants it.
     pub holder: Arc<Holder>,
     /// The durations.
@@ -33,7 +33,7 @@ pub struct Ask {
     /// The condition that counts once the record of another holder has run out by its ttl.
     pub heed: Heed,
     /// How to come by it.
-    pub way: Way,
+    pub mode: AcquireMode,
 }
 
 /// The condition that counts for a contender once a record has run out by its ttl.
@@ -59,9 +59,9 @@ pub enum Patience {
     Forever,
 }
 
-/// How to come by a lease.
+/// The mode of an acquire.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum AcquireMode {
     /// Wait until it is free.
     Wait,
     /// Ask the present holder to let go, saying why, and then wait.
