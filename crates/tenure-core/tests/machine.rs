@@ -303,7 +303,7 @@ fn a_store_time_that_is_nonsense_makes_up_for_no_token_that_went_back() {
 #[test]
 fn a_renewal_by_handle_that_is_learned_of_after_the_deadline_of_the_handle_revives_nothing() {
     let (holder, held) = Solo::holding("a", |params| params.manual = true);
-    let handle = holder.machine.handle().expect("it is held");
+    let handle = holder.machine.term_ref().expect("it is held");
     let deadline = handle.deadline;
     let mut command = Solo::new("a", |params| {
         (params.manual, params.patience) = (true, Patience::Until(deadline));

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::machine::{
-    AcquireMode, AcquireParams, Ambient, Content, Effect, Event, Fault, Handle, Heed, Input, Look, Lost,
-    Machine, Outcome, Patience, Purpose, Seen, Sighting, Sightings, Write,
+    AcquireMode, AcquireParams, Ambient, Content, Effect, Event, Fault, Heed, Input, Look, Lost, Machine,
+    Outcome, Patience, Purpose, Seen, Sighting, Sightings, TermRef, Write,
 };
 use tenure_core::record::{self, Nonce, Record, State, Witness};
 use tenure_core::{Drift, Holder, Instant, Timing, Token, WallTime};
@@ -84,9 +84,9 @@ struct Slot {
     witnessed: bool,
     secret: Option<[u8; 32]>,
     /// The latest handle, if the term was left to a script: nobody steps the machine any more, and the belief stays.
-    script: Option<Handle>,
+    script: Option<TermRef>,
     /// The handle that it goes on with.
-    resumes: Option<Handle>,
+    resumes: Option<TermRef>,
     /// The script whose command it is.
     command_of: Option<usize>,
     /// The loss was told, and work may still go on.
@@ -101,7 +101,7 @@ struct Slot {
 /// A handle that somebody may use, and how it came about.
 #[derive(Clone, Debug)]
 struct Known {
-    handle: Handle,
+    handle: TermRef,
     secret: Option<[u8; 32]>,
     /// The slot of the script that got it; `None` if it was saved by a process that crashed.
     script: Option<usize>,
@@ -335,7 +335,7 @@ impl World {
         if slot.crashed || slot.witnessed || slot.belief <= now || slot.call.is_some() {
             return;
         }
-        let Some(handle) = slot.machine.handle() else { return };
+        let Some(handle) = slot.machine.term_ref() else { return };
         (slot.crashed, slot.wake, slot.look_at, slot.limit) = (true, None, None, None);
         slot.script = Some(handle.clone());
         self.handles.push(Known { handle, secret: slot.secret, script: Some(id) });
@@ -346,7 +346,7 @@ impl World {
     fn crash(&mut self, id: usize) {
         self.say(("crash", id));
         let slot = &self.slots[id];
-        if let Some(handle) = slot.machine.handle().filter(|_| !slot.crashed) {
+        if let Some(handle) = slot.machine.term_ref().filter(|_| !slot.crashed) {
             self.handles.push(Known { handle, secret: slot.secret, script: None });
         }
         if let Some(Call::Write { write, sent, served: None }) = self.slots[id].call.take() {
@@ -754,7 +754,7 @@ impl World {
     fn hand_over(&mut self, id: usize, script: usize) {
         let slot = &mut self.slots[id];
         (slot.crashed, slot.belief, slot.wake) = (true, Instant::default(), None);
-        let handle = slot.machine.handle().expect("it was granted");
+        let handle = slot.machine.term_ref().expect("it was granted");
         let known = Known { handle: handle.clone(), secret: slot.secret, script: Some(script) };
         let script = &mut self.slots[script];
         if script.belief > self.now {

@@ -73,14 +73,14 @@ pub enum AcquireMode {
     ///
     /// Somebody may be acting under the handle meanwhile, until its deadline. So nothing is vacated unless the term has
     /// been resumed.
-    Resume(Handle),
+    Resume(TermRef),
     /// Let go of a term that was held under this handle, for somebody who does not act under it any more.
-    Leave(Handle),
+    Leave(TermRef),
 }
 
 /// What is needed to go on with a term in another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handle {
+pub struct TermRef {
     /// The token of its grant.
     pub token: Token,
     /// The term.

@@ -11,7 +11,7 @@ use super::keeping::Keeping;
 use super::leaving::{Leaving, Target};
 use super::rules::Verdict;
 use super::stage::{Next, STAY, Stage, earliest};
-use super::{Attempt, Content, Event, Fault, Handle, Left, Lost, Outcome, Purpose, writes};
+use super::{Attempt, Content, Event, Fault, Left, Lost, Outcome, Purpose, TermRef, writes};
 use crate::Instant;
 use crate::record::{Record, State, Ttl};
 
@@ -67,9 +67,9 @@ impl Holding {
         &self.record
     }
 
-    pub(super) fn handle(&self) -> Handle {
+    pub(super) fn term_ref(&self) -> TermRef {
         let Record { token, term, nonce, .. } = *self.record;
-        Handle { token, term, nonce, ttl: self.ttl(), deadline: self.deadline }
+        TermRef { token, term, nonce, ttl: self.ttl(), deadline: self.deadline }
     }
 
     fn ttl(&self) -> Ttl {

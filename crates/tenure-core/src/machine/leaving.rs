@@ -11,7 +11,7 @@ use super::rules::{Verdict, earlier_by_chance};
 use super::seeking::Seeking;
 use super::stage::{Next, STAY, Stage, earliest};
 use super::{
-    AcquireMode, Attempt, Attempts, Content, Denied, Event, Fault, Handle, Left, Outcome, Purpose, writes,
+    AcquireMode, Attempt, Attempts, Content, Denied, Event, Fault, Left, Outcome, Purpose, TermRef, writes,
 };
 use crate::Instant;
 use crate::record::{Nonce, Record};
@@ -55,7 +55,7 @@ impl Leaving {
     }
 
     /// After a term of another process: its record is ours to vacate if it is the one that the handle tells of.
-    pub(super) fn by_handle(ctx: &mut Context<'_>, handle: &Handle) -> Self {
+    pub(super) fn by_handle(ctx: &mut Context<'_>, handle: &TermRef) -> Self {
         let sent = ctx.ambient.now;
         ctx.attempts.confirm(Attempt { nonce: handle.nonce, sent, purpose: Purpose::Renew });
         let mut leaving = Self::without_work(ctx, Some(handle.term), None, false);

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Handle;
+use super::TermRef;
 use crate::Token;
 use crate::record::{End, Past, Record, State};
 
@@ -67,7 +67,7 @@ impl Lost {
     }
 
     /// Why a handle of an earlier process is not good for this record any more.
-    pub fn of_handle(record: &Record, handle: &Handle) -> Self {
+    pub fn of_handle(record: &Record, handle: &TermRef) -> Self {
         match &record.state {
             _ if record.term != handle.term => Self::to(record, handle.token),
             State::Revoked(revocation) => Self::revoked(&revocation.by, &revocation.because),

@@ -39,7 +39,7 @@ mod writes;
 
 use std::sync::Arc;
 
-pub use acquire_params::{AcquireMode, AcquireParams, Handle, Heed, Patience};
+pub use acquire_params::{AcquireMode, AcquireParams, Heed, Patience, TermRef};
 pub use attempts::{Attempt, Attempts};
 pub use denied::Denied;
 pub use effect::{Effect, Event, Left, Purpose, Write};
@@ -178,8 +178,8 @@ impl Machine {
     }
 
     /// What is needed to go on with the term after a restart, while it is held.
-    pub fn handle(&self) -> Option<Handle> {
-        self.holding().map(Holding::handle)
+    pub fn term_ref(&self) -> Option<TermRef> {
+        self.holding().map(Holding::term_ref)
     }
 
     /// The record as this lease wrote it last, while it is held.

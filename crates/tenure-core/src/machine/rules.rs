@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tenure_store::{StoreClock, StoreTime, Version};
 
-use super::{Attempts, Handle, Outcome, Seen, Sighting};
+use super::{Attempts, Outcome, Seen, Sighting, TermRef};
 use crate::record::{Nonce, Record, State, Ttl};
 use crate::{Drift, Instant, Token};
 
@@ -182,7 +182,7 @@ pub trait Rules: fmt::Debug + Send + Sync {
 
     /// Is this handle good for the term in this record? Only if the record is the very write that the handle tells of: of
     /// two copies, the one that is used first counts.
-    fn may_resume(&self, record: &Record, handle: &Handle) -> bool {
+    fn may_resume(&self, record: &Record, handle: &TermRef) -> bool {
         record.state == State::Held && (record.term, record.nonce) == (handle.term, handle.nonce)
     }
 

@@ -2,7 +2,7 @@
 
 use tenure_core::Instant;
 use tenure_core::machine::rules::Mine;
-use tenure_core::machine::{Handle, Rules};
+use tenure_core::machine::{Rules, TermRef};
 use tenure_core::record::{Record, State, Ttl};
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Rules for ResumeBelievesFirst {
 pub(super) struct HandleGoodTwice;
 
 impl Rules for HandleGoodTwice {
-    fn may_resume(&self, record: &Record, handle: &Handle) -> bool {
+    fn may_resume(&self, record: &Record, handle: &TermRef) -> bool {
         record.state == State::Held && record.term == handle.term
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use tenure_core::machine::{Handle, Machine, Purpose};
+use tenure_core::machine::{Machine, Purpose, TermRef};
 use tenure_core::record::Nonce;
 use tenure_core::{Belief, Token};
 
@@ -82,9 +82,9 @@ pub(super) struct Script {
     /// The hash of the secret of its handles.
     pub(super) secret: [u8; 32],
     /// The handle that it got last. The machine that got the first is not asked any more.
-    pub(super) handle: Option<Handle>,
+    pub(super) handle: Option<TermRef>,
     /// The handle before that one, which is used up.
-    pub(super) former: Option<Handle>,
+    pub(super) former: Option<TermRef>,
 }
 
 /// What a command of a script does.
@@ -93,7 +93,7 @@ pub(super) struct Command {
     /// The lease of the script.
     pub(super) script: Target,
     /// The handle that it uses.
-    pub(super) handle: Handle,
+    pub(super) handle: TermRef,
     /// Whether another command uses that handle too, or has used it.
     pub(super) copy: bool,
     /// Whether it began after the deadline of its handle.
@@ -186,7 +186,7 @@ impl Lease {
     }
 
     /// What the script has whose lease this is, if the term is left to it.
-    pub(super) fn script(&self) -> Option<(&Script, &Handle)> {
+    pub(super) fn script(&self) -> Option<(&Script, &TermRef)> {
         match &self.role {
             Role::Script(script) => script.handle.as_ref().map(|handle| (script, handle)),
             Role::Kept | Role::Command(_) => None,

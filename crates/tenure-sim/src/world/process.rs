@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tenure_core::machine::{Handle, Recalled, Sightings};
+use tenure_core::machine::{Recalled, Sightings, TermRef};
 use tenure_core::{Holder, WallTime};
 use tenure_store::Version;
 
@@ -49,7 +49,7 @@ pub(super) struct Process {
 /// A handle, as it was saved to go on with after a restart.
 #[derive(Debug)]
 pub(super) struct Saved {
-    pub(super) handle: Handle,
+    pub(super) handle: TermRef,
     /// The boot of the machine: after another one its deadline means nothing.
     pub(super) boot: u32,
     /// Who saved it: only a later incarnation goes on with it, never the same one beside itself.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::Instant;
-use tenure_core::machine::{AcquireMode, AcquireParams, Denied, Handle, Heed, Input, Left, Lost, Patience};
+use tenure_core::machine::{AcquireMode, AcquireParams, Denied, Heed, Input, Left, Lost, Patience, TermRef};
 use tenure_core::record::Record;
 
 use super::World;
@@ -26,7 +26,7 @@ impl World<'_> {
     /// The command that was granted ends, and its script has the handle.
     pub(super) fn leaves_term_to_script(&mut self, target: Target) {
         let Some(lease) = self.lease(target) else { return };
-        let handle = lease.machine.handle();
+        let handle = lease.machine.term_ref();
         if let Role::Script(script) = &mut lease.role {
             script.handle = handle;
         }
@@ -88,7 +88,7 @@ impl World<'_> {
         let own = self.confirmed(target, "granted");
         let (now, tampered_at) = (self.now, self.oracle.tampered_at);
         let Some(lease) = self.lease(target) else { return };
-        let (Some(handle), Some(command)) = (lease.machine.handle(), lease.command().cloned()) else {
+        let (Some(handle), Some(command)) = (lease.machine.term_ref(), lease.command().cloned()) else {
             return;
         };
         let process = target.process as usize;
@@ -150,7 +150,7 @@ impl World<'_> {
     // ── commands ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Runs a command of a script, if there is room for another one.
-    fn runs(&mut self, script: Target, handle: Handle, mode: fn(Handle) -> AcquireMode, copy: bool) {
+    fn runs(&mut self, script: Target, handle: TermRef, mode: fn(TermRef) -> AcquireMode, copy: bool) {
         let process = script.process as usize;
         let Some(slot) = self.processes[process].room_for_command() else { return };
         let Some((it, _)) = self.lease(script).and_then(|lease| lease.script()) else { return };
@@ -205,7 +205,7 @@ impl World<'_> {
     /// A command ends when it has done what it is for, or cannot.
     pub(super) fn command_settles(&mut self, target: Target) {
         let Some(lease) = self.lease(target) else { return };
-        if lease.machine.is_ended() || lease.machine.handle().is_some() {
+        if lease.machine.is_ended() || lease.machine.term_ref().is_some() {
             self.command_ends(target);
         }
     }

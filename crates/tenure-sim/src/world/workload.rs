@@ -223,7 +223,7 @@ impl World<'_> {
         if process.member.resume == 0 || !self.rng.chance(700) {
             return;
         }
-        let handle = process.leases[target.slot as usize].as_ref().and_then(|lease| lease.machine.handle());
+        let handle = process.leases[target.slot as usize].as_ref().and_then(|lease| lease.machine.term_ref());
         if let Some(handle) = handle {
             let boot = self.boots[process.member.host];
             process.saved = Some(Saved { handle, boot, incarnation: process.incarnation });

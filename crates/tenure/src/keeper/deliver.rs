@@ -44,7 +44,7 @@ impl Keeper {
                         reply.send(Ok(Arc::clone(shared))).is_ok()
                     }
                     Some(ReplyTo::Handle(reply)) => {
-                        let handle = entry.machine.handle().expect("it was granted");
+                        let handle = entry.machine.term_ref().expect("it was granted");
                         // Whoever has the handle that was resumed may be acting under the term, heard of this or not.
                         entry.detached = reply.send(Ok(handle)).is_ok() || entry.resumes.is_some();
                         entry.detached

@@ -12,7 +12,7 @@ pub(crate) enum ReplyTo {
     /// A lease that it keeps.
     Lease(oneshot::Sender<Result<Arc<HeldLease>, Error>>),
     /// A term that is left to whoever gets its handle.
-    Handle(oneshot::Sender<Result<machine::Handle, Error>>),
+    Handle(oneshot::Sender<Result<machine::TermRef, Error>>),
     /// The end of a term of another process.
     End(oneshot::Sender<Result<Left, Error>>),
 }

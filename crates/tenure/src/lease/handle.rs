@@ -45,7 +45,7 @@ pub struct Handle {
     pub(crate) holder: Arc<Holder>,
     /// Whose clock the deadline is on.
     pub(crate) domain: Domain,
-    pub(crate) term: machine::Handle,
+    pub(crate) term: machine::TermRef,
     /// How far the clock's rate may be off: renewals count on what the grant counted on.
     pub(crate) drift: Drift,
     pub(crate) secret: Secret,
@@ -131,7 +131,7 @@ impl Handle {
             key: Key::parse(&written.key).ok()?,
             holder: Arc::new(Holder::new(&written.holder).ok()?),
             domain: Domain::parse(&written.clock)?,
-            term: machine::Handle {
+            term: machine::TermRef {
                 token: Token::new(written.token)?,
                 term: Nonce::parse(&written.term)?,
                 nonce: Nonce::parse(&written.nonce)?,

@@ -24,10 +24,10 @@ impl KeeperCall<'_> {
         Ok(Lease::new(id, keeper, shared))
     }
 
-    pub(crate) async fn for_handle(self) -> Result<machine::Handle, Error> {
+    pub(crate) async fn for_handle(self) -> Result<machine::TermRef, Error> {
         let (keeper, key, params) = (self.connection.keeper.clone(), self.key.clone(), self.params.clone());
         // Nobody keeps the term, so nobody but its handle can end it.
-        let end = move |handle: machine::Handle| {
+        let end = move |handle: machine::TermRef| {
             if !matches!(params.mode, AcquireMode::Resume(_)) {
                 let (wanted, _) = oneshot::channel();
                 keeper.send(Command::Acquire {

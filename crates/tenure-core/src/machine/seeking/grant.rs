@@ -12,7 +12,7 @@ use crate::machine::holding::Holding;
 use crate::machine::leaving::Leaving;
 use crate::machine::rules::Floor;
 use crate::machine::stage::Next;
-use crate::machine::{AcquireMode, Attempt, Denied, Handle, Lost, Purpose, writes};
+use crate::machine::{AcquireMode, Attempt, Denied, Lost, Purpose, TermRef, writes};
 use crate::record::{End, Record, State};
 
 impl Seeking {
@@ -58,7 +58,7 @@ impl Seeking {
         ctx: &mut Context<'_>,
         old: &Arc<Record>,
         version: &Version,
-        handle: &Handle,
+        handle: &TermRef,
     ) -> Next {
         let now = ctx.ambient.now;
         let good =
