@@ -100,7 +100,7 @@ struct Slot {
 
 /// A handle that somebody may use, and how it came about.
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownHandle {
     handle: TermRef,
     secret: Option<[u8; 32]>,
     /// The slot of the script that got it; `None` if it was saved by a process that crashed.
@@ -134,7 +134,7 @@ struct World {
     late: Vec<(usize, Write, Instant)>,
     sightings: Vec<Sightings>,
     slots: Vec<Slot>,
-    handles: Vec<Known>,
+    handles: Vec<KnownHandle>,
     older: Vec<Record>,
     granted: Token,
     /// Nonces of writes that landed, with the belief that each is good for.
@@ -304,7 +304,7 @@ impl World {
     }
 
     /// What goes on with a term, or ends it, by a handle. Says which script it is a command of.
-    fn by_handle(&mut self, params: &mut AcquireParams, known: Known) -> Option<usize> {
+    fn by_handle(&mut self, params: &mut AcquireParams, known: KnownHandle) -> Option<usize> {
         let leaves = match &params.mode {
             AcquireMode::Resume(_) => false,
             AcquireMode::Leave(_) => true,
@@ -338,7 +338,7 @@ impl World {
         let Some(handle) = slot.machine.term_ref() else { return };
         (slot.crashed, slot.wake, slot.look_at, slot.limit) = (true, None, None, None);
         slot.script = Some(handle.clone());
-        self.handles.push(Known { handle, secret: slot.secret, script: Some(id) });
+        self.handles.push(KnownHandle { handle, secret: slot.secret, script: Some(id) });
         self.say(("detach", id));
     }
 
@@ -347,7 +347,7 @@ impl World {
         self.say(("crash", id));
         let slot = &self.slots[id];
         if let Some(handle) = slot.machine.term_ref().filter(|_| !slot.crashed) {
-            self.handles.push(Known { handle, secret: slot.secret, script: None });
+            self.handles.push(KnownHandle { handle, secret: slot.secret, script: None });
         }
         if let Some(Call::Write { write, sent, served: None }) = self.slots[id].call.take() {
             self.late.push((id, write, sent));
@@ -755,7 +755,7 @@ impl World {
         let slot = &mut self.slots[id];
         (slot.crashed, slot.belief, slot.wake) = (true, Instant::default(), None);
         let handle = slot.machine.term_ref().expect("it was granted");
-        let known = Known { handle: handle.clone(), secret: slot.secret, script: Some(script) };
+        let known = KnownHandle { handle: handle.clone(), secret: slot.secret, script: Some(script) };
         let script = &mut self.slots[script];
         if script.belief > self.now {
             script.belief = handle.deadline;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenure::clock::{Instant, WallTime};
 use tenure::store::memory::GetFault;
 use tenure::{ErrorKind, Key, Prefix, Remaining, Standing, record};
-use tenure_core::machine::{Content, Glance, Look, Observer, Sighting};
+use tenure_core::machine::{Content, Look, ObservedRead, Observer, Sighting};
 use tenure_store::{Store, StoreClock, Version};
 
 use support::World;
@@ -134,7 +134,7 @@ async fn a_listing_reads_each_key_once() {
 fn a_holder_whose_witness_is_gone_is_dead_and_any_doubt_keeps_it_alive() {
     let record = Arc::new(record::decode(&fixture("revoked")).unwrap());
     let content = Content::Record(Arc::clone(&record), Version::new("1"));
-    let glance = Glance {
+    let read = ObservedRead {
         look: Look { content, age: None, time: None },
         clock: StoreClock::Nothing,
         sent: Instant::default(),
@@ -148,7 +148,7 @@ fn a_holder_whose_witness_is_gone_is_dead_and_any_doubt_keeps_it_alive() {
         tree_locked: false,
         lists_nonce: true,
     };
-    assert_eq!(Observer::new().judge(&glance, gone), Some(Standing::Dead));
+    assert_eq!(Observer::new().judge(&read, gone), Some(Standing::Dead));
     let doubts = [
         Sighting { found: false, ..gone },
         Sighting { same_file: false, ..gone },
@@ -157,7 +157,7 @@ fn a_holder_whose_witness_is_gone_is_dead_and_any_doubt_keeps_it_alive() {
         Sighting { lists_nonce: false, ..gone },
     ];
     for doubt in doubts {
-        let standing = Observer::new().judge(&glance, doubt).unwrap();
+        let standing = Observer::new().judge(&read, doubt).unwrap();
         assert!(matches!(standing, Standing::Revoked(_)), "{doubt:?}: {standing:?}");
     }
 }

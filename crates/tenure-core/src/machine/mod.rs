@@ -45,7 +45,7 @@ pub use denied::Denied;
 pub use effect::{Effect, Event, Left, Purpose, Write};
 pub use input::{Ambient, Content, Fault, Input, Look, Outcome, Sighting};
 pub use lost::Lost;
-pub use observer::{Glance, Observer};
+pub use observer::{ObservedRead, Observer};
 pub use rules::{Rules, Standard};
 pub use sightings::{Recalled, Seen, Sightings};
 pub use standing::{Remaining, Standing};

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tenure_store::StoreClock;
 
-use super::standing::Known;
+use super::standing::KnownSince;
 use super::{Content, Look, Recalled, Rules, Sighting, Standard, Standing, sightings};
 use crate::record::Record;
 use crate::{Instant, Token, WallTime};
@@ -18,7 +18,7 @@ pub struct Observer {
 
 /// A read that an observer made.
 #[derive(Clone, Debug)]
-pub struct Glance {
+pub struct ObservedRead {
     /// What it showed.
     pub look: Look,
     /// What the store's clock is good for.
@@ -42,7 +42,7 @@ impl Observer {
         Self { rules, shown: Token::ZERO, known: None }
     }
 
-    /// What was seen before this observer looked counts for its first glance, if that shows the very same version.
+    /// What was seen before this observer looked counts for its first read, if that shows the very same version.
     pub fn recall(&mut self, recalled: Recalled) {
         self.known.get_or_insert(recalled);
     }
@@ -62,25 +62,25 @@ impl Observer {
         Some(Arc::clone(record))
     }
 
-    /// How the key stands by this glance, and what `sighting` says of the record's witness: `None` if it is older than
+    /// How the key stands by this read, and what `sighting` says of the record's witness: `None` if it is older than
     /// what was shown before. What was seen earlier of the same version counts.
-    pub fn judge(&mut self, glance: &Glance, sighting: Sighting) -> Option<Standing> {
-        let (record, version) = match &glance.look.content {
+    pub fn judge(&mut self, read: &ObservedRead, sighting: Sighting) -> Option<Standing> {
+        let (record, version) = match &read.look.content {
             Content::Absent => return Some(Standing::Absent),
             Content::Foreign { what, .. } => return Some(Standing::Foreign(Arc::clone(what))),
             Content::Record(record, version) => (record, version),
         };
-        self.show(&glance.look.content)?;
-        let now = glance.returned;
-        let seen = self.rules.observed_from(glance.sent, now);
-        let aged = sightings::aged_from(self.rules, &glance.look, glance.clock, now, glance.wall);
+        self.show(&read.look.content)?;
+        let now = read.returned;
+        let seen = self.rules.observed_from(read.sent, now);
+        let aged = sightings::aged_from(self.rules, &read.look, read.clock, now, read.wall);
         let shown = (version, record.nonce);
         let before =
             self.known.take().filter(|earlier| self.rules.same_observation(earlier.identity(), shown));
         let before = before.map(|earlier| earlier.from);
         let from = [aged, before].into_iter().flatten().fold(seen, Instant::min);
         self.known = Some(Recalled { version: version.clone(), nonce: record.nonce, from });
-        let known = Known { from, now, judged: aged.is_some() || before.is_some() };
+        let known = KnownSince { from, now, judged: aged.is_some() || before.is_some() };
         Some(Standing::of(self.rules, record, known, sighting))
     }
 }

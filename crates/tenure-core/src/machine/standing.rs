@@ -59,7 +59,7 @@ impl Standing {
     }
 
     /// How a record stands, by how long its version is known and by what there is to see of its witness.
-    pub(super) fn of(rules: &dyn Rules, record: &Record, known: Known, sighting: Sighting) -> Self {
+    pub(super) fn of(rules: &dyn Rules, record: &Record, known: KnownSince, sighting: Sighting) -> Self {
         let remaining = match &record.state {
             State::Vacant => return Self::Vacant,
             State::Closed(_) => return Self::Closed,
@@ -77,15 +77,15 @@ impl Standing {
     }
 }
 
-/// Since when a version is known, and when that is asked.
+/// The instant since which a version is known, and the instant of the question.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownSince {
     pub(super) from: Instant,
     pub(super) now: Instant,
     pub(super) judged: bool,
 }
 
-impl Known {
+impl KnownSince {
     /// What is left of the version; `None` if it has run out.
     fn remaining(self, rules: &dyn Rules, record: &Record) -> Option<Remaining> {
         // No record that could be read comes here without one.

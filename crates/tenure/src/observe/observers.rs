@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tenure_core::machine::{Content, Glance, Observer, Recalled, Sighting, Standing};
+use tenure_core::machine::{Content, ObservedRead, Observer, Recalled, Sighting, Standing};
 use tenure_core::record::{Nonce, Record, Witness};
 use tenure_store::{Key, Store, StoreError};
 
@@ -52,8 +52,8 @@ impl Observers {
         let mut older = None;
         // An answer that was overtaken by a newer one is asked for again; one that stays older has gone back.
         for _ in 0..LOOKS_MAX {
-            let glance = self.glance(store, key).await?;
-            let record = match &glance.look.content {
+            let read = self.read(store, key).await?;
+            let record = match &read.look.content {
                 Content::Record(record, _) => Some(Arc::clone(record)),
                 Content::Absent | Content::Foreign { .. } => None,
             };
@@ -61,14 +61,14 @@ impl Observers {
                 Some((record, witness)) => self.sight(witness, record.holders_nonce()).await,
                 None => Sighting::default(),
             };
-            let recalled =
-                match self.host.logbook.as_ref().filter(|_| is_worth_it(&glance) && self.is_new(key)) {
-                    Some(logbook) => logbook.recall(key).await,
-                    None => None,
-                };
-            match self.judge(key, &glance, sighting, recalled) {
+            let recalled = match self.host.logbook.as_ref().filter(|_| is_worth_it(&read) && self.is_new(key))
+            {
+                Some(logbook) => logbook.recall(key).await,
+                None => None,
+            };
+            match self.judge(key, &read, sighting, recalled) {
                 Some(standing) => {
-                    return Ok(Observation { key: key.clone(), record, standing, seen_at: glance.wall });
+                    return Ok(Observation { key: key.clone(), record, standing, seen_at: read.wall });
                 }
                 None => older = record,
             }
@@ -85,10 +85,10 @@ impl Observers {
         ))
     }
 
-    async fn glance(&self, store: &dyn Store, key: &Key) -> Result<Glance, Error> {
+    async fn read(&self, store: &dyn Store, key: &Key) -> Result<ObservedRead, Error> {
         let sent = self.clock.now();
         let reading = store.get(key).await.map_err(|error| self.unreadable(key, error))?;
-        Ok(Glance {
+        Ok(ObservedRead {
             look: calls::look(reading),
             clock: store.guarantees().clock,
             sent,
@@ -105,7 +105,7 @@ impl Observers {
     fn judge(
         &self,
         key: &Key,
-        glance: &Glance,
+        read: &ObservedRead,
         sighting: Sighting,
         recalled: Option<Recalled>,
     ) -> Option<Standing> {
@@ -117,11 +117,11 @@ impl Observers {
         if let Some(recalled) = recalled {
             observer.recall(recalled);
         }
-        let standing = observer.judge(glance, sighting)?;
+        let standing = observer.judge(read, sighting)?;
         if let (Some(logbook), Some(seen)) = (&self.host.logbook, observer.to_recall())
-            && is_worth_it(glance)
+            && is_worth_it(read)
         {
-            logbook.add(key, seen, glance.returned, false);
+            logbook.add(key, seen, read.returned, false);
         }
         Some(standing)
     }
@@ -151,8 +151,8 @@ impl Observers {
     }
 }
 
-fn is_worth_it(glance: &Glance) -> bool {
-    logbook_client::is_worth_it(&glance.look, glance.clock)
+fn is_worth_it(read: &ObservedRead) -> bool {
+    logbook_client::is_worth_it(&read.look, read.clock)
 }
 
 /// How often a look is repeated when it was overtaken.
