@@ -334,6 +334,6 @@ mod tests {
             ["reach", "witness", "removal"].map(values),
             [json!("process"), json!(false), json!(true)]
         );
-        assert_eq!(Memory::new().witness_folder(), None);
+        assert_eq!(Memory::new().identity().witness_folder, None);
     }
 }

@@ -174,7 +174,7 @@ impl Chosen {
 
     /// Whoever connects next on this machine checks it first, whatever was found earlier.
     pub(crate) fn distrust(&self) -> Result<(), Failure> {
-        match (home::verdicts(), self.open()?.store.place()) {
+        match (home::verdicts(), self.open()?.store.identity().place) {
             (Some(folder), Some(place)) => Ok(Verdicts::in_folder(folder).forget(&place)?),
             _ => Ok(()),
         }

@@ -205,7 +205,7 @@ async fn what_is_wrong_with_the_place_or_the_credentials_is_said() {
     let missing = open("nobody-made-this", bucket.server().secret_key());
     let put = missing.put(&key, Bytes::new(), Expect::Absent).await.unwrap_err().to_string();
     assert!(put.contains("there is no bucket \"nobody-made-this\": create it"), "{put}");
-    let replace = Expect::Version(missing.impossible_version());
+    let replace = Expect::Version(missing.identity().impossible_version);
     let put = missing.put(&key, Bytes::new(), replace).await.unwrap_err().to_string();
     assert!(put.contains("there is no bucket"), "and it is no conflict: {put}");
     assert!(missing.get(&key).await.unwrap_err().to_string().contains("there is no bucket"));
@@ -245,9 +245,9 @@ async fn a_sweep_is_one_plain_delete_and_a_missing_permission_is_told() {
         assert!(matches!(store.put(key, "x".into(), Expect::Absent).await, Ok(Put::Applied(_))));
     }
     bucket.proxy().clear_log();
-    assert!(matches!(store.sweep(&key("kept")).await, Err(StoreError::Refused(_))));
-    store.sweep(&swept).await.unwrap();
-    store.sweep(&swept).await.expect("it is gone already, which is no error");
+    assert!(matches!(store.scratch().unwrap().sweep(&key("kept")).await, Err(StoreError::Refused(_))));
+    store.scratch().unwrap().sweep(&swept).await.unwrap();
+    store.scratch().unwrap().sweep(&swept).await.expect("it is gone already, which is no error");
     let log = bucket.proxy().log();
     let sent: Vec<_> =
         log.iter().map(|exchange| (exchange.method.as_str(), exchange.target.as_str())).collect();
@@ -257,6 +257,6 @@ async fn a_sweep_is_one_plain_delete_and_a_missing_permission_is_told() {
 
     let denied = ErrorAnswer::new(403, "AccessDenied");
     bucket.proxy().install(Rule::new(Fault::AnswerInstead(denied)).method("DELETE"));
-    let error = store.sweep(&swept).await.unwrap_err();
+    let error = store.scratch().unwrap().sweep(&swept).await.unwrap_err();
     assert!(error.to_string().contains("may not delete"), "{error}");
 }

@@ -68,7 +68,7 @@ async fn after_a_write_of_its_own_a_store_reads_the_whole_again_whatever_became_
         let (store, key) = (bucket.store(), key("own"));
         let version = put(&store, &key, "one", Expect::Absent).await;
         entry(&store, &key).await;
-        let lost = Expect::Version(store.impossible_version());
+        let lost = Expect::Version(store.identity().impossible_version);
         assert!(matches!(store.put(&key, "lost".into(), lost).await, Ok(Put::Conflict(_))));
         assert_eq!(entry(&store, &key).await.value, "one");
         bucket.proxy().install(Rule::new(Fault::CutAfter).method("PUT").path("own").times(1));

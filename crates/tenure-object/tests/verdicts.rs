@@ -49,14 +49,14 @@ async fn to_connect_costs_five_requests_and_then_none() {
     assert_eq!(folder.cost(elsewhere).await, (4, 3), "another prefix, for which another policy may hold");
     let bare = bucket.builder().bare_etags().open_in(&Environment::default()).unwrap();
     assert_eq!(folder.cost(bare).await, (3, 2), "conditions that are sent in another form");
-    Verdicts::in_folder(&folder.0).forget(&bucket.store().place().unwrap()).unwrap();
+    Verdicts::in_folder(&folder.0).forget(&bucket.store().identity().place.unwrap()).unwrap();
     assert_eq!(folder.cost(bucket.store()).await, (3, 2), "it was forgotten");
 }
 
 #[test]
 fn a_place_names_no_secret() {
     let store = S3::builder("bucket").prefix("locks").region("eu-west-1").keys("id", "hush");
-    let place = store.open_in(&Environment::default()).unwrap().place().unwrap();
+    let place = store.open_in(&Environment::default()).unwrap().identity().place.unwrap();
     assert_eq!(place, "s3://bucket/locks?region=eu-west-1");
 }
 

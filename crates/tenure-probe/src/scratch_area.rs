@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tenure_store::{
-    Administration, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, Removal,
-    Store, StoreError, Version,
+    Administration, BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Reason,
+    Removal, Store, StoreError, Version,
 };
 
 use crate::ledger::{Call, Ledger, Loss};
@@ -88,7 +88,10 @@ impl ScratchArea {
     /// The same, by the name that the store knows.
     pub(crate) async fn sweep_stored(&self, key: &Key) -> Result<(), StoreError> {
         self.ledger.count(Call::Removal);
-        self.store.sweep(key).await
+        match self.store.scratch() {
+            Some(scratch) => scratch.sweep(key).await,
+            None => Err(StoreError::refused(Reason::Unsupported, "this store removes nothing")),
+        }
     }
 
     /// The stored keys of all areas.
@@ -163,8 +166,8 @@ impl Store for ScratchArea {
         self.store.administration().is_some().then_some(self)
     }
 
-    fn impossible_version(&self) -> Version {
-        self.store.impossible_version()
+    fn identity(&self) -> Identity {
+        self.store.identity()
     }
 }
 

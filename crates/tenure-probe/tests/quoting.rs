@@ -9,7 +9,8 @@ use tenure::store::Memory;
 use tenure_conformance::broken::{Broken, Lie};
 use tenure_probe::{Fitness, Plan, Probe, ProbeError, Qualification, Taken};
 use tenure_store::{
-    BoxFuture, BoxStream, Conflict, Expect, Guarantees, Key, Prefix, Put, Reading, Store, StoreError, Version,
+    BoxFuture, BoxStream, Conflict, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Scratch, Store,
+    StoreError,
 };
 
 /// DigitalOcean Spaces matches an ETag only without its quotes, and answers 412 to every other replace.
@@ -44,12 +45,12 @@ impl Store for Picky {
         self.memory.list(prefix)
     }
 
-    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.memory.sweep(key)
+    fn scratch(&self) -> Option<&dyn Scratch> {
+        self.memory.scratch()
     }
 
-    fn impossible_version(&self) -> Version {
-        self.memory.impossible_version()
+    fn identity(&self) -> Identity {
+        self.memory.identity()
     }
 }
 

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures_util::{FutureExt, stream};
 use tenure_core::check::connect_check;
 use tenure_store::{
-    Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Key, Prefix, Put, Reach, Reading,
-    Store, StoreError, Version,
+    Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key, Prefix, Put, Reach,
+    Reading, Store, StoreError, Version,
 };
 
 use crate::rng::Rng;
@@ -79,7 +79,7 @@ impl Lie {
 impl Liar {
     fn version(&self, number: u64) -> Version {
         match self.lie {
-            Lie::OneVersion => self.impossible_version(),
+            Lie::OneVersion => self.identity().impossible_version,
             Lie::NoVersion => Version::new(""),
             _ => Version::new(number.to_string()),
         }
@@ -143,8 +143,8 @@ impl Store for Liar {
         Box::pin(stream::empty())
     }
 
-    fn impossible_version(&self) -> Version {
-        Version::new("impossible")
+    fn identity(&self) -> Identity {
+        Identity::new(Version::new("impossible"))
     }
 }
 

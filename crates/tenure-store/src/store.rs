@@ -1,12 +1,11 @@
 use std::fmt;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
 
-use crate::{Administration, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, StoreError, Version};
+use crate::{Administration, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Scratch, StoreError};
 
 /// A future that a store returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -29,6 +28,9 @@ pub type BoxStream<'a, T> = Pin<Box<dyn Stream<Item = T> + Send + 'a>>;
 pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// What this store guarantees, as configured.
     fn guarantees(&self) -> Guarantees;
+
+    /// What names this store.
+    fn identity(&self) -> Identity;
 
     /// The entry, if there is one, and the store's own time where it has a clock.
     ///
@@ -66,47 +68,16 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
         None
     }
 
-    /// A folder of this machine where the witnesses of all users of this store lie; `None` where it has none. For a store
-    /// that reaches beyond one process the library then chooses one, and so it does where no lock is seen to hold in the
-    /// folder that is named here.
-    ///
-    /// A witness is a small locked file by which others on the machine see whether its holder is alive. The folder must
-    /// lie on a file system whose locks are this kernel's own affair, and all programs on the machine that use the store
-    /// must be given the same one. The store itself passes over files that end in `.witness`.
-    fn witness_folder(&self) -> Option<PathBuf> {
-        None
-    }
-
-    /// Names this very store as configured, without credentials, for whoever remembers that it was found sound: two that
-    /// could keep their promises differently (another endpoint, bucket or prefix, conditions that are sent in another
-    /// form) never have the same. `None`: nothing is remembered of it, and it is checked each time it is connected.
-    fn place(&self) -> Option<String> {
-        None
-    }
-
     /// What an operator may do to this store beside the contract; `None` where it offers nothing of the kind, as it must
     /// where its clock gives no floor for tokens.
     fn administration(&self) -> Option<&dyn Administration> {
         None
     }
 
-    /// Removes the entry of one of Tenure's own keys, on which no lease rests, whatever it holds. One that has gone already
-    /// is no error.
-    ///
-    /// What tries a store out leaves nothing behind by this. A store refuses every key that
-    /// [may not be swept](Key::may_be_swept) as [`Invalid`](crate::Reason::Invalid) before anything is sent; one that cannot
-    /// remove anything refuses all of them as [`Unsupported`](crate::Reason::Unsupported), as it does unless it says
-    /// otherwise.
-    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            key.must_be_sweepable()?;
-            Err(StoreError::refused(Reason::Unsupported, "this store removes nothing"))
-        })
+    /// The removal of Tenure's own keys; `None` where nothing can be removed.
+    fn scratch(&self) -> Option<&dyn Scratch> {
+        None
     }
-
-    /// A well-formed version that no write of this store ever has: a replace of it must always be refused. The check
-    /// at connect is made of such writes.
-    fn impossible_version(&self) -> Version;
 }
 
 /// A shared store is a store, whatever is behind it: what opens stores by their address cannot name their types.
@@ -142,20 +113,12 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).watch_held(key)
     }
 
-    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
-        (**self).sweep(key)
+    fn identity(&self) -> Identity {
+        (**self).identity()
     }
 
-    fn impossible_version(&self) -> Version {
-        (**self).impossible_version()
-    }
-
-    fn witness_folder(&self) -> Option<PathBuf> {
-        (**self).witness_folder()
-    }
-
-    fn place(&self) -> Option<String> {
-        (**self).place()
+    fn scratch(&self) -> Option<&dyn Scratch> {
+        (**self).scratch()
     }
 
     fn administration(&self) -> Option<&dyn Administration> {

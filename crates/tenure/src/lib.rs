@@ -1,4 +1,10 @@
 #![doc = include_str!("docs/crate.md")]
+#![doc = "```rust"]
+#![doc = include_str!("docs/shelf.rs")]
+#![doc = "# fn main() {}"]
+#![doc = "```"]
+#![doc = ""]
+#![doc = include_str!("docs/after_shelf.md")]
 
 pub mod clock;
 mod coordinator;

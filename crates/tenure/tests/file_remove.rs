@@ -27,7 +27,7 @@ fn only_the_version_that_was_seen_is_removed_and_the_lock_stays() {
     block_on(async {
         let first = write(&store, &k, "first", Expect::Absent).await;
         let second = write(&store, &k, "second", Expect::Version(first.clone())).await;
-        for other in [&first, &store.impossible_version(), &Version::new("")] {
+        for other in [&first, &store.identity().impossible_version, &Version::new("")] {
             assert!(matches!(store.remove(&k, other).await, Ok(Removal::Conflict(_))), "{other}");
         }
         assert_eq!(look(&store, &k).await, Some(("second".to_owned(), second.clone())));
@@ -50,11 +50,14 @@ fn a_sweep_leaves_neither_entry_nor_lock_and_takes_nothing_that_a_lease_rests_on
             write(&store, key, "first", Expect::Absent).await;
         }
         for key in [&kept, &Key::scratch()] {
-            assert!(matches!(store.sweep(key).await, Err(StoreError::Refused(_))), "{key}");
+            assert!(
+                matches!(store.scratch().unwrap().sweep(key).await, Err(StoreError::Refused(_))),
+                "{key}"
+            );
             assert!(look(&store, key).await.is_some(), "{key}");
         }
-        store.sweep(&swept).await.unwrap();
-        store.sweep(&swept).await.expect("it is gone already, which is no error");
+        store.scratch().unwrap().sweep(&swept).await.unwrap();
+        store.scratch().unwrap().sweep(&swept).await.expect("it is gone already, which is no error");
         assert_eq!(look(&scratch.store(), &swept).await, None);
         assert_eq!((scratch.names(".entry").len(), scratch.names(".lock").len()), (2, 2));
         write(&store, &swept, "again", Expect::Absent).await;

@@ -17,7 +17,7 @@ use tenure::{
     AttemptOutcome, AttemptReport, Coordinator, ErrorKind, EventReport, Key, Lease, Prefix, Recorder,
 };
 use tenure_store::{
-    Administration, BoxFuture, BoxStream, Expect, Guarantees, Put, Reading, Store, StoreError, Version,
+    Administration, BoxFuture, BoxStream, Expect, Guarantees, Identity, Put, Reading, Store, StoreError,
 };
 
 use support::{World, eventually};
@@ -167,8 +167,8 @@ impl Store for Buggy {
         self.memory.administration()
     }
 
-    fn impossible_version(&self) -> Version {
-        self.memory.impossible_version()
+    fn identity(&self) -> Identity {
+        self.memory.identity()
     }
 }
 

@@ -168,7 +168,7 @@ async fn a_shared_store_of_an_unnamed_type_does_what_the_store_does() {
     let shared: Arc<dyn Store> = Arc::new(world.memory.clone());
     assert_eq!(shared.guarantees(), world.memory.guarantees());
     assert_eq!(Store::guarantees(&shared), world.memory.guarantees());
-    assert_eq!(Store::impossible_version(&shared), world.memory.impossible_version());
+    assert_eq!(Store::identity(&shared), world.memory.identity());
     assert!(Store::watch(&shared, &Prefix::all()).is_some(), "the default would hide it");
     let a = tenure::Coordinator::connect(shared).await.unwrap();
     a.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();

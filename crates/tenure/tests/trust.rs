@@ -15,8 +15,8 @@ use tenure::store::Memory;
 use tenure::store::memory::GetFault;
 use tenure::{Coordinator, Error, ErrorKind, Lease, Lost, Request, Token, Verdicts};
 use tenure_store::{
-    Applied, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reach, Reading, Reason, Store,
-    StoreClock, StoreError, Version,
+    Applied, BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reach, Reading, Reason,
+    Store, StoreClock, StoreError,
 };
 use tenure_testkit::key;
 
@@ -104,12 +104,8 @@ impl Store for Remote {
         self.memory.list(prefix)
     }
 
-    fn place(&self) -> Option<String> {
-        Some(self.place.to_owned())
-    }
-
-    fn impossible_version(&self) -> Version {
-        self.memory.impossible_version()
+    fn identity(&self) -> Identity {
+        self.memory.identity().at(self.place)
     }
 }
 

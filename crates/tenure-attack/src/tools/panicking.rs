@@ -1,11 +1,10 @@
 use std::fmt;
-use std::path::PathBuf;
 
 use bytes::Bytes;
 use tenure::Coordinator;
 use tenure::store::File;
 use tenure_store::{
-    BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Store, StoreError, Version,
+    BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Store, StoreError,
 };
 use tenure_testkit::block_on;
 
@@ -47,12 +46,8 @@ impl Store for Panicking {
         self.0.list(prefix)
     }
 
-    fn witness_folder(&self) -> Option<PathBuf> {
-        self.0.witness_folder()
-    }
-
-    fn impossible_version(&self) -> Version {
-        self.0.impossible_version()
+    fn identity(&self) -> Identity {
+        self.0.identity()
     }
 }
 

@@ -18,8 +18,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use tenure::clock::ManualClock;
 use tenure_store::{
-    Administration, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reach, Reading, Removal,
-    Store, StoreClock, StoreError, Version,
+    Administration, BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reach, Reading,
+    Removal, Scratch, Store, StoreClock, StoreError, Version,
 };
 
 use crate::TestTime;
@@ -140,16 +140,22 @@ impl Store for Broken {
         (has_clock || self.lie() == Some(Lie::RemovesWithoutAClock)).then_some(self)
     }
 
+    fn scratch(&self) -> Option<&dyn Scratch> {
+        Some(self)
+    }
+
+    fn identity(&self) -> Identity {
+        Identity::new(Version::new("impossible"))
+    }
+}
+
+impl Scratch for Broken {
     fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async {
             key.must_be_sweepable()?;
             self.engine.delete(key);
             Ok(())
         })
-    }
-
-    fn impossible_version(&self) -> Version {
-        Version::new("impossible")
     }
 }
 

@@ -83,7 +83,7 @@ async fn no_foreign_names(trial: &Trial<'_>) -> Outcome {
     trial.replace(&key, &trial.value("second"), &version).await?;
     trial.conflict(&**trial.here(), &key, &Expect::Absent, "a create over an entry").await?;
     trial.conflict(&**trial.here(), &key, &stale, "a replace of an earlier version").await?;
-    let impossible = Expect::Version(trial.here().impossible_version());
+    let impossible = Expect::Version(trial.here().identity().impossible_version);
     trial.conflict(&**trial.here(), &missing, &impossible, "a replace of the impossible version").await?;
     trial.is_absent(&missing).await?;
     lists_exactly(trial, trial.scope(), &[key]).await

@@ -49,7 +49,7 @@ async fn is_conditional(trial: &Trial<'_>) -> Outcome {
     let value = trial.value("second");
     let second = trial.replace(&key, &value, &first).await?;
     for (version, what) in
-        [(&first, "the version before the current one"), (&store.impossible_version(), "no version")]
+        [(&first, "the version before the current one"), (&store.identity().impossible_version, "no version")]
     {
         let removal = remove(trial, administration, &key, version).await?;
         ensure!(removal != Removal::Removed, "{key} was removed by somebody who had seen {what} of it");

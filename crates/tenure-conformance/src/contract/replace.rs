@@ -87,7 +87,7 @@ async fn stale_is_a_conflict(trial: &Trial<'_>) -> Outcome {
 /// The check at connect is made of such writes, so they must be harmless and answered.
 async fn impossible_is_a_conflict(trial: &Trial<'_>) -> Outcome {
     trial.promised(trial.promises.atomic_replace, "atomic replace")?;
-    let impossible = Expect::Version(trial.here().impossible_version());
+    let impossible = Expect::Version(trial.here().identity().impossible_version);
     let key = trial.key("existing");
     let value = trial.value("first");
     let version = trial.create(&key, &value).await?;

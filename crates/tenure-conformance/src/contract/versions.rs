@@ -107,7 +107,7 @@ struct Seen {
 
 impl Seen {
     fn of(trial: &Trial<'_>) -> Self {
-        Self { writes: 0, first: HashMap::new(), impossible: trial.here().impossible_version() }
+        Self { writes: 0, first: HashMap::new(), impossible: trial.here().identity().impossible_version }
     }
 
     fn add(&mut self, version: &Version) -> Outcome {

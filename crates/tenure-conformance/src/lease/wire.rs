@@ -5,8 +5,8 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use tenure_store::{
-    Administration, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Store, StoreError,
-    Version,
+    Administration, BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Scratch,
+    Store, StoreError,
 };
 
 /// The wire between one process and the store, which a check can cut, or delay what is sent over it. A clone is the
@@ -145,12 +145,12 @@ impl Store for Wire {
         self.store.administration()
     }
 
-    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.store.sweep(key)
+    fn scratch(&self) -> Option<&dyn Scratch> {
+        self.store.scratch()
     }
 
-    fn impossible_version(&self) -> Version {
-        self.store.impossible_version()
+    fn identity(&self) -> Identity {
+        self.store.identity()
     }
 }
 

@@ -31,7 +31,7 @@ impl Lie {
     /// The condition of the write that must be refused.
     pub(super) fn expect(self, store: &dyn Store) -> Expect {
         match self {
-            Self::Replace => Expect::Version(store.impossible_version()),
+            Self::Replace => Expect::Version(store.identity().impossible_version),
             _ => Expect::Absent,
         }
     }

@@ -155,7 +155,7 @@ impl Check<'_> {
             let setback = match self.store.get(&self.scratch).await {
                 Ok(reading) => match reading.entry {
                     Some(entry) if entry.version.as_str().is_empty() => Setback::Lied(Lie::EmptyVersion),
-                    Some(entry) if entry.version == self.store.impossible_version() => {
+                    Some(entry) if entry.version == self.store.identity().impossible_version => {
                         Setback::Lied(Lie::ImpossibleVersion)
                     }
                     entry => return Ok(entry),

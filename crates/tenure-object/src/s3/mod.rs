@@ -25,8 +25,8 @@ use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, UpdateVersion};
 use tenure_store::{
-    Applied, BoxFuture, BoxStream, Conflict, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, Store,
-    StoreError, Version,
+    Applied, BoxFuture, BoxStream, Conflict, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Reason,
+    Scratch, Store, StoreError, Version,
 };
 
 pub use builder::Builder;
@@ -268,19 +268,21 @@ impl Store for S3 {
         keys.boxed()
     }
 
+    fn scratch(&self) -> Option<&dyn Scratch> {
+        Some(self)
+    }
+
+    /// The impossible version looks like an ETag. As the hash of something it will not be found before the sun has gone out.
+    /// The place has endpoint, bucket and prefix, and how they are reached and spoken to: a policy of the bucket may differ by
+    /// prefix, and a proxy may have a memory of its own.
+    fn identity(&self) -> Identity {
+        Identity::new(Version::new("\"00000000000000000000000000000000\"")).at(&self.0.place)
+    }
+}
+
+impl Scratch for S3 {
     fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(self.0.sweep(key))
-    }
-
-    /// With endpoint, bucket and prefix, and how they are reached and spoken to: a policy of the bucket may differ by prefix,
-    /// and a proxy may have a memory of its own.
-    fn place(&self) -> Option<String> {
-        Some(self.0.place.clone())
-    }
-
-    /// Looks like an ETag. As the hash of something it will not be found before the sun has gone out.
-    fn impossible_version(&self) -> Version {
-        Version::new("\"00000000000000000000000000000000\"")
     }
 }
 

@@ -35,14 +35,14 @@ fn the_name_of_a_store_says_where_it_is_and_not_who_asks() {
 #[test]
 fn a_proxy_is_part_of_the_place_whoever_named_it_and_its_password_is_not() {
     let builder = S3::builder("bucket").endpoint("http://s3.example.org").accept_http();
-    let place = |more: Variables<'_>| open(&builder, more).unwrap().place().unwrap();
+    let place = |more: Variables<'_>| open(&builder, more).unwrap().identity().place.unwrap();
     let direct = place(&[]);
     let proxied = place(&[("http_proxy", "http://me:hush@proxy.example.org:3128")]);
     assert_ne!(direct, proxied, "what was found sound was found by another way");
     assert!(proxied.contains("proxy.example.org") && !proxied.contains("hush"), "{proxied}");
     assert_eq!(place(&[("http_proxy", "proxy:1"), ("no_proxy", "s3.example.org")]), direct);
     let chosen = builder.clone().proxy("http://proxy.example.org:3128");
-    assert_eq!(open(&chosen, &[]).unwrap().place().unwrap(), proxied);
+    assert_eq!(open(&chosen, &[]).unwrap().identity().place.unwrap(), proxied);
     assert_eq!(open(&chosen, &[]).unwrap().to_string(), open(&builder, &[]).unwrap().to_string());
 }
 

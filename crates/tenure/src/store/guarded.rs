@@ -1,11 +1,10 @@
 use std::fmt;
-use std::path::PathBuf;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, future, stream};
 use tenure_store::{
-    Administration, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Removal, Store,
-    StoreError, Version,
+    Administration, BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Removal,
+    Scratch, Store, StoreError, Version,
 };
 
 use crate::store::caught::{Caught, Panicked, caught};
@@ -70,24 +69,16 @@ impl<S: Store> Store for Guarded<S> {
         guarded_hints(|| self.store.watch_held(key))
     }
 
-    fn witness_folder(&self) -> Option<PathBuf> {
-        self.store.witness_folder()
-    }
-
-    fn place(&self) -> Option<String> {
-        self.store.place()
-    }
-
     fn administration(&self) -> Option<&dyn Administration> {
         caught(|| self.store.administration().is_some()).is_ok_and(|offered| offered).then_some(self)
     }
 
-    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
-        guarded(move || self.store.sweep(key))
+    fn scratch(&self) -> Option<&dyn Scratch> {
+        caught(|| self.store.scratch().is_some()).is_ok_and(|offered| offered).then_some(self)
     }
 
-    fn impossible_version(&self) -> Version {
-        self.store.impossible_version()
+    fn identity(&self) -> Identity {
+        self.store.identity()
     }
 }
 
@@ -100,6 +91,15 @@ impl<S: Store> Administration for Guarded<S> {
         guarded(move || match self.store.administration() {
             Some(administration) => administration.remove(key, version),
             None => Box::pin(future::ready(Err(StoreError::unknown("the store offers no removal any more")))),
+        })
+    }
+}
+
+impl<S: Store> Scratch for Guarded<S> {
+    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+        guarded(move || match self.store.scratch() {
+            Some(scratch) => scratch.sweep(key),
+            None => Box::pin(future::ready(Err(StoreError::unknown("the store removes nothing any more")))),
         })
     }
 }

@@ -34,7 +34,7 @@ struct VerdictCache {
 
 impl Trust {
     pub(crate) fn new(verdicts: Option<Verdicts>, store: &dyn Store, clock: &Arc<dyn Clock>) -> Self {
-        let place = store.place().filter(|_| check::is_checked_live(store));
+        let place = store.identity().place.filter(|_| check::is_checked_live(store));
         let shared = verdicts.zip(place);
         let shared =
             shared.map(|(verdicts, place)| VerdictCache { verdicts, place, clock: Arc::clone(clock) });

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use tenure::store::Memory;
 use tenure_store::{
-    Applied, BoxFuture, BoxStream, Conflict, Expect, Guarantees, Key, Prefix, Put, Reading, Store,
+    Applied, BoxFuture, BoxStream, Conflict, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Store,
     StoreError, Version,
 };
 
@@ -93,7 +93,7 @@ impl Store for Wrapper {
             if let Some(entry) = &mut reading.entry {
                 match self.how {
                     How::EmptyVersions => entry.version = Version::new(""),
-                    How::ImpossibleVersions => entry.version = self.inner.impossible_version(),
+                    How::ImpossibleVersions => entry.version = self.inner.identity().impossible_version,
                     How::UnsteadyVersions => entry.version = Version::new(format!("read-{number}")),
                     _ => {}
                 }
@@ -152,8 +152,8 @@ impl Store for Wrapper {
         self.inner.list(prefix)
     }
 
-    fn impossible_version(&self) -> Version {
-        self.inner.impossible_version()
+    fn identity(&self) -> Identity {
+        self.inner.identity()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tenure::store::Memory;
 use tenure_store::{
-    BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Store, StoreError, Version,
+    BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Store, StoreError,
 };
 
 type Hook = Arc<dyn Fn() + Send + Sync>;
@@ -87,7 +87,7 @@ impl Store for Odd {
         (self.watch)(&self.memory, prefix)
     }
 
-    fn impossible_version(&self) -> Version {
-        self.memory.impossible_version()
+    fn identity(&self) -> Identity {
+        self.memory.identity()
     }
 }

@@ -9,8 +9,8 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tenure::store::Memory;
 use tenure_store::{
-    Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, Reason,
-    Store, StoreError, StoreTime, Version,
+    Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key, Prefix, Put, Reading,
+    Reason, Store, StoreError, StoreTime, Version,
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
@@ -187,7 +187,7 @@ impl Store for TcpStore {
         futures_util::stream::empty().boxed()
     }
 
-    fn impossible_version(&self) -> Version {
-        Version::new("0")
+    fn identity(&self) -> Identity {
+        Identity::new(Version::new("0"))
     }
 }

@@ -33,7 +33,7 @@ impl WitnessLocation {
         let boot = boot_id();
         // Records that other machines see name the boot of this one: those may have a copy of a witness, inode and all.
         let named = if reach == Reach::Machine { Some(None) } else { boot.clone().map(Some) };
-        let of_store = store.witness_folder().zip(named);
+        let of_store = store.identity().witness_folder.zip(named);
         let of_store = of_store.and_then(|(path, boot)| WitnessFolder::open(&path, boot).ok()).map(Arc::new);
         let of_machine = boot.map(MachineDirs::of_this_user);
         (of_store.is_some() || of_machine.is_some()).then_some(Self { of_store, of_machine })

@@ -32,8 +32,8 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use tenure_store::{
-    Administration, BoxFuture, BoxStream, Expect, Guarantees, Key, Prefix, Put, Reading, Removal, Store,
-    StoreError, Version,
+    Administration, BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Removal,
+    Scratch, Store, StoreError, Version,
 };
 
 pub use builder::{Builder, guarantees};
@@ -158,25 +158,28 @@ impl Store for File {
         Some(loss::hints(Arc::clone(&self.shared), key.clone()))
     }
 
-    /// The folder itself, where its locks are this kernel's own.
-    fn witness_folder(&self) -> Option<PathBuf> {
-        self.shared.is_local().then(|| self.path().to_owned())
-    }
-
     /// The folder's time never goes back, so tokens grow though a record is gone.
     fn administration(&self) -> Option<&dyn Administration> {
         Some(self)
     }
 
+    fn scratch(&self) -> Option<&dyn Scratch> {
+        Some(self)
+    }
+
+    /// Witnesses lie in the folder itself, where its locks are this kernel's own.
+    fn identity(&self) -> Identity {
+        Identity::new(version_of(IMPOSSIBLE))
+            .with_witnesses_in(self.shared.is_local().then(|| self.path().to_owned()))
+    }
+}
+
+impl Scratch for File {
     fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             key.must_be_sweepable()?;
             self.shared.sweep(key).await
         })
-    }
-
-    fn impossible_version(&self) -> Version {
-        version_of(IMPOSSIBLE)
     }
 }
 

@@ -21,8 +21,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tenure_store::{
-    Administration, Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Key, Prefix, Put,
-    Reading, Reason, Removal, Store, StoreClock, StoreError, StoreTime, Version,
+    Administration, Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key,
+    Prefix, Put, Reading, Reason, Removal, Scratch, Store, StoreClock, StoreError, StoreTime, Version,
 };
 
 pub use builder::Builder;
@@ -284,16 +284,22 @@ impl Store for Memory {
         (self.shared.guarantees.clock >= StoreClock::Floors).then_some(self)
     }
 
+    fn scratch(&self) -> Option<&dyn Scratch> {
+        Some(self)
+    }
+
+    fn identity(&self) -> Identity {
+        Identity::new(Version::new(MemoryState::IMPOSSIBLE_VERSION.to_string()))
+    }
+}
+
+impl Scratch for Memory {
     fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             key.must_be_sweepable()?;
             self.delete(key);
             Ok(())
         })
-    }
-
-    fn impossible_version(&self) -> Version {
-        Version::new(MemoryState::IMPOSSIBLE_VERSION.to_string())
     }
 }
 

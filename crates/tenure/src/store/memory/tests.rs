@@ -69,7 +69,7 @@ mod contract {
         let second = write(&memory, &key, "two", Expect::Version(first.clone())).await;
         assert_ne!(first, second);
         assert_eq!(memory.put(&key, "x".into(), Expect::Version(first)).await.unwrap(), CONFLICT);
-        let impossible = Expect::Version(memory.impossible_version());
+        let impossible = Expect::Version(memory.identity().impossible_version);
         assert_eq!(memory.put(&key, "x".into(), impossible).await.unwrap(), CONFLICT);
         assert_eq!(memory.contents(&key).unwrap(), "two");
     }
@@ -618,10 +618,13 @@ async fn a_sweep_removes_one_of_tenures_own_keys_and_no_other() {
     for key in [&swept, &key("a"), &Key::scratch()] {
         create(&memory, key, "x").await;
     }
-    memory.sweep(&swept).await.unwrap();
+    memory.scratch().unwrap().sweep(&swept).await.unwrap();
     assert!(memory.get(&swept).await.unwrap().entry.is_none());
     for kept in [key("a"), Key::scratch()] {
-        assert!(matches!(memory.sweep(&kept).await, Err(StoreError::Refused(_))), "{kept}");
+        assert!(
+            matches!(memory.scratch().unwrap().sweep(&kept).await, Err(StoreError::Refused(_))),
+            "{kept}"
+        );
         assert!(memory.get(&kept).await.unwrap().entry.is_some(), "{kept}");
     }
 }
