@@ -148,7 +148,7 @@ fn a_rename_that_the_disk_makes_and_then_fails_is_unknown_and_never_refused() {
         let mut puppet = Puppet::start(&scratch.0);
         let strace = Strace::attach(&puppet, &[format!("{name}:error=EIO:signal=STOP:when={number}")]);
         puppet.order_put("k", "new", &expect);
-        until_stopped(&puppet);
+        puppet.until_stopped();
         let temporary = scratch.names(".tmp");
         assert_eq!(temporary.len(), 1, "it is stopped before its rename: {temporary:?}");
         std::fs::rename(scratch.0.join(&temporary[0]), scratch.0.join("k.entry")).unwrap();
@@ -203,7 +203,7 @@ fn a_writer_stopped_at_any_call_under_its_lock_stops_nobody_and_does_no_harm_whe
         // The signal comes with the call and takes effect after it.
         let strace = Strace::attach(&stopped, &[format!("{name}:signal=STOP:when={number}")]);
         stopped.order_put("k", "new", &expect);
-        until_stopped(&stopped);
+        stopped.until_stopped();
         let store = scratch.store();
         let before = BootClock.now();
         let answer =
@@ -243,7 +243,7 @@ fn calls_that_are_given_up_after_a_moment_get_past_a_stopped_owner_too() {
     let mut stopped = Puppet::start(&scratch.0);
     let _strace = Strace::attach(&stopped, &[format!("flock:signal=STOP:when={}", taken.number)]);
     stopped.order_put("k", "new", &expect);
-    until_stopped(&stopped);
+    stopped.until_stopped();
     let store = scratch.store();
     // As long as a call has at a ttl of one second. Each is given up, and the next one begins anew.
     let (limit, key) = (std::time::Duration::from_millis(100), key("k"));
@@ -292,17 +292,6 @@ fn of_writers_that_are_stopped_and_continued_at_random_one_wins_each_round() {
     assert_ne!(version, "-", "nothing was ever applied");
 }
 
-fn until_stopped(puppet: &Puppet) {
-    for _ in 0..1_000 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", puppet.id())).unwrap();
-        if stat.rsplit_once(") ").unwrap().1.starts_with(['T', 't']) {
-            return;
-        }
-        sleep_ms(10);
-    }
-    panic!("it does not stop");
-}
-
 /// The mark is the one thing that all keys share.
 #[test]
 fn a_writer_stopped_while_it_raises_the_mark_stops_nobody() {
@@ -313,7 +302,7 @@ fn a_writer_stopped_while_it_raises_the_mark_stops_nobody() {
     let mut stopped = Puppet::start(&scratch.0);
     let strace = Strace::attach(&stopped, &["pwrite64:signal=STOP:when=1".to_owned()]);
     stopped.order_put("k", "new", &expect);
-    until_stopped(&stopped);
+    stopped.until_stopped();
     block_on(async {
         let store = scratch.store();
         let before = BootClock.now();

@@ -227,10 +227,11 @@ fn whoever_is_killed_while_removing_leaves_the_whole_entry_or_none() {
     for Call { name, number, .. } in calls_of_a_removal() {
         let (scratch, version) = folder();
         let mut puppet = Puppet::start(&scratch.0);
-        let _strace = Strace::attach(&puppet, &[format!("{name}:signal=KILL:when={number}")]);
+        let strace = Strace::attach(&puppet, &[format!("{name}:signal=KILL:when={number}")]);
         let removed = order(&mut puppet, &version).as_deref() == Some("removed");
-        drop(puppet);
         let when = format!("killed before {name} number {number}");
+        assert!(puppet.answer().is_none(), "{when}: it lives");
+        drop((puppet, strace));
         let is_gone = is_gone_and_goes_on(&scratch, &when);
         assert!(is_gone || !removed, "{when}: said removed, and is there");
         gone.push(is_gone);
@@ -248,9 +249,11 @@ fn whoever_fails_to_remove_says_what_is_true() {
         for errno in ["EIO", "EMFILE", "EINTR"] {
             let (scratch, version) = folder();
             let mut puppet = Puppet::start(&scratch.0);
-            let _strace = Strace::attach(&puppet, &[format!("{name}:error={errno}:when={number}")]);
+            let strace = Strace::attach(&puppet, &[format!("{name}:error={errno}:when={number}")]);
             let when = format!("{name} number {number} failed with {errno}");
             let answer = order(&mut puppet, &version).unwrap_or_else(|| panic!("{when}: it died"));
+            let log = strace.detach();
+            assert!(log.contains("(INJECTED)"), "{when}: it did not: {log}");
             drop(puppet);
             let gone = is_gone_and_goes_on(&scratch, &when);
             let answer = answer.split(' ').next().unwrap();
@@ -264,4 +267,27 @@ fn whoever_fails_to_remove_says_what_is_true() {
         }
     }
     println!("what was said, and what was so: {said:?}");
+}
+
+/// As for the rename of a write: the test makes the call that strace fails.
+#[test]
+fn an_unlink_that_the_disk_makes_and_then_fails_is_unknown_and_never_refused() {
+    if !Strace::is_there() {
+        return;
+    }
+    let calls = calls_of_a_removal();
+    let Call { name, number, .. } =
+        calls.iter().find(|call| call.name.starts_with("unlink") && call.line.contains("k.entry")).unwrap();
+    let (scratch, version) = folder();
+    let mut puppet = Puppet::start(&scratch.0);
+    let strace = Strace::attach(&puppet, &[format!("{name}:error=EIO:signal=STOP:when={number}")]);
+    puppet.order(&format!("remove k {version}"));
+    puppet.until_stopped();
+    std::fs::remove_file(scratch.0.join("k.entry")).unwrap();
+    let log = strace.detach();
+    let failed: Vec<_> = log.lines().filter(|line| line.contains("(INJECTED)")).collect();
+    assert!(failed.len() == 1 && failed[0].contains("k.entry") && failed[0].contains("EIO"), "{log}");
+    puppet.signal("CONT");
+    let answer = puppet.answer().unwrap();
+    assert!(answer.starts_with("unknown"), "the entry is gone, and the answer is: {answer}");
 }

@@ -189,6 +189,18 @@ impl Puppet {
         !self.answers.buffer().is_empty() || poll(&mut stdout, Some(&patience)).is_ok_and(|ready| ready == 1)
     }
 
+    /// Waits until a signal has stopped it.
+    pub(crate) fn until_stopped(&self) {
+        for _ in 0..1_000 {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap();
+            if stat.rsplit_once(") ").unwrap().1.starts_with(['T', 't']) {
+                return;
+            }
+            sleep_ms(10);
+        }
+        panic!("it does not stop");
+    }
+
     pub(crate) fn signal(&self, signal: &str) {
         assert!(shell(&format!("kill -{signal} {}", self.id())));
     }
