@@ -3,6 +3,7 @@
 mod file_support;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -456,9 +457,12 @@ fn a_folder_whose_first_user_was_killed_while_it_removed_a_name_can_be_opened() 
     if !Strace::is_there() {
         return;
     }
-    for number in 1..=6 {
+    let is_killed = |number: &usize| {
         let scratch = Scratch::new("killed");
-        opening_where(&scratch.0, &format!("unlinkat:signal=KILL:when={number}")).output().unwrap();
+        let opening = opening_where(&scratch.0, &format!("unlinkat:signal=KILL:when={number}")).output();
         scratch.store();
-    }
+        opening.unwrap().status.signal() == Some(9)
+    };
+    let killed = (1..10).take_while(is_killed).count();
+    assert!((1..9).contains(&killed), "killed at each name that it removed: {killed}");
 }

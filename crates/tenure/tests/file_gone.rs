@@ -177,7 +177,8 @@ fn a_holder_to_whom_the_kernel_tells_nothing_looks_once_a_second() {
     if !shell(&format!("unshare --user --map-root-user sh -c '{none}'")) {
         return skipped("no user namespaces with limits of their own here");
     }
-    for harm in ["mv FOLDER FOLDER.away", "rm FOLDER/k.entry"] {
+    for (harm, expected) in [("mv FOLDER FOLDER.away", Lost::StoreGone), ("rm FOLDER/k.entry", Lost::Deleted)]
+    {
         let scratch = Scratch::new("gone-untold");
         let mut command = Command::new("unshare");
         let script = format!("{none}; exec \"$0\" \"$@\"");
@@ -189,7 +190,7 @@ fn a_holder_to_whom_the_kernel_tells_nothing_looks_once_a_second() {
         assert!(shell(&harm.replace("FOLDER", scratch.0.to_str().unwrap())));
         // As long as for any answer: it is an hour without a look.
         let why = puppet.answer().expect("it says why");
-        println!("{harm}: {why}");
+        assert_eq!(why, expected.to_string(), "{harm}");
         shell(&format!("rm -rf {}.away", scratch.0.display()));
     }
 }

@@ -179,6 +179,7 @@ async fn letting_go_does_not_hammer_a_store_whose_writes_fail_at_once() {
     world.memory.faults().every_put(Some(PutFault::LoseRequest));
     let before = world.memory.calls();
     drop(lease);
+    eventually("the keeper tries to vacate", || world.calls_since(before).1 > 0).await;
     real_pause(Duration::from_millis(100)).await;
     let (reads, writes) = world.calls_since(before);
     assert!(reads + writes <= 5, "{reads} reads and {writes} writes while no time passed");
