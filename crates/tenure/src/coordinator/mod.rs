@@ -77,7 +77,10 @@ impl Coordinator {
     /// The processes of this machine that are alive under a record, as far as this process may see them. For people: nothing
     /// is decided by it.
     pub async fn survivors(&self, record: &Record) -> Survivors {
-        self.observers.survivors(record).await
+        let (observers, record) = (Arc::clone(&self.observers), record.clone());
+        let looking =
+            self.connection.visit(move |_| Box::pin(async move { Ok(observers.survivors(&record).await) }));
+        looking.await.unwrap_or_default()
     }
 
     /// How every key under a prefix stands, in the order of the keys; each is read once, several at a time.
