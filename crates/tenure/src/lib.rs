@@ -6,6 +6,7 @@
 #![doc = ""]
 #![doc = include_str!("docs/after_shelf.md")]
 
+pub mod blocking;
 pub mod clock;
 mod coordinator;
 mod host;

@@ -1,7 +1,7 @@
 //! The examples do what they say.
 #![expect(clippy::disallowed_methods, reason = "other processes are given time")]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -48,7 +48,8 @@ impl Running {
             tenure_testkit::skipped(&why);
             return None;
         }
-        let mut child = Command::new(path).arg(&leases.0).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = Command::new(path);
+        let mut child = command.arg(&leases.0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let says = BufReader::new(child.stdout.take().unwrap());
         Some(Self { child, says })
     }
@@ -58,6 +59,10 @@ impl Running {
         let mut line = String::new();
         self.says.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
+    }
+
+    fn give(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     fn token(&mut self) -> u64 {
@@ -143,4 +148,31 @@ fn a_singleton_worker_that_lost_its_lease_stands_by_and_works_again() {
     assert!(lost.contains("lease worker") && lost.contains("deleted"), "{lost}");
     assert_eq!(worker.line(), "standing by");
     assert!(worker.token() > token);
+}
+
+#[test]
+fn of_two_blocking_jobs_the_second_works_when_the_first_is_done() {
+    let leases = Leases::new();
+    let Some(mut first) = Running::start("blocking_job", &leases) else { return };
+    assert_eq!(first.line(), "standing by");
+    let token = first.token();
+    let mut second = Running::start("blocking_job", &leases).unwrap();
+    assert_eq!(second.line(), "standing by");
+    first.give("one");
+    assert_eq!(first.line(), format!("one, with token {token}"));
+
+    drop(first.child.stdin.take());
+    assert_eq!(first.end().code(), Some(0));
+    let next = second.token();
+    assert!(next > token, "{next} is not greater than {token}");
+    second.give("two");
+    assert_eq!(second.line(), format!("two, with token {next}"));
+    std::fs::remove_file(leases.0.join("job.entry")).unwrap();
+    let began = Instant::now();
+    while second.child.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < PATIENCE, "it goes on without its record");
+        let _ = writeln!(second.child.stdin.as_mut().unwrap(), "three");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(second.end().code(), Some(1));
 }

@@ -1,0 +1,62 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::Holder;
+use tenure_core::record::Record;
+use tenure_store::{Guarantees, Key, Prefix, Store};
+
+use super::{CoordinatorBuilder, Lease, Request, block_on};
+use crate::{Error, Forgotten, Handle, Observation, Observations, Survivors};
+
+/// A connection to a store, and the keeper of all leases taken through it, for threads that wait. Cheap to clone.
+///
+/// When the last clone and the last lease are dropped, the keeper vacates what is left and ends.
+#[derive(Clone, Debug)]
+pub struct Coordinator(pub(super) crate::Coordinator);
+
+impl Coordinator {
+    /// Connects to a store, with the machine's clock and a holder named after host and process.
+    ///
+    /// It takes what [`tenure::Coordinator::connect`](crate::Coordinator::connect) takes.
+    #[track_caller]
+    pub fn connect(store: impl Store) -> Result<Self, Error> {
+        Self::builder().connect(store)
+    }
+
+    /// Makes choices first.
+    pub fn builder() -> CoordinatorBuilder {
+        CoordinatorBuilder::default()
+    }
+
+    /// A lease of this key, to be acquired.
+    pub fn lease(&self, key: impl AsRef<str>) -> Result<Request, Error> {
+        self.0.lease(key).map(Request)
+    }
+
+    /// Goes on with the term of a handle in this process: see [`Coordinator::resume`](crate::Coordinator::resume).
+    #[track_caller]
+    pub fn resume(&self, handle: &Handle) -> Result<Lease, Error> {
+        block_on(self.0.resume(handle)).map(Lease)
+    }
+
+    same! { waits of Coordinator:
+        renew(handle: &Handle) -> Result<Handle, Error>;
+        release(handle: &Handle) -> Result<(), Error>;
+        record(key: impl AsRef<str>) -> Result<Option<Arc<Record>>, Error>;
+        observe(key: impl AsRef<str>) -> Result<Observation, Error>;
+        observe_all(prefix: &Prefix) -> Result<Observations, Error>;
+        holders(prefix: &Prefix) -> Result<Vec<(Key, Arc<Record>)>, Error>;
+        survivors(record: &Record) -> Survivors;
+        keys(prefix: &Prefix) -> Result<Vec<Key>, Error>;
+        forget(key: impl AsRef<str>, vacant_for: Duration) -> Result<Forgotten, Error>;
+        would_forget(key: impl AsRef<str>, vacant_for: Duration) -> Result<Forgotten, Error>;
+        shutdown() -> Result<(), Error>;
+    }
+
+    same! { answers of Coordinator:
+        store_name() -> &str;
+        guarantees() -> &Guarantees;
+        holder() -> &Arc<Holder>;
+        logbook_trouble() -> Option<String>;
+    }
+}

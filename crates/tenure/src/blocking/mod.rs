@@ -1,0 +1,97 @@
+//! Leases for programs without an executor: the same calls, and each returns when it is done.
+//!
+//! The keeper has a thread of its own, so a lease is renewed whatever the threads of the program do.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tenure::blocking::Coordinator;
+//! use tenure::store::Memory;
+//!
+//! fn main() -> Result<(), tenure::Error> {
+//!     let coordinator = Coordinator::connect(Memory::new())?;
+//!     let lease = coordinator.lease("billing/nightly")?.ttl(Duration::from_secs(15)).acquire()?;
+//!     for invoice in ["2026-1", "2026-2"] {
+//!         lease.check()?; // at the top of every step: an error means that the lease is lost, and the program stops
+//!         println!("{invoice} is sent, with token {}", lease.token());
+//!     }
+//!     lease.release()
+//! }
+//! ```
+//!
+//! # Stop in time
+//!
+//! No call can end a thread, so there is no `run` here. A loop calls [`Lease::check`]. A thread that waits for the loss calls
+//! [`Lease::lost`], while others do the work:
+//!
+//! ```
+//! use std::time::Duration;
+//! use tenure::Lost;
+//! use tenure::blocking::Coordinator;
+//! use tenure::store::Memory;
+//!
+//! # fn main() -> Result<(), tenure::Error> {
+//! let coordinator = Coordinator::connect(Memory::new())?;
+//! let lease = coordinator.lease("billing/nightly")?.ttl(Duration::from_secs(1)).acquire()?;
+//! std::thread::scope(|scope| {
+//!     let loss = scope.spawn(|| lease.lost()); // this thread would kill a child process now, or shut down a socket
+//!     coordinator.lease("billing/nightly")?.revoke("moving to a larger machine").acquire()?;
+//!     assert!(matches!(loss.join().unwrap(), Lost::Revoked { .. }));
+//!     Ok(())
+//! })
+//! # }
+//! ```
+//!
+//! Work that goes on elsewhere, such as a child process, has a [`WorkGuard`](crate::WorkGuard) as long as it lives.
+//!
+//! # In asynchronous programs
+//!
+//! A call that waits **panics** inside an asynchronous task of tokio, as `Runtime::block_on` does: the task that it waits for
+//! may need the thread that it blocks. Use [`tenure::Coordinator`](crate::Coordinator) there, or `spawn_blocking`. Other
+//! executors are not noticed; there the call blocks the executor's thread. Dropping a lease never waits.
+//!
+//! What is a stream is there only: [`watch`](crate::Coordinator::watch), [`states`](crate::Lease::states) and
+//! [`renewals`](crate::Lease::renewals).
+
+/// Methods that do what those of the asynchronous type do: choices give `Self`, answers come at once, waits block.
+macro_rules! same {
+    (choices of $of:ident: $($name:ident($($argument:ident: $type:ty),*);)*) => { $(
+        #[doc = same!(doc $of $name)]
+        pub fn $name(self, $($argument: $type),*) -> Self {
+            Self(self.0.$name($($argument),*))
+        }
+    )* };
+    (answers of $of:ident: $($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => { $(
+        #[doc = same!(doc $of $name)]
+        pub fn $name(&self, $($argument: $type),*) -> $answer {
+            self.0.$name($($argument),*)
+        }
+    )* };
+    (waits of $of:ident: $($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => { $(
+        #[doc = same!(doc $of $name)]
+        #[track_caller]
+        pub fn $name(&self, $($argument: $type),*) -> $answer {
+            crate::blocking::block_on(self.0.$name($($argument),*))
+        }
+    )* };
+    (doc $of:ident $name:ident) => {
+        concat!("See [`", stringify!($of), "::", stringify!($name), "`](crate::", stringify!($of), "::", stringify!($name), ").")
+    };
+}
+
+mod builder;
+mod coordinator;
+mod lease;
+mod request;
+
+pub use builder::CoordinatorBuilder;
+pub use coordinator::Coordinator;
+pub use lease::Lease;
+pub use request::Request;
+
+/// Blocks this thread until the future is ready. The keeper does all that needs a clock or a socket, so this runtime has neither,
+/// and costs no descriptor.
+#[track_caller]
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.expect("a runtime without drivers needs nothing from the machine").block_on(future)
+}

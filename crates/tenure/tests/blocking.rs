@@ -1,0 +1,257 @@
+//! Leases on plain threads: no test here has a runtime, unless it says so.
+
+mod file_support;
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tenure::blocking::{Coordinator, Lease, Request};
+use tenure::clock::{BootClock, ManualClock};
+use tenure::store::Memory;
+use tenure::{
+    AttemptReport, ErrorKind, EventReport, Forgotten, Handle, Holder, Lost, Prefix, Recorder, Standing,
+    WhyKept, WitnessPart,
+};
+use tenure_store::Store;
+
+use file_support::Scratch;
+
+/// Longer than any test takes: what ends before it does not end by it.
+const TTL: Duration = Duration::from_secs(600);
+
+/// How long anything may take that should happen at once, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Calls `test` with two coordinators of one store in memory, and of one in a folder.
+fn on_each_store(test: impl Fn(&Coordinator, &Coordinator)) {
+    with_each_store(|store| test(&connect(Arc::clone(&store), "one"), &connect(store, "other")));
+}
+
+fn with_each_store(test: impl Fn(Arc<dyn Store>)) {
+    assert!(tokio::runtime::Handle::try_current().is_err(), "this thread has a runtime");
+    let scratch = Scratch::new("blocking");
+    test(Arc::new(Memory::new()));
+    test(Arc::new(scratch.store()));
+}
+
+fn connect(store: impl Store, name: &str) -> Coordinator {
+    Coordinator::builder().holder(Holder::new(name).unwrap()).connect(store).unwrap()
+}
+
+fn request(coordinator: &Coordinator) -> Request {
+    coordinator.lease("k").unwrap().ttl(TTL)
+}
+
+fn acquire(coordinator: &Coordinator) -> Lease {
+    request(coordinator).try_acquire().unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "these are the threads of a program without an executor")]
+fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    std::thread::spawn(work)
+}
+
+fn assert_kind<T: std::fmt::Debug>(answer: Result<T, tenure::Error>, kind: ErrorKind) {
+    let error = answer.unwrap_err();
+    assert_eq!(error.kind(), kind, "{error}");
+}
+
+#[test]
+fn a_lease_is_acquired_renewed_and_released_and_the_next_token_is_greater() {
+    on_each_store(|one, other| {
+        let lease = request(one).value("v").acquire().unwrap();
+        assert_eq!((lease.key().as_str(), &**lease.holder().id()), ("k", "one"));
+        lease.check().unwrap();
+        lease.renew().unwrap();
+        assert_eq!(lease.last_error(), None);
+        let lost = lease.cancellation_token();
+        assert!(!lost.is_cancelled());
+        lease.release().unwrap();
+        assert!(lost.is_cancelled());
+        assert_eq!(lease.lost(), Lost::Released);
+        assert!(acquire(other).token() > lease.token());
+    });
+}
+
+#[test]
+fn a_renewal_by_hand_is_confirmed_by_the_store() {
+    let clock = ManualClock::new();
+    let builder = Coordinator::builder().clock(Arc::new(clock.clone()));
+    let coordinator = builder.connect(Memory::new()).unwrap();
+    let lease = request(&coordinator).manual().acquire().unwrap();
+    let whole = lease.remaining();
+    clock.advance(TTL / 2);
+    assert_eq!(lease.remaining(), whole - TTL / 2);
+    lease.renew().unwrap();
+    assert_eq!(lease.remaining(), whole);
+}
+
+/// Tells of every call on the store.
+#[derive(Debug)]
+struct Calls(Sender<()>);
+
+impl Recorder for Calls {
+    fn attempt(&self, _: &AttemptReport) {
+        let _ = self.0.send(());
+    }
+
+    fn event(&self, _: &EventReport) {}
+}
+
+#[test]
+fn a_thread_that_waits_in_acquire_is_granted_the_lease_on_release() {
+    with_each_store(|store| {
+        let held = acquire(&connect(Arc::clone(&store), "one"));
+        let (calls, called) = channel();
+        let other = Coordinator::builder().recorder(Arc::new(Calls(calls))).connect(store).unwrap();
+        let waiting = spawn(move || request(&other).acquire());
+        called.recv().expect("it has found the lease held, and waits");
+        assert!(!waiting.is_finished());
+        held.release().unwrap();
+        assert!(waiting.join().unwrap().unwrap().token() > held.token());
+    });
+}
+
+#[test]
+fn a_lease_that_is_dropped_is_released() {
+    on_each_store(|one, other| {
+        let token = acquire(one).token();
+        let next = request(other).wait(PATIENCE).acquire().unwrap();
+        assert!(next.token() > token);
+    });
+}
+
+#[test]
+fn lost_blocks_until_the_lease_is_lost_and_says_why() {
+    on_each_store(|one, other| {
+        let lease = Arc::new(acquire(one));
+        let (lost, loss) = channel();
+        let held = Arc::clone(&lease);
+        spawn(move || lost.send(held.lost()));
+        // Renewals go on meanwhile, and do not end the wait.
+        lease.renew().unwrap();
+        assert_eq!(loss.try_recv(), Err(TryRecvError::Empty));
+        let revoking = request(other).revoke("it is needed elsewhere").wait(PATIENCE);
+        let revoking = spawn(move || revoking.acquire());
+        while matches!(one.observe("k").unwrap().standing, Standing::Held(_)) && !revoking.is_finished() {
+            std::thread::yield_now();
+        }
+        // The holder finds the revocation at its next renewal.
+        assert_kind(lease.renew(), ErrorKind::Lost);
+        let why = loss.recv_timeout(PATIENCE).unwrap();
+        assert!(matches!(&why, Lost::Revoked { .. }), "{why:?}");
+        assert!(revoking.join().unwrap().unwrap().token() > lease.token());
+        assert_kind(lease.check(), ErrorKind::Lost);
+    });
+}
+
+#[test]
+fn release_waits_for_the_work_that_has_a_guard() {
+    on_each_store(|one, _| {
+        let lease = Arc::new(acquire(one));
+        let guard = lease.work_guard().unwrap();
+        let held = Arc::clone(&lease);
+        let releasing = spawn(move || held.release());
+        while lease.check().is_ok() {
+            std::thread::yield_now();
+        }
+        assert!(one.record("k").unwrap().unwrap().is_held(), "the work goes on");
+        assert!(!releasing.is_finished());
+        drop(guard);
+        releasing.join().unwrap().unwrap();
+        assert!(!one.record("k").unwrap().unwrap().is_held());
+        assert_kind(lease.work_guard(), ErrorKind::Lost);
+    });
+}
+
+#[test]
+fn a_handle_is_acquired_renewed_resumed_and_released() {
+    on_each_store(|one, other| {
+        let text = request(one).acquire_handle().unwrap().reveal();
+        let handle: Handle = text.parse().unwrap();
+        assert!(handle.remaining(&BootClock::new()) > TTL / 2);
+        let renewed = other.renew(&handle).unwrap();
+        assert_eq!(renewed.token(), handle.token());
+        assert_kind(one.renew(&handle), ErrorKind::Lost);
+        let lease = other.resume(&renewed).unwrap();
+        assert_eq!(lease.token(), handle.token());
+        assert_kind(one.release(&renewed), ErrorKind::Lost);
+        lease.release().unwrap();
+
+        let handle = request(one).acquire_handle().unwrap();
+        assert_kind(request(other).try_acquire(), ErrorKind::Held);
+        other.release(&handle).unwrap();
+        acquire(other).release().unwrap();
+    });
+}
+
+#[test]
+fn a_program_that_only_looks_sees_who_holds_what() {
+    on_each_store(|one, other| {
+        assert!(other.record("k").unwrap().is_none());
+        assert!(other.observe("k").unwrap().standing.is_free());
+        let lease = request(one).value("shard-7").acquire().unwrap();
+        let record = other.record("k").unwrap().unwrap();
+        assert_eq!((record.token, &*record.value), (lease.token(), "shard-7"));
+        assert!(other.observe("k").unwrap().standing.is_held());
+        let all = Prefix::all();
+        assert_eq!(other.observe_all(&all).unwrap().len(), 1);
+        assert_eq!(other.keys(&all).unwrap(), [lease.key().clone()]);
+        assert_eq!(other.holders(&all).unwrap()[0].1.token, lease.token());
+        let is_witnessed = lease.witness(WitnessPart::Guards).unwrap().is_some();
+        assert_eq!(other.survivors(&record).guards, is_witnessed);
+        assert_eq!(other.would_forget("k", TTL).unwrap(), Forgotten::Kept(WhyKept::Held));
+        assert_eq!(other.forget("k", TTL).unwrap(), Forgotten::Kept(WhyKept::Held));
+        assert_eq!((one.store_name(), &**one.holder().id()), (other.store_name(), "one"));
+        assert_eq!((one.guarantees(), one.logbook_trouble()), (other.guarantees(), None));
+    });
+}
+
+#[test]
+fn errors_have_the_kinds_that_they_have_elsewhere() {
+    on_each_store(|one, other| {
+        let lease = acquire(one);
+        assert_kind(request(other).try_acquire(), ErrorKind::Held);
+        assert_kind(request(other).wait(Duration::from_millis(1)).acquire(), ErrorKind::Held);
+        assert_kind(one.lease("not//a key"), ErrorKind::Invalid);
+        assert_kind(request(other).revoke("").acquire(), ErrorKind::Invalid);
+        assert_kind(request(other).revoke("it needs to wait").try_acquire(), ErrorKind::Invalid);
+        one.shutdown().unwrap();
+        for over in [lease.check(), lease.renew(), lease.release()] {
+            assert_kind(over, ErrorKind::Lost);
+        }
+        assert_kind(request(one).acquire(), ErrorKind::Unavailable);
+        acquire(other).release().unwrap();
+    });
+    let refused = Coordinator::builder().connect_with(|| async {
+        Err::<Memory, _>(tenure_store::StoreError::refused(tenure_store::Reason::Unreachable, "no route"))
+    });
+    assert_kind(refused, ErrorKind::Unavailable);
+}
+
+#[test]
+fn a_call_that_waits_panics_inside_an_asynchronous_task_and_works_beside_it() {
+    let coordinator = Coordinator::connect(Memory::new()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let call = std::panic::AssertUnwindSafe(|| coordinator.record("k"));
+        let panicked = std::panic::catch_unwind(call).unwrap_err();
+        let words = panicked
+            .downcast::<String>()
+            .map(|it| *it)
+            .or_else(|it| it.downcast::<&str>().map(|it| it.to_string()));
+        assert!(words.unwrap().contains("from within a runtime"));
+        let beside = coordinator.clone();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "users of an executor have threads there that may block"
+        )]
+        let lease = tokio::task::spawn_blocking(move || acquire(&beside)).await.unwrap();
+        // Neither of these waits.
+        lease.check().unwrap();
+        drop(lease);
+    });
+    drop(request(&coordinator).wait(PATIENCE).acquire().unwrap());
+}
