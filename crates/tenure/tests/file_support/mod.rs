@@ -266,7 +266,16 @@ fn worker() -> String {
     let named = |thread: &std::fs::DirEntry| {
         std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim() == "tenure-disk")
     };
-    threads.into_iter().find(named).unwrap().file_name().into_string().unwrap()
+    let worker = threads.into_iter().find(named).unwrap();
+    // It sleeps once it waits for work. A job that comes before that is given to another thread.
+    let sleeps = || {
+        let stat = std::fs::read_to_string(worker.path().join("stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('S')
+    };
+    while !sleeps() {
+        sleep_ms(1);
+    }
+    worker.file_name().into_string().unwrap()
 }
 
 // ── somebody who watches it ─────────────────────────────────────────────────────────────────────────────────────────
