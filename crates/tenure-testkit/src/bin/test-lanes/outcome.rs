@@ -60,7 +60,8 @@ impl Outcome {
             ignored,
             wall: began.elapsed().as_secs_f64(),
             busy,
-            stalled: stalled_so_far() - stalled,
+            // Where the kernel does not count, nothing but processor time is charged.
+            stalled: stalled_so_far().zip(stalled).map_or(f64::INFINITY, |(now, then)| now - then),
         })
     }
 
@@ -123,11 +124,11 @@ fn busy_of(pid: Pid) -> f64 {
     ticks / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// How long some process has waited for a processor since the machine was started; nothing where the kernel does not count.
-fn stalled_so_far() -> f64 {
-    let pressure = std::fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
-    let total = pressure.lines().find_map(|line| line.strip_prefix("some ")?.rsplit_once("total="));
-    total.and_then(|(_, micros)| micros.parse::<f64>().ok()).map_or(0.0, |micros| micros / 1e6)
+/// How long some process has waited for a processor since the machine was started; `None` where the kernel does not count.
+fn stalled_so_far() -> Option<f64> {
+    let pressure = std::fs::read_to_string("/proc/pressure/cpu").ok()?;
+    let (_, micros) = pressure.lines().find_map(|line| line.strip_prefix("some ")?.rsplit_once("total="))?;
+    Some(micros.parse::<f64>().ok()? / 1e6)
 }
 
 /// A binary that runs for longer hangs.
@@ -165,7 +166,11 @@ mod tests {
         assert_eq!(outcome(100.0, 5.0, 0.0).cost(), 100.0);
         assert_eq!(outcome(100.0, 5.0, 80.0).cost(), 20.0_f64.max(5.0 / processors));
         assert_eq!(outcome(100.0, 60.0 * processors, 90.0).cost(), 60.0);
-        assert_eq!(Outcome::parse(outcome(1.5, 2.5, 3.5).row().trim_end()), Some(outcome(1.5, 2.5, 3.5)));
+        assert_eq!(outcome(100.0, 5.0 * processors, f64::INFINITY).cost(), 5.0);
+        for stalled in [3.5, f64::INFINITY] {
+            let outcome = outcome(1.5, 2.5, stalled);
+            assert_eq!(Outcome::parse(outcome.row().trim_end()), Some(outcome));
+        }
     }
 
     #[test]
