@@ -70,7 +70,7 @@ impl Key {
         self.0.split('/').next() == Some(RESERVED)
     }
 
-    /// Whether [`Store::sweep`](crate::Store::sweep) may remove it: one of Tenure's own keys, and not
+    /// Whether [`Scratch::sweep`](crate::Scratch::sweep) may remove it: one of Tenure's own keys, and not
     /// [`scratch`](Self::scratch), which every check at connect goes by.
     pub fn may_be_swept(&self) -> bool {
         self.is_reserved() && *self != Self::scratch()

@@ -8,7 +8,7 @@
 //! yet) and [`Throttled`] (come back later). No store may turn the second into one of the others.
 //!
 //! What an operator may remove, years later and only where tokens keep growing all the same, is no part of the contract
-//! and has a small trait of its own: [`Administration`]. What tries a store out cleans up by [`Store::sweep`], which takes
+//! and has a small trait of its own: [`Administration`]. What tries a store out cleans up by [`Scratch::sweep`], which takes
 //! nothing that a lease rests on.
 //!
 //! # Write a store

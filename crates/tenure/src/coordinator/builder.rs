@@ -52,7 +52,7 @@ impl CoordinatorBuilder {
     /// A store of the network that was found sound in the last day is not checked again, and one that is found sound here
     /// need not be by whoever connects next. Where it is seen to break a promise, that is over at once.
     ///
-    /// It counts for stores that name their [place](tenure_store::Store::place).
+    /// It counts for stores that name their [place](tenure_store::Identity::place).
     pub fn verdicts(mut self, verdicts: Verdicts) -> Self {
         self.verdicts = Some(verdicts);
         self

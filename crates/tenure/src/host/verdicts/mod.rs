@@ -46,7 +46,7 @@ impl Verdicts {
         &self.folder
     }
 
-    /// Forgets that the store at this [place](tenure_store::Store::place) was found sound, whoever found it so: it is
+    /// Forgets that the store at this [place](tenure_store::Identity::place) was found sound, whoever found it so: it is
     /// checked when it is connected next. It waits for the disk.
     ///
     /// The error says why that was not possible: then others may go by the verdict until it is a day old.
