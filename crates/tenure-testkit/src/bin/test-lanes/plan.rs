@@ -5,9 +5,9 @@
 pub(crate) enum Lane {
     /// It counts on no real time and needs a processor all the time: it runs at the lowest priority, beside what waits.
     Busy,
-    /// It mostly waits, and bears that a process of low priority runs beside it. What nothing else is said of is here.
+    /// It mostly waits, and bears that a process of low priority runs beside it.
     Waiting,
-    /// It has tight clocks, or asserts that nobody was late: nothing runs beside it.
+    /// It has tight clocks, or asserts that nobody was late: nothing runs beside it. What nothing else is said of is here.
     Alone,
 }
 
@@ -26,8 +26,8 @@ impl Lane {
     pub(crate) fn of(binary: &str) -> Self {
         match () {
             () if is_in(BUSY, binary) => Self::Busy,
-            () if is_in(ALONE, binary) => Self::Alone,
-            () => Self::Waiting,
+            () if is_in(WAITING, binary) => Self::Waiting,
+            () => Self::Alone,
         }
     }
 }
@@ -50,7 +50,7 @@ pub(crate) fn mode() -> String {
 /// The patterns that fit no binary: a plan about something that is called otherwise now.
 pub(crate) fn unfit(binaries: &[&str]) -> Vec<&'static str> {
     let patterns =
-        [BUSY, ALONE, LONG].into_iter().chain(STORES.iter().map(|(_, patterns)| *patterns)).flatten();
+        [BUSY, WAITING, LONG].into_iter().chain(STORES.iter().map(|(_, patterns)| *patterns)).flatten();
     patterns.copied().filter(|pattern| !binaries.iter().any(|name| name.starts_with(pattern))).collect()
 }
 
@@ -60,14 +60,16 @@ fn is_in(patterns: &[&str], binary: &str) -> bool {
 
 const BUSY: &[&str] = &["tenure-core/", "tenure-sim/"];
 
-const ALONE: &[&str] = &[
-    "tenure-cli/run_",
-    "tenure-object/gauntlet",
-    "tenure-object/polling",
-    "tenure/calls",
-    "tenure/cancel",
-    "tenure/file_gone",
-    "tenure/starvation",
+const WAITING: &[&str] = &[
+    "tenure-cli/default_build",
+    "tenure-cli/probe",
+    "tenure-conformance/",
+    "tenure-connect/",
+    "tenure-object/minio",
+    "tenure-object/seaweedfs",
+    "tenure-probe/",
+    "tenure-store/",
+    "tenure-testkit/",
 ];
 
 /// Crowds, gauntlets and the longest suites: some minutes that daily work does without.
