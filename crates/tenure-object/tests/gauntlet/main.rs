@@ -72,20 +72,30 @@ async fn a_tenth_on(kind: Kind) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_a_liar_the_judge_sees_two_holders_at_a_time() {
     let Some(bucket) = Bucket::alone_on(Kind::Rclone, "gauntlet") else { return };
-    let size = Size {
-        keys: 2,
-        machines: 3,
-        ttl: Duration::from_secs(1),
-        trusting: true,
-        quota: QUOTA.part(10),
-        limit: Duration::from_secs(10),
-        seed: seed(),
-    };
-    let outcome = gauntlet(&bucket, size).await;
-    println!("{outcome}");
-    let (wrong, odd) = outcome.violations();
-    println!("{} errors, such as {:?}", odd.len(), odd.first());
-    assert!(wrong.iter().any(|why| why.contains("S2")), "nothing was seen: {outcome}");
-    // It also shows half a record now and then, which is left alone.
-    assert!(odd.iter().any(|why| why.contains("broke a promise")), "the library noticed nothing: {odd:#?}");
+    let (mut was_seen, mut was_noticed) = (false, false);
+    // Both need the right moment: on a busy machine it may not come in the first ten seconds.
+    for seed in seed()..seed() + 6 {
+        let size = Size {
+            keys: 2,
+            machines: 3,
+            ttl: Duration::from_secs(1),
+            trusting: true,
+            quota: QUOTA.part(10),
+            limit: Duration::from_secs(10),
+            seed,
+        };
+        let outcome = gauntlet(&bucket, size).await;
+        println!("{outcome}");
+        let (wrong, odd) = outcome.violations();
+        println!("{} errors, such as {:?}", odd.len(), odd.first());
+        was_seen |= wrong.iter().any(|why| why.contains("S2"));
+        // It also shows half a record now and then, which is left alone.
+        was_noticed |= odd.iter().any(|why| why.contains("broke a promise"));
+        if was_seen && was_noticed {
+            return;
+        }
+    }
+    panic!(
+        "two holders at a time were seen: {was_seen}; the library noticed a broken promise: {was_noticed}"
+    );
 }
