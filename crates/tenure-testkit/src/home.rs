@@ -1,7 +1,6 @@
 //! The folder of one server.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, io};
 
 /// A folder of its own for data, settings and output. It goes when it is dropped.
@@ -10,13 +9,11 @@ pub(crate) struct Home(PathBuf);
 
 impl Home {
     pub(crate) fn new(name: &str) -> io::Result<Self> {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("tenure-testkit-{name}-{}-{number}", std::process::id()));
-        // Left by an earlier process of the same number.
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(path.join("data"))?;
+        // Processes of two pid namespaces may have one number.
+        let name = format!("tenure-testkit-{name}-{}-{:016x}", std::process::id(), fastrand::u64(..));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path)?;
+        fs::create_dir(path.join("data"))?;
         Ok(Self(path))
     }
 
