@@ -15,7 +15,7 @@ pub(crate) use boot_id::boot_id;
 pub use domain::Domain;
 pub use manual::ManualClock;
 pub use tenure_core::{Instant, WallTime};
-pub(crate) use timeout::timeout;
+pub(crate) use timeout::{call_timeout, timeout};
 
 /// The clock that leases are counted on.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {

@@ -3,20 +3,29 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::{Error, ErrorKind};
 
-/// The outcome of `future`, or an error if it takes longer than `limit`: a store that hangs must not hang its users.
+/// The outcome of `future`; `None` if it takes longer than `limit`.
 pub(crate) async fn timeout<T>(
     clock: &dyn Clock,
     limit: Duration,
-    what: &str,
-    future: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
+    future: impl Future<Output = T>,
+) -> Option<T> {
     let late = clock.sleep_until(clock.now() + limit);
     tokio::select! {
         biased;
-        outcome = future => outcome,
-        () = late => {
-            let advice = "see whether the store runs and can be reached";
-            Err(Error::new(ErrorKind::Unavailable, format!("{what} took longer than {limit:?}: {advice}")))
-        }
+        outcome = future => Some(outcome),
+        () = late => None,
     }
+}
+
+/// The outcome of a call, or an error if it takes longer than `limit`: a store that hangs must not hang its users.
+pub(crate) async fn call_timeout<T>(
+    clock: &dyn Clock,
+    limit: Duration,
+    what: &str,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    timeout(clock, limit, call).await.unwrap_or_else(|| {
+        let advice = "see whether the store runs and can be reached";
+        Err(Error::new(ErrorKind::Unavailable, format!("{what} took longer than {limit:?}: {advice}")))
+    })
 }

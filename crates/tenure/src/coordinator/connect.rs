@@ -6,9 +6,10 @@ use tenure_core::check;
 use tenure_store::{Guarantees, Store, StoreError};
 use tokio::sync::oneshot;
 
-use crate::clock::{Clock, timeout};
+use crate::clock::{Clock, call_timeout};
 use crate::host::fork::ForkGuard;
 use crate::host::witness::WitnessLocation;
+use crate::host::workers::Workers;
 use crate::keeper::logbook_client::LogbookClient;
 use crate::keeper::{HostState, Keeper, KeeperHandle, Recorder, Reporter};
 use crate::store::guarded::Guarded;
@@ -51,16 +52,19 @@ impl Thread {
         let (connected, connection) = oneshot::channel();
         let keep = move |connected: oneshot::Sender<_>| async move {
             let (clock, checks) = (Arc::clone(&self.clock), (self.again, self.unchecked));
-            let connecting = connect(make(), &clock, self.verdicts, checks);
+            let workers = Arc::new(Workers::new());
+            let connecting = connect(make(), &clock, &workers, self.verdicts, checks);
             let (store, trust) =
-                match timeout(&*clock, CONNECT_MAX, "connecting to the store", connecting).await {
+                match call_timeout(&*clock, CONNECT_MAX, "connecting to the store", connecting).await {
                     Ok(connected) => connected,
                     Err(error) => return drop(connected.send(Err(error))),
                 };
-            let logbook =
-                self.logbook.map(|book| LogbookClient::new(book, store.to_string(), Arc::clone(&clock)));
+            let logbook = self.logbook.map(|book| {
+                LogbookClient::new(book, store.to_string(), Arc::clone(&clock), Arc::clone(&workers))
+            });
             let location = WitnessLocation::of_store(&*store).map(Arc::new);
-            let host = HostState { location, logbook: logbook.map(Arc::new), trust: Arc::new(trust) };
+            let host =
+                HostState { workers, location, logbook: logbook.map(Arc::new), trust: Arc::new(trust) };
             let known = (store.to_string(), store.guarantees(), host.clone());
             if connected.send(Ok(known)).is_ok() {
                 Keeper::new(store, clock, fork_guard, reporter, host).run(commands).await;
@@ -87,6 +91,7 @@ impl Thread {
 async fn connect<S: Store>(
     make: impl Future<Output = Result<S, StoreError>>,
     clock: &Arc<dyn Clock>,
+    workers: &Arc<Workers>,
     verdicts: Option<Verdicts>,
     (again, unchecked): (bool, bool),
 ) -> Result<(Arc<dyn Store>, Trust), Error> {
@@ -94,7 +99,7 @@ async fn connect<S: Store>(
         Error::new((&error).into(), format!("the store could not be connected: {error}")).because(error)
     })?;
     let store: Arc<dyn Store> = Arc::new(Guarded::new(store));
-    let trust = Trust::new(verdicts, &*store, clock);
+    let trust = Trust::new(verdicts, &*store, clock, Arc::clone(workers));
     match unchecked {
         true => check::check_declared(&*store)?,
         false => trust.establish(&*store, again).await?,

@@ -16,7 +16,7 @@ use tenure_store::{Administration, Key, Prefix, Reading, Removal, Store, StoreCl
 
 use super::Coordinator;
 use super::forgotten::{Forgotten, WhyKept};
-use crate::clock::{Clock, Instant, WallTime, timeout};
+use crate::clock::{Clock, Instant, WallTime, call_timeout};
 use crate::keeper::calls;
 use crate::observe::keys;
 use crate::{Error, ErrorKind};
@@ -70,7 +70,7 @@ impl Coordinator {
             .visit(move |store| {
                 Box::pin(async move {
                     let visit = ForgetVisit { store: &*store, clock: &*clock, key: &asked };
-                    timeout(&*clock, FORGET_MAX, "forgetting a lease", visit.make(vacant_for, act)).await
+                    call_timeout(&*clock, FORGET_MAX, "forgetting a lease", visit.make(vacant_for, act)).await
                 })
             })
             .await?;

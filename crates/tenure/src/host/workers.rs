@@ -6,13 +6,16 @@ use std::time::Duration;
 use tenure_store::{Reason, StoreError};
 use tokio::sync::oneshot;
 
-/// A few threads that wait for the disk, so that nobody else has to.
+/// A few threads that wait for the disk, so that the keeper does not have to.
 ///
 /// A disk can take tens of milliseconds for a sync, and minutes when it fails; the keeper has the deadlines of all leases
-/// to watch meanwhile. The threads are started when there is work and go when there is none.
+/// to watch meanwhile. The threads are started when there is work and end when there is none.
 ///
-/// Those that a held lease needs in order to be renewed keep one thread: where the number of processes is limited, a thread
-/// that has gone may not be had again, and a healthy holder would lose its lease for want of one.
+/// The last one stays: a held lease needs it in order to be renewed. Where the number of processes is limited, a thread that
+/// has ended may not be had again, and a healthy holder would lose its lease for want of one.
+///
+/// A coordinator has one pool for everything on this machine; a file store has its own, so that a store on a disk that
+/// fails does not keep witnesses elsewhere waiting.
 pub(crate) struct Workers {
     queue: Arc<Queue>,
 }
@@ -20,9 +23,7 @@ pub(crate) struct Workers {
 struct Queue {
     state: Mutex<QueueState>,
     work: Condvar,
-    /// The number of threads that stay when there is nothing to do.
-    stay: usize,
-    /// Time for which the others stay.
+    /// Time after which an idle thread ends.
     idle_max: Duration,
 }
 
@@ -37,18 +38,12 @@ struct QueueState {
 type Job = Box<dyn FnOnce() + Send>;
 
 impl Workers {
-    /// Threads that all go when there is nothing to do.
     pub(crate) fn new() -> Self {
-        Self::with(0, IDLE_MAX)
+        Self::with_idle_max(IDLE_MAX)
     }
 
-    /// Threads of which one stays, once there was one.
-    pub(crate) fn that_stay() -> Self {
-        Self::with(1, IDLE_MAX)
-    }
-
-    fn with(stay: usize, idle_max: Duration) -> Self {
-        let queue = Queue { state: Mutex::default(), work: Condvar::new(), stay, idle_max };
+    fn with_idle_max(idle_max: Duration) -> Self {
+        let queue = Queue { state: Mutex::default(), work: Condvar::new(), idle_max };
         Self { queue: Arc::new(queue) }
     }
 
@@ -135,7 +130,7 @@ impl Queue {
                 return None;
             }
             state.idle += 1;
-            if state.threads <= self.stay {
+            if state.threads <= STAY {
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
                 state.idle -= 1;
                 continue;
@@ -144,7 +139,7 @@ impl Queue {
                 self.work.wait_timeout(state, self.idle_max).unwrap_or_else(PoisonError::into_inner);
             state = woken;
             state.idle -= 1;
-            if waited.timed_out() && state.jobs.is_empty() && state.threads > self.stay {
+            if waited.timed_out() && state.jobs.is_empty() && state.threads > STAY {
                 state.threads -= 1;
                 return None;
             }
@@ -167,10 +162,13 @@ fn start(queue: Arc<Queue>) -> std::io::Result<()> {
 }
 
 /// So many syncs at the same time; file systems combine them.
-const THREADS_MAX: usize = 8;
+pub(crate) const THREADS_MAX: usize = 8;
 
 /// More calls than this only pile up while the disk stands still.
 const JOBS_MAX: usize = 16_384;
+
+/// The number of threads that stay when there is nothing to do.
+const STAY: usize = 1;
 
 const IDLE_MAX: Duration = Duration::from_secs(5);
 
@@ -239,7 +237,7 @@ mod tests {
     /// At the limit of processes no thread can be started any more.
     #[tokio::test]
     async fn of_threads_that_stay_the_last_one_outlives_the_idle_time_and_does_the_next_job() {
-        let workers = Workers::with(1, Duration::from_millis(5));
+        let workers = Workers::with_idle_max(Duration::from_millis(5));
         let many = (0..THREADS_MAX).map(|_| workers.run(|| std::thread::current().id()));
         join_all(many).await;
         let is_alone = || {

@@ -26,8 +26,9 @@ impl Keeper {
         let mut back = None;
         match &event {
             Event::Granted { token, deadline, .. } => {
-                if let Some(dead) = entry.dead.take() {
-                    self.witnesses.bury(dead);
+                if let Some(remove) = entry.dead.take().and_then(|dead| self.witnesses.removal_of_dead(dead))
+                {
+                    self.background.run(remove, Vec::new());
                 }
                 let wanted = match entry.wanted.take() {
                     Some(ReplyTo::Lease(reply)) => {

@@ -8,11 +8,11 @@ use tenure_core::machine::{Content, Denied, Event, Fault, Input, Look, Lost, Pur
 use tenure_store::{BoxFuture, Key, Reason};
 use tokio::sync::oneshot;
 
+use super::background::Reply;
 use super::calls::CallAnswer;
 use super::command::LeaseId;
 use super::lease_entry::LeaseEntry;
 use super::reporter::Report;
-use super::witnesses::ReplyLater;
 use super::{Keeper, ReplyTo};
 use crate::clock::Instant;
 use crate::trust::breach::{self, Breach};
@@ -108,15 +108,15 @@ impl Keeper {
     }
 
     /// Gives answers, after what is to be done first, and after others were told what this keeper has against its store.
-    pub(crate) fn give(&mut self, answers: Vec<ReplyLater>, first: Option<impl FnOnce() + Send + 'static>) {
+    pub(crate) fn give(&mut self, answers: Vec<Reply>, first: Option<impl FnOnce() + Send + 'static>) {
         match (first, self.distrust.pending()) {
             (None, None) => answers.into_iter().for_each(|answer| answer()),
-            (Some(first), None) => self.witnesses.first(first, answers),
-            (None, Some(telling)) => self.witnesses.after(telling, answers),
+            (Some(first), None) => self.background.run(first, answers),
+            (None, Some(telling)) => self.background.reply_after(telling, answers),
             (Some(first), Some(telling)) => {
                 let (done, did) = oneshot::channel::<()>();
-                self.witnesses.first(first, vec![Box::new(move || drop(done))]);
-                self.witnesses.after(async move { drop((telling.await, did.await)) }, answers);
+                self.background.run(first, vec![Box::new(move || drop(done))]);
+                self.background.reply_after(async move { drop((telling.await, did.await)) }, answers);
             }
         }
     }
@@ -145,7 +145,7 @@ impl Keeper {
         }
         if let Some(end) = self.trust.end_now() {
             let (done, told) = oneshot::channel::<()>();
-            self.witnesses.first(end, vec![Box::new(move || drop(done))]);
+            self.background.run(end, vec![Box::new(move || drop(done))]);
             self.distrust.telling = Some(told.map(drop).boxed().shared());
         }
     }

@@ -1,8 +1,6 @@
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use futures_util::future::{AbortHandle, Abortable, Aborted};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tenure_core::machine::{Fault, Input, Outcome, Purpose, Write};
@@ -11,9 +9,9 @@ use tenure_store::{BoxFuture, Key, Store};
 
 use super::calls::{self, CallAnswer};
 use super::command::{LeaseId, Visit};
+use super::deadlines::Deadlines;
 use super::logbook_client::LogbookClient;
 use super::recorder::Operation;
-use super::timers::CallId;
 use crate::clock::Instant;
 use crate::store::caught::Caught;
 
@@ -21,8 +19,7 @@ use crate::store::caught::Caught;
 pub(crate) struct InFlight {
     store: Arc<dyn Store>,
     calls: FuturesUnordered<BoxFuture<'static, Option<Landed>>>,
-    timeouts: HashMap<CallId, AbortHandle>,
-    next: u64,
+    deadlines: Deadlines,
 }
 
 /// A call that has ended.
@@ -36,18 +33,15 @@ pub(crate) struct Landed {
 /// What a call is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    pub(crate) id: CallId,
     /// Before it was sent, or waited for its turn to be.
     pub(crate) sent: Instant,
-    /// When nobody waits for it any more.
-    pub(crate) ends: Instant,
     pub(crate) operation: Operation,
     pub(crate) token: Option<Token>,
 }
 
 impl InFlight {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, calls: FuturesUnordered::new(), timeouts: HashMap::new(), next: 0 }
+    pub(crate) fn new(store: Arc<dyn Store>, deadlines: Deadlines) -> Self {
+        Self { store, calls: FuturesUnordered::new(), deadlines }
     }
 
     /// Starts a read for a lease; with `logbook`, the first one of its key.
@@ -57,7 +51,7 @@ impl InFlight {
         key: Key,
         span: (Instant, Instant),
         logbook: Option<Arc<LogbookClient>>,
-    ) -> CallId {
+    ) {
         let future = calls::read(Arc::clone(&self.store), key, logbook);
         self.start(lease, span, Operation::Read, None, Box::pin(future))
     }
@@ -70,7 +64,7 @@ impl InFlight {
         span: (Instant, Instant),
         first: Option<BoxFuture<'static, ()>>,
         write: Write,
-    ) -> CallId {
+    ) {
         let token = Some(write.record.token).filter(|_| write.purpose != Purpose::Plant);
         let value = record::try_encode(&write.record);
         let store = Arc::clone(&self.store);
@@ -95,20 +89,9 @@ impl InFlight {
         self.calls.push(Box::pin(Caught::new(visited).map(|_| None)));
     }
 
-    /// Ends a call whose time is over. Nobody knows its outcome.
-    pub(crate) fn give_up(&mut self, call: CallId) {
-        if let Some(timeout) = self.timeouts.remove(&call) {
-            timeout.abort();
-        }
-    }
-
     /// The next call of a lease that ends; `None` if something else ended, or nothing is under way.
     pub(crate) async fn next(&mut self) -> Option<Option<Landed>> {
-        let landed = self.calls.next().await?;
-        if let Some(landed) = &landed {
-            self.timeouts.remove(&landed.call.id);
-        }
-        Some(landed)
+        self.calls.next().await
     }
 
     fn start(
@@ -118,21 +101,17 @@ impl InFlight {
         operation: Operation,
         token: Option<Token>,
         future: BoxFuture<'static, CallAnswer>,
-    ) -> CallId {
-        let call = Call { id: CallId(self.next), sent, ends, operation, token };
-        self.next += 1;
-        let (abort, registration) = AbortHandle::new_pair();
-        self.timeouts.insert(call.id, abort);
-        let future = Abortable::new(Caught::new(future), registration);
+    ) {
+        let call = Call { sent, operation, token };
+        let future = self.deadlines.until(ends, Caught::new(future));
         self.calls.push(Box::pin(async move {
             let answer = match future.await {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(panicked)) => unknown(operation, format!("the code of the call {panicked}").into()),
-                Err(Aborted) => unknown(operation, "no answer within the request timeout".into()),
+                Some(Ok(answer)) => answer,
+                Some(Err(panicked)) => unknown(operation, format!("the code of the call {panicked}").into()),
+                None => unknown(operation, "no answer within the request timeout".into()),
             };
             Some(Landed { lease, call, answer })
         }));
-        call.id
     }
 }
 
@@ -163,7 +142,7 @@ mod tests {
     #[test]
     fn a_record_that_could_not_be_read_back_is_refused_and_nothing_is_sent() {
         let memory = Memory::new();
-        let mut in_flight = InFlight::new(Arc::new(memory.clone()));
+        let mut in_flight = InFlight::new(Arc::new(memory.clone()), Deadlines::default());
         let vacant = include_bytes!(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../tenure-core/tests/fixtures/records/v1/vacant.json"

@@ -8,8 +8,8 @@ use tenure_store::Key;
 use tokio::sync::oneshot;
 
 use super::ReplyTo;
+use super::background::Reply;
 use super::held_lease::HeldLease;
-use super::witnesses::ReplyLater;
 use crate::Error;
 use crate::clock::Instant;
 use crate::host::witness::Lock;
@@ -38,7 +38,7 @@ pub(crate) struct LeaseEntry {
     /// When it wants to be woken.
     pub(crate) wake: Option<Instant>,
     /// Answers that are given once the machine has come to rest.
-    pub(crate) answers: Vec<ReplyLater>,
+    pub(crate) answers: Vec<Reply>,
     /// Whoever waits for the answer.
     pub(crate) wanted: Option<ReplyTo>,
     /// The token of the term of another process that it goes on with, or ends.

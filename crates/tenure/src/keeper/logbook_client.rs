@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use tenure_core::machine::{Content, Look, Recalled};
 use tenure_core::record::State;
 use tenure_store::{BoxFuture, Key, StoreClock};
 
-use crate::clock::{Clock, Domain, Instant};
+use crate::clock::{Clock, Domain, Instant, timeout};
 use crate::host::logbook::{Entry, Logbook, Page};
-use crate::host::workers::Workers;
+use crate::host::workers::{THREADS_MAX, Workers};
 
 /// What the keeper and the observers of one coordinator have to do with the logbook.
 ///
-/// It is read once, when something is first met whose age the store does not tell. It is written when somebody goes away
-/// who has not seen enough. All of it is done by threads that may wait for a disk, each time with a limit; what is not done
-/// by then is done without.
+/// It is read once, when a record is first met whose age the store does not tell. It is written when a contender or an
+/// observer leaves that has not seen enough. Workers do both, each time with a limit; the caller goes on without what is not
+/// done by then.
 pub(crate) struct LogbookClient {
     /// The store's name.
     store: String,
     clock: Arc<dyn Clock>,
-    workers: Workers,
+    workers: Arc<Workers>,
     shared: Arc<Written>,
     page: Mutex<Option<Shared<BoxFuture<'static, Arc<Page>>>>>,
     /// Whether somebody has waited for the page in vain. Nobody does again.
@@ -37,22 +37,25 @@ struct Written {
     clock: Arc<dyn Clock>,
     /// What was seen, and is not in the logbook yet.
     pending: Mutex<HashMap<Key, Entry>>,
+    /// Number of workers that write. Others must find one too, also while this disk hangs.
+    writers: AtomicUsize,
     /// Why the logbook could not be used.
     trouble: Mutex<Option<String>>,
 }
 
 impl LogbookClient {
-    pub(crate) fn new(logbook: Logbook, store: String, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(logbook: Logbook, store: String, clock: Arc<dyn Clock>, workers: Arc<Workers>) -> Self {
         let shared = Written {
             logbook,
             clock: Arc::clone(&clock),
             pending: Mutex::default(),
+            writers: AtomicUsize::new(0),
             trouble: Mutex::default(),
         };
         Self {
             store,
             clock,
-            workers: Workers::new(),
+            workers,
             shared: Arc::new(shared),
             page: Mutex::default(),
             late: AtomicBool::new(false),
@@ -66,7 +69,7 @@ impl LogbookClient {
             true => page.now_or_never()?,
             false => {
                 let mut waiting = Waiting { late: &self.late, done: false };
-                let page = self.within(page).await?;
+                let page = self.disk_timeout(page).await?;
                 waiting.done = true;
                 page
             }
@@ -88,7 +91,7 @@ impl LogbookClient {
     pub(crate) async fn settle(&self) {
         if !lock(&self.shared.pending).is_empty() {
             let written = self.workers.run(self.write_now());
-            self.within(written).await;
+            self.disk_timeout(written).await;
         }
     }
 
@@ -111,20 +114,16 @@ impl LogbookClient {
         async move { Arc::new(answered.await.unwrap_or_default()) }.boxed().shared()
     }
 
-    /// What comes of it, if that does not take too long.
-    async fn within<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            biased;
-            outcome = future => Some(outcome),
-            () = self.clock.sleep_until(self.clock.now() + DISK_MAX) => {
-                self.shared.complain(format!(
-                    "what is seen here is not remembered in {}: the disk took longer than {DISK_MAX:?}. Look at the \
-                     kernel's log",
-                    self.shared.logbook.folder().display()
-                ));
-                None
-            }
+    /// The outcome of the future; `None`, and a complaint, if the disk takes too long.
+    async fn disk_timeout<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let outcome = timeout(&*self.clock, DISK_MAX, future).await;
+        if outcome.is_none() {
+            self.shared.complain(format!(
+                "what is seen here is not remembered in {}: the disk took longer than {DISK_MAX:?}. Look at the kernel's log",
+                self.shared.logbook.folder().display()
+            ));
         }
+        outcome
     }
 }
 
@@ -152,14 +151,18 @@ impl Written {
         })
     }
 
+    /// What is not written because too many write already stays for the next write.
     fn write(&self) {
-        let entries: Vec<_> = std::mem::take(&mut *lock(&self.pending)).into_values().collect();
-        let domain: Option<Domain> = self.clock.domain().filter(|_| !entries.is_empty());
-        if let Some(domain) = domain
-            && let Err(why) = self.logbook.write(&domain, &*self.clock, entries)
-        {
-            self.complain(why);
+        if self.writers.fetch_add(1, Ordering::Relaxed) < WRITERS_MAX {
+            let entries: Vec<_> = std::mem::take(&mut *lock(&self.pending)).into_values().collect();
+            let domain: Option<Domain> = self.clock.domain().filter(|_| !entries.is_empty());
+            if let Some(domain) = domain
+                && let Err(why) = self.logbook.write(&domain, &*self.clock, entries)
+            {
+                self.complain(why);
+            }
         }
+        self.writers.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn complain(&self, why: String) {
@@ -195,3 +198,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const DISK_MAX: Duration = Duration::from_millis(200);
 
 const PENDING_MAX: usize = 1_000;
+
+/// Half of the workers.
+const WRITERS_MAX: usize = THREADS_MAX / 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::BootClock;
+    use tenure_core::record::Nonce;
+    use tenure_store::Version;
+
+    #[test]
+    fn while_the_disk_hangs_writers_leave_workers_to_others_and_lose_nothing() {
+        let folder = std::env::temp_dir().join(format!("tenure-logbook-hangs-{}", std::process::id()));
+        let (clock, workers) = (Arc::new(BootClock::new()), Arc::new(Workers::new()));
+        let client =
+            LogbookClient::new(Logbook::in_folder(&folder), "memory:s".into(), clock.clone(), workers);
+        let (key, now) = (Key::parse("k").unwrap(), clock.now());
+        let seen = Recalled { version: Version::new("v"), nonce: Nonce::from_bits(7), from: now };
+        client.add(&key, &seen, now, true);
+        client.shared.writers.store(WRITERS_MAX, Ordering::Relaxed);
+        client.write_now()();
+        assert!(!folder.exists(), "this one is not to wait for the disk");
+        client.shared.writers.store(WRITERS_MAX - 1, Ordering::Relaxed);
+        client.write_now()();
+        assert_eq!(client.shared.read().find("memory:s", &key).unwrap().to_recall(), Some(seen));
+        assert_eq!(client.shared.writers.load(Ordering::Relaxed), WRITERS_MAX - 1);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -5,6 +5,7 @@
 //! does not cost the lease. One keeper serves all leases of a coordinator from one timer queue. If it dies, every lease is lost
 //! at once.
 
+mod background;
 pub(crate) mod calls;
 mod command;
 mod connection;
@@ -15,6 +16,7 @@ mod held_lease;
 mod hints;
 mod host_state;
 mod in_flight;
+mod jobs;
 mod lease_entry;
 mod lease_state;
 pub(crate) mod logbook_client;
@@ -39,13 +41,16 @@ use crate::clock::{Clock, Instant};
 use crate::host::entropy::Entropy;
 use crate::host::fork::ForkGuard;
 use crate::trust::Trust;
+use background::Background;
+use deadlines::Deadlines;
 use distrust::Distrust;
 use hints::Hints;
 use in_flight::{InFlight, Landed};
+use jobs::Jobs;
 use lease_entry::{LeaseEntry, WitnessSetup};
 use logbook_client::LogbookClient;
 use reporter::Report;
-use timers::{Timer, Timers};
+use timers::Timers;
 use witnesses::{WitnessEvent, Witnesses};
 
 pub(crate) use command::{Command, KeeperHandle, LeaseId};
@@ -73,7 +78,10 @@ pub(crate) struct Keeper {
     lapsed: HashMap<LeaseId, LeaseEntry>,
     keys: HashMap<Key, KeyState>,
     timers: Timers,
+    /// When calls and jobs are given up.
+    deadlines: Deadlines,
     in_flight: InFlight,
+    background: Background,
     hints: Hints,
     losses: Hints,
     witnesses: Witnesses,
@@ -110,14 +118,18 @@ impl Keeper {
         clock: Arc<dyn Clock>,
         fork_guard: ForkGuard,
         reporter: Reporter,
-        HostState { location, logbook, trust }: HostState,
+        HostState { workers, location, logbook, trust }: HostState,
     ) -> Self {
+        let deadlines = Deadlines::default();
+        let jobs = Jobs::new(workers, Arc::clone(&clock), deadlines.clone());
         Self {
             store_name: store.to_string().into(),
             store_clock: store.guarantees().clock,
             write_interval: store.guarantees().write_interval,
-            in_flight: InFlight::new(Arc::clone(&store)),
-            witnesses: Witnesses::new(location, Arc::clone(&clock)),
+            in_flight: InFlight::new(Arc::clone(&store), deadlines.clone()),
+            deadlines,
+            background: Background::new(jobs.clone()),
+            witnesses: Witnesses::new(location, jobs),
             hints: Hints::on_changes(Arc::clone(&store), Arc::clone(&clock)),
             losses: Hints::on_losses(store, Arc::clone(&clock)),
             clock,
@@ -144,10 +156,10 @@ impl Keeper {
             // Whatever is always ready must not keep this runtime from its sockets and timers.
             tokio::task::coop::consume_budget().await;
             self.fire_timers();
-            if !open && self.leases.is_empty() && self.witnesses.is_tidy() {
+            if !open && self.is_idle() {
                 return;
             }
-            let next = [self.timers.next(), self.witnesses.next_limit()].into_iter().flatten().min();
+            let next = [self.timers.next(), self.deadlines.next()].into_iter().flatten().min();
             // One that ends too early costs a look at the timers, and another one five calls of the kernel. So what is there
             // stays unless it ends too late: mostly nothing that was waited for has to be waited out.
             if let Some(at) = next
@@ -166,7 +178,8 @@ impl Keeper {
                 Some(landed) = self.in_flight.next() => self.landed(landed),
                 Some(key) = self.hints.next() => self.hinted(&key, &Input::Changed),
                 Some(key) = self.losses.next() => self.hinted(&key, &Input::Doubted),
-                Some(coming) = self.witnesses.next() => self.witnessed(coming),
+                Some(event) = self.witnesses.next() => self.witnessed(event),
+                Some(()) = self.background.next() => self.maybe_closed(),
                 () = async { asleep.as_mut().expect("guarded").1.as_mut().await }, if asleep.is_some() => asleep = None,
             }
         }
@@ -214,17 +227,12 @@ impl Keeper {
     /// not keep its own call, or anybody else's, from ending.
     fn fire_timers(&mut self) {
         let now = self.clock.now();
-        self.witnesses.give_up(now);
+        self.deadlines.end(now);
         let due: Vec<_> = std::iter::from_fn(|| self.timers.due(now)).collect();
-        for timer in due {
-            match timer {
-                Timer::Wake(id) => {
-                    if let Some(entry) = self.leases.get_mut(&id) {
-                        entry.wake = None;
-                        self.step(id, Input::Wake);
-                    }
-                }
-                Timer::Timeout(call) => self.in_flight.give_up(call),
+        for id in due {
+            if let Some(entry) = self.leases.get_mut(&id) {
+                entry.wake = None;
+                self.step(id, Input::Wake);
             }
         }
     }
@@ -232,7 +240,6 @@ impl Keeper {
     fn landed(&mut self, landed: Option<Landed>) {
         let Some(Landed { lease, call, answer }) = landed else { return };
         let Some(entry) = self.leases.get_mut(&lease) else { return };
-        self.timers.unset(call.ends, Timer::Timeout(call.id));
         if answer.error.is_some() {
             entry.trouble.clone_from(&answer.error);
             if let (Some(shared), Some(trouble)) = (&entry.shared, &entry.trouble) {
@@ -272,8 +279,8 @@ impl Keeper {
         }
     }
 
-    fn witnessed(&mut self, coming: WitnessEvent) {
-        match coming {
+    fn witnessed(&mut self, event: WitnessEvent) {
+        match event {
             WitnessEvent::Made(id, made) => {
                 let made = made.map(Arc::new);
                 match self.leases.get_mut(&id) {
@@ -290,7 +297,7 @@ impl Keeper {
                     }
                     // Nobody wants the lease any more.
                     None => match made {
-                        Some(lock) => self.witnesses.remove(lock, Vec::new()),
+                        Some(lock) => self.background.run(move || drop(lock.remove()), Vec::new()),
                         None => self.maybe_closed(),
                     },
                 }
@@ -298,7 +305,6 @@ impl Keeper {
             WitnessEvent::Seen { lease, witness, nonce, sighting } => {
                 self.seen(lease, witness, nonce, sighting)
             }
-            WitnessEvent::Removed => self.maybe_closed(),
         }
     }
 
@@ -358,8 +364,7 @@ impl Keeper {
                     let first = self.keys[&key].sightings.latest().is_none();
                     let logbook = self.logbook.clone().filter(|_| first);
                     let ends = self.ends(id, ambient.now);
-                    let call = self.in_flight.read(id, key, (ambient.now, ends), logbook);
-                    self.timers.set(ends, Timer::Timeout(call));
+                    self.in_flight.read(id, key, (ambient.now, ends), logbook);
                 }
                 Effect::Write(write) => {
                     let first = self.before(id, &write);
@@ -367,14 +372,13 @@ impl Keeper {
                     let wait = self.pace(&key, ambient.now);
                     let first = self.paced(first, ambient.now, wait);
                     let ends = self.ends(id, ambient.now + wait);
-                    let call = self.in_flight.write(id, key, (ambient.now, ends), first, write);
-                    self.timers.set(ends, Timer::Timeout(call));
+                    self.in_flight.write(id, key, (ambient.now, ends), first, write);
                 }
                 Effect::SleepUntil(at) => {
                     if let Some(stale) = self.leases.get_mut(&id).and_then(|entry| entry.wake.replace(at)) {
-                        self.timers.unset(stale, Timer::Wake(id));
+                        self.timers.unset(stale, id);
                     }
-                    self.timers.set(at, Timer::Wake(id));
+                    self.timers.set(at, id);
                 }
                 Effect::LookAtWitness { witness, nonce } => {
                     if !self.witnesses.look(id, &witness, nonce) {
@@ -456,7 +460,7 @@ impl Keeper {
     fn forget(&mut self, id: LeaseId) {
         let Some(entry) = self.leases.remove(&id) else { return };
         if let Some(wake) = entry.wake {
-            self.timers.unset(wake, Timer::Wake(id));
+            self.timers.unset(wake, id);
         }
         if let Some(known) = self.keys.get_mut(&entry.key) {
             known.leases.retain(|other| *other != id);
@@ -485,9 +489,13 @@ impl Keeper {
         }
     }
 
+    /// Whether the keeper may end and leaves nothing behind.
+    fn is_idle(&self) -> bool {
+        self.leases.is_empty() && self.background.is_idle() && !self.witnesses.is_making()
+    }
+
     fn maybe_closed(&mut self) {
-        if self.leases.is_empty()
-            && self.witnesses.is_tidy()
+        if self.is_idle()
             && let Some(closing) = &mut self.closing
         {
             for reply in closing.replies.drain(..) {

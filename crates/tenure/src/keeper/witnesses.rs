@@ -3,44 +3,39 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt};
 use tenure_core::machine::Sighting;
 use tenure_core::record::{Nonce, Witness};
 use tenure_store::BoxFuture;
 
 use super::command::LeaseId;
-use super::deadlines::Deadlines;
-use crate::clock::{Clock, Instant};
+use super::jobs::Jobs;
+use crate::clock::Clock;
 use crate::host::inotify::UNTOLD;
 use crate::host::witness::{Lock, WitnessLocation};
 use crate::host::workers::Workers;
 
 /// The witnesses of those whose leases are kept, and those of others that are watched.
 ///
-/// All of it takes microseconds on a healthy disk, and for ever on one that fails. So it is done by threads that may wait,
-/// each time with a limit, and what is not done by then is done without.
+/// Workers do everything that waits for the disk; see [`Background`](super::background::Background).
 pub(crate) struct Witnesses {
     location: Option<Arc<WitnessLocation>>,
-    clock: Arc<dyn Clock>,
-    workers: Arc<Workers>,
-    deadlines: Deadlines,
-    coming: FuturesUnordered<BoxFuture<'static, Option<WitnessEvent>>>,
+    jobs: Jobs,
+    events: FuturesUnordered<BoxFuture<'static, Option<WitnessEvent>>>,
     watching: HashMap<LeaseId, Watching>,
-    /// Files that are being made or removed: whoever ends before that would leave them behind.
-    unsettled: usize,
+    /// Number of files that are being made: a process that ends before that would leave them behind.
+    unmade: usize,
 }
 
-/// What came of it.
+/// The result of a job on a witness.
 #[derive(Debug)]
 pub(crate) enum WitnessEvent {
     /// A witness was made for this lease, or could not be made.
     Made(LeaseId, Option<Lock>),
     /// A contender has seen what became of the witness that a record names.
     Seen { lease: LeaseId, witness: Arc<Witness>, nonce: Nonce, sighting: Sighting },
-    /// A witness is gone, or what was seen is in the logbook.
-    Removed,
 }
 
 /// A contender waits for somebody's death.
@@ -51,31 +46,19 @@ struct Watching {
     abort: AbortHandle,
 }
 
-/// An answer that somebody gets once the witness is gone: a program may end the moment it has the answer, and would
-/// leave the file behind.
-pub(crate) type ReplyLater = Box<dyn FnOnce() + Send>;
-
 impl Witnesses {
-    pub(crate) fn new(location: Option<Arc<WitnessLocation>>, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            location,
-            clock,
-            workers: Arc::new(Workers::that_stay()),
-            deadlines: Deadlines::default(),
-            coming: FuturesUnordered::new(),
-            watching: HashMap::new(),
-            unsettled: 0,
-        }
+    pub(crate) fn new(location: Option<Arc<WitnessLocation>>, jobs: Jobs) -> Self {
+        Self { location, jobs, events: FuturesUnordered::new(), watching: HashMap::new(), unmade: 0 }
     }
 
     /// Makes a witness for a lease; `false` where there is no place for one.
     pub(crate) fn make(&mut self, lease: LeaseId, random: u128) -> bool {
         let Some(location) = self.location.clone() else { return false };
         let creating = Arc::clone(&location);
-        let made = self.within(MAKE_MAX, move || creating.create(random).ok().map(Unclaimed::new));
-        self.unsettled += 1;
-        let workers = Arc::clone(&self.workers);
-        self.coming.push(Box::pin(async move {
+        let made = self.jobs.run(MAKE_MAX, move || creating.create(random).ok().map(Unclaimed::new));
+        self.unmade += 1;
+        let workers = Arc::clone(&self.jobs.workers);
+        self.events.push(Box::pin(async move {
             let made = made.await.flatten().and_then(Unclaimed::claim);
             if made.is_some() {
                 workers.run_unheard(move || location.sweep());
@@ -90,16 +73,16 @@ impl Witnesses {
     /// just that, and not the renewal.
     pub(crate) fn list(&self, witness: &Arc<Lock>, nonce: Nonce) -> BoxFuture<'static, ()> {
         let witness = Arc::clone(witness);
-        let listed = self.within(LIST_MAX, move || witness.list(nonce));
+        let listed = self.jobs.run(LIST_MAX, move || witness.list(nonce));
         Box::pin(async move { drop(listed.await) })
     }
 
     /// Looks at the witness that a record names; `false` where there is none to be seen.
     pub(crate) fn look(&mut self, lease: LeaseId, witness: &Arc<Witness>, nonce: Nonce) -> bool {
         let Some(location) = &self.location else { return false };
-        let seen = self.within(LOOK_MAX, look(location, witness, nonce));
+        let seen = self.jobs.run(LOOK_MAX, look(location, witness, nonce));
         let witness = Arc::clone(witness);
-        self.coming.push(Box::pin(async move {
+        self.events.push(Box::pin(async move {
             let sighting = seen.await.unwrap_or_default();
             Some(WitnessEvent::Seen { lease, witness, nonce, sighting })
         }));
@@ -121,8 +104,8 @@ impl Witnesses {
         let (abort, registration) = AbortHandle::new_pair();
         let unlocked = until_unlocked(
             location,
-            Arc::clone(&self.workers),
-            Arc::clone(&self.clock),
+            Arc::clone(&self.jobs.workers),
+            Arc::clone(&self.jobs.clock),
             Arc::clone(witness),
             Arc::clone(&nonce),
             Until::PartFreed,
@@ -130,7 +113,7 @@ impl Witnesses {
         let ends = abort.clone();
         self.watching.insert(lease, Watching { witness: Arc::clone(witness), nonce, abort });
         let witness = Arc::clone(witness);
-        self.coming.push(Box::pin(async move {
+        self.events.push(Box::pin(async move {
             let seen = Abortable::new(unlocked, registration).await.ok().flatten();
             // Whoever watches next begins anew.
             ends.abort();
@@ -146,74 +129,32 @@ impl Witnesses {
         }
     }
 
-    /// Removes a witness of ours that no record names any more, and then does the rest.
-    pub(crate) fn remove(&mut self, witness: Arc<Lock>, then: Vec<ReplyLater>) {
-        self.first(move || drop(witness.remove()), then);
+    /// Removes what a dead holder left behind, in a job; `None` where there is no place for witnesses.
+    pub(crate) fn removal_of_dead(&self, witness: Arc<Witness>) -> Option<impl FnOnce() + Send + 'static> {
+        let location = self.location.clone()?;
+        Some(move || location.remove_dead(&witness))
     }
 
-    /// Has something done that leaves nothing behind, and then does the rest.
-    pub(crate) fn first(&mut self, job: impl FnOnce() + Send + 'static, then: Vec<ReplyLater>) {
-        let done = self.within(REMOVE_MAX, job);
-        self.after(done.map(|_| ()), then);
+    /// Whether a file is being made.
+    pub(crate) fn is_making(&self) -> bool {
+        self.unmade > 0
     }
 
-    /// Does the rest after this.
-    pub(crate) fn after(&mut self, first: impl Future<Output = ()> + Send + 'static, then: Vec<ReplyLater>) {
-        self.unsettled += 1;
-        self.coming.push(Box::pin(async move {
-            first.await;
-            then.into_iter().for_each(|then| then());
-            Some(WitnessEvent::Removed)
-        }));
-    }
-
-    /// Removes what a dead holder left behind.
-    pub(crate) fn bury(&mut self, witness: Arc<Witness>) {
-        let Some(location) = self.location.clone() else { return };
-        self.first(move || location.remove_dead(&witness), Vec::new());
-    }
-
-    /// Whether no file is being made or removed.
-    pub(crate) fn is_tidy(&self) -> bool {
-        self.unsettled == 0
-    }
-
-    /// When the first of what is under way will have taken too long.
-    pub(crate) fn next_limit(&self) -> Option<Instant> {
-        self.deadlines.next()
-    }
-
-    /// Goes on without what has taken too long.
-    pub(crate) fn give_up(&self, now: Instant) {
-        self.deadlines.end(now);
-    }
-
-    /// What comes next.
+    /// The next event; `None` if none is to come.
     pub(crate) async fn next(&mut self) -> Option<WitnessEvent> {
         loop {
-            if let Some(coming) = self.coming.next().await? {
-                self.unsettled -= usize::from(!matches!(coming, WitnessEvent::Seen { .. }));
-                return Some(coming);
+            if let Some(event) = self.events.next().await? {
+                self.unmade -= usize::from(matches!(event, WitnessEvent::Made(..)));
+                return Some(event);
             }
         }
-    }
-
-    /// What a worker makes of it, if that takes no longer than `limit`.
-    fn within<T: Send + 'static>(
-        &self,
-        limit: Duration,
-        job: impl FnOnce() -> T + Send + 'static,
-    ) -> impl Future<Output = Option<T>> + Send + 'static {
-        let workers = Arc::clone(&self.workers);
-        let done = self.deadlines.until(self.clock.now() + limit, async move { workers.run(job).await.ok() });
-        async move { done.await.flatten() }
     }
 }
 
 impl fmt::Debug for Witnesses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Witnesses")
-            .field("shelf", &self.location)
+            .field("location", &self.location)
             .field("watching", &self.watching.len())
             .finish_non_exhaustive()
     }
@@ -304,7 +245,6 @@ const PROBES: [Duration; 4] =
 /// Nobody waits longer for a witness than it is worth.
 const MAKE_MAX: Duration = Duration::from_secs(1);
 const LOOK_MAX: Duration = Duration::from_secs(1);
-const REMOVE_MAX: Duration = Duration::from_secs(1);
 
 /// A request waits for this before it is sent.
 const LIST_MAX: Duration = Duration::from_millis(100);

@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use tenure_store::{Key, Prefix, Store};
 
 use crate::Error;
-use crate::clock::{Clock, timeout};
+use crate::clock::{Clock, call_timeout};
 
 /// The keys that people see, in order.
 pub(crate) async fn keys(
@@ -17,7 +17,7 @@ pub(crate) async fn keys(
     let mut keys = Vec::new();
     loop {
         let next = async { Ok(listing.next().await) };
-        let Some(key) = timeout(clock, LIST_STEP_MAX, "listing the leases", next).await? else { break };
+        let Some(key) = call_timeout(clock, LIST_STEP_MAX, "listing the leases", next).await? else { break };
         let key = key.map_err(|error| {
             Error::new(
                 (&error).into(),

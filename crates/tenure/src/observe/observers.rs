@@ -7,9 +7,8 @@ use tenure_core::record::{Nonce, Record, Witness};
 use tenure_store::{Key, Store, StoreError};
 
 use super::observation::Observation;
-use crate::clock::{Clock, timeout};
-use crate::host::witness::{Survivors, WitnessLocation};
-use crate::host::workers::Workers;
+use crate::clock::{Clock, call_timeout, timeout};
+use crate::host::witness::Survivors;
 use crate::keeper::{HostState, calls, logbook_client};
 use crate::{Error, ErrorKind};
 
@@ -21,18 +20,16 @@ pub(crate) struct Observers {
     clock: Arc<dyn Clock>,
     keys: Mutex<HashMap<Key, Observer>>,
     host: HostState,
-    /// Threads that may wait for a disk that fails look at witnesses.
-    workers: Workers,
 }
 
 impl Observers {
     pub(crate) fn new(store: String, clock: Arc<dyn Clock>, host: HostState) -> Self {
-        Self { store, clock, keys: Mutex::default(), host, workers: Workers::new() }
+        Self { store, clock, keys: Mutex::default(), host }
     }
 
-    /// Where witnesses are looked at.
-    pub(crate) fn location(&self) -> Option<&Arc<WitnessLocation>> {
-        self.host.location.as_ref()
+    /// The machine on which witnesses are looked at.
+    pub(crate) fn host(&self) -> &HostState {
+        &self.host
     }
 
     /// What was seen is in the logbook when this returns.
@@ -45,7 +42,7 @@ impl Observers {
     /// A key as it is now.
     pub(crate) async fn observe(&self, store: &dyn Store, key: &Key) -> Result<Observation, Error> {
         let what = format!("looking at lease {key} on {}", self.store);
-        timeout(&*self.clock, LOOK_MAX, &what, self.look(store, key)).await
+        call_timeout(&*self.clock, LOOK_MAX, &what, self.look(store, key)).await
     }
 
     async fn look(&self, store: &dyn Store, key: &Key) -> Result<Observation, Error> {
@@ -130,7 +127,7 @@ impl Observers {
     async fn sight(&self, witness: &Arc<Witness>, nonce: Nonce) -> Sighting {
         let Some(location) = self.host.location.clone() else { return Sighting::default() };
         let witness = Arc::clone(witness);
-        self.workers.run(move || location.look(&witness, nonce)).await.unwrap_or_default()
+        self.host.workers.run(move || location.look(&witness, nonce)).await.unwrap_or_default()
     }
 
     /// The processes that are alive under a record, on this machine.
@@ -139,10 +136,8 @@ impl Observers {
             return Survivors::default();
         };
         let nonce = record.holders_nonce();
-        let found = async {
-            Ok(self.workers.run(move || location.survivors(&witness, nonce)).await.unwrap_or_default())
-        };
-        timeout(&*self.clock, LOOK_MAX, "looking for processes", found).await.unwrap_or_default()
+        let found = self.host.workers.run(move || location.survivors(&witness, nonce));
+        timeout(&*self.clock, LOOK_MAX, found).await.and_then(Result::ok).unwrap_or_default()
     }
 
     fn unreadable(&self, key: &Key, error: StoreError) -> Error {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tenure_core::check;
 use tenure_store::Store;
 
-use crate::clock::{Clock, Instant};
+use crate::clock::{Clock, Instant, timeout};
 use crate::host::entropy::Entropy;
 use crate::host::workers::Workers;
 use crate::{Error, ErrorKind, Verdicts};
@@ -22,7 +22,7 @@ pub(crate) struct Trust {
     /// Where others look whether it was found sound; `None` where nobody is told.
     shared: Option<Arc<VerdictCache>>,
     clock: Arc<dyn Clock>,
-    workers: Workers,
+    workers: Arc<Workers>,
 }
 
 #[derive(Debug)]
@@ -33,12 +33,17 @@ struct VerdictCache {
 }
 
 impl Trust {
-    pub(crate) fn new(verdicts: Option<Verdicts>, store: &dyn Store, clock: &Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        verdicts: Option<Verdicts>,
+        store: &dyn Store,
+        clock: &Arc<dyn Clock>,
+        workers: Arc<Workers>,
+    ) -> Self {
         let place = store.identity().place.filter(|_| check::is_checked_live(store));
         let shared = verdicts.zip(place);
         let shared =
             shared.map(|(verdicts, place)| VerdictCache { verdicts, place, clock: Arc::clone(clock) });
-        Self { shared: shared.map(Arc::new), clock: Arc::clone(clock), workers: Workers::new() }
+        Self { shared: shared.map(Arc::new), clock: Arc::clone(clock), workers }
     }
 
     /// Checks the store as [`check::connect_check`] does, unless it was found sound of late and is not to be checked again.
@@ -66,7 +71,7 @@ impl Trust {
     /// The store was seen to break a promise, or perhaps to: whoever connects next checks it first.
     pub(crate) async fn end(&self) {
         if let Some(end) = self.end_now() {
-            self.within(END_MAX, end).await;
+            self.run(END_MAX, end).await;
         }
     }
 
@@ -78,25 +83,21 @@ impl Trust {
 
     async fn is_sound(&self) -> bool {
         let Some(shared) = self.shared.clone() else { return false };
-        self.within(DISK_MAX, move || shared.is_sound()).await == Some(true)
+        self.run(DISK_MAX, move || shared.is_sound()).await == Some(true)
     }
 
     async fn keep(&self, began: Instant) {
         if let Some(shared) = self.shared.clone() {
-            self.within(DISK_MAX, move || shared.keep(began)).await;
+            self.run(DISK_MAX, move || shared.keep(began)).await;
         }
     }
 
-    async fn within<T: Send + 'static>(
+    async fn run<T: Send + 'static>(
         &self,
         limit: Duration,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        tokio::select! {
-            biased;
-            done = self.workers.run(job) => done.ok(),
-            () = self.clock.sleep_until(self.clock.now() + limit) => None,
-        }
+        timeout(&*self.clock, limit, self.workers.run(job)).await?.ok()
     }
 }
 

@@ -9,18 +9,16 @@ use tenure_core::record::Witness;
 use tenure_store::{BoxFuture, Key};
 
 use crate::clock::Clock;
-use crate::host::witness::WitnessLocation;
-use crate::host::workers::Workers;
+use crate::keeper::HostState;
 use crate::keeper::witnesses::{Until, until_unlocked};
 use crate::observe::Observation;
 
 /// Waits for the deaths of holders on this machine. Without it they are found at the next look.
 pub(crate) struct HolderExits {
-    location: Option<Arc<WitnessLocation>>,
+    host: HostState,
     clock: Arc<dyn Clock>,
-    workers: Arc<Workers>,
     expected: HashMap<Key, Expected>,
-    coming: FuturesUnordered<BoxFuture<'static, Option<Key>>>,
+    exits: FuturesUnordered<BoxFuture<'static, Option<Key>>>,
 }
 
 /// The witness of a holder. It is waited for once: whether its end means a death, a look tells.
@@ -30,14 +28,8 @@ struct Expected {
 }
 
 impl HolderExits {
-    pub(crate) fn new(location: Option<Arc<WitnessLocation>>, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            location,
-            clock,
-            workers: Arc::new(Workers::new()),
-            expected: HashMap::new(),
-            coming: FuturesUnordered::new(),
-        }
+    pub(crate) fn new(host: HostState, clock: Arc<dyn Clock>) -> Self {
+        Self { host, clock, expected: HashMap::new(), exits: FuturesUnordered::new() }
     }
 
     /// Waits for the death of whoever holds the key now, and of nobody else.
@@ -51,14 +43,14 @@ impl HolderExits {
             expected.abort.abort();
             self.expected.remove(&seen.key);
         }
-        let (Some(location), Some((record, witness))) = (&self.location, witness) else { return };
+        let (Some(location), Some((record, witness))) = (&self.host.location, witness) else { return };
         if self.expected.len() >= EXPECTED_MAX {
             return;
         }
         let (abort, registration) = AbortHandle::new_pair();
         let ended = until_unlocked(
             Arc::clone(location),
-            Arc::clone(&self.workers),
+            Arc::clone(&self.host.workers),
             Arc::clone(&self.clock),
             Arc::clone(witness),
             Arc::new(Mutex::new(record.holders_nonce())),
@@ -66,7 +58,7 @@ impl HolderExits {
         );
         let key = seen.key.clone();
         self.expected.insert(key.clone(), Expected { witness: Arc::clone(witness), abort });
-        self.coming.push(Box::pin(async move {
+        self.exits.push(Box::pin(async move {
             let ended = Abortable::new(ended, registration).await;
             ended.ok().flatten().map(|_| key)
         }));
@@ -75,7 +67,7 @@ impl HolderExits {
     /// The next key whose holder has perhaps died; `None` if nobody is waited for.
     pub(crate) async fn next(&mut self) -> Option<Key> {
         loop {
-            if let Some(key) = self.coming.next().await? {
+            if let Some(key) = self.exits.next().await? {
                 return Some(key);
             }
         }
@@ -84,7 +76,7 @@ impl HolderExits {
 
 impl fmt::Debug for HolderExits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Deaths").field("expected", &self.expected.len()).finish_non_exhaustive()
+        f.debug_struct("HolderExits").field("expected", &self.expected.len()).finish_non_exhaustive()
     }
 }
 

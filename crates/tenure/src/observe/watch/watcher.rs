@@ -13,7 +13,7 @@ use super::event::WatchEvent;
 use super::hints::ChangeHints;
 use super::holder_exits::HolderExits;
 use super::keys::Keys;
-use crate::clock::{Clock, Instant, timeout};
+use crate::clock::{Clock, Instant, call_timeout};
 use crate::host::entropy::Entropy;
 use crate::observe::observers::Observers;
 use crate::observe::{Observation, keys};
@@ -48,7 +48,7 @@ impl Watcher {
         out: mpsc::Sender<WatchEvent>,
     ) -> Self {
         let (keys, list_at) = (Keys::new(renewals), clock.now());
-        let holder_exits = HolderExits::new(observers.location().cloned(), Arc::clone(&clock));
+        let holder_exits = HolderExits::new(observers.host().clone(), Arc::clone(&clock));
         Self { store, clock, observers, prefix, out, keys, list_at, hints: ChangeHints::None, holder_exits }
     }
 
@@ -167,7 +167,7 @@ impl Watcher {
         let dead = self.keys.dead(&key);
         Box::pin(async move {
             let look = observe(&observers, &*store, &key, dead);
-            let seen = timeout(&*clock, LOOK_MAX, "looking at a lease", look).await;
+            let seen = call_timeout(&*clock, LOOK_MAX, "looking at a lease", look).await;
             (key, seen)
         })
     }

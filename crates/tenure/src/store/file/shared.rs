@@ -64,7 +64,7 @@ impl FileInner {
             unsynced: Mutex::default(),
             cleaned: AtomicBool::new(false),
         };
-        Self { inner: Arc::new(inner), workers: Workers::that_stay(), guarantees }
+        Self { inner: Arc::new(inner), workers: Workers::new(), guarantees }
     }
 
     /// When a name of the folder last changed; `None` when it is gone.
