@@ -11,7 +11,7 @@ use tenure_core::record::State;
 use tenure_store::{BoxFuture, Key, StoreClock};
 
 use crate::clock::{Clock, Domain, Instant, timeout};
-use crate::host::logbook::{Entry, Logbook, Page};
+use crate::host::logbook::{Logbook, LogbookEntry, LogbookPage};
 use crate::host::workers::{THREADS_MAX, Workers};
 
 /// What the keeper and the observers of one coordinator have to do with the logbook.
@@ -25,7 +25,7 @@ pub(crate) struct LogbookClient {
     clock: Arc<dyn Clock>,
     workers: Arc<Workers>,
     shared: Arc<Written>,
-    page: Mutex<Option<Shared<BoxFuture<'static, Arc<Page>>>>>,
+    page: Mutex<Option<Shared<BoxFuture<'static, Arc<LogbookPage>>>>>,
     /// Whether somebody has waited for the page in vain. Nobody does again.
     late: AtomicBool,
 }
@@ -36,7 +36,7 @@ struct Written {
     logbook: Logbook,
     clock: Arc<dyn Clock>,
     /// What was seen, and is not in the logbook yet.
-    pending: Mutex<HashMap<Key, Entry>>,
+    pending: Mutex<HashMap<Key, LogbookEntry>>,
     /// Number of workers that write. Others must find one too, also while this disk hangs.
     writers: AtomicUsize,
     /// Why the logbook could not be used.
@@ -82,8 +82,8 @@ impl LogbookClient {
         let mut pending = lock(&self.shared.pending);
         // More than the logbook takes.
         if pending.len() < PENDING_MAX || pending.contains_key(key) {
-            let wanted = wanted || pending.get(key).is_some_and(Entry::is_wanted);
-            pending.insert(key.clone(), Entry::new(&self.store, key, seen, last, wanted));
+            let wanted = wanted || pending.get(key).is_some_and(LogbookEntry::is_wanted);
+            pending.insert(key.clone(), LogbookEntry::new(&self.store, key, seen, last, wanted));
         }
     }
 
@@ -106,7 +106,7 @@ impl LogbookClient {
         lock(&self.shared.trouble).clone()
     }
 
-    fn read(&self) -> Shared<BoxFuture<'static, Arc<Page>>> {
+    fn read(&self) -> Shared<BoxFuture<'static, Arc<LogbookPage>>> {
         let shared = Arc::clone(&self.shared);
         let (answer, answered) = tokio::sync::oneshot::channel();
         // It goes on also when whoever asked first is gone.
@@ -143,11 +143,11 @@ impl Drop for Waiting<'_> {
 }
 
 impl Written {
-    fn read(&self) -> Page {
-        let Some(domain) = self.clock.domain() else { return Page::default() };
+    fn read(&self) -> LogbookPage {
+        let Some(domain) = self.clock.domain() else { return LogbookPage::default() };
         self.logbook.read(&domain, &*self.clock).unwrap_or_else(|why| {
             self.complain(why);
-            Page::default()
+            LogbookPage::default()
         })
     }
 

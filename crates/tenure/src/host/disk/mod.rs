@@ -1,9 +1,9 @@
 //! Folders on a disk of this machine: where they may lie, what they are on, and what the kernel says about them.
 
-pub(crate) mod checked_lines;
 pub(crate) mod filesystem;
 pub(crate) mod folder;
 pub(crate) mod io_error;
+pub(crate) mod page;
 pub(crate) mod path_safety;
 pub(crate) mod per_boot_files;
 pub(crate) mod private_dir;

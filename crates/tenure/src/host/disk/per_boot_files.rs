@@ -1,3 +1,4 @@
+use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
@@ -6,36 +7,64 @@ use rustix::fs::{Dir, FileType, FlockOperation, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::folder::Folder;
+use super::page::Page;
 use super::private_dir::{PrivateDir, said};
-use crate::clock::Domain;
+use crate::clock::{Clock, Domain};
 use crate::host::checksum::checksum;
 
-/// A folder of this user's own with small files that all its programs read and write: one file for each clock domain, since
-/// what is in them goes by that clock. Every error is a sentence for people.
+/// A folder of this user's own with small files that all its programs read and write: one page for each clock domain, since
+/// its entries count on that clock alone. Every error is a sentence for people.
 #[derive(Debug)]
-pub(crate) struct PerBootFiles {
+pub(crate) struct PerBootFiles<P> {
     folder: Folder,
-    /// What the names of the files begin with.
-    begin: &'static str,
+    page: PhantomData<P>,
 }
 
-impl PerBootFiles {
+impl<P: Page> PerBootFiles<P> {
     /// `None` if there is no such folder.
-    pub(crate) fn open_if_there(path: &Path, begin: &'static str) -> Result<Option<Self>, String> {
-        Ok(PrivateDir::open_if_there(path)?.map(|own| Self::on(own, begin)))
+    pub(crate) fn open_if_there(path: &Path) -> Result<Option<Self>, String> {
+        Ok(PrivateDir::open_if_there(path)?.map(Self::on))
     }
 
     /// Makes the folder where there is none, for this user alone.
-    pub(crate) fn open_or_make(path: &Path, begin: &'static str) -> Result<Self, String> {
-        Ok(Self::on(PrivateDir::open_or_make(path)?, begin))
+    pub(crate) fn open_or_make(path: &Path) -> Result<Self, String> {
+        PrivateDir::open_or_make(path).map(Self::on)
     }
 
-    fn on(own: PrivateDir, begin: &'static str) -> Self {
-        Self { folder: Folder::new(own.path, own.descriptor, &own.status), begin }
+    fn on(own: PrivateDir) -> Self {
+        Self { folder: Folder::new(own.path, own.descriptor, &own.status), page: PhantomData }
     }
 
-    /// What the file of this domain says; `None` if there is none, or none that only this user can have written.
-    pub(crate) fn read(&self, domain: &Domain) -> Option<Vec<u8>> {
+    /// The page of this domain; an empty one if there is none, or none that can be believed.
+    pub(crate) fn read(&self, domain: &Domain, clock: &dyn Clock) -> P {
+        let bytes = self.bytes(domain);
+        // After the read: an entry from later than this was not written yet.
+        bytes.and_then(|bytes| P::decode(&bytes, domain, clock.now())).unwrap_or_default()
+    }
+
+    /// Adds entries to the page of this domain, while no other process does. `false` if others wrote for so long that it was
+    /// not done.
+    pub(crate) fn add(
+        &self,
+        domain: &Domain,
+        clock: &dyn Clock,
+        entries: Vec<P::Entry>,
+    ) -> Result<bool, String> {
+        let Some(_lock) = self.lock()? else { return Ok(false) };
+        let is_first = self.folder.status_of(&self.name(domain, PAGE)).is_err();
+        let mut page = self.read(domain, clock);
+        let now = clock.now();
+        entries.into_iter().for_each(|entry| page.add(entry, now));
+        self.replace(domain, &page.encode(domain))?;
+        if is_first {
+            // A courtesy: what stays does no harm.
+            let _ = self.clean(Some(domain), OTHERS_MAX);
+        }
+        Ok(true)
+    }
+
+    /// The file of this domain; `None` if there is none, or none that only this user can have written.
+    fn bytes(&self, domain: &Domain) -> Option<Vec<u8>> {
         let file = self.folder.open(&self.name(domain, PAGE), OFlags::RDONLY).ok()?;
         let status = rustix::fs::fstat(&file).ok()?;
         if !is_ours(&status) {
@@ -56,18 +85,9 @@ impl PerBootFiles {
         }
     }
 
-    /// Replaces what the file of this domain says, whole or not at all, while nobody else does. `false` if others wrote for so
-    /// long that it was not done.
-    pub(crate) fn rewrite(
-        &self,
-        domain: &Domain,
-        change: impl FnOnce(Option<Vec<u8>>) -> String,
-    ) -> Result<bool, String> {
-        let Some(_lock) = self.lock()? else { return Ok(false) };
+    /// Replaces the file of this domain, whole or not at all.
+    fn replace(&self, domain: &Domain, text: &str) -> Result<(), String> {
         let (page, new) = (self.name(domain, PAGE), self.name(domain, NEW));
-        let is_first = self.folder.status_of(&page).is_err();
-        let text = change(self.read(domain));
-        let path = self.folder.path_of(&page);
         // Whoever has the lock is the only one who writes: this is what a dead one left.
         match self.folder.unlink(&new) {
             Ok(()) | Err(Errno::NOENT) => {}
@@ -77,13 +97,8 @@ impl PerBootFiles {
         let renamed = written.and_then(|()| self.folder.rename(&new, &page));
         renamed.map_err(|errno| {
             let _ = self.folder.unlink(&new);
-            said("cannot write", &path, errno)
-        })?;
-        if is_first {
-            // A courtesy: what stays does no harm.
-            let _ = self.clean(Some(domain), OTHERS_MAX);
-        }
-        Ok(true)
+            said("cannot write", &self.folder.path_of(&page), errno)
+        })
     }
 
     /// Removes the file of this domain.
@@ -158,11 +173,11 @@ impl PerBootFiles {
 
     /// The file of a domain. Its words may be longer than a name: what they are stands in the file.
     fn name(&self, domain: &Domain, end: &str) -> String {
-        format!("{}{:016x}{end}", self.begin, checksum(&[domain.to_string().as_bytes()]))
+        format!("{}{:016x}{end}", P::PREFIX, checksum(&[domain.to_string().as_bytes()]))
     }
 
     fn is_page(&self, name: &str) -> bool {
-        let rest = name.strip_prefix(self.begin);
+        let rest = name.strip_prefix(P::PREFIX);
         let digits = rest.and_then(|name| name.strip_suffix(PAGE).or(name.strip_suffix(NEW)));
         digits
             .is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))

@@ -4,12 +4,11 @@ use tenure_core::record::Nonce;
 use tenure_store::{Key, Version};
 
 use crate::clock::Instant;
-use crate::host::disk::checked_lines;
 
 /// What was seen of one key of one store, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Entry {
+pub(crate) struct LogbookEntry {
     pub(super) store: String,
     pub(super) key: String,
     version: String,
@@ -22,7 +21,7 @@ pub(crate) struct Entry {
     wanted: bool,
 }
 
-impl Entry {
+impl LogbookEntry {
     pub(crate) fn new(store: &str, key: &Key, seen: &Recalled, last: Instant, wanted: bool) -> Self {
         Self {
             store: store.to_owned(),
@@ -68,10 +67,5 @@ impl Entry {
             *self = other;
         }
         self.wanted = wanted;
-    }
-
-    /// As it is written, without the end of the line.
-    pub(super) fn line(&self) -> String {
-        checked_lines::line(self)
     }
 }

@@ -14,8 +14,8 @@ mod page;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use entry::Entry;
-pub(crate) use page::Page;
+pub(crate) use entry::LogbookEntry;
+pub(crate) use page::LogbookPage;
 
 use crate::clock::{Clock, Domain};
 use crate::host::disk::per_boot_files::PerBootFiles;
@@ -51,10 +51,9 @@ impl Logbook {
 
     /// What was seen by others on the same clock; nothing if there is none yet, or none that can be believed. The error is
     /// a sentence that says why it cannot be used at all.
-    pub(crate) fn read(&self, domain: &Domain, clock: &dyn Clock) -> Result<Page, String> {
-        let files = PerBootFiles::open_if_there(&self.folder, BEGIN).map_err(|why| self.forgetful(&why))?;
-        let bytes = files.and_then(|files| files.read(domain));
-        Ok(seen(bytes, domain, clock))
+    pub(crate) fn read(&self, domain: &Domain, clock: &dyn Clock) -> Result<LogbookPage, String> {
+        let files = PerBootFiles::open_if_there(&self.folder).map_err(|why| self.forgetful(&why))?;
+        Ok(files.map(|files| files.read(domain, clock)).unwrap_or_default())
     }
 
     /// Adds what was seen to what others have written meanwhile.
@@ -62,27 +61,14 @@ impl Logbook {
         &self,
         domain: &Domain,
         clock: &dyn Clock,
-        entries: Vec<Entry>,
+        entries: Vec<LogbookEntry>,
     ) -> Result<(), String> {
-        let files = PerBootFiles::open_or_make(&self.folder, BEGIN).map_err(|why| self.forgetful(&why))?;
-        let add = |bytes| {
-            let mut page = seen(bytes, domain, clock);
-            let now = clock.now();
-            entries.into_iter().for_each(|entry| page.note(entry, now));
-            page.encode(domain)
-        };
-        files.rewrite(domain, add).map(drop).map_err(|why| self.forgetful(&why))
+        let files = PerBootFiles::<LogbookPage>::open_or_make(&self.folder);
+        let added = files.and_then(|files| files.add(domain, clock, entries));
+        added.map(drop).map_err(|why| self.forgetful(&why))
     }
 
     fn forgetful(&self, why: &str) -> String {
         format!("what is seen here is not remembered in {}: {why}", self.folder.display())
     }
 }
-
-/// What a file says; nothing if there is none to believe. Whatever is later than now was not seen yet.
-fn seen(bytes: Option<Vec<u8>>, domain: &Domain, clock: &dyn Clock) -> Page {
-    bytes.and_then(|bytes| Page::decode(&bytes, domain, clock.now())).unwrap_or_default()
-}
-
-/// What the names of the files begin with.
-const BEGIN: &str = "seen-";

@@ -4,9 +4,9 @@ use std::time::Duration;
 use serde::Serialize;
 use tenure_store::Key;
 
-use super::entry::Entry;
+use super::entry::LogbookEntry;
 use crate::clock::{Domain, Instant};
-use crate::host::disk::checked_lines;
+use crate::host::disk::page::{Page, line};
 use crate::host::disk::per_boot_files::BYTES_MAX;
 
 /// What is remembered of one clock domain: one file.
@@ -17,8 +17,8 @@ use crate::host::disk::per_boot_files::BYTES_MAX;
 /// {"entries":1,"checksum":"91b2c3d4e5f60718"}
 /// ```
 #[derive(Debug, Default)]
-pub(crate) struct Page {
-    entries: BTreeMap<(String, String), Entry>,
+pub(crate) struct LogbookPage {
+    entries: BTreeMap<(String, String), LogbookEntry>,
     /// How long all lines together are.
     bytes: usize,
 }
@@ -30,17 +30,48 @@ struct Head {
     domain: String,
 }
 
-impl Page {
+impl LogbookPage {
     /// What was seen of a key.
-    pub(crate) fn find(&self, store: &str, key: &Key) -> Option<&Entry> {
+    pub(crate) fn find(&self, store: &str, key: &Key) -> Option<&LogbookEntry> {
         self.entries.get(&(store.to_owned(), key.as_str().to_owned()))
     }
 
-    /// Takes in what was seen, as far as there is room.
-    ///
+    /// What goes first to make room: what was only looked at, and of that, for others who only look, what nobody has seen
+    /// for long; then, for somebody who wants a lease, what others wanted longest ago.
+    fn least(&self, wanted: bool, now: Instant) -> Option<(String, String)> {
+        let may_go =
+            |entry: &&LogbookEntry| wanted || (!entry.is_wanted() && now.since(entry.last()) > STALE);
+        let least =
+            self.entries.values().filter(may_go).min_by_key(|entry| (entry.is_wanted(), entry.last()))?;
+        Some((least.store.clone(), least.key.clone()))
+    }
+
+    fn take(&mut self, at: &(String, String)) -> Option<LogbookEntry> {
+        let entry = self.entries.remove(at)?;
+        self.bytes -= length(&entry);
+        Some(entry)
+    }
+}
+
+impl Page for LogbookPage {
+    type Entry = LogbookEntry;
+
+    const PREFIX: &'static str = "seen-";
+
+    fn head(domain: &Domain) -> impl Serialize {
+        Head { logbook: "tenure", format: FORMAT, domain: domain.to_string() }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &LogbookEntry> {
+        self.entries.values()
+    }
+
     /// Whoever only looks may look at everything there is, and must not push out what somebody waits for; and of what is
     /// only looked at, the old stays, or a listing that is longer than the page would leave nothing for the next one.
-    pub(super) fn note(&mut self, entry: Entry, now: Instant) {
+    fn add(&mut self, entry: LogbookEntry, now: Instant) {
+        if !entry.is_plausible(now) {
+            return;
+        }
         let at = (entry.store.clone(), entry.key.clone());
         let entry = match self.take(&at) {
             Some(mut known) => {
@@ -62,45 +93,10 @@ impl Page {
         self.bytes += bytes;
         self.entries.insert(at, entry);
     }
-
-    /// What goes first to make room: what was only looked at, and of that, for others who only look, what nobody has seen
-    /// for long; then, for somebody who wants a lease, what others wanted longest ago.
-    fn least(&self, wanted: bool, now: Instant) -> Option<(String, String)> {
-        let may_go = |entry: &&Entry| wanted || (!entry.is_wanted() && now.since(entry.last()) > STALE);
-        let least =
-            self.entries.values().filter(may_go).min_by_key(|entry| (entry.is_wanted(), entry.last()))?;
-        Some((least.store.clone(), least.key.clone()))
-    }
-
-    fn take(&mut self, at: &(String, String)) -> Option<Entry> {
-        let entry = self.entries.remove(at)?;
-        self.bytes -= length(&entry);
-        Some(entry)
-    }
-
-    pub(super) fn encode(&self, domain: &Domain) -> String {
-        checked_lines::encode(&head(domain), self.entries.values().map(Entry::line))
-    }
-
-    /// What a file says; `None` if it is damaged, cut short, or of others. What claims to be seen later than now is left
-    /// out.
-    pub(super) fn decode(bytes: &[u8], domain: &Domain, now: Instant) -> Option<Self> {
-        let lines = checked_lines::decode(bytes, &head(domain))?;
-        let entries = lines.into_iter().map(serde_json::from_str).collect::<Result<Vec<Entry>, _>>().ok()?;
-        let mut page = Self::default();
-        for entry in entries.into_iter().filter(|entry| entry.is_plausible(now)) {
-            page.note(entry, now);
-        }
-        Some(page)
-    }
 }
 
-fn head(domain: &Domain) -> Head {
-    Head { logbook: "tenure", format: FORMAT, domain: domain.to_string() }
-}
-
-fn length(entry: &Entry) -> usize {
-    entry.line().len() + 1
+fn length(entry: &LogbookEntry) -> usize {
+    line(entry).len()
 }
 
 const FORMAT: u32 = 1;
@@ -129,13 +125,13 @@ mod tests {
         Instant::from_nanos(seconds * 1_000_000_000)
     }
 
-    fn seen(key: &str, version: &str, first: u64, last: u64, wanted: bool) -> Entry {
+    fn seen(key: &str, version: &str, first: u64, last: u64, wanted: bool) -> LogbookEntry {
         let recalled =
             Recalled { version: Version::new(version), nonce: Nonce::from_bits(7), from: at(first) };
-        Entry::new("memory:s", &Key::parse(key).unwrap(), &recalled, at(last), wanted)
+        LogbookEntry::new("memory:s", &Key::parse(key).unwrap(), &recalled, at(last), wanted)
     }
 
-    fn first(page: &Page, key: &str) -> Option<(String, Instant)> {
+    fn first(page: &LogbookPage, key: &str) -> Option<(String, Instant)> {
         let recalled = page.find("memory:s", &Key::parse(key).unwrap())?.to_recall().unwrap();
         Some((recalled.version.as_str().to_owned(), recalled.from))
     }
@@ -146,11 +142,11 @@ mod tests {
 
     #[test]
     fn what_is_written_comes_back() {
-        let mut page = Page::default();
-        page.note(seen("a/b", "v\"\\\n1", 3, 4, true), at(5));
-        page.note(seen("c", "v2", 1, 5, false), at(5));
+        let mut page = LogbookPage::default();
+        page.add(seen("a/b", "v\"\\\n1", 3, 4, true), at(5));
+        page.add(seen("c", "v2", 1, 5, false), at(5));
         let text = page.encode(&domain());
-        let again = Page::decode(text.as_bytes(), &domain(), at(5)).unwrap();
+        let again = LogbookPage::decode(text.as_bytes(), &domain(), at(5)).unwrap();
         assert_eq!(again.entries, page.entries);
         assert_eq!(again.bytes, page.bytes);
         assert_eq!(again.encode(&domain()), text);
@@ -158,63 +154,63 @@ mod tests {
 
     #[test]
     fn of_one_version_the_first_sight_stays_and_of_two_the_one_seen_last() {
-        let mut page = Page::default();
-        page.note(seen("k", "v1", 3, 4, false), at(9));
-        page.note(seen("k", "v1", 5, 6, true), at(9));
+        let mut page = LogbookPage::default();
+        page.add(seen("k", "v1", 3, 4, false), at(9));
+        page.add(seen("k", "v1", 5, 6, true), at(9));
         assert_eq!(first(&page, "k"), Some(("v1".into(), at(3))));
-        page.note(seen("k", "v2", 5, 5, false), at(9));
+        page.add(seen("k", "v2", 5, 5, false), at(9));
         assert_eq!(first(&page, "k"), Some(("v1".into(), at(3))), "it was seen before the other one");
-        page.note(seen("k", "v2", 7, 7, false), at(9));
+        page.add(seen("k", "v2", 7, 7, false), at(9));
         assert_eq!(first(&page, "k"), Some(("v2".into(), at(7))));
         assert!(page.entries.values().all(|entry| entry.is_wanted()), "somebody still wants it");
     }
 
     #[test]
     fn ten_thousand_that_were_looked_at_do_not_push_out_the_one_that_is_wanted() {
-        let mut page = Page::default();
-        page.note(seen("wanted", "v", 1, 1, true), at(1));
+        let mut page = LogbookPage::default();
+        page.add(seen("wanted", "v", 1, 1, true), at(1));
         for number in 0..10_000 {
-            page.note(seen(&format!("k{number:05}"), "v", 2, 2, false), at(2));
+            page.add(seen(&format!("k{number:05}"), "v", 2, 2, false), at(2));
         }
         assert_eq!(page.entries.len(), ENTRIES_MAX);
         assert!(first(&page, "wanted").is_some() && first(&page, "k00000").is_some());
         assert_eq!(first(&page, "k09999"), None, "the old stays");
-        page.note(seen("late", "v", 3, 3, true), at(3));
+        page.add(seen("late", "v", 3, 3, true), at(3));
         assert!(first(&page, "late").is_some(), "whoever wants something finds room");
         assert!(page.encode(&domain()).len() <= BYTES_MAX);
     }
 
     #[test]
     fn what_was_looked_at_long_ago_makes_room_for_others_who_look() {
-        let mut page = Page::default();
+        let mut page = LogbookPage::default();
         for number in 0..ENTRIES_MAX {
-            page.note(seen(&format!("k{number}"), "v", 2, 2, false), at(2));
+            page.add(seen(&format!("k{number}"), "v", 2, 2, false), at(2));
         }
-        page.note(seen("new", "v", 3_000, 3_000, false), at(3_000));
+        page.add(seen("new", "v", 3_000, 3_000, false), at(3_000));
         assert_eq!(first(&page, "new"), None);
-        page.note(seen("new", "v", 4_000, 4_000, false), at(4_000));
+        page.add(seen("new", "v", 4_000, 4_000, false), at(4_000));
         assert!(first(&page, "new").is_some());
     }
 
     #[test]
     fn of_those_that_are_wanted_the_one_seen_longest_ago_goes_first() {
-        let mut page = Page::default();
+        let mut page = LogbookPage::default();
         for number in 0..ENTRIES_MAX as u64 {
-            page.note(seen(&format!("k{number}"), "v", number, number, true), at(5_000));
+            page.add(seen(&format!("k{number}"), "v", number, number, true), at(5_000));
         }
-        page.note(seen("k0", "v", 2_000, 2_000, true), at(5_000));
-        page.note(seen("new", "v", 3_000, 3_000, true), at(5_000));
+        page.add(seen("k0", "v", 2_000, 2_000, true), at(5_000));
+        page.add(seen("new", "v", 3_000, 3_000, true), at(5_000));
         assert!(first(&page, "k0").is_some() && first(&page, "new").is_some());
         assert_eq!(first(&page, "k1"), None);
     }
 
     #[test]
     fn long_entries_are_bounded_by_their_bytes_and_those_that_are_too_long_are_left_out() {
-        let mut page = Page::default();
-        page.note(seen("long", &"v".repeat(3_000), 1, 1, true), at(1));
+        let mut page = LogbookPage::default();
+        page.add(seen("long", &"v".repeat(3_000), 1, 1, true), at(1));
         assert_eq!(first(&page, "long"), None);
         for number in 0..ENTRIES_MAX {
-            page.note(seen(&format!("k{number}"), &"v".repeat(1_500), 1, 1, true), at(1));
+            page.add(seen(&format!("k{number}"), &"v".repeat(1_500), 1, 1, true), at(1));
         }
         assert!(page.entries.len() > 100 && page.entries.len() < 200, "{}", page.entries.len());
         assert!(page.encode(&domain()).len() <= BYTES_MAX);
@@ -222,33 +218,36 @@ mod tests {
 
     #[test]
     fn what_is_damaged_cut_or_of_another_boot_is_not_believed() {
-        let mut page = Page::default();
-        page.note(seen("a", "v1", 3, 4, true), at(5));
-        page.note(seen("b", "v2", 1, 5, false), at(5));
+        let mut page = LogbookPage::default();
+        page.add(seen("a", "v1", 3, 4, true), at(5));
+        page.add(seen("b", "v2", 1, 5, false), at(5));
         let text = page.encode(&domain());
         for length in 0..text.len() {
-            assert!(Page::decode(&text.as_bytes()[..length], &domain(), at(5)).is_none(), "cut at {length}");
+            assert!(
+                LogbookPage::decode(&text.as_bytes()[..length], &domain(), at(5)).is_none(),
+                "cut at {length}"
+            );
         }
         for place in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[place] ^= 1;
-            assert!(Page::decode(&bytes, &domain(), at(5)).is_none(), "damaged at {place}");
+            assert!(LogbookPage::decode(&bytes, &domain(), at(5)).is_none(), "damaged at {place}");
         }
         let doubled = format!("{text}{text}");
-        assert!(Page::decode(doubled.as_bytes(), &domain(), at(5)).is_none());
+        assert!(LogbookPage::decode(doubled.as_bytes(), &domain(), at(5)).is_none());
         for other in ["another,time:[1]+0.0", "boot,time:[2]+0.0", "boot,time:[1]+86400.0"] {
-            assert!(Page::decode(text.as_bytes(), &Domain::parse(other).unwrap(), at(5)).is_none());
+            assert!(LogbookPage::decode(text.as_bytes(), &Domain::parse(other).unwrap(), at(5)).is_none());
         }
     }
 
     #[test]
     fn what_was_seen_later_than_now_is_left_out_and_the_rest_stays() {
-        let mut page = Page::default();
-        page.note(seen("future", "v1", 6, 6, true), at(9));
-        page.note(seen("lately", "v1", 3, 6, true), at(9));
-        page.note(seen("honest", "v2", 1, 5, false), at(9));
+        let mut page = LogbookPage::default();
+        page.add(seen("future", "v1", 6, 6, true), at(9));
+        page.add(seen("lately", "v1", 3, 6, true), at(9));
+        page.add(seen("honest", "v2", 1, 5, false), at(9));
         let text = page.encode(&domain());
-        let page = Page::decode(text.as_bytes(), &domain(), at(5)).unwrap();
+        let page = LogbookPage::decode(text.as_bytes(), &domain(), at(5)).unwrap();
         assert_eq!(page.entries.len(), 1);
         assert!(first(&page, "honest").is_some());
     }

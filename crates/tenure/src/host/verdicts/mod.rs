@@ -58,19 +58,15 @@ impl Verdicts {
 
     /// Whether the store at this place was found sound of late. Every doubt means that it was not.
     pub(crate) fn is_sound(&self, place: &str, domain: &Domain, clock: &dyn Clock) -> bool {
-        let files = PerBootFiles::open_if_there(&self.folder, BEGIN).ok().flatten();
-        let Some(bytes) = files.and_then(|files| files.read(domain)) else { return false };
-        // After the read: whatever is later than this was not found yet.
-        let now = clock.now();
-        VerdictPage::decode(&bytes, domain, now).is_some_and(|page| page.is_sound(place, now))
+        let files = PerBootFiles::<VerdictPage>::open_if_there(&self.folder).ok().flatten();
+        files.is_some_and(|files| files.read(domain, clock).is_sound(place, clock.now()))
     }
 
     /// The store at this place was found sound, by a check that began then.
     pub(crate) fn write_sound(&self, place: &str, began: Instant, domain: &Domain, clock: &dyn Clock) {
-        let verdict = Verdict::sound(place, began);
-        if let Ok(files) = PerBootFiles::open_or_make(&self.folder, BEGIN) {
+        if let Ok(files) = PerBootFiles::<VerdictPage>::open_or_make(&self.folder) {
             // What is not kept costs a check.
-            let _ = files.rewrite(domain, |bytes| with(bytes, verdict, domain, clock));
+            let _ = files.add(domain, clock, vec![Verdict::sound(place, began)]);
         }
     }
 
@@ -87,12 +83,11 @@ impl Verdicts {
                 self.folder.display()
             )
         };
-        let Some(files) = PerBootFiles::open_if_there(&self.folder, BEGIN).map_err(kept)? else {
+        let Some(files) = PerBootFiles::<VerdictPage>::open_if_there(&self.folder).map_err(kept)? else {
             return Ok(());
         };
         let forgotten = domain.map_or(Ok(()), |domain| {
-            let broken = Verdict::broken(place, clock.now());
-            match files.rewrite(domain, |bytes| with(bytes, broken, domain, clock)) {
+            match files.add(domain, clock, vec![Verdict::broken(place, clock.now())]) {
                 Ok(true) => Ok(()),
                 // A full disk, or somebody who does not let go of the lock. Taking the file away needs neither.
                 Ok(false) | Err(_) => files.remove(domain),
@@ -102,16 +97,6 @@ impl Verdicts {
         forgotten.and(files.remove_others(domain)).map_err(kept)
     }
 }
-
-fn with(bytes: Option<Vec<u8>>, verdict: Verdict, domain: &Domain, clock: &dyn Clock) -> String {
-    let now = clock.now();
-    let mut page = bytes.and_then(|bytes| VerdictPage::decode(&bytes, domain, now)).unwrap_or_default();
-    page.note(verdict, now);
-    page.encode(domain)
-}
-
-/// What the names of the files begin with.
-const BEGIN: &str = "sound-";
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tenure_core::check;
 
 use crate::clock::{Domain, Instant};
-use crate::host::disk::checked_lines;
+use crate::host::disk::page::Page;
 
 /// What is known of the stores that were checked on one clock: one file.
 ///
@@ -60,9 +60,23 @@ impl VerdictPage {
     pub(super) fn is_sound(&self, place: &str, now: Instant) -> bool {
         self.0.get(place).is_some_and(|verdict| verdict.sound && verdict.is_of_late(now))
     }
+}
+
+impl Page for VerdictPage {
+    type Entry = Verdict;
+
+    const PREFIX: &'static str = "sound-";
+
+    fn head(domain: &Domain) -> impl Serialize {
+        VerdictHead { verdicts: "tenure", format: FORMAT, check: check::CHECK, domain: domain.to_string() }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Verdict> {
+        self.0.values()
+    }
 
     /// Takes in a verdict, unless a later one is known. A promise that was broken while a check went on makes it void.
-    pub(super) fn note(&mut self, verdict: Verdict, now: Instant) {
+    fn add(&mut self, verdict: Verdict, now: Instant) {
         let order = |verdict: &Verdict| (verdict.at, !verdict.sound);
         let is_later = self.0.get(&verdict.place).is_none_or(|known| order(known) < order(&verdict));
         if is_later && verdict.place.len() <= PLACE_MAX {
@@ -75,24 +89,6 @@ impl VerdictPage {
             self.0.remove(&oldest.expect("there are many"));
         }
     }
-
-    pub(super) fn encode(&self, domain: &Domain) -> String {
-        checked_lines::encode(&head(domain), self.0.values().map(checked_lines::line))
-    }
-
-    /// What a file says; `None` if it is damaged, cut short, or of others. What claims to be later than now is left out.
-    pub(super) fn decode(bytes: &[u8], domain: &Domain, now: Instant) -> Option<Self> {
-        let lines = checked_lines::decode(bytes, &head(domain))?;
-        let verdicts =
-            lines.into_iter().map(serde_json::from_str).collect::<Result<Vec<Verdict>, _>>().ok()?;
-        let mut page = Self::default();
-        verdicts.into_iter().for_each(|verdict| page.note(verdict, now));
-        Some(page)
-    }
-}
-
-fn head(domain: &Domain) -> VerdictHead {
-    VerdictHead { verdicts: "tenure", format: FORMAT, check: check::CHECK, domain: domain.to_string() }
 }
 
 const FORMAT: u32 = 1;

@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 use crate::clock::ManualClock;
+use crate::host::disk::page::Page;
 
 const PLACE: &str = "s3://bucket/locks";
 
@@ -15,7 +16,7 @@ fn domain() -> Domain {
 
 fn page(verdicts: &[Verdict], now: u64) -> VerdictPage {
     let mut page = VerdictPage::default();
-    verdicts.iter().for_each(|verdict| page.note(verdict.clone(), at(now)));
+    verdicts.iter().for_each(|verdict| page.add(verdict.clone(), at(now)));
     page
 }
 
@@ -65,10 +66,10 @@ fn what_is_damaged_cut_or_of_another_boot_is_not_believed() {
 fn only_so_many_are_kept_and_the_oldest_goes_first() {
     let mut page = VerdictPage::default();
     for number in 0..100 {
-        page.note(Verdict::sound(&format!("s3://bucket/{number}"), at(number)), at(200));
+        page.add(Verdict::sound(&format!("s3://bucket/{number}"), at(number)), at(200));
     }
     assert!(page.is_sound("s3://bucket/99", at(200)) && !page.is_sound("s3://bucket/0", at(200)));
-    page.note(Verdict::sound(&"x".repeat(3_000), at(150)), at(200));
+    page.add(Verdict::sound(&"x".repeat(3_000), at(150)), at(200));
     assert!(!page.is_sound(&"x".repeat(3_000), at(200)));
     assert!(page.encode(&domain()).len() < crate::host::disk::per_boot_files::BYTES_MAX);
 }
