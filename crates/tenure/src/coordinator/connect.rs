@@ -102,7 +102,7 @@ async fn connect<S: Store>(
     let trust = Trust::new(verdicts, &*store, clock, Arc::clone(workers));
     match unchecked {
         true => check::check_declared(&*store)?,
-        false => trust.establish(&*store, again).await?,
+        false => trust.verify(&*store, again).await?,
     }
     Ok((store, trust))
 }

@@ -7,7 +7,7 @@ use tenure_core::Timing;
 use tenure_core::machine::{AcquireMode, AcquireParams, Left, Lost, Patience};
 
 use super::Coordinator;
-use crate::keeper::stale;
+use crate::keeper::stale_handle_error;
 use crate::lease::{Handle, KeeperCall, Lease, Request};
 use crate::{Error, ErrorKind};
 
@@ -65,7 +65,7 @@ impl Coordinator {
             Left::Nothing | Left::Lapsing => {
                 let record = self.record(handle.key()).await?;
                 let why = record.map_or(Lost::Deleted, |record| Lost::of_handle(&record, &handle.term));
-                Err(self.stale(handle, &why.to_string()))
+                Err(self.stale_error(handle, &why.to_string()))
             }
         }
     }
@@ -92,7 +92,7 @@ impl Coordinator {
         }
         let why = "its deadline is on the clock of another boot or time namespace, and nobody can tell here whether it has \
                    passed. Acquire it anew";
-        Err(self.stale(handle, why))
+        Err(self.stale_error(handle, why))
     }
 
     fn check_store(&self, handle: &Handle) -> Result<(), Error> {
@@ -106,8 +106,8 @@ impl Coordinator {
         Err(Error::new(ErrorKind::Invalid, sentence))
     }
 
-    fn stale(&self, handle: &Handle, why: &str) -> Error {
-        stale(handle.key(), handle.holder(), handle.token(), self.store_name(), why)
+    fn stale_error(&self, handle: &Handle, why: &str) -> Error {
+        stale_handle_error(handle.key(), handle.holder(), handle.token(), self.store_name(), why)
     }
 }
 

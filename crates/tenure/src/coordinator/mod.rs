@@ -67,7 +67,7 @@ impl Coordinator {
             .visit(move |store| {
                 Box::pin(async move {
                     let observed = observers.observe(&*store, &key).await;
-                    observers.settle().await;
+                    observers.flush().await;
                     observed
                 })
             })
@@ -103,7 +103,7 @@ impl Coordinator {
                         }
                     });
                     let observed = stream::iter(looks).buffered(LOOKS_AT_ONCE).collect().await;
-                    observers.settle().await;
+                    observers.flush().await;
                     Ok(observed)
                 })
             })
@@ -176,7 +176,7 @@ impl Coordinator {
     /// Why nothing could be remembered in the logbook, in a sentence; `None` if there was no trouble, or nothing to
     /// remember. Nothing else fails because of it.
     pub fn logbook_trouble(&self) -> Option<String> {
-        self.logbook.as_ref()?.trouble()
+        self.logbook.as_ref()?.problem()
     }
 }
 

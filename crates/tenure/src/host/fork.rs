@@ -52,10 +52,10 @@ impl ForkGuard {
 /// The copy has the parent's locks as they were, perhaps held by threads that it does not have, and descriptors that stand
 /// for the parent's objects in the kernel. So it makes a new value, and leaves the other where it is.
 pub(crate) struct PerProcess<T: 'static> {
-    latest: AtomicPtr<Made<T>>,
+    latest: AtomicPtr<PerProcessValue<T>>,
 }
 
-struct Made<T> {
+struct PerProcessValue<T> {
     fork_guard: ForkGuard,
     value: T,
 }
@@ -75,7 +75,7 @@ impl<T: Default + Sync> PerProcess<T> {
         {
             return Ok(&made.value);
         }
-        let fresh = Box::into_raw(Box::new(Made { fork_guard, value: T::default() }));
+        let fresh = Box::into_raw(Box::new(PerProcessValue { fork_guard, value: T::default() }));
         let latest = match self.latest.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => fresh,
             Err(others) => {

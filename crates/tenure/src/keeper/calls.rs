@@ -37,7 +37,7 @@ pub(crate) async fn read(store: Arc<dyn Store>, key: Key, logbook: Option<Arc<Lo
         }
     };
     let recalled = match logbook {
-        Some(logbook) if logbook_client::is_worth_it(&look, store.guarantees().clock) => {
+        Some(logbook) if logbook_client::is_worth_logging(&look, store.guarantees().clock) => {
             logbook.recall(&key).await
         }
         _ => None,

@@ -26,7 +26,7 @@ pub(crate) enum Command {
         params: Box<AcquireParams>,
         witnessed: bool,
         token: Option<Token>,
-        wanted: ReplyTo,
+        reply_to: ReplyTo,
     },
     /// Renew it now.
     Renew { id: LeaseId, reply: oneshot::Sender<Result<(), Error>> },

@@ -16,21 +16,22 @@ use crate::{Error, ErrorKind};
 
 impl Keeper {
     /// Tells whoever asked. The machine may have to be told something in return.
-    pub(crate) fn tell(&mut self, id: LeaseId, event: Event) -> Option<Input> {
+    pub(crate) fn deliver(&mut self, id: LeaseId, event: Event) -> Option<Input> {
         if let Event::Denied(_) = &event {
-            self.note(id);
+            self.add_to_logbook(id);
         }
-        self.doubt_after(&event);
-        let distrust = self.leases.get(&id).and_then(|entry| self.distrust_of(&entry.key));
+        self.void_verdict_after(&event);
+        let distrust = self.leases.get(&id).and_then(|entry| self.breach_error(&entry.key));
         let entry = self.leases.get_mut(&id)?;
-        let mut back = None;
+        let mut input = None;
         match &event {
             Event::Granted { token, deadline, .. } => {
-                if let Some(remove) = entry.dead.take().and_then(|dead| self.witnesses.removal_of_dead(dead))
+                if let Some(remove) =
+                    entry.dead_witness.take().and_then(|dead| self.witnesses.removal_of_dead(dead))
                 {
                     self.background.run(remove, Vec::new());
                 }
-                let wanted = match entry.wanted.take() {
+                let wanted = match entry.reply_to.take() {
                     Some(ReplyTo::Lease(reply)) => {
                         let granted = Granted {
                             key: entry.key.clone(),
@@ -40,9 +41,9 @@ impl Keeper {
                             deadline: *deadline,
                             witness: entry.witness.clone(),
                         };
-                        let shared = HeldLease::new(granted, Arc::clone(&self.clock), self.fork_guard);
-                        let shared = entry.shared.insert(Arc::new(shared));
-                        reply.send(Ok(Arc::clone(shared))).is_ok()
+                        let held = HeldLease::new(granted, Arc::clone(&self.clock), self.fork_guard);
+                        let held = entry.held_lease.insert(Arc::new(held));
+                        reply.send(Ok(Arc::clone(held))).is_ok()
                     }
                     Some(ReplyTo::Handle(reply)) => {
                         let handle = entry.machine.term_ref().expect("it was granted");
@@ -54,72 +55,77 @@ impl Keeper {
                 };
                 // If nobody waits for it any more, it is let go at once.
                 if !wanted {
-                    back = Some(Input::Release);
+                    input = Some(Input::Release);
                 }
             }
             Event::Renewed { deadline } => {
-                if let Some(shared) = &entry.shared {
-                    if shared.extend(*deadline) {
-                        for reply in entry.renewed.drain(..) {
+                if let Some(held) = &entry.held_lease {
+                    if held.extend(*deadline) {
+                        for reply in entry.renewal_replies.drain(..) {
                             let _ = reply.send(Ok(()));
                         }
                     } else {
-                        back = over(shared);
+                        input = input_after_latch(held);
                     }
                 }
             }
             Event::AtRisk(_) => {
-                if let Some(shared) = &entry.shared {
-                    shared.at_risk();
+                if let Some(held) = &entry.held_lease {
+                    held.at_risk();
                 }
             }
-            Event::Lost(why) => match &entry.shared {
-                Some(shared) => {
-                    shared.latch(why.clone());
-                    for reply in entry.renewed.drain(..) {
-                        let _ = reply.send(Err(shared.lost_error()));
+            Event::Lost(why) => match &entry.held_lease {
+                Some(held) => {
+                    held.latch(why.clone());
+                    for reply in entry.renewal_replies.drain(..) {
+                        let _ = reply.send(Err(held.lost_error()));
                     }
-                    if shared.is_drained() {
-                        back = Some(Input::Drained);
+                    if held.is_drained() {
+                        input = Some(Input::Drained);
                     }
                 }
                 // A handle that nobody has got: nobody has acted under it.
-                None => back = Some(Input::Drained),
+                None => input = Some(Input::Drained),
             },
             Event::Denied(Denied::Cancelled) if self.closing.is_some() => {
-                let error = shut_down(&entry.key, &self.store_name);
-                entry.answer_denied(error);
+                let error = shut_down_error(&entry.key, &self.store_name);
+                entry.deny(error);
             }
             Event::Denied(Denied::Cancelled) if distrust.is_some() => {
-                distrust.into_iter().for_each(|error| entry.answer_denied(error));
+                distrust.into_iter().for_each(|error| entry.deny(error));
             }
             Event::Denied(denied) => {
                 let mut error = match (denied, entry.resumes) {
-                    (Denied::StaleHandle(why), Some(token)) => {
-                        stale(&entry.key, &entry.holder, token, &self.store_name, &why.to_string())
-                    }
+                    (Denied::StaleHandle(why), Some(token)) => stale_handle_error(
+                        &entry.key,
+                        &entry.holder,
+                        token,
+                        &self.store_name,
+                        &why.to_string(),
+                    ),
                     _ => denied.error(&entry.key, &self.store_name, &entry.holder),
                 };
-                if let Some(trouble) = entry.trouble.take() {
-                    error = error.because(trouble.to_string());
+                if let Some(said) = entry.last_error.take() {
+                    error = error.because(said.to_string());
                 }
-                entry.answer_denied(error);
+                entry.deny(error);
             }
             Event::Left(left) => {
                 let result = || left_error(entry, &self.store_name, *left);
                 if let Some(closing) = &mut self.closing {
                     closing.errors.extend(result());
                 }
-                let results: Vec<_> = entry.left.iter().map(|_| result().map_or(Ok(()), Err)).collect();
-                for (reply, result) in entry.left.drain(..).zip(results) {
-                    entry.answers.push(Box::new(move || drop(reply.send(result))));
+                let results: Vec<_> =
+                    entry.release_replies.iter().map(|_| result().map_or(Ok(()), Err)).collect();
+                for (reply, result) in entry.release_replies.drain(..).zip(results) {
+                    entry.replies.push(Box::new(move || drop(reply.send(result))));
                 }
-                if let Some(ReplyTo::End(reply)) = entry.wanted.take() {
+                if let Some(ReplyTo::End(reply)) = entry.reply_to.take() {
                     let ended = match left {
-                        Left::Lapsing => Err(unended(entry, &self.store_name)),
+                        Left::Lapsing => Err(not_ended_error(entry, &self.store_name)),
                         Left::Vacated | Left::Nothing => Ok(*left),
                     };
-                    entry.answers.push(Box::new(move || drop(reply.send(ended))));
+                    entry.replies.push(Box::new(move || drop(reply.send(ended))));
                 }
             }
             Event::WentBack { .. } | Event::Keeping { .. } | Event::Outlived { .. } => {}
@@ -133,13 +139,13 @@ impl Keeper {
             }
             event => Report::Event(EventReport { store, key, holder, token, event }),
         });
-        back
+        input
     }
 }
 
 impl Keeper {
     /// Whoever gives up leaves behind what it saw, for whoever tries next on this machine.
-    fn note(&mut self, id: LeaseId) {
+    fn add_to_logbook(&mut self, id: LeaseId) {
         let (Some(logbook), Some(entry)) = (&self.logbook, self.leases.get_mut(&id)) else { return };
         let Some(known) = self.keys.get(&entry.key).filter(|known| known.worth_logging) else { return };
         if let Some(seen) = known.sightings.latest()
@@ -147,40 +153,40 @@ impl Keeper {
             && let Some(recalled) = seen.to_recall()
         {
             logbook.add(&entry.key, &recalled, seen.returned, true);
-            entry.noted = true;
+            entry.logbook_pending = true;
         }
     }
 }
 
-pub(crate) fn shut_down(key: &Key, store: &str) -> Error {
+pub(crate) fn shut_down_error(key: &Key, store: &str) -> Error {
     let sentence = format!("lease {key} on {store} is not granted: the coordinator is shut down");
     Error::new(ErrorKind::Unavailable, sentence)
 }
 
 /// What to tell a machine whose lease was latched by somebody else: that the deadline passed. Whoever lets go tells so next, and
 /// waits for the answer, which is lost if the lease is gone by then.
-fn over(shared: &HeldLease) -> Option<Input> {
-    match shared.why() {
+fn input_after_latch(held: &HeldLease) -> Option<Input> {
+    match held.loss() {
         Some(Lost::Released) => None,
         _ => Some(Input::Latched),
     }
 }
 
 /// A term of another process could not be ended.
-fn unended(entry: &LeaseEntry, store: &str) -> Error {
+fn not_ended_error(entry: &LeaseEntry, store: &str) -> Error {
     let (key, holder, token) = (&entry.key, &entry.holder, entry.token().unwrap_or_default());
     let sentence = format!(
         "lease {key} of {holder} (token {token}) on {store} could not be let go: try again, or let it run out within {}",
         entry.timing.ttl()
     );
-    unavailable(entry, sentence)
+    unavailable_error(entry, sentence)
 }
 
 /// With what the store said last.
-fn unavailable(entry: &LeaseEntry, sentence: String) -> Error {
+fn unavailable_error(entry: &LeaseEntry, sentence: String) -> Error {
     let error = Error::new(ErrorKind::Unavailable, sentence);
-    match &entry.trouble {
-        Some(trouble) => error.because(trouble.to_string()),
+    match &entry.last_error {
+        Some(said) => error.because(said.to_string()),
         None => error,
     }
 }
@@ -193,13 +199,16 @@ fn left_error(entry: &LeaseEntry, store: &str, left: Left) -> Option<Error> {
             let token = entry.token().unwrap_or_default();
             let what =
                 format!("lease {} of {holder} (token {token}) on {store} could not be vacated", entry.key);
-            Some(unavailable(entry, format!("{what}: it has lapsed, and others may have waited for it")))
+            Some(unavailable_error(
+                entry,
+                format!("{what}: it has lapsed, and others may have waited for it"),
+            ))
         }
     }
 }
 
 /// The sentence for a handle that is not good any more.
-pub(crate) fn stale(key: &Key, holder: &Holder, token: Token, store: &str, why: &str) -> Error {
+pub(crate) fn stale_handle_error(key: &Key, holder: &Holder, token: Token, store: &str, why: &str) -> Error {
     let sentence = format!(
         "lease {key} of {holder} (token {token}) on {store} is not held under this handle any more, stop acting: {why}"
     );

@@ -24,19 +24,19 @@ pub(crate) struct Distrust {
     /// What it was seen to do, on which key.
     breach: Option<(Breach, Key)>,
     /// Until others on this machine know that it must be checked.
-    telling: Option<Shared<BoxFuture<'static, ()>>>,
+    voiding: Option<Shared<BoxFuture<'static, ()>>>,
 }
 
 impl Distrust {
     /// Until others know; `None` where they do, or have nothing to know.
-    fn pending(&self) -> Option<Shared<BoxFuture<'static, ()>>> {
-        self.telling.clone().filter(|telling| telling.peek().is_none())
+    fn pending_voiding(&self) -> Option<Shared<BoxFuture<'static, ()>>> {
+        self.voiding.clone().filter(|voiding| voiding.peek().is_none())
     }
 }
 
 impl Keeper {
     /// Looks whether an answer is one that a store which keeps its promises gives. Before anything follows from it.
-    pub(crate) fn examine(&mut self, key: &Key, sent: Instant, answer: &CallAnswer) {
+    pub(crate) fn check_answer(&mut self, key: &Key, sent: Instant, answer: &CallAnswer) {
         if let Input::Read(Ok(look)) = &answer.input {
             self.note_forgotten(key, sent, look);
         }
@@ -50,10 +50,10 @@ impl Keeper {
             _ => (answer.breach.clone(), false, None),
         };
         if breach.is_some() || doubtful {
-            self.doubt();
+            self.void_verdict();
         }
         match (breach, twice) {
-            (Some(breach), _) => self.condemn(breach, key),
+            (Some(breach), _) => self.stop_granting(breach, key),
             (None, Some(token)) => {
                 let (store, key) = (Arc::clone(&self.store_name), key.clone());
                 self.reporter.report(Report::SameToken { store, key, token });
@@ -74,7 +74,7 @@ impl Keeper {
 
     /// Something happened that a store which keeps its promises does not do, or that somebody did behind its back: a record
     /// was deleted or restored. Work goes on, and others check the store before they trust it.
-    pub(crate) fn doubt_after(&mut self, event: &Event) {
+    pub(crate) fn void_verdict_after(&mut self, event: &Event) {
         let unsupported = Fault::Refused(Reason::Unsupported);
         let doubtful = match event {
             Event::WentBack { .. }
@@ -84,51 +84,55 @@ impl Keeper {
             _ => false,
         };
         if doubtful {
-            self.doubt();
+            self.void_verdict();
         }
     }
 
     /// What has to be done before this write is sent.
-    pub(crate) fn before(&mut self, id: LeaseId, write: &super::Write) -> Option<BoxFuture<'static, ()>> {
+    pub(crate) fn before_write(
+        &mut self,
+        id: LeaseId,
+        write: &super::Write,
+    ) -> Option<BoxFuture<'static, ()>> {
         let listed = match &self.leases[&id].witness {
             Some(witness) if super::is_of_a_holder(write) => {
                 Some(self.witnesses.list(witness, write.record.nonce))
             }
             _ => None,
         };
-        let telling = self.distrust.pending().filter(|_| write.purpose == Purpose::Grant);
-        match (listed, telling) {
+        let voiding = self.distrust.pending_voiding().filter(|_| write.purpose == Purpose::Grant);
+        match (listed, voiding) {
             (listed, None) => listed,
-            (None, Some(telling)) => Some(telling.boxed()),
-            (Some(listed), Some(telling)) => Some(Box::pin(async move {
-                telling.await;
+            (None, Some(voiding)) => Some(voiding.boxed()),
+            (Some(listed), Some(voiding)) => Some(Box::pin(async move {
+                voiding.await;
                 listed.await;
             })),
         }
     }
 
     /// Gives answers, after what is to be done first, and after others were told what this keeper has against its store.
-    pub(crate) fn give(&mut self, answers: Vec<Reply>, first: Option<impl FnOnce() + Send + 'static>) {
-        match (first, self.distrust.pending()) {
+    pub(crate) fn reply_after(&mut self, answers: Vec<Reply>, first: Option<impl FnOnce() + Send + 'static>) {
+        match (first, self.distrust.pending_voiding()) {
             (None, None) => answers.into_iter().for_each(|answer| answer()),
             (Some(first), None) => self.background.run(first, answers),
-            (None, Some(telling)) => self.background.reply_after(telling, answers),
-            (Some(first), Some(telling)) => {
+            (None, Some(voiding)) => self.background.reply_after(voiding, answers),
+            (Some(first), Some(voiding)) => {
                 let (done, did) = oneshot::channel::<()>();
                 self.background.run(first, vec![Box::new(move || drop(done))]);
-                self.background.reply_after(async move { drop((telling.await, did.await)) }, answers);
+                self.background.reply_after(async move { drop((voiding.await, did.await)) }, answers);
             }
         }
     }
 
     /// Whether this may not be granted any more, and why.
-    pub(crate) fn is_distrusted(&self, entry: &LeaseEntry) -> Option<Error> {
-        let is_grant = entry.resumes.is_none() && !matches!(entry.wanted, Some(ReplyTo::End(_)));
-        self.distrust_of(&entry.key).filter(|_| is_grant)
+    pub(crate) fn refusal_of(&self, entry: &LeaseEntry) -> Option<Error> {
+        let is_grant = entry.resumes.is_none() && !matches!(entry.reply_to, Some(ReplyTo::End(_)));
+        self.breach_error(&entry.key).filter(|_| is_grant)
     }
 
     /// Why nothing is granted any more.
-    pub(crate) fn distrust_of(&self, key: &Key) -> Option<Error> {
+    pub(crate) fn breach_error(&self, key: &Key) -> Option<Error> {
         let (breach, on) = self.distrust.breach.as_ref()?;
         let store = &self.store_name;
         let sentence = format!(
@@ -139,19 +143,19 @@ impl Keeper {
     }
 
     /// Others who trust this store because it was found sound must check it. No grant is sent before they are told.
-    fn doubt(&mut self) {
-        if self.distrust.pending().is_some() {
+    fn void_verdict(&mut self) {
+        if self.distrust.pending_voiding().is_some() {
             return;
         }
-        if let Some(end) = self.trust.end_now() {
+        if let Some(end) = self.trust.void_job() {
             let (done, told) = oneshot::channel::<()>();
             self.background.run(end, vec![Box::new(move || drop(done))]);
-            self.distrust.telling = Some(told.map(drop).boxed().shared());
+            self.distrust.voiding = Some(told.map(drop).boxed().shared());
         }
     }
 
     /// Nothing is granted here any more. Whoever holds a lease keeps it, as long as nothing is seen against that one.
-    fn condemn(&mut self, breach: Breach, key: &Key) {
+    fn stop_granting(&mut self, breach: Breach, key: &Key) {
         if self.distrust.breach.is_some() {
             return;
         }
@@ -159,7 +163,7 @@ impl Keeper {
         self.reporter.report(Report::Breach { store: Arc::clone(&self.store_name), key: key.clone(), what });
         self.distrust.breach = Some((breach, key.clone()));
         let seeking = self.leases.iter().filter(|(_, entry)| entry.machine.is_seeking());
-        let seeking = seeking.filter(|(_, entry)| self.is_distrusted(entry).is_some());
+        let seeking = seeking.filter(|(_, entry)| self.refusal_of(entry).is_some());
         let ids: Vec<_> = seeking.map(|(id, _)| *id).collect();
         for id in ids {
             self.step(id, Input::Release);

@@ -32,7 +32,7 @@ pub(crate) struct HeldLease {
     renewals: Mutex<Vec<mpsc::UnboundedSender<Renewal>>>,
     renewed: AtomicU64,
     works: Works,
-    trouble: Mutex<Option<Arc<str>>>,
+    last_error: Mutex<Option<Arc<str>>>,
     /// Held as long as anybody can act under the lease, which may be longer than the keeper keeps it.
     witness: Option<Arc<witness::Lock>>,
 }
@@ -63,7 +63,7 @@ impl HeldLease {
             renewals: Mutex::default(),
             renewed: AtomicU64::new(0),
             works: Works::default(),
-            trouble: Mutex::default(),
+            last_error: Mutex::default(),
             witness: granted.witness,
         }
     }
@@ -87,7 +87,7 @@ impl HeldLease {
     }
 
     /// Why it is lost; `None` while it is held.
-    pub(crate) fn why(&self) -> Option<Lost> {
+    pub(crate) fn loss(&self) -> Option<Lost> {
         if self.is_held() {
             return None;
         }
@@ -98,7 +98,7 @@ impl HeldLease {
     }
 
     pub(crate) fn lost_error(&self) -> Error {
-        let why = self.why().unwrap_or(Lost::Expired);
+        let why = self.loss().unwrap_or(Lost::Expired);
         Error::new(
             ErrorKind::Lost,
             format!(
@@ -164,12 +164,12 @@ impl HeldLease {
     }
 
     /// What the store said when a call failed.
-    pub(crate) fn set_trouble(&self, trouble: Arc<str>) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
+    pub(crate) fn set_last_error(&self, error: Arc<str>) {
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
-    pub(crate) fn trouble(&self) -> Option<Arc<str>> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn last_error(&self) -> Option<Arc<str>> {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn at_risk(&self) {

@@ -18,13 +18,13 @@ use crate::store::caught::Caught;
 /// The calls on the store that are under way.
 pub(crate) struct InFlight {
     store: Arc<dyn Store>,
-    calls: FuturesUnordered<BoxFuture<'static, Option<Landed>>>,
+    calls: FuturesUnordered<BoxFuture<'static, Option<EndedCall>>>,
     deadlines: Deadlines,
 }
 
 /// A call that has ended.
 #[derive(Debug)]
-pub(crate) struct Landed {
+pub(crate) struct EndedCall {
     pub(crate) lease: LeaseId,
     pub(crate) call: Call,
     pub(crate) answer: CallAnswer,
@@ -90,7 +90,7 @@ impl InFlight {
     }
 
     /// The next call of a lease that ends; `None` if something else ended, or nothing is under way.
-    pub(crate) async fn next(&mut self) -> Option<Option<Landed>> {
+    pub(crate) async fn next(&mut self) -> Option<Option<EndedCall>> {
         self.calls.next().await
     }
 
@@ -110,7 +110,7 @@ impl InFlight {
                 Some(Err(panicked)) => unknown(operation, format!("the code of the call {panicked}").into()),
                 None => unknown(operation, "no answer within the request timeout".into()),
             };
-            Some(Landed { lease, call, answer })
+            Some(EndedCall { lease, call, answer })
         }));
     }
 }

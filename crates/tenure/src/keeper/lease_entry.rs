@@ -38,32 +38,32 @@ pub(crate) struct LeaseEntry {
     /// When it wants to be woken.
     pub(crate) wake: Option<Instant>,
     /// Answers that are given once the machine has come to rest.
-    pub(crate) answers: Vec<Reply>,
+    pub(crate) replies: Vec<Reply>,
     /// Whoever waits for the answer.
-    pub(crate) wanted: Option<ReplyTo>,
+    pub(crate) reply_to: Option<ReplyTo>,
     /// The token of the term of another process that it goes on with, or ends.
     pub(crate) resumes: Option<Token>,
     /// Whether the term is left to whoever has its handle: nobody keeps it here any more.
     pub(crate) detached: bool,
     /// Whether what was seen must be in the logbook before those answers are given.
-    pub(crate) noted: bool,
+    pub(crate) logbook_pending: bool,
     /// Whoever waits for a renewal.
-    pub(crate) renewed: Vec<oneshot::Sender<Result<(), Error>>>,
+    pub(crate) renewal_replies: Vec<oneshot::Sender<Result<(), Error>>>,
     /// Whoever waits until it is left.
-    pub(crate) left: Vec<oneshot::Sender<Result<(), Error>>>,
+    pub(crate) release_replies: Vec<oneshot::Sender<Result<(), Error>>>,
     /// The lease, once there is one.
-    pub(crate) shared: Option<Arc<HeldLease>>,
+    pub(crate) held_lease: Option<Arc<HeldLease>>,
     /// Shows others that it is alive, where that can be seen.
     pub(crate) witness: Option<Arc<Lock>>,
     pub(crate) witness_setup: WitnessSetup,
     /// A witness that proved its holder dead: no record names it once this lease is granted.
-    pub(crate) dead: Option<Arc<Witness>>,
+    pub(crate) dead_witness: Option<Arc<Witness>>,
     /// What the store said when a call failed last.
-    pub(crate) trouble: Option<Arc<str>>,
+    pub(crate) last_error: Option<Arc<str>>,
 }
 
 impl LeaseEntry {
-    pub(crate) fn new(key: Key, params: AcquireParams, wanted: ReplyTo) -> Self {
+    pub(crate) fn new(key: Key, params: AcquireParams, reply_to: ReplyTo) -> Self {
         Self {
             key,
             holder: Arc::clone(&params.holder),
@@ -71,32 +71,32 @@ impl LeaseEntry {
             resumes: None,
             machine: Machine::new(params),
             wake: None,
-            answers: Vec::new(),
-            wanted: Some(wanted),
+            replies: Vec::new(),
+            reply_to: Some(reply_to),
             detached: false,
-            noted: false,
-            renewed: Vec::new(),
-            left: Vec::new(),
-            shared: None,
+            logbook_pending: false,
+            renewal_replies: Vec::new(),
+            release_replies: Vec::new(),
+            held_lease: None,
             witness: None,
             witness_setup: WitnessSetup::Done,
-            dead: None,
-            trouble: None,
+            dead_witness: None,
+            last_error: None,
         }
     }
 
     /// Whoever waits for the answer waits in vain.
-    pub(crate) fn answer_denied(&mut self, error: Error) {
-        match self.wanted.take() {
-            Some(ReplyTo::Lease(reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
-            Some(ReplyTo::Handle(reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
-            Some(ReplyTo::End(reply)) => self.answers.push(Box::new(move || drop(reply.send(Err(error))))),
+    pub(crate) fn deny(&mut self, error: Error) {
+        match self.reply_to.take() {
+            Some(ReplyTo::Lease(reply)) => self.replies.push(Box::new(move || drop(reply.send(Err(error))))),
+            Some(ReplyTo::Handle(reply)) => self.replies.push(Box::new(move || drop(reply.send(Err(error))))),
+            Some(ReplyTo::End(reply)) => self.replies.push(Box::new(move || drop(reply.send(Err(error))))),
             None => {}
         }
     }
 
     pub(crate) fn token(&self) -> Option<Token> {
-        self.shared.as_ref().map(|shared| shared.token).or(self.resumes)
+        self.held_lease.as_ref().map(|held| held.token).or(self.resumes)
     }
 }
 
@@ -112,8 +112,8 @@ impl fmt::Debug for LeaseEntry {
 impl Drop for LeaseEntry {
     /// Whatever ends the keeper, a panic included: a lease that nobody keeps is lost.
     fn drop(&mut self) {
-        if let Some(shared) = &self.shared {
-            shared.latch(Lost::KeeperGone);
+        if let Some(held) = &self.held_lease {
+            held.latch(Lost::KeeperGone);
         }
     }
 }

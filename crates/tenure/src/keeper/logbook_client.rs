@@ -24,15 +24,15 @@ pub(crate) struct LogbookClient {
     store: String,
     clock: Arc<dyn Clock>,
     workers: Arc<Workers>,
-    shared: Arc<Written>,
+    disk: Arc<LogbookDisk>,
     page: Mutex<Option<Shared<BoxFuture<'static, Arc<LogbookPage>>>>>,
     /// Whether somebody has waited for the page in vain. Nobody does again.
-    late: AtomicBool,
+    read_timed_out: AtomicBool,
 }
 
 /// What workers need.
 #[derive(Debug)]
-struct Written {
+struct LogbookDisk {
     logbook: Logbook,
     clock: Arc<dyn Clock>,
     /// What was seen, and is not in the logbook yet.
@@ -40,35 +40,35 @@ struct Written {
     /// Number of workers that write. Others must find one too, also while this disk hangs.
     writers: AtomicUsize,
     /// Why the logbook could not be used.
-    trouble: Mutex<Option<String>>,
+    problem: Mutex<Option<String>>,
 }
 
 impl LogbookClient {
     pub(crate) fn new(logbook: Logbook, store: String, clock: Arc<dyn Clock>, workers: Arc<Workers>) -> Self {
-        let shared = Written {
+        let disk = LogbookDisk {
             logbook,
             clock: Arc::clone(&clock),
             pending: Mutex::default(),
             writers: AtomicUsize::new(0),
-            trouble: Mutex::default(),
+            problem: Mutex::default(),
         };
         Self {
             store,
             clock,
             workers,
-            shared: Arc::new(shared),
+            disk: Arc::new(disk),
             page: Mutex::default(),
-            late: AtomicBool::new(false),
+            read_timed_out: AtomicBool::new(false),
         }
     }
 
     /// What was seen of a key before this process looked.
     pub(crate) async fn recall(&self, key: &Key) -> Option<Recalled> {
         let page = lock(&self.page).get_or_insert_with(|| self.read()).clone();
-        let page = match self.late.load(Ordering::Relaxed) {
+        let page = match self.read_timed_out.load(Ordering::Relaxed) {
             true => page.now_or_never()?,
             false => {
-                let mut waiting = Waiting { late: &self.late, done: false };
+                let mut waiting = PageWait { read_timed_out: &self.read_timed_out, done: false };
                 let page = self.disk_timeout(page).await?;
                 waiting.done = true;
                 page
@@ -77,9 +77,9 @@ impl LogbookClient {
         page.find(&self.store, key)?.to_recall()
     }
 
-    /// Remembers what was seen, once [`settle`](Self::settle) or [`write_now`](Self::write_now) is called.
+    /// Remembers what was seen, once [`flush`](Self::flush) or [`write_job`](Self::write_job) is called.
     pub(crate) fn add(&self, key: &Key, seen: &Recalled, last: Instant, wanted: bool) {
-        let mut pending = lock(&self.shared.pending);
+        let mut pending = lock(&self.disk.pending);
         // More than the logbook takes.
         if pending.len() < PENDING_MAX || pending.contains_key(key) {
             let wanted = wanted || pending.get(key).is_some_and(LogbookEntry::is_wanted);
@@ -88,29 +88,29 @@ impl LogbookClient {
     }
 
     /// Writes what was added, all at once.
-    pub(crate) async fn settle(&self) {
-        if !lock(&self.shared.pending).is_empty() {
-            let written = self.workers.run(self.write_now());
+    pub(crate) async fn flush(&self) {
+        if !lock(&self.disk.pending).is_empty() {
+            let written = self.workers.run(self.write_job());
             self.disk_timeout(written).await;
         }
     }
 
     /// The same, for a worker.
-    pub(crate) fn write_now(&self) -> impl FnOnce() + Send + 'static {
-        let shared = Arc::clone(&self.shared);
-        move || shared.write()
+    pub(crate) fn write_job(&self) -> impl FnOnce() + Send + 'static {
+        let disk = Arc::clone(&self.disk);
+        move || disk.write()
     }
 
     /// Why the logbook could not be used, in a sentence.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        lock(&self.shared.trouble).clone()
+    pub(crate) fn problem(&self) -> Option<String> {
+        lock(&self.disk.problem).clone()
     }
 
     fn read(&self) -> Shared<BoxFuture<'static, Arc<LogbookPage>>> {
-        let shared = Arc::clone(&self.shared);
+        let disk = Arc::clone(&self.disk);
         let (answer, answered) = tokio::sync::oneshot::channel();
         // It goes on also when whoever asked first is gone.
-        self.workers.run_unheard(move || drop(answer.send(shared.read())));
+        self.workers.run_unheard(move || drop(answer.send(disk.read())));
         async move { Arc::new(answered.await.unwrap_or_default()) }.boxed().shared()
     }
 
@@ -118,9 +118,9 @@ impl LogbookClient {
     async fn disk_timeout<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let outcome = timeout(&*self.clock, DISK_MAX, future).await;
         if outcome.is_none() {
-            self.shared.complain(format!(
+            self.disk.report_problem(format!(
                 "what is seen here is not remembered in {}: the disk took longer than {DISK_MAX:?}. Look at the kernel's log",
-                self.shared.logbook.folder().display()
+                self.disk.logbook.folder().display()
             ));
         }
         outcome
@@ -129,24 +129,24 @@ impl LogbookClient {
 
 /// Somebody waits for the page. If this is dropped before it is there, the read of the store that it belongs to has taken
 /// too long, and the next one must not for the same reason.
-struct Waiting<'a> {
-    late: &'a AtomicBool,
+struct PageWait<'a> {
+    read_timed_out: &'a AtomicBool,
     done: bool,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PageWait<'_> {
     fn drop(&mut self) {
         if !self.done {
-            self.late.store(true, Ordering::Relaxed);
+            self.read_timed_out.store(true, Ordering::Relaxed);
         }
     }
 }
 
-impl Written {
+impl LogbookDisk {
     fn read(&self) -> LogbookPage {
         let Some(domain) = self.clock.domain() else { return LogbookPage::default() };
         self.logbook.read(&domain, &*self.clock).unwrap_or_else(|why| {
-            self.complain(why);
+            self.report_problem(why);
             LogbookPage::default()
         })
     }
@@ -159,26 +159,26 @@ impl Written {
             if let Some(domain) = domain
                 && let Err(why) = self.logbook.write(&domain, &*self.clock, entries)
             {
-                self.complain(why);
+                self.report_problem(why);
             }
         }
         self.writers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn complain(&self, why: String) {
-        lock(&self.trouble).get_or_insert(why);
+    fn report_problem(&self, why: String) {
+        lock(&self.problem).get_or_insert(why);
     }
 }
 
 impl fmt::Debug for LogbookClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LogbookClient").field("shared", &self.shared).finish_non_exhaustive()
+        f.debug_struct("LogbookClient").field("disk", &self.disk).finish_non_exhaustive()
     }
 }
 
 /// Whether what a look showed is worth remembering: somebody may hold the key, and only those who saw it for long enough
 /// can tell that nobody does.
-pub(crate) fn is_worth_it(look: &Look, clock: StoreClock) -> bool {
+pub(crate) fn is_worth_logging(look: &Look, clock: StoreClock) -> bool {
     let aged = clock >= StoreClock::Ages && look.age.is_some();
     !aged && runs_out(&look.content)
 }
@@ -218,13 +218,13 @@ mod tests {
         let (key, now) = (Key::parse("k").unwrap(), clock.now());
         let seen = Recalled { version: Version::new("v"), nonce: Nonce::from_bits(7), from: now };
         client.add(&key, &seen, now, true);
-        client.shared.writers.store(WRITERS_MAX, Ordering::Relaxed);
-        client.write_now()();
+        client.disk.writers.store(WRITERS_MAX, Ordering::Relaxed);
+        client.write_job()();
         assert!(!folder.exists(), "this one is not to wait for the disk");
-        client.shared.writers.store(WRITERS_MAX - 1, Ordering::Relaxed);
-        client.write_now()();
-        assert_eq!(client.shared.read().find("memory:s", &key).unwrap().to_recall(), Some(seen));
-        assert_eq!(client.shared.writers.load(Ordering::Relaxed), WRITERS_MAX - 1);
+        client.disk.writers.store(WRITERS_MAX - 1, Ordering::Relaxed);
+        client.write_job()();
+        assert_eq!(client.disk.read().find("memory:s", &key).unwrap().to_recall(), Some(seen));
+        assert_eq!(client.disk.writers.load(Ordering::Relaxed), WRITERS_MAX - 1);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

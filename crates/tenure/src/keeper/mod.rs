@@ -45,7 +45,7 @@ use background::Background;
 use deadlines::Deadlines;
 use distrust::Distrust;
 use hints::Hints;
-use in_flight::{InFlight, Landed};
+use in_flight::{EndedCall, InFlight};
 use jobs::Jobs;
 use lease_entry::{LeaseEntry, WitnessSetup};
 use logbook_client::LogbookClient;
@@ -55,7 +55,7 @@ use witnesses::{WitnessEvent, Witnesses};
 
 pub(crate) use command::{Command, KeeperHandle, LeaseId};
 pub(crate) use connection::Connection;
-pub(crate) use deliver::stale;
+pub(crate) use deliver::stale_handle_error;
 pub(crate) use held_lease::HeldLease;
 pub(crate) use host_state::HostState;
 pub use lease_state::{LeaseState, Renewal};
@@ -169,16 +169,16 @@ impl Keeper {
             }
             tokio::select! {
                 command = commands.recv(), if open => match command {
-                    Some(command) => self.obey(command),
+                    Some(command) => self.on_command(command),
                     None => {
                         open = false;
                         self.release_all();
                     }
                 },
-                Some(landed) = self.in_flight.next() => self.landed(landed),
-                Some(key) = self.hints.next() => self.hinted(&key, &Input::Changed),
-                Some(key) = self.losses.next() => self.hinted(&key, &Input::Doubted),
-                Some(event) = self.witnesses.next() => self.witnessed(event),
+                Some(ended) = self.in_flight.next() => self.on_call_ended(ended),
+                Some(key) = self.hints.next() => self.on_hint(&key, &Input::Changed),
+                Some(key) = self.losses.next() => self.on_hint(&key, &Input::Doubted),
+                Some(event) = self.witnesses.next() => self.on_witness_event(event),
                 Some(()) = self.background.next() => self.maybe_closed(),
                 () = async { asleep.as_mut().expect("guarded").1.as_mut().await }, if asleep.is_some() => asleep = None,
             }
@@ -187,22 +187,22 @@ impl Keeper {
 
     // ── what wakes it ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    fn obey(&mut self, command: Command) {
+    fn on_command(&mut self, command: Command) {
         match command {
-            Command::Acquire { id, key, params, witnessed, token, wanted } => {
-                let mut entry = LeaseEntry::new(key, *params, wanted);
+            Command::Acquire { id, key, params, witnessed, token, reply_to } => {
+                let mut entry = LeaseEntry::new(key, *params, reply_to);
                 entry.resumes = token;
                 self.acquire(id, entry, witnessed);
             }
             Command::Renew { id, reply } => {
                 if let Some(entry) = self.leases.get_mut(&id) {
-                    entry.renewed.push(reply);
+                    entry.renewal_replies.push(reply);
                     self.step(id, Input::Renew);
                 }
             }
             Command::Release { id, reply } => {
                 if let Some(entry) = self.leases.get_mut(&id) {
-                    entry.left.extend(reply);
+                    entry.release_replies.extend(reply);
                     self.step(id, Input::Release);
                 }
             }
@@ -211,7 +211,7 @@ impl Keeper {
                 self.step(id, Input::Drained);
             }
             Command::CannotStop { id, because } => {
-                self.take_back(id);
+                self.resume_lapsed(id);
                 self.step(id, Input::CannotStop(because));
             }
             Command::Visit(visit) => self.in_flight.visit(visit),
@@ -237,13 +237,13 @@ impl Keeper {
         }
     }
 
-    fn landed(&mut self, landed: Option<Landed>) {
-        let Some(Landed { lease, call, answer }) = landed else { return };
+    fn on_call_ended(&mut self, ended: Option<EndedCall>) {
+        let Some(EndedCall { lease, call, answer }) = ended else { return };
         let Some(entry) = self.leases.get_mut(&lease) else { return };
         if answer.error.is_some() {
-            entry.trouble.clone_from(&answer.error);
-            if let (Some(shared), Some(trouble)) = (&entry.shared, &entry.trouble) {
-                shared.set_trouble(Arc::clone(trouble));
+            entry.last_error.clone_from(&answer.error);
+            if let (Some(held), Some(error)) = (&entry.held_lease, &entry.last_error) {
+                held.set_last_error(Arc::clone(error));
             }
         }
         let report = AttemptReport {
@@ -258,10 +258,10 @@ impl Keeper {
         };
         self.reporter.report(Report::Attempt(report));
         let key = entry.key.clone();
-        self.examine(&key, call.sent, &answer);
+        self.check_answer(&key, call.sent, &answer);
         let Some(entry) = self.leases.get_mut(&lease) else { return };
         if let (Input::Read(Ok(look)), Some(known)) = (&answer.input, self.keys.get_mut(&entry.key)) {
-            known.worth_logging = logbook_client::is_worth_it(look, self.store_clock);
+            known.worth_logging = logbook_client::is_worth_logging(look, self.store_clock);
             if let Some(recalled) = answer.recalled {
                 known.sightings.recall(recalled);
             }
@@ -272,14 +272,14 @@ impl Keeper {
         }
     }
 
-    fn hinted(&mut self, key: &Key, hint: &Input) {
+    fn on_hint(&mut self, key: &Key, hint: &Input) {
         let Some(known) = self.keys.get(key) else { return };
         for id in known.leases.clone() {
             self.step(id, hint.clone());
         }
     }
 
-    fn witnessed(&mut self, event: WitnessEvent) {
+    fn on_witness_event(&mut self, event: WitnessEvent) {
         match event {
             WitnessEvent::Made(id, made) => {
                 let made = made.map(Arc::new);
@@ -303,15 +303,21 @@ impl Keeper {
                 }
             }
             WitnessEvent::Seen { lease, witness, nonce, sighting } => {
-                self.seen(lease, witness, nonce, sighting)
+                self.on_sighting(lease, witness, nonce, sighting)
             }
         }
     }
 
-    fn seen(&mut self, id: LeaseId, witness: Arc<record::Witness>, nonce: record::Nonce, sighting: Sighting) {
+    fn on_sighting(
+        &mut self,
+        id: LeaseId,
+        witness: Arc<record::Witness>,
+        nonce: record::Nonce,
+        sighting: Sighting,
+    ) {
         let Some(entry) = self.leases.get_mut(&id) else { return };
         if sighting.same_file && !sighting.is_locked() {
-            entry.dead = Some(Arc::clone(&witness));
+            entry.dead_witness = Some(Arc::clone(&witness));
         }
         self.step(id, Input::Witness { nonce, sighting });
         let seeking = self.leases.get(&id).is_some_and(|entry| entry.machine.is_seeking());
@@ -324,12 +330,12 @@ impl Keeper {
 
     fn acquire(&mut self, id: LeaseId, mut entry: LeaseEntry, witnessed: bool) {
         if self.closing.is_some() {
-            entry.answer_denied(deliver::shut_down(&entry.key, &self.store_name));
-            return entry.answers.drain(..).for_each(|answer| answer());
+            entry.deny(deliver::shut_down_error(&entry.key, &self.store_name));
+            return entry.replies.drain(..).for_each(|answer| answer());
         }
-        if let Some(error) = self.is_distrusted(&entry) {
-            entry.answer_denied(error);
-            return self.give(std::mem::take(&mut entry.answers), None::<fn()>);
+        if let Some(error) = self.refusal_of(&entry) {
+            entry.deny(error);
+            return self.reply_after(std::mem::take(&mut entry.replies), None::<fn()>);
         }
         self.make_room_for(&entry.key);
         let known = self.keys.entry(entry.key.clone()).or_default();
@@ -363,15 +369,15 @@ impl Keeper {
                     let key = self.leases[&id].key.clone();
                     let first = self.keys[&key].sightings.latest().is_none();
                     let logbook = self.logbook.clone().filter(|_| first);
-                    let ends = self.ends(id, ambient.now);
+                    let ends = self.timeout_at(id, ambient.now);
                     self.in_flight.read(id, key, (ambient.now, ends), logbook);
                 }
                 Effect::Write(write) => {
-                    let first = self.before(id, &write);
+                    let first = self.before_write(id, &write);
                     let key = self.leases[&id].key.clone();
                     let wait = self.pace(&key, ambient.now);
                     let first = self.paced(first, ambient.now, wait);
-                    let ends = self.ends(id, ambient.now + wait);
+                    let ends = self.timeout_at(id, ambient.now + wait);
                     self.in_flight.write(id, key, (ambient.now, ends), first, write);
                 }
                 Effect::SleepUntil(at) => {
@@ -385,7 +391,7 @@ impl Keeper {
                         then = Some(Input::Witness { nonce, sighting: Sighting::default() });
                     }
                 }
-                Effect::Tell(event) => then = self.tell(id, event).or(then),
+                Effect::Tell(event) => then = self.deliver(id, event).or(then),
             }
         }
         self.effects = effects;
@@ -394,32 +400,32 @@ impl Keeper {
         }
         self.listen(id);
         self.listen_for_loss(id);
-        self.answer(id);
+        self.send_replies(id);
     }
 
     /// Gives the answers that are due. Whoever has left in order has no witness any more when it hears of it, and what it
     /// saw is in the logbook and in the verdicts: a program may end the moment it has its answer.
-    fn answer(&mut self, id: LeaseId) {
+    fn send_replies(&mut self, id: LeaseId) {
         let Some(entry) = self.leases.get_mut(&id) else { return };
-        let answers = std::mem::take(&mut entry.answers);
+        let answers = std::mem::take(&mut entry.replies);
         let left = entry.machine.left();
         let witness = entry.witness.take_if(|_| matches!(left, Some(Left::Vacated | Left::Nothing)));
-        let logbook = self.logbook.as_ref().filter(|_| std::mem::take(&mut entry.noted));
-        let write = logbook.map(|logbook| logbook.write_now());
+        let logbook = self.logbook.as_ref().filter(|_| std::mem::take(&mut entry.logbook_pending));
+        let write = logbook.map(|logbook| logbook.write_job());
         let is_first = witness.is_some() || write.is_some();
         let first = move || {
             drop(witness.map(|witness| witness.remove()));
             write.into_iter().for_each(|write| write());
         };
         let first = is_first.then_some(first);
-        self.give(answers, first);
+        self.reply_after(answers, first);
         if left.is_some() || self.leases.get(&id).is_some_and(|entry| entry.detached) {
             self.forget(id);
         }
     }
 
     /// When a call of this lease that is sent then is over, one way or the other.
-    fn ends(&self, id: LeaseId, sent: Instant) -> Instant {
+    fn timeout_at(&self, id: LeaseId, sent: Instant) -> Instant {
         sent + self.leases[&id].timing.timeout()
     }
 
@@ -472,7 +478,7 @@ impl Keeper {
     }
 
     /// Keeps a lease again whose record has run out: its work cannot be stopped, and no contender may have been granted yet.
-    fn take_back(&mut self, id: LeaseId) {
+    fn resume_lapsed(&mut self, id: LeaseId) {
         let Some(entry) = self.lapsed.remove(&id) else { return };
         self.make_room_for(&entry.key);
         self.keys.entry(entry.key.clone()).or_default().leases.push(id);
@@ -482,8 +488,8 @@ impl Keeper {
     fn release_all(&mut self) {
         let ids: Vec<_> = self.leases.keys().copied().collect();
         for id in ids {
-            if let Some(shared) = self.leases.get(&id).and_then(|entry| entry.shared.as_ref()) {
-                shared.latch(Lost::Released);
+            if let Some(held) = self.leases.get(&id).and_then(|entry| entry.held_lease.as_ref()) {
+                held.latch(Lost::Released);
             }
             self.step(id, Input::Release);
         }

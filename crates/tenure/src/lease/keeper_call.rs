@@ -29,7 +29,7 @@ impl KeeperCall<'_> {
         // Nobody keeps the term, so nobody but its handle can end it.
         let end = move |handle: machine::TermRef| {
             if !matches!(params.mode, AcquireMode::Resume(_)) {
-                let (wanted, _) = oneshot::channel();
+                let (reply, _) = oneshot::channel();
                 keeper.send(Command::Acquire {
                     id: keeper.next_id(),
                     key,
@@ -40,7 +40,7 @@ impl KeeperCall<'_> {
                         ..params
                     }),
                     witnessed: false,
-                    wanted: ReplyTo::End(wanted),
+                    reply_to: ReplyTo::End(reply),
                 });
             }
         };
@@ -54,7 +54,7 @@ impl KeeperCall<'_> {
     /// `unheard` gets an answer that came when nobody waited for it any more.
     async fn send<T>(
         self,
-        wanted: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> ReplyTo,
+        reply_to: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> ReplyTo,
         unheard: impl FnOnce(T),
     ) -> Result<(LeaseId, T), Error> {
         let keeper = &self.connection.keeper;
@@ -67,7 +67,7 @@ impl KeeperCall<'_> {
             params: Box::new(self.params),
             witnessed: self.witnessed,
             token: self.token,
-            wanted: wanted(reply),
+            reply_to: reply_to(reply),
         });
         let answer = (&mut waiting.answer).await.map_err(|_| self.connection.gone_error())?;
         waiting.unheard = None;

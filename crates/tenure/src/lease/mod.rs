@@ -96,13 +96,13 @@ impl Lease {
         if self.shared.is_held() {
             self.shared.cancellation().cancelled().await;
         }
-        self.shared.why().unwrap_or(Lost::Expired)
+        self.shared.loss().unwrap_or(Lost::Expired)
     }
 
     /// What the store said when a call for this lease failed last, for people who want to know why it is at risk or lost;
     /// `None` if none did.
     pub fn last_error(&self) -> Option<Arc<str>> {
-        self.shared.trouble()
+        self.shared.last_error()
     }
 
     /// A token that is cancelled when the lease is lost, for spawned and blocking work. Cancelling it yourself has no
@@ -207,7 +207,7 @@ impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let HeldLease { key, store, token, holder, .. } = &*self.shared;
         write!(f, "Lease({key} on {store}, token {token}, ")?;
-        match self.shared.why() {
+        match self.shared.loss() {
             None => write!(f, "held by {holder})"),
             Some(lost) => write!(f, "lost by {holder}: {lost})"),
         }

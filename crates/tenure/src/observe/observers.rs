@@ -33,9 +33,9 @@ impl Observers {
     }
 
     /// What was seen is in the logbook when this returns.
-    pub(crate) async fn settle(&self) {
+    pub(crate) async fn flush(&self) {
         if let Some(logbook) = &self.host.logbook {
-            logbook.settle().await;
+            logbook.flush().await;
         }
     }
 
@@ -58,11 +58,11 @@ impl Observers {
                 Some((record, witness)) => self.sight(witness, record.holders_nonce()).await,
                 None => Sighting::default(),
             };
-            let recalled = match self.host.logbook.as_ref().filter(|_| is_worth_it(&read) && self.is_new(key))
-            {
-                Some(logbook) => logbook.recall(key).await,
-                None => None,
-            };
+            let recalled =
+                match self.host.logbook.as_ref().filter(|_| is_worth_logging(&read) && self.is_new(key)) {
+                    Some(logbook) => logbook.recall(key).await,
+                    None => None,
+                };
             match self.judge(key, &read, sighting, recalled) {
                 Some(standing) => {
                     return Ok(Observation { key: key.clone(), record, standing, seen_at: read.wall });
@@ -70,7 +70,7 @@ impl Observers {
                 None => older = record,
             }
         }
-        self.host.trust.end().await;
+        self.host.trust.void().await;
         let token = older.expect("only an older record is looked at again").token;
         Err(Error::new(
             ErrorKind::Corrupt,
@@ -116,7 +116,7 @@ impl Observers {
         }
         let standing = observer.judge(read, sighting)?;
         if let (Some(logbook), Some(seen)) = (&self.host.logbook, observer.to_recall())
-            && is_worth_it(read)
+            && is_worth_logging(read)
         {
             logbook.add(key, seen, read.returned, false);
         }
@@ -146,8 +146,8 @@ impl Observers {
     }
 }
 
-fn is_worth_it(read: &ObservedRead) -> bool {
-    logbook_client::is_worth_it(&read.look, read.clock)
+fn is_worth_logging(read: &ObservedRead) -> bool {
+    logbook_client::is_worth_logging(&read.look, read.clock)
 }
 
 /// How often a look is repeated when it was overtaken.

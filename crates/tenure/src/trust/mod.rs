@@ -20,7 +20,7 @@ use crate::{Error, ErrorKind, Verdicts};
 /// a store that may have been found sound is checked.
 pub(crate) struct Trust {
     /// Where others look whether it was found sound; `None` where nobody is told.
-    shared: Option<Arc<VerdictCache>>,
+    cache: Option<Arc<VerdictCache>>,
     clock: Arc<dyn Clock>,
     workers: Arc<Workers>,
 }
@@ -40,14 +40,13 @@ impl Trust {
         workers: Arc<Workers>,
     ) -> Self {
         let place = store.identity().place.filter(|_| check::is_checked_live(store));
-        let shared = verdicts.zip(place);
-        let shared =
-            shared.map(|(verdicts, place)| VerdictCache { verdicts, place, clock: Arc::clone(clock) });
-        Self { shared: shared.map(Arc::new), clock: Arc::clone(clock), workers }
+        let cache = verdicts.zip(place);
+        let cache = cache.map(|(verdicts, place)| VerdictCache { verdicts, place, clock: Arc::clone(clock) });
+        Self { cache: cache.map(Arc::new), clock: Arc::clone(clock), workers }
     }
 
     /// Checks the store as [`check::connect_check`] does, unless it was found sound of late and is not to be checked again.
-    pub(crate) async fn establish(&self, store: &dyn Store, again: bool) -> Result<(), Error> {
+    pub(crate) async fn verify(&self, store: &dyn Store, again: bool) -> Result<(), Error> {
         check::check_declared(store)?;
         if !check::is_checked_live(store) || (!again && self.is_sound().await) {
             return Ok(());
@@ -60,8 +59,8 @@ impl Trust {
         )
         .await;
         match &checked {
-            Ok(()) => self.keep(began).await,
-            Err(error) if error.kind() == ErrorKind::Unsupported => self.end().await,
+            Ok(()) => self.record_sound(began).await,
+            Err(error) if error.kind() == ErrorKind::Unsupported => self.void().await,
             // It was not found out how it is.
             Err(_) => {}
         }
@@ -69,26 +68,26 @@ impl Trust {
     }
 
     /// The store was seen to break a promise, or perhaps to: whoever connects next checks it first.
-    pub(crate) async fn end(&self) {
-        if let Some(end) = self.end_now() {
-            self.run(END_MAX, end).await;
+    pub(crate) async fn void(&self) {
+        if let Some(job) = self.void_job() {
+            self.run(VOID_MAX, job).await;
         }
     }
 
     /// The same, for a worker; `None` where nobody goes by it.
-    pub(crate) fn end_now(&self) -> Option<impl FnOnce() + Send + 'static> {
-        let shared = Arc::clone(self.shared.as_ref()?);
-        Some(move || shared.end())
+    pub(crate) fn void_job(&self) -> Option<impl FnOnce() + Send + 'static> {
+        let cache = Arc::clone(self.cache.as_ref()?);
+        Some(move || cache.void())
     }
 
     async fn is_sound(&self) -> bool {
-        let Some(shared) = self.shared.clone() else { return false };
-        self.run(DISK_MAX, move || shared.is_sound()).await == Some(true)
+        let Some(cache) = self.cache.clone() else { return false };
+        self.run(DISK_MAX, move || cache.is_sound()).await == Some(true)
     }
 
-    async fn keep(&self, began: Instant) {
-        if let Some(shared) = self.shared.clone() {
-            self.run(DISK_MAX, move || shared.keep(began)).await;
+    async fn record_sound(&self, began: Instant) {
+        if let Some(cache) = self.cache.clone() {
+            self.run(DISK_MAX, move || cache.record_sound(began)).await;
         }
     }
 
@@ -107,13 +106,13 @@ impl VerdictCache {
         domain.is_some_and(|domain| self.verdicts.is_sound(&self.place, &domain, &*self.clock))
     }
 
-    fn keep(&self, began: Instant) {
+    fn record_sound(&self, began: Instant) {
         if let Some(domain) = self.clock.domain() {
             self.verdicts.write_sound(&self.place, began, &domain, &*self.clock);
         }
     }
 
-    fn end(&self) {
+    fn void(&self) {
         let domain = self.clock.domain();
         if let Err(why) = self.verdicts.write_broken(&self.place, domain.as_ref(), &*self.clock) {
             tracing::error!(
@@ -127,7 +126,7 @@ impl VerdictCache {
 
 impl fmt::Debug for Trust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trust").field("shared", &self.shared).finish_non_exhaustive()
+        f.debug_struct("Trust").field("cache", &self.cache).finish_non_exhaustive()
     }
 }
 
@@ -135,4 +134,4 @@ impl fmt::Debug for Trust {
 const DISK_MAX: Duration = Duration::from_millis(200);
 
 /// This is worth more: others would go by it.
-const END_MAX: Duration = Duration::from_secs(1);
+const VOID_MAX: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::folder::Folder;
 use super::page::Page;
-use super::private_dir::{PrivateDir, said};
+use super::private_dir::{PrivateDir, io_sentence};
 use crate::clock::{Clock, Domain};
 use crate::host::checksum::checksum;
 
@@ -91,13 +91,13 @@ impl<P: Page> PerBootFiles<P> {
         // Whoever has the lock is the only one who writes: this is what a dead one left.
         match self.folder.unlink(&new) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(said("cannot remove", &self.folder.path_of(&new), errno)),
+            Err(errno) => return Err(io_sentence("cannot remove", &self.folder.path_of(&new), errno)),
         }
         let written = self.write_new(&new, text.as_bytes());
         let renamed = written.and_then(|()| self.folder.rename(&new, &page));
         renamed.map_err(|errno| {
             let _ = self.folder.unlink(&new);
-            said("cannot write", &self.folder.path_of(&page), errno)
+            io_sentence("cannot write", &self.folder.path_of(&page), errno)
         })
     }
 
@@ -106,13 +106,13 @@ impl<P: Page> PerBootFiles<P> {
         let page = self.name(domain, PAGE);
         match self.folder.unlink(&page) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(said("cannot remove", &self.folder.path_of(&page), errno)),
+            Err(errno) => Err(io_sentence("cannot remove", &self.folder.path_of(&page), errno)),
         }
     }
 
     /// Removes the files of all other domains than this one.
     pub(crate) fn remove_others(&self, domain: Option<&Domain>) -> Result<(), String> {
-        self.clean(domain, 0).map_err(|errno| said("cannot clear", self.folder.path(), errno))
+        self.clean(domain, 0).map_err(|errno| io_sentence("cannot clear", self.folder.path(), errno))
     }
 
     /// Not synced: after a power cut it means nothing any more.
@@ -136,7 +136,7 @@ impl<P: Page> PerBootFiles<P> {
         reason = "a worker waits for others who write for a moment, and nothing is counted by it"
     )]
     fn lock(&self) -> Result<Option<Locked>, String> {
-        let io_error = |what| move |errno| said(what, &self.folder.path_of(LOCK), errno);
+        let io_error = |what| move |errno| io_sentence(what, &self.folder.path_of(LOCK), errno);
         let file = self.folder.open_or_create(LOCK).map_err(io_error("cannot open"))?;
         let status = rustix::fs::fstat(&file).map_err(io_error("cannot look at"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {

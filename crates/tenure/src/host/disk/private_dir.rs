@@ -40,7 +40,8 @@ impl PrivateDir {
 
     /// What is looked at is what is used.
     fn check(path: PathBuf, descriptor: OwnedFd) -> Result<Self, String> {
-        let status = rustix::fs::fstat(&descriptor).map_err(|errno| said("cannot look at", &path, errno))?;
+        let status =
+            rustix::fs::fstat(&descriptor).map_err(|errno| io_sentence("cannot look at", &path, errno))?;
         path_safety::check_folder(&path, &status, AcceptedRisks::default())
             .map_err(|refusal| refusal.sentence())?;
         is_local(&path, &descriptor)?;
@@ -60,7 +61,7 @@ fn above(path: &Path) -> Result<PathBuf, String> {
 
 /// Elsewhere others may write who have another clock, and locks are another machine's.
 fn is_local(path: &Path, folder: &OwnedFd) -> Result<(), String> {
-    let there = FileSystem::of(folder).map_err(|errno| said("cannot look at", path, errno))?;
+    let there = FileSystem::of(folder).map_err(|errno| io_sentence("cannot look at", path, errno))?;
     if there.is_local() {
         return Ok(());
     }
@@ -68,7 +69,7 @@ fn is_local(path: &Path, folder: &OwnedFd) -> Result<(), String> {
     Err(format!("it is on {there}, which is not known to be local: {why}. Use a folder on a local disk"))
 }
 
-/// What the kernel said, as a sentence.
-pub(crate) fn said(what: &'static str, path: &Path, errno: Errno) -> String {
+/// The error of the kernel, as a sentence.
+pub(crate) fn io_sentence(what: &'static str, path: &Path, errno: Errno) -> String {
     IoError::new(what, path, errno).to_string()
 }

@@ -52,7 +52,7 @@ impl Logbook {
     /// What was seen by others on the same clock; nothing if there is none yet, or none that can be believed. The error is
     /// a sentence that says why it cannot be used at all.
     pub(crate) fn read(&self, domain: &Domain, clock: &dyn Clock) -> Result<LogbookPage, String> {
-        let files = PerBootFiles::open_if_there(&self.folder).map_err(|why| self.forgetful(&why))?;
+        let files = PerBootFiles::open_if_there(&self.folder).map_err(|why| self.problem(&why))?;
         Ok(files.map(|files| files.read(domain, clock)).unwrap_or_default())
     }
 
@@ -65,10 +65,10 @@ impl Logbook {
     ) -> Result<(), String> {
         let files = PerBootFiles::<LogbookPage>::open_or_make(&self.folder);
         let added = files.and_then(|files| files.add(domain, clock, entries));
-        added.map(drop).map_err(|why| self.forgetful(&why))
+        added.map(drop).map_err(|why| self.problem(&why))
     }
 
-    fn forgetful(&self, why: &str) -> String {
+    fn problem(&self, why: &str) -> String {
         format!("what is seen here is not remembered in {}: {why}", self.folder.display())
     }
 }

@@ -79,11 +79,11 @@ impl WitnessFolder {
     pub(super) fn make(self: &Arc<Self>, random: u128) -> io::Result<Lock> {
         let name = name::of(random);
         let (file, named) = self.create_file(&name)?;
-        let furnished = self.furnish(&file);
-        if named && furnished.is_err() {
+        let initialized = self.initialize(&file);
+        if named && initialized.is_err() {
             let _ = rustix::fs::unlinkat(self.descriptor()?, &name, AtFlags::empty());
         }
-        let (inode, lock_mapping) = furnished?;
+        let (inode, lock_mapping) = initialized?;
         if !named {
             let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
             rustix::fs::linkat(CWD, unnamed, self.descriptor()?, &name, AtFlags::SYMLINK_FOLLOW)?;
@@ -92,7 +92,7 @@ impl WitnessFolder {
         drop(file);
         let lock =
             Lock::new(Arc::clone(self), Witness { name, inode, boot: self.boot.clone() }, lock_mapping);
-        if let Err(error) = self.see_it_hold(&lock, Nonce::from_bits(random)) {
+        if let Err(error) = self.verify_lock(&lock, Nonce::from_bits(random)) {
             // By its name alone: its inode may be what differs.
             let _ = rustix::fs::unlinkat(self.descriptor()?, &lock.named().name, AtFlags::empty());
             return Err(error);
@@ -102,7 +102,7 @@ impl WitnessFolder {
 
     /// Looks at a new witness as a contender does: opened by its name, it is the very file, locked, and its ring lists what
     /// was written there. The nonce is one that no record carries.
-    fn see_it_hold(&self, lock: &Lock, nonce: Nonce) -> io::Result<()> {
+    fn verify_lock(&self, lock: &Lock, nonce: Nonce) -> io::Result<()> {
         lock.list_for_trial(nonce)?;
         let seen = self.try_look(lock.named(), nonce)?;
         let holds = seen.same_file && seen.guards_locked && seen.lists_nonce;
@@ -126,7 +126,7 @@ impl WitnessFolder {
     }
 
     /// Everything it needs before others may see it.
-    fn furnish(&self, file: &OwnedFd) -> io::Result<(u64, LockMapping)> {
+    fn initialize(&self, file: &OwnedFd) -> io::Result<(u64, LockMapping)> {
         if let Some((user, group)) = self.given_to {
             rustix::fs::fchown(file, Some(user), Some(group))?;
         }

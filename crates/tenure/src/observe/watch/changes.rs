@@ -1,4 +1,4 @@
-//! Which changes are told, by what was told before and what is seen now.
+//! Which changes are reported, by what was reported before and what is seen now.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::event::{Change, ChangeKind};
 use crate::clock::WallTime;
 use crate::observe::Observation;
 
-/// What was told of a key so far.
+/// What was reported of a key so far.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
-    /// The latest record of ours. It stays when the record is gone: its terms are not told again if it comes back.
+pub(crate) struct Reported {
+    /// The latest record of ours. It stays when the record is gone: its terms are not reported again if it comes back.
     record: Option<Arc<Record>>,
     standing: Standing,
 }
 
-impl Told {
+impl Reported {
     /// Nothing was there.
     pub(crate) fn absent() -> Self {
         Self { record: None, standing: Standing::Absent }
@@ -33,7 +33,7 @@ impl Told {
         self.standing == Standing::Absent
     }
 
-    /// The nonce of the record whose holder was told to have died.
+    /// The nonce of the record whose holder was reported to have died.
     pub(crate) fn dead(&self) -> Option<Nonce> {
         let record = self.record.as_ref()?;
         (self.standing == Standing::Dead).then_some(record.nonce)
@@ -56,48 +56,48 @@ impl Told {
         !matches!(self.standing, Standing::Absent | Standing::Foreign(_))
     }
 
-    /// Whether the term of the record was told to be over, although nobody had written so.
-    fn has_told_end(&self) -> bool {
+    /// Whether the term of the record was reported to be over, although nobody had written so.
+    fn has_reported_end(&self) -> bool {
         matches!(self.standing, Standing::RanOut | Standing::Dead)
     }
 }
 
-fn changes(told: &Told, seen: &Observation, renewals: bool) -> Vec<Change> {
-    let mut telling = Telling { key: &seen.key, seen_at: seen.seen_at, changes: Vec::new() };
-    let old = told.record.as_deref();
+fn changes(reported: &Reported, seen: &Observation, renewals: bool) -> Vec<Change> {
+    let mut list = ChangeList { key: &seen.key, seen_at: seen.seen_at, changes: Vec::new() };
+    let old = reported.record.as_deref();
     match (&seen.standing, &seen.record) {
         (Standing::Absent, _) => {
-            if !told.is_absent() {
-                telling.tell(ChangeKind::Gone, old.and_then(token), None, None);
+            if !reported.is_absent() {
+                list.push(ChangeKind::Gone, old.and_then(token), None, None);
             }
         }
         (Standing::Foreign(what), _) => {
-            if told.standing != seen.standing {
-                telling.tell(ChangeKind::Foreign(Arc::clone(what)), old.and_then(token), None, None);
+            if reported.standing != seen.standing {
+                list.push(ChangeKind::Foreign(Arc::clone(what)), old.and_then(token), None, None);
             }
         }
         (_, Some(new)) => {
-            telling.past_terms(told, new);
-            telling.present(told, seen, new, renewals);
+            list.past_terms(reported, new);
+            list.present(reported, seen, new, renewals);
             // A record that was only planted is on its way to a grant, and the key is as free as before.
-            let is_known = told.is_ours() || told.is_absent() && token(new).is_none();
-            if telling.changes.is_empty() && !is_known {
-                telling.of(new, ChangeKind::Appeared, Some(new.written_at));
+            let is_known = reported.is_ours() || reported.is_absent() && token(new).is_none();
+            if list.changes.is_empty() && !is_known {
+                list.of(new, ChangeKind::Appeared, Some(new.written_at));
             }
         }
         (_, None) => {}
     }
-    telling.changes
+    list.changes
 }
 
-struct Telling<'a> {
+struct ChangeList<'a> {
     key: &'a Key,
     seen_at: WallTime,
     changes: Vec<Change>,
 }
 
-impl Telling<'_> {
-    fn tell(
+impl ChangeList<'_> {
+    fn push(
         &mut self,
         kind: ChangeKind,
         token: Option<Token>,
@@ -111,47 +111,47 @@ impl Telling<'_> {
     /// Tells something of the term that a record is of.
     fn of(&mut self, record: &Record, kind: ChangeKind, at: Option<WallTime>) {
         let holder = record.holder.as_ref().map(|holder| Arc::clone(holder.id()));
-        self.tell(kind, token(record), holder, at);
+        self.push(kind, token(record), holder, at);
     }
 
-    /// The end of the term that was told last, and the terms that began and ended since.
-    fn past_terms(&mut self, told: &Told, new: &Record) {
-        let (from, old) = (told.token(), told.record.as_deref());
+    /// The end of the term that was reported last, and the terms that began and ended since.
+    fn past_terms(&mut self, reported: &Reported, new: &Record) {
+        let (from, old) = (reported.token(), reported.record.as_deref());
         let was_open = old.is_some_and(Record::is_held);
         for past in new.history.iter().filter(|past| past.token == from && was_open) {
-            // It was told already that it ran out, or that its holder died. That is what the next holder wrote, too.
-            if !(told.has_told_end() && matches!(past.end, End::RanOut | End::Died)) {
+            // It was reported already that it ran out, or that its holder died. That is what the next holder wrote, too.
+            if !(reported.has_reported_end() && matches!(past.end, End::RanOut | End::Died)) {
                 self.end_of(past);
             }
         }
         let reaches_back = new.history.iter().any(|past| past.token <= from);
         let is_full = new.history.len() >= Record::HISTORY_MAX;
-        if new.token > from && !reaches_back && (is_full || was_open && told.is_ours()) {
-            self.tell(ChangeKind::Missed, old.and_then(token), None, None);
+        if new.token > from && !reaches_back && (is_full || was_open && reported.is_ours()) {
+            self.push(ChangeKind::Missed, old.and_then(token), None, None);
         }
         let mut latest = from;
-        // Somebody else may have written a history that is not in order. It is for people, and not told then.
+        // Somebody else may have written a history that is not in order. It is for people, and not reported then.
         for past in new.history.iter() {
             if past.token <= latest || past.token > new.token {
                 continue;
             }
             latest = past.token;
             let (token, holder) = (Some(past.token), Some(Arc::clone(&past.holder)));
-            self.tell(ChangeKind::Granted, token, holder, Some(past.granted_at));
+            self.push(ChangeKind::Granted, token, holder, Some(past.granted_at));
             self.end_of(past);
         }
     }
 
     fn end_of(&mut self, past: &Past) {
         let holder = Some(Arc::clone(&past.holder));
-        self.tell(ChangeKind::Ended(past.end.clone()), Some(past.token), holder, Some(past.ended_at));
+        self.push(ChangeKind::Ended(past.end.clone()), Some(past.token), holder, Some(past.ended_at));
     }
 
     /// What became of the term that the record is of.
-    fn present(&mut self, told: &Told, seen: &Observation, new: &Record, renewals: bool) {
+    fn present(&mut self, reported: &Reported, seen: &Observation, new: &Record, renewals: bool) {
         let written_at = Some(new.written_at);
         // The same term, or the same rest of one.
-        let same = told.record.as_deref().filter(|old| old.token == new.token);
+        let same = reported.record.as_deref().filter(|old| old.token == new.token);
         if new.is_held() && same.is_none() {
             self.of(new, ChangeKind::Granted, Some(new.granted_at));
         }
@@ -170,7 +170,7 @@ impl Telling<'_> {
             }
             State::Held => {
                 let renewed = same.is_some_and(|old| old.nonce != new.nonce);
-                let was_over = told.has_told_end() || same.is_some_and(|old| !old.is_held());
+                let was_over = reported.has_reported_end() || same.is_some_and(|old| !old.is_held());
                 let revived = was_over && seen.standing.is_held();
                 if renewed && (renewals || revived) {
                     self.of(new, ChangeKind::Renewed, written_at);
@@ -183,7 +183,7 @@ impl Telling<'_> {
             Standing::Dead => End::Died,
             _ => return,
         };
-        if same.is_none() || !told.has_told_end() {
+        if same.is_none() || !reported.has_reported_end() {
             self.of(new, ChangeKind::Ended(over), None);
         }
     }

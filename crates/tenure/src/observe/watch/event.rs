@@ -12,12 +12,12 @@ use crate::observe::Observation;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WatchEvent {
-    /// How a key stands: the first that is told of a key that was there when the watch began, and what is told when a key
+    /// How a key stands: the first that is reported of a key that was there when the watch began, and what is reported when a key
     /// can be read again and nothing has changed.
     Stands(Observation),
     /// Something happened to a key. One that appears after the watch began has stood vacant until then.
     Changed(Change),
-    /// This key cannot be shown, though others can: it is damaged, or went back in time. It is told once, and the watch goes
+    /// This key cannot be shown, though others can: it is damaged, or went back in time. It is reported once, and the watch goes
     /// on. Look at it.
     Problem {
         /// The key.
@@ -27,7 +27,7 @@ pub enum WatchEvent {
         /// When it was seen, by this machine's wall clock.
         seen_at: WallTime,
     },
-    /// The store cannot be read. It is told once, and the watch goes on trying. Do nothing: [`Available`](Self::Available)
+    /// The store cannot be read. It is reported once, and the watch goes on trying. Do nothing: [`Available`](Self::Available)
     /// follows, and whatever changed meanwhile.
     Unavailable {
         /// Why.
@@ -68,7 +68,7 @@ pub struct Change {
 pub enum ChangeKind {
     /// Somebody holds it now, or did for a while.
     Granted,
-    /// The holder renewed it. It is told on request, and always of a term that had seemed to be over.
+    /// The holder renewed it. It is reported on request, and always of a term that had seemed to be over.
     Renewed,
     /// The holder was asked to let go. It may still act.
     Revoked {
@@ -98,6 +98,6 @@ pub enum ChangeKind {
     Gone,
     /// Something lies there that is not a record of ours, in words.
     Foreign(Arc<str>),
-    /// There may have been more terms than are told: the record remembers only the last of them.
+    /// There may have been more terms than are reported: the record remembers only the last of them.
     Missed,
 }

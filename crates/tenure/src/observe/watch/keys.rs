@@ -5,14 +5,14 @@ use tenure_core::machine::{Rules, Standard};
 use tenure_core::record::Nonce;
 use tenure_store::{Key, Prefix};
 
-use super::changes::Told;
+use super::changes::Reported;
 use super::event::WatchEvent;
 use super::{RETRY, SLOW};
 use crate::Error;
 use crate::clock::{Instant, WallTime};
 use crate::observe::Observation;
 
-/// The keys that are watched: what was told of each, and when it is looked at next.
+/// The keys that are watched: what was reported of each, and when it is looked at next.
 #[derive(Debug)]
 pub(crate) struct Keys {
     renewals: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Keys {
 #[derive(Debug)]
 struct Watched {
     /// `None` until it could be read.
-    told: Option<Told>,
+    reported: Option<Reported>,
     next: Next,
     problem: Option<Problem>,
 }
@@ -45,7 +45,7 @@ enum Next {
 /// A key cannot be shown.
 #[derive(Debug)]
 struct Problem {
-    /// What was told.
+    /// What was reported.
     sentence: String,
     /// How long after the next failure it is tried again.
     pause: Duration,
@@ -97,7 +97,7 @@ impl Keys {
     /// These are the keys that there are.
     pub(crate) fn take_in(&mut self, keys: Vec<Key>, prefix: &Prefix, now: Instant) {
         let listed: BTreeSet<Key> = match Key::parse(prefix.as_str()) {
-            // Something is told also of a key that is not there.
+            // Something is reported also of a key that is not there.
             Ok(named) if !self.listed && keys.is_empty() => [named].into(),
             _ => keys.into_iter().collect(),
         };
@@ -111,8 +111,8 @@ impl Keys {
         for key in listed {
             match self.all.get(&key).map(|watched| watched.next) {
                 None => {
-                    let told = self.listed.then(Told::absent);
-                    self.all.insert(key.clone(), Watched { told, next: Next::Listed, problem: None });
+                    let reported = self.listed.then(Reported::absent);
+                    self.all.insert(key.clone(), Watched { reported, next: Next::Listed, problem: None });
                     self.set(&key, Next::At(now));
                 }
                 Some(Next::Listed) => self.set(&key, Next::At(now)),
@@ -129,14 +129,14 @@ impl Keys {
         suspect.clone().into_iter().chain(others).take(max).collect()
     }
 
-    /// Whether it was told already that this key cannot be shown.
+    /// Whether it was reported already that this key cannot be shown.
     pub(crate) fn has_problem(&self, key: &Key) -> bool {
         self.all.get(key).is_some_and(|watched| watched.problem.is_some())
     }
 
-    /// The nonce of the record whose holder was told to have died.
+    /// The nonce of the record whose holder was reported to have died.
     pub(crate) fn dead(&self, key: &Key) -> Option<Nonce> {
-        self.all.get(key)?.told.as_ref()?.dead()
+        self.all.get(key)?.reported.as_ref()?.dead()
     }
 
     /// Takes in a look, and gives what there is to tell.
@@ -145,15 +145,15 @@ impl Keys {
         let key = seen.key.clone();
         let next = look_after(&seen, jitter).map_or(Next::Listed, |span| Next::At(now + span));
         let had_problem = watched.problem.take().is_some();
-        let changes = match &mut watched.told {
-            Some(told) => told.update(&seen, self.renewals),
+        let changes = match &mut watched.reported {
+            Some(reported) => reported.update(&seen, self.renewals),
             None => Vec::new(),
         };
-        let events = match &watched.told {
+        let events = match &watched.reported {
             Some(_) if !changes.is_empty() => changes.into_iter().map(WatchEvent::Changed).collect(),
             Some(_) if !had_problem => Vec::new(),
             _ => {
-                watched.told.get_or_insert_with(|| Told::of(&seen));
+                watched.reported.get_or_insert_with(|| Reported::of(&seen));
                 vec![WatchEvent::Stands(seen)]
             }
         };
@@ -208,7 +208,7 @@ impl Keys {
 
 /// How long after this a key is looked at again, whatever is hinted; `None` if there is nothing to look at.
 fn look_after(seen: &Observation, jitter: u32) -> Option<Duration> {
-    if Told::of(seen).is_absent() {
+    if Reported::of(seen).is_absent() {
         return None;
     }
     let lasts = seen.standing.remaining().zip(seen.record.as_ref().and_then(|record| record.ttl));
@@ -218,6 +218,6 @@ fn look_after(seen: &Observation, jitter: u32) -> Option<Duration> {
     })
 }
 
-/// How many keys are remembered that are gone, beside those that are there: beyond that, terms that were told may be told
+/// How many keys are remembered that are gone, beside those that are there: beyond that, terms that were reported may be reported
 /// again when such a key comes back.
 const KEYS_MAX: usize = 100_000;

@@ -1,7 +1,7 @@
 //! Tells what happens to keys, to those who only look.
 //!
 //! It looks at every key as an observer does: when the store hints that something changed, when a version is expected to
-//! run out, and from time to time. A hint that never comes only delays what is told.
+//! run out, and from time to time. A hint that never comes only delays what is reported.
 
 mod changes;
 mod event;
@@ -28,7 +28,7 @@ use crate::keeper::{Command, Connection};
 /// A stream of what happens to a key and all keys below it. It begins with how they stand.
 ///
 /// It never ends by itself, and no failure of the store ends it. It starts when it is first polled, and dropping it stops
-/// it. Whoever reads slowly is told later and misses nothing that the records remember.
+/// it. A reader that is slow gets reports later and misses nothing that the records remember.
 ///
 /// ```
 /// use futures_util::StreamExt;
@@ -76,7 +76,7 @@ impl Watch {
         self
     }
 
-    /// Watches on the keeper's own runtime, until nothing reads what is told.
+    /// Watches on the keeper's own runtime, until nothing reads what is reported.
     fn start(&self, out: mpsc::Sender<WatchEvent>) {
         let (clock, observers) = (Arc::clone(&self.connection.clock), Arc::clone(&self.observers));
         let (prefix, renewals) = (self.prefix.clone(), self.renewals);
@@ -92,12 +92,12 @@ impl Stream for Watch {
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<WatchEvent>> {
         let this = self.get_mut();
         if let Stage::New = this.stage {
-            let (out, told) = mpsc::channel(UNREAD_MAX);
+            let (out, reported) = mpsc::channel(UNREAD_MAX);
             this.start(out);
-            this.stage = Stage::Watching(told);
+            this.stage = Stage::Watching(reported);
         }
-        let Stage::Watching(told) = &mut this.stage else { return Poll::Ready(None) };
-        let next = ready!(told.poll_recv(context));
+        let Stage::Watching(reported) = &mut this.stage else { return Poll::Ready(None) };
+        let next = ready!(reported.poll_recv(context));
         Poll::Ready(Some(next.unwrap_or_else(|| {
             // The keeper has ended, which it does not while somebody watches, unless it died.
             this.stage = Stage::Over;

@@ -35,8 +35,8 @@ pub(crate) struct Watcher {
 type Look = (Key, Result<Observation, Error>);
 type Listing = Result<Vec<Key>, Error>;
 
-/// Nobody reads what is told any more.
-struct Unheard;
+/// Nobody reads what is reported any more.
+struct NoReader;
 
 impl Watcher {
     pub(crate) fn new(
@@ -52,24 +52,24 @@ impl Watcher {
         Self { store, clock, observers, prefix, out, keys, list_at, hints: ChangeHints::None, holder_exits }
     }
 
-    /// Runs until nobody reads what is told.
+    /// Runs until nobody reads what is reported.
     pub(crate) async fn run(mut self) {
         let out = self.out.clone();
         tokio::select! {
             () = out.closed() => {}
-            Err(Unheard) = self.watch() => {}
+            Err(NoReader) = self.watch() => {}
         }
     }
 
-    async fn watch(&mut self) -> Result<Infallible, Unheard> {
+    async fn watch(&mut self) -> Result<Infallible, NoReader> {
         loop {
-            let suspect = self.attend().await?;
+            let suspect = self.watch_until_failure().await?;
             self.recover(suspect).await?;
         }
     }
 
     /// Looks whenever it is time to, as long as the store answers. Gives the key that could not be read, if it was one.
-    async fn attend(&mut self) -> Result<Option<Key>, Unheard> {
+    async fn watch_until_failure(&mut self) -> Result<Option<Key>, NoReader> {
         let mut looks: FuturesUnordered<BoxFuture<'static, Look>> = FuturesUnordered::new();
         let mut listing: Option<BoxFuture<'static, Listing>> = None;
         let suspect = loop {
@@ -94,7 +94,7 @@ impl Watcher {
                     Err(error) if error.kind() == ErrorKind::Unavailable && !self.keys.has_problem(&key) => {
                         break Some(key);
                     }
-                    seen => self.saw(&key, seen).await?,
+                    seen => self.on_look(&key, seen).await?,
                 },
                 keys = async { listing.as_mut().expect("guarded").await }, if listing.is_some() => {
                     listing = None;
@@ -103,7 +103,7 @@ impl Watcher {
                         Err(_) => break None,
                     }
                 }
-                hint = self.hints.next() => self.hinted(hint),
+                hint = self.hints.next() => self.on_hint(hint),
                 Some(key) = self.holder_exits.next() => self.keys.look_again(&key, self.clock.now()),
                 () = async { asleep.expect("guarded").await }, if asleep.is_some() => {}
             }
@@ -114,7 +114,7 @@ impl Watcher {
 
     /// Something could not be read. Finds out whether anything can, and waits until it can. A key that cannot be read
     /// although others can is a problem of its own.
-    async fn recover(&mut self, suspect: Option<Key>) -> Result<(), Unheard> {
+    async fn recover(&mut self, suspect: Option<Key>) -> Result<(), NoReader> {
         let suspects = self.keys.sample(suspect, LOOKS_AT_ONCE);
         let (mut since, mut pause) = (None, super::RETRY);
         let (keys, looks) = loop {
@@ -123,7 +123,7 @@ impl Watcher {
                 Err(error) if since.is_none() => {
                     let seen_at = self.clock.wall();
                     since = Some(seen_at);
-                    self.tell([WatchEvent::Unavailable { error, seen_at }]).await?;
+                    self.send([WatchEvent::Unavailable { error, seen_at }]).await?;
                 }
                 Err(_) => {}
             }
@@ -131,12 +131,12 @@ impl Watcher {
             pause = (pause * 2).min(super::SLOW);
         };
         if let Some(since) = since {
-            self.tell([WatchEvent::Available { since, seen_at: self.clock.wall() }]).await?;
+            self.send([WatchEvent::Available { since, seen_at: self.clock.wall() }]).await?;
             self.keys.look_at_all(self.clock.now());
         }
         self.take_in(keys);
         for (key, seen) in looks {
-            self.saw(&key, seen).await?;
+            self.on_look(&key, seen).await?;
         }
         Ok(())
     }
@@ -180,7 +180,7 @@ impl Watcher {
     }
 
     /// Something changed, and nobody says what. `None` if the store gives no more hints: it is asked again.
-    fn hinted(&mut self, hint: Option<()>) {
+    fn on_hint(&mut self, hint: Option<()>) {
         let Some(()) = hint else { return self.hints = ChangeHints::None };
         let now = self.clock.now();
         self.keys.look_at_all(now);
@@ -190,7 +190,7 @@ impl Watcher {
         self.hints.pause(self.clock.sleep_until(now + pause));
     }
 
-    async fn saw(&mut self, key: &Key, seen: Result<Observation, Error>) -> Result<(), Unheard> {
+    async fn on_look(&mut self, key: &Key, seen: Result<Observation, Error>) -> Result<(), NoReader> {
         let (_, jitter) = Entropy.step();
         let events = match seen {
             Ok(seen) => {
@@ -199,12 +199,12 @@ impl Watcher {
             }
             Err(error) => self.keys.failed(key, error, self.clock.now(), self.clock.wall()),
         };
-        self.tell(events).await
+        self.send(events).await
     }
 
-    async fn tell(&mut self, events: impl IntoIterator<Item = WatchEvent>) -> Result<(), Unheard> {
+    async fn send(&mut self, events: impl IntoIterator<Item = WatchEvent>) -> Result<(), NoReader> {
         for event in events {
-            self.out.send(event).await.map_err(|_| Unheard)?;
+            self.out.send(event).await.map_err(|_| NoReader)?;
         }
         Ok(())
     }

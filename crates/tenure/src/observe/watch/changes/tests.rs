@@ -79,13 +79,13 @@ fn seen_as(record: &Record, standing: Standing) -> Observation {
 }
 
 /// One line for each change that the looks lead to, after the first.
-fn told(looks: &[Observation]) -> Vec<String> {
+fn reported(looks: &[Observation]) -> Vec<String> {
     told_with(looks, false)
 }
 
 fn told_with(looks: &[Observation], renewals: bool) -> Vec<String> {
-    let mut told = Told::of(&looks[0]);
-    let changes: Vec<_> = looks[1..].iter().flat_map(|seen| told.update(seen, renewals)).collect();
+    let mut reported = Reported::of(&looks[0]);
+    let changes: Vec<_> = looks[1..].iter().flat_map(|seen| reported.update(seen, renewals)).collect();
     let tokens: Vec<_> = changes.iter().filter_map(|change| change.token).collect();
     assert!(tokens.is_sorted(), "never an older token after a newer one: {changes:?}");
     changes.iter().map(line).collect()
@@ -104,11 +104,11 @@ fn line(change: &Change) -> String {
 #[test]
 fn the_same_look_twice_tells_nothing() {
     let (a, b) = (held(1, &[]), vacant(1, &[past(1, End::Released)]));
-    assert!(told(&[seen(&a), seen(&a)]).is_empty());
-    assert!(told(&[seen(&b), seen(&b)]).is_empty());
-    assert!(told(&[nothing(Standing::Absent), nothing(Standing::Absent)]).is_empty());
+    assert!(reported(&[seen(&a), seen(&a)]).is_empty());
+    assert!(reported(&[seen(&b), seen(&b)]).is_empty());
+    assert!(reported(&[nothing(Standing::Absent), nothing(Standing::Absent)]).is_empty());
     let foreign = || nothing(Standing::Foreign("of another".into()));
-    assert!(told(&[foreign(), foreign()]).is_empty());
+    assert!(reported(&[foreign(), foreign()]).is_empty());
 }
 
 #[test]
@@ -116,16 +116,16 @@ fn a_life_from_nothing_to_released() {
     let first = held(5, &[]);
     let left = vacant(5, &[past(5, End::Released)]);
     let looks = [nothing(Standing::Absent), seen(&planted(4)), seen(&first), seen(&left)];
-    assert_eq!(told(&looks), ["Granted 5 h5", "Released 5 h5"]);
+    assert_eq!(reported(&looks), ["Granted 5 h5", "Released 5 h5"]);
     let foreign = nothing(Standing::Foreign("of another".into()));
-    assert_eq!(told(&[foreign, seen(&planted(4))]), ["Appeared - -"]);
+    assert_eq!(reported(&[foreign, seen(&planted(4))]), ["Appeared - -"]);
 }
 
 #[test]
 fn renewals_are_told_on_request() {
     let first = held(5, &[]);
     let looks = [seen(&first), seen(&renewed(&first)), seen(&renewed(&renewed(&first)))];
-    assert!(told(&looks).is_empty());
+    assert!(reported(&looks).is_empty());
     assert_eq!(told_with(&looks, true), ["Renewed 5 h5", "Renewed 5 h5"]);
 }
 
@@ -134,26 +134,26 @@ fn terms_that_were_skipped_are_told_from_the_history() {
     let history = [past(3, End::RanOut), past(4, End::Died), past(6, End::Other("evicted".into()))];
     let looks = [seen(&held(3, &[])), seen(&held(9, &history))];
     let expected = ["RanOut 3 h3", "Granted 4 h4", "Died 4 h4", "Granted 6 h6", "Other 6 h6", "Granted 9 h9"];
-    assert_eq!(told(&looks), expected);
+    assert_eq!(reported(&looks), expected);
 }
 
 #[test]
 fn a_term_that_began_and_ended_between_two_looks_is_told_whole() {
     let before = vacant(3, &[past(3, End::Released)]);
     let after = vacant(4, &[past(3, End::Released), past(4, End::Released)]);
-    assert_eq!(told(&[seen(&before), seen(&after)]), ["Granted 4 h4", "Released 4 h4"]);
+    assert_eq!(reported(&[seen(&before), seen(&after)]), ["Granted 4 h4", "Released 4 h4"]);
 }
 
 #[test]
 fn more_terms_than_the_record_remembers_are_said_to_be_missed() {
     let history: Vec<_> = (10..18).map(|token| past(token, End::Released)).collect();
-    let lines = told(&[seen(&held(3, &[])), seen(&held(18, &history))]);
+    let lines = reported(&[seen(&held(3, &[])), seen(&held(18, &history))]);
     assert_eq!((lines[0].as_str(), lines.len()), ("Missed 3 -", 18), "{lines:?}");
     assert_eq!(lines.last().unwrap(), "Granted 18 h18");
-    let lines = told(&[seen(&vacant(3, &[past(3, End::Released)])), seen(&held(18, &history))]);
+    let lines = reported(&[seen(&vacant(3, &[past(3, End::Released)])), seen(&held(18, &history))]);
     assert_eq!(lines[0], "Missed 3 -");
     // It was made anew, and what became of the term of before nobody knows.
-    assert_eq!(told(&[seen(&held(3, &[])), seen(&held(8, &[]))]), ["Missed 3 -", "Granted 8 h8"]);
+    assert_eq!(reported(&[seen(&held(3, &[])), seen(&held(8, &[]))]), ["Missed 3 -", "Granted 8 h8"]);
 }
 
 #[test]
@@ -164,22 +164,22 @@ fn a_version_that_runs_out_and_a_holder_that_dies_are_told_once_and_not_again_by
     {
         let over = seen_as(&first, standing);
         let next = seen(&held(6, &[past(5, end)]));
-        assert_eq!(told(&[seen(&first), over.clone(), over.clone(), next]), [word, "Granted 6 h6"]);
+        assert_eq!(reported(&[seen(&first), over.clone(), over.clone(), next]), [word, "Granted 6 h6"]);
     }
     // Found dead, and then run out too: it is over once.
     let looks = [seen(&first), seen_as(&first, Standing::Dead), seen_as(&first, Standing::RanOut)];
-    assert_eq!(told(&looks), ["Died 5 h5"]);
+    assert_eq!(reported(&looks), ["Died 5 h5"]);
 }
 
 #[test]
 fn a_term_that_seemed_to_be_over_and_is_not_is_told_without_request() {
     let first = held(5, &[]);
     let looks = [seen_as(&first, Standing::RanOut), seen(&renewed(&first))];
-    assert_eq!(told(&looks), ["Renewed 5 h5"]);
+    assert_eq!(reported(&looks), ["Renewed 5 h5"]);
     let left = vacant(5, &[past(5, End::Released)]);
-    assert_eq!(told(&[seen_as(&first, Standing::RanOut), seen(&left)]), ["Released 5 h5"]);
+    assert_eq!(reported(&[seen_as(&first, Standing::RanOut), seen(&left)]), ["Released 5 h5"]);
     // An old copy came back, under the same token.
-    assert_eq!(told(&[seen(&left), seen(&first)]), ["Renewed 5 h5"]);
+    assert_eq!(reported(&[seen(&left), seen(&first)]), ["Renewed 5 h5"]);
 }
 
 #[test]
@@ -188,12 +188,12 @@ fn taking_on_purpose_is_told_when_it_is_asked_for_and_when_it_is_done() {
     let end = End::Revoked { by: "ops".into(), because: "stuck".into() };
     let looks =
         [seen(&first), seen(&revoked(&first)), seen(&revoked(&first)), seen(&held(6, &[past(5, end)]))];
-    assert_eq!(told(&looks), ["Revoked 5 h5", "Revoked 5 h5", "Granted 6 h6"]);
+    assert_eq!(reported(&looks), ["Revoked 5 h5", "Revoked 5 h5", "Granted 6 h6"]);
     // Both at once.
     let second = revoked(&held(6, &[past(5, End::Released)]));
-    assert_eq!(told(&[seen(&first), seen(&second)]), ["Released 5 h5", "Granted 6 h6", "Revoked 6 h6"]);
+    assert_eq!(reported(&[seen(&first), seen(&second)]), ["Released 5 h5", "Granted 6 h6", "Revoked 6 h6"]);
     let dead = seen_as(&revoked(&first), Standing::Dead);
-    assert_eq!(told(&[seen(&first), dead]), ["Revoked 5 h5", "Died 5 h5"]);
+    assert_eq!(reported(&[seen(&first), dead]), ["Revoked 5 h5", "Died 5 h5"]);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_reservation_begins_and_runs_out() {
     let left = vacant(5, &[past(5, End::Released)]);
     let reserved = Record { state: State::Reserved("h6".into()), ttl: Ttl::from_millis(9_000), ..left };
     let looks = [seen(&first), seen(&reserved), seen_as(&reserved, Standing::RanOut)];
-    assert_eq!(told(&looks), ["Released 5 h5", "Reserved 5 -", "RanOut 5 -"]);
+    assert_eq!(reported(&looks), ["Released 5 h5", "Reserved 5 -", "RanOut 5 -"]);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_key_is_closed_deleted_and_taken_by_another_program() {
     let foreign = nothing(Standing::Foreign("of another".into()));
     let gone = nothing(Standing::Absent);
     let looks = [seen(&left), seen(&closed), gone, foreign, seen(&closed), seen(&closed)];
-    assert_eq!(told(&looks), ["Closed 5 -", "Gone 5 -", "Foreign 5 -", "Appeared 5 -"]);
+    assert_eq!(reported(&looks), ["Closed 5 -", "Gone 5 -", "Foreign 5 -", "Appeared 5 -"]);
 }
 
 #[test]
@@ -230,14 +230,14 @@ fn a_record_that_is_made_anew_tells_its_own_terms_and_none_twice() {
         "Gone 9 -",
         "Appeared 9 -",
     ];
-    assert_eq!(told(&looks), expected);
+    assert_eq!(reported(&looks), expected);
 }
 
 #[test]
 fn a_history_out_of_order_never_makes_a_token_go_back() {
     let history =
         [past(8, End::Released), past(6, End::Released), past(99, End::Released), past(9, End::Died)];
-    let lines = told(&[seen(&vacant(5, &[past(5, End::Released)])), seen(&held(10, &history))]);
+    let lines = reported(&[seen(&vacant(5, &[past(5, End::Released)])), seen(&held(10, &history))]);
     assert_eq!(lines.last().unwrap(), "Granted 10 h10");
     assert!(!lines.iter().any(|line| line.contains("99") || line.contains(" 6 ")), "{lines:?}");
 }
