@@ -7,11 +7,11 @@ use tenure_store::BoxFuture;
 
 use super::jobs::Jobs;
 
-/// What the keeper has done off its loop.
+/// Jobs that run off the keeper's loop, and the replies that wait for them.
 ///
-/// A disk answers in microseconds while it is healthy, and never when it fails, and the keeper has the deadlines of all
-/// leases to watch meanwhile. So workers wait for the disk, each time with a limit, and the keeper goes on without what is
-/// not done by then.
+/// A healthy disk answers in microseconds, a failing one never. Meanwhile the keeper must watch the deadlines of all
+/// leases. So workers wait for the disk, each job has a limit, and the keeper continues without a job that misses its
+/// limit.
 pub(crate) struct Background {
     jobs: Jobs,
     replies: FuturesUnordered<BoxFuture<'static, ()>>,
@@ -25,13 +25,14 @@ impl Background {
         Self { jobs, replies: FuturesUnordered::new() }
     }
 
-    /// Runs the job, and then replies: a program may end the moment it has its reply, and would leave the job undone.
+    /// Runs the job, then sends the replies. A program may exit as soon as it has its reply, and would leave the job
+    /// undone.
     pub(crate) fn run(&mut self, job: impl FnOnce() + Send + 'static, replies: Vec<Reply>) {
         let done = self.jobs.run(JOB_MAX, job);
         self.reply_after(done.map(|_| ()), replies);
     }
 
-    /// Replies once the future has ended.
+    /// Sends the replies once the future has completed.
     pub(crate) fn reply_after(
         &mut self,
         first: impl Future<Output = ()> + Send + 'static,
@@ -43,12 +44,12 @@ impl Background {
         }));
     }
 
-    /// Whether nothing is under way.
+    /// True if no job or reply is pending.
     pub(crate) fn is_idle(&self) -> bool {
         self.replies.is_empty()
     }
 
-    /// Waits until something is done; `None` if nothing is under way.
+    /// Waits until a job and its replies are done; `None` if none is pending.
     pub(crate) async fn next(&mut self) -> Option<()> {
         self.replies.next().await
     }
@@ -60,5 +61,5 @@ impl fmt::Debug for Background {
     }
 }
 
-/// No reply waits longer for a disk.
+/// Longest time that a reply waits for the disk.
 const JOB_MAX: Duration = Duration::from_secs(1);

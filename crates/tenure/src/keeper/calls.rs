@@ -11,14 +11,14 @@ use super::logbook_client::{self, LogbookClient};
 use super::recorder::AttemptOutcome;
 use crate::trust::breach::Breach;
 
-/// What a call gave, and what the store said if it failed.
+/// The answer to a call, with the error of the store if it failed.
 #[derive(Debug)]
 pub(crate) struct CallAnswer {
     pub(crate) input: Input,
     pub(crate) error: Option<Arc<str>>,
-    /// What was seen before of the version that a read showed.
+    /// Earlier sighting of the version that a read returned.
     pub(crate) recalled: Option<Recalled>,
-    /// A promise that was broken by it.
+    /// A promise that the answer breaks.
     pub(crate) breach: Option<Breach>,
 }
 
@@ -28,7 +28,7 @@ impl CallAnswer {
     }
 }
 
-/// Reads a key. With `logbook` it is the first time: what others saw before counts.
+/// Reads a key. With `logbook` this is the first read of the key: earlier sightings on this machine count.
 pub(crate) async fn read(store: Arc<dyn Store>, key: Key, logbook: Option<Arc<LogbookClient>>) -> CallAnswer {
     let look = match store.get(&key).await {
         Ok(reading) => look(reading),
@@ -48,7 +48,7 @@ pub(crate) async fn read(store: Arc<dyn Store>, key: Key, logbook: Option<Arc<Lo
 pub(crate) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, expect: Expect) -> CallAnswer {
     match store.put(&key, value, expect.clone()).await {
         Ok(Put::Applied(Applied { version, .. })) if !is_new(&version, &expect) => {
-            // Whoever else saw this version could replace what we wrote. Nothing may be built on it.
+            // Another process that saw this version could replace the record. The write must not count as applied.
             let refused = Fault::Refused(Reason::Unsupported);
             let breach = Breach::OldVersion(version);
             let error = format!("the store broke a promise: {breach}");
@@ -65,7 +65,7 @@ pub(crate) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, expect:
     }
 }
 
-/// The answer to a write of a record that could not be read back. It is not sent.
+/// Answer to a write of a record that could not be decoded again. The write is not sent.
 pub(crate) fn unwritable(foreign: &record::Foreign) -> CallAnswer {
     let refused = Fault::Refused(Reason::Invalid);
     let error = format!("the record is not written, because it could not be read back: {foreign}");

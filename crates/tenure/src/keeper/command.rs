@@ -10,16 +10,16 @@ use super::ReplyTo;
 use crate::Error;
 use crate::host::fork::ForkGuard;
 
-/// One lease of one coordinator.
+/// Identifies one lease of one coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LeaseId(u64);
 
-/// Calls on the store that are no lease's: somebody looks.
+/// Calls on the store that belong to no lease, such as those of an observer.
 pub(crate) type Visit = Box<dyn FnOnce(Arc<dyn Store>) -> BoxFuture<'static, ()> + Send>;
 
-/// What a keeper is asked.
+/// Request to a keeper.
 pub(crate) enum Command {
-    /// Get this lease, or end it if that is what is wanted.
+    /// Acquire the lease, resume it, or end it.
     Acquire {
         id: LeaseId,
         key: Key,
@@ -30,19 +30,19 @@ pub(crate) enum Command {
     },
     /// Renew it now.
     Renew { id: LeaseId, reply: oneshot::Sender<Result<(), Error>> },
-    /// Let it go.
+    /// Release it.
     Release { id: LeaseId, reply: Option<oneshot::Sender<Result<(), Error>>> },
-    /// No work goes on under it any more.
+    /// No work runs under it any more.
     Drained { id: LeaseId },
     /// The work under it cannot be stopped.
     CannotStop { id: LeaseId, because: Arc<str> },
-    /// Make calls on the store, here on the keeper's own runtime.
+    /// Make calls on the store, on the keeper's runtime.
     Visit(Visit),
-    /// Let everything go, and take nothing more.
+    /// Release everything, and refuse new requests.
     ShutDown { reply: oneshot::Sender<Vec<Error>> },
 }
 
-/// The way to a keeper. When all of them are dropped, the keeper lets everything go and ends.
+/// Channel to a keeper. When all of them are dropped, the keeper releases everything and ends.
 #[derive(Clone, Debug)]
 pub(crate) struct KeeperHandle {
     commands: mpsc::UnboundedSender<Command>,
@@ -60,15 +60,15 @@ impl KeeperHandle {
         LeaseId(self.ids.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Sends a command. If the keeper is gone, every lease is lost already, and there is nothing to tell it. A forked
-    /// copy of the process has no keeper, and may not even touch the locks on the way to one.
+    /// Sends a command. If the keeper has ended, every lease is lost already, and the command has no effect. A forked
+    /// copy of the process has no keeper, and must not even touch the locks of the channel.
     pub(crate) fn send(&self, command: Command) {
         if self.fork_guard.is_present() {
             let _ = self.commands.send(command);
         }
     }
 
-    /// Sends a command and gives the way to its answer. The receiver fails if the keeper is gone.
+    /// Sends a command and returns the receiver of its answer. The receiver fails if the keeper has ended.
     pub(crate) fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> oneshot::Receiver<T> {
         let (reply, answer) = oneshot::channel();
         self.send(command(reply));

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::store::caught::Caught;
 use crate::{Error, ErrorKind};
 
-/// A connected store and the way to the keeper of its leases. As long as there is one, there is a keeper.
+/// A connected store and the channel to the keeper of its leases. The keeper runs as long as one of them exists.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     pub(crate) keeper: KeeperHandle,
@@ -31,7 +31,7 @@ impl Connection {
         )
     }
 
-    /// Makes calls on the store, on the keeper's own runtime. Each call has a limit of its own.
+    /// Makes calls on the store, on the keeper's runtime. Each call has its own timeout.
     pub(crate) async fn visit<T: Send + 'static>(
         &self,
         visit: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,

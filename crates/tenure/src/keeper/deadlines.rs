@@ -5,10 +5,10 @@ use futures_util::future::{AbortHandle, Abortable};
 
 use crate::clock::Instant;
 
-/// Ends what takes too long.
+/// Cancels futures that take too long.
 ///
-/// All limits go by the keeper's one timer. A timer for each of them would cost five calls of the kernel, to guard work
-/// that takes less than that.
+/// All deadlines share the keeper's one timer. A timer for each would cost five system calls, more than most of the
+/// work that it guards.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deadlines(Arc<Mutex<Pending>>);
 
@@ -18,14 +18,14 @@ struct Pending {
     next: u64,
 }
 
-/// Its limit counts no more when this is dropped.
+/// Removes its deadline when dropped.
 struct PendingDeadline {
     deadlines: Deadlines,
     at: (Instant, u64),
 }
 
 impl Deadlines {
-    /// What comes of the future; `None` if that is not known when [`end`](Self::end) comes to `at`.
+    /// The output of the future; `None` if [`end`](Self::end) reaches `at` first.
     pub(crate) fn until<F: Future>(
         &self,
         at: Instant,
@@ -45,12 +45,12 @@ impl Deadlines {
         }
     }
 
-    /// When the next one ends.
+    /// The earliest deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.lock().by_end.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Ends everything that should be done by now.
+    /// Cancels every future whose deadline has passed.
     pub(crate) fn end(&self, now: Instant) {
         let mut pending = self.lock();
         while let Some(first) = pending.by_end.first_entry()
@@ -61,7 +61,7 @@ impl Deadlines {
     }
 
     fn lock(&self) -> MutexGuard<'_, Pending> {
-        // Nothing under the lock can leave it half done.
+        // No panic under the lock can leave the table inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! From events to those who wait for them.
+//! Delivers events of the machine to the callers that wait for them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{Keeper, ReplyTo, logbook_client};
 use crate::{Error, ErrorKind};
 
 impl Keeper {
-    /// Tells whoever asked. The machine may have to be told something in return.
+    /// Delivers an event to the caller. Returns the input that the machine must get in response, if any.
     pub(crate) fn deliver(&mut self, id: LeaseId, event: Event) -> Option<Input> {
         if let Event::Denied(_) = &event {
             self.add_to_logbook(id);
@@ -47,13 +47,13 @@ impl Keeper {
                     }
                     Some(ReplyTo::Handle(reply)) => {
                         let handle = entry.machine.term_ref().expect("it was granted");
-                        // Whoever has the handle that was resumed may be acting under the term, heard of this or not.
+                        // Another process may act under the resumed handle, with or without this answer.
                         entry.detached = reply.send(Ok(handle)).is_ok() || entry.resumes.is_some();
                         entry.detached
                     }
                     Some(ReplyTo::End(_)) | None => false,
                 };
-                // If nobody waits for it any more, it is let go at once.
+                // The caller no longer waits: release at once.
                 if !wanted {
                     input = Some(Input::Release);
                 }
@@ -84,7 +84,7 @@ impl Keeper {
                         input = Some(Input::Drained);
                     }
                 }
-                // A handle that nobody has got: nobody has acted under it.
+                // The handle was never delivered, so no process has acted under it.
                 None => input = Some(Input::Drained),
             },
             Event::Denied(Denied::Cancelled) if self.closing.is_some() => {
@@ -144,7 +144,7 @@ impl Keeper {
 }
 
 impl Keeper {
-    /// Whoever gives up leaves behind what it saw, for whoever tries next on this machine.
+    /// Adds the sighting of a contender that gives up to the logbook, for the next contender on this machine.
     fn add_to_logbook(&mut self, id: LeaseId) {
         let (Some(logbook), Some(entry)) = (&self.logbook, self.leases.get_mut(&id)) else { return };
         let Some(known) = self.keys.get(&entry.key).filter(|known| known.worth_logging) else { return };
@@ -163,8 +163,8 @@ pub(crate) fn shut_down_error(key: &Key, store: &str) -> Error {
     Error::new(ErrorKind::Unavailable, sentence)
 }
 
-/// What to tell a machine whose lease was latched by somebody else: that the deadline passed. Whoever lets go tells so next, and
-/// waits for the answer, which is lost if the lease is gone by then.
+/// Input for a machine whose lease was latched elsewhere: the deadline has passed. After a release the machine gets its
+/// own input, and the caller waits for that answer, so there is none here.
 fn input_after_latch(held: &HeldLease) -> Option<Input> {
     match held.loss() {
         Some(Lost::Released) => None,
@@ -172,7 +172,7 @@ fn input_after_latch(held: &HeldLease) -> Option<Input> {
     }
 }
 
-/// A term of another process could not be ended.
+/// Error for a term of another process that could not be ended.
 fn not_ended_error(entry: &LeaseEntry, store: &str) -> Error {
     let (key, holder, token) = (&entry.key, &entry.holder, entry.token().unwrap_or_default());
     let sentence = format!(
@@ -182,7 +182,7 @@ fn not_ended_error(entry: &LeaseEntry, store: &str) -> Error {
     unavailable_error(entry, sentence)
 }
 
-/// With what the store said last.
+/// Error with the last answer of the store as its source.
 fn unavailable_error(entry: &LeaseEntry, sentence: String) -> Error {
     let error = Error::new(ErrorKind::Unavailable, sentence);
     match &entry.last_error {
@@ -207,7 +207,7 @@ fn left_error(entry: &LeaseEntry, store: &str, left: Left) -> Option<Error> {
     }
 }
 
-/// The sentence for a handle that is not good any more.
+/// Error for a handle that is no longer valid.
 pub(crate) fn stale_handle_error(key: &Key, holder: &Holder, token: Token, store: &str, why: &str) -> Error {
     let sentence = format!(
         "lease {key} of {holder} (token {token}) on {store} is not held under this handle any more, stop acting: {why}"

@@ -1,4 +1,4 @@
-//! What the keeper does about a store that is seen to break its promises.
+//! Reaction of the keeper to a store that breaks its promises.
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ use crate::clock::Instant;
 use crate::trust::breach::{self, Breach};
 use crate::{Error, ErrorKind};
 
-/// What this keeper has against its store.
+/// Evidence against the store.
 #[derive(Debug, Default)]
 pub(crate) struct Distrust {
-    /// What it was seen to do, on which key.
+    /// The breach and its key.
     breach: Option<(Breach, Key)>,
-    /// Until others on this machine know that it must be checked.
+    /// Pending removal of the verdict that the store is sound.
     voiding: Option<Shared<BoxFuture<'static, ()>>>,
 }
 
 impl Distrust {
-    /// Until others know; `None` where they do, or have nothing to know.
+    /// The removal of the verdict while it is pending; `None` if it is done or there is no verdict.
     fn pending_voiding(&self) -> Option<Shared<BoxFuture<'static, ()>>> {
         self.voiding.clone().filter(|voiding| voiding.peek().is_none())
     }
 }
 
 impl Keeper {
-    /// Looks whether an answer is one that a store which keeps its promises gives. Before anything follows from it.
+    /// Checks an answer for breaches of the store's promises, before the machine gets it.
     pub(crate) fn check_answer(&mut self, key: &Key, sent: Instant, answer: &CallAnswer) {
         if let Input::Read(Ok(look)) = &answer.input {
             self.note_forgotten(key, sent, look);
@@ -62,7 +62,7 @@ impl Keeper {
         }
     }
 
-    /// Where there was no record before, it stays as it was found then.
+    /// If the key had no record at the previous read either, the earlier finding stays.
     fn note_forgotten(&mut self, key: &Key, sent: Instant, look: &Look) {
         let Some(known) = self.keys.get_mut(key) else { return };
         let (before, highest) = (known.sightings.latest(), known.sightings.highest());
@@ -72,8 +72,8 @@ impl Keeper {
         known.forgotten = stays || breach::is_forgotten(before, sent, look, highest, self.store_clock);
     }
 
-    /// Something happened that a store which keeps its promises does not do, or that somebody did behind its back: a record
-    /// was deleted or restored. Work goes on, and others check the store before they trust it.
+    /// Voids the verdict after an event that a sound store does not cause by itself: a record was deleted or restored.
+    /// Leases continue; other processes check the store again before they trust it.
     pub(crate) fn void_verdict_after(&mut self, event: &Event) {
         let unsupported = Fault::Refused(Reason::Unsupported);
         let doubtful = match event {
@@ -88,7 +88,7 @@ impl Keeper {
         }
     }
 
-    /// What has to be done before this write is sent.
+    /// Work that must complete before this write is sent.
     pub(crate) fn before_write(
         &mut self,
         id: LeaseId,
@@ -111,7 +111,7 @@ impl Keeper {
         }
     }
 
-    /// Gives answers, after what is to be done first, and after others were told what this keeper has against its store.
+    /// Sends replies after the job, and after a pending removal of the verdict.
     pub(crate) fn reply_after(&mut self, answers: Vec<Reply>, first: Option<impl FnOnce() + Send + 'static>) {
         match (first, self.distrust.pending_voiding()) {
             (None, None) => answers.into_iter().for_each(|answer| answer()),
@@ -125,13 +125,13 @@ impl Keeper {
         }
     }
 
-    /// Whether this may not be granted any more, and why.
+    /// The error if this request may not be granted any more.
     pub(crate) fn refusal_of(&self, entry: &LeaseEntry) -> Option<Error> {
         let is_grant = entry.resumes.is_none() && !matches!(entry.reply_to, Some(ReplyTo::End(_)));
         self.breach_error(&entry.key).filter(|_| is_grant)
     }
 
-    /// Why nothing is granted any more.
+    /// The error of every grant after a breach.
     pub(crate) fn breach_error(&self, key: &Key) -> Option<Error> {
         let (breach, on) = self.distrust.breach.as_ref()?;
         let store = &self.store_name;
@@ -142,7 +142,7 @@ impl Keeper {
         Some(Error::new(ErrorKind::Unsupported, sentence))
     }
 
-    /// Others who trust this store because it was found sound must check it. No grant is sent before they are told.
+    /// Voids the verdict, so that other processes check the store again. No grant is sent before that is done.
     fn void_verdict(&mut self) {
         if self.distrust.pending_voiding().is_some() {
             return;
@@ -154,7 +154,7 @@ impl Keeper {
         }
     }
 
-    /// Nothing is granted here any more. Whoever holds a lease keeps it, as long as nothing is seen against that one.
+    /// Stops granting. A holder keeps its lease until there is evidence against that lease.
     fn stop_granting(&mut self, breach: Breach, key: &Key) {
         if self.distrust.breach.is_some() {
             return;

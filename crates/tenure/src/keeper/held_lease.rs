@@ -1,4 +1,4 @@
-//! What a lease and its keeper share.
+//! State that a lease and its keeper share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,7 +16,7 @@ use crate::host::fork::ForkGuard;
 use crate::host::witness;
 use crate::{Error, ErrorKind};
 
-/// What a lease and its keeper share.
+/// State that a lease and its keeper share.
 #[derive(Debug)]
 pub(crate) struct HeldLease {
     pub(crate) key: Key,
@@ -33,11 +33,11 @@ pub(crate) struct HeldLease {
     renewed: AtomicU64,
     works: Works,
     last_error: Mutex<Option<Arc<str>>>,
-    /// Held as long as anybody can act under the lease, which may be longer than the keeper keeps it.
+    /// Locked as long as work can run under the lease, which may be longer than the keeper keeps the lease.
     witness: Option<Arc<witness::Lock>>,
 }
 
-/// What a grant consists of.
+/// Facts of a grant.
 pub(crate) struct Granted {
     pub(crate) key: Key,
     pub(crate) holder: Arc<Holder>,
@@ -70,13 +70,13 @@ impl HeldLease {
 
     // ── asked by the holder ───────────────────────────────────────────────────────────────────────────────────────
 
-    /// One load, one clock read, one load.
+    /// Costs one load, one clock read and another load.
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
         self.left().is_some()
     }
 
-    /// How much longer it is held if nothing renews it; `None` once it is lost.
+    /// Time until the deadline; `None` once the lease is lost.
     #[inline]
     pub(crate) fn left(&self) -> Option<Duration> {
         let left = self.belief.left(|| self.clock.now()).filter(|_| self.fork_guard.is_present());
@@ -86,7 +86,7 @@ impl HeldLease {
         left
     }
 
-    /// Why it is lost; `None` while it is held.
+    /// Cause of the loss; `None` while the lease is held.
     pub(crate) fn loss(&self) -> Option<Lost> {
         if self.is_held() {
             return None;
@@ -123,8 +123,8 @@ impl HeldLease {
     pub(crate) fn renewals(&self) -> mpsc::UnboundedReceiver<Renewal> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut listeners = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever latches sets the reason before it clears this list: a listener that comes later hears nothing, and
-        // its stream ends at once.
+        // `latch` sets the cause before it clears this list: a listener that comes later receives nothing, and its
+        // stream ends at once.
         if self.lost.get().is_none() {
             listeners.push(sender);
         }
@@ -133,24 +133,24 @@ impl HeldLease {
 
     // ── work that goes on under the lease ─────────────────────────────────────────────────────────────────────────
 
-    /// Counts a piece of work in. The caller looks at the belief *after* this, and counts it out again if it is over.
+    /// Counts work in. The caller checks the belief *after* this, and counts the work out again if the lease is lost.
     pub(crate) fn begin_work(&self) {
         self.works.begin();
     }
 
-    /// Counts a piece of work out. True if the keeper may wait for just that.
+    /// Counts work out. True if the keeper may be waiting for it.
     pub(crate) fn end_work(&self) -> bool {
         self.works.end(&self.belief)
     }
 
-    /// True if no work goes on. Asked by the keeper after [`latch`](Self::latch).
+    /// True if no work runs. The keeper asks after [`latch`](Self::latch).
     pub(crate) fn is_drained(&self) -> bool {
         self.works.is_drained()
     }
 
     // ── told by the keeper ────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Extends the belief; `false` if it is over.
+    /// Extends the belief; `false` if the lease is lost.
     pub(crate) fn extend(&self, deadline: Instant) -> bool {
         if !self.belief.extend(self.clock.now(), deadline) {
             return false;
@@ -163,7 +163,7 @@ impl HeldLease {
         true
     }
 
-    /// What the store said when a call failed.
+    /// Records the error of a failed call.
     pub(crate) fn set_last_error(&self, error: Arc<str>) {
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
@@ -176,10 +176,9 @@ impl HeldLease {
         self.set_state(LeaseState::AtRisk);
     }
 
-    /// Ends the belief for good, and says why if nobody did before.
+    /// Ends the belief for good, and sets the cause unless one is set.
     ///
-    /// Whoever calls this goes on as if belief had ended, so it has when this returns: also if somebody else began to
-    /// latch and was stopped in between.
+    /// The belief has ended when this returns, also if another thread began to latch and was preempted.
     #[cold]
     pub(crate) fn latch(&self, why: Lost) {
         if !self.fork_guard.is_present() {

@@ -10,7 +10,7 @@ use tenure_store::{BoxFuture, BoxStream, Key, Prefix, Store};
 
 use crate::clock::Clock;
 
-/// The keys on which the store is asked for hints of one kind.
+/// Keys for which the keeper listens to hints of one kind.
 pub(crate) struct Hints {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -19,26 +19,26 @@ pub(crate) struct Hints {
     listening: HashMap<Key, AbortHandle>,
 }
 
-/// Asks the store for hints on a key.
+/// Subscribes to hints for a key.
 type AskForHints = fn(&dyn Store, &Key) -> Option<BoxStream<'static, ()>>;
 
-/// What came of waiting for a hint.
+/// Result of waiting for a hint.
 enum HintEvent {
-    /// A key has perhaps changed, and this is where the next hint comes from.
+    /// The key may have changed; the stream gives further hints.
     Hint(Key, BoxStream<'static, ()>),
-    /// There are no more hints on this key.
+    /// The stream for this key has ended.
     Ended(Key),
 }
 
 impl Hints {
-    /// Hints on changes, for contenders.
+    /// Hints about changes, for contenders.
     pub(crate) fn on_changes(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self::new(store, clock, |store, key| {
             store.guarantees().watch.then(|| store.watch(&Prefix::of(key))).flatten()
         })
     }
 
-    /// Hints on losses, for holders.
+    /// Hints about losses, for holders.
     pub(crate) fn on_losses(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self::new(store, clock, |store, key| store.watch_held(key))
     }
@@ -47,26 +47,26 @@ impl Hints {
         Self { store, clock, ask, events: FuturesUnordered::new(), listening: HashMap::new() }
     }
 
-    /// Whether hints on this key are asked for.
+    /// True if the keeper listens to this key.
     pub(crate) fn listens_to(&self, key: &Key) -> bool {
         self.listening.contains_key(key)
     }
 
-    /// Asks for hints on a key; `false` where the store gives none.
+    /// Subscribes to a key; `false` if the store gives no hints.
     pub(crate) fn listen(&mut self, key: &Key) -> bool {
         let Some(stream) = (self.ask)(&*self.store, key) else { return false };
         self.await_next(key.clone(), stream, Duration::ZERO);
         true
     }
 
-    /// Asks for no more hints on a key.
+    /// Unsubscribes from a key.
     pub(crate) fn stop(&mut self, key: &Key) {
         if let Some(listening) = self.listening.remove(key) {
             listening.abort();
         }
     }
 
-    /// The next key that has perhaps changed.
+    /// The next key that may have changed.
     pub(crate) async fn next(&mut self) -> Option<Key> {
         loop {
             match self.events.next().await? {
@@ -74,7 +74,7 @@ impl Hints {
                     self.await_next(key.clone(), stream, PAUSE);
                     return Some(key);
                 }
-                // Whoever waits next asks again.
+                // The next waiting contender subscribes again.
                 Some(HintEvent::Ended(key)) => drop(self.listening.remove(&key)),
                 None => {}
             }
@@ -104,5 +104,5 @@ impl fmt::Debug for Hints {
     }
 }
 
-/// Hints in quick succession are one hint. A stream that always has one must not keep the keeper busy.
+/// Minimum time between two hints. A stream that is always ready must not keep the keeper busy.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -5,15 +5,15 @@ use crate::host::witness::WitnessLocation;
 use crate::host::workers::Workers;
 use crate::trust::Trust;
 
-/// What a coordinator has on this machine beside its store. The keeper and the observers share it.
+/// Local state of a coordinator beside its store. The keeper and the observers share it.
 #[derive(Clone, Debug)]
 pub(crate) struct HostState {
     /// Threads that wait for the disk.
     pub(crate) workers: Arc<Workers>,
-    /// Where witnesses lie.
+    /// Directory of the witnesses.
     pub(crate) location: Option<Arc<WitnessLocation>>,
-    /// What was seen before.
+    /// Sightings of earlier processes.
     pub(crate) logbook: Option<Arc<LogbookClient>>,
-    /// Whether the store is trusted.
+    /// Trust in the store.
     pub(crate) trust: Arc<Trust>,
 }

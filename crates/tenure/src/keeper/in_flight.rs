@@ -15,7 +15,7 @@ use super::recorder::Operation;
 use crate::clock::Instant;
 use crate::store::caught::Caught;
 
-/// The calls on the store that are under way.
+/// Pending calls on the store.
 pub(crate) struct InFlight {
     store: Arc<dyn Store>,
     calls: FuturesUnordered<BoxFuture<'static, Option<EndedCall>>>,
@@ -30,10 +30,10 @@ pub(crate) struct EndedCall {
     pub(crate) answer: CallAnswer,
 }
 
-/// What a call is.
+/// A pending call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// Before it was sent, or waited for its turn to be.
+    /// Time before it was sent, or queued for sending.
     pub(crate) sent: Instant,
     pub(crate) operation: Operation,
     pub(crate) token: Option<Token>,
@@ -44,7 +44,7 @@ impl InFlight {
         Self { store, calls: FuturesUnordered::new(), deadlines }
     }
 
-    /// Starts a read for a lease; with `logbook`, the first one of its key.
+    /// Starts a read for a lease. With `logbook` it is the first read of the key.
     pub(crate) fn read(
         &mut self,
         lease: LeaseId,
@@ -56,7 +56,7 @@ impl InFlight {
         self.start(lease, span, Operation::Read, None, Box::pin(future))
     }
 
-    /// Starts a write for a lease, once what comes first is done.
+    /// Starts a write for a lease, after `first` has completed.
     pub(crate) fn write(
         &mut self,
         lease: LeaseId,
@@ -71,7 +71,7 @@ impl InFlight {
         let future = async move {
             let value = match value {
                 Ok(value) => value,
-                // Nothing is sent, so that nothing can land.
+                // Nothing is sent, so nothing can land.
                 Err(foreign) => return calls::unwritable(&foreign),
             };
             if let Some(first) = first {
@@ -82,14 +82,14 @@ impl InFlight {
         self.start(lease, span, Operation::Write(write.purpose), token, Box::pin(future))
     }
 
-    /// Starts calls of somebody who only looks.
+    /// Starts the calls of an observer.
     pub(crate) fn visit(&mut self, visit: Visit) {
         let store = Arc::clone(&self.store);
         let visited: BoxFuture<'static, ()> = Box::pin(async move { visit(store).await });
         self.calls.push(Box::pin(Caught::new(visited).map(|_| None)));
     }
 
-    /// The next call of a lease that ends; `None` if something else ended, or nothing is under way.
+    /// The next completed call of a lease; `None` inside if it belonged to no lease, outside if no call is pending.
     pub(crate) async fn next(&mut self) -> Option<Option<EndedCall>> {
         self.calls.next().await
     }
@@ -121,7 +121,7 @@ impl fmt::Debug for InFlight {
     }
 }
 
-/// The outcome of the call is unknown, because of this.
+/// Answer to a call whose outcome is unknown.
 fn unknown(operation: Operation, why: Arc<str>) -> CallAnswer {
     let input = match operation {
         Operation::Read => Input::Read(Err(Fault::Unknown)),

@@ -5,7 +5,7 @@ use super::deadlines::Deadlines;
 use crate::clock::Clock;
 use crate::host::workers::Workers;
 
-/// Runs jobs on workers, with limits that go by the keeper's one timer.
+/// Runs jobs on workers. Their limits share the keeper's one timer.
 #[derive(Clone, Debug)]
 pub(crate) struct Jobs {
     pub(crate) workers: Arc<Workers>,

@@ -14,51 +14,51 @@ use crate::Error;
 use crate::clock::Instant;
 use crate::host::witness::Lock;
 
-/// How far the witness of a lease is. No write is sent before it is there: the record names it.
+/// Progress of a lease's witness. The keeper sends no write before the witness exists, because the record names it.
 #[derive(Debug, Default)]
 pub(crate) enum WitnessSetup {
-    /// It is there, or will not be.
+    /// It exists, or the lease has none.
     #[default]
     Done,
-    /// Nothing else is done meanwhile.
+    /// The machine has not started yet.
     First,
-    /// The first read is made meanwhile, and its answer, if it comes first, is kept until then.
+    /// The first read runs at the same time. If its answer arrives first, it is stored here.
     ///
-    /// So the machine takes it for an answer that came later. That is never less safe: waiting for a version counts from
-    /// when its answer came, and how fresh the answer is, from when it was asked for.
+    /// The machine then sees the answer later than it arrived. That is safe: the wait for a version counts from the
+    /// arrival, and freshness from the time of sending.
     Beside(Option<Input>),
 }
 
-/// One lease as the keeper keeps it.
+/// The keeper's state of one lease.
 pub(crate) struct LeaseEntry {
     pub(crate) key: Key,
     pub(crate) holder: Arc<Holder>,
     pub(crate) timing: Timing,
     pub(crate) machine: Machine,
-    /// When it wants to be woken.
+    /// Time of its timer.
     pub(crate) wake: Option<Instant>,
-    /// Answers that are given once the machine has come to rest.
+    /// Replies to send once the machine has processed its input.
     pub(crate) replies: Vec<Reply>,
-    /// Whoever waits for the answer.
+    /// Reply channel of the pending request.
     pub(crate) reply_to: Option<ReplyTo>,
-    /// The token of the term of another process that it goes on with, or ends.
+    /// Token of the term of another process that this request resumes or ends.
     pub(crate) resumes: Option<Token>,
-    /// Whether the term is left to whoever has its handle: nobody keeps it here any more.
+    /// True if the term belongs to the owner of its handle, and the keeper no longer renews it.
     pub(crate) detached: bool,
-    /// Whether what was seen must be in the logbook before those answers are given.
+    /// True if the logbook must be written before the replies are sent.
     pub(crate) logbook_pending: bool,
-    /// Whoever waits for a renewal.
+    /// Callers that wait for a renewal.
     pub(crate) renewal_replies: Vec<oneshot::Sender<Result<(), Error>>>,
-    /// Whoever waits until it is left.
+    /// Callers that wait for the release.
     pub(crate) release_replies: Vec<oneshot::Sender<Result<(), Error>>>,
-    /// The lease, once there is one.
+    /// State that it shares with the user's lease, once granted.
     pub(crate) held_lease: Option<Arc<HeldLease>>,
-    /// Shows others that it is alive, where that can be seen.
+    /// Lock that shows other processes that the holder is alive.
     pub(crate) witness: Option<Arc<Lock>>,
     pub(crate) witness_setup: WitnessSetup,
-    /// A witness that proved its holder dead: no record names it once this lease is granted.
+    /// A witness that proved its holder dead. No record names it once this lease is granted.
     pub(crate) dead_witness: Option<Arc<Witness>>,
-    /// What the store said when a call failed last.
+    /// Error of the last failed call.
     pub(crate) last_error: Option<Arc<str>>,
 }
 
@@ -85,7 +85,7 @@ impl LeaseEntry {
         }
     }
 
-    /// Whoever waits for the answer waits in vain.
+    /// Queues an error as the reply to the pending request.
     pub(crate) fn deny(&mut self, error: Error) {
         match self.reply_to.take() {
             Some(ReplyTo::Lease(reply)) => self.replies.push(Box::new(move || drop(reply.send(Err(error))))),
@@ -110,7 +110,7 @@ impl fmt::Debug for LeaseEntry {
 }
 
 impl Drop for LeaseEntry {
-    /// Whatever ends the keeper, a panic included: a lease that nobody keeps is lost.
+    /// A lease without a keeper is lost, also when the keeper panics.
     fn drop(&mut self) {
         if let Some(held) = &self.held_lease {
             held.latch(Lost::KeeperGone);

@@ -1,13 +1,13 @@
 use tenure_core::machine::Lost;
 
-/// How a lease stands.
+/// State of a lease, as its holder sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseState {
-    /// Held, and the latest renewal succeeded. Go on.
+    /// Held, and the latest renewal succeeded. Continue.
     Held,
-    /// Still held, but a renewal failed. Go on, and be ready to stop.
+    /// Still held, but a renewal failed. Continue, and be ready to stop.
     AtRisk,
-    /// Not held any more. Stop acting.
+    /// Lost. Stop acting.
     Lost(Lost),
 }
 
@@ -16,6 +16,6 @@ pub enum LeaseState {
 pub struct Renewal {
     /// The new deadline, on the coordinator's clock.
     pub deadline: crate::clock::Instant,
-    /// How many renewals this lease has had, this one included.
+    /// Number of renewals of this lease, including this one.
     pub count: u64,
 }

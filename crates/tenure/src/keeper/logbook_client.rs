@@ -14,11 +14,11 @@ use crate::clock::{Clock, Domain, Instant, timeout};
 use crate::host::logbook::{Logbook, LogbookEntry, LogbookPage};
 use crate::host::workers::{THREADS_MAX, Workers};
 
-/// What the keeper and the observers of one coordinator have to do with the logbook.
+/// The logbook, as the keeper and the observers of one coordinator use it.
 ///
-/// It is read once, when a record is first met whose age the store does not tell. It is written when a contender or an
-/// observer leaves that has not seen enough. Workers do both, each time with a limit; the caller goes on without what is not
-/// done by then.
+/// It is read once, at the first record whose age the store does not report. It is written when a contender or an
+/// observer leaves before it could confirm an expiry. Workers do both, each time with a limit, and the caller continues
+/// without a result that misses its limit.
 pub(crate) struct LogbookClient {
     /// The store's name.
     store: String,
@@ -26,20 +26,20 @@ pub(crate) struct LogbookClient {
     workers: Arc<Workers>,
     disk: Arc<LogbookDisk>,
     page: Mutex<Option<Shared<BoxFuture<'static, Arc<LogbookPage>>>>>,
-    /// Whether somebody has waited for the page in vain. Nobody does again.
+    /// True if a read of the page missed its limit. No caller waits for it again.
     read_timed_out: AtomicBool,
 }
 
-/// What workers need.
+/// The part of the client that workers use.
 #[derive(Debug)]
 struct LogbookDisk {
     logbook: Logbook,
     clock: Arc<dyn Clock>,
-    /// What was seen, and is not in the logbook yet.
+    /// Sightings that are not in the logbook yet.
     pending: Mutex<HashMap<Key, LogbookEntry>>,
-    /// Number of workers that write. Others must find one too, also while this disk hangs.
+    /// Number of writing workers. It is limited, so that a hanging disk leaves workers to other jobs.
     writers: AtomicUsize,
-    /// Why the logbook could not be used.
+    /// Sentence about the last problem with the logbook.
     problem: Mutex<Option<String>>,
 }
 
@@ -62,7 +62,7 @@ impl LogbookClient {
         }
     }
 
-    /// What was seen of a key before this process looked.
+    /// Sighting of a key by an earlier process.
     pub(crate) async fn recall(&self, key: &Key) -> Option<Recalled> {
         let page = lock(&self.page).get_or_insert_with(|| self.read()).clone();
         let page = match self.read_timed_out.load(Ordering::Relaxed) {
@@ -77,17 +77,17 @@ impl LogbookClient {
         page.find(&self.store, key)?.to_recall()
     }
 
-    /// Remembers what was seen, once [`flush`](Self::flush) or [`write_job`](Self::write_job) is called.
+    /// Queues a sighting. [`flush`](Self::flush) or [`write_job`](Self::write_job) writes it.
     pub(crate) fn add(&self, key: &Key, seen: &Recalled, last: Instant, wanted: bool) {
         let mut pending = lock(&self.disk.pending);
-        // More than the logbook takes.
+        // The logbook has no room for more.
         if pending.len() < PENDING_MAX || pending.contains_key(key) {
             let wanted = wanted || pending.get(key).is_some_and(LogbookEntry::is_wanted);
             pending.insert(key.clone(), LogbookEntry::new(&self.store, key, seen, last, wanted));
         }
     }
 
-    /// Writes what was added, all at once.
+    /// Writes all queued sightings.
     pub(crate) async fn flush(&self) {
         if !lock(&self.disk.pending).is_empty() {
             let written = self.workers.run(self.write_job());
@@ -95,13 +95,13 @@ impl LogbookClient {
         }
     }
 
-    /// The same, for a worker.
+    /// The job that writes all queued sightings.
     pub(crate) fn write_job(&self) -> impl FnOnce() + Send + 'static {
         let disk = Arc::clone(&self.disk);
         move || disk.write()
     }
 
-    /// Why the logbook could not be used, in a sentence.
+    /// Sentence about the last problem with the logbook.
     pub(crate) fn problem(&self) -> Option<String> {
         lock(&self.disk.problem).clone()
     }
@@ -109,12 +109,12 @@ impl LogbookClient {
     fn read(&self) -> Shared<BoxFuture<'static, Arc<LogbookPage>>> {
         let disk = Arc::clone(&self.disk);
         let (answer, answered) = tokio::sync::oneshot::channel();
-        // It goes on also when whoever asked first is gone.
+        // The read continues if the first caller is dropped.
         self.workers.run_unheard(move || drop(answer.send(disk.read())));
         async move { Arc::new(answered.await.unwrap_or_default()) }.boxed().shared()
     }
 
-    /// The outcome of the future; `None`, and a complaint, if the disk takes too long.
+    /// The output of the future; `None` and a recorded problem if the disk takes too long.
     async fn disk_timeout<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let outcome = timeout(&*self.clock, DISK_MAX, future).await;
         if outcome.is_none() {
@@ -127,8 +127,8 @@ impl LogbookClient {
     }
 }
 
-/// Somebody waits for the page. If this is dropped before it is there, the read of the store that it belongs to has taken
-/// too long, and the next one must not for the same reason.
+/// Marks the page as late if it is dropped before the page has arrived: the call that waited for it has timed out, and
+/// the next call must not time out for the same reason.
 struct PageWait<'a> {
     read_timed_out: &'a AtomicBool,
     done: bool,
@@ -151,7 +151,7 @@ impl LogbookDisk {
         })
     }
 
-    /// What is not written because too many write already stays for the next write.
+    /// Writes the queued sightings. With too many writers they stay queued for the next write.
     fn write(&self) {
         if self.writers.fetch_add(1, Ordering::Relaxed) < WRITERS_MAX {
             let entries: Vec<_> = std::mem::take(&mut *lock(&self.pending)).into_values().collect();
@@ -176,25 +176,25 @@ impl fmt::Debug for LogbookClient {
     }
 }
 
-/// Whether what a look showed is worth remembering: somebody may hold the key, and only those who saw it for long enough
-/// can tell that nobody does.
+/// True if a sighting is worth logging: the record may be held, and only an observer that saw it for the length of the
+/// ttl can confirm its expiry.
 pub(crate) fn is_worth_logging(look: &Look, clock: StoreClock) -> bool {
     let aged = clock >= StoreClock::Ages && look.age.is_some();
     !aged && runs_out(&look.content)
 }
 
-/// Whether it is something that runs out.
+/// True if the content can run out.
 pub(crate) fn runs_out(content: &Content) -> bool {
     let Content::Record(record, _) = content else { return false };
     matches!(record.state, State::Held | State::Revoked(_) | State::Reserved(_))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing under these locks can leave them half done.
+    // No panic under these locks can leave the data inconsistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Nobody waits longer for a disk than what it remembers is worth.
+/// Longest time that a caller waits for the disk.
 const DISK_MAX: Duration = Duration::from_millis(200);
 
 const PENDING_MAX: usize = 1_000;

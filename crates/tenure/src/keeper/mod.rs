@@ -1,9 +1,8 @@
-//! The keeper of all leases of a coordinator.
+//! The keeper renews, reads back and vacates for all leases of a coordinator.
 //!
-//! It turns the machine's effects into calls on a store and a clock, and answers into inputs. It is a thread of its own with
-//! a small runtime of its own; the store is connected and called there, so that a user's starved, blocked or dropped executor
-//! does not cost the lease. One keeper serves all leases of a coordinator from one timer queue. If it dies, every lease is lost
-//! at once.
+//! It turns effects of the machine into calls on a store and a clock, and answers into inputs. It has its own thread
+//! and runtime. The store is connected and called there, so a starved, blocked or dropped executor of the user does not
+//! lose a lease. One keeper serves all leases of a coordinator with one timer. If it dies, every lease is lost at once.
 
 mod background;
 pub(crate) mod calls;
@@ -63,7 +62,7 @@ pub use recorder::{AttemptOutcome, AttemptReport, EventReport, Operation, Record
 pub(crate) use reply_to::ReplyTo;
 pub(crate) use reporter::Reporter;
 
-/// Keeps all leases of a coordinator: the loop that turns effects into calls and answers into inputs.
+/// The loop that turns effects into calls and answers into inputs, for all leases of a coordinator.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     store_name: Arc<str>,
@@ -74,11 +73,11 @@ pub(crate) struct Keeper {
     reporter: Reporter,
     entropy: Entropy,
     leases: HashMap<LeaseId, LeaseEntry>,
-    /// Leases whose record has run out while work went on under them, until that ends.
+    /// Leases whose record has run out while work still runs under them.
     lapsed: HashMap<LeaseId, LeaseEntry>,
     keys: HashMap<Key, KeyState>,
     timers: Timers,
-    /// When calls and jobs are given up.
+    /// Deadlines of calls and jobs.
     deadlines: Deadlines,
     in_flight: InFlight,
     background: Background,
@@ -92,20 +91,20 @@ pub(crate) struct Keeper {
     effects: Vec<Effect>,
 }
 
-/// What the keeper knows of one key.
+/// The keeper's state of one key.
 #[derive(Debug, Default)]
 struct KeyState {
     sightings: Sightings,
-    /// Whether the latest look is worth remembering.
+    /// True if the latest read is worth logging.
     worth_logging: bool,
-    /// True if the latest look showed what is left when a lease is forgotten.
+    /// True if the latest read showed the state that `forget` leaves behind.
     forgotten: bool,
-    /// When the store bears the next write.
+    /// Earliest time of the next write, by the store's write interval.
     next_write_at: Option<Instant>,
     leases: Vec<LeaseId>,
 }
 
-/// Somebody waits until everything is let go.
+/// A shutdown in progress.
 #[derive(Debug, Default)]
 struct Closing {
     replies: Vec<oneshot::Sender<Vec<Error>>>,
@@ -148,20 +147,20 @@ impl Keeper {
         }
     }
 
-    /// Runs until nobody can ask for anything any more and everything is let go.
+    /// Runs until all handles are dropped and all leases are released.
     pub(crate) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
         let mut asleep: Option<(Instant, BoxFuture<'static, ()>)> = None;
         let mut open = true;
         loop {
-            // Whatever is always ready must not keep this runtime from its sockets and timers.
+            // A source that is always ready must not starve the sockets and timers of this runtime.
             tokio::task::coop::consume_budget().await;
             self.fire_timers();
             if !open && self.is_idle() {
                 return;
             }
             let next = [self.timers.next(), self.deadlines.next()].into_iter().flatten().min();
-            // One that ends too early costs a look at the timers, and another one five calls of the kernel. So what is there
-            // stays unless it ends too late: mostly nothing that was waited for has to be waited out.
+            // A timer that fires too early costs one check of the queue; setting a new one costs five system calls. So
+            // the timer stays unless it would fire too late: most deadlines never pass.
             if let Some(at) = next
                 && asleep.as_ref().is_none_or(|(ends, _)| at < *ends)
             {
@@ -223,8 +222,8 @@ impl Keeper {
         }
     }
 
-    /// Everything that is due by now, each once: a lease that wants to be woken again for an instant that has passed must
-    /// not keep its own call, or anybody else's, from ending.
+    /// Fires every timer that is due, each once. A lease that asks again for a past instant must not keep calls from
+    /// completing.
     fn fire_timers(&mut self) {
         let now = self.clock.now();
         self.deadlines.end(now);
@@ -295,7 +294,7 @@ impl Keeper {
                             WitnessSetup::Beside(None) | WitnessSetup::Done => {}
                         }
                     }
-                    // Nobody wants the lease any more.
+                    // The request was cancelled.
                     None => match made {
                         Some(lock) => self.background.run(move || drop(lock.remove()), Vec::new()),
                         None => self.maybe_closed(),
@@ -340,7 +339,7 @@ impl Keeper {
         self.make_room_for(&entry.key);
         let known = self.keys.entry(entry.key.clone()).or_default();
         known.leases.push(id);
-        // Whoever has seen nothing reads first.
+        // A contender without a sighting of the key reads first.
         let reads_first = known.sightings.latest().is_none();
         entry.witness_setup = match witnessed && self.witnesses.make(id, self.entropy.nonce().to_bits()) {
             false => WitnessSetup::Done,
@@ -354,7 +353,7 @@ impl Keeper {
         }
     }
 
-    /// Gives a lease an input, and does what it wants done.
+    /// Gives a lease an input, and executes the effects.
     fn step(&mut self, id: LeaseId, input: Input) {
         let Some(entry) = self.leases.get_mut(&id) else { return };
         let (nonce, jitter) = self.entropy.step();
@@ -403,8 +402,8 @@ impl Keeper {
         self.send_replies(id);
     }
 
-    /// Gives the answers that are due. Whoever has left in order has no witness any more when it hears of it, and what it
-    /// saw is in the logbook and in the verdicts: a program may end the moment it has its answer.
+    /// Sends the replies that are due. Before that, an orderly leave removes the witness and writes the logbook and the
+    /// verdicts: a program may exit as soon as it has its reply.
     fn send_replies(&mut self, id: LeaseId) {
         let Some(entry) = self.leases.get_mut(&id) else { return };
         let answers = std::mem::take(&mut entry.replies);
@@ -424,12 +423,13 @@ impl Keeper {
         }
     }
 
-    /// When a call of this lease that is sent then is over, one way or the other.
+    /// Deadline of a call of this lease that is sent at `sent`.
     fn timeout_at(&self, id: LeaseId, sent: Instant) -> Instant {
         sent + self.leases[&id].timing.timeout()
     }
 
-    /// Listens for hints while somebody waits for the key, and only then: each costs the store something.
+    /// Listens for hints while a contender waits for the key, and only then, because a subscription costs the store
+    /// something.
     fn listen(&mut self, id: LeaseId) {
         let Some(entry) = self.leases.get(&id) else { return };
         let key = entry.key.clone();
@@ -438,7 +438,7 @@ impl Keeper {
         }
         if entry.machine.is_waiting() && !self.hints.listens_to(&key) {
             if self.hints.listen(&key) {
-                // What changed between the look and now gave no hint.
+                // A change between the read and now gave no hint.
                 self.step(id, Input::Changed);
             }
         } else if !entry.machine.is_seeking() && self.hints.listens_to(&key) {
@@ -449,7 +449,7 @@ impl Keeper {
         }
     }
 
-    /// Listens while the key is held here for hints that it is lost, so that its holder does not go on until the next renewal.
+    /// Listens for hints about a loss while the key is held here, so that the holder stops before its next renewal.
     fn listen_for_loss(&mut self, id: LeaseId) {
         let Some(entry) = self.leases.get(&id) else { return };
         let key = entry.key.clone();
@@ -477,7 +477,7 @@ impl Keeper {
         self.maybe_closed();
     }
 
-    /// Keeps a lease again whose record has run out: its work cannot be stopped, and no contender may have been granted yet.
+    /// Keeps a lapsed lease again: its work cannot be stopped, and no contender may have been granted yet.
     fn resume_lapsed(&mut self, id: LeaseId) {
         let Some(entry) = self.lapsed.remove(&id) else { return };
         self.make_room_for(&entry.key);
@@ -495,7 +495,7 @@ impl Keeper {
         }
     }
 
-    /// Whether the keeper may end and leaves nothing behind.
+    /// True if the keeper may end without leaving anything behind.
     fn is_idle(&self) -> bool {
         self.leases.is_empty() && self.background.is_idle() && !self.witnesses.is_making()
     }
@@ -510,7 +510,7 @@ impl Keeper {
         }
     }
 
-    /// Forgets a key that nobody uses, if there are too many. Its next acquire costs one more read.
+    /// Forgets an unused key, if there are too many. Its next acquire costs one more read.
     fn make_room_for(&mut self, key: &Key) {
         if self.keys.len() < KEYS_MAX || self.keys.contains_key(key) {
             return;
@@ -522,7 +522,7 @@ impl Keeper {
     }
 }
 
-/// Whether the write leaves a record that somebody may be acting under, by which others look for its nonce.
+/// True if the write leaves a record under which a holder may act. Contenders look for the nonce of such a record.
 fn is_of_a_holder(write: &Write) -> bool {
     match write.purpose {
         Purpose::Grant | Purpose::Resume | Purpose::Renew => true,
@@ -530,5 +530,5 @@ fn is_of_a_holder(write: &Write) -> bool {
     }
 }
 
-/// How many keys the keeper remembers.
+/// Maximum number of keys that the keeper remembers.
 const KEYS_MAX: usize = 10_000;

@@ -1,4 +1,4 @@
-//! How often one key is written.
+//! Pacing of writes to one key.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::Keeper;
 use crate::clock::Instant;
 
 impl Keeper {
-    /// How long a write of this key waits until the store bears it.
+    /// Time for which a write of this key waits for the store's write interval.
     ///
-    /// Timing keeps renewals and repetitions apart, and nothing else: a record is planted and granted in one go, and what is
-    /// let go at once may be wanted again. Nobody waits for longer than the interval, however many want the key.
+    /// Timing already spaces renewals and retries. This spaces the other writes: a plant is followed by its grant, and
+    /// a release by the next acquire. No write waits longer than the interval, whatever the number of contenders.
     pub(crate) fn pace(&mut self, key: &Key, now: Instant) -> Duration {
         let interval = self.write_interval;
         let Some(known) = self.keys.get_mut(key).filter(|_| interval >= STRICT) else {
@@ -23,7 +23,7 @@ impl Keeper {
         at.since(now)
     }
 
-    /// Has something done before a write is sent, and then waits until the store bears it.
+    /// Completes `first`, then waits for the write interval.
     pub(crate) fn paced(
         &self,
         first: Option<BoxFuture<'static, ()>>,
@@ -41,6 +41,6 @@ impl Keeper {
     }
 }
 
-/// A store that wants so long between two writes answers to the second of two in a row that it came too soon: R2 and Google's
-/// take one in a second. Shorter intervals are what was seen of many in a row, and two do no harm.
+/// Intervals of this length are enforced between any two writes: R2 and Google accept one write of a key per second.
+/// Shorter intervals were measured over many writes in a row, and two writes do no harm.
 const STRICT: Duration = Duration::from_millis(500);

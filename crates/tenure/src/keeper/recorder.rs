@@ -6,18 +6,19 @@ use tenure_core::machine::{Event, Purpose};
 use tenure_core::{Holder, Token};
 use tenure_store::Key;
 
-/// Sees every attempt on the store and every grant, renewal, risk and loss. Exporters and alerts are built on this.
+/// Receives a report of every call on the store, and of every grant, renewal, risk and loss. Exporters and alerts build
+/// on it.
 ///
-/// It is called on a thread of its own, in order. It may block: then reports wait, and beyond a bound they are
-/// [`missed`](Self::missed); the leases do not notice.
+/// Calls come in order, on a separate thread. The recorder may block: reports then wait, and are
+/// [`missed`](Self::missed) beyond a bound. Leases are not affected.
 pub trait Recorder: fmt::Debug + Send + Sync + 'static {
-    /// One call on the store has ended.
+    /// A call on the store has completed.
     fn attempt(&self, report: &AttemptReport);
 
-    /// Something happened to a lease.
+    /// An event of a lease.
     fn event(&self, report: &EventReport);
 
-    /// So many reports were dropped since the last one, because this recorder was too slow.
+    /// Number of reports that were dropped since the last one, because this recorder was too slow.
     fn missed(&self, count: u64) {
         let _ = count;
     }
@@ -27,62 +28,62 @@ pub trait Recorder: fmt::Debug + Send + Sync + 'static {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AttemptReport {
-    /// The store, by name.
+    /// Name of the store.
     pub store: Arc<str>,
     /// The key.
     pub key: Key,
-    /// Who made the call.
+    /// The holder or contender that made the call.
     pub holder: Arc<Holder>,
     /// The token that was written, if any.
     pub token: Option<Token>,
-    /// What the call was for.
+    /// Purpose of the call.
     pub operation: Operation,
-    /// How it ended.
+    /// Outcome of the call.
     pub outcome: AttemptOutcome,
-    /// What the store said, if it failed.
+    /// Error of the store, if the call failed.
     pub error: Option<Arc<str>>,
-    /// How long it took.
+    /// Duration of the call.
     pub latency: Duration,
 }
 
-/// What a call on the store was for.
+/// Purpose of a call on the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// To look.
+    /// A read.
     Read,
-    /// To write.
+    /// A write.
     Write(Purpose),
 }
 
-/// How a call on the store ended.
+/// Outcome of a call on the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AttemptOutcome {
     /// The read was answered.
     Answered,
-    /// The write happened.
+    /// The write was applied.
     Applied,
-    /// The key was not what the write expected.
+    /// The entry was not what the write expected.
     Conflict,
-    /// Nobody knows.
+    /// The write may have been applied, or may be yet.
     Unknown,
-    /// The store wants it later.
+    /// The store asks for patience.
     Throttled,
-    /// Certainly nothing happened.
+    /// The call certainly had no effect.
     Refused,
 }
 
-/// Something that happened to a lease.
+/// An event of a lease.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EventReport {
-    /// The store, by name.
+    /// Name of the store.
     pub store: Arc<str>,
     /// The key.
     pub key: Key,
-    /// Whose lease.
+    /// The holder or contender.
     pub holder: Arc<Holder>,
-    /// The token, once there is one.
+    /// The token, once granted.
     pub token: Option<Token>,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }

@@ -6,12 +6,12 @@ use tokio::sync::oneshot;
 use super::held_lease::HeldLease;
 use crate::Error;
 
-/// What a keeper is asked for, and who waits for it.
+/// Requested result, with its reply channel.
 #[derive(Debug)]
 pub(crate) enum ReplyTo {
-    /// A lease that it keeps.
+    /// A lease that the keeper keeps.
     Lease(oneshot::Sender<Result<Arc<HeldLease>, Error>>),
-    /// A term that is left to whoever gets its handle.
+    /// A handle, whose owner renews the term.
     Handle(oneshot::Sender<Result<machine::TermRef, Error>>),
     /// The end of a term of another process.
     End(oneshot::Sender<Result<Left, Error>>),

@@ -11,11 +11,11 @@ use tracing::level_filters::LevelFilter;
 use super::recorder::{AttemptReport, EventReport, Recorder};
 use crate::store::caught::caught;
 
-/// Passes reports to people's code on a thread of its own, so that the keeper never waits for it and never panics with
-/// it.
+/// Passes reports to the user's recorder and to tracing on a separate thread, so that the keeper never waits for them
+/// and never panics with them.
 ///
-/// Mostly nobody listens, and then there is no thread: waking one for each report would cost a lease more than all the
-/// rest of its bookkeeping. Whoever begins to listen later is told what happens from then on.
+/// Without a listener there is no thread: waking one for each report would cost more than all other bookkeeping of a
+/// lease. A listener that subscribes later receives the reports from then on.
 #[derive(Debug)]
 pub(crate) struct Reporter {
     recorder: Option<Arc<dyn Recorder>>,
@@ -34,18 +34,18 @@ pub(crate) enum Report {
 }
 
 impl Reporter {
-    /// With a recorder the thread is there from the start; without one, when somebody listens to traces.
+    /// With a recorder the thread starts at once; without one, when a subscriber for traces exists.
     pub(crate) fn start(recorder: Option<Arc<dyn Recorder>>) -> io::Result<Self> {
         let queue = recorder.clone().map(|recorder| start(Some(recorder))).transpose()?;
         Ok(Self { recorder, queue, missed: 0 })
     }
 
-    /// Whether anybody wants to hear of something like this.
+    /// True if a listener wants such a report.
     fn is_wanted(&self, level: Level) -> bool {
         self.recorder.is_some() || is_traced(level)
     }
 
-    /// Never waits: what does not fit is counted.
+    /// Never waits: reports that do not fit are counted.
     pub(crate) fn report(&mut self, report: Report) {
         if !self.is_wanted(report.level()) {
             return;
@@ -64,7 +64,7 @@ impl Reporter {
 
     fn queue(&mut self) -> Option<SyncSender<Report>> {
         if self.queue.is_none() {
-            // No thread to be had now: perhaps for the next report.
+            // No thread could be started. The next report tries again.
             self.queue = start(self.recorder.clone()).ok();
         }
         self.queue.clone()
@@ -78,7 +78,7 @@ fn start(recorder: Option<Arc<dyn Recorder>>) -> io::Result<SyncSender<Report>> 
     Ok(queue)
 }
 
-/// Whether there is a subscriber for it: of traces, or of `log`, to which traces go where the program was built so.
+/// True if a subscriber exists: for traces, or for `log` in programs that forward traces to it.
 fn is_traced(level: Level) -> bool {
     level <= LevelFilter::current() || log_level(level) <= log::max_level()
 }
@@ -94,7 +94,7 @@ fn log_level(level: Level) -> log::Level {
 }
 
 impl Report {
-    /// How much it matters to people. `trace` below says it again, as its macros must.
+    /// Level of the report. `trace` below repeats it, because its macros need constants.
     fn level(&self) -> Level {
         match self {
             Self::Attempt(_) => Level::DEBUG,
@@ -113,7 +113,7 @@ impl Report {
 
 fn pass_on(reports: Receiver<Report>, recorder: Option<Arc<dyn Recorder>>) {
     for report in reports {
-        // Foreign code, each for itself: if it panics, this report is lost for it and the next one is not.
+        // Code of the user: if it panics, it loses this report and gets the next one.
         let traced = caught(|| trace(&report));
         let recorded = caught(|| recorder.as_ref().map(|recorder| record(&**recorder, &report)));
         for (whose, outcome) in [("the trace subscriber", traced), ("the recorder", recorded.map(drop))] {
@@ -128,11 +128,11 @@ fn record(recorder: &dyn Recorder, report: &Report) {
     match report {
         Report::Attempt(attempt) => recorder.attempt(attempt),
         Report::Event(event) => recorder.event(event),
-        // It is also why leases are not granted, which is an event of theirs.
+        // Each lease that is not granted reports this as an event, too.
         Report::Breach { .. } => {}
-        // It is also how the earlier of the two was lost.
+        // The loss of the earlier of the two is reported as an event, too.
         Report::SameToken { .. } => {}
-        // Nothing happened to a lease.
+        // No lease is affected.
         Report::Forgotten { .. } => {}
         Report::Missed(count) => recorder.missed(*count),
     }
@@ -214,5 +214,5 @@ fn trace(report: &Report) {
     }
 }
 
-/// A recorder may be this many reports behind: minutes of a busy process.
+/// Maximum number of pending reports: minutes of a busy process.
 const QUEUE_MAX: usize = 4096;

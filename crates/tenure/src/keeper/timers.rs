@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::command::LeaseId;
 use crate::clock::Instant;
 
-/// When the leases of a keeper want to be woken: one queue for all of them.
+/// Timers of all leases of a keeper.
 #[derive(Debug, Default)]
 pub(crate) struct Timers(BTreeSet<(Instant, LeaseId)>);
 
@@ -12,7 +12,7 @@ impl Timers {
         self.0.insert((at, lease));
     }
 
-    /// Forgets a timer that the lease does not need any more.
+    /// Removes a timer.
     pub(crate) fn unset(&mut self, at: Instant, lease: LeaseId) {
         self.0.remove(&(at, lease));
     }

@@ -17,7 +17,7 @@ use crate::host::inotify::UNTOLD;
 use crate::host::witness::{Lock, WitnessLocation};
 use crate::host::workers::Workers;
 
-/// The witnesses of those whose leases are kept, and those of others that are watched.
+/// Witnesses of the keeper's own leases, and the witnesses of holders that its contenders watch.
 ///
 /// Workers do everything that waits for the disk; see [`Background`](super::background::Background).
 pub(crate) struct Witnesses {
@@ -25,23 +25,23 @@ pub(crate) struct Witnesses {
     jobs: Jobs,
     events: FuturesUnordered<BoxFuture<'static, Option<WitnessEvent>>>,
     watching: HashMap<LeaseId, Watching>,
-    /// Number of files that are being made: a process that ends before that would leave them behind.
+    /// Number of files that are being created. A process that exits before that would leave them behind.
     unmade: usize,
 }
 
 /// The result of a job on a witness.
 #[derive(Debug)]
 pub(crate) enum WitnessEvent {
-    /// A witness was made for this lease, or could not be made.
+    /// The witness of a lease was created, or could not be.
     Made(LeaseId, Option<Lock>),
-    /// A contender has seen what became of the witness that a record names.
+    /// Sighting of the witness that a record names.
     Seen { lease: LeaseId, witness: Arc<Witness>, nonce: Nonce, sighting: Sighting },
 }
 
-/// A contender waits for somebody's death.
+/// A contender that waits for the death of a holder.
 struct Watching {
     witness: Arc<Witness>,
-    /// What the latest record carries. The holder renews meanwhile.
+    /// Nonce of the latest record: the holder may renew during the watch.
     nonce: Arc<Mutex<Nonce>>,
     abort: AbortHandle,
 }
@@ -51,7 +51,7 @@ impl Witnesses {
         Self { location, jobs, events: FuturesUnordered::new(), watching: HashMap::new(), unmade: 0 }
     }
 
-    /// Makes a witness for a lease; `false` where there is no place for one.
+    /// Creates a witness for a lease; `false` if there is no directory for one.
     pub(crate) fn make(&mut self, lease: LeaseId, random: u128) -> bool {
         let Some(location) = self.location.clone() else { return false };
         let creating = Arc::clone(&location);
@@ -68,16 +68,16 @@ impl Witnesses {
         true
     }
 
-    /// Lists a nonce in a witness of ours. The request that carries the nonce is sent when this has ended: a record in the
-    /// store whose nonce is not listed yet would hide its holder's death. A disk that takes longer than `LIST_MAX` costs
-    /// just that, and not the renewal.
+    /// Lists a nonce in the keeper's own witness. The request with the nonce is sent after this: a record whose nonce
+    /// is not listed hides its holder's death. A disk that takes longer than `LIST_MAX` costs the listing, not the
+    /// renewal.
     pub(crate) fn list(&self, witness: &Arc<Lock>, nonce: Nonce) -> BoxFuture<'static, ()> {
         let witness = Arc::clone(witness);
         let listed = self.jobs.run(LIST_MAX, move || witness.list(nonce));
         Box::pin(async move { drop(listed.await) })
     }
 
-    /// Looks at the witness that a record names; `false` where there is none to be seen.
+    /// Inspects the witness that a record names; `false` if there is no directory for one.
     pub(crate) fn look(&mut self, lease: LeaseId, witness: &Arc<Witness>, nonce: Nonce) -> bool {
         let Some(location) = &self.location else { return false };
         let seen = self.jobs.run(LOOK_MAX, look(location, witness, nonce));
@@ -89,7 +89,7 @@ impl Witnesses {
         true
     }
 
-    /// Tells when the witness that this contender has seen locked is locked no more, or at least the tree's part of it.
+    /// Reports when a witness that the contender saw locked is unlocked, or at least the tree's part of it.
     pub(crate) fn watch(&mut self, lease: LeaseId, witness: &Arc<Witness>, nonce: Nonce) {
         let Some(location) = self.location.clone() else { return };
         if let Some(watching) = self.watching.get(&lease)
@@ -115,32 +115,32 @@ impl Witnesses {
         let witness = Arc::clone(witness);
         self.events.push(Box::pin(async move {
             let seen = Abortable::new(unlocked, registration).await.ok().flatten();
-            // Whoever watches next begins anew.
+            // The next watch starts anew.
             ends.abort();
             let (nonce, sighting) = seen?;
             Some(WitnessEvent::Seen { lease, witness, nonce, sighting })
         }));
     }
 
-    /// This contender waits no more.
+    /// Stops the watch of this contender.
     pub(crate) fn stop(&mut self, lease: LeaseId) {
         if let Some(watching) = self.watching.remove(&lease) {
             watching.abort.abort();
         }
     }
 
-    /// Removes what a dead holder left behind, in a job; `None` where there is no place for witnesses.
+    /// Job that removes the witness of a dead holder; `None` if there is no directory for witnesses.
     pub(crate) fn removal_of_dead(&self, witness: Arc<Witness>) -> Option<impl FnOnce() + Send + 'static> {
         let location = self.location.clone()?;
         Some(move || location.remove_dead(&witness))
     }
 
-    /// Whether a file is being made.
+    /// True if a file is being created.
     pub(crate) fn is_making(&self) -> bool {
         self.unmade > 0
     }
 
-    /// The next event; `None` if none is to come.
+    /// The next event; `None` if none is pending.
     pub(crate) async fn next(&mut self) -> Option<WitnessEvent> {
         loop {
             if let Some(event) = self.events.next().await? {
@@ -160,7 +160,7 @@ impl fmt::Debug for Witnesses {
     }
 }
 
-/// A witness that is removed again if it comes too late.
+/// A new witness, removed on drop unless claimed: it may come too late.
 struct Unclaimed(Option<Lock>);
 
 impl Unclaimed {
@@ -190,18 +190,17 @@ fn look(
     move || location.look(&witness, nonce)
 }
 
-/// The event that a watch of a witness waits for.
+/// Event that ends a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
     /// No part of it is locked.
     Unlocked,
-    /// The same, or the tree's part is locked no more.
+    /// No part of it is locked, or at least the tree's part is not.
     PartFreed,
 }
 
-/// Looks whenever somebody who could write to the witness has closed it: its holder does so with every renewal, and for
-/// the last time when it dies. Where the kernel tells nobody, for a user has only so many who are told, it looks from time
-/// to time. `None` when it cannot be looked at.
+/// Checks the witness whenever a process that could write it closes it: its holder does so at every renewal, and for
+/// the last time when it dies. Polls when the inotify limit is reached. `None` if the witness cannot be inspected.
 pub(crate) async fn until_unlocked(
     location: Arc<WitnessLocation>,
     workers: Arc<Workers>,
@@ -214,7 +213,7 @@ pub(crate) async fn until_unlocked(
     let mut changes = workers.run(move || watched.0.watch(&watched.1)).await.ok()?;
     let mut tree = false;
     loop {
-        // At once also the first time: what happened before it was watched was told to nobody.
+        // Also at the start: changes before the watch gave no event.
         for pause in PROBES {
             if !pause.is_zero() {
                 clock.sleep_until(clock.now() + pause).await;
@@ -238,11 +237,11 @@ pub(crate) async fn until_unlocked(
     }
 }
 
-/// The kernel tells that a file was closed just before it gives the locks back.
+/// Delays of repeated checks: the kernel reports the close of a file just before it releases the locks.
 const PROBES: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(20)];
 
-/// Nobody waits longer for a witness than it is worth.
+/// Longest times that a lease waits for a witness.
 const MAKE_MAX: Duration = Duration::from_secs(1);
 const LOOK_MAX: Duration = Duration::from_secs(1);
 

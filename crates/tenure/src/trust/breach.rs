@@ -8,18 +8,17 @@ use tenure_store::{StoreClock, Version};
 
 use crate::clock::Instant;
 
-/// Something that no store does which keeps its promises, and that nobody else can have done, seen in real work.
+/// Proof, seen during work, that the store breaks its promises, which no operator can have caused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Breach {
-    /// A write was given a version that is no new one. Whoever else saw that version could replace what was written.
+    /// A write got a version that is not new. Another process that saw the version could replace the record.
     OldVersion(Version),
-    /// Two terms with the same past were granted with one token, which no restore can have brought about: both replaced the
-    /// same version.
+    /// Two terms with the same history have one token. No restoration can cause this: both replaced the same version.
     SameToken(Token),
 }
 
 impl Breach {
-    /// The breach that a look shows, beside what was seen of the key before, on a store whose clock is good for this.
+    /// The breach that a read shows, given the previous sighting, on a store whose clock allows the conclusion.
     pub(crate) fn shown(before: Option<&Seen>, look: &Look, clock: StoreClock) -> Option<Self> {
         let before = before?;
         let token = same_token(Some(before), look)?;
@@ -29,30 +28,30 @@ impl Breach {
     }
 }
 
-/// The token that a look shows with another term than before.
+/// The token that a read shows with another term than before.
 pub(crate) fn same_token(before: Option<&Seen>, look: &Look) -> Option<Token> {
     let Content::Record(old, _) = &before?.content else { return None };
     let Content::Record(new, _) = &look.content else { return None };
     is_same_token(old, new).then_some(new.token)
 }
 
-/// True if the store's time was beyond the token when it was seen before.
+/// True if the store's time was beyond the token at the previous sighting.
 ///
-/// An operator may have restored the record from a backup since, as it was before that grant, and the next grant has the same
-/// past then. It has the same token too where that comes from the record alone: on a store without a clock, and where tokens
-/// are ahead of the clock. Else it begins from the store's time, which is greater by then.
+/// An operator may have restored the record since, from a backup before that grant. The next grant then has the same
+/// history. It also has the same token if that comes from the record alone: on a store without a clock, and where
+/// tokens are ahead of the clock. Otherwise its token begins from the store's time, which is greater by then.
 fn is_past(token: Token, before: &Seen, clock: StoreClock) -> bool {
     matches!(Standard.floor(before, clock), Floor::At(time) if time.as_micros() > token.get())
 }
 
-/// Two terms that have one token. A record that was planted is of no term.
+/// True if two terms have one token. A planted record belongs to no term.
 fn is_same_token(old: &Record, new: &Record) -> bool {
     let granted = old.term != Nonce::ZERO && new.term != Nonce::ZERO;
     granted && old.term != new.term && old.token == new.token
 }
 
-/// Whether the terms before were the same. After a deletion there are none, and the next token may be the same one if it was
-/// granted within the resolution of the store's clock. The times are not compared: each who grants writes its own.
+/// True if the terms before were the same. After a deletion there are none, and the next token may be equal if it was
+/// granted within the resolution of the store's clock. Times are not compared: each holder writes its own.
 fn is_same_past(old: &Record, new: &Record) -> bool {
     let tokens = |record: &Record| record.history.iter().map(|past| past.token).collect::<Vec<_>>();
     !old.history.is_empty() && tokens(old) == tokens(new)
@@ -69,9 +68,9 @@ impl fmt::Display for Breach {
     }
 }
 
-/// Whether a look that was sent then shows what can only be if something acknowledged is gone: a version with another record
-/// than before, another record that is not later in the key's own count of writes, or another term with the same token. An operator who deletes or restores
-/// records does that too, so it is no proof.
+/// True if a read that was sent at `sent` shows that an acknowledged write is missing: the same version with another record,
+/// another record that is not later in the key's count of writes, or another term with the same token. An operator who
+/// deletes or restores records causes the same, so it is no proof.
 pub(crate) fn is_doubtful(before: Option<&Seen>, sent: Instant, look: &Look) -> bool {
     let Some(before) = before.filter(|before| before.returned <= sent) else { return false };
     let Content::Record(old, known) = &before.content else { return false };
@@ -80,11 +79,11 @@ pub(crate) fn is_doubtful(before: Option<&Seen>, sent: Instant, look: &Look) -> 
     (is_other && (known == version || new.sequence <= old.sequence)) || is_same_token(old, new)
 }
 
-/// Whether a look that was sent then shows what [`forget`](crate::Coordinator::forget) leaves behind: no record, after one that
-/// no holder has any more, on a store whose time is beyond every token that was seen.
+/// True if a read that was sent at `sent` shows the state that [`forget`](crate::Coordinator::forget) leaves behind: no
+/// record, after one without a holder, on a store whose time is beyond every token seen.
 ///
-/// That a vacant record is removed there is an operator's right, and the next token is greater all the same. A removal leaves
-/// no other trace. A record that may be held, or an earlier one that is back, is something else.
+/// An operator may remove a vacant record there, and the next token is greater all the same. A removal leaves no other
+/// trace. A record that may be held, or an earlier one that is back, is different.
 pub(crate) fn is_forgotten(
     before: Option<&Seen>,
     sent: Instant,
@@ -158,7 +157,7 @@ mod tests {
         Look { content, age: None, time: None }
     }
 
-    /// With a term before it that had this token.
+    /// A record with one earlier term of this token.
     fn after(token: u64, record: Record) -> Record {
         let time = WallTime::default();
         let token = Token::new(token).unwrap();

@@ -1,4 +1,4 @@
-//! Whether a store is believed to keep its promises: the check at connect, its cached verdict, and breaches seen later.
+//! Trust in a store: the check at connect, its cached verdict, and breaches seen later.
 
 pub(crate) mod breach;
 
@@ -14,12 +14,12 @@ use crate::host::entropy::Entropy;
 use crate::host::workers::Workers;
 use crate::{Error, ErrorKind, Verdicts};
 
-/// Whether one store is trusted, and who else on this machine goes by that.
+/// Trust in one store, shared with other processes of this machine.
 ///
-/// All of it is done by threads that may wait for a disk, each time with a limit; what is not done by then is done without:
-/// a store that may have been found sound is checked.
+/// Workers read and write the verdicts, each time with a limit. If a verdict cannot be read in time, the store is
+/// checked.
 pub(crate) struct Trust {
-    /// Where others look whether it was found sound; `None` where nobody is told.
+    /// Cached verdicts; `None` if the store is not checked live, or the user keeps no verdicts.
     cache: Option<Arc<VerdictCache>>,
     clock: Arc<dyn Clock>,
     workers: Arc<Workers>,
@@ -45,7 +45,8 @@ impl Trust {
         Self { cache: cache.map(Arc::new), clock: Arc::clone(clock), workers }
     }
 
-    /// Checks the store as [`check::connect_check`] does, unless it was found sound of late and is not to be checked again.
+    /// Checks the store as [`check::connect_check`] does, unless a valid verdict says that it is sound and `again` is
+    /// false.
     pub(crate) async fn verify(&self, store: &dyn Store, again: bool) -> Result<(), Error> {
         check::check_declared(store)?;
         if !check::is_checked_live(store) || (!again && self.is_sound().await) {
@@ -61,20 +62,20 @@ impl Trust {
         match &checked {
             Ok(()) => self.record_sound(began).await,
             Err(error) if error.kind() == ErrorKind::Unsupported => self.void().await,
-            // It was not found out how it is.
+            // Inconclusive: record nothing.
             Err(_) => {}
         }
         checked
     }
 
-    /// The store was seen to break a promise, or perhaps to: whoever connects next checks it first.
+    /// Voids the verdict after a suspected breach: the next process that connects checks the store first.
     pub(crate) async fn void(&self) {
         if let Some(job) = self.void_job() {
             self.run(VOID_MAX, job).await;
         }
     }
 
-    /// The same, for a worker; `None` where nobody goes by it.
+    /// Job that voids the verdict; `None` if there is none.
     pub(crate) fn void_job(&self) -> Option<impl FnOnce() + Send + 'static> {
         let cache = Arc::clone(self.cache.as_ref()?);
         Some(move || cache.void())
@@ -130,8 +131,8 @@ impl fmt::Debug for Trust {
     }
 }
 
-/// Nobody waits longer for a disk than a check takes.
+/// Longest wait for the disk: a check takes about as long.
 const DISK_MAX: Duration = Duration::from_millis(200);
 
-/// This is worth more: others would go by it.
+/// Longer, because other processes rely on the verdict.
 const VOID_MAX: Duration = Duration::from_secs(1);
