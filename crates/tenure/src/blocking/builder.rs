@@ -7,7 +7,7 @@ use super::{Coordinator, block_on};
 use crate::clock::Clock;
 use crate::{Error, Logbook, Recorder, Verdicts};
 
-/// Connects a blocking coordinator with choices.
+/// Connects a blocking coordinator with options.
 #[derive(Debug, Default)]
 #[must_use = "a builder connects nothing until connect() is called"]
 pub struct CoordinatorBuilder(crate::CoordinatorBuilder);
@@ -22,13 +22,13 @@ impl CoordinatorBuilder {
         check_again();
     }
 
-    /// Connects to a store that is made already.
+    /// Connects to an existing store.
     #[track_caller]
     pub fn connect(self, store: impl Store) -> Result<Coordinator, Error> {
         block_on(self.0.connect(store)).map(Coordinator)
     }
 
-    /// Connects to a store that is made on the keeper's own runtime, where its connections live.
+    /// Connects to a store that is created on the keeper's runtime, where its connections live.
     #[track_caller]
     pub fn connect_with<S, F>(self, make: impl FnOnce() -> F + Send + 'static) -> Result<Coordinator, Error>
     where
@@ -38,7 +38,7 @@ impl CoordinatorBuilder {
         block_on(self.0.connect_with(make)).map(Coordinator)
     }
 
-    /// Connects without testing the store live. What it declares is still required, and believed.
+    /// Connects without testing the store live. Tenure still requires its declared guarantees, and trusts them.
     #[track_caller]
     pub fn connect_dangerously_unchecked(self, store: impl Store) -> Result<Coordinator, Error> {
         block_on(self.0.connect_dangerously_unchecked(store)).map(Coordinator)

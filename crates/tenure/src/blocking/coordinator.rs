@@ -8,32 +8,32 @@ use tenure_store::{Guarantees, Key, Prefix, Store};
 use super::{CoordinatorBuilder, Lease, Request, block_on};
 use crate::{Error, Forgotten, Handle, Observation, Observations, Survivors};
 
-/// A connection to a store, and the keeper of all leases taken through it, for threads that wait. Cheap to clone.
+/// A connection to a store, and the keeper of its leases, for blocking threads. Cheap to clone.
 ///
-/// When the last clone and the last lease are dropped, the keeper vacates what is left and ends.
+/// When the last clone and the last lease are dropped, the keeper vacates the remaining leases and ends.
 #[derive(Clone, Debug)]
 pub struct Coordinator(pub(super) crate::Coordinator);
 
 impl Coordinator {
     /// Connects to a store, with the machine's clock and a holder named after host and process.
     ///
-    /// It takes what [`tenure::Coordinator::connect`](crate::Coordinator::connect) takes.
+    /// Takes the same arguments as [`tenure::Coordinator::connect`](crate::Coordinator::connect).
     #[track_caller]
     pub fn connect(store: impl Store) -> Result<Self, Error> {
         Self::builder().connect(store)
     }
 
-    /// Makes choices first.
+    /// Returns a builder with more options.
     pub fn builder() -> CoordinatorBuilder {
         CoordinatorBuilder::default()
     }
 
-    /// A lease of this key, to be acquired.
+    /// A request for the lease of this key.
     pub fn lease(&self, key: impl AsRef<str>) -> Result<Request, Error> {
         self.0.lease(key).map(Request)
     }
 
-    /// Goes on with the term of a handle in this process: see [`Coordinator::resume`](crate::Coordinator::resume).
+    /// Continues the term of a handle in this process: see [`Coordinator::resume`](crate::Coordinator::resume).
     #[track_caller]
     pub fn resume(&self, handle: &Handle) -> Result<Lease, Error> {
         block_on(self.0.resume(handle)).map(Lease)

@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Error, Lost, WitnessPart, WorkGuard};
 
-/// A lease that was granted. Threads share it by reference; dropping it gives it up, without waiting.
+/// A granted lease. Threads share it by reference. Dropping it releases it without waiting.
 ///
-/// Whether it is held is computed from the clock at every call. A check is a hope, a token is a proof: see
-/// [`tenure::Lease`](crate::Lease).
+/// Each call computes from the clock whether the lease is held. A check can be outdated by the time of the write; the
+/// token cannot: see [`tenure::Lease`](crate::Lease).
 #[must_use = "dropping a lease gives it up"]
 pub struct Lease(pub(super) crate::Lease);
 

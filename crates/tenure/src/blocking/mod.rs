@@ -1,6 +1,6 @@
-//! Leases for programs without an executor: the same calls, and each returns when it is done.
+//! Leases for programs without an executor: the same calls, but each blocks until it is done.
 //!
-//! The keeper has a thread of its own, so a lease is renewed whatever the threads of the program do.
+//! The keeper has its own thread, so it renews a lease whatever the threads of the program do.
 //!
 //! ```
 //! use std::time::Duration;
@@ -41,18 +41,18 @@
 //! # }
 //! ```
 //!
-//! Work that goes on elsewhere, such as a child process, has a [`WorkGuard`](crate::WorkGuard) as long as it lives.
+//! Work elsewhere, such as a child process, keeps a [`WorkGuard`](crate::WorkGuard) as long as it runs.
 //!
 //! # In asynchronous programs
 //!
-//! A call that waits **panics** inside an asynchronous task of tokio, as `Runtime::block_on` does: the task that it waits for
-//! may need the thread that it blocks. Use [`tenure::Coordinator`](crate::Coordinator) there, or `spawn_blocking`. Other
-//! executors are not noticed; there the call blocks the executor's thread. Dropping a lease never waits.
+//! A blocking call **panics** inside an asynchronous task of tokio, as `Runtime::block_on` does: the task that it waits
+//! for may need the blocked thread. Use [`tenure::Coordinator`](crate::Coordinator) there, or `spawn_blocking`. Other
+//! executors are not detected; the call then blocks the executor's thread. Dropping a lease never blocks.
 //!
-//! What is a stream is there only: [`watch`](crate::Coordinator::watch), [`states`](crate::Lease::states) and
-//! [`renewals`](crate::Lease::renewals).
+//! Streams exist only in the asynchronous API: [`watch`](crate::Coordinator::watch), [`states`](crate::Lease::states)
+//! and [`renewals`](crate::Lease::renewals).
 
-/// Methods that do what those of the asynchronous type do: choices give `Self`, answers come at once, waits block.
+/// Wraps methods of the asynchronous type: options return `Self`, immediate answers are returned, waits block.
 macro_rules! same {
     (choices of $of:ident: $($name:ident($($argument:ident: $type:ty),*);)*) => { $(
         #[doc = same!(doc $of $name)]
@@ -88,8 +88,8 @@ pub use coordinator::Coordinator;
 pub use lease::Lease;
 pub use request::Request;
 
-/// Blocks this thread until the future is ready. The keeper does all that needs a clock or a socket, so this runtime has neither,
-/// and costs no descriptor.
+/// Blocks this thread until the future is ready. The keeper does everything that needs a clock or a socket, so this
+/// runtime has neither, and needs no file descriptor.
 #[track_caller]
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().build();

@@ -18,18 +18,18 @@ compile_error!(
      suspended would let two holders act at once"
 );
 
-/// The real clock: `CLOCK_BOOTTIME`, which keeps counting while the machine is suspended.
+/// The machine's clock: `CLOCK_BOOTTIME`, which counts through suspend.
 ///
-/// `std::time::Instant` and tokio's timers stop in suspend, so a holder that slept with its laptop would wake up
-/// believing. Here both reading and sleeping go by the boot-time clock.
+/// `std::time::Instant` and tokio's timers stop during suspend, so a holder on a suspended laptop would wake up with an
+/// old belief. Here both reading and sleeping use the boot-time clock.
 ///
-/// [`sleep_until`](Clock::sleep_until) must be polled inside a tokio runtime that has io enabled, and time too, for
+/// [`sleep_until`](Clock::sleep_until) must be polled inside a tokio runtime with io enabled, and with time enabled for
 /// the case that the process has no file descriptor left.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BootClock;
 
 impl BootClock {
-    /// The clock. There is only one, and this is free.
+    /// The clock. There is only one, and this call is free.
     pub const fn new() -> Self {
         Self
     }
@@ -50,7 +50,7 @@ impl Clock for BootClock {
 
     fn wall(&self) -> WallTime {
         let time = clock_gettime(ClockId::Realtime);
-        // A wall clock may be set to before 1970; people are then shown 1970.
+        // A wall clock may show a time before 1970; 1970 is reported then.
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
         WallTime::from_millis(seconds * 1_000 + time.tv_nsec as u64 / 1_000_000)
     }
@@ -66,29 +66,29 @@ impl Clock for BootClock {
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// The longest sleep on a timer that stops in suspend: what a wake-up may be late by after a resume.
+/// Longest sleep on a timer that stops during suspend: the largest delay of a wake-up after a resume.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// Sleeps on the timer that `arm` makes. It is made at the first poll, when the runtime it registers with is there,
-/// and not at all for an instant that has passed.
+/// Sleeps on the timer that `arm` creates, at the first poll, inside its runtime. For an instant in the past it creates
+/// none.
 async fn sleep_with(at: Instant, arm: impl FnOnce(Instant) -> io::Result<AsyncFd<OwnedFd>>) {
     if BootClock::read() >= at {
         return;
     }
     match arm(at) {
         Ok(timer) => sleep_on(&timer, at).await,
-        // Typically EMFILE. A wake-up that is late by a slice after a suspend is better than none.
+        // Typically EMFILE. A wake-up that is late after a suspend is better than none.
         Err(_) => sleep_in_slices(at).await,
     }
 }
 
 async fn sleep_on(timer: &AsyncFd<OwnedFd>, at: Instant) {
-    // Readiness may be spurious; the clock decides, and the timer is never read, so it stays ready once it fired.
+    // Readiness may be spurious, so the clock decides. The timer is never read, so it stays ready once it has fired.
     while BootClock::read() < at {
         match timer.readable().await {
             Ok(mut ready) if BootClock::read() < at => ready.clear_ready(),
             Ok(_) => return,
-            // The runtime is shutting down, and takes the tasks that wait for this with it.
+            // The runtime shuts down, and drops the tasks that wait for this.
             Err(_) => return sleep_in_slices(at).await,
         }
     }
@@ -108,7 +108,7 @@ async fn sleep_in_slices(at: Instant) {
     }
 }
 
-/// A timer of the kernel on the boot-time clock that fires at `at`, registered with the runtime.
+/// A kernel timer on the boot-time clock that fires at `at`, registered with the runtime.
 #[expect(
     deprecated,
     reason = "its successor is unsafe for the sake of types that change their descriptor; an OwnedFd cannot"
@@ -135,7 +135,7 @@ mod tests {
 
     const MOMENT: Duration = Duration::from_millis(20);
 
-    /// How long sleeping until `MOMENT` from now took, and that it was not too short.
+    /// Sleeps until `MOMENT` from now, asserts that it was not too short, and returns the time it took.
     async fn oversleep(sleep: impl AsyncFnOnce(Instant)) -> Duration {
         let at = BootClock.now() + MOMENT;
         sleep(at).await;
@@ -161,13 +161,12 @@ mod tests {
         let text = std::fs::read_to_string("/proc/uptime").unwrap();
         let after = BootClock.now();
         let uptime: f64 = text.split(' ').next().unwrap().parse().unwrap();
-        // `/proc/uptime` counts suspend as the boot-time clock does, and is cut to hundredths.
+        // `/proc/uptime` counts suspend as the boot-time clock does, and is truncated to hundredths.
         assert!(uptime >= before.as_nanos() as f64 / 1e9 - 0.02, "{uptime} before {before}");
         assert!(uptime <= after.as_nanos() as f64 / 1e9 + 0.02, "{uptime} after {after}");
     }
 
-    /// Suspend cannot be had in a test; a time namespace in which only the boot-time clock is shifted can, where the
-    /// machine allows it.
+    /// A test cannot suspend the machine. Where it may, it uses a time namespace that shifts only the boot-time clock.
     #[test]
     fn it_is_the_boot_time_clock_that_is_read_and_not_the_one_that_stops_in_suspend() {
         let in_namespace = |program: &OsStr, arguments: &[&str]| {

@@ -1,7 +1,7 @@
-/// The id of this boot, as the kernel writes it; `None` where it does not say, or something else is in its place.
+/// The id of this boot, as the kernel writes it; `None` if it is missing or not a random id.
 ///
-/// Containers may have another file over the kernel's. One that is empty, or the same on two machines, names no boot: the
-/// form of a random id is required, and nothing else is believed.
+/// A container may have another file mounted over the kernel's. An empty id, or one that is equal on two machines,
+/// identifies no boot, so only the form of a random id is accepted.
 pub(crate) fn boot_id() -> Option<String> {
     parse(&std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?)
 }

@@ -2,11 +2,11 @@ use std::path::Path;
 
 use super::boot_id;
 
-/// Who reads the same boot-time clock: the processes of one boot of one kernel in one time namespace.
+/// Identity of a boot-time clock: the processes of one boot of one kernel in one time namespace share it.
 ///
 /// A time namespace shifts the clock and keeps the boot id, so both are compared. A different boot id proves nothing
-/// (systemd-nspawn puts another one over the kernel's): then readings are simply not compared. The kernel gives the number
-/// of a namespace that has ended to the next one, which may shift the clock by another span: so the span is compared too.
+/// (systemd-nspawn mounts another file over the kernel's); readings are then not compared. The kernel reuses the
+/// numbers of time namespaces, and the next one may have another offset, so the offset is compared too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
     boot: String,
@@ -14,12 +14,12 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// Where this process is; `None` where `/proc` does not say.
+    /// The domain of this process; `None` if `/proc` does not show it.
     pub fn here() -> Option<Self> {
         let boot = boot_id()?;
         let time_namespace = match std::fs::read_link("/proc/self/ns/time") {
             Ok(link) => format!("{}+{}", link.to_str()?, shift(&link)?),
-            // A kernel that has namespaces, and none for time.
+            // A kernel with namespaces, but without time namespaces.
             Err(_) if Path::new("/proc/self/ns/mnt").is_symlink() => "none".to_owned(),
             Err(_) => return None,
         };
@@ -38,8 +38,8 @@ impl Domain {
     pub const MAX_BYTES: usize = 128;
 }
 
-/// By how much this namespace shifts the boot-time clock, in words of one part. The kernel tells it of the namespace that
-/// children are started in: `None` where that is another one.
+/// Offset of this namespace's boot-time clock, in written form. The kernel shows the offset of the namespace for
+/// children: `None` if that is another one.
 fn shift(namespace: &Path) -> Option<String> {
     if std::fs::read_link("/proc/self/ns/time_for_children").ok()? != namespace {
         return None;
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(Domain::parse(&here.to_string()), Some(here));
     }
 
-    /// A time namespace ends with its last process, and its number is given away again.
+    /// A time namespace ends with its last process, and the kernel reuses its number.
     #[test]
     fn a_namespace_that_has_the_number_of_an_earlier_one_and_another_clock_is_another_domain() {
         let in_namespace = |shift: &str| {

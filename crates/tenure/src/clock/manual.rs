@@ -11,9 +11,9 @@ use super::{Clock, Domain, Instant, WallTime};
 
 /// A clock that stands still until a test moves it. Clones are the same clock.
 ///
-/// Sleepers, in any thread, wake when time has passed them; a sleep may be dropped at any time. Wall time goes along
-/// with [`advance`](Self::advance), and [`set_wall`](Self::set_wall) steps it without moving the clock that leases are
-/// counted on, as NTP does.
+/// Sleepers in any thread wake when time has passed their instant; a sleep may be dropped at any time.
+/// [`advance`](Self::advance) moves the wall time too. [`set_wall`](Self::set_wall) steps the wall time alone, as NTP
+/// does.
 ///
 /// ```
 /// use std::time::Duration;
@@ -33,20 +33,20 @@ struct ManualState {
     now: Instant,
     /// In nanoseconds since 1970, so that many small steps add up.
     wall_nanos: u128,
-    /// Who waits, by when. Only those that were polled and whose instant has not come yet.
+    /// Pending sleepers by instant: polled, and not due yet.
     sleepers: BTreeMap<(Instant, u64), Waker>,
-    /// Tells apart sleepers until the same instant.
+    /// Distinguishes sleepers of the same instant.
     next_id: u64,
 }
 
 impl ManualClock {
-    /// Where the clock starts: not at zero, so that "a while ago" is an instant too.
+    /// Start of the clock. It is not zero, so that earlier instants exist.
     const START: Instant = Instant::from_nanos(1_000 * 1_000_000_000);
 
     /// 2026-01-01T00:00:00Z.
     const START_WALL: WallTime = WallTime::from_millis(1_767_225_600_000);
 
-    /// A clock that shows 1000 s since its zero, on the first of January 2026.
+    /// A clock that shows 1000 s since its zero, on 1 January 2026.
     pub fn new() -> Self {
         let state = ManualState {
             now: Self::START,
@@ -57,27 +57,27 @@ impl ManualClock {
         Self { shared: Arc::new(Mutex::new(state)) }
     }
 
-    /// Lets this much time pass, and wakes whoever waited for it.
+    /// Lets this much time pass, and wakes the sleepers that are due.
     pub fn advance(&self, span: Duration) {
         self.pass(|now| now + span);
     }
 
-    /// Lets time pass until `at`; nothing happens if that has passed already.
+    /// Lets time pass until `at`; does nothing if that is in the past.
     pub fn advance_to(&self, at: Instant) {
         self.pass(|now| now.max(at));
     }
 
-    /// Steps the wall clock, forwards or backwards. Nobody wakes up from that.
+    /// Steps the wall clock forwards or backwards. No sleeper wakes.
     pub fn set_wall(&self, wall: WallTime) {
         self.lock().wall_nanos = wall_nanos(wall);
     }
 
-    /// How many sleeps were polled and wait for an instant to come.
+    /// Number of pending sleepers.
     pub fn sleepers(&self) -> usize {
         self.lock().sleepers.len()
     }
 
-    /// The earliest instant that somebody sleeps until.
+    /// The earliest instant of a pending sleeper.
     pub fn next_wake(&self) -> Option<Instant> {
         self.lock().sleepers.first_key_value().map(|((at, _), _)| *at)
     }
@@ -94,12 +94,12 @@ impl ManualClock {
             };
             std::mem::replace(&mut state.sleepers, waiting)
         };
-        // Outside of the lock: a waker may run code that asks this very clock.
+        // Outside the lock: a waker may run code that uses this clock.
         due.into_values().for_each(Waker::wake);
     }
 
     fn lock(&self) -> MutexGuard<'_, ManualState> {
-        // A test that panicked elsewhere must not turn every other failure into "poisoned".
+        // A panic in another test must not turn this failure into "poisoned".
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -143,7 +143,7 @@ fn wall_nanos(wall: WallTime) -> u128 {
     u128::from(wall.as_millis()) * 1_000_000
 }
 
-/// One wait. It is registered from its first poll until it is due or dropped.
+/// One sleep. It is registered from its first poll until it is due or dropped.
 struct Sleep {
     clock: ManualClock,
     at: Instant,
@@ -155,8 +155,8 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let clock = self.clock.clone();
-        // The instant is compared and the waker stored under one lock, and time passes under that lock: no wake-up
-        // falls in between.
+        // One lock covers the comparison of the instant, the storing of the waker, and the passing of time: no wake-up
+        // is lost.
         let replaced = {
             let mut state = clock.lock();
             if state.now >= self.at {
@@ -168,7 +168,7 @@ impl Future for Sleep {
             });
             state.sleepers.insert((self.at, id), context.waker().clone())
         };
-        // Outside of the lock: the last waker of a task may take the task along, with other sleeps in it.
+        // Outside the lock: the last waker of a task may drop the task, with other sleeps in it.
         drop(replaced);
         Poll::Pending
     }

@@ -1,4 +1,4 @@
-//! Time, behind one trait, so that simulation and tests can own it.
+//! Time behind one trait, so that simulation and tests control it.
 
 mod boot;
 mod boot_id;
@@ -17,20 +17,20 @@ pub use manual::ManualClock;
 pub use tenure_core::{Instant, WallTime};
 pub(crate) use timeout::{call_timeout, timeout};
 
-/// The clock that leases are counted on.
+/// The clock on which leases are counted.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// Never goes back, and keeps counting while the machine is suspended.
+    /// The current instant. It never goes back, and counts through suspend.
     fn now(&self) -> Instant;
 
-    /// Shown to people, never compared.
+    /// The wall time. Informational, never compared.
     fn wall(&self) -> WallTime;
 
-    /// Completes at `at`, or soon after; also when the machine was suspended meanwhile.
+    /// Completes at `at`, or soon after, also after a suspend.
     ///
-    /// It is called and polled on the keeper's own runtime.
+    /// It is called and polled on the keeper's runtime.
     fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()>;
 
-    /// Who reads the same clock; `None` if its readings mean nothing outside of this process.
+    /// Identity of this clock; `None` if its readings have no meaning outside this process.
     fn domain(&self) -> Option<Domain> {
         None
     }

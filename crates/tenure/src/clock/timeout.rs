@@ -17,7 +17,7 @@ pub(crate) async fn timeout<T>(
     }
 }
 
-/// The outcome of a call, or an error if it takes longer than `limit`: a store that hangs must not hang its users.
+/// The outcome of a call; an error if it takes longer than `limit`, so that a hanging store does not hang its users.
 pub(crate) async fn call_timeout<T>(
     clock: &dyn Clock,
     limit: Duration,

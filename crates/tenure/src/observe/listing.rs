@@ -6,7 +6,7 @@ use tenure_store::{Key, Prefix, Store};
 use crate::Error;
 use crate::clock::{Clock, call_timeout};
 
-/// The keys that people see, in order.
+/// All keys but the reserved ones, in order.
 pub(crate) async fn keys(
     clock: &dyn Clock,
     store: &dyn Store,
@@ -36,5 +36,5 @@ pub(crate) async fn keys(
     Ok(keys)
 }
 
-/// How long a listing may take to its next key: it may have any number of them, but it must go on.
+/// Longest wait for the next key of a listing. The listing as a whole has no limit.
 const LIST_STEP_MAX: Duration = Duration::from_secs(60);

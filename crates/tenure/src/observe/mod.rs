@@ -1,4 +1,4 @@
-//! How leases stand, for programs that only look: one look, all leases, and every change.
+//! Observation of leases without contending: one key, all keys, and every change.
 
 mod listing;
 mod observation;

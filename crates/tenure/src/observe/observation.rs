@@ -7,25 +7,25 @@ use tenure_store::Key;
 use crate::clock::WallTime;
 use crate::{Error, ErrorKind};
 
-/// What somebody who only looks has seen of a key.
+/// One observer's view of a key.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Observation {
     /// The key.
     pub key: Key,
-    /// Its record; `None` if there is none, or none of ours.
+    /// Its record; `None` if there is none, or the value is not a Tenure record.
     pub record: Option<Arc<Record>>,
-    /// How it stands.
+    /// Its standing.
     pub standing: Standing,
-    /// When it was seen, by this machine's wall clock. For people.
+    /// Time of the observation, by this machine's wall clock. Informational.
     pub seen_at: WallTime,
 }
 
-/// What a listing gives: each key, and what was seen of it.
+/// Result of a listing: each key with its observation.
 pub type Observations = Vec<(Key, Result<Observation, Error>)>;
 
 impl Observation {
-    /// The record, if there is one. What is there and is none of ours is an error.
+    /// The record, if there is one. A value that is not a Tenure record is an error.
     pub(crate) fn into_record(self, store: &str) -> Result<Option<Arc<Record>>, Error> {
         match self.standing {
             Standing::Foreign(what) => {

@@ -12,10 +12,10 @@ use crate::host::witness::Survivors;
 use crate::keeper::{HostState, calls, logbook_client};
 use crate::{Error, ErrorKind};
 
-/// Those who look at keys from outside, one per key, so that nobody is shown an older token after a newer one.
+/// Observers of keys, one per key, so that a caller never sees an older token after a newer one.
 #[derive(Debug)]
 pub(crate) struct Observers {
-    /// The store's name, for people.
+    /// The store's name.
     store: String,
     clock: Arc<dyn Clock>,
     keys: Mutex<HashMap<Key, Observer>>,
@@ -27,19 +27,19 @@ impl Observers {
         Self { store, clock, keys: Mutex::default(), host }
     }
 
-    /// The machine on which witnesses are looked at.
+    /// Local state that a watch shares.
     pub(crate) fn host(&self) -> &HostState {
         &self.host
     }
 
-    /// What was seen is in the logbook when this returns.
+    /// Writes all queued sightings to the logbook.
     pub(crate) async fn flush(&self) {
         if let Some(logbook) = &self.host.logbook {
             logbook.flush().await;
         }
     }
 
-    /// A key as it is now.
+    /// Observes a key.
     pub(crate) async fn observe(&self, store: &dyn Store, key: &Key) -> Result<Observation, Error> {
         let what = format!("looking at lease {key} on {}", self.store);
         call_timeout(&*self.clock, LOOK_MAX, &what, self.look(store, key)).await
@@ -47,7 +47,7 @@ impl Observers {
 
     async fn look(&self, store: &dyn Store, key: &Key) -> Result<Observation, Error> {
         let mut older = None;
-        // An answer that was overtaken by a newer one is asked for again; one that stays older has gone back.
+        // An answer that a newer one overtook is read again. If it stays older, the record went back.
         for _ in 0..LOOKS_MAX {
             let read = self.read(store, key).await?;
             let record = match &read.look.content {
@@ -94,7 +94,7 @@ impl Observers {
         })
     }
 
-    /// Whether nobody here has looked at the key before.
+    /// True if this coordinator has not observed the key before.
     fn is_new(&self, key: &Key) -> bool {
         !self.keys.lock().unwrap_or_else(PoisonError::into_inner).contains_key(key)
     }
@@ -123,14 +123,14 @@ impl Observers {
         Some(standing)
     }
 
-    /// What there is to see, on this machine, of the witness that a record names.
+    /// Sighting of the witness that a record names, on this machine.
     async fn sight(&self, witness: &Arc<Witness>, nonce: Nonce) -> Sighting {
         let Some(location) = self.host.location.clone() else { return Sighting::default() };
         let witness = Arc::clone(witness);
         self.host.workers.run(move || location.look(&witness, nonce)).await.unwrap_or_default()
     }
 
-    /// The processes that are alive under a record, on this machine.
+    /// Processes that are alive under a record, on this machine.
     pub(crate) async fn survivors(&self, record: &Record) -> Survivors {
         let (Some(location), Some(witness)) = (self.host.location.clone(), record.witness.clone()) else {
             return Survivors::default();
@@ -150,11 +150,11 @@ fn is_worth_logging(read: &ObservedRead) -> bool {
     logbook_client::is_worth_logging(&read.look, read.clock)
 }
 
-/// How often a look is repeated when it was overtaken.
+/// Number of repeated reads when one was overtaken.
 const LOOKS_MAX: u32 = 3;
 
-/// How long a look at one key may take: longer than any healthy store needs.
+/// Longest time for the observation of one key: longer than any healthy store needs.
 const LOOK_MAX: Duration = Duration::from_secs(15);
 
-/// How many keys are remembered: beyond that, what was shown before is forgotten.
+/// Maximum number of remembered keys. Beyond it all are forgotten.
 const KEYS_MAX: usize = 100_000;

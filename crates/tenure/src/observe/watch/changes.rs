@@ -1,4 +1,4 @@
-//! Which changes are reported, by what was reported before and what is seen now.
+//! Changes between the reported state of a key and a new observation.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use super::event::{Change, ChangeKind};
 use crate::clock::WallTime;
 use crate::observe::Observation;
 
-/// What was reported of a key so far.
+/// The reported state of a key.
 #[derive(Clone, Debug)]
 pub(crate) struct Reported {
-    /// The latest record of ours. It stays when the record is gone: its terms are not reported again if it comes back.
+    /// The latest Tenure record. It stays after a deletion, so that its terms are not reported again if it comes back.
     record: Option<Arc<Record>>,
     standing: Standing,
 }
 
 impl Reported {
-    /// Nothing was there.
+    /// The state of a key without a record.
     pub(crate) fn absent() -> Self {
         Self { record: None, standing: Standing::Absent }
     }
@@ -33,13 +33,13 @@ impl Reported {
         self.standing == Standing::Absent
     }
 
-    /// The nonce of the record whose holder was reported to have died.
+    /// The nonce of the record whose holder was reported dead.
     pub(crate) fn dead(&self) -> Option<Nonce> {
         let record = self.record.as_ref()?;
         (self.standing == Standing::Dead).then_some(record.nonce)
     }
 
-    /// Takes in what is seen now, and gives the changes that lead there, oldest first.
+    /// Takes in an observation, and returns the changes since the reported state, oldest first.
     pub(crate) fn update(&mut self, seen: &Observation, renewals: bool) -> Vec<Change> {
         let changes = changes(self, seen, renewals);
         self.standing = seen.standing.clone();
@@ -51,12 +51,12 @@ impl Reported {
         self.record.as_ref().map_or(Token::ZERO, |record| record.token)
     }
 
-    /// Whether there was a record of ours at the latest look.
+    /// True if the latest read showed a Tenure record.
     fn is_ours(&self) -> bool {
         !matches!(self.standing, Standing::Absent | Standing::Foreign(_))
     }
 
-    /// Whether the term of the record was reported to be over, although nobody had written so.
+    /// True if the end of the term was reported before it was written.
     fn has_reported_end(&self) -> bool {
         matches!(self.standing, Standing::RanOut | Standing::Dead)
     }
@@ -79,7 +79,7 @@ fn changes(reported: &Reported, seen: &Observation, renewals: bool) -> Vec<Chang
         (_, Some(new)) => {
             list.past_terms(reported, new);
             list.present(reported, seen, new, renewals);
-            // A record that was only planted is on its way to a grant, and the key is as free as before.
+            // A planted record precedes a grant, and the key is as free as before.
             let is_known = reported.is_ours() || reported.is_absent() && token(new).is_none();
             if list.changes.is_empty() && !is_known {
                 list.of(new, ChangeKind::Appeared, Some(new.written_at));
@@ -108,18 +108,18 @@ impl ChangeList<'_> {
         self.changes.push(Change { key, kind, token, holder, written_at: at, seen_at });
     }
 
-    /// Tells something of the term that a record is of.
+    /// Adds a change of the term of a record.
     fn of(&mut self, record: &Record, kind: ChangeKind, at: Option<WallTime>) {
         let holder = record.holder.as_ref().map(|holder| Arc::clone(holder.id()));
         self.push(kind, token(record), holder, at);
     }
 
-    /// The end of the term that was reported last, and the terms that began and ended since.
+    /// Adds the end of the last reported term, and the terms that began and ended since.
     fn past_terms(&mut self, reported: &Reported, new: &Record) {
         let (from, old) = (reported.token(), reported.record.as_deref());
         let was_open = old.is_some_and(Record::is_held);
         for past in new.history.iter().filter(|past| past.token == from && was_open) {
-            // It was reported already that it ran out, or that its holder died. That is what the next holder wrote, too.
+            // The watch has reported that the term ran out or that its holder died. The next holder wrote the same.
             if !(reported.has_reported_end() && matches!(past.end, End::RanOut | End::Died)) {
                 self.end_of(past);
             }
@@ -130,7 +130,7 @@ impl ChangeList<'_> {
             self.push(ChangeKind::Missed, old.and_then(token), None, None);
         }
         let mut latest = from;
-        // Somebody else may have written a history that is not in order. It is for people, and not reported then.
+        // A history that is out of order was written by another program. It is informational, and not reported.
         for past in new.history.iter() {
             if past.token <= latest || past.token > new.token {
                 continue;
@@ -147,10 +147,10 @@ impl ChangeList<'_> {
         self.push(ChangeKind::Ended(past.end.clone()), Some(past.token), holder, Some(past.ended_at));
     }
 
-    /// What became of the term that the record is of.
+    /// Adds the changes of the record's own term.
     fn present(&mut self, reported: &Reported, seen: &Observation, new: &Record, renewals: bool) {
         let written_at = Some(new.written_at);
-        // The same term, or the same rest of one.
+        // The same term, or its vacant record.
         let same = reported.record.as_deref().filter(|old| old.token == new.token);
         if new.is_held() && same.is_none() {
             self.of(new, ChangeKind::Granted, Some(new.granted_at));
@@ -189,7 +189,7 @@ impl ChangeList<'_> {
     }
 }
 
-/// The token of the latest grant; a record that was only planted has one that nobody was granted.
+/// The token of the latest grant; `None` for a planted record, whose token was never granted.
 fn token(record: &Record) -> Option<Token> {
     record.ttl.map(|_| record.token)
 }

@@ -8,96 +8,96 @@ use crate::Error;
 use crate::clock::WallTime;
 use crate::observe::Observation;
 
-/// What a [`Watch`](super::Watch) tells.
+/// Report of a [`Watch`](super::Watch).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WatchEvent {
-    /// How a key stands: the first that is reported of a key that was there when the watch began, and what is reported when a key
-    /// can be read again and nothing has changed.
+    /// Standing of a key. Reported first for each key that exists when the watch begins, and again when a key becomes
+    /// readable without a change.
     Stands(Observation),
-    /// Something happened to a key. One that appears after the watch began has stood vacant until then.
+    /// A change of a key. A key that appears after the watch began counts as vacant until then.
     Changed(Change),
-    /// This key cannot be shown, though others can: it is damaged, or went back in time. It is reported once, and the watch goes
-    /// on. Look at it.
+    /// This key cannot be read, though others can: it is damaged, or went back in time. Reported once; the watch
+    /// continues. Inspect the key.
     Problem {
         /// The key.
         key: Key,
-        /// What is wrong with it.
+        /// The error.
         error: Error,
-        /// When it was seen, by this machine's wall clock.
+        /// Time of the observation, by this machine's wall clock.
         seen_at: WallTime,
     },
-    /// The store cannot be read. It is reported once, and the watch goes on trying. Do nothing: [`Available`](Self::Available)
-    /// follows, and whatever changed meanwhile.
+    /// The store cannot be read. Reported once; the watch keeps trying. Do nothing: [`Available`](Self::Available)
+    /// follows, with all changes in between.
     Unavailable {
-        /// Why.
+        /// The error.
         error: Error,
-        /// When it was seen, by this machine's wall clock.
+        /// Time of the observation, by this machine's wall clock.
         seen_at: WallTime,
     },
     /// The store can be read again.
     Available {
-        /// When it was seen to be unavailable, by this machine's wall clock.
+        /// Start of the unavailability, by this machine's wall clock.
         since: WallTime,
-        /// When it was seen, by this machine's wall clock.
+        /// Time of the observation, by this machine's wall clock.
         seen_at: WallTime,
     },
 }
 
-/// Something that happened to a key.
+/// A change of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {
     /// The key.
     pub key: Key,
-    /// What happened.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// The token of the term that it is about, or of the latest before it; `None` if there was none.
+    /// The token of the term, or of the latest term before it; `None` if there was none.
     pub token: Option<Token>,
-    /// The id of the holder of that term, where it is about one.
+    /// The id of the term's holder, if the change belongs to a term.
     pub holder: Option<Arc<str>>,
-    /// When it was written, by the writer's wall clock; `None` where nobody wrote anything. For people.
+    /// Time of the write, by the writer's wall clock; `None` if no write caused the change. Informational.
     pub written_at: Option<WallTime>,
-    /// When it was seen, by this machine's wall clock. For people.
+    /// Time of the observation, by this machine's wall clock. Informational.
     pub seen_at: WallTime,
 }
 
-/// What happened.
+/// Kind of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// Somebody holds it now, or did for a while.
+    /// A holder was granted the lease. Its term may already be over.
     Granted,
-    /// The holder renewed it. It is reported on request, and always of a term that had seemed to be over.
+    /// The holder renewed. Reported on request, and always for a term that had seemed to be over.
     Renewed,
-    /// The holder was asked to let go. It may still act.
+    /// The holder was asked to release. It may still act.
     Revoked {
-        /// Who asks.
+        /// The contender that asks.
         by: Arc<str>,
-        /// Why.
+        /// The reason.
         because: Arc<str>,
     },
-    /// The term is over. One that ran out, or whose holder died, is over as soon as a contender would be granted; a
+    /// The term is over. A term that ran out, or whose holder died, is over as soon as a contender would be granted. A
     /// reservation that ran out has no holder.
     Ended(End),
-    /// Nobody holds it, and meanwhile only this successor is granted.
+    /// The lease is vacant and reserved for one successor.
     Reserved {
-        /// For whom.
+        /// The successor.
         successor: Arc<str>,
     },
-    /// It is retired on purpose.
+    /// The lease is closed.
     Closed {
-        /// Who did it.
+        /// The operator who closed it.
         by: Arc<str>,
-        /// Why.
+        /// The reason.
         because: Arc<str>,
     },
-    /// There is a record where there was none, and it tells of no newer term.
+    /// A record appeared, without a newer term.
     Appeared,
-    /// The record is gone: somebody deleted it.
+    /// The record was deleted.
     Gone,
-    /// Something lies there that is not a record of ours, in words.
+    /// The key holds a value that is not a Tenure record, described in words.
     Foreign(Arc<str>),
-    /// There may have been more terms than are reported: the record remembers only the last of them.
+    /// There may have been more terms than are reported: the record keeps only the last ones.
     Missed,
 }

@@ -3,16 +3,16 @@ use std::future::pending;
 use futures_util::StreamExt;
 use tenure_store::{BoxFuture, BoxStream, Prefix, Store};
 
-/// Where hints come from.
+/// Source of hints.
 pub(crate) enum ChangeHints {
-    /// Nowhere, for now.
+    /// None at the moment.
     None,
-    /// From the store, after a pause. Those that come meanwhile are one.
+    /// The store, after a pause. Hints during the pause count as one.
     After(Option<BoxFuture<'static, ()>>, BoxStream<'static, ()>),
 }
 
 impl ChangeHints {
-    /// Asks for hints, where the store gives some and nobody has asked yet.
+    /// Subscribes to hints, if the store gives some and there is no subscription yet.
     pub(crate) fn listen(&mut self, store: &dyn Store, prefix: &Prefix) {
         if let Self::None = self
             && store.guarantees().watch
@@ -22,14 +22,14 @@ impl ChangeHints {
         }
     }
 
-    /// Takes the next one only after this.
+    /// Delays the next hint until `pause` has completed.
     pub(crate) fn pause(&mut self, until: BoxFuture<'static, ()>) {
         if let Self::After(pause, _) = self {
             *pause = Some(until);
         }
     }
 
-    /// The next hint; `None` if there will be no more.
+    /// The next hint; `None` if the subscription has ended.
     pub(crate) async fn next(&mut self) -> Option<()> {
         let Self::After(pause, stream) = self else { return pending().await };
         if let Some(until) = pause {

@@ -13,7 +13,7 @@ use crate::keeper::HostState;
 use crate::keeper::witnesses::{Until, until_unlocked};
 use crate::observe::Observation;
 
-/// Waits for the deaths of holders on this machine. Without it they are found at the next look.
+/// Waits for the deaths of holders on this machine. Without it, the next read finds them.
 pub(crate) struct HolderExits {
     host: HostState,
     clock: Arc<dyn Clock>,
@@ -21,7 +21,7 @@ pub(crate) struct HolderExits {
     exits: FuturesUnordered<BoxFuture<'static, Option<Key>>>,
 }
 
-/// The witness of a holder. It is waited for once: whether its end means a death, a look tells.
+/// The witness of a holder. It is watched once: a read decides whether its end means a death.
 struct Expected {
     witness: Arc<Witness>,
     abort: AbortHandle,
@@ -32,7 +32,7 @@ impl HolderExits {
         Self { host, clock, expected: HashMap::new(), exits: FuturesUnordered::new() }
     }
 
-    /// Waits for the death of whoever holds the key now, and of nobody else.
+    /// Watches the current holder of the key instead of any previous one.
     pub(crate) fn expect(&mut self, seen: &Observation) {
         let record = seen.record.as_ref().filter(|_| seen.standing.is_held());
         let witness = record.and_then(|record| Some((record, record.witness.as_ref()?)));
@@ -64,7 +64,7 @@ impl HolderExits {
         }));
     }
 
-    /// The next key whose holder has perhaps died; `None` if nobody is waited for.
+    /// The next key whose holder may have died; `None` if no holder is watched.
     pub(crate) async fn next(&mut self) -> Option<Key> {
         loop {
             if let Some(key) = self.exits.next().await? {
@@ -80,5 +80,5 @@ impl fmt::Debug for HolderExits {
     }
 }
 
-/// How many holders are waited for at the same time. Each takes a part of what the kernel lets a user watch.
+/// Maximum number of watched holders. Each uses a part of the user's inotify limit.
 const EXPECTED_MAX: usize = 256;

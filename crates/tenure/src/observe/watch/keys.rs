@@ -12,13 +12,13 @@ use crate::Error;
 use crate::clock::{Instant, WallTime};
 use crate::observe::Observation;
 
-/// The keys that are watched: what was reported of each, and when it is looked at next.
+/// The watched keys: the reported state of each, and the time of its next read.
 #[derive(Debug)]
 pub(crate) struct Keys {
     renewals: bool,
     all: BTreeMap<Key, Watched>,
     queue: BTreeSet<(Instant, Key)>,
-    /// Whether they were ever listed: what is found later is new.
+    /// True after the first listing: keys found later are new.
     listed: bool,
 }
 
@@ -30,24 +30,24 @@ struct Watched {
     problem: Option<Problem>,
 }
 
-/// When a key is looked at.
+/// Time of the next read of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     At(Instant),
-    /// It is being looked at. `again` if it may have changed since.
+    /// A read is pending. `again` if the key may have changed since.
     Now {
         again: bool,
     },
-    /// When a listing has it.
+    /// When a listing contains it.
     Listed,
 }
 
-/// A key cannot be shown.
+/// A key that cannot be read.
 #[derive(Debug)]
 struct Problem {
-    /// What was reported.
+    /// The reported sentence.
     sentence: String,
-    /// How long after the next failure it is tried again.
+    /// Delay of the retry after the next failure.
     pause: Duration,
 }
 
@@ -56,12 +56,12 @@ impl Keys {
         Self { renewals, all: BTreeMap::new(), queue: BTreeSet::new(), listed: false }
     }
 
-    /// How many there are, those that were there and are gone included.
+    /// Number of keys, including deleted ones.
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// A key that is to be looked at now, which the caller does.
+    /// A key that is due for a read by the caller.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Key> {
         let (at, key) = self.queue.first()?;
         if *at > now {
@@ -72,12 +72,12 @@ impl Keys {
         Some(key)
     }
 
-    /// When the next look is due.
+    /// Time of the next read.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.queue.first().map(|(at, _)| *at)
     }
 
-    /// All of them may have changed.
+    /// Marks all keys as possibly changed.
     pub(crate) fn look_at_all(&mut self, now: Instant) {
         let keys: Vec<Key> = self.all.keys().cloned().collect();
         for key in &keys {
@@ -85,7 +85,7 @@ impl Keys {
         }
     }
 
-    /// Looks that were under way are not any more.
+    /// Cancels all pending reads.
     pub(crate) fn give_up_looks(&mut self, now: Instant) {
         let looked_at = |(_, watched): &(&Key, &Watched)| matches!(watched.next, Next::Now { .. });
         let keys: Vec<Key> = self.all.iter().filter(looked_at).map(|(key, _)| key.clone()).collect();
@@ -94,10 +94,10 @@ impl Keys {
         }
     }
 
-    /// These are the keys that there are.
+    /// Takes in a listing.
     pub(crate) fn take_in(&mut self, keys: Vec<Key>, prefix: &Prefix, now: Instant) {
         let listed: BTreeSet<Key> = match Key::parse(prefix.as_str()) {
-            // Something is reported also of a key that is not there.
+            // A key without a record is reported, too.
             Ok(named) if !self.listed && keys.is_empty() => [named].into(),
             _ => keys.into_iter().collect(),
         };
@@ -122,24 +122,24 @@ impl Keys {
         self.listed = true;
     }
 
-    /// The suspect, and some others to compare it with.
+    /// The suspect, and some other keys to compare it with.
     pub(crate) fn sample(&self, suspect: Option<Key>, max: usize) -> Vec<Key> {
         let others = self.all.iter().filter(|(_, watched)| watched.next != Next::Listed);
         let others = others.map(|(key, _)| key).filter(|key| Some(*key) != suspect.as_ref()).cloned();
         suspect.clone().into_iter().chain(others).take(max).collect()
     }
 
-    /// Whether it was reported already that this key cannot be shown.
+    /// True if the watch has reported that this key cannot be read.
     pub(crate) fn has_problem(&self, key: &Key) -> bool {
         self.all.get(key).is_some_and(|watched| watched.problem.is_some())
     }
 
-    /// The nonce of the record whose holder was reported to have died.
+    /// The nonce of the record whose holder was reported dead.
     pub(crate) fn dead(&self, key: &Key) -> Option<Nonce> {
         self.all.get(key)?.reported.as_ref()?.dead()
     }
 
-    /// Takes in a look, and gives what there is to tell.
+    /// Takes in an observation, and returns the reports.
     pub(crate) fn saw(&mut self, seen: Observation, now: Instant, jitter: u32) -> Vec<WatchEvent> {
         let Some(watched) = self.all.get_mut(&seen.key) else { return Vec::new() };
         let key = seen.key.clone();
@@ -161,7 +161,7 @@ impl Keys {
         events
     }
 
-    /// Takes in that a key cannot be shown, and gives what there is to tell.
+    /// Takes in a failed read of one key, and returns the reports.
     pub(crate) fn failed(
         &mut self,
         key: &Key,
@@ -180,13 +180,13 @@ impl Keys {
         if known { Vec::new() } else { vec![WatchEvent::Problem { key: key.clone(), error, seen_at }] }
     }
 
-    /// A look is over.
+    /// Ends a pending read.
     fn looked(&mut self, key: &Key, next: Next, now: Instant) {
         let again = self.all.get(key).map(|watched| watched.next) == Some(Next::Now { again: true });
         self.set(key, if again { Next::At(now) } else { next });
     }
 
-    /// Looks again at a key that may have changed. Those that are gone are found by the listing.
+    /// Schedules a read of a key that may have changed. The listing finds deleted keys.
     pub(crate) fn look_again(&mut self, key: &Key, now: Instant) {
         match self.all.get(key).map(|watched| watched.next) {
             Some(Next::At(_)) => self.set(key, Next::At(now)),
@@ -206,7 +206,7 @@ impl Keys {
     }
 }
 
-/// How long after this a key is looked at again, whatever is hinted; `None` if there is nothing to look at.
+/// Time until the next read of a key without a hint; `None` if there is nothing to read.
 fn look_after(seen: &Observation, jitter: u32) -> Option<Duration> {
     if Reported::of(seen).is_absent() {
         return None;
@@ -218,6 +218,5 @@ fn look_after(seen: &Observation, jitter: u32) -> Option<Duration> {
     })
 }
 
-/// How many keys are remembered that are gone, beside those that are there: beyond that, terms that were reported may be reported
-/// again when such a key comes back.
+/// Maximum number of deleted keys to remember. Beyond it, a key that comes back may have its terms reported again.
 const KEYS_MAX: usize = 100_000;

@@ -1,7 +1,7 @@
-//! Tells what happens to keys, to those who only look.
+//! Watching keys without contending for them.
 //!
-//! It looks at every key as an observer does: when the store hints that something changed, when a version is expected to
-//! run out, and from time to time. A hint that never comes only delays what is reported.
+//! A watch reads each key when the store hints at a change, when a version is due to run out, and at intervals. A lost
+//! hint only delays a report.
 
 mod changes;
 mod event;
@@ -25,10 +25,10 @@ pub(crate) use watcher::Watcher;
 use super::Observers;
 use crate::keeper::{Command, Connection};
 
-/// A stream of what happens to a key and all keys below it. It begins with how they stand.
+/// A stream of changes of a key and all keys below it. It begins with their current standing.
 ///
-/// It never ends by itself, and no failure of the store ends it. It starts when it is first polled, and dropping it stops
-/// it. A reader that is slow gets reports later and misses nothing that the records remember.
+/// It never ends by itself, not even when the store fails. It starts at the first poll, and stops when dropped. A slow
+/// reader gets reports later, but misses nothing that the records keep.
 ///
 /// ```
 /// use futures_util::StreamExt;
@@ -50,7 +50,7 @@ use crate::keeper::{Command, Connection};
 #[derive(Debug)]
 #[must_use = "a watch tells nothing until it is polled"]
 pub struct Watch {
-    /// As long as somebody watches there is a keeper.
+    /// Keeps the keeper alive.
     connection: Connection,
     observers: Arc<Observers>,
     prefix: Prefix,
@@ -70,13 +70,13 @@ impl Watch {
         Self { connection, observers, prefix, renewals: false, stage: Stage::New }
     }
 
-    /// Tells renewals too. It counts if it is called before the first poll.
+    /// Reports renewals too. Call it before the first poll.
     pub fn renewals(mut self) -> Self {
         self.renewals = true;
         self
     }
 
-    /// Watches on the keeper's own runtime, until nothing reads what is reported.
+    /// Watches on the keeper's runtime until the reader is gone.
     fn start(&self, out: mpsc::Sender<WatchEvent>) {
         let (clock, observers) = (Arc::clone(&self.connection.clock), Arc::clone(&self.observers));
         let (prefix, renewals) = (self.prefix.clone(), self.renewals);
@@ -99,7 +99,7 @@ impl Stream for Watch {
         let Stage::Watching(reported) = &mut this.stage else { return Poll::Ready(None) };
         let next = ready!(reported.poll_recv(context));
         Poll::Ready(Some(next.unwrap_or_else(|| {
-            // The keeper has ended, which it does not while somebody watches, unless it died.
+            // The keeper has died: it does not end while a watch exists.
             this.stage = Stage::Over;
             let (error, seen_at) = (this.connection.gone_error(), this.connection.clock.wall());
             WatchEvent::Unavailable { error, seen_at }
@@ -107,13 +107,11 @@ impl Stream for Watch {
     }
 }
 
-/// How many events wait for a slow reader. After that the watch itself waits.
+/// Number of events that wait for a slow reader. Beyond it the watch itself waits.
 const UNREAD_MAX: usize = 64;
 
-/// How often keys are listed, and those are looked at that nobody holds: rarely enough for a store that is paid by the
-/// call.
+/// Interval of listings and of reads of vacant keys. It is long, because some stores charge per call.
 const SLOW: Duration = Duration::from_secs(10);
 
-/// When something that could not be read is tried again for the first time. Each pause is twice as long as the one before,
-/// up to [`SLOW`].
+/// First delay of a retry after a failed read. Each following delay doubles, up to [`SLOW`].
 const RETRY: Duration = Duration::from_millis(250);

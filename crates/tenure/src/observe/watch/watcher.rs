@@ -19,7 +19,7 @@ use crate::observe::observers::Observers;
 use crate::observe::{Observation, keys};
 use crate::{Error, ErrorKind};
 
-/// Looks at the keys under a prefix, again and again, and tells what happens to them.
+/// Reads the keys under a prefix repeatedly, and reports their changes.
 pub(crate) struct Watcher {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -35,7 +35,7 @@ pub(crate) struct Watcher {
 type Look = (Key, Result<Observation, Error>);
 type Listing = Result<Vec<Key>, Error>;
 
-/// Nobody reads what is reported any more.
+/// The reader of the reports is gone.
 struct NoReader;
 
 impl Watcher {
@@ -52,7 +52,7 @@ impl Watcher {
         Self { store, clock, observers, prefix, out, keys, list_at, hints: ChangeHints::None, holder_exits }
     }
 
-    /// Runs until nobody reads what is reported.
+    /// Runs until the reader is gone.
     pub(crate) async fn run(mut self) {
         let out = self.out.clone();
         tokio::select! {
@@ -68,12 +68,12 @@ impl Watcher {
         }
     }
 
-    /// Looks whenever it is time to, as long as the store answers. Gives the key that could not be read, if it was one.
+    /// Reads keys when they are due, as long as the store answers. Returns the key whose read failed, if it was one.
     async fn watch_until_failure(&mut self) -> Result<Option<Key>, NoReader> {
         let mut looks: FuturesUnordered<BoxFuture<'static, Look>> = FuturesUnordered::new();
         let mut listing: Option<BoxFuture<'static, Listing>> = None;
         let suspect = loop {
-            // Whatever is always ready must not keep the keeper's runtime from its sockets and timers.
+            // A source that is always ready must not starve the sockets and timers of the keeper's runtime.
             tokio::task::coop::consume_budget().await;
             let now = self.clock.now();
             if listing.is_none() && self.list_at <= now {
@@ -112,8 +112,8 @@ impl Watcher {
         Ok(suspect)
     }
 
-    /// Something could not be read. Finds out whether anything can, and waits until it can. A key that cannot be read
-    /// although others can is a problem of its own.
+    /// After a failed read: tests whether the store can be read at all, and waits until it can. A key that cannot be
+    /// read although others can is reported as a problem of that key.
     async fn recover(&mut self, suspect: Option<Key>) -> Result<(), NoReader> {
         let suspects = self.keys.sample(suspect, LOOKS_AT_ONCE);
         let (mut since, mut pause) = (None, super::RETRY);
@@ -141,7 +141,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// What can be read: the keys, and how some of them stand. An error if nothing can.
+    /// The keys, and the observations of some of them. An error if nothing can be read.
     async fn probe(&mut self, suspects: &[Key]) -> Result<(Vec<Key>, Vec<Look>), Error> {
         let keys = self.list().await?;
         let looks = FuturesUnordered::from_iter(suspects.iter().map(|key| self.look(key.clone())));
@@ -172,14 +172,14 @@ impl Watcher {
         })
     }
 
-    /// The keys that there are now.
+    /// Takes in a listing.
     fn take_in(&mut self, keys: Vec<Key>) {
         let now = self.clock.now();
         self.keys.take_in(keys, &self.prefix, now);
         self.list_at = now + super::SLOW;
     }
 
-    /// Something changed, and nobody says what. `None` if the store gives no more hints: it is asked again.
+    /// A key may have changed. `None` if the subscription has ended: the next listing subscribes again.
     fn on_hint(&mut self, hint: Option<()>) {
         let Some(()) = hint else { return self.hints = ChangeHints::None };
         let now = self.clock.now();
@@ -210,8 +210,9 @@ impl Watcher {
     }
 }
 
-/// How a key stands. Where its holder seems to have died the record is read once more: one that let go in order vacates
-/// the record before it leaves its witness, and may have done both since the record was read. `dead` is known already.
+/// Observes a key. If its holder seems dead, the record is read again: an orderly release vacates the record before it
+/// removes the witness, and both may have happened since the first read. `dead` is the nonce of a death that is known
+/// already.
 async fn observe(
     observers: &Observers,
     store: &dyn Store,
@@ -230,15 +231,15 @@ async fn observe(
     observers.observe(store, key).await
 }
 
-/// How often another holder is found dead at each look, before that is believed.
+/// Number of repeated reads when each shows another dead holder.
 const CONFIRMATIONS_MAX: u32 = 4;
 
-/// How many keys are read at the same time, as in a listing.
+/// Number of concurrent reads, as in a listing.
 const LOOKS_AT_ONCE: usize = 16;
 
-/// How long a look may take before the store counts as unavailable.
+/// Longest time for a read before the store counts as unavailable.
 const LOOK_MAX: Duration = Duration::from_secs(10);
 
-/// A hint does not say which key it is about, so that all of them are read. This much time is taken for each, so that the
-/// hints of a busy store cause no more than a hundred calls per second, or as many as there are without hints.
+/// Pause per key after a hint. A hint does not name a key, so all are read. The pause limits a busy store's hints to a
+/// hundred calls per second, or to the number of calls without hints.
 const CALL_PAUSE: Duration = Duration::from_millis(10);
