@@ -10,7 +10,7 @@ use crate::keeper::{Connection, Recorder};
 use crate::observe::Observers;
 use crate::{Error, Logbook, Verdicts};
 
-/// Connects a coordinator with choices.
+/// Connects a coordinator with options.
 #[derive(Debug, Default)]
 #[must_use = "a builder connects nothing until connect() is awaited"]
 pub struct CoordinatorBuilder {
@@ -30,47 +30,47 @@ impl CoordinatorBuilder {
         self
     }
 
-    /// Takes leases in this name.
+    /// Sets the holder of its leases.
     pub fn holder(mut self, holder: Holder) -> Self {
         self.holder = Some(holder);
         self
     }
 
-    /// Reports every attempt and every event to this recorder.
+    /// Reports every call and every event to this recorder.
     pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
         self.recorder = Some(recorder);
         self
     }
 
-    /// What this machine saw earlier counts, and what is seen here counts for whoever looks next: needed where the store
-    /// cannot tell how old a version is and a program does not stay to see for itself.
+    /// Uses a logbook: earlier sightings on this machine count here, and sightings made here count for later processes.
+    /// Short-lived programs need it on stores that do not report the age of a version.
     pub fn logbook(mut self, logbook: Logbook) -> Self {
         self.logbook = Some(logbook);
         self
     }
 
-    /// A store of the network that was found sound in the last day is not checked again, and one that is found sound here
-    /// need not be by whoever connects next. Where it is seen to break a promise, that is over at once.
+    /// Uses cached verdicts: a networked store that passed the safety check in the last day is not checked again, and
+    /// later processes rely on the check made here. A breach voids the verdict at once.
     ///
-    /// It counts for stores that name their [place](tenure_store::Identity::place).
+    /// It applies to stores that name their [place](tenure_store::Identity::place).
     pub fn verdicts(mut self, verdicts: Verdicts) -> Self {
         self.verdicts = Some(verdicts);
         self
     }
 
-    /// Checks the store whatever the [verdicts](Self::verdicts) say, and lets them know.
+    /// Checks the store regardless of the [verdicts](Self::verdicts), and updates them.
     pub fn check_again(mut self) -> Self {
         self.again = true;
         self
     }
 
-    /// Connects to a store that is made already.
+    /// Connects to an existing store.
     pub async fn connect(self, store: impl Store) -> Result<Coordinator, Error> {
         self.connect_with(move || async move { Ok(store) }).await
     }
 
-    /// Connects to a store that is made on the keeper's own runtime, where its connections will live: a socket that was
-    /// connected on a blocked executor answers nobody.
+    /// Connects to a store that is created on the keeper's runtime, where its connections live. A socket that was
+    /// connected on another executor stalls when that executor is blocked.
     pub async fn connect_with<S, F>(
         self,
         make: impl FnOnce() -> F + Send + 'static,
@@ -100,7 +100,7 @@ impl CoordinatorBuilder {
         Ok(Coordinator { connection, observers, logbook })
     }
 
-    /// Connects without testing the store live. What it declares is still required, and believed.
+    /// Connects without testing the store live. Tenure still requires its declared guarantees, and trusts them.
     pub async fn connect_dangerously_unchecked(mut self, store: impl Store) -> Result<Coordinator, Error> {
         self.unchecked = true;
         self.connect(store).await

@@ -16,7 +16,7 @@ use crate::store::guarded::Guarded;
 use crate::trust::Trust;
 use crate::{Error, ErrorKind, Logbook, Verdicts};
 
-/// The keeper's thread before it runs.
+/// Parameters of the keeper's thread.
 pub(super) struct Thread {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) recorder: Option<Arc<dyn Recorder>>,
@@ -26,7 +26,7 @@ pub(super) struct Thread {
     pub(super) unchecked: bool,
 }
 
-/// The keeper's thread when it runs.
+/// A running keeper's thread.
 pub(super) struct Started {
     pub(super) keeper: KeeperHandle,
     pub(super) store: String,
@@ -73,7 +73,8 @@ impl Thread {
         thread::Builder::new()
             .name("tenure-keeper".into())
             .spawn(move || {
-                // Made here: where no thread can be had it would be dropped in async code, which panics.
+                // Created on this thread: if the thread could not start, the runtime would be dropped in async code,
+                // which panics.
                 match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                     Ok(runtime) => runtime.block_on(keep(connected)),
                     Err(error) => drop(connected.send(Err(cannot(error)))),
@@ -107,5 +108,5 @@ async fn connect<S: Store>(
     Ok((store, trust))
 }
 
-/// How long connecting may take, the live check included: longer than any healthy store needs.
+/// Longest time to connect, including the live check: longer than any healthy store needs.
 const CONNECT_MAX: Duration = Duration::from_secs(30);

@@ -1,9 +1,9 @@
-//! Removing the records of leases that nobody wants any more. It is housekeeping: leases never need it.
+//! Removal of unused records. It is housekeeping: leases never need it.
 //!
-//! It is safe whatever the clocks say. The removal is conditional on the version that was seen to be vacant, so nobody is
-//! acting under the record that goes; and it is made only where the store's own time is beyond its token already, so the
-//! next grant, which begins from that time, has a greater one. For how long a record has been vacant goes by wall clocks,
-//! and if they are wrong then something is removed too early, or too late.
+//! It is safe whatever the clocks show. The removal is conditional on the vacant version that was read, so no holder
+//! acts under the removed record. It happens only if the store's time is beyond the record's token, so the next grant,
+//! which begins from that time, has a greater token. The age of a vacant record is measured by wall clocks; if they are
+//! wrong, a record is removed too early or too late.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,11 @@ use crate::observe::keys;
 use crate::{Error, ErrorKind};
 
 impl Coordinator {
-    /// Removes the record of a key that has been vacant for so long at least, and says what became of it. Whoever wants
-    /// the lease later plants it anew, and its token is greater than all before.
+    /// Removes the record of a key that has been vacant for at least `vacant_for`, and returns the result. A later
+    /// contender plants the record anew, with a greater token than all before.
     ///
-    /// What is not vacant, or was written a moment ago, is kept and is no error. Where the store's clock gives no floor
-    /// for tokens, or the store cannot remove an entry, this is [`ErrorKind::Unsupported`].
+    /// A record that is not vacant, or was written a moment ago, is kept; that is not an error.
+    /// [`ErrorKind::Unsupported`] if the store's clock gives no floor for tokens, or the store cannot remove an entry.
     ///
     /// ```
     /// use std::time::Duration;
@@ -48,7 +48,7 @@ impl Coordinator {
         self.judge(Key::parse(key.as_ref())?, vacant_for, Act::Remove).await
     }
 
-    /// What [`forget`](Self::forget) would say now. Nothing is removed.
+    /// The result that [`forget`](Self::forget) would have now. Removes nothing.
     pub async fn would_forget(&self, key: impl AsRef<str>, vacant_for: Duration) -> Result<Forgotten, Error> {
         self.judge(Key::parse(key.as_ref())?, vacant_for, Act::Look).await
     }
@@ -76,7 +76,7 @@ impl Coordinator {
             .await?;
         match found {
             Found::Settled(forgotten) => Ok(forgotten),
-            // Whether its holder is still there is judged as for everybody who looks.
+            // The standing of the holder is judged as for every observer.
             Found::NotVacant => Ok(Forgotten::Kept(match self.observe(key.as_str()).await?.standing {
                 Standing::Held(_) => WhyKept::Held,
                 Standing::Revoked(_) => WhyKept::Revoked,
@@ -88,20 +88,20 @@ impl Coordinator {
     }
 }
 
-/// Whether anything is removed.
+/// Dry run or removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Look,
     Remove,
 }
 
-/// What one look at a record gave.
+/// Result of reading one record.
 enum Found {
     Settled(Forgotten),
     NotVacant,
 }
 
-/// One look at one key, and what follows from it.
+/// One read of one key, and its consequences.
 struct ForgetVisit<'a> {
     store: &'a dyn Store,
     clock: &'a dyn Clock,
@@ -186,13 +186,13 @@ impl ForgetVisit<'_> {
         Seen { content: look.content, from: returned, sent, returned, time: look.time, went_back: None }
     }
 
-    /// By the wall clock of whoever wrote it, and the store's where it has one, else ours.
+    /// By the wall clock of the writer, and that of the store if it has one, otherwise of this machine.
     fn vacant_for(&self, record: &Record, seen: &Seen) -> Duration {
         let now = seen.time.map_or(self.clock.wall(), |time| WallTime::from_millis(time.as_micros() / 1_000));
         Duration::from_millis(now.as_millis().saturating_sub(record.written_at.as_millis()))
     }
 
-    /// Whether somebody who has seen nothing would be granted a greater token now, by the rules of every grant.
+    /// True if a contender without a sighting would be granted a greater token now, by the rules of every grant.
     fn next_is_greater(&self, seen: &Seen, token: Token) -> bool {
         match Standard.floor(seen, self.store.guarantees().clock) {
             Floor::At(time) => {
@@ -203,5 +203,5 @@ impl ForgetVisit<'_> {
     }
 }
 
-/// How long it may take for one key: longer than any healthy store needs.
+/// Longest time for one key: longer than any healthy store needs.
 const FORGET_MAX: Duration = Duration::from_secs(60);

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use tenure_core::Token;
 
-/// What became of a lease that was to be forgotten.
+/// Result of forgetting a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forgotten {
-    /// Its record was removed. Its value and its history are gone with it; its token is not, because the store's time is
-    /// beyond it already.
+    /// The record was removed, with its value and history. Its token is not lost, because the store's time is beyond
+    /// it.
     Removed {
         /// The token of its latest grant; zero if it was never granted.
         token: Token,
-        /// For how long it had been vacant, as far as wall clocks can tell.
+        /// Time for which it had been vacant, by wall clocks.
         vacant_for: Duration,
     },
     /// There was no record.
@@ -21,38 +21,38 @@ pub enum Forgotten {
     Kept(WhyKept),
 }
 
-/// Why a record was kept.
+/// Reason for which a record was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhyKept {
-    /// Somebody holds it.
+    /// The lease is held.
     Held,
-    /// Somebody holds it, and was asked to let go.
+    /// The lease is held, and its holder was asked to release.
     Revoked,
     /// It is reserved for a successor.
     Reserved,
-    /// Nobody holds it any more, and its holder never let go: it is free for whoever wants it, and not vacant.
+    /// The holder is gone and never released: the lease is free for contenders, but its record is not vacant.
     NotLetGo,
-    /// It is closed, and its record is what says so.
+    /// The lease is closed, which only its record shows.
     Closed,
-    /// It is not a record that this version understands completely, in words.
+    /// This version does not fully understand the record, described in words.
     Foreign(Arc<str>),
     /// It has not been vacant for long enough.
     TooYoung {
-        /// For how long it has been, as far as wall clocks can tell.
+        /// Time for which it has been vacant, by wall clocks.
         vacant_for: Duration,
     },
-    /// The store's time is not beyond its token, so the next one could be less.
+    /// The store's time is not beyond its token, so the next token could be smaller.
     AheadOfClock {
         /// Its token.
         token: Token,
     },
-    /// Somebody else wrote to it, or removed it, at the same moment.
+    /// Another process wrote or removed it at the same moment.
     Changed,
 }
 
 impl fmt::Display for WhyKept {
-    /// To be read after "kept, because".
+    /// Continues the words "kept, because".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Held => f.write_str("somebody holds it"),

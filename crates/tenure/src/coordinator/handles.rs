@@ -1,4 +1,4 @@
-//! Terms that no process keeps: whoever has the handle renews and releases them.
+//! Terms without a keeper: the owner of the handle renews and releases them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::lease::{Handle, KeeperCall, Lease, Request};
 use crate::{Error, ErrorKind};
 
 impl Coordinator {
-    /// Renews the term of a handle once, and gives the handle that is good from now on.
+    /// Renews the term of a handle once, and returns the next handle. The old one is invalid from then on.
     ///
-    /// It returns when the renewal is confirmed, or fails with [`ErrorKind::Lost`] when the term is over: after the deadline of
-    /// the handle nothing is tried any more. On every other error the handle is as good as it was. Of a renewal whose
-    /// future was dropped nobody knows whether it has happened; if it has, the handle is not good any more.
+    /// Returns when the renewal is confirmed. Fails with [`ErrorKind::Lost`] when the term is over: after the deadline
+    /// of the handle it makes no attempt. After every other error the handle stays valid. If the future is dropped, the
+    /// outcome of its renewal is unknown; if it succeeded, the handle is invalid.
     pub async fn renew(&self, handle: &Handle) -> Result<Handle, Error> {
         self.check(handle)?;
         let asking = KeeperCall {
@@ -30,11 +30,12 @@ impl Coordinator {
         Ok(Handle { term, ..handle.clone() })
     }
 
-    /// Goes on with the term of a handle in this process, which keeps it from now on: the handle is not good any more.
+    /// Continues the term of a handle in this process, which keeps it from now on. The handle becomes invalid.
     ///
-    /// From the call on nobody may act under the handle, whatever comes of it: the record may name this process as the one to
-    /// look at, and if it ends, or does not wait for the answer, others are let in at once. After an error that is not
-    /// [`ErrorKind::Lost`] the handle can be resumed or renewed again, until its deadline, and acted under once that has succeeded.
+    /// No process may act under the handle after this call, whatever its outcome. The record may already name the
+    /// witness of this process, so contenders are admitted at once if this process exits or drops the future. After an
+    /// error other than [`ErrorKind::Lost`] the handle can be resumed or renewed again until its deadline, and acted
+    /// under once that has succeeded.
     pub async fn resume(&self, handle: &Handle) -> Result<Lease, Error> {
         self.check(handle)?;
         let asking = KeeperCall {
@@ -47,10 +48,11 @@ impl Coordinator {
         asking.for_lease().await
     }
 
-    /// Ends the term of a handle, for somebody who does not act under it any more, so that the next one is granted at once.
+    /// Ends the term of a handle, so that the next contender is granted at once. Call it after all work under the
+    /// handle has ended.
     ///
-    /// Fails with [`ErrorKind::Lost`] if somebody else has been granted meanwhile, or has renewed a copy of the handle. After
-    /// its deadline a handle can still be released: if it is, nobody else had the lease in between.
+    /// Fails with [`ErrorKind::Lost`] if another holder was granted, or a copy of the handle was renewed. A handle can
+    /// be released after its deadline; if that succeeds, no other holder had the lease in between.
     pub async fn release(&self, handle: &Handle) -> Result<(), Error> {
         self.check_store(handle)?;
         let asking = KeeperCall {
@@ -111,5 +113,5 @@ impl Coordinator {
     }
 }
 
-/// How long a release is tried if the store does not answer. After that the lease lapses by its ttl.
+/// Longest time to try a release if the store does not answer. After that the lease lapses by its ttl.
 const RELEASE_MAX: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! What users connect to a store: the coordinator.
+//! The coordinator: a user's connection to a store.
 
 mod builder;
 mod connect;
@@ -23,9 +23,9 @@ use crate::lease::Request;
 use crate::observe::{Observation, Observations, Observers, Watch, keys};
 use crate::{Error, ErrorKind};
 
-/// A connection to a store, and the keeper of all leases taken through it. Cheap to clone.
+/// A connection to a store, and the keeper of all leases acquired through it. Cheap to clone.
 ///
-/// When the last clone and the last lease are dropped, the keeper vacates what is left and ends.
+/// When the last clone and the last lease are dropped, the keeper vacates the remaining leases and ends.
 #[derive(Clone, Debug)]
 pub struct Coordinator {
     connection: Connection,
@@ -36,30 +36,30 @@ pub struct Coordinator {
 impl Coordinator {
     /// Connects to a store, with the machine's clock and a holder named after host and process.
     ///
-    /// A store that lacks a needed guarantee is refused; one of network reach is also tested, with writes that it must
-    /// refuse, before it is believed.
+    /// Fails if the store lacks a required guarantee. A networked store is also tested first, with writes that it must
+    /// refuse.
     pub async fn connect(store: impl Store) -> Result<Self, Error> {
         Self::builder().connect(store).await
     }
 
-    /// Makes choices first.
+    /// Returns a builder with more options.
     pub fn builder() -> CoordinatorBuilder {
         CoordinatorBuilder::default()
     }
 
-    /// A lease of this key, to be acquired.
+    /// A request for the lease of this key.
     pub fn lease(&self, key: impl AsRef<str>) -> Result<Request, Error> {
         Ok(Request::new(self.connection.clone(), Key::parse(key.as_ref())?))
     }
 
-    /// The record of a key as it is now, whoever holds it; `None` if there is none.
+    /// The current record of a key; `None` if there is none.
     pub async fn record(&self, key: impl AsRef<str>) -> Result<Option<Arc<Record>>, Error> {
         self.observe(key).await?.into_record(&self.connection.store)
     }
 
-    /// How a key stands now: who holds it, and for how much longer at most.
+    /// The current standing of a key: its holder, and the longest time left.
     ///
-    /// What this coordinator saw of the same version before counts, as it does for a contender.
+    /// Earlier sightings of the same version by this coordinator count, as they do for a contender.
     pub async fn observe(&self, key: impl AsRef<str>) -> Result<Observation, Error> {
         let key = Key::parse(key.as_ref())?;
         let observers = Arc::clone(&self.observers);
@@ -74,8 +74,8 @@ impl Coordinator {
             .await
     }
 
-    /// The processes of this machine that are alive under a record, as far as this process may see them. For people: nothing
-    /// is decided by it.
+    /// Processes of this machine that are alive under a record, as far as this process may see them. Informational: no
+    /// decision depends on it.
     pub async fn survivors(&self, record: &Record) -> Survivors {
         let (observers, record) = (Arc::clone(&self.observers), record.clone());
         let looking =
@@ -83,10 +83,10 @@ impl Coordinator {
         looking.await.unwrap_or_default()
     }
 
-    /// How every key under a prefix stands, in the order of the keys; each is read once, several at a time.
+    /// The standing of every key under a prefix, in the order of the keys. Each key is read once, several at a time.
     ///
-    /// A key that cannot be read is an error of its own. The whole fails only if the keys cannot be listed. It takes as
-    /// long as it takes: there may be any number of keys.
+    /// A key that cannot be read yields its own error. The call fails only if the keys cannot be listed. It has no time
+    /// limit, because the number of keys is unlimited.
     pub async fn observe_all(&self, prefix: &Prefix) -> Result<Observations, Error> {
         let (name, prefix) = (self.connection.store.clone(), prefix.clone());
         let clock = Arc::clone(&self.connection.clock);
@@ -110,18 +110,18 @@ impl Coordinator {
             .await
     }
 
-    /// Tells what happens to the keys under a prefix, beginning with how they stand. [`Prefix::of`] covers one key, and
-    /// those below it.
+    /// Watches the keys under a prefix, beginning with their current standing. [`Prefix::of`] covers one key and those
+    /// below it.
     ///
-    /// A key that somebody holds is looked at up to three times per ttl and once when its version is to run out, any other
-    /// every ten seconds; where the store gives hints, also at each of them.
+    /// A held key is read up to three times per ttl, and once when its version is due to run out; every other key every
+    /// ten seconds. Where the store gives hints, each hint triggers a read, too.
     pub fn watch(&self, prefix: &Prefix) -> Watch {
         Watch::new(self.connection.clone(), Arc::clone(&self.observers), prefix.clone())
     }
 
-    /// The records under a prefix that somebody holds, by key.
+    /// The held records under a prefix, by key.
     ///
-    /// A record that is not one of ours is an error that names its key.
+    /// A value that is not a Tenure record is an error that names its key.
     pub async fn holders(&self, prefix: &Prefix) -> Result<Vec<(Key, Arc<Record>)>, Error> {
         let mut found = Vec::new();
         for (key, observed) in self.observe_all(prefix).await? {
@@ -134,9 +134,10 @@ impl Coordinator {
         Ok(found)
     }
 
-    /// Lets all leases go, as [`Lease::release`](crate::Lease::release) does, and grants no more.
+    /// Releases all leases, as [`Lease::release`](crate::Lease::release) does, and grants no more.
     ///
-    /// It takes little more than one ttl at worst: what cannot be vacated until then has lapsed, and the error says so.
+    /// It takes little more than one ttl at worst: a lease that cannot be vacated by then has lapsed, and the error
+    /// says so.
     pub async fn shutdown(&self) -> Result<(), Error> {
         let errors = self
             .connection
@@ -158,28 +159,27 @@ impl Coordinator {
         }
     }
 
-    /// The name of the store.
+    /// Name of the store.
     pub fn store_name(&self) -> &str {
         &self.connection.store
     }
 
-    /// What the store guarantees.
+    /// Guarantees of the store.
     pub fn guarantees(&self) -> &Guarantees {
         &self.connection.guarantees
     }
 
-    /// Who takes leases here unless a request says otherwise.
+    /// Default holder of requests.
     pub fn holder(&self) -> &Arc<Holder> {
         &self.connection.holder
     }
 
-    /// Why nothing could be remembered in the logbook, in a sentence; `None` if there was no trouble, or nothing to
-    /// remember. Nothing else fails because of it.
+    /// Sentence about the last problem with the logbook; `None` if there was none. No other call fails because of it.
     pub fn logbook_trouble(&self) -> Option<String> {
         self.logbook.as_ref()?.problem()
     }
 }
 
-/// How many keys of a listing are read at the same time: enough to keep a disk or a connection busy, and few enough to
-/// leave room for renewals.
+/// Number of concurrent reads of a listing: enough to keep a disk or a connection busy, and few enough to leave room
+/// for renewals.
 const LOOKS_AT_ONCE: usize = 16;

@@ -15,14 +15,15 @@ use crate::clock::{Clock, Domain, Instant};
 use crate::host::checksum::checksum;
 use crate::{Error, ErrorKind};
 
-/// A lease in writing: what a program needs to go on with a term that another process of this machine was granted.
+/// A lease in writing. With it, a process continues a term that another process of this machine was granted.
 ///
-/// [`Request::acquire_handle`](crate::Request::acquire_handle) gives one, [`Coordinator::renew`](crate::Coordinator::renew)
-/// takes it and gives the next, and [`Coordinator::release`](crate::Coordinator::release) ends it. Each is good for one
-/// of them: of two copies, the one that is used first counts.
+/// [`Request::acquire_handle`](crate::Request::acquire_handle) returns one,
+/// [`Coordinator::renew`](crate::Coordinator::renew) takes it and returns the next, and
+/// [`Coordinator::release`](crate::Coordinator::release) ends it. Each handle is valid for one of them: of two copies,
+/// the one that is used first counts.
 ///
-/// It carries a secret, of which the record has only a hash, so that whoever can read the record cannot renew or release
-/// it by mistake. So it has no `Display`: [`reveal`](Self::reveal) says what it does.
+/// It carries a secret, of which the record has only a hash, so that a process that can read the record cannot renew or
+/// release it by mistake. So it has no `Display`; [`reveal`](Self::reveal) is explicit.
 ///
 /// ```
 /// use tenure::{Coordinator, Handle, store::Memory};
@@ -43,19 +44,19 @@ pub struct Handle {
     pub(crate) store: Arc<str>,
     pub(crate) key: Key,
     pub(crate) holder: Arc<Holder>,
-    /// Whose clock the deadline is on.
+    /// Clock domain of the deadline.
     pub(crate) domain: Domain,
     pub(crate) term: machine::TermRef,
-    /// How far the clock's rate may be off: renewals count on what the grant counted on.
+    /// Drift of the grant: renewals use the same.
     pub(crate) drift: Drift,
     pub(crate) secret: Secret,
 }
 
 impl Handle {
-    /// How every handle begins: it tells one from every other text, and its format from later ones.
+    /// Prefix of every handle. It distinguishes handles from other text, and this format from later ones.
     pub const PREFIX: &str = "tenure1_";
 
-    /// The handle as a text of one word, its secret included. Keep it where nobody else reads.
+    /// The handle as a text of one word, including its secret. Store it where only its owner can read it.
     pub fn reveal(&self) -> String {
         let Self { store, key, holder, domain, term, drift, secret } = self;
         let written = HandleText {
@@ -81,12 +82,12 @@ impl Handle {
         &self.key
     }
 
-    /// The name of the store.
+    /// Name of the store.
     pub fn store(&self) -> &str {
         &self.store
     }
 
-    /// Who holds it. The name is for people.
+    /// The holder. Informational.
     pub fn holder(&self) -> &Holder {
         &self.holder
     }
@@ -96,13 +97,13 @@ impl Handle {
         self.term.token
     }
 
-    /// How long the lease lasts without a renewal.
+    /// Ttl of the lease.
     pub fn ttl(&self) -> Ttl {
         self.term.ttl
     }
 
-    /// How much longer it is held if nothing renews it: zero after its deadline, and on a clock that is not the one of
-    /// its deadline, such as after a restart of the machine.
+    /// Time until the deadline. Zero after it, and on another clock than that of the deadline, such as after a restart
+    /// of the machine.
     pub fn remaining(&self, clock: &dyn Clock) -> Duration {
         match self.is_of(clock) {
             true => self.term.deadline.since(clock.now()),
@@ -110,10 +111,10 @@ impl Handle {
         }
     }
 
-    /// Whether the deadline is on this clock.
+    /// True if the deadline is on this clock.
     ///
-    /// A deadline that is further away than the ttl is on no clock of this machine, whatever the clock is called: a
-    /// virtual machine that was put back to an earlier state has the name that it had.
+    /// A deadline further away than the ttl is on no clock of this machine, even if the domain is equal: a virtual
+    /// machine that was reset to an earlier state keeps its domain.
     pub fn is_of(&self, clock: &dyn Clock) -> bool {
         clock.domain().as_ref() == Some(&self.domain)
             && self.term.deadline <= clock.now() + self.term.ttl.as_duration()
@@ -147,7 +148,7 @@ impl Handle {
 impl FromStr for Handle {
     type Err = Error;
 
-    /// Takes what [`reveal`](Handle::reveal) gave. The error never repeats the text.
+    /// Parses the output of [`reveal`](Handle::reveal). The error never repeats the text.
     fn from_str(text: &str) -> Result<Self, Error> {
         let invalid = |what: &str| Error::new(ErrorKind::Invalid, what);
         let Some(rest) = text.strip_prefix(Self::PREFIX) else {
@@ -176,7 +177,7 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// What a handle is written as.
+/// Serialized form of a handle.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HandleText {

@@ -6,14 +6,14 @@ use tokio::sync::oneshot;
 use crate::keeper::{Command, Connection, LeaseId, ReplyTo};
 use crate::{Error, Lease};
 
-/// Asks the keeper of a coordinator, and tells it if nobody waits for the answer any more.
+/// A request to the keeper. Dropping it cancels the request.
 #[derive(Debug)]
 pub(crate) struct KeeperCall<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) key: &'a Key,
     pub(crate) params: AcquireParams,
     pub(crate) witnessed: bool,
-    /// The token of the term of another process that this is about.
+    /// Token of the term of another process that the request resumes or ends.
     pub(crate) token: Option<Token>,
 }
 
@@ -26,7 +26,7 @@ impl KeeperCall<'_> {
 
     pub(crate) async fn for_handle(self) -> Result<machine::TermRef, Error> {
         let (keeper, key, params) = (self.connection.keeper.clone(), self.key.clone(), self.params.clone());
-        // Nobody keeps the term, so nobody but its handle can end it.
+        // No keeper renews the term, so only its handle can end it.
         let end = move |handle: machine::TermRef| {
             if !matches!(params.mode, AcquireMode::Resume(_)) {
                 let (reply, _) = oneshot::channel();
@@ -51,7 +51,7 @@ impl KeeperCall<'_> {
         self.send(ReplyTo::End, drop).await.map(|(_, left)| left)
     }
 
-    /// `unheard` gets an answer that came when nobody waited for it any more.
+    /// Sends the request. `unheard` receives an answer that arrives after the caller has left.
     async fn send<T>(
         self,
         reply_to: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> ReplyTo,
@@ -75,12 +75,12 @@ impl KeeperCall<'_> {
     }
 }
 
-/// Tells the keeper when nobody waits for the answer any more. What may still land, it vacates.
+/// Cancels the request when dropped. The keeper vacates what may still land.
 struct Waiting<'a, T, F: FnOnce(T)> {
     connection: &'a Connection,
     id: LeaseId,
     answer: oneshot::Receiver<Result<T, Error>>,
-    /// None once the answer was heard.
+    /// `None` once the answer was received.
     unheard: Option<F>,
 }
 

@@ -1,4 +1,4 @@
-//! What users hold.
+//! The lease that a user holds.
 
 mod handle;
 mod keeper_call;
@@ -28,12 +28,11 @@ use crate::host::witness::WitnessPart;
 use crate::keeper::{Command, HeldLease, KeeperHandle, LeaseId, LeaseState, Renewal};
 use crate::{Error, ErrorKind};
 
-/// A lease that was granted. Share it by reference; dropping it gives it up.
+/// A granted lease. Share it by reference. Dropping it releases it.
 ///
-/// Whether it is held is computed from the clock at every call, never cached by a timer that a stalled runtime could
-/// miss.
+/// Each call computes from the clock whether the lease is held. No timer that a stalled runtime could miss is involved.
 ///
-/// # A check is a hope, a token is a proof
+/// # A check can be outdated, a token cannot
 ///
 /// A process can be paused after its check and before its write:
 ///
@@ -42,7 +41,7 @@ use crate::{Error, ErrorKind};
 /// # async fn compute() -> String { String::new() }
 /// # async fn write(_: String) {}
 /// # async fn write_fenced(_: u64, _: String) {}
-/// // Wrong: a pause of a minute right here, and the write comes from nobody's holder.
+/// // Wrong: after a pause right here, the write comes from a process that is no longer the holder.
 /// lease.check()?;
 /// write(compute().await).await;
 ///
@@ -74,24 +73,24 @@ impl Lease {
         &self.shared.key
     }
 
-    /// The holder, which is this process.
+    /// The holder: this process.
     pub fn holder(&self) -> &Holder {
         &self.shared.holder
     }
 
-    /// How much longer it is held if nothing renews it; zero once it is lost.
+    /// Time until the deadline; zero once the lease is lost.
     pub fn remaining(&self) -> Duration {
         self.shared.left().unwrap_or_default()
     }
 
-    /// Whether it is held at this instant: `Ok`, or an error of kind [`Lost`](crate::ErrorKind::Lost). Put a `?` behind it
-    /// at the top of each step. It costs one clock read and a few atomic loads.
+    /// `Ok` while the lease is held, otherwise an error of kind [`Lost`](crate::ErrorKind::Lost). Call it with `?` at
+    /// the start of each step. It costs one clock read and a few atomic loads.
     #[inline]
     pub fn check(&self) -> Result<(), Error> {
         if self.shared.is_held() { Ok(()) } else { Err(self.shared.lost_error()) }
     }
 
-    /// Waits until it is lost, and says why.
+    /// Waits for the loss, and returns its cause.
     pub async fn lost(&self) -> Lost {
         if self.shared.is_held() {
             self.shared.cancellation().cancelled().await;
@@ -99,8 +98,8 @@ impl Lease {
         self.shared.loss().unwrap_or(Lost::Expired)
     }
 
-    /// What the store said when a call for this lease failed last, for people who want to know why it is at risk or lost;
-    /// `None` if none did.
+    /// Error of the last failed call for this lease, which explains why the lease is at risk or lost; `None` if no call
+    /// failed.
     pub fn last_error(&self) -> Option<Arc<str>> {
         self.shared.last_error()
     }
@@ -111,20 +110,20 @@ impl Lease {
         self.shared.cancellation().child_token()
     }
 
-    /// Runs `work` while the lease is held. It is polled only while that is provable, and dropped the moment it is
-    /// not; then the error says why.
+    /// Runs `work` while the lease is held: polls it only then, and drops it when the lease is lost. The error names
+    /// the cause.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         work::Work::new(self, work).await
     }
 
-    /// Says that somebody acts under the lease until the answer is dropped: nothing is vacated before. Fails if the lease is
-    /// lost already.
+    /// Registers work outside [`run`](Self::run): the lease is not vacated before the guard is dropped. Fails if the
+    /// lease is lost already.
     pub fn work_guard(&self) -> Result<WorkGuard, Error> {
         WorkGuard::begin(self)
     }
 
-    /// How the lease stands, at once and at every change, until it is lost. Changes in between may be skipped; the
-    /// loss never is.
+    /// The state of the lease, now and at every change, until it is lost. Intermediate states may be skipped; the loss
+    /// never is.
     pub fn states(&self) -> impl Stream<Item = LeaseState> + Send + use<> {
         let receiver = self.shared.states();
         stream::unfold((receiver, true, false), |(mut receiver, first, ended)| async move {
@@ -145,16 +144,16 @@ impl Lease {
             .fuse()
     }
 
-    /// A descriptor for another process that acts under the lease, such as a child that does the work.
+    /// A file descriptor for another process that acts under the lease, such as a child that does the work.
     ///
-    /// As long as a copy of it is open anywhere, the lease counts as held by somebody who is alive, whatever becomes of
-    /// this process; it then ends by its ttl, and not at once. `part` says what that process does: the work itself locks
-    /// [`Tree`](WitnessPart::Tree), and some contenders [heed](Request::heed_tree) that also after the ttl. Each call gives an
-    /// open file description of its own. It closes itself on exec: a caller that passes it on clears that
-    /// flag in the child, best under a number above 100, because scripts redirect the small ones. Without it, others on
-    /// this machine may be granted the lease the moment this process is dead, while its children go on.
+    /// As long as a copy of it is open, the lease counts as held by a living holder, whatever happens to this process.
+    /// It then ends by its ttl, and not at once. `part` says what that process does: the work itself locks
+    /// [`Tree`](WitnessPart::Tree), which some contenders [heed](Request::heed_tree) after the ttl, too. Each call
+    /// returns a separate open file description. It closes on exec: a caller that passes it on clears that flag in the
+    /// child, best under a number above 100, because scripts redirect the small ones. Without it, a contender on this
+    /// machine may be granted the lease as soon as this process is dead, while its children still run.
     ///
-    /// `None` where there is no witness: on stores that have no folder for one, and where none could be made.
+    /// `None` if there is no witness: on stores without a directory for one, or if none could be created.
     pub fn witness(&self, part: WitnessPart) -> Result<Option<OwnedFd>, Error> {
         self.check()?;
         let Some(witness) = self.shared.witness() else { return Ok(None) };
@@ -169,27 +168,27 @@ impl Lease {
         })
     }
 
-    /// Renews now. With [`Request::manual`] nobody else does.
+    /// Renews now. With [`Request::manual`] this is the only renewal.
     ///
-    /// It returns when the renewal is confirmed, or when the lease is lost: a lost answer is read back and tried again
-    /// until the deadline. Dropping the future does not undo a renewal that is under way.
+    /// Returns when the renewal is confirmed, or when the lease is lost: a lost answer is read back and retried until
+    /// the deadline. Dropping the future does not undo a pending renewal.
     pub async fn renew(&self) -> Result<(), Error> {
         self.check()?;
         let renewed = self.keeper.ask(|reply| Command::Renew { id: self.id, reply });
         tokio::select! {
-            // The loss and the answer may come together; the loss counts.
+            // The loss and the answer may arrive together; the loss counts.
             biased;
             _ = self.shared.cancellation().cancelled() => Err(self.shared.lost_error()),
             answer = renewed => answer.unwrap_or_else(|_| Err(self.shared.lost_error())),
         }
     }
 
-    /// Lets go, and waits until the next one can be granted.
+    /// Releases the lease, and waits until the next contender can be granted.
     ///
-    /// Belief ends at the first poll. Then it waits until the work of every [`run`](Self::run) has been dropped, so it
-    /// may be called from inside of one, and only then writes the vacant record. If the work never ends, or the store
-    /// cannot be reached, the lease lapses by itself, and the error says so. Dropping the future changes nothing: the
-    /// keeper goes on with it.
+    /// The belief ends at the first poll. Then the call waits until every [`run`](Self::run) has dropped its work, so
+    /// it may be called from inside one, and only then writes the vacant record. If the work never ends, or the store
+    /// cannot be reached, the lease lapses by its ttl, and the error says so. Dropping the future changes nothing: the
+    /// keeper continues the release.
     pub async fn release(&self) -> Result<(), Error> {
         self.check()?;
         self.shared.latch(Lost::Released);
@@ -215,7 +214,7 @@ impl fmt::Debug for Lease {
 }
 
 impl Drop for Lease {
-    /// Belief ends, then the keeper vacates in the background.
+    /// Ends the belief; the keeper then vacates in the background.
     fn drop(&mut self) {
         self.shared.latch(Lost::Released);
         self.keeper.send(Command::Release { id: self.id, reply: None });

@@ -12,7 +12,7 @@ use crate::host::entropy::draw;
 use crate::keeper::Connection;
 use crate::{Error, ErrorKind};
 
-/// A lease that is wanted.
+/// A request for a lease.
 #[derive(Clone, Debug)]
 #[must_use = "a request does nothing until acquire() or try_acquire() is awaited"]
 pub struct Request {
@@ -31,7 +31,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The ttl unless one is given.
+    /// Default ttl.
     pub const DEFAULT_TTL: Duration = Duration::from_secs(15);
 
     pub(crate) fn new(connection: Connection, key: Key) -> Self {
@@ -52,94 +52,93 @@ impl Request {
         }
     }
 
-    /// How long the lease lasts without a renewal, with the default timing for it.
+    /// Sets the ttl, with the default timing for it.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self.timing = None;
         self
     }
 
-    /// All durations, chosen.
+    /// Sets all durations.
     pub fn timing(mut self, timing: Timing) -> Self {
         self.timing = Some(timing);
         self
     }
 
-    /// Who wants it, instead of the coordinator's own name. The name is for people.
+    /// Sets the holder, instead of the coordinator's default. The name is informational.
     pub fn holder(mut self, holder: Holder) -> Self {
         self.holder = Arc::new(holder);
         self
     }
 
-    /// A small value to write with the grant, for others to read. It stays in the record when the lease is released.
+    /// A small value to write with the grant, which other processes can read. It stays in the record after the release.
     pub fn value(mut self, value: &str) -> Self {
         self.value = Some(value.into());
         self
     }
 
-    /// How long [`acquire`](Self::acquire) waits at most. For ever unless said.
+    /// Sets the longest wait of [`acquire`](Self::acquire). Default: unlimited.
     pub fn wait(mut self, limit: Duration) -> Self {
         self.wait = Some(limit);
         self
     }
 
-    /// The first failed renewal ends the lease, instead of the deadline.
+    /// Ends the lease at the first failed renewal, instead of at the deadline.
     pub fn strict(mut self) -> Self {
         self.strict = true;
         self
     }
 
-    /// Nobody renews the lease but [`Lease::renew`].
+    /// Disables automatic renewal: only [`Lease::renew`] renews.
     pub fn manual(mut self) -> Self {
         self.manual = true;
         self
     }
 
-    /// Nobody is to judge from the life of this process whether the lease is held: it is meant to outlive the process,
-    /// and runs out by its ttl alone.
+    /// Disables the witness: the lease is meant to outlive this process, and runs out by its ttl alone.
     pub fn without_witness(mut self) -> Self {
         self.witness = false;
         self
     }
 
-    /// Heeds the tree: after a holder's ttl has run out, the lease is not taken as long as its witness shows that the work of
-    /// the former term goes on, on this machine. With a limit, it is taken after that time all the same, counted from when
-    /// this contender first saw the record run out.
+    /// Heeds the tree: after a holder's ttl has run out, does not take over the lease as long as its witness shows that
+    /// the work of the former term still runs on this machine. With a limit, takes over after that time all the same,
+    /// counted from when this contender first saw the record run out.
     ///
-    /// Only a process that has [`WitnessPart::Tree`](crate::WitnessPart::Tree) counts. A holder that is merely late or
-    /// stopped is succeeded by its ttl.
+    /// Only a process that has [`WitnessPart::Tree`](crate::WitnessPart::Tree) counts. A holder that is only late or
+    /// stopped is replaced after its ttl.
     pub fn heed_tree(mut self, limit: Option<Duration>) -> Self {
         self.heed = Heed::Tree { limit };
         self
     }
 
-    /// Asks the present holder to let go, saying why, and then waits for it: until it acknowledges, or its ttl has run
-    /// out. It is written into the history.
+    /// Asks the current holder to release, with a reason, and waits until it acknowledges or its ttl has run out. The
+    /// history records it.
     pub fn revoke(mut self, because: &str) -> Self {
         self.mode = AcquireMode::Revoke(because.into());
         self
     }
 
-    /// Takes it from the present holder without waiting, saying why. It is written into the history.
+    /// Takes over the lease without waiting, with a reason. The history records it.
     ///
-    /// **This gives up that only one holder believes at a time**: the present holder learns of it at its next renewal, and
-    /// acts until then, or until its deadline if it cannot reach the store. Only a resource that checks tokens is safe.
+    /// **This gives up the guarantee of at most one holder**: the current holder notices at its next renewal, and acts
+    /// until then, or until its deadline if it cannot reach the store. Only a resource that checks tokens is safe.
     /// [`revoke`](Self::revoke) waits.
     pub fn take_now(mut self, because: &str) -> Self {
         self.mode = AcquireMode::TakeNow(because.into());
         self
     }
 
-    /// Waits until the lease is granted, at most as long as [`wait`](Self::wait) says.
+    /// Waits until the lease is granted, at most as long as [`wait`](Self::wait) allows.
     ///
-    /// Cancel-safe: dropping the future leaves at worst one unused grant, which the keeper vacates, or which is gone
+    /// Cancel-safe: dropping the future leaves at worst one unused grant, which the keeper vacates, or which lapses
     /// after one ttl.
     pub async fn acquire(self) -> Result<Lease, Error> {
         let patience = self.patience();
         self.ask(patience).await
     }
 
-    /// One attempt: the lease, or an error of kind [`Held`](ErrorKind::Held) that names the holder.
+    /// Tries once: the lease, or an error of kind [`Held`](ErrorKind::Held) that names the holder.
     ///
     /// Cancel-safe, as [`acquire`](Self::acquire) is.
     pub async fn try_acquire(self) -> Result<Lease, Error> {
@@ -150,10 +149,10 @@ impl Request {
         self.ask(Patience::Once).await
     }
 
-    /// Waits as [`acquire`](Self::acquire) does, and gives the term to whoever has the [`Handle`]: nobody here keeps it,
-    /// and it runs out unless [`Coordinator::renew`](crate::Coordinator::renew) is called with the handle in time.
+    /// Waits as [`acquire`](Self::acquire) does, and returns a [`Handle`]. The keeper does not renew the term: it runs
+    /// out unless [`Coordinator::renew`](crate::Coordinator::renew) is called with the handle in time.
     ///
-    /// Such a lease has no witness: from the life of a process nobody learns whether it is held.
+    /// Such a lease has no witness, because no process lives as long as the lease.
     pub async fn acquire_handle(self) -> Result<Handle, Error> {
         let Some(domain) = self.connection.clock.domain() else {
             let sentence = format!(
@@ -204,7 +203,7 @@ impl Request {
         }
     }
 
-    /// Everything that can be wrong with the call is found before anything is sent.
+    /// Finds every mistake of the caller before anything is sent.
     pub(crate) fn parse(&self, patience: Patience) -> Result<AcquireParams, Error> {
         let invalid = |what: String| Err(Error::new(ErrorKind::Invalid, what));
         let timing = match self.timing {

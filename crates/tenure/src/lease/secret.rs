@@ -2,17 +2,18 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use sha2::{Digest, Sha256};
 
-/// What the holder of a handle knows and the record does not tell. Never shown but on purpose, so it has no `Debug`.
+/// The secret of a handle, of which the record has only a hash. It has no `Debug`, so that it is not printed by
+/// accident.
 #[derive(Clone)]
 pub(crate) struct Secret([u8; 32]);
 
 impl Secret {
-    /// A secret of these bytes, which come from the kernel's randomness.
+    /// A secret of these bytes, which come from the kernel's random number generator.
     pub(crate) const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// What the record has of it.
+    /// Hash of the secret, as the record has it.
     pub(crate) fn hash(&self) -> [u8; 32] {
         Sha256::digest(self.0).into()
     }

@@ -6,7 +6,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use super::Lease;
 use crate::Error;
 
-/// Work that is polled only while the lease is provably held, and dropped the moment it is not.
+/// Work that is polled only while the lease is held, and dropped when it is lost.
 #[derive(Debug)]
 #[must_use = "work does nothing unless polled"]
 pub(super) struct Work<'a, F> {
@@ -24,7 +24,7 @@ impl<'a, F: Future> Work<'a, F> {
 }
 
 impl<F> Work<'_, F> {
-    /// Drops the work, and only then counts it out: a vacate must not overtake it.
+    /// Drops the work, and only then counts it out, so that a vacate does not overtake it.
     fn end(&mut self) {
         self.work = None;
         if std::mem::take(&mut self.begun) && self.lease.shared.end_work() {
@@ -41,7 +41,7 @@ impl<F: Future> Future for Work<'_, F> {
             self.begun = true;
             self.lease.shared.begin_work();
         }
-        // To be woken when the lease is lost, whatever the work waits for.
+        // Wakes the task when the lease is lost, whatever the work waits for.
         let lost = self.lost.as_mut().poll(context).is_ready();
         if lost || !self.lease.shared.is_held() {
             self.end();

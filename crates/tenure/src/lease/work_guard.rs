@@ -6,10 +6,10 @@ use super::Lease;
 use crate::Error;
 use crate::keeper::{Command, HeldLease, KeeperHandle, LeaseId};
 
-/// Somebody acts under a lease, where [`Lease::run`] cannot see it: a child process, a thread, another machine's work.
+/// Work under a lease that [`Lease::run`] cannot see: a child process, a thread, or work on another machine.
 ///
-/// As long as it lives the lease is not vacated, whatever else happens: after a loss, the next holder waits for the old
-/// ttl to run out, and not for less. It does not keep the lease held. Drop it when nobody acts any more.
+/// As long as the guard exists, the lease is not vacated. After a loss, the next holder waits for the complete old ttl.
+/// The guard does not keep the lease held. Drop it when the work has ended.
 ///
 /// ```no_run
 /// # async fn example(lease: &tenure::Lease) -> Result<(), Box<dyn std::error::Error>> {
@@ -32,20 +32,21 @@ pub struct WorkGuard {
 impl WorkGuard {
     pub(super) fn begin(lease: &Lease) -> Result<Self, Error> {
         let acting = Self { id: lease.id, keeper: lease.keeper.clone(), shared: Arc::clone(&lease.shared) };
-        // First counted in, then looked at: either this sees the loss, or whoever latched it sees the work.
+        // Counted in first, then checked: either this sees the loss, or the latching thread sees the work.
         acting.shared.begin_work();
         if acting.shared.is_held() { Ok(acting) } else { Err(acting.shared.lost_error()) }
     }
 
-    /// Says that the work cannot be stopped, such as a process of another user that may not be signalled, and why.
+    /// Declares that the work cannot be stopped, and why: for example, a process of another user that may not be
+    /// signalled.
     ///
-    /// The record says so from now on, and a stealer that asks is told instead of revoking the lease. When belief is over,
-    /// for whatever reason but that another holder was granted, the keeper goes on renewing the record without belief until
-    /// this is dropped, as long as the store allows it and the record is still that of this term. So no contender is granted
-    /// while the work goes on. Belief never comes back.
+    /// The record says so from then on, and a contender that tries to revoke the lease gets that answer instead. After
+    /// the belief has ended for any cause but the grant of another holder, the keeper keeps renewing the record without
+    /// belief until the guard is dropped. It does so as long as the store allows it and the record belongs to this
+    /// term. So no contender is granted while the work runs. The belief never comes back.
     ///
-    /// It may be called at any time, also after the loss, and again: the first reason stays. A reason has at most 200 bytes
-    /// on one line; what is more is cut off.
+    /// May be called at any time, also after the loss, and repeatedly: the first reason stays. A reason has at most 200
+    /// bytes on one line; the rest is cut off.
     pub fn cannot_stop(&self, because: &str) {
         self.keeper.send(Command::CannotStop { id: self.id, because: Unstoppable::reason(because) });
     }
