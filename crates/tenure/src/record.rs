@@ -1,7 +1,7 @@
-//! What a key holds: the record, version 1.
+//! The content of a key: the record, version 1.
 //!
-//! The format is frozen in `docs/rfcs/0001-record-format.md`. Records are only ever replaced whole, by a conditional
-//! write, and a record that is not fully understood is never replaced at all.
+//! `docs/rfcs/0001-record-format.md` freezes the format. A conditional write always replaces the complete record, and a
+//! record that is not fully understood is never replaced.
 
 #[doc(inline)]
 pub use tenure_core::record::{

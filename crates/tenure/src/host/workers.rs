@@ -6,16 +6,16 @@ use std::time::Duration;
 use tenure_store::{Reason, StoreError};
 use tokio::sync::oneshot;
 
-/// A few threads that wait for the disk, so that the keeper does not have to.
+/// A few threads that wait for the disk in place of the keeper.
 ///
-/// A disk can take tens of milliseconds for a sync, and minutes when it fails; the keeper has the deadlines of all leases
-/// to watch meanwhile. The threads are started when there is work and end when there is none.
+/// A sync can take tens of milliseconds, and minutes on a failing disk. Meanwhile the keeper must watch the deadlines
+/// of all leases. Threads start when there is work, and end when there is none.
 ///
-/// The last one stays: a held lease needs it in order to be renewed. Where the number of processes is limited, a thread that
-/// has ended may not be had again, and a healthy holder would lose its lease for want of one.
+/// The last one stays, because a renewal needs it: where the number of processes is limited, a thread that has ended
+/// may not start again, and a healthy holder would lose its lease.
 ///
-/// A coordinator has one pool for everything on this machine; a file store has its own, so that a store on a disk that
-/// fails does not keep witnesses elsewhere waiting.
+/// A coordinator has one pool for all local files. A file store has its own, so that a failing disk under a store does
+/// not delay witnesses elsewhere.
 pub(crate) struct Workers {
     queue: Arc<Queue>,
 }
@@ -47,8 +47,8 @@ impl Workers {
         Self { queue: Arc::new(queue) }
     }
 
-    /// Has the job done by a worker. If this is dropped before a worker has begun, it is not done at all; after that it
-    /// is done to its end, and nobody hears of it.
+    /// Runs the job on a worker. If the future is dropped before a worker has started the job, it does not run; after
+    /// that it runs to its end, and its result is discarded.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
@@ -63,7 +63,7 @@ impl Workers {
         answered.await.map_err(|_| StoreError::unknown("the thread that did it has failed"))
     }
 
-    /// Has the job done some time, or not.
+    /// Runs the job if a worker is available, and discards the result.
     pub(crate) fn run_unheard(&self, job: impl FnOnce() + Send + 'static) {
         let _ = self.submit(Box::new(job));
     }
@@ -84,7 +84,7 @@ impl Workers {
                         format!("no thread can be started: {error}"),
                     ));
                 }
-                // Those that are there will come to it.
+                // The existing threads will run it.
                 Err(_) => {}
             }
         }
@@ -113,12 +113,12 @@ impl fmt::Debug for Workers {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        // No job is run under the lock, so a panic leaves nothing half done.
+        // No job runs under the lock, so a panic leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next job; `None` when there was none for long, or will be none any more. The thread is then counted out already,
-    /// under the same lock, so that no job is ever left to a thread that goes.
+    /// The next job; `None` after a long idle time, or when the pool is closed. The thread is then counted out under
+    /// the same lock, so that no job waits for a thread that ends.
     fn next(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
@@ -154,20 +154,20 @@ impl Queue {
 fn start(queue: Arc<Queue>) -> std::io::Result<()> {
     std::thread::Builder::new().name("tenure-disk".into()).spawn(move || {
         while let Some(job) = queue.next() {
-            // Whoever waits for it hears that the outcome is not known; nothing here is left half done.
+            // The caller receives an unknown outcome; the state of the pool stays consistent.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
         }
     })?;
     Ok(())
 }
 
-/// So many syncs at the same time; file systems combine them.
+/// Maximum number of concurrent syncs; file systems combine them.
 pub(crate) const THREADS_MAX: usize = 8;
 
-/// More calls than this only pile up while the disk stands still.
+/// Maximum queue length: more jobs only pile up while the disk hangs.
 const JOBS_MAX: usize = 16_384;
 
-/// The number of threads that stay when there is nothing to do.
+/// Number of threads that stay when there is no work.
 const STAY: usize = 1;
 
 const IDLE_MAX: Duration = Duration::from_secs(5);
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(workers.run(|| 7).await.unwrap(), 7);
     }
 
-    /// At the limit of processes no thread can be started any more.
+    /// At the limit of processes, no new thread can start.
     #[tokio::test]
     async fn of_threads_that_stay_the_last_one_outlives_the_idle_time_and_does_the_next_job() {
         let workers = Workers::with_idle_max(Duration::from_millis(5));
@@ -251,7 +251,7 @@ mod tests {
                 clock.sleep_until(clock.now() + Duration::from_millis(1)).await;
             }
             seen.push(workers.run(|| std::thread::current().id()).await.unwrap());
-            // Several idle times, in each of which it would have gone.
+            // Several idle times, after each of which the thread would have ended.
             clock.sleep_until(clock.now() + Duration::from_millis(50)).await;
         }
         assert_eq!(seen[0], seen[1], "a new thread was started");

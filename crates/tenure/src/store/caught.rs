@@ -7,12 +7,12 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use tenure_store::{BoxFuture, BoxStream};
 
-/// A future or stream whose panics are answers, while it is polled and when it is dropped.
+/// A future or stream whose panics become answers, while it is polled and when it is dropped.
 ///
-/// The keeper polls what stores return. A panic there must cost the one call, and not every lease of the process.
+/// The keeper polls futures of stores. A panic must cost one call, and not every lease of the process.
 pub(crate) struct Caught<P>(Option<P>);
 
-/// The message of a panic. "panicked: …" after the name of what did.
+/// The message of a panic, to follow the name of its origin: "panicked: …".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panicked(String);
 
@@ -37,7 +37,7 @@ impl<T> Future for Caught<BoxFuture<'_, T>> {
     }
 }
 
-/// Its last item is the panic, if it ends by one.
+/// Its last item is the panic, if there is one.
 impl<T> Stream for Caught<BoxStream<'_, T>> {
     type Item = Result<T, Panicked>;
 
@@ -56,7 +56,7 @@ impl<T> Stream for Caught<BoxStream<'_, T>> {
 impl<P> Caught<P> {
     fn end(&mut self) {
         let inner = self.0.take();
-        // Its answer, if there was one, has been given already.
+        // Its answer, if any, was delivered already.
         let _ = caught(|| drop(inner));
     }
 }
@@ -67,9 +67,9 @@ impl<P> Drop for Caught<P> {
     }
 }
 
-/// The value that foreign code returns, or the message of its panic.
+/// The return value of foreign code, or the message of its panic.
 ///
-/// Nothing of this crate is left half done by it: what the code may have broken is its own.
+/// The state of this crate stays consistent: foreign code can only break its own.
 pub(crate) fn caught<T>(code: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(code)).map_err(Panicked::new)
 }
@@ -81,7 +81,7 @@ impl Panicked {
             Err(payload) => match payload.downcast::<&'static str>() {
                 Ok(message) => (*message).to_owned(),
                 Err(payload) => {
-                    // Foreign code too, which may panic when it is dropped.
+                    // Foreign code too, which may panic when dropped.
                     std::mem::forget(payload);
                     "without a message".to_owned()
                 }

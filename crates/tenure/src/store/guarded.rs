@@ -9,12 +9,12 @@ use tenure_store::{
 
 use crate::store::caught::{Caught, Panicked, caught};
 
-/// A store whose panics are answers: everything that the keeper and the observers call goes through it.
+/// A store whose panics become answers. All calls of the keeper and the observers go through it.
 ///
-/// A call that panics has an unknown outcome, since it may have been sent. Hints end. What a store promises is nothing
-/// while it panics, so that nothing is built on it.
+/// A call that panics has an unknown outcome, since it may have been sent. Hints end. A panic in `guarantees` yields no
+/// guarantees, so that no lease relies on it.
 ///
-/// What is called while a store is connected may panic as it is: no lease is kept yet, and that connection fails.
+/// Calls at connect may panic unguarded: no lease is kept yet, and only that connection fails.
 #[derive(Debug)]
 pub(crate) struct Guarded<S> {
     store: S,
@@ -104,7 +104,7 @@ impl<S: Store> Scratch for Guarded<S> {
     }
 }
 
-/// A call on a store. Whether it makes its future or polls it, a panic is an unknown outcome.
+/// A call on a store. A panic in creating or polling its future is an unknown outcome.
 fn guarded<'a, T: 'a>(
     call: impl FnOnce() -> BoxFuture<'a, Result<T, StoreError>> + Send + 'a,
 ) -> BoxFuture<'a, Result<T, StoreError>> {
@@ -117,7 +117,7 @@ fn guarded<'a, T: 'a>(
     })
 }
 
-/// Hints of a store. They end where it panics.
+/// Hints of a store. They end at a panic.
 fn guarded_hints(ask: impl FnOnce() -> Option<BoxStream<'static, ()>>) -> Option<BoxStream<'static, ()>> {
     let hints = caught(ask).ok().flatten()?;
     Some(Box::pin(Caught::new(hints).filter_map(|next| future::ready(next.ok()))))

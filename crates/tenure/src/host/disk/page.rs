@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::{Domain, Instant};
 use crate::host::checksum::checksum;
 
-/// What a small file of lines says: a head that names its kind and clock, the entries, and a foot that shows it is whole.
+/// A small file of lines: a head with its kind and clock domain, the entries, and a foot with a checksum.
 ///
 /// ```text
 /// {"logbook":"tenure","format":1,"domain":"0f3c…,time:[4026531834]+0.0"}
@@ -22,7 +22,7 @@ pub(crate) trait Page: Default {
 
     fn entries(&self) -> impl Iterator<Item = &Self::Entry>;
 
-    /// Takes in an entry if there is room for it, and if it is not from later than now.
+    /// Adds an entry if there is room for it, and if it is not from the future.
     fn add(&mut self, entry: Self::Entry, now: Instant);
 
     fn encode(&self, domain: &Domain) -> String {

@@ -5,7 +5,7 @@ use tenure_store::{Key, Version};
 
 use crate::clock::Instant;
 
-/// What was seen of one key of one store, and when.
+/// Sighting of one key of one store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogbookEntry {
@@ -13,11 +13,11 @@ pub(crate) struct LogbookEntry {
     pub(super) key: String,
     version: String,
     nonce: String,
-    /// Since when the waiting for this version counts, in nanoseconds of the boot-time clock.
+    /// Start of the wait for this version, in nanoseconds of the boot-time clock.
     first: u64,
-    /// When it was seen last.
+    /// Time of the last sighting.
     last: u64,
-    /// Whether somebody wanted the lease, or only looked.
+    /// True if a contender saw it; false if only an observer did.
     wanted: bool,
 }
 
@@ -34,30 +34,30 @@ impl LogbookEntry {
         }
     }
 
-    /// What a contender or an observer goes by.
+    /// The sighting in the form that contenders and observers use.
     pub(crate) fn to_recall(&self) -> Option<Recalled> {
         let nonce = Nonce::parse(&self.nonce)?;
         let version = Version::new(self.version.as_str());
         Some(Recalled { version, nonce, from: Instant::from_nanos(self.first) })
     }
 
-    /// Whether somebody wanted the lease.
+    /// True if a contender saw it.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted
     }
 
-    /// When it was seen last.
+    /// Time of the last sighting.
     pub(super) fn last(&self) -> Instant {
         Instant::from_nanos(self.last)
     }
 
-    /// Whether it can be: nobody has seen anything later than now.
+    /// True if the entry is consistent, and not from the future.
     pub(super) fn is_plausible(&self, now: Instant) -> bool {
         self.first <= self.last && self.last() <= now && Nonce::parse(&self.nonce).is_some()
     }
 
-    /// Takes in what somebody else saw of the same key. Of one version the first sight stays; of two, the one that was
-    /// seen last. What was wanted once is not taken for something that somebody only looked at.
+    /// Takes in another sighting of the same key. Of one version the first sighting stays; of two versions, the one
+    /// seen last. A sighting by a contender stays marked as such.
     pub(super) fn merge(&mut self, other: Self) {
         let wanted = self.wanted || other.wanted;
         if (&self.version, &self.nonce) == (&other.version, &other.nonce) {

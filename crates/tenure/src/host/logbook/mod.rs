@@ -1,13 +1,13 @@
-//! What this machine saw, and when.
+//! Sightings of this machine, for later processes.
 //!
-//! On a store that cannot tell how old a version is, a holder that died is found out by seeing the same version for its
-//! ttl. A command that does not wait is a new observer each time, and would never have seen anything for long enough. So
-//! what was seen is kept on the disk, for whoever looks next.
+//! On a store that does not report the age of a version, a dead holder is detected by observing the same version for
+//! its ttl. A command that does not wait is a new observer each time, and never observes for long enough. So its
+//! sightings are stored on disk for the next process.
 //!
-//! An entry can only say that a version was seen *earlier*. It counts for that version and that nonce alone, on the very
-//! clock it was seen by: one file for each boot and time namespace. What was damaged, or could be somebody else's, is not
-//! believed; then, as without a logbook, the waiting begins anew. So nothing here needs to be on the disk for sure: after a
-//! power cut the boot is another one, and what was written before it means nothing.
+//! An entry can only prove that a version was seen *earlier*. It counts for that version and nonce alone, on the same
+//! clock: there is one file for each boot and time namespace. A file that is damaged, or that another user could have
+//! written, is ignored; the wait then starts anew, as without a logbook. So the file needs no sync: after a power cut
+//! the boot is another one.
 
 mod entry;
 mod page;
@@ -20,10 +20,11 @@ pub(crate) use page::LogbookPage;
 use crate::clock::{Clock, Domain};
 use crate::host::disk::per_boot_files::PerBootFiles;
 
-/// What this machine saw, and when: so that a program which looks for a moment and ends counts for the next one.
+/// Sightings of this machine, so that those of a short-lived program count for the next one.
 ///
-/// It lies in a folder of the user's own, on a local file system. Nothing is made before there is something to remember,
-/// and whoever deletes the folder loses nothing but time. Give it to [`CoordinatorBuilder::logbook`](crate::CoordinatorBuilder::logbook).
+/// They are stored in a private directory of the user, on a local file system. The directory is created with the first
+/// sighting; deleting it costs only time. Pass it to
+/// [`CoordinatorBuilder::logbook`](crate::CoordinatorBuilder::logbook).
 ///
 /// ```no_run
 /// # async fn example(store: impl tenure_store::Store) -> Result<(), tenure::Error> {
@@ -39,24 +40,24 @@ pub struct Logbook {
 }
 
 impl Logbook {
-    /// The logbook in this folder, which must not be used for anything else.
+    /// The logbook in this directory, which must have no other use.
     pub fn in_folder(path: impl Into<PathBuf>) -> Self {
         Self { folder: path.into() }
     }
 
-    /// Where it is.
+    /// The directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What was seen by others on the same clock; nothing if there is none yet, or none that can be believed. The error is
-    /// a sentence that says why it cannot be used at all.
+    /// Sightings of other processes on the same clock; empty if there are none, or none that can be trusted. The error
+    /// is a sentence about why the logbook cannot be used.
     pub(crate) fn read(&self, domain: &Domain, clock: &dyn Clock) -> Result<LogbookPage, String> {
         let files = PerBootFiles::open_if_there(&self.folder).map_err(|why| self.problem(&why))?;
         Ok(files.map(|files| files.read(domain, clock)).unwrap_or_default())
     }
 
-    /// Adds what was seen to what others have written meanwhile.
+    /// Adds sightings to those that other processes have written.
     pub(crate) fn write(
         &self,
         domain: &Domain,

@@ -9,7 +9,7 @@ use crate::clock::{Domain, Instant};
 use crate::host::disk::page::{Page, line};
 use crate::host::disk::per_boot_files::BYTES_MAX;
 
-/// What is remembered of one clock domain: one file.
+/// Sightings of one clock domain: one file.
 ///
 /// ```text
 /// {"logbook":"tenure","format":1,"domain":"0f3c…,time:[4026531834]+0.0"}
@@ -19,7 +19,7 @@ use crate::host::disk::per_boot_files::BYTES_MAX;
 #[derive(Debug, Default)]
 pub(crate) struct LogbookPage {
     entries: BTreeMap<(String, String), LogbookEntry>,
-    /// How long all lines together are.
+    /// Length of all lines together.
     bytes: usize,
 }
 
@@ -31,13 +31,13 @@ struct Head {
 }
 
 impl LogbookPage {
-    /// What was seen of a key.
+    /// The sighting of a key.
     pub(crate) fn find(&self, store: &str, key: &Key) -> Option<&LogbookEntry> {
         self.entries.get(&(store.to_owned(), key.as_str().to_owned()))
     }
 
-    /// What goes first to make room: what was only looked at, and of that, for others who only look, what nobody has seen
-    /// for long; then, for somebody who wants a lease, what others wanted longest ago.
+    /// The entry to remove to make room. For an observer: an observed entry that has not been seen for long. For a
+    /// contender: observed entries first, then the one that a contender saw longest ago.
     fn least(&self, wanted: bool, now: Instant) -> Option<(String, String)> {
         let may_go =
             |entry: &&LogbookEntry| wanted || (!entry.is_wanted() && now.since(entry.last()) > STALE);
@@ -66,8 +66,9 @@ impl Page for LogbookPage {
         self.entries.values()
     }
 
-    /// Whoever only looks may look at everything there is, and must not push out what somebody waits for; and of what is
-    /// only looked at, the old stays, or a listing that is longer than the page would leave nothing for the next one.
+    /// An observer may read every key, and must not displace an entry that a contender waits for. Among observed
+    /// entries the old ones stay, because a listing that is longer than the page would otherwise leave nothing for the
+    /// next one.
     fn add(&mut self, entry: LogbookEntry, now: Instant) {
         if !entry.is_plausible(now) {
             return;
@@ -101,16 +102,16 @@ fn length(entry: &LogbookEntry) -> usize {
 
 const FORMAT: u32 = 1;
 
-/// How many keys are remembered.
+/// Maximum number of keys.
 const ENTRIES_MAX: usize = 1_000;
 
-/// What is left of a file for the entries.
+/// Room for the entries in a file.
 const LINES_MAX: usize = BYTES_MAX - 1024;
 
-/// What is longer than this is not remembered.
+/// Longest entry. A longer one is not stored.
 const LINE_MAX: usize = 2048;
 
-/// What was only looked at, and not for so long, makes room for others.
+/// Age after which an observed entry makes room for others.
 const STALE: Duration = Duration::from_secs(60 * 60);
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use tenure_core::check;
 use crate::clock::{Domain, Instant};
 use crate::host::disk::page::Page;
 
-/// What is known of the stores that were checked on one clock: one file.
+/// Verdicts on the stores that were checked on one clock: one file.
 ///
 /// ```text
 /// {"verdicts":"tenure","format":1,"check":1,"domain":"0f3c…,time:[4026531834]+0.0"}
@@ -17,14 +17,14 @@ use crate::host::disk::page::Page;
 #[derive(Debug, Default)]
 pub(super) struct VerdictPage(BTreeMap<String, Verdict>);
 
-/// What is known of one store.
+/// The verdict on one store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Verdict {
     place: String,
-    /// Whether it was found sound, or seen to break a promise: then nothing that began before counts.
+    /// True if it passed the safety check; false after a breach, which voids every check that began before it.
     sound: bool,
-    /// When the check began, or the promise was broken, in nanoseconds of the boot-time clock.
+    /// Start of the check, or time of the breach, in nanoseconds of the boot-time clock.
     at: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Verdict {
 struct VerdictHead {
     verdicts: &'static str,
     format: u32,
-    /// What the check looks at. One that looks at more makes earlier verdicts void.
+    /// Version of the safety check. A later version voids earlier verdicts.
     check: u32,
     domain: String,
 }
@@ -56,7 +56,7 @@ impl Verdict {
 }
 
 impl VerdictPage {
-    /// Whether the store at this place was found sound of late, and not seen to break a promise since.
+    /// True if the store at this place passed the check in the last day, without a breach since.
     pub(super) fn is_sound(&self, place: &str, now: Instant) -> bool {
         self.0.get(place).is_some_and(|verdict| verdict.sound && verdict.is_of_late(now))
     }
@@ -75,7 +75,7 @@ impl Page for VerdictPage {
         self.0.values()
     }
 
-    /// Takes in a verdict, unless a later one is known. A promise that was broken while a check went on makes it void.
+    /// Takes in a verdict, unless a later one is known. A breach during a check voids the check.
     fn add(&mut self, verdict: Verdict, now: Instant) {
         let order = |verdict: &Verdict| (verdict.at, !verdict.sound);
         let is_later = self.0.get(&verdict.place).is_none_or(|known| order(known) < order(&verdict));
@@ -93,11 +93,11 @@ impl Page for VerdictPage {
 
 const FORMAT: u32 = 1;
 
-/// How long a verdict is good for. Servers are upgraded, and addresses pointed elsewhere.
+/// Validity of a verdict. Servers are upgraded, and addresses change.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How many stores are remembered.
+/// Maximum number of stores.
 const PLACES_MAX: usize = 64;
 
-/// A longer place is not remembered.
+/// Maximum length of a place. A longer one is not stored.
 const PLACE_MAX: usize = 2048;
