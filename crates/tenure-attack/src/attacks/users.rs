@@ -173,7 +173,7 @@ fn stranger(arena: &Arena) -> Outcome {
     let began = boot_time();
     let ran = arena.start(successor)?.end(15)?;
     match arena.no_overlap() {
-        Err(overlap) => known_limit(RFC_OUTLIVED, "another user's folder", &overlap),
+        Err(overlap) => known_limit(RFC_OUTLIVED, "another user's directory", &overlap),
         // Files of one user cannot be read by another one: there is nothing to share.
         Ok(_) if matches!(ran.code, 69 | 77) => held(format!("refused with {}: {}", ran.code, ran.err)),
         Ok(_) => arena.judge(&ran, began),
