@@ -385,7 +385,7 @@ mod tests {
         now: Instant,
         /// The instant by which KILL must have been sent because TERM was.
         stopped: Option<Instant>,
-        setup: usize,
+        terms: usize,
         kills: usize,
     }
 
@@ -394,7 +394,7 @@ mod tests {
             for action in self.ladder.step(self.now, input) {
                 match action {
                     Action::Term { kill_at } => {
-                        self.setup += 1;
+                        self.terms += 1;
                         self.must_kill_by(kill_at);
                         assert_eq!(self.kills, 0, "no TERM after KILL");
                     }
@@ -429,7 +429,7 @@ mod tests {
         ) {
             let guard = if supervisor { Guard::Supervisor } else { Guard::Watchdog };
             let ladder = Ladder::new(guard, timing(grace), at(0));
-            let mut run = Simulated { ladder, now: at(0), stopped: None, setup: 0, kills: 0 };
+            let mut run = Simulated { ladder, now: at(0), stopped: None, terms: 0, kills: 0 };
             let grace = Duration::from_millis(grace);
             let held = |now: Instant| Until {
                 deadline: now + Duration::from_secs(15),
@@ -476,7 +476,7 @@ mod tests {
                     || run.stopped.is_some_and(|at| at <= run.now)
                     || (kill_at <= run.now && (run.stopped.is_some() || !left_to_the_watchdog));
                 prop_assert!(!overdue || run.kills > 0, "{what:?} at {:?}: no KILL by {kill_at:?}", run.now);
-                prop_assert!(run.setup <= 1 && run.kills <= 1);
+                prop_assert!(run.terms <= 1 && run.kills <= 1);
                 prop_assert_eq!(run.kills > 0, run.ladder.phase() == Phase::Killing);
             }
         }
