@@ -9,20 +9,25 @@ fn dependencies(package: &str) -> Vec<String> {
 
 /// A crate and everything that it is built with, one name each.
 fn tree(package: &str, more: &[&str]) -> Vec<String> {
+    cargo_tree(package, &[&["--format", "{lib}"], more].concat())
+}
+
+/// The lines of `cargo tree` without the dependencies of tests.
+fn cargo_tree(package: &str, more: &[&str]) -> Vec<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let words = ["tree", "--offline", "--package", package, "--edges", "normal,build", "--prefix", "none"];
     let output = Command::new(cargo)
         .args(words)
-        .args(["--format", "{lib}", "--no-dedupe"])
+        .arg("--no-dedupe")
         .args(more)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut names: Vec<String> =
+    let mut lines: Vec<String> =
         String::from_utf8(output.stdout).unwrap().lines().map(|line| line.trim().to_owned()).collect();
-    names.retain(|name| !name.is_empty());
-    names
+    lines.retain(|line| !line.is_empty());
+    lines
 }
 
 #[test]
@@ -48,4 +53,20 @@ fn the_simulation_drives_the_protocol_and_not_the_library() {
     let everything = tree("tenure-sim", &[]);
     assert!(everything.iter().any(|name| name == "tenure_core"));
     assert!(!everything.iter().any(|name| name == "tenure"), "{everything:?}");
+}
+
+#[test]
+fn the_command_is_built_without_the_broken_stores() {
+    let conformance = |package: &str| -> Vec<String> {
+        let lines = cargo_tree(package, &["--all-features", "--format", "{lib} {f}"]);
+        lines.into_iter().filter(|line| line.starts_with("tenure_conformance")).collect()
+    };
+    let has_broken_stores = |line: &String| line.contains("broken-stores");
+    assert!(
+        conformance("tenure-conformance").iter().any(has_broken_stores),
+        "the feature is found where it is on"
+    );
+    let in_command = conformance("tenure-cli");
+    assert!(!in_command.is_empty(), "`tenure probe` runs the suite");
+    assert!(!in_command.iter().any(has_broken_stores), "{in_command:?}");
 }
