@@ -2,12 +2,13 @@ use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::process::{actors, children_of, sleep_ms, until};
+use tenure_testkit::{children_of, exit_code};
+
+use crate::process::{actors, until};
 use crate::stamps::{self, Act, boot_time};
 use crate::tools;
 use crate::verdict::{Outcome, broken, held};
@@ -229,13 +230,7 @@ impl Arena {
 
     /// Waits until nothing with this label lives, and gives the milliseconds from `since` to the last act.
     pub(crate) fn stops(&self, label: &str, since: i64, limit: Duration) -> Result<f64, String> {
-        let began = Instant::now();
-        while !self.living(label).is_empty() && began.elapsed() < limit {
-            sleep_ms(5);
-        }
-        if !self.living(label).is_empty() {
-            return Err(format!("CMD still acts {limit:?} later"));
-        }
+        until("the end of CMD", limit, || self.living(label).is_empty().then_some(()))?;
         let last = self.acted(label).map_or(since, |act| act.last);
         Ok((last - since) as f64 / 1e6)
     }
@@ -254,6 +249,17 @@ impl Arena {
         let ran = self.start(self.run(who, &words, &self.act("b", 300)))?.end(20)?;
         self.log(&format!("the successor ended with {}: {}", ran.code, ran.err.trim()));
         self.judge(&ran, began)
+    }
+
+    /// Runs a `tenure steal` that acts as `b`, and gives when it began.
+    pub(crate) fn steal(&self, who: Who) -> Result<(Ran, i64), String> {
+        let began = boot_time();
+        let words = ["steal", KEY, "--reason", "attack", "--ttl", "3s", "--wait", "9s", "--"];
+        let mut thief = self.tenure(who, &words);
+        thief.args(self.act("b", 300));
+        let ran = self.start(thief)?.end(20)?;
+        self.log(&format!("the thief ended with {}: {}", ran.code, ran.err));
+        Ok((ran, began))
     }
 
     /// Judges a successor that has ended, and that began to try at `began`.
@@ -331,9 +337,8 @@ impl Started {
         let limit = Duration::from_secs(seconds);
         let ended = until("its end", limit, || self.child.try_wait().ok().flatten());
         let status = ended.map_err(|error| format!("{error}; it said {:?}", self.said()))?;
-        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         let out = fs::read_to_string(&self.out).unwrap_or_default().trim().to_owned();
-        Ok(Ran { code, out, err: self.said() })
+        Ok(Ran { code: exit_code(status), out, err: self.said() })
     }
 }
 

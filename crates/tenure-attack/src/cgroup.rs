@@ -3,6 +3,8 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
+use tenure_testkit::cgroup_root;
+
 /// A cgroup of version 2 that goes, with all that is in it, when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
@@ -12,7 +14,7 @@ pub(crate) struct Cgroup {
 impl Cgroup {
     /// Makes one beside the root of the hierarchy; `None` where there is no hierarchy of version 2.
     pub(crate) fn make(name: &str) -> Option<Self> {
-        let path = mount_point()?.join(name);
+        let path = cgroup_root()?.join(name);
         fs::create_dir(&path).ok()?;
         Some(Self { path })
     }
@@ -41,12 +43,6 @@ impl Drop for Cgroup {
 pub(crate) fn enter(path: &Path, number: i32) -> Result<(), String> {
     fs::write(path.join("cgroup.procs"), number.to_string())
         .map_err(|error| format!("process {number} cannot be moved to {}: {error}", path.display()))
-}
-
-fn mount_point() -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let line = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
-    Some(PathBuf::from(line.split(' ').nth(4)?))
 }
 
 /// The files of a cgroup go with its folder, and cannot be removed one by one.

@@ -8,13 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
+use tenure_testkit::sleep_ms;
 
 use crate::args::Args;
 use crate::attack::{Attack, Company};
 use crate::attacks;
 use crate::cell;
 use crate::cgroup::Cgroup;
-use crate::process::sleep_ms;
 use crate::table::Table;
 use crate::verdict::Verdict;
 

@@ -72,9 +72,9 @@ fn every_shell_has_a_script_that_knows_every_command() {
         for command in COMMANDS {
             assert!(script.out.contains(command), "{name} lacks {command}");
         }
-        if !check.is_empty() && shell(format!("command -v {name} >/dev/null")) {
+        if !check.is_empty() && shell(&format!("command -v {name} >/dev/null")) {
             let path = home.write(name, &script.out);
-            assert!(shell(format!("{check} {}", path.display())), "{name}");
+            assert!(shell(&format!("{check} {}", path.display())), "{name}");
         }
     }
 }

@@ -13,7 +13,7 @@ const NOBODY: u32 = 65534;
 
 /// Runs a shell command as the other user.
 fn as_nobody(command: &str) -> bool {
-    shell(format!("setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups sh -c '{command}'"))
+    shell(&format!("setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups sh -c '{command}'"))
 }
 
 fn folder(home: &Home, name: &str, mode: u32) -> PathBuf {
@@ -53,7 +53,7 @@ fn the_link_of_another_user_in_a_sticky_folder_ends_no_lease() {
         return skipped("only root can be two users");
     }
     let (home, victim) = with_victim();
-    shell(format!("chmod 755 {}", home.0.display()));
+    shell(&format!("chmod 755 {}", home.0.display()));
     let sticky = folder(&home, "sticky", 0o1777);
     let (link, victim) = (sticky.join("lease"), victim.to_str().unwrap().to_owned());
     assert!(as_nobody(&format!("ln -s {victim} {}", link.display())));
@@ -68,7 +68,7 @@ fn the_folder_of_another_user_is_no_place_and_neither_is_a_link_of_theirs_on_the
         return skipped("only root can be two users");
     }
     let (home, victim) = with_victim();
-    shell(format!("chmod 755 {}", home.0.display()));
+    shell(&format!("chmod 755 {}", home.0.display()));
     let sticky = folder(&home, "sticky", 0o1777);
     assert!(as_nobody(&format!(
         "mkdir -p {0}/theirs/below; ln -s {1} {0}/way",
@@ -101,7 +101,7 @@ fn a_user_namespace_that_hides_the_owner_makes_nothing_a_place() {
         return skipped("only root can be two users");
     }
     let (home, victim) = with_victim();
-    shell(format!("chmod 755 {}", home.0.display()));
+    shell(&format!("chmod 755 {}", home.0.display()));
     let theirs = folder(&home, "theirs", 0o755);
     symlink(home.0.join("own"), theirs.join("link")).unwrap();
     lchown(theirs.join("link"), Some(1234), Some(1234)).unwrap();
@@ -183,7 +183,7 @@ fn a_second_name_of_a_handle_is_refused() {
 fn what_is_no_file_is_refused_and_a_pipe_is_for_standard_input() {
     let (home, victim) = with_victim();
     let fifo = home.0.join("fifo");
-    assert!(shell(format!("mkfifo {}", fifo.display())));
+    assert!(shell(&format!("mkfifo {}", fifo.display())));
     let socket = home.0.join("socket");
     let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     for path in [&fifo, &socket, &home.0.join("own"), Path::new("/dev/null")] {

@@ -364,7 +364,7 @@ fn nobody_can_put_something_in_the_way_of_the_next_handle() {
     for command in ["acquire job", "renew"] {
         // The number of the process is known to others before it writes.
         let script = format!("cd {at}; mkdir .lease.$$.tmp; exec {tenure} {command} --file lease >/dev/null");
-        assert!(shell(format!("HOME={at} sh -c '{script}'")), "{command}");
+        assert!(shell(&format!("HOME={at} sh -c '{script}'")), "{command}");
     }
 }
 
@@ -389,7 +389,7 @@ fn where_the_next_handle_cannot_be_written_nothing_is_renewed_or_taken() {
         small = small.display(),
         home = home.0.display()
     );
-    assert!(shell(format!("unshare --mount sh -c '{script}'")));
+    assert!(shell(&format!("unshare --mount sh -c '{script}'")));
     let said = fs::read_to_string(home.0.join("said")).unwrap();
     assert!(
         said.lines().count() == 2 && said.lines().all(|line| line.contains("cannot be written")),

@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::json;
-use support::{Home, block_on, fixture, hold, plant, process, sleep_ms};
+use support::{Home, block_on, fixture, hold, plant, process, refuses_a_foreign_record, sleep_ms};
 
 #[test]
 fn a_key_that_nobody_ever_held_has_an_empty_history_and_looking_makes_nothing() {
@@ -103,17 +103,7 @@ fn what_others_wrote_reaches_no_terminal_as_it_is() {
 #[test]
 fn a_record_that_is_not_ours_and_names_that_are_none_are_refused() {
     let home = Home::new("history-bad");
-    plant(&home, "theirs", "{}");
-    let sentence = format!(
-        "lease theirs on {} has no record of ours: the bytes are JSON of another program, not a record of Tenure; use \
-         another key",
-        home.url()
-    );
-    home.tenure(&["history", "theirs"]).failed(65, &sentence);
-    let did = home.tenure(&["history", "--json", "theirs"]);
-    assert_eq!((did.code, did.out.as_str()), (65, ""));
-    let said: serde_json::Value = serde_json::from_str(&did.err).unwrap();
-    assert_eq!(said, json!({ "error": { "exit": 65, "message": sentence } }));
+    refuses_a_foreign_record(&home, "history");
     home.tenure(&["history", ".."]).failed(
         64,
         "a key must not have '.' or '..' between its slashes: write it like billing/nightly, not \"..\"",

@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use serde_json::json;
-use support::{Home, block_on, did, fixture, hold, is_root, plant, process, shell, skipped, sleep_ms};
+use support::{
+    Home, block_on, did, fixture, hold, is_root, plant, process, refuses_a_foreign_record, shell, skipped,
+    sleep_ms,
+};
 use tenure::store::File;
 use tenure_store::{Expect, Key, Store};
 
@@ -119,17 +122,7 @@ fn every_other_state_has_its_sentence() {
 #[test]
 fn a_record_of_another_program_is_not_ours_to_judge() {
     let home = Home::new("foreign");
-    plant(&home, "theirs", "{}");
-    let sentence = format!(
-        "lease theirs on {} has no record of ours: the bytes are JSON of another program, not a record of Tenure; use \
-         another key",
-        home.url()
-    );
-    home.tenure(&["status", "theirs"]).failed(65, &sentence);
-    let did = home.tenure(&["status", "--json", "theirs"]);
-    let said: serde_json::Value = serde_json::from_str(&did.err).unwrap();
-    assert_eq!((did.out.as_str(), did.code), ("", 65));
-    assert_eq!(said, json!({ "error": { "exit": 65, "message": sentence } }));
+    refuses_a_foreign_record(&home, "status");
     plant(&home, "cut", fixture("held").split_at(40).0);
     plant(&home, "newer", fixture("held").replacen("\"tenure\":1", "\"tenure\":2", 1));
     for name in ["cut", "newer"] {
@@ -247,11 +240,11 @@ fn a_folder_that_cannot_be_written_to_can_be_looked_at() {
     }
     let lease = hold(&process(&home, "me"), "k", 60_000);
     let folder = home.folder().display().to_string();
-    if !shell(format!("mount --bind {folder} {folder} 2>/dev/null && mount -o remount,ro,bind {folder}")) {
+    if !shell(&format!("mount --bind {folder} {folder} 2>/dev/null && mount -o remount,ro,bind {folder}")) {
         return skipped("no file system can be mounted here");
     }
     let (status, ls) = (home.tenure(&["status", "k"]), home.tenure(&["ls"]));
-    assert!(shell(format!("umount -l {folder}")));
+    assert!(shell(&format!("umount -l {folder}")));
     assert!(status.out.contains(&format!("token {}", lease.token())), "{status:?}");
     assert_eq!((ls.code, ls.out.lines().count()), (0, 2), "{ls:?}");
 }
@@ -264,9 +257,9 @@ fn a_lease_that_cannot_be_read_is_listed_and_then_a_failure() {
     }
     let lease = hold(&process(&home, "me"), "a", 60_000);
     plant(&home, "b", fixture("vacant"));
-    assert!(shell(format!("chown -R 54321 {}", home.0.display())));
+    assert!(shell(&format!("chown -R 54321 {}", home.0.display())));
     std::fs::set_permissions(&home.0, std::fs::Permissions::from_mode(0o755)).unwrap();
-    assert!(shell(format!("chown 0 {0}/a.entry && chmod 600 {0}/a.entry", home.folder().display())));
+    assert!(shell(&format!("chown 0 {0}/a.entry && chmod 600 {0}/a.entry", home.folder().display())));
     let mut command = home.command(&["ls"]);
     std::os::unix::process::CommandExt::uid(&mut command, 54_321);
     let output = match command.current_dir("/").output() {

@@ -4,8 +4,9 @@ mod support;
 
 use std::process::{Command, Stdio};
 
-use support::{Did, Home, did, refused, sleep_ms};
+use support::{Did, Home, did, refused};
 use tenure_probe::judge::{TABLE, Weight};
+use tenure_testkit::wait_until;
 
 #[test]
 fn a_folder_is_fit_for_one_machine_and_nothing_is_left_in_it() {
@@ -76,10 +77,10 @@ fn a_signal_breaks_it_off_and_it_cleans_up() {
         command.env_clear().envs(probe.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.arg("--default-signal=INT,TERM").arg(probe.get_program()).args(probe.get_args());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        soon(|| home.folder().exists() && names(&home).len() >= 50);
+        wait_until("a probe is under way", || home.folder().exists() && names(&home).len() >= 50);
         let killed = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
         assert!(killed.success());
-        soon(|| child.try_wait().unwrap().is_some());
+        wait_until("it ends", || child.try_wait().unwrap().is_some());
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code));
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "there is no verdict");
@@ -104,17 +105,6 @@ fn the_page_has_the_table_that_is_judged_by() {
         let row = format!("\n| {} | {follows} | {} |\n", clause.title, clause.because);
         assert!(page.contains(&row), "docs/reference/command.md lacks {row}");
     }
-}
-
-/// Waits for something that takes a moment.
-fn soon(mut is_so: impl FnMut() -> bool) {
-    for _ in 0..6_000 {
-        if is_so() {
-            return;
-        }
-        sleep_ms(20);
-    }
-    panic!("it never happened");
 }
 
 /// What lies in the folder of the store, but for witnesses and what is being written.

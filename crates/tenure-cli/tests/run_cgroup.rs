@@ -8,22 +8,11 @@ use std::path::PathBuf;
 
 use run_support::{PATIENCE, World, skipped, until};
 use rustix::process::Signal;
-
-/// The cgroup in which a process is, in the unified hierarchy.
-fn cgroup_in(status: &str) -> Option<String> {
-    status.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
-}
+use tenure_testkit::{cgroup_in, own_cgroup};
 
 /// Where the cgroup of this process is in the file system, if cgroups can be made there.
 fn own_folder(test: &str) -> Option<PathBuf> {
-    let own = cgroup_in(&fs::read_to_string("/proc/self/cgroup").ok()?)?;
-    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-    let point = mounts.lines().find_map(|line| {
-        let mut fields = line.split(' ').skip(1);
-        let (point, kind) = (fields.next()?, fields.next()?);
-        (kind == "cgroup2").then(|| point.to_owned())
-    })?;
-    let folder = PathBuf::from(format!("{point}{own}"));
+    let folder = own_cgroup()?;
     let trial = folder.join(format!("trial-{test}-{}", std::process::id()));
     fs::create_dir(&trial).ok()?;
     let can_kill = trial.join("cgroup.kill").exists();

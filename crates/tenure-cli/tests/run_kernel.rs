@@ -18,6 +18,7 @@ use run_support::{
     watchdog_of, world_of_nobody,
 };
 use rustix::process::Signal;
+use tenure_testkit::{own_cgroup, stat_fields};
 
 /// At once, for a busy machine of two cores.
 const AT_ONCE: Duration = Duration::from_millis(700);
@@ -197,9 +198,8 @@ fn guards_raise_their_priority_where_they_may_and_the_command_keeps_its_own() {
     let own = rustix::process::getpriority_process(None).unwrap();
     assert_eq!(world.told("told"), (own + 5).min(19).to_string());
     for process in [started.process(), started.watchdog()] {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", process.number)).unwrap();
-        let nice = stat.rsplit(") ").next().unwrap().split(' ').nth(16).unwrap().to_owned();
-        assert_eq!(nice, "-20", "{stat}");
+        let stat = stat_fields(process.number).unwrap();
+        assert_eq!(stat[16], "-20", "{stat:?}");
     }
     drop(started);
     world.is_empty_soon();
@@ -211,11 +211,7 @@ struct Cgroup(PathBuf);
 impl Cgroup {
     /// `None` where none can be made.
     fn make(name: &str) -> Option<Self> {
-        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let own = own.lines().find_map(|line| line.strip_prefix("0::"))?.to_owned();
-        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-        let point = mounts.lines().find(|line| line.contains(" cgroup2 "))?.split(' ').nth(1)?.to_owned();
-        let path = PathBuf::from(format!("{point}{own}/test-{name}-{}", std::process::id()));
+        let path = own_cgroup()?.join(format!("test-{name}-{}", std::process::id()));
         fs::create_dir(&path).ok()?;
         Some(Self(path))
     }

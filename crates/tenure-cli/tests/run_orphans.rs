@@ -12,6 +12,7 @@ use run_support::{
     world_of_nobody,
 };
 use rustix::process::Signal;
+use tenure_testkit::command_line;
 
 /// At once, for a busy machine of two cores.
 const AT_ONCE: Duration = Duration::from_millis(700);
@@ -50,9 +51,8 @@ fn a_supervisor_is_told_from_its_watchdog_by_name() {
     let started = world.start(world.run(&["x", "--", "sh", "-c", "echo $$ > pid; exec sleep 100"]));
     world.told("pid");
     let watchdog = started.watchdog();
-    let cmdline = fs::read(format!("/proc/{}/cmdline", watchdog.number)).unwrap();
-    let words = String::from_utf8(cmdline).unwrap();
-    assert_eq!(words.trim_end_matches('\0'), "lease-watchdog", "ps shows it");
+    let words = command_line(watchdog.number).concat();
+    assert_eq!(words, "lease-watchdog", "ps shows it");
     // As an operator who cleans up with a pattern finds them.
     for tool in [&["pgrep", "tenure"][..], &["pgrep", "-f", "tenure run x"], &["pidof", "tenure"]] {
         let found = world.command(tool[0]).args(&tool[1..]).output().unwrap();

@@ -9,10 +9,11 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use run_support::{PATIENCE, Process, SOON, TENURE, World, code_of, parent_of, sleep_ms, until};
+use run_support::{PATIENCE, Process, SOON, TENURE, World, exit_code, parent_of, sleep_ms, until};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use tenure_testkit::stat_fields;
 
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
@@ -117,7 +118,7 @@ impl Terminal {
                 break;
             }
         }
-        (code_of(status), std::mem::take(&mut self.screen))
+        (exit_code(status), std::mem::take(&mut self.screen))
     }
 
     fn process(&self) -> Process {
@@ -286,9 +287,7 @@ fn the_watchdog_has_no_terminal() {
     let world = World::new("no-terminal");
     let terminal = Terminal::run(&world, &["x", "--", "sh", "-c", "echo $$ > pid; exec sleep 100"]);
     let child = world.told_pid("pid");
-    let stat = |number: i32| std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap();
-    let terminal_of =
-        |number| stat(number).rsplit_once(") ").unwrap().1.split(' ').nth(4).unwrap().to_owned();
+    let terminal_of = |number: i32| stat_fields(number).unwrap()[4].clone();
     assert_ne!(terminal_of(child.number), "0", "the test is void");
     assert_eq!(terminal_of(parent_of(child.number).unwrap()), "0");
     drop(terminal);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use run_support::{PATIENCE, World, block_on, code_of, skipped, until};
+use run_support::{PATIENCE, World, block_on, exit_code, skipped, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use tenure::{Coordinator, Holder};
@@ -360,7 +360,7 @@ fn it_ends_when_nobody_reads_any_more_and_by_a_signal() {
         let mut watching = Watching::start(&world, &["x"]);
         until("the first line", PATIENCE, || (!watching.lines().is_empty()).then_some(()));
         run_support::Process::of(watching.child.id() as i32).unwrap().send(signal);
-        assert_eq!(code_of(watching.child.wait().unwrap()), code);
+        assert_eq!(exit_code(watching.child.wait().unwrap()), code);
     }
 }
 

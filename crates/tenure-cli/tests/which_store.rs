@@ -91,7 +91,7 @@ fn a_configuration_that_is_wrong_is_not_passed_over() {
     );
     if is_root() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(shell(format!("chown 12345 {shown}")));
+        assert!(shell(&format!("chown 12345 {shown}")));
         home.tenure(&["ls"]).failed(
             78,
             &format!(
@@ -118,7 +118,7 @@ fn a_configuration_that_is_wrong_is_not_passed_over() {
     );
     // A pipe that nobody writes to does not stop it.
     let pipe = home.0.join("pipe");
-    assert!(shell(format!("mkfifo {}", pipe.display())));
+    assert!(shell(&format!("mkfifo {}", pipe.display())));
     assert_eq!(did(home.command(&["ls"]).env("TENURE_CONFIG", &pipe)).code, 78);
     let named = did(home.command(&["ls"]).env("TENURE_CONFIG", &home.0));
     named.failed(
@@ -228,7 +228,7 @@ fn the_home_of_somebody_else_as_sudo_leaves_it_is_explained() {
     if !is_root() {
         return skipped("only root can give a folder away");
     }
-    assert!(shell(format!("chown 12345 {}", home.0.display())));
+    assert!(shell(&format!("chown 12345 {}", home.0.display())));
     home.tenure(&["status", "x"]).failed(
         77,
         &format!(

@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::Location;
+use std::process::{Command, Stdio};
 
 use tenure_store::{BoxFuture, Key};
 
@@ -47,4 +48,11 @@ pub fn race(racers: Vec<BoxFuture<'static, ()>>) -> BoxFuture<'static, ()> {
 /// Runs a future on a small runtime of its own.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// Runs a shell command; `false` if it failed.
+pub fn shell(command: &str) -> bool {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command).stderr(Stdio::null());
+    shell.status().is_ok_and(|status| status.success())
 }

@@ -1,5 +1,5 @@
-//! What tests need of the outside world: real servers on free ports, a proxy that does to requests what networks do, and
-//! file systems of every kind.
+//! What tests need of the outside world: real servers on free ports, a proxy that does to requests what networks do, file
+//! systems of every kind, and a view of other processes.
 //!
 //! ```no_run
 //! use tenure_testkit::{Kind, Server};
@@ -17,6 +17,7 @@
 #![allow(clippy::disallowed_methods, reason = "real servers and real networks count in real time")]
 
 mod authority;
+mod cgroup;
 mod forward;
 mod helpers;
 mod home;
@@ -24,15 +25,23 @@ mod http;
 mod mounted;
 mod port;
 mod process;
+mod process_table;
 mod proxy;
 mod samples;
 mod server;
 mod sign;
+mod wait;
 
 pub use authority::{Authority, Certificate};
+pub use cgroup::{cgroup_in, cgroup_root, own_cgroup};
 pub use forward::ForwardProxy;
-pub use helpers::{block_on, key, quota, race, skipped};
+pub use helpers::{block_on, key, quota, race, shell, skipped};
 pub use mounted::{FileSystem, Mounted, tests_in};
+pub use process_table::{
+    children_of, command_line, exit_code, is_alive, is_running, parent_of, process_numbers, session_of,
+    stat_fields, state_of,
+};
 pub use proxy::{Counts, ErrorAnswer, Exchange, Fault, FaultyProxy, InstalledRule, Rule};
 pub use samples::{Samples, print_ratio};
 pub use server::{Kind, Server, Session, Setup, StartError};
+pub use wait::{sleep_ms, wait_for, wait_until};

@@ -3,11 +3,13 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::home::Home;
+use crate::process_table::state_of;
+use crate::wait::wait_for;
 
 /// A server under a guard: a small shell that waits at a pipe from us and kills the server when the pipe closes. The kernel
 /// closes it for a test that panics, exits or is killed, too; a signal at our death would already come when the *thread*
@@ -40,18 +42,13 @@ impl Process {
 
     /// Whether the server has ended by itself.
     pub(crate) fn has_ended(&self) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.server.as_raw_nonzero()));
-        // The state follows the name, which is in parentheses.
-        stat.map_or(true, |stat| stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z')))
+        state_of(self.server.as_raw_nonzero().get()).is_none_or(|state| state == 'Z')
     }
 
     /// Asks it to end and gives it some time, then ends it. Its data stays.
     pub(crate) fn stop(self) {
         let _ = kill_process(self.server, Signal::TERM);
-        let asked = Instant::now();
-        while !self.has_ended() && asked.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let _ = wait_for(PATIENCE, Duration::from_millis(10), || self.has_ended().then_some(()));
         self.kill();
     }
 

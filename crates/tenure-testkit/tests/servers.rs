@@ -5,10 +5,10 @@ mod support;
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use support::client::{Answer, Client};
-use tenure_testkit::{Kind, Server};
+use tenure_testkit::{Kind, Server, wait_until};
 
 #[test]
 fn minio_heeds_conditions_and_comes_back_with_its_data() {
@@ -63,7 +63,7 @@ fn comes_back_with_its_data(server: &Server, second: u16) {
 fn a_dropped_server_is_gone_with_its_folder() {
     let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
     let address = server.address();
-    soon(|| homes_of(std::process::id(), address).len() == 1);
+    wait_until("the log is written", || homes_of(std::process::id(), address).len() == 1);
     drop(server);
     assert!(is_closed(address));
     assert_eq!(homes_of(std::process::id(), address).len(), 0);
@@ -121,8 +121,8 @@ fn a_server_is_gone_when_its_process_is_killed() {
 
     other.kill().unwrap();
     other.wait().unwrap();
-    soon(|| is_closed(address));
-    soon(|| homes_of(other.id(), address).is_empty());
+    wait_until("the server has ended", || is_closed(address));
+    wait_until("its home is removed", || homes_of(other.id(), address).is_empty());
 }
 
 #[test]
@@ -170,12 +170,4 @@ fn homes_of(process: u32, address: SocketAddr) -> Vec<std::path::PathBuf> {
         std::fs::read_to_string(path.join("log")).is_ok_and(|log| log.contains(&address.to_string()))
     };
     homes.filter(knows).collect()
-}
-
-fn soon(mut happens: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !happens() {
-        assert!(began.elapsed() < Duration::from_secs(30), "it did not happen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }

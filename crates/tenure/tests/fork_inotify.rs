@@ -11,6 +11,7 @@ use std::time::Duration;
 use tenure::clock::{BootClock, Clock};
 use tenure::store::File;
 use tenure::{Coordinator, Error, Lease};
+use tenure_testkit::{sleep_ms, wait_until};
 use tokio::runtime::Runtime;
 
 /// Polls come once in twenty seconds: whoever is granted earlier was told by the kernel.
@@ -26,7 +27,7 @@ fn a_forked_child_that_waits_for_a_lease_is_told_of_its_release_and_takes_no_wat
     let waits = runtime.block_on(connect(&folders.other));
     let mut waiting = pin!(waits.lease("k").unwrap().wait(TTL).acquire());
     start(&runtime, waiting.as_mut());
-    eventually("the parent waits", || is_watched(&folders.other));
+    wait_until("the parent waits", || is_watched(&folders.other));
 
     let (ready, mut is_ready) = tell(pipe());
     let (go, may_go) = tell(pipe());
@@ -45,8 +46,8 @@ fn a_forked_child_that_waits_for_a_lease_is_told_of_its_release_and_takes_no_wat
     let contends = runtime.block_on(connect(&folders.shared));
     let mut contending = pin!(contends.lease("k").unwrap().ttl(TTL).wait(2 * TTL).acquire());
     start(&runtime, contending.as_mut());
-    eventually("the parent waits for it too", || is_watched(&folders.shared));
-    real_pause(Duration::from_millis(200));
+    wait_until("the parent waits for it too", || is_watched(&folders.shared));
+    sleep_ms(200);
     drop(go);
     assert_eq!(exit_code(child), 0, "the child failed: see its panic message");
     assert!(is_watched(&folders.shared), "the child took its parent's watch with it");
@@ -67,7 +68,7 @@ fn live_as_child(folder: &Path, mut ready: PipeWriter, mut may_go: PipeReader) {
     {
         let mut waiting = pin!(waits.lease("k").unwrap().ttl(TTL).wait(TTL).acquire());
         start(&runtime, waiting.as_mut());
-        eventually("the child waits, with an instance of its own", || instances() == before + 1);
+        wait_until("the child waits, with an instance of its own", || instances() == before + 1);
         ready.write_all(&[0]).unwrap();
         let _ = may_go.read(&mut [0]);
     }
@@ -76,7 +77,7 @@ fn live_as_child(folder: &Path, mut ready: PipeWriter, mut may_go: PipeReader) {
     let second = runtime.block_on(connect(folder));
     let mut waiting = pin!(second.lease("mine").unwrap().ttl(TTL).wait(2 * TTL).acquire());
     start(&runtime, waiting.as_mut());
-    real_pause(Duration::from_millis(200));
+    sleep_ms(200);
     let began = BootClock::new().now();
     runtime.block_on(mine.release()).unwrap();
     let granted = runtime.block_on(waiting).unwrap();
@@ -134,21 +135,6 @@ fn exit_code(child: libc::pid_t) -> i32 {
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert!(libc::WIFEXITED(status), "the child crashed: {status:#x}");
     libc::WEXITSTATUS(status)
-}
-
-fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    for _ in 0..10_000 {
-        if is_so() {
-            return;
-        }
-        real_pause(Duration::from_millis(1));
-    }
-    panic!("this never happened: {what}");
-}
-
-#[expect(clippy::disallowed_methods, reason = "other processes need real time to run")]
-fn real_pause(span: Duration) {
-    std::thread::sleep(span);
 }
 
 struct Folders {

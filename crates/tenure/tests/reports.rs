@@ -1,37 +1,19 @@
 //! Reports go to whoever listens, from when they listen. One test, because a process has one subscriber.
 
+mod support;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure::Coordinator;
 use tenure::store::Memory;
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+
+use support::subscriber::OnEvent;
 
 static HEARD: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts what it hears of Tenure.
-struct Counting;
-
-impl Subscriber for Counting {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("tenure")
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, _: &Event<'_>) {
-        HEARD.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
+/// Counts a report.
+fn hear() {
+    HEARD.fetch_add(1, Ordering::SeqCst);
 }
 
 fn has_a_reporter() -> bool {
@@ -47,7 +29,7 @@ async fn while_nobody_listens_there_is_no_thread_and_whoever_listens_later_is_to
     let turn = async || coordinator.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
     turn().await;
     assert!(!has_a_reporter());
-    tracing::subscriber::set_global_default(Counting).unwrap();
+    tracing::subscriber::set_global_default(OnEvent(hear)).unwrap();
     turn().await;
     // Granted, lost, left, and an attempt for each write.
     for _ in 0..10_000 {

@@ -8,38 +8,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tenure::{AttemptReport, Coordinator, EventReport, Recorder};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
+use support::subscriber::OnEvent;
 use support::{World, eventually};
 
 const TTL: Duration = Duration::from_secs(15);
 
 static PANICKED: AtomicUsize = AtomicUsize::new(0);
 
-struct Panicky;
-
-impl Subscriber for Panicky {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("tenure")
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, _: &Event<'_>) {
-        PANICKED.fetch_add(1, Ordering::SeqCst);
-        panic!("a bug in a subscriber, on purpose");
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
+/// The bug of a subscriber.
+fn panics() {
+    PANICKED.fetch_add(1, Ordering::SeqCst);
+    panic!("a bug in a subscriber, on purpose");
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +37,7 @@ impl Recorder for Counting {
 
 #[tokio::test]
 async fn a_subscriber_that_panics_costs_no_lease_and_the_recorder_is_told_of_everything() {
-    tracing::subscriber::set_global_default(Panicky).unwrap();
+    tracing::subscriber::set_global_default(OnEvent(panics)).unwrap();
     let world = World::new();
     let counting = Arc::new(Counting::default());
     let a = Coordinator::builder()

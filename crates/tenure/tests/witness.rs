@@ -11,7 +11,7 @@ use std::time::Duration;
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::record::State;
 use tenure::{Coordinator, Error, ErrorKind, Lease, Request, WitnessPart};
-use tenure_testkit::{FileSystem, Mounted};
+use tenure_testkit::{FileSystem, Mounted, is_alive, wait_until};
 
 use file_support::{
     FOLDER, Puppet, Scratch, Strace, block_on, kill, machine_witnesses, open, shell, skipped, sleep_ms,
@@ -194,17 +194,6 @@ fn witness_paths(scratch: &Scratch) -> Vec<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|ending| ending == "witness")).collect()
 }
 
-/// What others do a moment later.
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..2_000 {
-        if is_so() {
-            return;
-        }
-        sleep_ms(1);
-    }
-    panic!("this never happened: {what}");
-}
-
 // ── the dead ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
@@ -264,11 +253,6 @@ fn successor_of(killed: u32, scratch: &Scratch) -> u32 {
     found
 }
 
-fn is_alive(id: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{id}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
-}
-
 #[test]
 fn one_look_is_enough_when_the_holder_is_dead_already() {
     let scratch = Scratch::new("witness-once");
@@ -279,7 +263,7 @@ fn one_look_is_enough_when_the_holder_is_dead_already() {
     block_on(async {
         let contender = connect(&scratch).await;
         let lease = request(&contender, "k").try_acquire().await.expect("its holder is dead");
-        eventually("the dead one's witness is removed", || witnesses(&scratch) == 1);
+        wait_until("the dead one's witness is removed", || witnesses(&scratch) == 1);
         lease.release().await.unwrap();
         assert_eq!(witnesses(&scratch), 0);
     });
@@ -358,7 +342,7 @@ fn children_do_not_keep_it_with_and_without_exec() {
         holder.kill();
         drop(holder);
         is_free(&scratch);
-        assert!(is_alive(child), "the child was to outlive the holder");
+        assert!(is_alive(child as i32), "the child was to outlive the holder");
         kill(child);
     }
 }
@@ -548,7 +532,7 @@ fn witnesses_that_nobody_came_for_go_after_a_day_and_locked_ones_never() {
         // Whoever writes for the first time tidies up.
         let other = connect(&scratch).await;
         other.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
-        eventually("the old one goes", || !scratch.0.join(named(1)).exists());
+        wait_until("the old one goes", || !scratch.0.join(named(1)).exists());
         other.shutdown().await.unwrap();
         let mut left = scratch.names(".witness");
         left.sort();

@@ -4,9 +4,11 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::arena::{Arena, KEY, Started, Who};
+use tenure_testkit::{children_of, sleep_ms};
+
+use crate::arena::{Arena, Started, Who};
 use crate::attack::Attack;
-use crate::process::{children_of, sleep_ms, until};
+use crate::process::until;
 use crate::shell::{has, shell};
 use crate::stamps::boot_time;
 use crate::verdict::{Outcome, broken, held, skipped};
@@ -92,12 +94,7 @@ fn refusal(said: &str) -> Outcome {
 }
 
 fn steal(arena: &Arena, who: Who) -> Outcome {
-    let began = boot_time();
-    let mut thief =
-        arena.tenure(who, &["steal", KEY, "--reason", "attack", "--ttl", "3s", "--wait", "9s", "--"]);
-    thief.args(arena.act("b", 300));
-    let ran = arena.start(thief)?.end(20)?;
-    arena.log(&format!("the thief ended with {}: {}", ran.code, ran.err));
+    let (ran, began) = arena.steal(who)?;
     arena.judge(&ran, began)
 }
 

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use tenure_testkit::{FileSystem, Mounted};
+use tenure_testkit::{FileSystem, Mounted, sleep_ms};
 
 use crate::arena::{Arena, Who};
 use crate::attack::Attack;
-use crate::process::{send, sleep_ms};
+use crate::process::send;
 use crate::stamps;
 use crate::verdict::{Outcome, broken, held, skipped};
 

@@ -5,9 +5,10 @@ use std::os::unix::fs::chown;
 use std::path::Path;
 use std::time::Duration;
 
+use tenure_testkit::sleep_ms;
+
 use crate::arena::{Arena, Who};
 use crate::attack::Attack;
-use crate::process::sleep_ms;
 use crate::shell::shell;
 use crate::stamps::boot_time;
 use crate::verdict::{Outcome, Verdict, broken, held, known_limit};

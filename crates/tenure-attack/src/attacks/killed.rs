@@ -1,10 +1,11 @@
 //! Guards that are killed, one or both.
 
 use rustix::process::Signal;
+use tenure_testkit::{is_alive, sleep_ms};
 
 use crate::arena::{Arena, KEY, Started, Who};
 use crate::attack::Attack;
-use crate::process::{lives, send, sleep_ms, until};
+use crate::process::{send, until};
 use crate::shell::{has, shell};
 use crate::stamps::boot_time;
 use crate::verdict::{Outcome, Verdict, broken, held, known_limit, skipped};
@@ -146,7 +147,7 @@ fn both(arena: &Arena, killer: Killer, place: Place, who: Who) -> Outcome {
     }
     if place == Place::Closing && who == Who::User && !arena.living("a").is_empty() {
         sleep_ms(500);
-        let is_orphan = !arena.living("a").is_empty() && guards.iter().all(|&guard| !lives(guard));
+        let is_orphan = !arena.living("a").is_empty() && guards.iter().all(|&guard| !is_alive(guard));
         let outcome = arena.succession(who, &[]);
         return match outcome {
             Err(overlap) if is_orphan && overlap.starts_with("OVERLAP") => {
@@ -237,7 +238,7 @@ fn unit(arena: &Arena) -> Outcome {
     let guards = holder.guards()?;
     std::fs::write(unit.join("cgroup.kill"), "1").map_err(|error| error.to_string())?;
     until("the end of the guards", std::time::Duration::from_secs(5), || {
-        guards.iter().all(|&guard| !lives(guard)).then_some(())
+        guards.iter().all(|&guard| !is_alive(guard)).then_some(())
     })?;
     arena.succession(Who::Root, &[])
 }

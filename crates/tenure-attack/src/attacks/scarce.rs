@@ -1,10 +1,11 @@
 //! Limits of the machine that a healthy holder meets.
 
 use rustix::process::Signal;
+use tenure_testkit::{is_alive, sleep_ms};
 
 use crate::arena::{Arena, Started, Who};
 use crate::attack::Attack;
-use crate::process::{lives, send, sleep_ms};
+use crate::process::send;
 use crate::shell::shell;
 use crate::verdict::{Outcome, broken, held, skipped};
 
@@ -49,7 +50,7 @@ fn stopped_lock(arena: &Arena) -> Outcome {
     sleep_ms(300);
     send(owner.number, Signal::STOP)?;
     sleep_ms(6000);
-    let goes_on = lives(holder.number) && !arena.living("a").is_empty();
+    let goes_on = is_alive(holder.number) && !arena.living("a").is_empty();
     if goes_on {
         return held("the holder renews although a process is stopped inside the lock");
     }

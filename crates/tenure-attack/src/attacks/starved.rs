@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
+use tenure_testkit::sleep_ms;
 
 use crate::arena::{Arena, Who};
 use crate::attack::Attack;
-use crate::process::{send, sleep_ms};
+use crate::process::send;
 use crate::stamps::boot_time;
 use crate::verdict::{Outcome, broken, held, skipped};
 

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use tenure_testkit::sleep_ms;
 
 use crate::arena::{Arena, KEY, Started, Who};
 use crate::attack::Attack;
-use crate::process::{send, sleep_ms};
+use crate::process::send;
 use crate::verdict::{Outcome, broken, held, known_limit, skipped};
 
 pub(super) fn all() -> Vec<Attack> {

@@ -3,10 +3,11 @@
 use std::fs;
 
 use rustix::process::Signal;
+use tenure_testkit::sleep_ms;
 
 use crate::arena::{Arena, KEY, Started, Who};
 use crate::attack::Attack;
-use crate::process::{send, sleep_ms};
+use crate::process::send;
 use crate::shell::{has, shell};
 use crate::stamps::boot_time;
 use crate::tools;
@@ -53,12 +54,7 @@ fn steal(arena: &Arena, tool: &str) -> Outcome {
 
 /// A stealer asks, waits, and must not act beside the holder that it took the lease from.
 fn stolen(arena: &Arena, who: Who) -> Outcome {
-    let began = boot_time();
-    let mut thief =
-        arena.tenure(who, &["steal", KEY, "--reason", "attack", "--ttl", "3s", "--wait", "9s", "--"]);
-    thief.args(arena.act("b", 300));
-    let ran = arena.start(thief)?.end(20)?;
-    arena.log(&format!("the thief ended with {}: {}", ran.code, ran.err));
+    let (ran, began) = arena.steal(who)?;
     arena.no_overlap()?;
     let living = arena.living("a");
     if ran.code != 0 && !living.is_empty() {

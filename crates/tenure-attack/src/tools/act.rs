@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::SigSet;
 
 use super::{Done, number, text};
-use crate::process::sleep_ms;
+use tenure_testkit::sleep_ms;
+
 use crate::raw;
 use crate::stamps::{Stamps, boot_time};
 

@@ -1,7 +1,8 @@
 use rustix::fs::inotify;
 
 use super::{Done, number};
-use crate::process::sleep_ms;
+
+use tenure_testkit::sleep_ms;
 
 /// Uses up the inotify instances of this user for so long.
 pub(super) fn inotify(millis: &str) -> Done {

@@ -2,11 +2,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tenure::Coordinator;
-use tenure_testkit::block_on;
+use tenure_testkit::{block_on, sleep_ms};
 
 use super::{Done, number, text};
 use crate::arena::KEY;
-use crate::process::sleep_ms;
 use crate::stamps::{Stamps, boot_time};
 
 /// Holds the lease as a library user, and stamps while it believes.

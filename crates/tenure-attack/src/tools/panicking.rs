@@ -6,10 +6,9 @@ use tenure::store::File;
 use tenure_store::{
     BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Store, StoreError,
 };
-use tenure_testkit::block_on;
+use tenure_testkit::{block_on, sleep_ms};
 
 use super::{Done, text};
-use crate::process::sleep_ms;
 
 /// A store that panics when a key named `bad` is written.
 #[derive(Debug)]

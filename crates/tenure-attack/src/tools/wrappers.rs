@@ -6,7 +6,8 @@ use std::process::Command;
 use nix::unistd::{Gid, Pid, Uid, setgid, setuid};
 
 use super::{Done, number, text};
-use crate::process::sleep_ms;
+use tenure_testkit::sleep_ms;
+
 use crate::raw;
 
 /// Becomes the command, without any descriptor above standard error.

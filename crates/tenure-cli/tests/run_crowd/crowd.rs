@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::Plan;
 use super::acts::{ACTS, CLOSING, LOG, SECONDS};
-use crate::run_support::{PATIENCE, Process, appending, code_of, sleep_ms};
+use crate::run_support::{PATIENCE, Process, appending, exit_code, sleep_ms};
 
 /// Those who want the lease.
 pub(super) struct Crowd<'a> {
@@ -59,7 +59,7 @@ impl<'a> Crowd<'a> {
         let codes = &mut self.codes;
         self.members.retain(|_, child| match child.try_wait().unwrap() {
             Some(status) => {
-                *codes.entry(code_of(status)).or_default() += 1;
+                *codes.entry(exit_code(status)).or_default() += 1;
                 false
             }
             None => true,

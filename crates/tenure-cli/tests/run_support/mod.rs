@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File as Disk, OpenOptions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tenure::record::{Record, decode};
 use tenure::store::File;
 use tenure_store::{Key, Store};
-pub(crate) use tenure_testkit::{block_on, key, skipped};
+pub(crate) use tenure_testkit::{
+    block_on, children_of, exit_code, is_running, key, parent_of, session_of, skipped, sleep_ms,
+};
+use tenure_testkit::{command_line, process_numbers, state_of, wait_for};
 
 /// How long anything may take that should happen at once, on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(2);
@@ -167,15 +170,8 @@ impl World {
 
     /// Nothing of this world lives on.
     pub(crate) fn is_empty_soon(&self) {
-        let end = Instant::now() + SOON;
-        loop {
-            let alive = self.alive();
-            if alive.is_empty() {
-                return;
-            }
-            assert!(Instant::now() < end, "processes are left behind: {alive:?}");
-            sleep_ms(5);
-        }
+        let gone = wait_for(SOON, Duration::from_millis(5), || self.alive().is_empty().then_some(()));
+        assert!(gone.is_some(), "processes are left behind: {:?}", self.alive());
     }
 }
 
@@ -252,17 +248,11 @@ pub(crate) fn end_all(mark: &str) {
 }
 
 fn marked(mark: &str) -> BTreeMap<i32, String> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
-        if let Some(number) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok())
-            && has_mark(number, mark)
-        {
-            let line = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
-            let words = String::from_utf8_lossy(&line).replace('\0', " ");
-            found.insert(number, format!("{} [{}]", words.trim(), state_of(number).unwrap_or('?')));
-        }
-    }
-    found
+    let describe = |number: i32| {
+        let state = state_of(number).unwrap_or('?');
+        (number, format!("{} [{state}]", command_line(number).join(" ")))
+    };
+    process_numbers().filter(|&number| has_mark(number, mark)).map(describe).collect()
 }
 
 /// A zombie has no environment, and thus no mark.
@@ -330,19 +320,13 @@ impl Started {
     }
 
     pub(crate) fn end_within(mut self, limit: Duration) -> Ran {
-        let waited = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            if waited.elapsed() > limit {
-                let alive = marked(&self.mark);
-                panic!("it does not end within {limit:?}: {alive:?}; it said {:?}", self.err_so_far());
-            }
-            sleep_ms(2);
-        };
+        let ended = wait_for(limit, Duration::from_millis(2), || self.child.try_wait().unwrap());
+        let status = ended.unwrap_or_else(|| {
+            let alive = marked(&self.mark);
+            panic!("it does not end within {limit:?}: {alive:?}; it said {:?}", self.err_so_far())
+        });
         Ran {
-            code: code_of(status),
+            code: exit_code(status),
             out: fs::read(&self.out).unwrap(),
             err: self.err_so_far(),
             took: self.began.elapsed(),
@@ -355,10 +339,6 @@ impl Drop for Started {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-pub(crate) fn code_of(status: ExitStatus) -> i32 {
-    status.code().unwrap_or_else(|| 128 + status.signal().unwrap())
 }
 
 /// One process, which stays the same one when its number is somebody else's.
@@ -402,36 +382,6 @@ impl Process {
     }
 }
 
-fn stat_of(number: i32) -> Option<Vec<String>> {
-    let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    let fields = stat.rsplit_once(") ")?.1;
-    Some(fields.split(' ').map(str::to_owned).collect())
-}
-
-fn state_of(number: i32) -> Option<char> {
-    stat_of(number)?.first()?.chars().next()
-}
-
-/// Whether it is neither stopped nor dead.
-pub(crate) fn is_running(number: i32) -> bool {
-    state_of(number).is_some_and(|state| !matches!(state, 'T' | 't' | 'Z' | 'X'))
-}
-
-pub(crate) fn parent_of(number: i32) -> Option<i32> {
-    stat_of(number)?.get(1)?.parse().ok()
-}
-
-pub(crate) fn session_of(number: i32) -> Option<i32> {
-    stat_of(number)?.get(3)?.parse().ok()
-}
-
-/// Those whose parent it is.
-pub(crate) fn children_of(number: i32) -> Vec<i32> {
-    let all = fs::read_dir("/proc").unwrap().flatten();
-    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    numbers.filter(|&child| parent_of(child) == Some(number)).collect()
-}
-
 /// The watchdog of a supervisor, once it has its name.
 pub(crate) fn watchdog_of(supervisor: i32) -> Option<Process> {
     let named = |number: &i32| {
@@ -441,19 +391,9 @@ pub(crate) fn watchdog_of(supervisor: i32) -> Option<Process> {
 }
 
 /// Waits for something that must come.
-pub(crate) fn until<T>(what: &str, limit: Duration, mut come: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(come) = come() {
-            return come;
-        }
-        assert!(began.elapsed() < limit, "no {what} within {limit:?}");
-        sleep_ms(2);
-    }
-}
-
-pub(crate) fn sleep_ms(millis: u64) {
-    std::thread::sleep(Duration::from_millis(millis));
+pub(crate) fn until<T>(what: &str, limit: Duration, come: impl FnMut() -> Option<T>) -> T {
+    let came = wait_for(limit, Duration::from_millis(2), come);
+    came.unwrap_or_else(|| panic!("no {what} within {limit:?}"))
 }
 
 /// Whether this process ignores a signal that the tests send.

@@ -1,7 +1,6 @@
 //! What the tests of the command share: a home that goes, and the command in a clean environment.
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tenure::store::File;
 use tenure::{Coordinator, Holder, Lease};
 use tenure_store::{Expect, Key, Put, Store};
-pub(crate) use tenure_testkit::{block_on, skipped};
+pub(crate) use tenure_testkit::{block_on, shell, skipped, sleep_ms};
 
 /// A home directory, which goes when it is dropped.
 pub(crate) struct Home(pub(crate) PathBuf);
@@ -115,6 +114,22 @@ pub(crate) fn refused(did: &Did, code: i32, parts: &[&str]) {
     assert!(!did.err.contains("tenure1_ey"), "{did:?}");
 }
 
+/// The command does not judge a record of another program, and says so to people and to programs.
+#[track_caller]
+pub(crate) fn refuses_a_foreign_record(home: &Home, command: &str) {
+    plant(home, "theirs", "{}");
+    let sentence = format!(
+        "lease theirs on {} has no record of ours: the bytes are JSON of another program, not a record of Tenure; use \
+         another key",
+        home.url()
+    );
+    home.tenure(&[command, "theirs"]).failed(65, &sentence);
+    let did = home.tenure(&[command, "--json", "theirs"]);
+    assert_eq!((did.code, did.out.as_str()), (65, ""));
+    let said: serde_json::Value = serde_json::from_str(&did.err).unwrap();
+    assert_eq!(said, serde_json::json!({ "error": { "exit": 65, "message": sentence } }));
+}
+
 /// Puts bytes under a key, as the library writes records.
 pub(crate) fn plant(home: &Home, name: &str, value: impl Into<Vec<u8>>) {
     let key = Key::from_stored(name).unwrap();
@@ -140,17 +155,7 @@ pub(crate) fn hold(coordinator: &Coordinator, name: &str, ttl_ms: u64) -> Lease 
     block_on(coordinator.lease(name).unwrap().ttl(ttl).manual().acquire()).unwrap()
 }
 
-#[expect(clippy::disallowed_methods, reason = "another process counts in real time")]
-pub(crate) fn sleep_ms(millis: u64) {
-    std::thread::sleep(std::time::Duration::from_millis(millis));
-}
-
 /// Whether this is root, who can be somebody else.
 pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
-}
-
-/// Runs a shell command; `false` if it failed.
-pub(crate) fn shell(command: impl AsRef<OsStr>) -> bool {
-    Command::new("sh").arg("-c").arg(command).status().is_ok_and(|status| status.success())
 }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fs, io};
 
 use super::recipe::{ACCESS_KEY, REGION, Recipe, SECRET_KEY};
@@ -14,6 +14,7 @@ use crate::http;
 use crate::port::Port;
 use crate::process::Process;
 use crate::sign::Signer;
+use crate::wait::wait_for;
 
 #[derive(Debug)]
 pub(crate) struct CephRgw;
@@ -149,17 +150,9 @@ fn ran(command: &mut Command) -> io::Result<String> {
     Err(io::Error::other(format!("{command:?} failed: {said}")))
 }
 
-fn until<T>(what: &str, mut come: impl FnMut() -> Option<T>) -> io::Result<T> {
-    let began = Instant::now();
-    loop {
-        if let Some(come) = come() {
-            return Ok(come);
-        }
-        if began.elapsed() > PATIENCE {
-            return Err(io::Error::other(format!("{what} was not there after {} s", PATIENCE.as_secs())));
-        }
-        std::thread::sleep(Duration::from_millis(200));
-    }
+fn until<T>(what: &str, come: impl FnMut() -> Option<T>) -> io::Result<T> {
+    wait_for(PATIENCE, Duration::from_millis(200), come)
+        .ok_or_else(|| io::Error::other(format!("{what} was not there after {} s", PATIENCE.as_secs())))
 }
 
 fn random_uuid() -> io::Result<String> {

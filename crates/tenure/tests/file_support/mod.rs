@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::store::File;
 use tenure_store::{Administration, Expect, Key, Put, Removal, Store, StoreError, Version};
-pub(crate) use tenure_testkit::{block_on, key, skipped, tests_in};
+pub(crate) use tenure_testkit::{block_on, key, shell, skipped, sleep_ms, tests_in};
+use tenure_testkit::{state_of, wait_until};
 
 /// A place for a folder, which goes when it is dropped.
 pub(crate) struct Scratch(pub(crate) PathBuf);
@@ -75,20 +76,6 @@ pub(crate) async fn look(store: &File, key: &Key) -> Option<(String, Version)> {
 pub(crate) fn kill(id: u32) {
     let id = rustix::process::Pid::from_raw(id as i32).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
-}
-
-/// Runs a shell command; `false` if it failed.
-pub(crate) fn shell(command: &str) -> bool {
-    Command::new("sh")
-        .args(["-c", command])
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
-}
-
-pub(crate) fn sleep_ms(millis: u64) {
-    #[expect(clippy::disallowed_methods, reason = "another process is given time")]
-    std::thread::sleep(std::time::Duration::from_millis(millis));
 }
 
 // ── a process that does what it is told ─────────────────────────────────────────────────────────────────────────────
@@ -191,14 +178,7 @@ impl Puppet {
 
     /// Waits until a signal has stopped it.
     pub(crate) fn until_stopped(&self) {
-        for _ in 0..1_000 {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap();
-            if stat.rsplit_once(") ").unwrap().1.starts_with(['T', 't']) {
-                return;
-            }
-            sleep_ms(10);
-        }
-        panic!("it does not stop");
+        wait_until("it stops", || matches!(state_of(self.id() as i32), Some('T' | 't')));
     }
 
     pub(crate) fn signal(&self, signal: &str) {

@@ -29,12 +29,12 @@ fn what_is_named_on_purpose_is_first_and_what_comes_with_a_login_is_passed_over(
 }
 
 /// Folders `names` below a folder of the test's own, where all are as they are on a machine: made when they are needed.
-fn runtime(scratch: &Scratch, names: &[&str]) -> MachineDirs {
+fn machine_dirs(scratch: &Scratch, names: &[&str]) -> MachineDirs {
     MachineDirs::new(names.iter().map(|name| scratch.0.join(name)).collect(), "this-boot".to_owned())
 }
 
-fn look(runtime: &MachineDirs, named: &Witness) -> Sighting {
-    let seen = runtime.folders().map(|folder| folder.look(named, NONCE));
+fn look(dirs: &MachineDirs, named: &Witness) -> Sighting {
+    let seen = dirs.folders().map(|folder| folder.look(named, NONCE));
     seen.into_iter().find(|sighting| sighting.found).unwrap_or_default()
 }
 
@@ -43,9 +43,17 @@ fn names(folder: &Path) -> Vec<String> {
     names.map(|name| name.into_string().unwrap()).collect()
 }
 
+fn assert_locked_until_dropped(dirs: &MachineDirs, lock: Lock) {
+    lock.list(NONCE).unwrap();
+    let named = Witness::clone(lock.named());
+    assert!(look(dirs, &named).is_locked());
+    drop(lock);
+    assert!(Standard.is_dead(look(dirs, &named)));
+}
+
 /// A witness that nobody holds.
-fn dead(runtime: &MachineDirs) -> Witness {
-    let lock = runtime.create(rand()).unwrap();
+fn dead(dirs: &MachineDirs) -> Witness {
+    let lock = dirs.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     Witness::clone(lock.named())
 }
@@ -53,20 +61,16 @@ fn dead(runtime: &MachineDirs) -> Witness {
 #[test]
 fn whoever_looks_makes_nothing_and_the_first_witness_makes_one_folder_for_its_user_alone() {
     let scratch = Scratch::new();
-    let runtime = runtime(&scratch, &["a", "b"]);
+    let dirs = machine_dirs(&scratch, &["a", "b"]);
     let stranger = Witness { name: "0".repeat(32) + ".witness", inode: 1, boot: None };
-    assert_eq!(look(&runtime, &stranger), Sighting::default());
-    runtime.sweep();
+    assert_eq!(look(&dirs, &stranger), Sighting::default());
+    dirs.sweep();
     assert!(names(&scratch.0).is_empty());
-    let lock = runtime.create(rand()).unwrap();
+    let lock = dirs.create(rand()).unwrap();
     assert_eq!(names(&scratch.0), ["a"]);
     let folder = std::fs::metadata(scratch.0.join("a")).unwrap();
     assert_eq!(folder.mode() & 0o777, 0o700);
-    lock.list(NONCE).unwrap();
-    let named = Witness::clone(lock.named());
-    assert!(look(&runtime, &named).is_locked());
-    drop(lock);
-    assert!(Standard.is_dead(look(&runtime, &named)));
+    assert_locked_until_dropped(&dirs, lock);
 }
 
 #[test]
@@ -92,10 +96,10 @@ fn a_folder_that_others_could_change_or_that_cannot_be_made_is_passed_over() {
     for (what, spoil) in spoilers {
         let scratch = Scratch::new();
         spoil(&scratch.0.join("a"));
-        let runtime = runtime(&scratch, &["missing/a", "a", "b"]);
-        let named = dead(&runtime);
+        let dirs = machine_dirs(&scratch, &["missing/a", "a", "b"]);
+        let named = dead(&dirs);
         assert_eq!(names(&scratch.0.join("b")), [named.name.as_str()], "{what}");
-        assert!(Standard.is_dead(look(&runtime, &named)), "{what}");
+        assert!(Standard.is_dead(look(&dirs, &named)), "{what}");
         assert!(!scratch.0.join("missing").exists(), "what a login makes is not made here");
     }
 }
@@ -103,7 +107,7 @@ fn a_folder_that_others_could_change_or_that_cannot_be_made_is_passed_over() {
 #[test]
 fn one_who_cannot_write_where_another_can_still_finds_its_witness() {
     let scratch = Scratch::new();
-    let (service, shell) = (runtime(&scratch, &["own/tenure", "x"]), runtime(&scratch, &["x"]));
+    let (service, shell) = (machine_dirs(&scratch, &["own/tenure", "x"]), machine_dirs(&scratch, &["x"]));
     std::fs::create_dir(scratch.0.join("own")).unwrap();
     assert!(Standard.is_dead(look(&service, &dead(&shell))));
     assert_eq!(look(&shell, &dead(&service)), Sighting::default(), "it does not know of that folder");
@@ -114,56 +118,52 @@ fn inside_an_overlay_it_is_passed_over_and_the_next_folder_has_the_witness() {
     for kind in [FileSystem::OverlayOnTmpfs, FileSystem::OverlayOnExt4] {
         let Some(mounted) = Mounted::new(kind) else { return };
         let paths = vec![mounted.path().join("a"), mounted.runtime().join("b")];
-        let runtime = MachineDirs::new(paths, "this-boot".to_owned());
-        let lock = runtime.create(rand()).unwrap();
+        let dirs = MachineDirs::new(paths, "this-boot".to_owned());
+        let lock = dirs.create(rand()).unwrap();
         assert!(names(&mounted.path().join("a")).is_empty());
         assert_eq!(names(&mounted.runtime().join("b")), [lock.named().name.as_str()]);
-        lock.list(NONCE).unwrap();
-        let named = Witness::clone(lock.named());
-        assert!(look(&runtime, &named).is_locked());
-        drop(lock);
-        assert!(Standard.is_dead(look(&runtime, &named)));
+        assert_locked_until_dropped(&dirs, lock);
     }
 }
 
 #[test]
 fn without_any_place_there_is_no_witness() {
     let scratch = Scratch::new();
-    let runtime = runtime(&scratch, &["missing/a"]);
-    assert!(runtime.create(rand()).is_err());
+    let dirs = machine_dirs(&scratch, &["missing/a"]);
+    assert!(dirs.create(rand()).is_err());
     assert!(names(&scratch.0).is_empty());
 }
 
 #[test]
 fn a_folder_that_was_removed_is_made_anew_and_the_witness_that_was_in_it_proves_nothing() {
     let scratch = Scratch::new();
-    let runtime = runtime(&scratch, &["a"]);
-    let lock = runtime.create(rand()).unwrap();
+    let dirs = machine_dirs(&scratch, &["a"]);
+    let lock = dirs.create(rand()).unwrap();
     std::fs::remove_dir_all(scratch.0.join("a")).unwrap();
     assert!(lock.list(NONCE).is_err());
-    let named = dead(&runtime);
-    assert!(Standard.is_dead(look(&runtime, &named)));
-    assert_eq!(look(&runtime, lock.named()), Sighting::default());
+    let named = dead(&dirs);
+    assert!(Standard.is_dead(look(&dirs, &named)));
+    assert_eq!(look(&dirs, lock.named()), Sighting::default());
 }
 
 #[test]
 fn many_witnesses_share_one_descriptor_of_their_folder() {
     let scratch = Scratch::new();
-    let runtime = runtime(&scratch, &["a"]);
-    let first = runtime.create(rand()).unwrap();
-    let folder = runtime.folders().next().unwrap();
-    let more: Vec<_> = (0..50).map(|_| runtime.create(rand()).unwrap()).collect();
-    assert!(Arc::ptr_eq(&folder, &runtime.folders().next().unwrap()));
+    let dirs = machine_dirs(&scratch, &["a"]);
+    let first = dirs.create(rand()).unwrap();
+    let folder = dirs.folders().next().unwrap();
+    let more: Vec<_> = (0..50).map(|_| dirs.create(rand()).unwrap()).collect();
+    assert!(Arc::ptr_eq(&folder, &dirs.folders().next().unwrap()));
     // Its witnesses and this test have the folder, and nobody else: other tests open what they like meanwhile.
     assert_eq!(Arc::strong_count(&folder), 1 + 1 + more.len());
     drop((first, more));
-    assert_eq!(runtime.latest().strong_count(), 1);
+    assert_eq!(dirs.latest().strong_count(), 1);
 }
 
 #[test]
 fn what_dead_holders_left_goes_after_a_day_and_nothing_else_does() {
     let scratch = Scratch::new();
-    let runtime = runtime(&scratch, &["a"]);
+    let dirs = machine_dirs(&scratch, &["a"]);
     let folder = scratch.0.join("a");
     let age = |name: &str| {
         let day = std::time::Duration::from_secs(25 * 60 * 60);
@@ -171,10 +171,10 @@ fn what_dead_holders_left_goes_after_a_day_and_nothing_else_does() {
         let modified = file.metadata().unwrap().modified().unwrap();
         file.set_modified(modified - day).unwrap();
     };
-    let (old, young, living) = (dead(&runtime), dead(&runtime), runtime.create(rand()).unwrap());
+    let (old, young, living) = (dead(&dirs), dead(&dirs), dirs.create(rand()).unwrap());
     std::fs::write(folder.join("note"), "of somebody").unwrap();
     [&old.name, &living.named().name, "note"].into_iter().for_each(age);
-    runtime.sweep();
+    dirs.sweep();
     let mut left = names(&folder);
     left.sort();
     let mut expected = vec![young.name.clone(), living.named().name.clone(), "note".to_owned()];
@@ -182,6 +182,6 @@ fn what_dead_holders_left_goes_after_a_day_and_nothing_else_does() {
     assert_eq!(left, expected);
     // Once is enough.
     age(&young.name);
-    runtime.sweep();
+    dirs.sweep();
     assert!(names(&folder).contains(&young.name));
 }
