@@ -8,8 +8,8 @@ use tenure::{Coordinator, Error, ErrorKind, Key, Request, Standing};
 
 use crate::args::Taking;
 use crate::exit::Failure;
-use crate::outliving::{self, Outliving};
-use crate::progress::{Notice, ProgressOutput, Weight};
+use crate::outlived_reports::{self, OutlivedReports};
+use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::{duration, output};
 
 /// Somebody at the command line who wants a lease, and is told why it is not there yet.
@@ -29,7 +29,7 @@ pub(crate) struct Acquisition<'a> {
     /// The exit code for that.
     pub(crate) conflict: u8,
     /// Reports that the former holder's command is alive, and the time for which it is heeded; `None` for ever.
-    pub(crate) tree: (&'a Outliving, Option<Duration>),
+    pub(crate) tree: (&'a OutlivedReports, Option<Duration>),
 }
 
 /// The reason why a lease is not free.
@@ -45,36 +45,36 @@ struct Situation {
 
 impl Acquisition<'_> {
     /// Gets what `ask` asks for, and says whether that took waiting.
-    pub(crate) async fn get<T>(
+    pub(crate) async fn acquire<T>(
         &self,
         request: Request,
         ask: impl AsyncFn(Request) -> Result<T, Error>,
     ) -> Result<(T, bool), Failure> {
         let (granted, waited) = match self.taking {
-            Some(taking) => (self.take(request, taking, ask).await, true),
-            None => self.ask_nicely(request, ask).await,
+            Some(taking) => (self.steal(request, taking, ask).await, true),
+            None => self.try_then_wait(request, ask).await,
         };
         match granted {
             Ok(granted) => {
                 self.say_taken().await;
                 Ok((granted, waited))
             }
-            Err(error) if error.kind() == ErrorKind::Held => Err(self.held(&error).await),
+            Err(error) if error.kind() == ErrorKind::Held => Err(self.held_failure(&error).await),
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn ask_nicely<T>(
+    async fn try_then_wait<T>(
         &self,
         mut request: Request,
         ask: impl AsyncFn(Request) -> Result<T, Error>,
     ) -> (Result<T, Error>, bool) {
         let granted = ask(request.clone().wait(Duration::ZERO)).await;
-        self.say_forgetful();
+        self.say_logbook_failed();
         // A store that is busy for a moment is waited for like a holder.
         let error = match granted {
             Err(error)
-                if self.waits() && matches!(error.kind(), ErrorKind::Held | ErrorKind::Unavailable) =>
+                if self.may_wait() && matches!(error.kind(), ErrorKind::Held | ErrorKind::Unavailable) =>
             {
                 error
             }
@@ -84,7 +84,7 @@ impl Acquisition<'_> {
         if let Some(limit) = self.wait {
             request = request.wait(limit);
         }
-        let mut acquiring = std::pin::pin!(self.or_say_outlived(said, ask(request)));
+        let mut acquiring = std::pin::pin!(self.while_saying_outlived(said, ask(request)));
         let granted = match error.kind() {
             ErrorKind::Held => acquiring.await,
             _ => tokio::select! {
@@ -98,7 +98,7 @@ impl Acquisition<'_> {
         (granted, true)
     }
 
-    async fn take<T>(
+    async fn steal<T>(
         &self,
         mut request: Request,
         taking: &Taking,
@@ -112,22 +112,26 @@ impl Acquisition<'_> {
             true => request.take_now(&taking.reason),
             false => request.revoke(&taking.reason),
         });
-        self.or_say_outlived(None, taken).await
+        self.while_saying_outlived(None, taken).await
     }
 
     /// Waits for the lease. If the reason is a command that is alive, says meanwhile whose command that is.
-    async fn or_say_outlived<T>(&self, said: Option<Arc<Record>>, granted: impl Future<Output = T>) -> T {
+    async fn while_saying_outlived<T>(
+        &self,
+        said: Option<Arc<Record>>,
+        granted: impl Future<Output = T>,
+    ) -> T {
         tokio::select! {
             granted = granted => granted,
             never = self.say_outlived(said) => never,
         }
     }
 
-    fn waits(&self) -> bool {
+    fn may_wait(&self) -> bool {
         self.wait != Some(Duration::ZERO)
     }
 
-    async fn held(&self, error: &Error) -> Failure {
+    async fn held_failure(&self, error: &Error) -> Failure {
         if self.quiet {
             // It is an answer and no error, and the exit code gives it.
             return Failure::silent(self.conflict);
@@ -137,7 +141,7 @@ impl Acquisition<'_> {
         };
         let asked = matches!(situation.record.state, State::Revoked(_));
         let unstoppable = situation.record.cannot_stop().filter(|_| self.taking.is_some());
-        let next = match (self.taking, self.waits()) {
+        let next = match (self.taking, self.may_wait()) {
             _ if situation.outlived => {
                 "end it, wait for longer, or go on after a time with --orphan-wait DURATION"
             }
@@ -206,7 +210,7 @@ impl Acquisition<'_> {
             self.url,
             output::plain(holder),
             record.token,
-            outliving::sentence(&survivors)
+            outlived_reports::sentence(&survivors)
         );
         Some(Situation { record, fields, sentence, outlived: true })
     }
@@ -225,16 +229,16 @@ impl Acquisition<'_> {
             name: "waiting",
             fields,
             sentence: format!("waiting {limit}: {sentence}"),
-            weight: if outlived { Weight::News } else { Weight::Chat },
+            importance: if outlived { Importance::News } else { Importance::Interactive },
         });
         outlived.then_some(record)
     }
 
     /// Says, each time that a lease has run out and its command is alive, that it waits for that command.
     async fn say_outlived<T>(&self, mut said: Option<Arc<Record>>) -> T {
-        let (outliving, limit) = self.tree;
+        let (outlived_reports, limit) = self.tree;
         loop {
-            let record = outliving.waited_for(said.as_ref()).await;
+            let record = outlived_reports.waited_for(said.as_ref()).await;
             said = Some(Arc::clone(&record));
             let Some(situation) = self.outlived(record).await else { continue };
             let waited = match limit {
@@ -245,15 +249,15 @@ impl Acquisition<'_> {
                 name: "outlived",
                 fields: situation.fields,
                 sentence: format!("{}. {waited}", situation.sentence),
-                weight: Weight::News,
+                importance: Importance::News,
             });
         }
     }
 
     /// Says that the lease was taken although the former command is alive.
     async fn say_taken(&self) {
-        let (outliving, Some(_)) = self.tree else { return };
-        let Some(record) = outliving.taken().await else { return };
+        let (outlived_reports, Some(_)) = self.tree else { return };
+        let Some(record) = outlived_reports.taken().await else { return };
         let Some(situation) = self.outlived(record).await else { return };
         self.progress.say(&Notice {
             name: "orphan_ignored",
@@ -262,18 +266,18 @@ impl Acquisition<'_> {
                 "{}. --orphan-wait is over: the lease is taken, and both may act at once",
                 situation.sentence
             ),
-            weight: Weight::Trouble,
+            importance: Importance::Trouble,
         });
     }
 
     /// Whoever tries next may find a dead holder held for as long as this one did.
-    fn say_forgetful(&self) {
+    fn say_logbook_failed(&self) {
         let Some(sentence) = self.coordinator.logbook_trouble() else { return };
         self.progress.say(&Notice {
             name: "forgetful",
             fields: json!({ "message": sentence }),
             sentence: output::plain(&sentence),
-            weight: Weight::News,
+            importance: Importance::News,
         });
     }
 
@@ -283,7 +287,7 @@ impl Acquisition<'_> {
             name: "unavailable",
             fields: json!({ "key": self.key.as_str(), "message": error.to_string() }),
             sentence: format!("still waiting, because the store cannot be used: {error}"),
-            weight: Weight::News,
+            importance: Importance::News,
         });
     }
 
@@ -304,7 +308,7 @@ impl Acquisition<'_> {
                 name: "revoking",
                 fields,
                 sentence: format!("{sentence}: it is asked to let go, and is waited for"),
-                weight: Weight::News,
+                importance: Importance::News,
             },
             true => Notice {
                 name: "taking",
@@ -313,7 +317,7 @@ impl Acquisition<'_> {
                     "{sentence}: it is not waited for, and until {until} both may act at once. Only a resource that checks \
                      the token keeps the writes of the old one out"
                 ),
-                weight: Weight::Trouble,
+                importance: Importance::Trouble,
             },
         });
     }

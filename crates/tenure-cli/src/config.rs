@@ -19,10 +19,10 @@ pub(crate) struct Config {
 impl Config {
     /// The configuration, and the file that it is in; `None` if there is none.
     pub(crate) fn find() -> Result<Option<(PathBuf, Self)>, Failure> {
-        if let Some(named) = home::filled(NAMED_BY).map(PathBuf::from) {
+        if let Some(named) = home::variable_value(NAMED_BY).map(PathBuf::from) {
             return match Self::read(&named)? {
                 Some(config) => Ok(Some((named, config))),
-                None => Err(wrong(
+                None => Err(bad_config(
                     &named,
                     format!("{NAMED_BY} names it, and it is not there: make it, or unset {NAMED_BY}"),
                 )),
@@ -39,7 +39,7 @@ impl Config {
 
     fn read(path: &Path) -> Result<Option<Self>, Failure> {
         let unreadable = |error| {
-            wrong(
+            bad_config(
                 path,
                 format!(
                     "it cannot be read: {error}. Make it readable, or name the store by --store or TENURE_STORE"
@@ -59,20 +59,20 @@ impl Config {
         let status = file.metadata().map_err(unreadable)?;
         if !status.is_file() || status.len() > BYTES_MAX {
             let what = "it is not a file of a few lines";
-            return Err(wrong(path, format!("{what}, such as store = \"file:///path\"")));
+            return Err(bad_config(path, format!("{what}, such as store = \"file:///path\"")));
         }
         // Whoever may write to it decides where the leases are.
         let me = nix::unistd::geteuid().as_raw();
         if ![0, me].contains(&status.uid()) {
             let owner = status.uid();
-            return Err(wrong(
+            return Err(bad_config(
                 path,
                 format!("it belongs to user {owner}, and this is user {me}: use a file of your own"),
             ));
         }
         if status.mode() & OTHERS_WRITE != 0 {
             let advice = format!("chmod go-w {}", path.display());
-            return Err(wrong(
+            return Err(bad_config(
                 path,
                 format!(
                     "others may write to it, and so move the leases: take that permission away ({advice})"
@@ -87,13 +87,13 @@ impl Config {
                 .and_then(|span| text.get(..span.start))
                 .map_or(1, |before| before.matches('\n').count() + 1);
             let what = error.message().replace('\n', " ");
-            wrong(path, format!("line {line}: {what}. It has one field: store = \"file:///path\""))
+            bad_config(path, format!("line {line}: {what}. It has one field: store = \"file:///path\""))
         })?;
         Ok(Some(config))
     }
 }
 
-fn wrong(path: &Path, what: String) -> Failure {
+fn bad_config(path: &Path, what: String) -> Failure {
     Failure::new(exit::UNSAFE, format!("the configuration file {} is not used: {what}", path.display()))
 }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 /// Parses a duration. Units go from the largest to the smallest, each at most once.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|next: char| next.is_ascii_digit())) {
-        return Err(format!("a duration cannot be negative: {RIGHT}"));
+        return Err(format!("a duration cannot be negative: {EXAMPLES}"));
     }
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(format!("it has no unit: {RIGHT}"));
+        return Err(format!("it has no unit: {EXAMPLES}"));
     }
-    let wrong = || format!("it is no duration: {RIGHT}");
+    let wrong = || format!("it is no duration: {EXAMPLES}");
     let (mut rest, mut units, mut millis) = (text, UNITS, 0u64);
     while !rest.is_empty() {
         let digits = rest.len() - rest.trim_start_matches(|next: char| next.is_ascii_digit()).len();
@@ -29,7 +29,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         return Err(wrong());
     }
     if millis > MAX_MILLIS {
-        return Err(format!("it is more than a year: {RIGHT}"));
+        return Err(format!("it is more than a year: {EXAMPLES}"));
     }
     Ok(Duration::from_millis(millis))
 }
@@ -49,13 +49,13 @@ pub(crate) fn exact(span: Duration) -> String {
 
 /// The duration for people, rounded up: what lasts at most so long lasts no longer.
 pub(crate) fn at_most(span: Duration) -> String {
-    let step = step(span);
+    let step = resolution(span);
     exact(Duration::from_millis(millis_up(span).div_ceil(step) * step))
 }
 
 /// The duration for people, rounded down.
 pub(crate) fn at_least(span: Duration) -> String {
-    let step = step(span);
+    let step = resolution(span);
     let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     exact(Duration::from_millis(millis / step * step))
 }
@@ -66,7 +66,7 @@ pub(crate) fn millis_up(span: Duration) -> u64 {
 }
 
 /// How finely a duration is shown, in milliseconds: two units say enough.
-fn step(span: Duration) -> u64 {
+fn resolution(span: Duration) -> u64 {
     match span.as_secs() {
         0 => 1,
         1..3_600 => 1_000,
@@ -80,7 +80,7 @@ const UNITS: &[(&str, u64)] = &[("d", 86_400_000), ("h", 3_600_000), ("m", 60_00
 
 const MAX_MILLIS: u64 = 365 * 86_400_000;
 
-const RIGHT: &str = "write it like 15s, 1m30s or 500ms";
+const EXAMPLES: &str = "write it like 15s, 1m30s or 500ms";
 
 #[cfg(test)]
 mod tests {

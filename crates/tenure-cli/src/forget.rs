@@ -13,7 +13,7 @@ use crate::args::{Args, Forget};
 use crate::duration;
 use crate::exit::Failure;
 use crate::output::{self, plain};
-use crate::store::{self, Chosen};
+use crate::store::{self, ChosenStore};
 use crate::table;
 
 #[derive(Serialize)]
@@ -63,7 +63,7 @@ pub(crate) fn forget(args: &Args, forget: &Forget) -> Result<ExitCode, Failure> 
     if forget.json {
         output::answer_json(&ForgetAnswer { store: store.url(), dry_run: !forget.yes, leases: &leases })?;
     } else {
-        tell(&store, &prefix, forget, &leases)?;
+        print_for_people(&store, &prefix, forget, &leases)?;
     }
     failed.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }
@@ -71,14 +71,14 @@ pub(crate) fn forget(args: &Args, forget: &Forget) -> Result<ExitCode, Failure> 
 /// Every key under the prefix, and what became of it, or would.
 async fn sweep(
     args: &Args,
-    store: &Chosen,
+    store: &ChosenStore,
     prefix: &Prefix,
     forget: &Forget,
 ) -> Result<Vec<(Key, Result<Forgotten, Error>)>, Failure> {
     // What is not there is not made in order to forget nothing.
     let Some(mut coordinator) = store.connect_to_read().await? else { return Ok(Vec::new()) };
     if forget.yes {
-        coordinator = store::unseeing(args).connect(store::open(args)?.store).await?;
+        coordinator = store::coordinator_without_logbook(args).connect(store::open(args)?.store).await?;
     }
     let keys = coordinator.keys(prefix).await?;
     let mut progress = ForgetProgress::new(keys.len(), forget.json);
@@ -92,7 +92,7 @@ async fn sweep(
             (key, outcome)
         }
     });
-    let mut looks = stream::iter(looks).buffered(AT_ONCE);
+    let mut looks = stream::iter(looks).buffered(CALLS_AT_ONCE);
     let mut swept = Vec::new();
     while let Some((key, outcome)) = looks.next().await {
         match outcome {
@@ -106,7 +106,12 @@ async fn sweep(
 }
 
 /// The answer for people.
-fn tell(store: &Chosen, prefix: &Prefix, forget: &Forget, leases: &[ForgetOutcome]) -> Result<(), Failure> {
+fn print_for_people(
+    store: &ChosenStore,
+    prefix: &Prefix,
+    forget: &Forget,
+    leases: &[ForgetOutcome],
+) -> Result<(), Failure> {
     if leases.is_empty() {
         let below = if forget.prefix.is_empty() { String::new() } else { format!(" under {prefix}") };
         output::say(&format!("no leases{below} in {}", store.url()));
@@ -118,19 +123,19 @@ fn tell(store: &Chosen, prefix: &Prefix, forget: &Forget, leases: &[ForgetOutcom
         true => String::new(),
         false => table::lines(["NAME", "VACANT FOR", "TOKEN", "WHAT"], rows),
     };
-    text.push_str(&sum(forget, leases));
+    text.push_str(&summary(forget, leases));
     output::answer(&text)
 }
 
-fn sum(forget: &Forget, leases: &[ForgetOutcome]) -> String {
+fn summary(forget: &Forget, leases: &[ForgetOutcome]) -> String {
     let gone = leases.iter().filter(|lease| [REMOVED, WOULD_REMOVE].contains(&lease.action)).count();
     let mut text = match (gone, forget.yes) {
         (0, _) => format!(
             "nothing to remove: no lease here was vacant for {}\n",
             duration::exact(forget.vacant_for)
         ),
-        (_, true) => format!("{} removed\n", leases_of(gone)),
-        (_, false) => format!("{} would be removed: --yes removes them\n", leases_of(gone)),
+        (_, true) => format!("{} removed\n", count_leases(gone)),
+        (_, false) => format!("{} would be removed: --yes removes them\n", count_leases(gone)),
     };
     let mut kept: BTreeMap<&str, usize> = BTreeMap::new();
     for reason in leases.iter().filter_map(|lease| lease.reason) {
@@ -141,12 +146,12 @@ fn sum(forget: &Forget, leases: &[ForgetOutcome]) -> String {
         let reasons: Vec<_> =
             kept.iter().map(|(reason, count)| format!("{count} {}", words(reason))).collect();
         let names = if forget.verbose { "" } else { "; -v names them" };
-        text.push_str(&format!("{} kept: {}{names}\n", leases_of(total), reasons.join(", ")));
+        text.push_str(&format!("{} kept: {}{names}\n", count_leases(total), reasons.join(", ")));
     }
     text
 }
 
-fn leases_of(count: usize) -> String {
+fn count_leases(count: usize) -> String {
     if count == 1 { "1 lease".to_owned() } else { format!("{count} leases") }
 }
 
@@ -243,7 +248,7 @@ const KEPT: &str = "kept";
 const FAILED: &str = "failed";
 
 /// Enough to keep a disk or a connection busy.
-const AT_ONCE: usize = 16;
+const CALLS_AT_ONCE: usize = 16;
 
 const PROGRESS_FROM: usize = 1_000;
 const PROGRESS_EVERY: usize = 100;

@@ -13,7 +13,7 @@ use crate::duration;
 use crate::exit::{self, Failure};
 use crate::lease_view::LeaseView;
 use crate::output::{self, plain};
-use crate::store::{self, Chosen};
+use crate::store::{self, ChosenStore};
 use crate::table;
 
 /// The fields and their names are a contract: `docs/reference/command.md`.
@@ -62,7 +62,7 @@ pub(crate) fn history(args: &Args, history: &args::History) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-async fn look(store: &Chosen, key: &Key) -> Result<Option<Observation>, Failure> {
+async fn look(store: &ChosenStore, key: &Key) -> Result<Option<Observation>, Failure> {
     let Some(coordinator) = store.connect_to_read().await? else { return Ok(None) };
     let seen = coordinator.observe(key.as_str()).await?;
     if let Standing::Foreign(what) = &seen.standing {
@@ -92,7 +92,7 @@ impl Term {
             end: None,
             by: None,
             because: None,
-            words: lease.still(),
+            words: lease.present_term(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The home directory: `HOME`, or where that is unset, as under cron and systemd, what the password database says, so
 /// that both agree.
 pub(crate) fn home() -> Option<PathBuf> {
-    named("HOME").or_else(|| {
+    directory_in("HOME").or_else(|| {
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten()?;
         Some(user.dir).filter(|home| home.is_absolute())
     })
@@ -14,7 +14,7 @@ pub(crate) fn home() -> Option<PathBuf> {
 
 /// Where the user's state is kept.
 pub(crate) fn state() -> Option<PathBuf> {
-    named("XDG_STATE_HOME").or_else(|| Some(home()?.join(".local/state")))
+    directory_in("XDG_STATE_HOME").or_else(|| Some(home()?.join(".local/state")))
 }
 
 /// A home directory that the user's state would be in, and that is not there: it belongs to a user who shall have none.
@@ -25,15 +25,15 @@ pub(crate) fn missing() -> Option<PathBuf> {
 
 /// Where what was seen is kept, outside of every store; `None` for a user who has no home.
 pub(crate) fn logbook() -> Option<PathBuf> {
-    of_state("tenure-logbook")
+    in_state_dir("tenure-logbook")
 }
 
 /// Where it is kept which stores were found sound; `None` for a user who has no home.
 pub(crate) fn verdicts() -> Option<PathBuf> {
-    of_state("tenure-verdicts")
+    in_state_dir("tenure-verdicts")
 }
 
-fn of_state(name: &str) -> Option<PathBuf> {
+fn in_state_dir(name: &str) -> Option<PathBuf> {
     if missing().is_some() {
         return None;
     }
@@ -42,15 +42,15 @@ fn of_state(name: &str) -> Option<PathBuf> {
 
 /// Where the user's configuration is kept.
 pub(crate) fn config() -> Option<PathBuf> {
-    named("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
+    directory_in("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
 }
 
 /// The directory that a variable names. A relative one would be another directory for every caller, and counts as unset.
-fn named(variable: &str) -> Option<PathBuf> {
-    filled(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+fn directory_in(variable: &str) -> Option<PathBuf> {
+    variable_value(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// What a variable says. An empty one is unset.
-pub(crate) fn filled(variable: &str) -> Option<OsString> {
+pub(crate) fn variable_value(variable: &str) -> Option<OsString> {
     std::env::var_os(variable).filter(|value| !value.is_empty())
 }

@@ -7,7 +7,7 @@ use tenure::record::{Record, State};
 use tenure::{Error, ErrorKind, Key, Observation, Remaining, Standing, Survivors};
 
 use crate::output::plain;
-use crate::{duration, outliving};
+use crate::{duration, outlived_reports};
 
 /// A lease as it is shown. The fields and their names are a contract: `docs/reference/command.md`.
 #[derive(Debug, Default, Serialize)]
@@ -92,13 +92,13 @@ impl LeaseView {
             let processes = survivors.processes.iter();
             let processes = processes.map(|it| Process { pid: it.pid, command: it.command.clone() });
             self.processes = processes.collect();
-            self.survivors = outliving::sentence(survivors);
+            self.survivors = outlived_reports::sentence(survivors);
         }
         self
     }
 
     /// A lease that could not be read.
-    pub(crate) fn unread(key: &Key, error: &Error) -> Self {
+    pub(crate) fn unreadable(key: &Key, error: &Error) -> Self {
         let state = if error.kind() == ErrorKind::Corrupt { "foreign" } else { "unreadable" };
         Self { state, free: false, problem: Some(error.to_string()), ..Self::absent(key) }
     }
@@ -136,19 +136,22 @@ impl LeaseView {
 
     /// The lease in one line, for people.
     pub(crate) fn sentence(&self) -> String {
-        format!("{}: {}\n", plain(&self.name), self.stands())
+        format!("{}: {}\n", plain(&self.name), self.standing())
     }
 
     /// How it stands, for people.
-    pub(crate) fn stands(&self) -> String {
+    pub(crate) fn standing(&self) -> String {
         let holder = self.holder.as_deref().map(plain).unwrap_or_default();
         let token = self.token.map(|token| format!("token {token}")).unwrap_or_default();
         match self.state {
             "held" | "revoked" => {
                 let held = self.held().unwrap_or_default();
                 let left = self.left().unwrap_or_default();
-                let revoked =
-                    if self.state == "revoked" { format!(", {}", self.by_whom()) } else { String::new() };
+                let revoked = if self.state == "revoked" {
+                    format!(", {}", self.state_and_cause())
+                } else {
+                    String::new()
+                };
                 let judged = if self.judged == Some(false) { ", not judged yet" } else { "" };
                 format!(
                     "{} by {holder}, {token}, for {held}, at most {left} left{judged}{revoked}{}",
@@ -180,13 +183,16 @@ impl LeaseView {
     }
 
     /// How the present term stands, for people who read about earlier ones too.
-    pub(crate) fn still(&self) -> String {
+    pub(crate) fn present_term(&self) -> String {
         match self.state {
             "held" | "revoked" => {
                 let left = self.left().unwrap_or_default();
                 let judged = if self.judged == Some(false) { ", not judged yet" } else { "" };
-                let revoked =
-                    if self.state == "revoked" { format!(", {}", self.by_whom()) } else { String::new() };
+                let revoked = if self.state == "revoked" {
+                    format!(", {}", self.state_and_cause())
+                } else {
+                    String::new()
+                };
                 format!("{}, at most {left} left{judged}{revoked}", self.word("still held"))
             }
             "run-out" => format!("{}, and nobody was granted since", self.word("run out")),
@@ -224,14 +230,14 @@ impl LeaseView {
 
     fn long_state(&self) -> String {
         match (self.state, &self.successor) {
-            ("revoked" | "closed", _) => self.by_whom(),
+            ("revoked" | "closed", _) => self.state_and_cause(),
             ("reserved", Some(successor)) => format!("reserved for {}", plain(successor)),
             ("run-out", _) => "run out".to_owned(),
             (state, _) => state.to_owned(),
         }
     }
 
-    fn by_whom(&self) -> String {
+    fn state_and_cause(&self) -> String {
         let said = |text: &Option<String>| plain(text.as_deref().unwrap_or_default());
         match said(&self.because).as_str() {
             "" => format!("{} by {}", self.state, said(&self.by)),
@@ -250,8 +256,8 @@ impl LeaseView {
     fn word(&self, word: &str) -> String {
         match self.state {
             _ if self.free => FREE.paint(word),
-            "foreign" | "unreadable" | "closed" => ODD.paint(word),
-            _ => USED.paint(word),
+            "foreign" | "unreadable" | "closed" => SUSPECT.paint(word),
+            _ => IN_USE.paint(word),
         }
     }
 }
@@ -263,9 +269,9 @@ pub(crate) struct Colour(AnsiColor);
 /// Free to take.
 pub(crate) const FREE: Colour = Colour(AnsiColor::Green);
 /// In use.
-pub(crate) const USED: Colour = Colour(AnsiColor::Yellow);
+pub(crate) const IN_USE: Colour = Colour(AnsiColor::Yellow);
 /// To be looked at.
-pub(crate) const ODD: Colour = Colour(AnsiColor::Red);
+pub(crate) const SUSPECT: Colour = Colour(AnsiColor::Red);
 
 impl Colour {
     pub(crate) fn paint(self, word: &str) -> String {

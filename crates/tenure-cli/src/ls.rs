@@ -9,7 +9,7 @@ use crate::args::{Args, Ls};
 use crate::exit::Failure;
 use crate::lease_view::LeaseView;
 use crate::output;
-use crate::store::{self, Chosen};
+use crate::store::{self, ChosenStore};
 use crate::table;
 
 #[derive(Serialize)]
@@ -27,7 +27,7 @@ pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
     for (key, seen) in store::block_on(look(&store, &prefix, ls.json))? {
         leases.push(match &seen {
             Ok(seen) => LeaseView::observed(seen),
-            Err(error) => LeaseView::unread(&key, error),
+            Err(error) => LeaseView::unreadable(&key, error),
         });
         // What is not ours is shown as that, which is all there is to say about it.
         unread = unread.or(seen.err().filter(|error| error.kind() != ErrorKind::Corrupt));
@@ -45,9 +45,9 @@ pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
     unread.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }
 
-async fn look(store: &Chosen, prefix: &Prefix, json: bool) -> Result<Observations, Failure> {
+async fn look(store: &ChosenStore, prefix: &Prefix, json: bool) -> Result<Observations, Failure> {
     let Some(coordinator) = store.connect_to_read().await? else { return Ok(Vec::new()) };
     let seen = coordinator.observe_all(prefix).await?;
-    store::warn_if_forgetful(&coordinator, json);
+    store::warn_if_logbook_failed(&coordinator, json);
     Ok(seen)
 }

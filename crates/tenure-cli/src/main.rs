@@ -16,7 +16,7 @@ mod home;
 mod lease_view;
 mod ls;
 mod man;
-mod outliving;
+mod outlived_reports;
 mod output;
 mod prices;
 mod probe;

@@ -21,7 +21,7 @@ pub(crate) fn tell(text: &str) -> Result<bool, Failure> {
     match write(text) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(unanswered(error)),
+        Err(error) => Err(write_failure(error)),
     }
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn answer_json(object: &impl Serialize) -> Result<(), Failure> {
 
 /// Writes an answer that somebody must get. That nobody reads it is a failure.
 pub(crate) fn deliver(text: &str) -> Result<(), Failure> {
-    write(text).map_err(unanswered)
+    write(text).map_err(write_failure)
 }
 
 /// Writes an answer for programs that somebody must get.
@@ -46,7 +46,7 @@ fn write(text: &str) -> std::io::Result<()> {
     out.flush()
 }
 
-fn unanswered(error: std::io::Error) -> Failure {
+fn write_failure(error: std::io::Error) -> Failure {
     let sentence = format!(
         "the answer could not be written to standard output: {error}. Make room, or send it elsewhere"
     );
@@ -74,7 +74,7 @@ pub(crate) fn warn(sentence: &str, json: bool) {
 
 /// Writes a line to standard error while something else must go on. If nobody reads there (a full pipe, a terminal that
 /// is held by Ctrl-S), the line is left out: renewals must be told and processes ended meanwhile.
-pub(crate) fn mention(line: &str) {
+pub(crate) fn say_without_waiting(line: &str) {
     let there = std::io::stderr();
     let is_full = poll(&mut [PollFd::new(&there, PollFlags::OUT)], Some(&READ_WITHIN)) == Ok(0);
     if !is_full {
@@ -90,7 +90,7 @@ const READ_WITHIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for next in text.chars() {
-        if next.is_control() || is_unseen(next) {
+        if next.is_control() || is_invisible(next) {
             plain.extend(next.escape_default());
         } else {
             plain.push(next);
@@ -115,7 +115,7 @@ pub(crate) fn without_handles(text: &str) -> String {
 }
 
 /// Marks of direction, separators of lines, and characters without width: two names that look the same should be.
-fn is_unseen(next: char) -> bool {
+fn is_invisible(next: char) -> bool {
     matches!(
         next,
         '\u{ad}'

@@ -25,16 +25,16 @@ pub(crate) struct Notice {
     /// The sentence for people.
     pub(crate) sentence: String,
     /// Who wants to hear it.
-    pub(crate) weight: Weight,
+    pub(crate) importance: Importance,
 }
 
 /// How much an event matters to people. Programs are told everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weight {
+pub(crate) enum Importance {
     /// To programs alone: people see it for themselves.
     Detail,
     /// To somebody who sits at a terminal.
-    Chat,
+    Interactive,
     /// To whoever reads the log.
     News,
     /// To everybody, also those who asked for quiet.
@@ -53,23 +53,23 @@ impl ProgressOutput {
     pub(crate) fn say(self, notice: &Notice) {
         let heard = match self {
             Self::Json => true,
-            Self::Quiet => notice.weight == Weight::Trouble,
-            Self::People { on_terminal } => match notice.weight {
-                Weight::Detail => false,
-                Weight::Chat => on_terminal,
-                Weight::News | Weight::Trouble => true,
+            Self::Quiet => notice.importance == Importance::Trouble,
+            Self::People { on_terminal } => match notice.importance {
+                Importance::Detail => false,
+                Importance::Interactive => on_terminal,
+                Importance::News | Importance::Trouble => true,
             },
         };
         if !heard {
             return;
         }
         if self != Self::Json {
-            return output::mention(&format!("tenure: {}", notice.sentence));
+            return output::say_without_waiting(&format!("tenure: {}", notice.sentence));
         }
         let mut object = json!({ "event": notice.name });
         if let (Some(object), Some(fields)) = (object.as_object_mut(), notice.fields.as_object()) {
             object.extend(fields.clone());
         }
-        output::mention(&object.to_string());
+        output::say_without_waiting(&object.to_string());
     }
 }

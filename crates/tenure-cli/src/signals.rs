@@ -29,7 +29,7 @@ impl Blocked {
     pub(crate) fn now() -> io::Result<Self> {
         let mut set = SigSet::empty();
         let ignored = ignored();
-        for signal in HEARD {
+        for signal in HANDLED {
             // What was ignored when this process started stays so, as `nohup` and shells want it: a blocked signal
             // would be seen here in spite of that.
             if ignored >> (signal as i32 - 1) & 1 == 0 {
@@ -37,7 +37,7 @@ impl Blocked {
             }
         }
         let mut blocked = set;
-        blocked.extend(SILENCED);
+        blocked.extend(ONLY_BLOCKED);
         blocked.thread_block()?;
         Ok(Self(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?))
     }
@@ -75,14 +75,14 @@ impl Signals {
         loop {
             let info = self.0.get_ref().read_signal().ok()??;
             if let Ok(signal) = Signal::try_from(info.ssi_signo as i32) {
-                return Some(ReceivedSignal { signal, by_terminal: info.ssi_code == BY_KERNEL });
+                return Some(ReceivedSignal { signal, by_terminal: info.ssi_code == SI_KERNEL });
             }
         }
     }
 }
 
 /// Why a command ends that nobody could interrupt.
-pub(crate) fn unheard(error: io::Error) -> Failure {
+pub(crate) fn no_signals(error: io::Error) -> Failure {
     Failure::new(exit::UNAVAILABLE, format!("signals cannot be waited for: {error}. Try again"))
 }
 
@@ -94,7 +94,7 @@ fn ignored() -> u64 {
 }
 
 /// What is heard. All but the last two are for the child.
-const HEARD: [Signal; 9] = [
+const HANDLED: [Signal; 9] = [
     Signal::SIGHUP,
     Signal::SIGINT,
     Signal::SIGQUIT,
@@ -108,7 +108,7 @@ const HEARD: [Signal; 9] = [
 
 /// What is blocked and never taken: a file that may not grow is an error of the write that wanted it to, and a message on
 /// a terminal from the background is no reason to be stopped.
-const SILENCED: [Signal; 2] = [Signal::SIGXFSZ, Signal::SIGTTOU];
+const ONLY_BLOCKED: [Signal; 2] = [Signal::SIGXFSZ, Signal::SIGTTOU];
 
 /// `SI_KERNEL`: sent by the kernel itself.
-const BY_KERNEL: i32 = 0x80;
+const SI_KERNEL: i32 = 0x80;

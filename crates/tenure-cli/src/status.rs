@@ -10,7 +10,7 @@ use crate::cost::Cost;
 use crate::exit::{self, Failure};
 use crate::lease_view::LeaseView;
 use crate::output;
-use crate::store::{self, Chosen};
+use crate::store::{self, ChosenStore};
 
 #[derive(Serialize)]
 struct StatusAnswer<'a> {
@@ -38,10 +38,10 @@ pub(crate) fn status(args: &Args, status: &Status) -> Result<ExitCode, Failure> 
     Ok(if lease.free { ExitCode::from(exit::FREE) } else { ExitCode::SUCCESS })
 }
 
-async fn look(store: &Chosen, key: &Key, json: bool) -> Result<LeaseView, Failure> {
+async fn look(store: &ChosenStore, key: &Key, json: bool) -> Result<LeaseView, Failure> {
     let Some(coordinator) = store.connect_to_read().await? else { return Ok(LeaseView::absent(key)) };
     let seen = coordinator.observe(key.as_str()).await?;
-    store::warn_if_forgetful(&coordinator, json);
+    store::warn_if_logbook_failed(&coordinator, json);
     if let Standing::Foreign(what) = &seen.standing {
         let sentence = format!("lease {key} on {} has no record of ours: {what}", store.url());
         return Err(Failure::new(exit::NOT_OURS, sentence));

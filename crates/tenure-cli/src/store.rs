@@ -17,7 +17,7 @@ use crate::{home, output};
 
 /// A store that is open.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedStore {
     pub(crate) store: Arc<dyn Store>,
     /// Names it for another process: it opens the same store, with the same risks accepted.
     pub(crate) url: String,
@@ -25,7 +25,7 @@ pub(crate) struct Opened {
 
 /// The store that was chosen.
 #[derive(Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct ChosenStore {
     url: StoreUrl,
     by: ChosenBy,
     /// Whether it is checked although it was found sound of late.
@@ -43,27 +43,27 @@ enum ChosenBy {
     Handle,
 }
 
-impl Opened {
+impl OpenedStore {
     /// Refuses durations that would write one key more often than the store bears.
-    pub(crate) fn must_bear(&self, timing: &Timing) -> Result<(), Failure> {
+    pub(crate) fn check_write_rate(&self, timing: &Timing) -> Result<(), Failure> {
         let borne = timing.bearable_for(&self.url, &self.store.guarantees());
         borne.map_err(|error| Failure::new(exit::UNSAFE, error.to_string()))
     }
 }
 
 /// Opens the store that was chosen, and makes what it needs where that is missing.
-pub(crate) fn open(args: &Args) -> Result<Opened, Failure> {
+pub(crate) fn open(args: &Args) -> Result<OpenedStore, Failure> {
     choose(args)?.open()
 }
 
 /// Opens the store that a handle names. Where the user names one too, that is taken, and must be the same; a store that
 /// is only configured is taken if it is the same, for the risks that its URL accepts and the credentials that it names.
-pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<Opened, Failure> {
+pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<OpenedStore, Failure> {
     let name = handle.store();
     let chosen = match choose(args)? {
         chosen if matches!(chosen.by, ChosenBy::Flag | ChosenBy::Variable) => chosen,
         chosen if chosen.url.is_called(name) => chosen,
-        _ => Chosen::parse(name, ChosenBy::Handle)?,
+        _ => ChosenStore::parse(name, ChosenBy::Handle)?,
     };
     if !chosen.is_there()? {
         let (key, url) = (handle.key(), chosen.url());
@@ -87,25 +87,25 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<Opened, Failure> 
 }
 
 /// The store that the user named, or the user's own.
-pub(crate) fn choose(args: &Args) -> Result<Chosen, Failure> {
-    Ok(Chosen { again: args.check_store, ..found(args)? })
+pub(crate) fn choose(args: &Args) -> Result<ChosenStore, Failure> {
+    Ok(ChosenStore { again: args.check_store, ..choice(args)? })
 }
 
-fn found(args: &Args) -> Result<Chosen, Failure> {
+fn choice(args: &Args) -> Result<ChosenStore, Failure> {
     if let Some(url) = &args.store {
-        return Chosen::parse(url, ChosenBy::Flag);
+        return ChosenStore::parse(url, ChosenBy::Flag);
     }
-    if let Some(url) = home::filled(VARIABLE) {
+    if let Some(url) = home::variable_value(VARIABLE) {
         let url = url.into_string().map_err(|url| {
             Failure::new(
                 exit::USAGE,
                 format!("{VARIABLE} is not text: {url:?}. Write other bytes as %XX, as in file:///x%FF"),
             )
         })?;
-        return Chosen::parse(&url, ChosenBy::Variable);
+        return ChosenStore::parse(&url, ChosenBy::Variable);
     }
     if let Some((path, Config { store: Some(url) })) = Config::find()? {
-        return Chosen::parse(&url, ChosenBy::Config(path));
+        return ChosenStore::parse(&url, ChosenBy::Config(path));
     }
     let none = |why: String| {
         let advice = "name a store with --store file:///path, or in TENURE_STORE";
@@ -122,15 +122,15 @@ fn found(args: &Args) -> Result<Chosen, Failure> {
         return Err(none(format!("the home directory {} is not there", home.display())));
     }
     let url = StoreUrl::of_folder(state.join("tenure")).map_err(|error| none(error.to_string()))?;
-    Ok(Chosen { url, by: ChosenBy::Default, again: false })
+    Ok(ChosenStore { url, by: ChosenBy::Default, again: false })
 }
 
 /// The store with this URL, which was an argument.
-pub(crate) fn named(url: &str) -> Result<Chosen, Failure> {
-    Chosen::parse(url, ChosenBy::Argument)
+pub(crate) fn named(url: &str) -> Result<ChosenStore, Failure> {
+    ChosenStore::parse(url, ChosenBy::Argument)
 }
 
-impl Chosen {
+impl ChosenStore {
     fn parse(url: &str, by: ChosenBy) -> Result<Self, Failure> {
         let wrong = |what: String| Failure::new(by.code(), format!("{}: {what}", by.name()));
         if url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("memory:")) {
@@ -156,9 +156,9 @@ impl Chosen {
         self.url.identity()
     }
 
-    fn open(&self) -> Result<Opened, Failure> {
+    fn open(&self) -> Result<OpenedStore, Failure> {
         let store = self.url.open().map_err(|error| self.failure(error))?;
-        Ok(Opened { store, url: self.url() })
+        Ok(OpenedStore { store, url: self.url() })
     }
 
     /// Opens it, as a connection of its own.
@@ -173,7 +173,7 @@ impl Chosen {
     }
 
     /// Whoever connects next on this machine checks it first, whatever was found earlier.
-    pub(crate) fn distrust(&self) -> Result<(), Failure> {
+    pub(crate) fn discard_verdict(&self) -> Result<(), Failure> {
         match (home::verdicts(), self.open()?.store.identity().place) {
             (Some(folder), Some(place)) => Ok(Verdicts::in_folder(folder).forget(&place)?),
             _ => Ok(()),
@@ -183,9 +183,13 @@ impl Chosen {
     /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.
     pub(crate) async fn connect_to_read(&self) -> Result<Option<Coordinator>, Failure> {
         match self.url.open_to_read().map_err(|error| self.failure(error))? {
-            Some(store) if self.again => Ok(Some(remembering(trusting(true)).connect(store).await?)),
+            Some(store) if self.again => {
+                Ok(Some(with_logbook(builder_with_verdicts(true)).connect(store).await?))
+            }
             // Nothing is granted by who only looks, so nobody has to be trusted; and the check would write.
-            Some(store) => Ok(Some(remembering(trusting(false)).connect_dangerously_unchecked(store).await?)),
+            Some(store) => Ok(Some(
+                with_logbook(builder_with_verdicts(false)).connect_dangerously_unchecked(store).await?,
+            )),
             None => Ok(None),
         }
     }
@@ -238,16 +242,16 @@ impl ChosenBy {
 
 /// A coordinator to be connected, for whom counts what this user's commands saw on this machine.
 pub(crate) fn coordinator(args: &Args) -> CoordinatorBuilder {
-    remembering(trusting(args.check_store))
+    with_logbook(builder_with_verdicts(args.check_store))
 }
 
 /// The same for one that has nothing to see.
-pub(crate) fn unseeing(args: &Args) -> CoordinatorBuilder {
-    trusting(args.check_store)
+pub(crate) fn coordinator_without_logbook(args: &Args) -> CoordinatorBuilder {
+    builder_with_verdicts(args.check_store)
 }
 
 /// What was found sound of late is trusted.
-fn trusting(again: bool) -> CoordinatorBuilder {
+fn builder_with_verdicts(again: bool) -> CoordinatorBuilder {
     let mut builder = Coordinator::builder();
     if let Some(folder) = home::verdicts() {
         builder = builder.verdicts(Verdicts::in_folder(folder));
@@ -255,7 +259,7 @@ fn trusting(again: bool) -> CoordinatorBuilder {
     if again { builder.check_again() } else { builder }
 }
 
-fn remembering(builder: CoordinatorBuilder) -> CoordinatorBuilder {
+fn with_logbook(builder: CoordinatorBuilder) -> CoordinatorBuilder {
     match home::logbook() {
         Some(folder) => builder.logbook(Logbook::in_folder(folder)),
         None => builder,
@@ -264,7 +268,7 @@ fn remembering(builder: CoordinatorBuilder) -> CoordinatorBuilder {
 
 /// Warns on standard error if what was seen could not be remembered. The command goes on: it is the next one that knows
 /// less.
-pub(crate) fn warn_if_forgetful(coordinator: &Coordinator, json: bool) {
+pub(crate) fn warn_if_logbook_failed(coordinator: &Coordinator, json: bool) {
     if let Some(sentence) = coordinator.logbook_trouble() {
         output::warn(&sentence, json);
     }

@@ -38,7 +38,7 @@ fn sentence(error: &clap::Error) -> String {
     let lines: Vec<&str> = what.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let (tips, said): (Vec<&str>, Vec<&str>) = lines.into_iter().partition(|line| line.starts_with("tip: "));
     let mut sentence = said.join(" ").replace(">...", ">");
-    let tips = match better_tip(error) {
+    let tips = match likely_meaning(error) {
         Some(tip) => vec![tip],
         None => tips.into_iter().map(|tip| tip.trim_start_matches("tip: ").to_owned()).collect(),
     };
@@ -49,7 +49,7 @@ fn sentence(error: &clap::Error) -> String {
 }
 
 /// What is most likely meant by an argument that has no place, where clap does not see it.
-fn better_tip(error: &clap::Error) -> Option<String> {
+fn likely_meaning(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
     match word.strip_prefix('-') {
         Some(rest) if rest.starts_with(|next: char| next.is_ascii_digit()) => duration::parse(word).err(),
@@ -64,7 +64,7 @@ fn better_tip(error: &clap::Error) -> Option<String> {
 fn subject() -> String {
     let mut command = &Args::command();
     let mut subject = "tenure".to_owned();
-    for word in own_words() {
+    for word in words_before_dashes() {
         if let Some(below) = command.find_subcommand(&word) {
             subject = format!("{subject} {}", below.get_name());
             command = below;
@@ -74,10 +74,10 @@ fn subject() -> String {
 }
 
 fn wants_json() -> bool {
-    own_words().any(|word| word == "--json")
+    words_before_dashes().any(|word| word == "--json")
 }
 
 /// The words up to `--`: what comes after it is not ours.
-fn own_words() -> impl Iterator<Item = std::ffi::OsString> {
+fn words_before_dashes() -> impl Iterator<Item = std::ffi::OsString> {
     std::env::args_os().skip(1).take_while(|word| word != "--")
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tenure::{Handle, Holder, Key, Timing};
 
 use super::file::HandleFile;
-use super::{HandleAnswer, in_time};
+use super::{HandleAnswer, check_deadline};
 use crate::acquire::Acquisition;
 use crate::args::{Acquire, Args, Taking};
 use crate::exit::{self, Failure};
-use crate::outliving::Outliving;
+use crate::outlived_reports::OutlivedReports;
 use crate::progress::ProgressOutput;
 use crate::signals::{self, Blocked};
 use crate::{output, store};
@@ -57,17 +57,17 @@ impl HandleRequest<'_> {
         let timing = Timing::new(self.ttl).map_err(|error| Failure::new(exit::UNSAFE, error.to_string()))?;
         let file = self.file.map(|path| HandleFile::at(path));
         // Before the first thread, which inherits it.
-        let blocked = Blocked::now().map_err(signals::unheard)?;
+        let blocked = Blocked::now().map_err(signals::no_signals)?;
         store::block_on(async {
-            let signals = blocked.take().map_err(signals::unheard)?;
+            let signals = blocked.take().map_err(signals::no_signals)?;
             let opened = store::open(args)?;
-            opened.must_bear(&timing)?;
-            let store::Opened { store, url } = opened;
+            opened.check_write_rate(&timing)?;
+            let store::OpenedStore { store, url } = opened;
             if let Some(file) = &file {
-                file.room()?;
+                file.make_room()?;
             }
-            let outliving = Outliving::new();
-            let builder = store::coordinator(args).recorder(outliving.clone());
+            let outlived_reports = OutlivedReports::new();
+            let builder = store::coordinator(args).recorder(outlived_reports.clone());
             let coordinator = builder.holder(holder).connect(store).await?;
             let acquisition = Acquisition {
                 coordinator: &coordinator,
@@ -78,18 +78,18 @@ impl HandleRequest<'_> {
                 taking: self.taking,
                 quiet: self.quiet,
                 conflict: exit::HELD,
-                tree: (&outliving, self.orphan_wait),
+                tree: (&outlived_reports, self.orphan_wait),
             };
             let request = coordinator.lease(key.as_str())?.timing(timing).heed_tree(self.orphan_wait);
             let (handle, _) = tokio::select! {
-                got = acquisition.get(request, async |request| request.acquire_handle().await) => got?,
+                got = acquisition.acquire(request, async |request| request.acquire_handle().await) => got?,
                 signal = signals.ended() => {
                     // What may have been granted meanwhile is let go.
                     let _ = coordinator.shutdown().await;
                     return Ok(ExitCode::from(128 + signal as u8));
                 }
             };
-            match self.hand_out(&handle, file.as_ref()).and_then(|()| in_time(&handle)) {
+            match self.hand_out(&handle, file.as_ref()).and_then(|()| check_deadline(&handle)) {
                 Ok(()) => Ok(ExitCode::SUCCESS),
                 Err(failure) => {
                     // Nobody acts under it.
@@ -107,13 +107,13 @@ impl HandleRequest<'_> {
         let answer = HandleAnswer::of(handle).with_time_left(handle);
         match file {
             Some(file) => {
-                file.room()?.fill(handle)?;
+                file.make_room()?.write(handle)?;
                 match self.json {
                     true => output::answer_json(&answer),
                     false => output::answer(&format!("{}\n", handle.token())),
                 }
             }
-            None if self.json => output::deliver_json(&answer.revealed(handle)),
+            None if self.json => output::deliver_json(&answer.with_handle(handle)),
             None => output::deliver(&format!("{}\n", handle.reveal())),
         }
     }

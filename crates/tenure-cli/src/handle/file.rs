@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use tenure::Handle;
 use tenure::clock::BootClock;
 
-use super::place::{Place, Trouble};
+use super::place::{FilePlace, PlaceError};
 use crate::exit::{self, Failure};
 
 /// A file that a handle is kept in. It is the user's own: no other user can read it, or put another one there.
@@ -22,7 +22,7 @@ pub(super) struct HandleFile {
 #[derive(Debug)]
 pub(super) struct Replacement<'a> {
     target: &'a HandleFile,
-    place: Place,
+    place: FilePlace,
     temporary: OsString,
     file: File,
 }
@@ -38,8 +38,8 @@ impl HandleFile {
         self.read_in(&self.place(|errno| self.unreadable(errno))?)
     }
 
-    fn read_in(&self, place: &Place) -> Result<String, Failure> {
-        let (text, found) = self.look(place)?;
+    fn read_in(&self, place: &FilePlace) -> Result<String, Failure> {
+        let (text, found) = self.read_with_status(place)?;
         let begins = text.trim_start();
         // Whoever names the wrong file is not told to change its permissions.
         if !begins.starts_with(Handle::PREFIX) && !begins.starts_with('{') {
@@ -50,11 +50,11 @@ impl HandleFile {
     }
 
     /// Its place, if that is safe.
-    fn place(&self, otherwise: impl FnOnce(Errno) -> Failure) -> Result<Place, Failure> {
-        Place::find(&self.path).map_err(|trouble| match trouble {
-            Trouble::Kernel(Errno::ISDIR) => self.no_file(),
-            Trouble::Kernel(errno) => otherwise(errno),
-            Trouble::Unsafe(why) => Failure::new(
+    fn place(&self, otherwise: impl FnOnce(Errno) -> Failure) -> Result<FilePlace, Failure> {
+        FilePlace::find(&self.path).map_err(|trouble| match trouble {
+            PlaceError::Kernel(Errno::ISDIR) => self.no_file(),
+            PlaceError::Kernel(errno) => otherwise(errno),
+            PlaceError::Unsafe(why) => Failure::new(
                 exit::UNSAFE,
                 format!(
                     "{} is no safe place for a handle, since others could put that of a different lease there: {why}. Name a \
@@ -65,7 +65,7 @@ impl HandleFile {
         })
     }
 
-    fn look(&self, place: &Place) -> Result<(String, Metadata), Failure> {
+    fn read_with_status(&self, place: &FilePlace) -> Result<(String, Metadata), Failure> {
         let file = place.open().map_err(|errno| self.unreadable(errno))?;
         let file = File::from(file);
         let unreadable =
@@ -159,7 +159,7 @@ impl HandleFile {
     ///
     /// A file is for one run of one script. If another one still reads its handle from here, it would renew and release
     /// the new term as if it were its own, and both would act. So a handle that somebody may be using is left where it is.
-    pub(super) fn room(&self) -> Result<Replacement<'_>, Failure> {
+    pub(super) fn make_room(&self) -> Result<Replacement<'_>, Failure> {
         let place = self.place(|errno| self.unwritable(&errno.into()))?;
         match place.status().map(|status| FileType::from_raw_mode(status.st_mode)) {
             Err(Errno::NOENT) => {}
@@ -168,7 +168,7 @@ impl HandleFile {
         self.replacement_in(place)
     }
 
-    fn check_old(&self, place: &Place, kind: FileType) -> Result<(), Failure> {
+    fn check_old(&self, place: &FilePlace, kind: FileType) -> Result<(), Failure> {
         let path = self.path.display();
         let taken = || {
             let sentence = format!("{path} is there already and is no handle: name another file");
@@ -179,7 +179,7 @@ impl HandleFile {
             FileType::Symlink => return Err(self.is_link()),
             _ => return Err(taken()),
         }
-        let (text, found) = self.look(place)?;
+        let (text, found) = self.read_with_status(place)?;
         let old: Handle = match text.trim() {
             "" => return Ok(()),
             text => text.parse().map_err(|_| taken())?,
@@ -194,7 +194,7 @@ impl HandleFile {
             format!(
                 "{path} has the handle of {}, and a script that still uses it would renew and release yours: name another \
                  file, one for each run, or remove it if that script is gone",
-                super::what(&old)
+                super::lease_words(&old)
             ),
         ))
     }
@@ -204,7 +204,7 @@ impl HandleFile {
         self.replacement_in(self.place(|errno| self.unwritable(&errno.into()))?)
     }
 
-    fn replacement_in(&self, place: Place) -> Result<Replacement<'_>, Failure> {
+    fn replacement_in(&self, place: FilePlace) -> Result<Replacement<'_>, Failure> {
         // Nobody else knows the name beforehand: in a folder that others may write to, a file of that name would be in the
         // way, and processes of other containers have the same number.
         let mut random = [0; 8];
@@ -245,7 +245,7 @@ impl Replacement<'_> {
     /// Puts the handle in its place.
     ///
     /// It is not synced: after a power cut the machine has booted anew, and no handle of before is good any more.
-    pub(super) fn fill(mut self, handle: &Handle) -> Result<(), Failure> {
+    pub(super) fn write(mut self, handle: &Handle) -> Result<(), Failure> {
         let text = format!("{}\n", handle.reveal());
         self.file
             .write_all(text.as_bytes())

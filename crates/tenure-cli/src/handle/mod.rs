@@ -55,31 +55,31 @@ impl<'a> HandleAnswer<'a> {
         self
     }
 
-    fn revealed(mut self, handle: &Handle) -> Self {
+    fn with_handle(mut self, handle: &Handle) -> Self {
         self.handle = Some(handle.reveal());
         self
     }
 }
 
 /// A last look at the deadline, when the handle has been handed out: a disk or a reader may have taken longer than that.
-fn in_time(handle: &Handle) -> Result<(), Failure> {
+fn check_deadline(handle: &Handle) -> Result<(), Failure> {
     if !handle.remaining(&BootClock::new()).is_zero() {
         return Ok(());
     }
     let sentence = format!(
         "{} has run out before its handle was handed out, stop acting: acquire it anew, with a longer ttl",
-        what(handle)
+        lease_words(handle)
     );
     Err(Failure::new(exit::LOST, sentence))
 }
 
 /// Which lease it is, for an error.
-fn what(handle: &Handle) -> String {
+fn lease_words(handle: &Handle) -> String {
     let (key, holder, token, store) = (handle.key(), handle.holder(), handle.token(), handle.store());
     format!("lease {key} of {holder} (token {token}) on {store}")
 }
 
 /// Until when it lasts without a renewal, for an error.
-fn left(handle: &Handle) -> String {
+fn time_left_words(handle: &Handle) -> String {
     duration::at_most(handle.remaining(&BootClock::new()))
 }

@@ -12,38 +12,38 @@ use rustix::io::Errno;
 /// Every step of the way is opened by itself and looked at, and the file is opened in the folder that was looked at. So no
 /// other user can put a different file in its place: not by a link, and not by moving what lies above it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct FilePlace {
     folder: OwnedFd,
     name: OsString,
 }
 
 /// The reason why a place cannot be used.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum PlaceError {
     /// The kernel's word.
     Kernel(Errno),
     /// Another user could put something else there, in words that follow a colon.
     Unsafe(String),
 }
 
-impl From<Errno> for Trouble {
+impl From<Errno> for PlaceError {
     fn from(errno: Errno) -> Self {
         Self::Kernel(errno)
     }
 }
 
-impl Place {
+impl FilePlace {
     /// Walks from the root to the folder of the file, whose path is absolute. Links of root and of the caller are followed on the way; the file itself must not be
     /// one, which [`open`](Self::open) sees.
-    pub(super) fn find(path: &Path) -> Result<Self, Trouble> {
+    pub(super) fn find(path: &Path) -> Result<Self, PlaceError> {
         let name = path.file_name().ok_or(Errno::ISDIR)?.to_owned();
         let mut ahead = steps(path.parent().unwrap_or(path));
-        let mut walked = Walked::from_root()?;
+        let mut walked = ReachedFolder::from_root()?;
         let mut links = 0;
         while let Some(step) = ahead.pop_front() {
             // With O_DIRECTORY first, without which the kernel mounts nothing on the way.
-            let opened = match rustix::fs::openat(&walked.folder, &step, FOLDER, Mode::empty()) {
-                Err(Errno::NOTDIR) => rustix::fs::openat(&walked.folder, &step, STEP, Mode::empty())?,
+            let opened = match rustix::fs::openat(&walked.folder, &step, FOLDER_FLAGS, Mode::empty()) {
+                Err(Errno::NOTDIR) => rustix::fs::openat(&walked.folder, &step, STEP_FLAGS, Mode::empty())?,
                 opened => opened?,
             };
             let status = rustix::fs::fstat(&opened)?;
@@ -55,15 +55,15 @@ impl Place {
                         return Err(Errno::LOOP.into());
                     }
                     let link = walked.path.join(&step);
-                    if !is_trusted(&status, Outside::Foreign) {
+                    if !is_trusted(&status, OutsideOwner::Foreign) {
                         let owner = status.st_uid;
                         let why = format!("{} is a symbolic link of user {owner}", link.display());
-                        return Err(Trouble::Unsafe(why));
+                        return Err(PlaceError::Unsafe(why));
                     }
                     let target = rustix::fs::readlinkat(&opened, "", Vec::new())?;
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                     if target.is_absolute() {
-                        walked = Walked::from_root()?;
+                        walked = ReachedFolder::from_root()?;
                     }
                     let rest = std::mem::take(&mut ahead);
                     ahead = steps(&target).into_iter().chain(rest).collect();
@@ -107,10 +107,10 @@ impl Place {
 }
 
 /// The folder that the walk has reached.
-struct Walked {
+struct ReachedFolder {
     folder: OwnedFd,
     path: PathBuf,
-    outside: Outside,
+    outside: OutsideOwner,
 }
 
 /// Whose a thing is that belongs to a user outside of this user namespace.
@@ -118,22 +118,22 @@ struct Walked {
 /// The kernel shows all of those users by one number. The first folders of a path, down to one in which other users may
 /// make something, are root's. What lies below may be any user's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outside {
+enum OutsideOwner {
     Root,
     Foreign,
 }
 
-impl Walked {
-    fn from_root() -> Result<Self, Trouble> {
-        let folder = rustix::fs::openat(CWD, "/", FOLDER, Mode::empty())?;
+impl ReachedFolder {
+    fn from_root() -> Result<Self, PlaceError> {
+        let folder = rustix::fs::openat(CWD, "/", FOLDER_FLAGS, Mode::empty())?;
         let status = rustix::fs::fstat(&folder)?;
-        let mut root = Self { folder, path: PathBuf::from("/"), outside: Outside::Root };
+        let mut root = Self { folder, path: PathBuf::from("/"), outside: OutsideOwner::Root };
         root.check(&status)?;
         Ok(root)
     }
 
     /// Goes into a folder.
-    fn enter(&mut self, folder: OwnedFd, step: &OsStr, status: &Stat) -> Result<(), Trouble> {
+    fn enter(&mut self, folder: OwnedFd, step: &OsStr, status: &Stat) -> Result<(), PlaceError> {
         match step.as_bytes() {
             b".." => drop(self.path.pop()),
             _ => self.path.push(step),
@@ -143,23 +143,23 @@ impl Walked {
     }
 
     /// Another user must not be able to put something else into a folder under a name that is there.
-    fn check(&mut self, status: &Stat) -> Result<(), Trouble> {
+    fn check(&mut self, status: &Stat) -> Result<(), PlaceError> {
         let path = self.path.display();
         if !is_trusted(status, self.outside) {
             let (owner, me) = (status.st_uid, rustix::process::geteuid().as_raw());
-            return Err(Trouble::Unsafe(format!("{path} belongs to user {owner}, and this is user {me}")));
+            return Err(PlaceError::Unsafe(format!("{path} belongs to user {owner}, and this is user {me}")));
         }
         // The sticky bit leaves what lies in a folder to its owner.
         let is_sticky = status.st_mode & STICKY != 0;
         if status.st_mode & OTHERS_WRITE != 0 && !is_sticky {
-            return Err(Trouble::Unsafe(format!("anybody may replace what lies in {path}")));
+            return Err(PlaceError::Unsafe(format!("anybody may replace what lies in {path}")));
         }
         if status.st_mode & GROUP_WRITE != 0 && !is_sticky && !is_own_group(status.st_gid) {
             let group = status.st_gid;
-            return Err(Trouble::Unsafe(format!("group {group} may replace what lies in {path}")));
+            return Err(PlaceError::Unsafe(format!("group {group} may replace what lies in {path}")));
         }
         if is_sticky || status.st_uid != NOBODY_HERE {
-            self.outside = Outside::Foreign;
+            self.outside = OutsideOwner::Foreign;
         }
         Ok(())
     }
@@ -177,11 +177,11 @@ fn steps(path: &Path) -> VecDeque<OsString> {
 
 /// True if it belongs to the caller or to root. Where the user namespace has a user of the number by which the kernel shows
 /// those outside, it is that user's.
-fn is_trusted(status: &Stat, outside: Outside) -> bool {
+fn is_trusted(status: &Stat, outside: OutsideOwner) -> bool {
     match status.st_uid {
         0 => true,
         owner if owner == rustix::process::geteuid().as_raw() => true,
-        NOBODY_HERE => outside == Outside::Root && is_unmapped(NOBODY_HERE),
+        NOBODY_HERE => outside == OutsideOwner::Root && is_unmapped(NOBODY_HERE),
         _ => false,
     }
 }
@@ -207,8 +207,8 @@ fn is_own_group(group: u32) -> bool {
     group == 0 || (group == mine && group == rustix::process::geteuid().as_raw())
 }
 
-const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const FOLDER: OFlags = STEP.union(OFlags::DIRECTORY);
+const STEP_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER_FLAGS: OFlags = STEP_FLAGS.union(OFlags::DIRECTORY);
 
 const STICKY: u32 = 0o1000;
 const GROUP_WRITE: u32 = 0o020;

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use super::source::{HandleSource, connect};
-use super::{HandleAnswer, in_time, left, what};
+use super::{HandleAnswer, check_deadline, lease_words, time_left_words};
 use crate::args::{Args, HandleArgs};
 use crate::exit::{self, Failure};
 use crate::{output, store};
@@ -15,21 +15,21 @@ pub(crate) fn renew(args: &Args, renew: &HandleArgs) -> Result<ExitCode, Failure
     let renewed = store::block_on(async { Ok(connect(args, &handle).await?.renew(&handle).await?) })?;
     let answer = HandleAnswer::of(&renewed).with_time_left(&renewed);
     let answered = match replacement {
-        Some(replacement) => replacement.fill(&renewed).and_then(|()| match renew.json {
+        Some(replacement) => replacement.write(&renewed).and_then(|()| match renew.json {
             true => output::answer_json(&answer),
             false => Ok(()),
         }),
-        None if renew.json => output::deliver_json(&answer.revealed(&renewed)),
+        None if renew.json => output::deliver_json(&answer.with_handle(&renewed)),
         None => output::deliver(&format!("{}\n", renewed.reveal())),
     };
     match answered {
-        Ok(()) => in_time(&renewed).map(|()| ExitCode::SUCCESS),
+        Ok(()) => check_deadline(&renewed).map(|()| ExitCode::SUCCESS),
         Err(failure) => Err(Failure::new(
             exit::UNAVAILABLE,
             format!(
                 "{} was renewed, and its new handle is lost: {failure}. The lease runs out within {}",
-                what(&renewed),
-                left(&renewed)
+                lease_words(&renewed),
+                time_left_words(&renewed)
             ),
         )),
     }

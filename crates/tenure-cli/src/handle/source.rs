@@ -68,7 +68,7 @@ impl<'a> HandleSource<'a> {
 /// Connects to the store of a handle.
 pub(super) async fn connect(args: &Args, handle: &Handle) -> Result<Coordinator, Failure> {
     let store = store::open_for(args, handle)?;
-    Ok(store::unseeing(args).connect(store.store).await?)
+    Ok(store::coordinator_without_logbook(args).connect(store.store).await?)
 }
 
 /// More than the longest answer with a handle in it.

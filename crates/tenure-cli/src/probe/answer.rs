@@ -7,15 +7,15 @@ use tenure_probe::{
 use tenure_store::Reach;
 
 use crate::output::plain;
-use crate::store::Chosen;
+use crate::store::ChosenStore;
 use crate::{args, duration, table};
 
 /// What a probe found out, for people and for programs.
 pub(crate) struct ProbeAnswer<'a> {
-    pub(crate) found: &'a Qualification,
-    pub(crate) store: &'a Chosen,
+    pub(crate) qualification: &'a Qualification,
+    pub(crate) store: &'a ChosenStore,
     pub(crate) probe: &'a Probe,
-    pub(crate) asked: &'a args::Probe,
+    pub(crate) args: &'a args::Probe,
     pub(crate) cleaned: Option<&'a CleanUp>,
 }
 
@@ -25,7 +25,7 @@ impl ProbeAnswer<'_> {
         text.push('\n');
         text.push_str(&table::lines(["SEEN BESIDE", "WHAT IT MEANS"], self.other_rows()));
         text.push('\n');
-        if let Some(advice) = &self.found.advice {
+        if let Some(advice) = &self.qualification.advice {
             let ttl = duration::exact(advice.timing.ttl().as_duration());
             text.push_str(&format!("A ttl of {ttl} or longer is recommended:\n"));
             for line in &advice.arithmetic {
@@ -34,7 +34,7 @@ impl ProbeAnswer<'_> {
             text.push('\n');
         }
         let url = plain(&self.store.url());
-        let fitness = &self.found.fitness;
+        let fitness = &self.qualification.fitness;
         match fitness {
             Fitness::Fit => text.push_str(&format!("{url}: fit, for {}\n", self.reach())),
             Fitness::FitWithLimits(_) => {
@@ -53,7 +53,7 @@ impl ProbeAnswer<'_> {
         let mut rows = Vec::new();
         for clause in &TABLE {
             let of = |check: &&Judged| check.clause.name == clause.name;
-            let checks: Vec<_> = self.found.checks.iter().filter(of).collect();
+            let checks: Vec<_> = self.qualification.checks.iter().filter(of).collect();
             let kept = checks.iter().filter(|check| check.verdict == Verdict::Passed).count();
             let skipped = checks.iter().find_map(|check| match &check.verdict {
                 Verdict::Skipped(why) => Some(why.as_str()),
@@ -66,7 +66,7 @@ impl ProbeAnswer<'_> {
                 _ => vec![format!("{kept} of {} checks", checks.len())],
             };
             if clause.name == "races" {
-                seen.push(format!("{} racers in {} rounds", self.asked.racers, self.asked.rounds));
+                seen.push(format!("{} racers in {} rounds", self.args.racers, self.args.rounds));
             }
             let rest = if kept > 0 { "not tried: " } else { "" };
             seen.extend(skipped.map(|why| format!("{rest}{why}")));
@@ -85,15 +85,15 @@ impl ProbeAnswer<'_> {
     }
 
     fn other_rows(&self) -> Vec<[String; 2]> {
-        let found = self.found;
-        let mut rows = vec![["equal bytes", equal_bytes(found.equal_bytes_share_a_version)]];
+        let qualification = self.qualification;
+        let mut rows = vec![["equal bytes", equal_bytes(qualification.equal_bytes_share_a_version)]];
         let owned;
-        if let Some(quoting) = &found.quoting {
+        if let Some(quoting) = &qualification.quoting {
             owned = quoting.sentence();
             rows.push(["ETags", &owned]);
         }
         let mut rows: Vec<[String; 2]> = rows.into_iter().map(|row| row.map(str::to_owned)).collect();
-        if let Some(measured) = &found.measured {
+        if let Some(measured) = &qualification.measured {
             let declared = self.store_guarantees().write_interval;
             rows.extend([
                 ["its clock".to_owned(), measured.clock.sentence()],
@@ -131,22 +131,22 @@ impl ProbeAnswer<'_> {
     }
 
     pub(crate) fn json(&self) -> Value {
-        let found = self.found;
+        let qualification = self.qualification;
         let calls = self.probe.calls();
         json!({
             "store": self.store.url(),
-            "fitness": match &found.fitness {
+            "fitness": match &qualification.fitness {
                 Fitness::Fit => "fit",
                 Fitness::FitWithLimits(_) => "fit-with-limits",
                 Fitness::Refused(_) => "refused",
             },
-            "reasons": found.fitness.reasons(),
+            "reasons": qualification.fitness.reasons(),
             "reach": self.store_guarantees().reach.to_string(),
-            "checks": found.checks.iter().map(check).collect::<Vec<_>>(),
-            "equal_bytes_share_a_version": found.equal_bytes_share_a_version,
-            "etags": found.quoting.as_ref().map(etags),
-            "measured": found.measured.as_ref().map(|measured| self.measured(measured)),
-            "ttl": found.advice.as_ref().map(ttl),
+            "checks": qualification.checks.iter().map(check).collect::<Vec<_>>(),
+            "equal_bytes_share_a_version": qualification.equal_bytes_share_a_version,
+            "etags": qualification.quoting.as_ref().map(etags),
+            "measured": qualification.measured.as_ref().map(|measured| self.measured(measured)),
+            "ttl": qualification.advice.as_ref().map(ttl),
             "calls": {
                 "writes": calls.writes,
                 "reads": calls.reads,

@@ -14,7 +14,7 @@ use crate::args::{self, Args};
 use crate::exit::{self, Failure};
 use crate::output::{self, plain};
 use crate::signals::{self, Blocked, Signals};
-use crate::store::{self, Chosen};
+use crate::store::{self, ChosenStore};
 use answer::ProbeAnswer;
 use progress::ProbeProgress;
 
@@ -27,9 +27,9 @@ pub(crate) fn probe(args: &Args, probe: &args::Probe) -> Result<ExitCode, Failur
         None => store::choose(args)?,
     };
     // Before the first thread, which inherits it.
-    let blocked = Blocked::now().map_err(signals::unheard)?;
+    let blocked = Blocked::now().map_err(signals::no_signals)?;
     store::block_on(async {
-        let signals = blocked.take().map_err(signals::unheard)?;
+        let signals = blocked.take().map_err(signals::no_signals)?;
         let opened = open(plan, &store)?;
         run(&opened, &store, probe, &signals).await
     })
@@ -39,7 +39,7 @@ fn plan(probe: &args::Probe) -> Result<Plan, PlanError> {
     Plan::default().racers(probe.racers)?.rounds(probe.rounds)?.samples(probe.samples)
 }
 
-fn open(plan: Plan, store: &Chosen) -> Result<Probe, Failure> {
+fn open(plan: Plan, store: &ChosenStore) -> Result<Probe, Failure> {
     let mut run = [0; 16];
     rustix::rand::getrandom(&mut run, rustix::rand::GetRandomFlags::empty()).map_err(|error| {
         Failure::new(
@@ -57,7 +57,7 @@ fn open(plan: Plan, store: &Chosen) -> Result<Probe, Failure> {
 
 async fn run(
     opened: &Probe,
-    store: &Chosen,
+    store: &ChosenStore,
     probe: &args::Probe,
     signals: &Signals,
 ) -> Result<ExitCode, Failure> {
@@ -92,10 +92,10 @@ async fn run(
         Ok(Err(error)) => Err(failure(error)),
         Ok(Ok(qualification)) => {
             let answer = ProbeAnswer {
-                found: &qualification,
+                qualification: &qualification,
                 store,
                 probe: opened,
-                asked: probe,
+                args: probe,
                 cleaned: cleaned.as_ref(),
             };
             match probe.json {
@@ -107,9 +107,9 @@ async fn run(
     }
 }
 
-fn verdict(store: &Chosen, found: &Qualification) -> Result<ExitCode, Failure> {
-    let Fitness::Refused(reasons) = &found.fitness else { return Ok(ExitCode::SUCCESS) };
-    store.distrust()?;
+fn verdict(store: &ChosenStore, qualification: &Qualification) -> Result<ExitCode, Failure> {
+    let Fitness::Refused(reasons) = &qualification.fitness else { return Ok(ExitCode::SUCCESS) };
+    store.discard_verdict()?;
     let reason = reasons.first().map(String::as_str).unwrap_or_default();
     let sentence = format!("{} is refused: {reason}. Use another store, or tell its makers", store.url());
     Err(Failure::new(exit::REFUSED, sentence))
@@ -126,8 +126,8 @@ fn failure(error: ProbeError) -> Failure {
 }
 
 /// What people should know of the cleaning up; nothing where nothing is left.
-fn what_is_left(store: &Chosen, corner: &str, cleaned: Option<&CleanUp>) -> Option<String> {
-    let (whence, how) = (where_they_are(store, corner), how_to_remove(store, corner));
+fn what_is_left(store: &ChosenStore, corner: &str, cleaned: Option<&CleanUp>) -> Option<String> {
+    let (place, how) = (where_they_are(store, corner), how_to_remove(store, corner));
     match cleaned {
         Some(CleanUp { left: 0, older: 0, .. }) => None,
         Some(CleanUp { left: 0, older, .. }) => {
@@ -135,17 +135,17 @@ fn what_is_left(store: &Chosen, corner: &str, cleaned: Option<&CleanUp>) -> Opti
         }
         Some(CleanUp { left, why, .. }) => {
             let why = why.as_deref().unwrap_or("they came late");
-            Some(format!("at most {left} of its entries are left {whence}: {why}. {how}"))
+            Some(format!("at most {left} of its entries are left {place}: {why}. {how}"))
         }
-        None => Some(format!("entries are left {whence}: it was ended before they were removed. {how}")),
+        None => Some(format!("entries are left {place}: it was ended before they were removed. {how}")),
     }
 }
 
-fn where_they_are(store: &Chosen, corner: &str) -> String {
+fn where_they_are(store: &ChosenStore, corner: &str) -> String {
     format!("in {}, with names that begin with {corner}/, which ls hides", store.url())
 }
 
-fn how_to_remove(store: &Chosen, corner: &str) -> String {
+fn how_to_remove(store: &ChosenStore, corner: &str) -> String {
     let url = store.url();
     let bucket = url.split('?').next().unwrap_or_default();
     // What is escaped in a URL is written otherwise there.

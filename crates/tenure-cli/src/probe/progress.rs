@@ -8,12 +8,12 @@ use crate::output;
 /// Says how far a probe has come: on one line of a terminal, or a line for each part of it.
 #[derive(Debug)]
 pub(crate) struct ProbeProgress {
-    how: How,
+    style: ProgressStyle,
     last: Mutex<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum ProgressStyle {
     Silent,
     Lines,
     OneLine,
@@ -21,31 +21,31 @@ enum How {
 
 impl ProbeProgress {
     pub(crate) fn new(silent: bool) -> Self {
-        let how = match (silent, std::io::stderr().is_terminal()) {
-            (true, _) => How::Silent,
-            (false, true) => How::OneLine,
-            (false, false) => How::Lines,
+        let style = match (silent, std::io::stderr().is_terminal()) {
+            (true, _) => ProgressStyle::Silent,
+            (false, true) => ProgressStyle::OneLine,
+            (false, false) => ProgressStyle::Lines,
         };
-        Self { how, last: Mutex::new("") }
+        Self { style, last: Mutex::new("") }
     }
 
     /// A sentence of its own.
     pub(crate) fn say(&self, sentence: &str) {
         self.end();
-        if self.how != How::Silent {
-            output::mention(&format!("tenure: {sentence}"));
+        if self.style != ProgressStyle::Silent {
+            output::say_without_waiting(&format!("tenure: {sentence}"));
         }
     }
 
     pub(crate) fn tell(&self, progress: Progress) {
         let Progress { done, of, title, step, .. } = progress;
-        match self.how {
-            How::Silent => {}
-            How::OneLine => rewrite(&format!("tenure: {done} of {of}: {title}: {step}")),
-            How::Lines => {
+        match self.style {
+            ProgressStyle::Silent => {}
+            ProgressStyle::OneLine => rewrite(&format!("tenure: {done} of {of}: {title}: {step}")),
+            ProgressStyle::Lines => {
                 let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
                 if std::mem::replace(&mut *last, title) != title {
-                    output::mention(&format!("tenure: {done} of {of}: {title}"));
+                    output::say_without_waiting(&format!("tenure: {done} of {of}: {title}"));
                 }
             }
         }
@@ -53,7 +53,7 @@ impl ProbeProgress {
 
     /// Leaves the line to whoever comes next.
     pub(crate) fn end(&self) {
-        if self.how == How::OneLine {
+        if self.style == ProgressStyle::OneLine {
             rewrite("");
         }
     }

@@ -31,9 +31,9 @@ pub(super) struct Cgroup {
 
 /// The lease of a cgroup's command: a hash of store and key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark(u64);
+pub(super) struct LeaseMark(u64);
 
-impl Mark {
+impl LeaseMark {
     /// Two builds that hash differently only miss what the other one left behind.
     pub(super) fn of(store: &str, key: &str) -> Self {
         let mut hasher = DefaultHasher::new();
@@ -49,7 +49,7 @@ impl Mark {
 pub(super) struct CgroupPath(Option<PathBuf>);
 
 impl CgroupPath {
-    pub(super) fn new(mark: Mark) -> io::Result<Self> {
+    pub(super) fn new(mark: LeaseMark) -> io::Result<Self> {
         let mut bytes = [0; 8];
         rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
         let name = format!("{}{:016x}", prefix_of(mark), u64::from_ne_bytes(bytes));
@@ -57,12 +57,12 @@ impl CgroupPath {
     }
 
     /// True if there is a cgroup.
-    pub(super) fn is_taken(&self) -> bool {
+    pub(super) fn exists(&self) -> bool {
         self.0.as_ref().is_some_and(|path| path.exists())
     }
 }
 
-fn prefix_of(Mark(mark): Mark) -> String {
+fn prefix_of(LeaseMark(mark): LeaseMark) -> String {
     format!("{PREFIX}{mark:016x}-")
 }
 
@@ -122,14 +122,14 @@ impl Cgroup {
     }
 
     /// Removes those that were left behind beside it, because supervisor and watchdog were killed together.
-    pub(super) fn tidy(&self) {
+    pub(super) fn remove_leftovers(&self) {
         let Some(beside) = self.path.parent().and_then(|parent| fs::read_dir(parent).ok()) else { return };
         for entry in beside.flatten() {
             let is_ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
             // One that was just made is empty too. The kernel does not remove one that is not.
             let is_old =
                 || entry.metadata().and_then(|made| made.modified()?.elapsed().map_err(io::Error::other));
-            if is_ours && is_old().is_ok_and(|age| age > OLD) {
+            if is_ours && is_old().is_ok_and(|age| age > LEFTOVER_AGE) {
                 remove(&entry.path());
             }
         }
@@ -149,11 +149,11 @@ impl AsFd for Cgroup {
 /// A cgroup is only touched once both guards of its run are dead: each of them holds a lock on it until then. A process
 /// that may make no cgroup may end none either, and does not look: a listing for each cgroup of the machine takes
 /// milliseconds.
-pub(super) fn end_leftovers(mark: Mark) -> bool {
+pub(super) fn end_leftovers(mark: LeaseMark) -> bool {
     let may_make = own().is_some_and(|own| rustix::fs::access(&own, Access::WRITE_OK).is_ok());
     let prefix = prefix_of(mark);
     let mut ended = false;
-    let mut folders: VecDeque<_> = top().filter(|_| may_make).into_iter().collect();
+    let mut folders: VecDeque<_> = mount_point().filter(|_| may_make).into_iter().collect();
     for _ in 0..FOLDERS_MAX {
         let Some(folder) = folders.pop_front() else { break };
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -213,11 +213,11 @@ fn remove(path: &Path) {
 
 /// The cgroup of this process.
 fn own() -> Option<PathBuf> {
-    below(&mounts()?, &fs::read_to_string("/proc/self/cgroup").ok()?)
+    own_folder_in(&mounts()?, &fs::read_to_string("/proc/self/cgroup").ok()?)
 }
 
 /// The folder where the hierarchy is mounted.
-fn top() -> Option<PathBuf> {
+fn mount_point() -> Option<PathBuf> {
     let mounts = mounts()?;
     Some(PathBuf::from(hierarchies(&mounts).next()?.point))
 }
@@ -228,7 +228,7 @@ fn mounts() -> Option<String> {
 
 /// Where the cgroup of this process is. Only where the whole hierarchy is mounted, or a part of it that this process is
 /// in: what is mounted in a container may be another part.
-fn below(mounts: &str, own: &str) -> Option<PathBuf> {
+fn own_folder_in(mounts: &str, own: &str) -> Option<PathBuf> {
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     hierarchies(mounts).find_map(|mount| mount.folder_of(own))
 }
@@ -240,7 +240,7 @@ fn hierarchies(mounts: &str) -> impl Iterator<Item = Mount<'_>> {
 
 const PREFIX: &str = "tenure-";
 
-const OLD: Duration = Duration::from_secs(60);
+const LEFTOVER_AGE: Duration = Duration::from_secs(60);
 
 /// Time that a run waits for killed processes, and the pause between two looks. One that sleeps in the kernel is not waited
 /// for longer: it does nothing until it dies.
@@ -258,7 +258,8 @@ mod tests {
 
     #[test]
     fn the_own_cgroup_is_found_below_the_mount() {
-        let find = |mounts: &str, own: &str| below(mounts, own).map(|path| path.display().to_string());
+        let find =
+            |mounts: &str, own: &str| own_folder_in(mounts, own).map(|path| path.display().to_string());
         let cron = Some("/sys/fs/cgroup/system.slice/cron.service".to_owned());
         assert_eq!(find(WHOLE, "0::/system.slice/cron.service\n"), cron);
         let both = format!("9:name=systemd:/x\n{}", "0::/\n");

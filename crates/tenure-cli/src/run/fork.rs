@@ -23,7 +23,7 @@ pub(super) enum Side {
     reason = "the kernel copies a process by fork alone, and only the caller knows its threads"
 )]
 pub(super) fn fork() -> io::Result<Side> {
-    is_alone()?;
+    check_single_threaded()?;
     // SAFETY: this is the only thread, as just counted, so the child is a whole copy in which everything works.
     match unsafe { nix::unistd::fork() }? {
         nix::unistd::ForkResult::Parent { child } => Ok(parent(child.as_raw())),
@@ -40,7 +40,7 @@ pub(super) fn fork() -> io::Result<Side> {
     reason = "the kernel forks into a cgroup by clone3 alone, which the C library does not have"
 )]
 pub(super) fn fork_into(cgroup: BorrowedFd<'_>) -> io::Result<Side> {
-    is_alone()?;
+    check_single_threaded()?;
     let arguments = CloneArguments {
         flags: CLONE_INTO_CGROUP,
         exit_signal: libc::SIGCHLD as u64,
@@ -63,7 +63,7 @@ pub(super) fn fork_into(cgroup: BorrowedFd<'_>) -> io::Result<Side> {
 /// A caller that ignores it leaves that to those it starts, and then the kernel reaps in our place: no status, no
 /// signal, and a number that may be somebody else's.
 #[expect(unsafe_code, reason = "the call is unsafe for the sake of handlers that are functions")]
-pub(super) fn when_a_child_ends(action: SigHandler) -> io::Result<SigHandler> {
+pub(super) fn set_child_action(action: SigHandler) -> io::Result<SigHandler> {
     // SAFETY: the default, or ignoring: nothing of ours is called.
     Ok(unsafe { signal(Signal::SIGCHLD, action) }?)
 }
@@ -82,7 +82,7 @@ pub(super) fn may_signal(process: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-fn is_alone() -> io::Result<()> {
+fn check_single_threaded() -> io::Result<()> {
     match fs::read_dir("/proc/self/task")?.count() {
         1 => Ok(()),
         threads => Err(io::Error::other(format!("cannot fork with {threads} threads"))),

@@ -136,23 +136,23 @@ impl Ladder {
 
     /// Takes in a sweep that reached a process, or none. True if no sweep has reached one for so long that what is left
     /// cannot be ended.
-    pub(super) fn swept(&mut self, now: Instant, reached: bool) -> bool {
+    pub(super) fn note_sweep(&mut self, now: Instant, reached: bool) -> bool {
         if reached {
             self.stuck_since = None;
             return false;
         }
-        *self.stuck_since.get_or_insert(now) + self.guard.patience() <= now
+        *self.stuck_since.get_or_insert(now) + self.guard.stuck_after() <= now
     }
 
     /// The instant of the next sweep. What cannot be killed is tried less and less often.
     pub(super) fn sweep_at(&self, now: Instant) -> Instant {
         let stuck = self.stuck_since.map_or(Duration::ZERO, |since| now.since(since));
-        now + (stuck / 10).clamp(self.guard.again(), PAUSE_MAX)
+        now + (stuck / 10).clamp(self.guard.sweep_pause(), PAUSE_MAX)
     }
 
     /// Takes in a timer that was due at `due` and woke the guard at `now`. `measure` returns the instant at which the guard
     /// has done the work of a sweep.
-    pub(super) fn woke(&mut self, due: Instant, now: Instant, measure: impl FnOnce() -> Instant) {
+    pub(super) fn note_wakeup(&mut self, due: Instant, now: Instant, measure: impl FnOnce() -> Instant) {
         // A guard that is late for the end of the tree itself has no time to measure, and waits for no renewal.
         if self.phase == Phase::Running && self.times().is_some_and(|times| now < times.term_at) {
             self.lateness.note(due, measure());
@@ -201,7 +201,7 @@ impl Ladder {
         // The watchdog ends what outlives the child. A watchdog that does not is replaced.
         let leaves_it = self.child_is_dead && self.guard == Guard::Supervisor;
         let times = self.times().filter(|_| self.phase == Phase::Running && !leaves_it);
-        times.map(|times| times.term_at + self.guard.slack())
+        times.map(|times| times.term_at + self.guard.term_delay())
     }
 
     /// This instant, or that of the lease if it is earlier.
@@ -213,7 +213,7 @@ impl Ladder {
 impl Guard {
     /// The supervisor sends TERM itself, if it can. The watchdog waits this long for it, so that the child gets one TERM, not
     /// two.
-    fn slack(self) -> Duration {
+    fn term_delay(self) -> Duration {
         Duration::from_millis(match self {
             Self::Supervisor => 0,
             Self::Watchdog => 30,
@@ -221,7 +221,7 @@ impl Guard {
     }
 
     /// Time until KILL is sent again.
-    fn again(self) -> Duration {
+    fn sweep_pause(self) -> Duration {
         Duration::from_millis(match self {
             Self::Supervisor => 20,
             Self::Watchdog => 10,
@@ -229,7 +229,7 @@ impl Guard {
     }
 
     /// Time that processes which may not be signalled have to end by themselves, as those that watch over others do.
-    fn patience(self) -> Duration {
+    fn stuck_after(self) -> Duration {
         Duration::from_millis(match self {
             Self::Supervisor => 1_000,
             Self::Watchdog => 500,
@@ -333,24 +333,24 @@ mod tests {
     fn a_late_guard_is_told_from_one_that_is_in_time() {
         let mut ladder = ladder(Guard::Supervisor);
         assert_eq!(ladder.late(at(10_000)), None);
-        ladder.woke(at(1_000), at(1_500), || at(1_600));
+        ladder.note_wakeup(at(1_000), at(1_500), || at(1_600));
         assert_eq!(ladder.times().unwrap(), Times { term_at: at(9_750), kill_at: at(13_750) });
         assert_eq!(ladder.late(at(9_750)), Some(Duration::from_millis(600)), "with the work of a sweep");
         assert_eq!(ladder.late(at(10_850)), None, "it is time anyway");
-        ladder.woke(at(9_750), at(10_500), || unreachable!("it has no time to measure"));
+        ladder.note_wakeup(at(9_750), at(10_500), || unreachable!("it has no time to measure"));
     }
 
     #[test]
     fn what_cannot_be_killed_is_reported_and_tried_less_often() {
         for (guard, patience) in [(Guard::Supervisor, 1_000), (Guard::Watchdog, 500)] {
             let mut ladder = ladder(guard);
-            assert!(!ladder.swept(at(0), false));
-            assert!(!ladder.swept(at(patience - 1), false));
-            assert!(ladder.swept(at(patience), false));
+            assert!(!ladder.note_sweep(at(0), false));
+            assert!(!ladder.note_sweep(at(patience - 1), false));
+            assert!(ladder.note_sweep(at(patience), false));
             assert_eq!(ladder.sweep_at(at(5_000)), at(5_500));
             assert_eq!(ladder.sweep_at(at(90_000)), at(91_000));
-            assert!(!ladder.swept(at(90_000), true), "one was reached");
-            assert!(!ladder.swept(at(90_001), false));
+            assert!(!ladder.note_sweep(at(90_000), true), "one was reached");
+            assert!(!ladder.note_sweep(at(90_001), false));
         }
     }
 
@@ -463,7 +463,7 @@ mod tests {
                     }
                     Happens::WokeLate { by } => {
                         let (due, now) = (run.now - Duration::from_millis(by), run.now);
-                        run.ladder.woke(due, now, || now);
+                        run.ladder.note_wakeup(due, now, || now);
                     }
                     Happens::Woke => run.step(Input::Time),
                 }
@@ -471,7 +471,7 @@ mod tests {
                 run.sleep_until(run.now);
                 let times = until.times(grace, Duration::from_millis(150));
                 // A watchdog with less grace than its slack sends both signals at the end of the slack.
-                let kill_at = times.kill_at.max(times.term_at + guard.slack());
+                let kill_at = times.kill_at.max(times.term_at + guard.term_delay());
                 let overdue = killed
                     || run.stopped.is_some_and(|at| at <= run.now)
                     || (kill_at <= run.now && (run.stopped.is_some() || !left_to_the_watchdog));

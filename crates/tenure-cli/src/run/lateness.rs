@@ -57,7 +57,7 @@ impl Lateness {
 
 /// The way in which a guard measures how late it would be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measuring {
+pub(super) struct LatenessMeter {
     /// Time between two measurements.
     pub(super) pause: Duration,
     /// Instant from which the work of a sweep counts again; `None` for a guard that shares the processor as others do, and
@@ -66,7 +66,7 @@ pub(super) struct Measuring {
     rehearse_at: Option<Instant>,
 }
 
-impl Measuring {
+impl LatenessMeter {
     /// Often enough to know before it matters.
     pub(super) fn new(timing: Timing, schedule: Schedule) -> Self {
         let pause =

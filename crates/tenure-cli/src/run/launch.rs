@@ -9,8 +9,8 @@ use rustix::time::Timespec;
 use tenure::Timing;
 
 use super::cgroup::{self, Cgroup};
-use super::fork::{Side, fork, may_signal, when_a_child_ends};
-use super::lateness::Measuring;
+use super::fork::{Side, fork, may_signal, set_child_action};
+use super::lateness::LatenessMeter;
 use super::link::Link;
 use super::tree::Tree;
 use super::watchdog::{self, WatchdogSetup};
@@ -29,20 +29,20 @@ impl Launch {
     /// Starts them. This process must not have a second thread yet.
     pub(super) fn start(
         timing: Timing,
-        measuring: Measuring,
-        mark: cgroup::Mark,
+        lateness_meter: LatenessMeter,
+        mark: cgroup::LeaseMark,
         command: &[OsString],
     ) -> io::Result<Self> {
         let cgroup = cgroup::CgroupPath::new(mark)?;
         let (control, theirs) = Link::pair()?;
         let strangers = Tree::own_children().unwrap_or_default();
-        let when_a_child_ends = when_a_child_ends(SigHandler::SigDfl)?;
+        let child_action = set_child_action(SigHandler::SigDfl)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         match fork()? {
             Side::Child => {
                 // This end lives in the supervisor alone, or its end would never be seen.
                 drop(control);
-                let setup = WatchdogSetup { timing, measuring, cgroup, when_a_child_ends };
+                let setup = WatchdogSetup { timing, lateness_meter, cgroup, child_action };
                 watchdog::run(setup, theirs, command)
             }
             Side::Parent { child } => Ok(Self { watchdog: child, cgroup, control, strangers }),
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn only_a_child_that_was_not_reaped_is_ended() {
-        let place = cgroup::CgroupPath::new(cgroup::Mark::of("memory:", "x")).unwrap();
+        let place = cgroup::CgroupPath::new(cgroup::LeaseMark::of("memory:", "x")).unwrap();
         let mut sleeper = Command::new("sleep").arg("100").spawn().unwrap();
         let number = |id: u32| Pid::from_raw(id as i32).unwrap();
         // The child of a child is a stranger, like one that has got the number of the watchdog.

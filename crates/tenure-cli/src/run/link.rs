@@ -96,10 +96,10 @@ impl AsRawFd for Link {
 
 /// One end of a link, in a runtime that watches it.
 #[derive(Debug)]
-pub(super) struct Listening(AsyncFd<Link>);
+pub(super) struct LinkListener(AsyncFd<Link>);
 
-impl Listening {
-    pub(super) fn to(link: Link) -> io::Result<Self> {
+impl LinkListener {
+    pub(super) fn new(link: Link) -> io::Result<Self> {
         when_readable(link).map(Self)
     }
 

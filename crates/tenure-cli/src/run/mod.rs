@@ -5,6 +5,7 @@
 //! watchdog, and the watchdog that of the stub.
 
 mod cgroup;
+mod connected_run;
 mod fork;
 mod ladder;
 mod lateness;
@@ -12,7 +13,6 @@ mod launch;
 mod link;
 mod mount;
 mod report;
-mod running;
 mod schedule;
 mod setuid;
 mod start_message;
@@ -35,14 +35,14 @@ use tenure::{Holder, Key, Timing};
 
 use crate::args::{Args, Run};
 use crate::exit::{self, Failure};
-use crate::outliving::Outliving;
+use crate::outlived_reports::OutlivedReports;
 use crate::progress::ProgressOutput;
 use crate::signals::Blocked;
 use crate::store;
-use cgroup::Mark;
-use lateness::Measuring;
+use cgroup::LeaseMark;
+use connected_run::ConnectedRun;
+use lateness::LatenessMeter;
 use launch::{Launch, reap_watchdog};
-use running::Running;
 use schedule::Schedule;
 use tree::Tree;
 
@@ -80,10 +80,10 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         panicked(info);
         std::process::abort();
     }));
-    let measuring = Measuring::new(timing, schedule);
-    let mark = Mark::of(&store::choose(args)?.identity(), key.as_str());
+    let lateness_meter = LatenessMeter::new(timing, schedule);
+    let mark = LeaseMark::of(&store::choose(args)?.identity(), key.as_str());
     // Both before the first thread: a fork copies only one, and threads inherit what is blocked.
-    let launch = Launch::start(timing, measuring, mark, &run.command).map_err(cannot)?;
+    let launch = Launch::start(timing, lateness_meter, mark, &run.command).map_err(cannot)?;
     launch.can_signal().map_err(|error| {
         Failure::new(
             exit::UNSAFE,
@@ -99,19 +99,29 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     let (watchdog, cgroup) = (launch.watchdog, launch.cgroup.clone());
     let ended = runtime.block_on(async {
         let signals = blocked.take().map_err(cannot)?;
-        let outliving = Outliving::new();
-        let mut builder = store::coordinator(args).recorder(outliving.clone());
+        let outlived_reports = OutlivedReports::new();
+        let mut builder = store::coordinator(args).recorder(outlived_reports.clone());
         if let Some(holder) = holder {
             builder = builder.holder(holder);
         }
         let opened = store::open(args)?;
-        opened.must_bear(&timing)?;
-        let store::Opened { store, url } = opened;
+        opened.check_write_rate(&timing)?;
+        let store::OpenedStore { store, url } = opened;
         let coordinator = builder.connect(store).await?;
         let progress = ProgressOutput::new(run.quiet, run.json);
-        let running =
-            Running { run, key, timing, progress, coordinator, url, signals, mark, measuring, outliving };
-        running.to_its_end(launch).await
+        let connected_run = ConnectedRun {
+            run,
+            key,
+            timing,
+            progress,
+            coordinator,
+            url,
+            signals,
+            mark,
+            lateness_meter,
+            outlived_reports,
+        };
+        connected_run.acquire_and_run(launch).await
     });
     // Its link is gone by now, and so is the tree.
     reap_watchdog(watchdog, &cgroup);

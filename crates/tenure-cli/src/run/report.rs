@@ -1,4 +1,4 @@
-use super::link::Listening;
+use super::link::LinkListener;
 
 /// What the watchdog tells the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum Report {
 
 impl Report {
     /// The next one; `None` when the watchdog is gone.
-    pub(super) async fn next(control: &Listening) -> Option<Self> {
+    pub(super) async fn next(control: &LinkListener) -> Option<Self> {
         loop {
             let (message, _) = control.next().await?;
             if let Some(report) = Self::from_bytes(&message) {

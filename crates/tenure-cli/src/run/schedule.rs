@@ -53,12 +53,12 @@ impl Schedule {
             Class::Idle => IDLE,
         };
         let quota = self.quota.map_or(Duration::ZERO, Quota::throttled);
-        LEAST + class + quota
+        MARGIN_LEAST + class + quota
     }
 
     /// True if the margin is longer than that of an ordinary process.
     pub(super) fn is_slow(&self) -> bool {
-        self.margin() > LEAST
+        self.margin() > MARGIN_LEAST
     }
 }
 
@@ -93,12 +93,14 @@ impl Quota {
 /// Gives this thread, and those that it starts, the highest priority that it may have.
 pub(super) fn raise_priority() {
     let Ok(present) = rustix::process::getpriority_process(None) else { return };
-    let _ = wished(present).map(|nice| rustix::process::setpriority_process(None, nice)).find(Result::is_ok);
+    let _ = priorities_to_try(present)
+        .map(|nice| rustix::process::setpriority_process(None, nice))
+        .find(Result::is_ok);
 }
 
 /// The priorities to try, in this order. Only higher ones: a lower one is always allowed, and could not be given back.
-fn wished(present: i32) -> impl Iterator<Item = i32> {
-    WISHED.into_iter().filter(move |&nice| nice < present)
+fn priorities_to_try(present: i32) -> impl Iterator<Item = i32> {
+    PRIORITIES.into_iter().filter(move |&nice| nice < present)
 }
 
 /// The priority that [`raise_priority`] reaches. It is given back: the command keeps the one of its caller.
@@ -172,7 +174,7 @@ fn quota_in(folder: &Path, unified: bool, read: impl Fn(&Path) -> Option<String>
 }
 
 /// A watchdog woke up 87 ms late on two cores with 64 busy loops.
-const LEAST: Duration = Duration::from_millis(150);
+const MARGIN_LEAST: Duration = Duration::from_millis(150);
 
 /// For each step of nice: twice what was seen at nice 19.
 const PER_NICE: Duration = Duration::from_millis(100);
@@ -184,7 +186,7 @@ const IDLE: Duration = Duration::from_secs(5);
 const SWEEP: Duration = Duration::from_millis(10);
 
 /// The priorities that a process may have by CAP_SYS_NICE, and by common settings of RLIMIT_NICE.
-const WISHED: [i32; 4] = [-20, -10, -1, 0];
+const PRIORITIES: [i32; 4] = [-20, -10, -1, 0];
 
 #[cfg(test)]
 mod tests {
@@ -199,8 +201,8 @@ mod tests {
 
     #[test]
     fn a_guard_that_is_scheduled_last_gets_a_longer_margin() {
-        assert_eq!(at(Class::Nice(-20), None).margin(), LEAST);
-        assert_eq!(at(Class::Nice(0), None).margin(), LEAST);
+        assert_eq!(at(Class::Nice(-20), None).margin(), MARGIN_LEAST);
+        assert_eq!(at(Class::Nice(0), None).margin(), MARGIN_LEAST);
         assert!(at(Class::Nice(19), None).margin() > Duration::from_secs(2));
         assert!(at(Class::Idle, None).margin() > Duration::from_secs(5));
         let quota = Quota { time: Duration::from_millis(2), period: Duration::from_millis(100) };
@@ -255,8 +257,8 @@ mod tests {
 
     #[test]
     fn a_priority_is_raised_and_never_lowered() {
-        assert_eq!(wished(19).collect::<Vec<_>>(), [-20, -10, -1, 0]);
-        assert_eq!(wished(-5).collect::<Vec<_>>(), [-20, -10]);
-        assert_eq!(wished(-20).count(), 0);
+        assert_eq!(priorities_to_try(19).collect::<Vec<_>>(), [-20, -10, -1, 0]);
+        assert_eq!(priorities_to_try(-5).collect::<Vec<_>>(), [-20, -10]);
+        assert_eq!(priorities_to_try(-20).count(), 0);
     }
 }

@@ -24,7 +24,7 @@ pub(super) const NOT_EXECUTABLE: i32 = 126;
 
 /// Waits for the gate to open, and becomes the user's program. Where that cannot be, the watchdog is told the number of
 /// the error, or zero if it was too late.
-pub(super) fn run(watchdog: Pid, gate: Link, when_a_child_ends: SigHandler, command: &[OsString]) -> ! {
+pub(super) fn run(watchdog: Pid, gate: Link, child_action: SigHandler, command: &[OsString]) -> ! {
     die_with(watchdog);
     // What comes while it waits is for the program. Only the end of the supervisor ends the stub.
     let usual = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
@@ -43,7 +43,7 @@ pub(super) fn run(watchdog: Pid, gate: Link, when_a_child_ends: SigHandler, comm
         let _ = gate.send(&0i32.to_ne_bytes(), &[]);
         exit(NOT_EXECUTABLE);
     }
-    let _ = fork::when_a_child_ends(when_a_child_ends);
+    let _ = fork::set_child_action(child_action);
     if let Ok(usual) = usual {
         let _ = usual.thread_set_mask();
     }
@@ -77,11 +77,11 @@ fn die_with(watchdog: Pid) {
 /// The program inherits the witness, under a number that scripts do not redirect. If that cannot be, supervisor and
 /// watchdog still hold it.
 fn keep_through_exec(witness: OwnedFd) {
-    let witness = rustix::io::fcntl_dupfd_cloexec(&witness, FIRST).unwrap_or(witness);
+    let witness = rustix::io::fcntl_dupfd_cloexec(&witness, FIRST_KEPT).unwrap_or(witness);
     if rustix::io::fcntl_setfd(&witness, FdFlags::empty()).is_ok() {
         let _ = witness.into_raw_fd();
     }
 }
 
 /// Shell scripts redirect 3 to 9, and some programs count on low numbers.
-const FIRST: i32 = 101;
+const FIRST_KEPT: i32 = 101;

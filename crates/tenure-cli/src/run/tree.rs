@@ -27,7 +27,7 @@ pub(super) struct Swept {
 
 /// One process as `/proc` shows it.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct ProcessStat {
     parent: i32,
     /// In ticks since boot. Together with the number it names one process for ever.
     started: u64,
@@ -93,7 +93,7 @@ impl Tree {
             let Some(pid) = Pid::from_raw(number) else { continue };
             // The number may be somebody else's by now. The descriptor cannot become so: look again behind it.
             let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-            let still = look(number).is_some_and(|now| {
+            let still = read_stat(number).is_some_and(|now| {
                 now.started == seen.started && (now.parent == seen.parent || all.contains_key(&now.parent))
             });
             if !still {
@@ -113,8 +113,8 @@ impl Tree {
         Ok(swept)
     }
 
-    fn members(&self, all: &HashMap<i32, Seen>) -> Vec<(i32, Seen)> {
-        let mut children: HashMap<i32, Vec<(i32, Seen)>> = HashMap::new();
+    fn members(&self, all: &HashMap<i32, ProcessStat>) -> Vec<(i32, ProcessStat)> {
+        let mut children: HashMap<i32, Vec<(i32, ProcessStat)>> = HashMap::new();
         for (&number, &seen) in all {
             children.entry(seen.parent).or_default().push((number, seen));
         }
@@ -137,12 +137,12 @@ impl Tree {
 }
 
 /// All processes of this namespace. Those that end meanwhile are left out.
-fn scan() -> io::Result<HashMap<i32, Seen>> {
+fn scan() -> io::Result<HashMap<i32, ProcessStat>> {
     let mut all = HashMap::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
         if let Some(number) = name.to_str().and_then(|name| name.parse().ok())
-            && let Some(seen) = look(number)
+            && let Some(seen) = read_stat(number)
         {
             all.insert(number, seen);
         }
@@ -150,14 +150,14 @@ fn scan() -> io::Result<HashMap<i32, Seen>> {
     Ok(all)
 }
 
-fn look(number: i32) -> Option<Seen> {
+fn read_stat(number: i32) -> Option<ProcessStat> {
     parse(&fs::read(format!("/proc/{number}/stat")).ok()?)
 }
 
-fn parse(stat: &[u8]) -> Option<Seen> {
+fn parse(stat: &[u8]) -> Option<ProcessStat> {
     let stat = Stat::parse(stat)?;
     let (state, threads) = (stat.text(3)?, stat.value::<u64>(20)?);
-    Some(Seen {
+    Some(ProcessStat {
         parent: stat.value(4)?,
         started: stat.value(22)?,
         is_dead: matches!(state, "Z" | "X") && threads <= 1,
@@ -169,8 +169,8 @@ fn parse(stat: &[u8]) -> Option<Seen> {
 mod tests {
     use super::*;
 
-    fn seen(parent: i32) -> Seen {
-        Seen { parent, started: 1, is_dead: false, is_stopped: false }
+    fn seen(parent: i32) -> ProcessStat {
+        ProcessStat { parent, started: 1, is_dead: false, is_stopped: false }
     }
 
     #[test]

@@ -24,7 +24,7 @@ use tenure::{Timing, WitnessPart};
 use super::cgroup::{self, Cgroup};
 use super::fork::{Side, fork, fork_into};
 use super::ladder::{Action, Guard, Input, Ladder, Phase};
-use super::lateness::Measuring;
+use super::lateness::LatenessMeter;
 use super::link::{Link, Received};
 use super::report::Report;
 use super::title;
@@ -37,11 +37,11 @@ use super::{schedule, stub};
 pub(super) struct WatchdogSetup {
     pub(super) timing: Timing,
     /// The way in which a guard measures how late it would be.
-    pub(super) measuring: Measuring,
+    pub(super) lateness_meter: LatenessMeter,
     /// Where the cgroup of the child is, if there can be one.
     pub(super) cgroup: cgroup::CgroupPath,
     /// What the caller does when a child of its own ends, and so shall the program.
-    pub(super) when_a_child_ends: SigHandler,
+    pub(super) child_action: SigHandler,
 }
 
 /// Starts the stub, watches over it, and never returns.
@@ -93,7 +93,7 @@ impl Watchdog {
             Side::Child => {
                 // The gate's own end lives in the watchdog alone: its end is the stub's.
                 drop((control, gate));
-                stub::run(own, stubs, setup.when_a_child_ends, command)
+                stub::run(own, stubs, setup.child_action, command)
             }
             Side::Parent { child } => child,
         };
@@ -113,7 +113,7 @@ impl Watchdog {
         let mut kept =
             HashSet::from([control.as_raw_fd(), gate.as_raw_fd(), signals.as_raw_fd(), timer.as_raw_fd()]);
         kept.extend(cgroup.iter().flat_map(Cgroup::descriptors));
-        let_go_of_everything_but(&kept)?;
+        close_all_but(&kept)?;
         control.send(&Report::Ready { stub: child.as_raw_nonzero().get() }.into_bytes(), &[])?;
         Ok(Self {
             ladder: Ladder::new(Guard::Watchdog, setup.timing, BootClock::new().now()),
@@ -138,7 +138,7 @@ impl Watchdog {
             // on what the clock says.
             let now = BootClock::new().now();
             self.measure(now);
-            self.hear(now);
+            self.read_commands(now);
             self.reap(now);
             self.act(now);
             self.sleep();
@@ -155,10 +155,10 @@ impl Watchdog {
         if continued {
             return;
         }
-        self.ladder.woke(due, now, || self.setup.measuring.of(&self.tree, now));
+        self.ladder.note_wakeup(due, now, || self.setup.lateness_meter.of(&self.tree, now));
     }
 
-    fn hear(&mut self, now: Instant) {
+    fn read_commands(&mut self, now: Instant) {
         while let Some(control) = &self.control {
             match control.receive() {
                 Received::Message(message, descriptors) => {
@@ -237,7 +237,7 @@ impl Watchdog {
         self.report(Report::Alone);
         if let Some(cgroup) = &self.cgroup {
             cgroup.remove();
-            cgroup.tidy();
+            cgroup.remove_leftovers();
         }
         exit(0)
     }
@@ -274,7 +274,7 @@ impl Watchdog {
         let swept = self.tree.kill();
         // What is left may not be signalled, or not even be seen. It is watched for as long as it lives: the witness that
         // this process holds keeps the next command from starting on this machine.
-        if self.ladder.swept(now, !swept.reached.is_empty()) && !self.told_left {
+        if self.ladder.note_sweep(now, !swept.reached.is_empty()) && !self.told_left {
             self.told_left = true;
             let pid = swept.denied.first().map_or(0, |pid| pid.as_raw_nonzero().get());
             self.report(Report::Left { pid });
@@ -292,9 +292,9 @@ impl Watchdog {
     fn sleep(&mut self) {
         let now = BootClock::new().now();
         let longest = match self.ladder.phase() {
-            Phase::Running => self.setup.measuring.pause,
+            Phase::Running => self.setup.lateness_meter.pause,
             // The kernel sends no signal when a process of another pid namespace leaves the cgroup.
-            Phase::Stopping { .. } if self.cgroup.is_some() => LOOK,
+            Phase::Stopping { .. } if self.cgroup.is_some() => CGROUP_LOOK,
             Phase::Stopping { .. } | Phase::Killing => Duration::MAX,
         };
         let next = self.ladder.next(now).map(|next| next.min(now + longest));
@@ -328,7 +328,7 @@ impl Watchdog {
 
 /// A pipe whose reader waits for its end, a terminal that shall hang up, a folder that shall be unmounted: nothing of
 /// that may wait for the watchdog.
-fn let_go_of_everything_but(kept: &HashSet<RawFd>) -> io::Result<()> {
+fn close_all_but(kept: &HashSet<RawFd>) -> io::Result<()> {
     let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     rustix::stdio::dup2_stdin(&nothing)?;
     rustix::stdio::dup2_stdout(&nothing)?;
@@ -352,7 +352,7 @@ fn millis(duration: Duration) -> i32 {
 }
 
 /// Time until the cgroup is looked at again.
-const LOOK: Duration = Duration::from_millis(50);
+const CGROUP_LOOK: Duration = Duration::from_millis(50);
 
 /// The name in `ps`. Not the name of the command: `pkill tenure` ends the supervisor, and the watchdog then ends the tree.
 const TITLE: &str = "lease-watchdog";

@@ -5,7 +5,7 @@ use tenure::record::{End, Record};
 use tenure::{Change, ChangeKind, Key, WatchEvent};
 
 use crate::duration;
-use crate::lease_view::{Colour, FREE, LeaseView, ODD, USED};
+use crate::lease_view::{Colour, FREE, IN_USE, LeaseView, SUSPECT};
 use crate::output::plain;
 
 /// One event as it is told. The fields and their names are a contract: `docs/reference/command.md`.
@@ -24,7 +24,7 @@ pub(super) struct Line {
     since: Option<String>,
     lease: Option<LeaseView>,
     #[serde(skip)]
-    away: Duration,
+    away_for: Duration,
 }
 
 impl Line {
@@ -38,19 +38,19 @@ impl Line {
                     holder: record.and_then(|record| Some(record.holder.as_ref()?.id().to_string())),
                     written_at: record.map(|record| record.written_at.to_string()),
                     lease: Some(LeaseView::observed(seen)),
-                    ..Self::about("stands", seen.seen_at, &seen.key)
+                    ..Self::of_key("stands", seen.seen_at, &seen.key)
                 }
             }
             WatchEvent::Changed(change) => Self::changed(change)?,
             WatchEvent::Problem { key, error, seen_at } => {
-                Self { message: Some(error.to_string()), ..Self::about("problem", *seen_at, key) }
+                Self { message: Some(error.to_string()), ..Self::of_key("problem", *seen_at, key) }
             }
             WatchEvent::Unavailable { error, seen_at } => {
                 Self { message: Some(error.to_string()), ..Self::new("unavailable", *seen_at) }
             }
             WatchEvent::Available { since, seen_at } => Self {
                 since: Some(since.to_string()),
-                away: Duration::from_millis(seen_at.as_millis().saturating_sub(since.as_millis())),
+                away_for: Duration::from_millis(seen_at.as_millis().saturating_sub(since.as_millis())),
                 ..Self::new("available", *seen_at)
             },
             _ => return None,
@@ -61,7 +61,7 @@ impl Line {
         Self { event, seen_at: seen_at.to_string(), ..Self::default() }
     }
 
-    fn about(event: &'static str, seen_at: impl ToString, key: &Key) -> Self {
+    fn of_key(event: &'static str, seen_at: impl ToString, key: &Key) -> Self {
         Self { name: Some(key.to_string()), ..Self::new(event, seen_at) }
     }
 
@@ -70,51 +70,51 @@ impl Line {
             token: change.token.map(|token| token.get()),
             holder: change.holder.as_ref().map(ToString::to_string),
             written_at: change.written_at.map(|at| at.to_string()),
-            ..Self::about("", change.seen_at, &change.key)
+            ..Self::of_key("", change.seen_at, &change.key)
         };
         line.event = match &change.kind {
             ChangeKind::Granted => "granted",
             ChangeKind::Renewed => "renewed",
-            ChangeKind::Revoked { by, because } => line.done("revoked", by, because),
+            ChangeKind::Revoked { by, because } => line.with_cause("revoked", by, because),
             ChangeKind::Ended(End::Released) => "released",
             ChangeKind::Ended(End::RanOut) => "ran-out",
             ChangeKind::Ended(End::Died) => "died",
-            ChangeKind::Ended(End::Revoked { by, because }) => line.done("taken", by, because),
-            ChangeKind::Ended(End::Other(word)) => line.saying("ended", word),
+            ChangeKind::Ended(End::Revoked { by, because }) => line.with_cause("taken", by, because),
+            ChangeKind::Ended(End::Other(word)) => line.with_message("ended", word),
             ChangeKind::Reserved { successor } => {
                 line.successor = Some(successor.to_string());
                 "reserved"
             }
-            ChangeKind::Closed { by, because } => line.done("closed", by, because),
+            ChangeKind::Closed { by, because } => line.with_cause("closed", by, because),
             ChangeKind::Appeared => "appeared",
             ChangeKind::Gone => "gone",
-            ChangeKind::Foreign(what) => line.saying("foreign", what),
+            ChangeKind::Foreign(what) => line.with_message("foreign", what),
             ChangeKind::Missed => "missed",
             _ => return None,
         };
         Some(line)
     }
 
-    fn done(&mut self, event: &'static str, by: &str, because: &str) -> &'static str {
+    fn with_cause(&mut self, event: &'static str, by: &str, because: &str) -> &'static str {
         (self.by, self.because) = (Some(by.to_owned()), Some(because.to_owned()));
         event
     }
 
-    fn saying(&mut self, event: &'static str, message: &str) -> &'static str {
+    fn with_message(&mut self, event: &'static str, message: &str) -> &'static str {
         self.message = Some(message.to_owned());
         event
     }
 
     /// The event in one line, for people.
     pub(super) fn sentence(&self) -> String {
-        let what = self.what();
+        let what = self.event_words();
         match &self.name {
             Some(name) => format!("{}  {}: {what}\n", self.seen_at, plain(name)),
             None => format!("{}  {what}\n", self.seen_at),
         }
     }
 
-    fn what(&self) -> String {
+    fn event_words(&self) -> String {
         let text = |text: &Option<String>| plain(text.as_deref().unwrap_or_default());
         let (by, message) = (text(&self.by), text(&self.message));
         let by = match text(&self.because).as_str() {
@@ -125,10 +125,10 @@ impl Line {
         let holder = format!("{}, {token}", text(&self.holder));
         let painted = |colour: Colour, word: &str| colour.paint(word);
         match self.event {
-            "stands" => self.lease.as_ref().map(LeaseView::stands).unwrap_or_default(),
-            "granted" => format!("{} to {holder}", painted(USED, "granted")),
-            "renewed" => format!("{} by {holder}", painted(USED, "renewed")),
-            "revoked" => format!("{} {by}: {holder}, is to let go", painted(USED, "revoked")),
+            "stands" => self.lease.as_ref().map(LeaseView::standing).unwrap_or_default(),
+            "granted" => format!("{} to {holder}", painted(IN_USE, "granted")),
+            "renewed" => format!("{} by {holder}", painted(IN_USE, "renewed")),
+            "revoked" => format!("{} {by}: {holder}, is to let go", painted(IN_USE, "revoked")),
             "released" => format!("{} by {holder}", painted(FREE, "released")),
             "ran-out" if self.holder.is_none() => {
                 format!("{}: what was reserved has run out", painted(FREE, "free"))
@@ -137,24 +137,27 @@ impl Line {
             "died" => format!("{}: {holder}, is dead", painted(FREE, "died")),
             "taken" => format!("{} {by} from {holder}", painted(FREE, "taken")),
             "ended" => format!("{} ({message}): {holder}", painted(FREE, "ended")),
-            "reserved" => format!("{} for {}", painted(USED, "reserved"), text(&self.successor)),
-            "closed" => format!("{} {by}, and never granted again", painted(ODD, "closed")),
+            "reserved" => format!("{} for {}", painted(IN_USE, "reserved"), text(&self.successor)),
+            "closed" => format!("{} {by}, and never granted again", painted(SUSPECT, "closed")),
             "appeared" if self.token.is_some() => {
-                format!("{} again, the last {token}", painted(ODD, "there is a record"))
+                format!("{} again, the last {token}", painted(SUSPECT, "there is a record"))
             }
-            "appeared" => painted(ODD, "there is a record"),
-            "gone" => painted(ODD, "the record is gone"),
-            "foreign" => format!("{}: {message}", painted(ODD, "not ours")),
+            "appeared" => painted(SUSPECT, "there is a record"),
+            "gone" => painted(SUSPECT, "the record is gone"),
+            "foreign" => format!("{}: {message}", painted(SUSPECT, "not ours")),
             "missed" => {
                 let kept = Record::HISTORY_MAX;
-                format!("{}: the record remembers the last {kept}", painted(ODD, "terms may be missing here"))
+                format!(
+                    "{}: the record remembers the last {kept}",
+                    painted(SUSPECT, "terms may be missing here")
+                )
             }
-            "unavailable" => format!("{}: {message}", painted(ODD, "the store is unavailable")),
+            "unavailable" => format!("{}: {message}", painted(SUSPECT, "the store is unavailable")),
             "available" => {
-                let away = duration::at_least(self.away);
-                format!("{}, after {away}", painted(FREE, "the store is available again"))
+                let away_for = duration::at_least(self.away_for);
+                format!("{}, after {away_for}", painted(FREE, "the store is available again"))
             }
-            _ => format!("{}: {message}", painted(ODD, self.event)),
+            _ => format!("{}: {message}", painted(SUSPECT, self.event)),
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::io::unix::AsyncFd;
 use crate::args::{self, Args};
 use crate::exit::Failure;
 use crate::output;
-use crate::store::{self, Chosen};
+use crate::store::{self, ChosenStore};
 use line::Line;
 
 /// Tells what happens to leases until nobody reads it any more.
@@ -24,7 +24,7 @@ pub(crate) fn watch(args: &Args, watch: &args::Watch) -> Result<ExitCode, Failur
     let store = store::choose(args)?;
     store::block_on(async {
         tokio::select! {
-            told = tell(&store, &prefix, watch) => told,
+            told = print_events(&store, &prefix, watch) => told,
             // Not only when there is something to tell, which may be in a week.
             () = nobody_reads() => Ok(()),
         }
@@ -32,7 +32,7 @@ pub(crate) fn watch(args: &Args, watch: &args::Watch) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
-async fn tell(store: &Chosen, prefix: &Prefix, watch: &args::Watch) -> Result<(), Failure> {
+async fn print_events(store: &ChosenStore, prefix: &Prefix, watch: &args::Watch) -> Result<(), Failure> {
     let coordinator = connect(store, watch.json).await?;
     let mut events = coordinator.watch(prefix);
     if watch.renewals {
@@ -49,7 +49,7 @@ async fn tell(store: &Chosen, prefix: &Prefix, watch: &args::Watch) -> Result<()
 }
 
 /// Waits for a store that is not there yet, without making it.
-async fn connect(store: &Chosen, json: bool) -> Result<Coordinator, Failure> {
+async fn connect(store: &ChosenStore, json: bool) -> Result<Coordinator, Failure> {
     let mut said = false;
     loop {
         if let Some(coordinator) = store.connect_to_read().await? {

@@ -19,11 +19,11 @@ use tenure::{Lease, LeaseState, Lost, Timing, WorkGuard};
 use tokio::io::unix::AsyncFd;
 
 use crate::duration;
-use crate::progress::{Notice, ProgressOutput, Weight};
+use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::run::cgroup::Cgroup;
 use crate::run::ladder::{Action, Guard, Input, Ladder, Phase};
-use crate::run::lateness::Measuring;
-use crate::run::link::Listening;
+use crate::run::lateness::LatenessMeter;
+use crate::run::link::LinkListener;
 use crate::run::report::Report;
 use crate::run::start_message::StartMessage;
 use crate::run::stop_reason::StopReason;
@@ -37,7 +37,7 @@ pub(super) struct Processes {
     pub(super) watchdog: Pid,
     /// The cgroup of the child, if it has one.
     pub(super) cgroup: Option<Cgroup>,
-    pub(super) control: Listening,
+    pub(super) control: LinkListener,
     pub(super) child: Pid,
     /// Stays the child's when its number is somebody else's.
     pub(super) child_fd: AsyncFd<OwnedFd>,
@@ -50,7 +50,7 @@ pub(super) struct Processes {
 
 /// How it ended.
 #[derive(Clone, Debug)]
-pub(super) struct Ending {
+pub(super) struct RunEnd {
     /// The child's status; `None` if it could not be waited for.
     pub(super) status: Option<ExitStatus>,
     /// StopReason the child was stopped; `None` if it ended by itself.
@@ -79,9 +79,9 @@ pub(super) struct Supervisor<'a> {
     progress: ProgressOutput,
     lease: &'a Lease,
     timing: Timing,
-    measuring: Measuring,
+    lateness_meter: LatenessMeter,
     processes: Processes,
-    acting: WorkGuard,
+    work_guard: WorkGuard,
     ladder: Ladder,
     watched: bool,
     watchdog_is_reaped: bool,
@@ -108,18 +108,18 @@ impl<'a> Supervisor<'a> {
     pub(super) fn new(
         progress: ProgressOutput,
         lease: &'a Lease,
-        acting: WorkGuard,
+        work_guard: WorkGuard,
         timing: Timing,
-        measuring: Measuring,
+        lateness_meter: LatenessMeter,
         processes: Processes,
     ) -> Self {
         Self {
             progress,
             lease,
             timing,
-            measuring,
+            lateness_meter,
             processes,
-            acting,
+            work_guard,
             ladder: Ladder::new(Guard::Supervisor, timing, BootClock::new().now()),
             watched: true,
             watchdog_is_reaped: false,
@@ -153,7 +153,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Watches until the whole tree is gone, and gives back the promise not to vacate with it.
-    pub(super) async fn watch(mut self, signals: &Signals) -> (Ending, WorkGuard) {
+    pub(super) async fn watch(mut self, signals: &Signals) -> (RunEnd, WorkGuard) {
         let lease = self.lease;
         let mut renewals = std::pin::pin!(lease.renewals());
         let mut states = std::pin::pin!(lease.states());
@@ -161,7 +161,7 @@ impl<'a> Supervisor<'a> {
         // What was renewed before this listened.
         self.renewed();
         while !self.alone {
-            let next = self.next();
+            let next = self.next_wakeup();
             let wakeup = tokio::select! {
                 biased;
                 came = signals.next() => Wakeup::Signal(came),
@@ -176,10 +176,10 @@ impl<'a> Supervisor<'a> {
             while let Some(came) = signals.pending() {
                 self.signalled(came);
             }
-            self.look_for_overrun();
+            self.check_overrun();
             match wakeup {
                 Wakeup::Signal(came) => self.signalled(came),
-                Wakeup::Report(Some(report)) => self.hear(report),
+                Wakeup::Report(Some(report)) => self.report_came(report),
                 Wakeup::Report(None) => self.watchdog_is_gone(),
                 Wakeup::Lost(why) => {
                     lost = true;
@@ -188,7 +188,7 @@ impl<'a> Supervisor<'a> {
                 Wakeup::Renewed => self.renewed(),
                 Wakeup::StateChanged(state) => self.state_changed(&state),
                 Wakeup::ChildDied => self.child_died(),
-                Wakeup::Time => self.woken(next, BootClock::new().now()),
+                Wakeup::Time => self.timer_came(next, BootClock::new().now()),
             }
         }
         if !self.watched
@@ -198,19 +198,19 @@ impl<'a> Supervisor<'a> {
             cgroup.remove();
         }
         let kept = self.cannot_end.is_some() && !self.has_lost_for_good();
-        let ending = Ending {
+        let ending = RunEnd {
             status: self.status,
             stop_reason: self.stop_reason,
             not_started: self.not_started,
             overrun: self.overrun,
             kept,
         };
-        (ending, self.acting)
+        (ending, self.work_guard)
     }
 
     // ── what happens ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    fn hear(&mut self, report: Report) {
+    fn report_came(&mut self, report: Report) {
         match report {
             Report::Ready { .. } => {}
             Report::Started => {
@@ -219,14 +219,16 @@ impl<'a> Supervisor<'a> {
             }
             Report::NotStarted { error } => self.not_started = Some(error),
             Report::Terminating { late_ms } => self.stopped_by_watchdog(late_ms),
-            Report::Ended { status } => self.ended(ExitStatus::from_raw(status)),
+            Report::Ended { status } => self.child_ended(ExitStatus::from_raw(status)),
             Report::Left { pid } => self.cannot_end(&Pid::from_raw(pid).into_iter().collect::<Vec<_>>()),
-            Report::Overrun { millis } => self.overran(Duration::from_millis(millis.unsigned_abs().into())),
+            Report::Overrun { millis } => {
+                self.note_overrun(Duration::from_millis(millis.unsigned_abs().into()))
+            }
             Report::Alone => self.alone = true,
         }
     }
 
-    fn ended(&mut self, status: ExitStatus) {
+    fn child_ended(&mut self, status: ExitStatus) {
         let now = BootClock::new().now();
         self.status = Some(status);
         self.step(now, Input::ChildEnded, None);
@@ -235,14 +237,14 @@ impl<'a> Supervisor<'a> {
                 Some(if self.was_stopped() { StopReason::Stopped } else { StopReason::Lost(Lost::Expired) });
         }
         // What the child leaves behind is ended in order; the watchdog does it, and has its time for it.
-        self.replace_at = Some(now + self.timing.grace() + 2 * SILENCE);
+        self.replace_at = Some(now + self.timing.grace() + 2 * WATCHDOG_SILENCE_MAX);
     }
 
     /// The child is dead, and the watchdog should say so soon.
     fn child_died(&mut self) {
         let now = BootClock::new().now();
         self.step(now, Input::ChildEnded, None);
-        self.replace_at.get_or_insert(now + SILENCE);
+        self.replace_at.get_or_insert(now + WATCHDOG_SILENCE_MAX);
     }
 
     fn stopped_by_watchdog(&mut self, late_ms: i32) {
@@ -281,7 +283,7 @@ impl<'a> Supervisor<'a> {
                     self.lease.key(),
                     duration::at_least(left)
                 ),
-                weight: Weight::Chat,
+                importance: Importance::Interactive,
             });
         }
     }
@@ -313,7 +315,7 @@ impl<'a> Supervisor<'a> {
             _ if by_terminal && !(signal == Heard::SIGHUP && leads_its_session()) => {}
             _ => {
                 if let Some(sentence) = &self.cannot_end {
-                    self.say_kept(sentence.clone());
+                    self.say_lease_kept(sentence.clone());
                 }
                 if let Some(signal) = Signal::from_named_raw(signal as i32) {
                     let _ = pidfd_send_signal(self.processes.child_fd.get_ref(), signal);
@@ -323,10 +325,10 @@ impl<'a> Supervisor<'a> {
     }
 
     /// A timer that was due at `due` has come.
-    fn woken(&mut self, due: Instant, now: Instant) {
+    fn timer_came(&mut self, due: Instant, now: Instant) {
         if !self.was_stopped() {
             let tree = self.tree();
-            self.ladder.woke(due, now, || self.measuring.of(&tree, now));
+            self.ladder.note_wakeup(due, now, || self.lateness_meter.of(&tree, now));
         }
         self.step(now, Input::Time, Some(self.why_not_renewed()));
         if self.replace_at.is_some_and(|at| at <= now) {
@@ -337,11 +339,11 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn next(&self) -> Instant {
+    fn next_wakeup(&self) -> Instant {
         let now = BootClock::new().now();
         let adopted = (!self.watched).then(|| self.ladder.sweep_at(now));
         let due = [self.ladder.next(now), adopted, self.replace_at];
-        due.into_iter().flatten().fold(now + self.measuring.pause, Instant::min)
+        due.into_iter().flatten().fold(now + self.lateness_meter.pause, Instant::min)
     }
 
     // ── a process outlives its time ───────────────────────────────────────────────────────────────────────────────────
@@ -358,7 +360,7 @@ impl<'a> Supervisor<'a> {
             none if none.is_empty() => "a process that /proc does not show".to_owned(),
             list => format!("process {list}"),
         };
-        self.acting.cannot_stop(&format!("{who} runs as another user"));
+        self.work_guard.cannot_stop(&format!("{who} runs as another user"));
         let what =
             format!("lease {} of {} (token {})", self.lease.key(), self.lease.holder(), self.lease.token());
         let who = format!("{who} of its command runs as another user and could not be ended");
@@ -367,7 +369,7 @@ impl<'a> Supervisor<'a> {
         } else {
             format!("{what} is kept: {who}. End it; the lease is released then")
         };
-        self.say_kept(sentence.clone());
+        self.say_lease_kept(sentence.clone());
         self.cannot_end = Some(sentence);
     }
 
@@ -376,25 +378,25 @@ impl<'a> Supervisor<'a> {
         self.stop_reason.as_ref().is_some_and(StopReason::is_definite)
     }
 
-    fn say_kept(&self, sentence: String) {
+    fn say_lease_kept(&self, sentence: String) {
         self.progress.say(&Notice {
             name: "kept",
             fields: json!({ "key": self.lease.key().as_str(), "token": self.lease.token().get(), "message": sentence }),
             sentence,
-            weight: Weight::Trouble,
+            importance: Importance::Trouble,
         });
     }
 
     /// Notes that the child is alive after the deadline, if it is: both guards were stopped, or woke up late.
-    fn look_for_overrun(&mut self) {
+    fn check_overrun(&mut self) {
         let now = BootClock::new().now();
         if let Some(by) = self.ladder.overrun(now).filter(|_| self.child_lives()) {
-            self.overran(by);
+            self.note_overrun(by);
         }
     }
 
     /// A process of the tree was alive so long after the deadline.
-    fn overran(&mut self, by: Duration) {
+    fn note_overrun(&mut self, by: Duration) {
         self.overrun = self.overrun.max(Some(by));
     }
 
@@ -409,7 +411,7 @@ impl<'a> Supervisor<'a> {
 
     /// Whether this process goes on after a stop. Whatever was lost meanwhile is found at once.
     fn was_stopped(&self) -> bool {
-        self.continued_at.is_some_and(|at| BootClock::new().now().since(at) < SILENCE)
+        self.continued_at.is_some_and(|at| BootClock::new().now().since(at) < WATCHDOG_SILENCE_MAX)
     }
 
     /// The reason why no renewal came before the time to stop.
@@ -436,7 +438,7 @@ impl<'a> Supervisor<'a> {
             name: "stopping",
             fields: json!({ "why": why.word() }),
             sentence: format!("stopping the command: {}", why.sentence()),
-            weight: Weight::News,
+            importance: Importance::News,
         });
     }
 }
@@ -446,7 +448,7 @@ fn leads_its_session() -> bool {
 }
 
 /// How long the watchdog may be silent when it has something to say: under heavy load it is late by a tenth of this.
-const SILENCE: Duration = Duration::from_secs(1);
+const WATCHDOG_SILENCE_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -475,18 +477,18 @@ mod tests {
         let processes = Processes {
             watchdog: pid,
             cgroup: None,
-            control: Listening::to(control).unwrap(),
+            control: LinkListener::new(control).unwrap(),
             child: pid,
             child_fd: when_readable(pidfd_open(pid, PidfdFlags::empty()).unwrap()).unwrap(),
             witness: None,
             strangers: Vec::new(),
         };
-        let measuring = Measuring::new(timing, Schedule::of_the_guards());
-        let acting = lease.work_guard().unwrap();
+        let lateness_meter = LatenessMeter::new(timing, Schedule::of_the_guards());
+        let work_guard = lease.work_guard().unwrap();
         let progress = ProgressOutput::new(true, false);
-        let mut supervisor = Supervisor::new(progress, &lease, acting, timing, measuring, processes);
+        let mut supervisor = Supervisor::new(progress, &lease, work_guard, timing, lateness_meter, processes);
         clock.advance(span);
-        supervisor.hear(Report::Ended { status: 0 });
+        supervisor.report_came(Report::Ended { status: 0 });
         child.wait().unwrap();
         supervisor.stop_reason
     }

@@ -8,7 +8,7 @@ use rustix::process::{Signal, WaitOptions, kill_process, pidfd_send_signal};
 use tenure::WitnessPart;
 use tenure::clock::{BootClock, Clock, Instant};
 
-use super::{Action, Input, Phase, SILENCE, Supervisor};
+use super::{Action, Input, Phase, Supervisor, WATCHDOG_SILENCE_MAX};
 use crate::run::cgroup::Cgroup;
 use crate::run::stop_reason::StopReason;
 use crate::run::tree::Tree;
@@ -31,7 +31,7 @@ impl Supervisor<'_> {
                     why.iter().for_each(|why| self.say_stopping(why));
                 }
                 Action::Kill => {
-                    self.replace_at = Some(now + SILENCE);
+                    self.replace_at = Some(now + WATCHDOG_SILENCE_MAX);
                     self.send(WatchdogCommand::Kill);
                     self.sweep(now);
                 }
@@ -58,7 +58,7 @@ impl Supervisor<'_> {
         }
         let swept = self.tree().kill();
         let reached = !swept.reached.is_empty() || (child.is_ok() && !self.ladder.child_is_dead());
-        let stuck = self.ladder.swept(now, reached);
+        let stuck = self.ladder.note_sweep(now, reached);
         // While the watchdog lives, an empty sweep means that it has not reaped yet. Without it, there are children that
         // `/proc` does not show (`hidepid`).
         if stuck && (!swept.denied.is_empty() || !self.watched) {
@@ -111,7 +111,7 @@ impl Supervisor<'_> {
                     if !self.replaced && status.signal() == Some(Signal::KILL.as_raw()) {
                         self.stop_reason.get_or_insert(StopReason::Unwatched);
                     }
-                    self.ended(status);
+                    self.child_ended(status);
                 }
                 Ok(Some((pid, _))) => {
                     self.watchdog_is_reaped |= pid == self.processes.watchdog;

@@ -12,27 +12,27 @@ use serde_json::json;
 use tenure::clock::{BootClock, Clock, Instant};
 use tenure::{Coordinator, Key, Lease, Timing, WitnessPart, WorkGuard};
 
-use super::cgroup::{self, Cgroup, Mark};
-use super::lateness::Measuring;
+use super::cgroup::{self, Cgroup, LeaseMark};
+use super::lateness::LatenessMeter;
 use super::launch::Launch;
-use super::link::Listening;
+use super::link::LinkListener;
 use super::report::Report;
 use super::setuid;
 use super::stop_reason::StopReason;
-use super::supervisor::{Ending, Processes, Supervisor};
+use super::supervisor::{Processes, RunEnd, Supervisor};
 use super::until::Until;
 use crate::acquire::Acquisition;
 use crate::args::Run;
 use crate::duration;
 use crate::exit::{self, Failure};
-use crate::outliving::Outliving;
-use crate::progress::{Notice, ProgressOutput, Weight};
+use crate::outlived_reports::OutlivedReports;
+use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::ready::when_readable;
 use crate::signals::Signals;
 
 /// One `tenure run`, connected.
 #[derive(Debug)]
-pub(super) struct Running<'a> {
+pub(super) struct ConnectedRun<'a> {
     pub(super) run: &'a Run,
     pub(super) key: Key,
     pub(super) timing: Timing,
@@ -42,44 +42,44 @@ pub(super) struct Running<'a> {
     pub(super) url: String,
     pub(super) signals: Signals,
     /// Names the cgroups of this lease.
-    pub(super) mark: Mark,
+    pub(super) mark: LeaseMark,
     /// Hears of commands that outlive their holders.
-    pub(super) outliving: Arc<Outliving>,
-    pub(super) measuring: Measuring,
+    pub(super) outlived_reports: Arc<OutlivedReports>,
+    pub(super) lateness_meter: LatenessMeter,
 }
 
-impl Running<'_> {
+impl ConnectedRun<'_> {
     /// Gets the lease, runs the command, and lets go.
-    pub(super) async fn to_its_end(&self, launch: Launch) -> Result<ExitCode, Failure> {
-        let control = Listening::to(launch.control).map_err(|_| self.unwatched())?;
+    pub(super) async fn acquire_and_run(&self, launch: Launch) -> Result<ExitCode, Failure> {
+        let control = LinkListener::new(launch.control).map_err(|_| self.no_watchdog())?;
         let stub = Cell::new(None);
         let lease = tokio::select! {
             granted = self.acquire() => granted?,
             signal = self.signals.ended() => return Ok(self.give_up(signal).await),
-            () = until_gone(&control, &stub) => return Err(self.unwatched()),
+            () = wait_for_watchdog_end(&control, &stub) => return Err(self.no_watchdog()),
             never = self.keep_ending_leftovers() => match never {},
         };
         let child = match stub.get() {
             Some(child) => Some(child),
             // A watchdog that is stopped says nothing, and would keep the lease for nothing.
             None => tokio::select! {
-                child = ready(&control) => child,
+                child = ready_stub(&control) => child,
                 signal = self.signals.ended() => return Ok(self.give_up(signal).await),
-                () = BootClock::new().sleep_until(self.too_late(&lease)) => None,
+                () = BootClock::new().sleep_until(self.start_before(&lease)) => None,
             },
         };
         let Launch { watchdog, cgroup, strangers, .. } = launch;
-        let begun = self.begin(&lease, watchdog, cgroup, strangers, control, child);
+        let begun = self.start_child(&lease, watchdog, cgroup, strangers, control, child);
         let supervisor = match begun {
             Ok(supervisor) => supervisor,
             Err(failure) => {
                 // Nothing was started.
-                let _ = self.let_go().await;
+                let _ = self.release_or_lapse().await;
                 return Err(failure);
             }
         };
-        let (ending, acting) = supervisor.watch(&self.signals).await;
-        self.finish(&lease, &ending, acting).await
+        let (ending, work_guard) = supervisor.watch(&self.signals).await;
+        self.finish(&lease, &ending, work_guard).await
     }
 
     /// Ends leftovers for as long as this process waits: guards may be killed meanwhile.
@@ -103,13 +103,13 @@ impl Running<'_> {
                      killed it",
                     self.key
                 ),
-                weight: Weight::News,
+                importance: Importance::News,
             });
         }
     }
 
     /// The instant from which on it is too late to begin.
-    fn too_late(&self, lease: &Lease) -> Instant {
+    fn start_before(&self, lease: &Lease) -> Instant {
         Until::of(lease, self.timing).times(self.timing.grace(), self.timing.margin()).term_at
     }
 
@@ -129,7 +129,7 @@ impl Running<'_> {
             taking: self.run.taking.as_ref(),
             quiet: self.run.quiet,
             conflict: self.run.conflict_exit_code,
-            tree: (&self.outliving, self.run.orphan_wait),
+            tree: (&self.outlived_reports, self.run.orphan_wait),
         };
         if self.run.waiting.limit() == Some(Duration::ZERO) {
             // One that does not wait has no time to look later.
@@ -138,7 +138,7 @@ impl Running<'_> {
         let mut once_more = true;
         loop {
             let (lease, waited) =
-                acquisition.get(request.clone(), async |request| request.acquire().await).await?;
+                acquisition.acquire(request.clone(), async |request| request.acquire().await).await?;
             match lease.witness(WitnessPart::Guards) {
                 Ok(_) => {
                     self.say_granted(&lease, waited);
@@ -156,43 +156,43 @@ impl Running<'_> {
     }
 
     /// Lets the child go.
-    fn begin<'l>(
+    fn start_child<'l>(
         &self,
         lease: &'l Lease,
         watchdog: Pid,
         place: cgroup::CgroupPath,
         strangers: Vec<Pid>,
-        control: Listening,
+        control: LinkListener,
         child: Option<Pid>,
     ) -> Result<Supervisor<'l>, Failure> {
         self.end_leftovers();
         // The stub waits at its gate, so the number is its own.
-        let child = child.ok_or_else(|| self.unwatched())?;
-        let descriptor = pidfd_open(child, PidfdFlags::empty()).map_err(|_| self.unwatched())?;
-        let child_fd = when_readable(descriptor).map_err(|_| self.unwatched())?;
-        let acting = lease.work_guard()?;
+        let child = child.ok_or_else(|| self.no_watchdog())?;
+        let descriptor = pidfd_open(child, PidfdFlags::empty()).map_err(|_| self.no_watchdog())?;
+        let child_fd = when_readable(descriptor).map_err(|_| self.no_watchdog())?;
+        let work_guard = lease.work_guard()?;
         let cgroup = Cgroup::find(&place);
-        if cgroup.is_none() && place.is_taken() {
+        if cgroup.is_none() && place.exists() {
             // Without a lock on it, this process would not count as a guard that is alive.
-            return Err(self.unwatched());
+            return Err(self.no_watchdog());
         }
         // A cgroup is killed as a whole, whatever users its processes run as.
         if cgroup.is_none()
             && let Some(user) = setuid::foreign_user(&self.run.command[0])
         {
             self.say_cannot_stop(lease, user);
-            acting.cannot_stop(&format!("it runs as user {user}, and cannot be ended by its supervisor"));
+            work_guard.cannot_stop(&format!("it runs as user {user}, and cannot be ended by its supervisor"));
         }
         let witness = lease.witness(WitnessPart::Guards)?;
         let processes = Processes { watchdog, cgroup, control, child, child_fd, witness, strangers };
         let mut supervisor =
-            Supervisor::new(self.progress, lease, acting, self.timing, self.measuring, processes);
+            Supervisor::new(self.progress, lease, work_guard, self.timing, self.lateness_meter, processes);
         supervisor.start(self.environment(lease));
         self.progress.say(&Notice {
             name: "started",
             fields: json!({ "pid": child.as_raw_nonzero() }),
             sentence: format!("{} runs as process {}", self.run.command[0].display(), child.as_raw_nonzero()),
-            weight: Weight::Detail,
+            importance: Importance::Detail,
         });
         Ok(supervisor)
     }
@@ -210,15 +210,15 @@ impl Running<'_> {
 
     /// Somebody sent a signal while we waited: what may have been granted meanwhile is let go.
     async fn give_up(&self, signal: Signal) -> ExitCode {
-        let _ = self.let_go().await;
+        let _ = self.release_or_lapse().await;
         ExitCode::from(128 + signal as u8)
     }
 
     /// Lets go, unless somebody is in a hurry: then the lease lapses.
-    async fn let_go(&self) -> Result<(), String> {
+    async fn release_or_lapse(&self) -> Result<(), String> {
         let hurried = async {
             // What ended the command often comes again at once: from the terminal that hangs up and from its shell.
-            BootClock::new().sleep_until(BootClock::new().now() + USUAL).await;
+            BootClock::new().sleep_until(BootClock::new().now() + RELEASE_USUAL).await;
             self.signals.ended().await
         };
         tokio::select! {
@@ -231,31 +231,36 @@ impl Running<'_> {
         }
     }
 
-    async fn finish(&self, lease: &Lease, ending: &Ending, acting: WorkGuard) -> Result<ExitCode, Failure> {
+    async fn finish(
+        &self,
+        lease: &Lease,
+        ending: &RunEnd,
+        work_guard: WorkGuard,
+    ) -> Result<ExitCode, Failure> {
         self.say_ended(ending);
         let what =
             format!("lease {} of {} (token {}) on {}", lease.key(), lease.holder(), lease.token(), self.url);
         // Nothing of the tree is left.
-        drop(acting);
-        match self.let_go().await {
+        drop(work_guard);
+        match self.release_or_lapse().await {
             Ok(()) if ending.stop_reason.as_ref().is_some_and(StopReason::is_definite) => {}
             Ok(()) => self.progress.say(&Notice {
                 name: "released",
                 fields: json!({ "key": lease.key().as_str(), "token": lease.token().get() }),
                 sentence: format!("lease {} is let go", lease.key()),
-                weight: Weight::Detail,
+                importance: Importance::Detail,
             }),
             Err(error) => self.progress.say(&Notice {
                 name: "not_released",
                 fields: json!({ "key": lease.key().as_str(), "token": lease.token().get(), "message": error }),
                 sentence: error,
-                weight: Weight::Trouble,
+                importance: Importance::Trouble,
             }),
         }
         if let Some(why) = &ending.stop_reason {
             let over = match ending.overrun {
                 None => format!("the command was stopped, and {what} is over"),
-                Some(by) => overrun(&what, by, ending.kept),
+                Some(by) => overrun_sentence(&what, by, ending.kept),
             };
             let mut sentence = format!("{over}: {}", why.sentence());
             if let Some(trouble) = lease.last_error().filter(|_| why.is_of_the_store()) {
@@ -266,7 +271,7 @@ impl Running<'_> {
         }
         let program = format!("{:?}", self.run.command[0]);
         match ending.not_started {
-            None => Ok(ExitCode::from(code(ending.status))),
+            None => Ok(ExitCode::from(exit_code(ending.status))),
             Some(0) => {
                 let sentence = format!("{what} was granted too late to start {program}: try again");
                 Err(Failure::new(exit::LOST, sentence))
@@ -279,13 +284,13 @@ impl Running<'_> {
                     _ => "Name a program that this machine can execute",
                 };
                 let sentence = format!("{program} could not be started under {what}: {error}. {next}");
-                Err(Failure::new(code(ending.status), sentence))
+                Err(Failure::new(exit_code(ending.status), sentence))
             }
         }
     }
 
     /// Nothing is run without a watchdog.
-    fn unwatched(&self) -> Failure {
+    fn no_watchdog(&self) -> Failure {
         let sentence = format!(
             "{:?} was not run under lease {}: its watchdog could not be started, or was killed. Try again",
             self.run.command[0], self.key
@@ -307,11 +312,11 @@ impl Running<'_> {
             }),
             sentence: format!("lease {} is held now, with token {}", lease.key(), lease.token()),
             // Whoever was told that it waits wants to know when it does not.
-            weight: if waited { Weight::Chat } else { Weight::Detail },
+            importance: if waited { Importance::Interactive } else { Importance::Detail },
         });
     }
 
-    fn say_ended(&self, ending: &Ending) {
+    fn say_ended(&self, ending: &RunEnd) {
         let status = ending.status;
         self.progress.say(&Notice {
             name: "ended",
@@ -323,7 +328,7 @@ impl Running<'_> {
                 Some(status) => format!("the command ended: {status}"),
                 None => "the command ended".to_owned(),
             },
-            weight: Weight::Detail,
+            importance: Importance::Detail,
         });
     }
 
@@ -338,13 +343,13 @@ impl Running<'_> {
                 self.run.command[0].display(),
                 lease.key()
             ),
-            weight: Weight::News,
+            importance: Importance::News,
         });
     }
 }
 
 /// The beginning of the sentence about a command that was alive after its deadline.
-fn overrun(what: &str, by: Duration, kept: bool) -> String {
+fn overrun_sentence(what: &str, by: Duration, kept: bool) -> String {
     let by = duration::at_least(by);
     match kept {
         false => format!(
@@ -363,19 +368,19 @@ const LEFTOVERS_FIRST: Duration = Duration::from_millis(100);
 const LEFTOVERS_MAX: Duration = Duration::from_secs(10);
 
 /// How long letting go may take before a signal cuts it short: longer than on any healthy store.
-const USUAL: Duration = Duration::from_millis(500);
+const RELEASE_USUAL: Duration = Duration::from_millis(500);
 
 /// The witness for the watchdog and for the child; the lease itself has that of the supervisor.
 ///
 /// Waits until the watchdog is gone, and notes the stub's number when it comes.
-async fn until_gone(control: &Listening, stub: &Cell<Option<Pid>>) {
-    while let Some(number) = ready(control).await {
+async fn wait_for_watchdog_end(control: &LinkListener, stub: &Cell<Option<Pid>>) {
+    while let Some(number) = ready_stub(control).await {
         stub.set(Some(number));
     }
 }
 
 /// The number of the stub that waits at its gate; `None` if the watchdog is gone.
-async fn ready(control: &Listening) -> Option<Pid> {
+async fn ready_stub(control: &LinkListener) -> Option<Pid> {
     loop {
         if let Report::Ready { stub } = Report::next(control).await? {
             return Pid::from_raw(stub);
@@ -384,7 +389,7 @@ async fn ready(control: &Listening) -> Option<Pid> {
 }
 
 /// The child's own code, or 128 and the number of the signal that ended it.
-fn code(status: Option<ExitStatus>) -> u8 {
+fn exit_code(status: Option<ExitStatus>) -> u8 {
     let Some(status) = status else { return exit::LOST };
     let number = status.code().or(status.signal().map(|signal| 128 + signal));
     number.and_then(|number| u8::try_from(number).ok()).unwrap_or(exit::LOST)

@@ -10,10 +10,10 @@ use crate::output;
 
 /// Receives the keeper's reports that a former lease has run out while its command is alive.
 #[derive(Debug)]
-pub(crate) struct Outliving(watch::Sender<Heard>);
+pub(crate) struct OutlivedReports(watch::Sender<OutlivedRecords>);
 
 #[derive(Clone, Debug, Default)]
-struct Heard {
+struct OutlivedRecords {
     /// The record that is not taken, because its command is alive.
     waited_for: Option<Arc<Record>>,
     /// The record that was taken although its command is alive.
@@ -21,7 +21,7 @@ struct Heard {
     granted: bool,
 }
 
-impl Outliving {
+impl OutlivedReports {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self(watch::Sender::default()))
     }
@@ -29,7 +29,7 @@ impl Outliving {
     /// The next record that is waited for although it has run out.
     pub(crate) async fn waited_for(&self, before: Option<&Arc<Record>>) -> Arc<Record> {
         let mut heard = self.0.subscribe();
-        let is_next = |heard: &Heard| {
+        let is_next = |heard: &OutlivedRecords| {
             heard
                 .waited_for
                 .as_ref()
@@ -52,7 +52,7 @@ impl Outliving {
     }
 }
 
-impl Recorder for Outliving {
+impl Recorder for OutlivedReports {
     fn attempt(&self, _: &AttemptReport) {}
 
     fn event(&self, report: &EventReport) {
