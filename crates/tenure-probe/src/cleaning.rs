@@ -17,7 +17,7 @@ pub struct CleanUp {
     /// Why they are left.
     pub why: Option<String>,
     /// What the names of all of them begin with.
-    pub corner: String,
+    pub scratch_area: String,
     /// How many entries were removed that a probe of an earlier day had left, because it was killed.
     pub older: usize,
 }
@@ -25,7 +25,7 @@ pub struct CleanUp {
 /// Sweeps everything that was written, and what is found beside it, and then looks again: a write that was on its way
 /// when the probe was broken off may have come meanwhile.
 pub(crate) async fn clean(
-    corner: &ScratchArea,
+    scratch_area: &ScratchArea,
     scratch_name: &ScratchName,
     written: BTreeSet<Key>,
     now: WallTime,
@@ -34,9 +34,9 @@ pub(crate) async fn clean(
     done.left = written.len();
     let mut left = written;
     for look in 0..LOOKS {
-        let listed = corner.list_stored().await;
+        let listed = scratch_area.list_stored().await;
         let (own, old) = match listed {
-            Ok(keys) => sort(keys, scratch_name, now),
+            Ok(keys) => own_and_old(keys, scratch_name, now),
             // What was written is known without a listing.
             Err(_) => (BTreeSet::new(), BTreeSet::new()),
         };
@@ -49,7 +49,7 @@ pub(crate) async fn clean(
             break;
         }
         done.left = left.len();
-        if !sweep(corner, left.iter().cloned(), done, |done| {
+        if !sweep(scratch_area, left.iter().cloned(), done, |done| {
             done.removed += 1;
             done.left -= 1;
         })
@@ -58,19 +58,21 @@ pub(crate) async fn clean(
             break;
         }
         left.clear();
-        if !sweep(corner, old, done, |done| done.older += 1).await {
+        if !sweep(scratch_area, old, done, |done| done.older += 1).await {
             break;
         }
     }
 }
 
 /// The entries of this probe, and those of probes that must be over.
-fn sort(keys: Vec<Key>, scratch_name: &ScratchName, now: WallTime) -> (BTreeSet<Key>, BTreeSet<Key>) {
+fn own_and_old(keys: Vec<Key>, scratch_name: &ScratchName, now: WallTime) -> (BTreeSet<Key>, BTreeSet<Key>) {
     let (mut own, mut old) = (BTreeSet::new(), BTreeSet::new());
     for key in keys {
         match ScratchName::of(&key) {
             Some((found, _)) if found == *scratch_name => own.insert(key),
-            Some((_, second)) if second.saturating_add(OLD) < now.as_millis() / 1_000 => old.insert(key),
+            Some((_, second)) if second.saturating_add(OLD_SECONDS) < now.as_millis() / 1_000 => {
+                old.insert(key)
+            }
             _ => continue,
         };
     }
@@ -79,13 +81,13 @@ fn sort(keys: Vec<Key>, scratch_name: &ScratchName, now: WallTime) -> (BTreeSet<
 
 /// Whether to go on: `false` where nothing can be removed.
 async fn sweep(
-    corner: &ScratchArea,
+    scratch_area: &ScratchArea,
     keys: impl IntoIterator<Item = Key>,
     done: &mut CleanUp,
     mut removed: impl FnMut(&mut CleanUp),
 ) -> bool {
-    let sweeps = stream::iter(keys).map(async |key| corner.sweep_stored(&key).await);
-    let mut sweeps = std::pin::pin!(sweeps.buffer_unordered(TOGETHER));
+    let sweeps = stream::iter(keys).map(async |key| scratch_area.sweep_stored(&key).await);
+    let mut sweeps = std::pin::pin!(sweeps.buffer_unordered(SWEEPS_AT_ONCE));
     while let Some(swept) = sweeps.next().await {
         match swept {
             Ok(()) => removed(done),
@@ -108,7 +110,7 @@ async fn sweep(
 const LOOKS: usize = 3;
 
 /// A probe takes minutes. One of an earlier day is over, by whichever clock.
-const OLD: u64 = 24 * 60 * 60;
+const OLD_SECONDS: u64 = 24 * 60 * 60;
 
 /// Sweeps that are under way at once.
-const TOGETHER: usize = 8;
+const SWEEPS_AT_ONCE: usize = 8;

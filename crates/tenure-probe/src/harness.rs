@@ -30,8 +30,8 @@ impl Harness for ProbeHarness<'_> {
 
     fn open(&self) -> BoxFuture<'_, Arc<dyn Store>> {
         let next = self.opened.fetch_add(1, Ordering::Relaxed) % self.areas.len();
-        let corner: Arc<dyn Store> = Arc::clone(&self.areas[next]) as _;
-        Box::pin(async { corner })
+        let scratch_area: Arc<dyn Store> = Arc::clone(&self.areas[next]) as _;
+        Box::pin(async { scratch_area })
     }
 
     fn pause(&self, wait: Duration) -> BoxFuture<'_, ()> {

@@ -25,11 +25,11 @@ pub(crate) struct Ledger {
     reads: AtomicU64,
     lists: AtomicU64,
     removals: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<LedgerState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LedgerState {
     /// Everything that may be there, under the name that the store knows.
     written: BTreeSet<Key>,
     next_write: Option<Loss>,
@@ -37,7 +37,7 @@ struct State {
     silent: u32,
     /// The keys that they were about.
     silent_keys: BTreeSet<Key>,
-    last: String,
+    last_error: String,
 }
 
 /// What happens to a write on purpose.
@@ -102,7 +102,7 @@ impl Ledger {
     }
 
     /// A read or a write was answered, or not.
-    pub(crate) fn heard<T>(&self, key: &Key, answer: &Result<T, StoreError>) {
+    pub(crate) fn note_answer<T>(&self, key: &Key, answer: &Result<T, StoreError>) {
         let mut state = self.state();
         match answer {
             Ok(_) => {
@@ -117,20 +117,20 @@ impl Ledger {
             Err(error) => {
                 state.silent += 1;
                 state.silent_keys.insert(key.clone());
-                state.last = error.to_string();
+                state.last_error = error.to_string();
             }
         }
     }
 
     /// What it said last, if it has given no answer for long: then whatever failed meanwhile says nothing about it. One key
     /// that is silent is another matter.
-    pub(crate) fn has_gone(&self) -> Option<String> {
+    pub(crate) fn lasting_silence(&self) -> Option<String> {
         let state = self.state();
         let everywhere = state.silent_keys.len() > 1;
-        (state.silent >= SILENT_MAX && everywhere).then(|| state.last.clone())
+        (state.silent >= SILENT_MAX && everywhere).then(|| state.last_error.clone())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LedgerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -36,7 +36,7 @@ pub struct Probe {
 /// The same store with its ETags written the other way.
 #[derive(Debug)]
 struct OtherEtags {
-    corner: ScratchArea,
+    scratch_area: ScratchArea,
     bare: bool,
 }
 
@@ -66,8 +66,8 @@ impl Probe {
     /// Also tries the same store with its ETags written the other way: `bare`, or with quotes.
     #[must_use]
     pub fn with_other_etags(mut self, store: Arc<dyn Store>, bare: bool) -> Self {
-        let corner = ScratchArea::new(store, self.scratch_name.clone(), Arc::clone(&self.ledger));
-        self.other_etags = Some(OtherEtags { corner, bare });
+        let scratch_area = ScratchArea::new(store, self.scratch_name.clone(), Arc::clone(&self.ledger));
+        self.other_etags = Some(OtherEtags { scratch_area, bare });
         self
     }
 
@@ -87,7 +87,7 @@ impl Probe {
     }
 
     /// What the names of everything begin with that it writes.
-    pub fn corner(&self) -> &str {
+    pub fn scratch_area(&self) -> &str {
         self.scratch_name.as_str()
     }
 
@@ -132,7 +132,7 @@ impl Probe {
     /// Removes everything that this probe wrote, as far as it may, and what a probe of an earlier day left. It takes no
     /// longer than `within`.
     pub async fn clean_up(&self, within: Duration) -> CleanUp {
-        let mut done = CleanUp { corner: self.scratch_name.as_str().to_owned(), ..CleanUp::default() };
+        let mut done = CleanUp { scratch_area: self.scratch_name.as_str().to_owned(), ..CleanUp::default() };
         let end = self.clock.sleep_until(self.clock.now() + within);
         let (written, now) = (self.ledger.written(), self.clock.wall());
         let cleaning = Box::pin(cleaning::clean(&self.areas[0], &self.scratch_name, written, now, &mut done));
@@ -190,19 +190,19 @@ impl Probe {
                 if let Step::Begun { clause, check } = step {
                     steps.begin(judge::clause(clause).title, check);
                 }
-                match self.ledger.has_gone() {
+                match self.ledger.lasting_silence() {
                     Some(_) => ControlFlow::Break(()),
                     None => ControlFlow::Continue(()),
                 }
             })
             .await;
-        self.must_be_there()?;
+        self.check_store_answered()?;
         Ok(report.findings.into_iter().map(Judged::of).collect())
     }
 
     /// What failed while the store was away says nothing about it.
-    fn must_be_there(&self) -> Result<(), ProbeError> {
-        match self.ledger.has_gone() {
+    fn check_store_answered(&self) -> Result<(), ProbeError> {
+        match self.ledger.lasting_silence() {
             Some(last) => {
                 let why = format!("it gave no answer any more, and last: {last}");
                 Err(ProbeError::Unavailable { store: self.name(), why })
@@ -224,7 +224,7 @@ impl Probe {
     async fn quoting(&self) -> Option<Quoting> {
         let other = self.other_etags.as_ref()?;
         let used = quoting::taken(&*self.areas[0], &key("quoting-as-used")).await;
-        let tried = quoting::taken(&other.corner, &key("quoting-otherwise")).await;
+        let tried = quoting::taken(&other.scratch_area, &key("quoting-otherwise")).await;
         let (quoted, bare) = if other.bare { (used, tried) } else { (tried, used) };
         Some(Quoting { quoted, bare, bare_is_used: !other.bare })
     }
@@ -235,7 +235,7 @@ impl Probe {
         let [read, create, replace] = stopwatch.latencies().await;
         steps.begin("measuring", "how often one key can be written");
         let rate = stopwatch.rate().await;
-        self.must_be_there()?;
+        self.check_store_answered()?;
         Ok(Measured { read, create, replace, rate, clock: stopwatch.seen() })
     }
 }

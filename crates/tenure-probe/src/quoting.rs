@@ -67,7 +67,7 @@ impl Quoting {
 
 /// The same conditional replace that leases make, and one that must be refused.
 pub(crate) async fn taken(store: &dyn Store, key: &Key) -> Taken {
-    match try_it(store, key).await {
+    match try_replaces(store, key).await {
         Ok(taken) => taken,
         // Somebody who does not take the form says so.
         Err(StoreError::Refused(_)) => Taken::NeverMatches,
@@ -75,7 +75,7 @@ pub(crate) async fn taken(store: &dyn Store, key: &Key) -> Taken {
     }
 }
 
-async fn try_it(store: &dyn Store, key: &Key) -> Result<Taken, StoreError> {
+async fn try_replaces(store: &dyn Store, key: &Key) -> Result<Taken, StoreError> {
     let Put::Applied(first) = store.put(key, "quoting, created".into(), Expect::Absent).await? else {
         return Ok(Taken::Unclear);
     };

@@ -26,16 +26,16 @@ pub(crate) struct ScratchName(String);
 
 impl ScratchName {
     /// What the names of all areas begin with.
-    pub(crate) const ALL: &str = ".tenure/probe";
+    pub(crate) const ALL_AREAS: &str = ".tenure/probe";
 
     /// The corner of the probe that began at this second. The number tells it from others that did.
     pub(crate) fn new(second: u64, run: u128) -> Self {
-        Self(format!("{}/{second}-{:08x}", Self::ALL, run as u32))
+        Self(format!("{}/{second}-{:08x}", Self::ALL_AREAS, run as u32))
     }
 
     /// The corner that a stored key lies in, and when its probe began.
     pub(crate) fn of(key: &Key) -> Option<(Self, u64)> {
-        let name = key.as_str().strip_prefix(Self::ALL)?.strip_prefix('/')?.split('/').next()?;
+        let name = key.as_str().strip_prefix(Self::ALL_AREAS)?.strip_prefix('/')?.split('/').next()?;
         let (second, run) = name.split_once('-')?;
         let run = u32::from_str_radix(run, 16).ok()?;
         let second = second.parse().ok()?;
@@ -57,12 +57,12 @@ impl ScratchName {
         Prefix::parse(&self.0).expect("it is made of good names")
     }
 
-    fn outside(&self, key: &Key) -> Result<Key, StoreError> {
+    fn stored_key(&self, key: &Key) -> Result<Key, StoreError> {
         Key::from_stored(&format!("{}/{key}", self.0))
             .map_err(|error| StoreError::refused(Reason::Invalid, error))
     }
 
-    fn outside_prefix(&self, prefix: &Prefix) -> Result<Prefix, StoreError> {
+    fn stored_prefix(&self, prefix: &Prefix) -> Result<Prefix, StoreError> {
         match prefix.as_str() {
             "" => Ok(self.prefix()),
             name => Prefix::parse(&format!("{}/{name}", self.0))
@@ -70,7 +70,7 @@ impl ScratchName {
         }
     }
 
-    fn inside(&self, key: &Key) -> Option<Key> {
+    fn own_key(&self, key: &Key) -> Option<Key> {
         Key::from_stored(key.as_str().strip_prefix(&self.0)?.strip_prefix('/')?).ok()
     }
 }
@@ -82,7 +82,7 @@ impl ScratchArea {
 
     /// Removes the entry, as an administrator would.
     pub(crate) async fn delete(&self, key: &Key) -> Result<(), StoreError> {
-        self.sweep_stored(&self.scratch_name.outside(key)?).await
+        self.sweep_stored(&self.scratch_name.stored_key(key)?).await
     }
 
     /// The same, by the name that the store knows.
@@ -97,7 +97,7 @@ impl ScratchArea {
     /// The stored keys of all areas.
     pub(crate) async fn list_stored(&self) -> Result<Vec<Key>, StoreError> {
         self.ledger.count(Call::List);
-        let prefix = Prefix::parse(ScratchName::ALL).expect("it is made of good names");
+        let prefix = Prefix::parse(ScratchName::ALL_AREAS).expect("it is made of good names");
         let listed: Vec<_> = self.store.list(&prefix).collect().await;
         listed.into_iter().collect()
     }
@@ -115,10 +115,10 @@ impl Store for ScratchArea {
 
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
         Box::pin(async move {
-            let key = self.scratch_name.outside(key)?;
+            let key = self.scratch_name.stored_key(key)?;
             self.ledger.count(Call::Read);
             let answer = self.store.get(&key).await;
-            self.ledger.heard(&key, &answer);
+            self.ledger.note_answer(&key, &answer);
             answer
         })
     }
@@ -130,7 +130,7 @@ impl Store for ScratchArea {
         expect: Expect,
     ) -> BoxFuture<'a, Result<Put, StoreError>> {
         Box::pin(async move {
-            let key = self.scratch_name.outside(key)?;
+            let key = self.scratch_name.stored_key(key)?;
             let loss = self.ledger.take_loss();
             if loss == Some(Loss::Request) {
                 return Err(StoreError::unknown("the request was lost on purpose"));
@@ -138,7 +138,7 @@ impl Store for ScratchArea {
             self.ledger.count(Call::Write);
             self.ledger.writes(&key);
             let answer = self.store.put(&key, value, expect).await;
-            self.ledger.heard(&key, &answer);
+            self.ledger.note_answer(&key, &answer);
             if loss == Some(Loss::Answer) {
                 return Err(StoreError::unknown("the answer was lost on purpose"));
             }
@@ -149,17 +149,17 @@ impl Store for ScratchArea {
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
         let listing = async move {
             self.ledger.count(Call::List);
-            match self.scratch_name.outside_prefix(prefix) {
+            match self.scratch_name.stored_prefix(prefix) {
                 Ok(outside) => self.store.list(&outside).collect().await,
                 Err(error) => vec![Err(error)],
             }
         };
         let keys = stream::once(listing).flat_map(stream::iter);
-        keys.filter_map(async |key| key.map(|key| self.scratch_name.inside(&key)).transpose()).boxed()
+        keys.filter_map(async |key| key.map(|key| self.scratch_name.own_key(&key)).transpose()).boxed()
     }
 
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
-        self.store.watch(&self.scratch_name.outside_prefix(prefix).ok()?)
+        self.store.watch(&self.scratch_name.stored_prefix(prefix).ok()?)
     }
 
     fn administration(&self) -> Option<&dyn Administration> {
@@ -178,7 +178,7 @@ impl Administration for ScratchArea {
         version: &'a Version,
     ) -> BoxFuture<'a, Result<Removal, StoreError>> {
         Box::pin(async move {
-            let key = self.scratch_name.outside(key)?;
+            let key = self.scratch_name.stored_key(key)?;
             let Some(administration) = self.store.administration() else {
                 return Err(StoreError::refused(Reason::Unsupported, "this store removes nothing"));
             };
@@ -224,11 +224,11 @@ mod tests {
     fn a_key_of_the_greatest_length_in_here_is_one_of_the_greatest_length_outside() {
         let scratch_name = ScratchName::new(1_794_735_088, 7);
         let longest = key(&"x".repeat(scratch_name.longest_key()));
-        let outside = scratch_name.outside(&longest).unwrap();
+        let outside = scratch_name.stored_key(&longest).unwrap();
         assert_eq!(outside.as_str().len(), Key::MAX_BYTES);
-        assert_eq!(scratch_name.inside(&outside), Some(longest));
-        assert!(scratch_name.outside(&key(&"x".repeat(scratch_name.longest_key() + 1))).is_err());
-        assert_eq!(scratch_name.inside(&key("x")), None);
+        assert_eq!(scratch_name.own_key(&outside), Some(longest));
+        assert!(scratch_name.stored_key(&key(&"x".repeat(scratch_name.longest_key() + 1))).is_err());
+        assert_eq!(scratch_name.own_key(&key("x")), None);
         assert!(outside.may_be_swept());
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
     let calls = [measured.read, measured.create, measured.replace];
     let p99 = calls.iter().map(|latency| latency.p99).max().unwrap_or_default();
     let slowest = calls.iter().map(|latency| latency.max).max().unwrap_or_default();
-    let (least, why) = least(declared.reach);
+    let (least, why) = least_call(declared.reach);
     let call = least.max(p99 * P99_TIMES).max(slowest * SLOWEST_TIMES);
 
     let bearable = |timing: &Timing| timing.bearable_for(store, &guarantees).is_ok();
@@ -90,7 +90,7 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
 }
 
 /// What a call must be given, however fast the store was today.
-fn least(reach: Reach) -> (Duration, &'static str) {
+fn least_call(reach: Reach) -> (Duration, &'static str) {
     match reach {
         Reach::Network => (
             Duration::from_millis(1_500),

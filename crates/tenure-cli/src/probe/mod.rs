@@ -65,7 +65,7 @@ async fn run(
     progress.say(&format!(
         "probing {} in a corner of its own, {}, with about {} calls: on a cloud each is paid for",
         plain(&store.url()),
-        opened.corner(),
+        opened.scratch_area(),
         opened.calls_expected()
     ));
     let qualified = {
@@ -84,7 +84,8 @@ async fn run(
     progress.end();
     // In JSON the answer tells it, where there is one.
     let is_told = probe.json && matches!(qualified, Ok(Ok(_)));
-    if let Some(sentence) = what_is_left(store, opened.corner(), cleaned.as_ref()).filter(|_| !is_told) {
+    if let Some(sentence) = what_is_left(store, opened.scratch_area(), cleaned.as_ref()).filter(|_| !is_told)
+    {
         output::warn(&sentence, probe.json);
     }
     match qualified {
@@ -126,8 +127,8 @@ fn failure(error: ProbeError) -> Failure {
 }
 
 /// What people should know of the cleaning up; nothing where nothing is left.
-fn what_is_left(store: &ChosenStore, corner: &str, cleaned: Option<&CleanUp>) -> Option<String> {
-    let (place, how) = (where_they_are(store, corner), how_to_remove(store, corner));
+fn what_is_left(store: &ChosenStore, scratch_area: &str, cleaned: Option<&CleanUp>) -> Option<String> {
+    let (place, how) = (where_they_are(store, scratch_area), how_to_remove(store, scratch_area));
     match cleaned {
         Some(CleanUp { left: 0, older: 0, .. }) => None,
         Some(CleanUp { left: 0, older, .. }) => {
@@ -141,11 +142,11 @@ fn what_is_left(store: &ChosenStore, corner: &str, cleaned: Option<&CleanUp>) ->
     }
 }
 
-fn where_they_are(store: &ChosenStore, corner: &str) -> String {
-    format!("in {}, with names that begin with {corner}/, which ls hides", store.url())
+fn where_they_are(store: &ChosenStore, scratch_area: &str) -> String {
+    format!("in {}, with names that begin with {scratch_area}/, which ls hides", store.url())
 }
 
-fn how_to_remove(store: &ChosenStore, corner: &str) -> String {
+fn how_to_remove(store: &ChosenStore, scratch_area: &str) -> String {
     let url = store.url();
     let bucket = url.split('?').next().unwrap_or_default();
     // What is escaped in a URL is written otherwise there.
@@ -153,7 +154,7 @@ fn how_to_remove(store: &ChosenStore, corner: &str) -> String {
         true => {
             let options = url.split(['?', '&']).find_map(|option| option.strip_prefix("endpoint="));
             let server = options.map(|endpoint| format!(" --endpoint-url {endpoint}")).unwrap_or_default();
-            format!("Remove them with aws s3 rm --recursive {bucket}/{corner}/{server}")
+            format!("Remove them with aws s3 rm --recursive {bucket}/{scratch_area}/{server}")
         }
         false => "A probe of another day removes them, where it may".to_owned(),
     }

@@ -46,12 +46,13 @@ impl<'a> Stopwatch<'a> {
 
     /// All creates, then all reads, then all replaces: so no key is written twice in a short time.
     pub(crate) async fn latencies(&mut self) -> [Latency; 3] {
-        let (mut creates, mut reads, mut replaces) = (Timed::default(), Timed::default(), Timed::default());
+        let (mut creates, mut reads, mut replaces) =
+            (CallTimes::default(), CallTimes::default(), CallTimes::default());
         let mut created: Vec<(Key, Version)> = Vec::new();
         for number in 0..self.samples {
             let key = key(&format!("latency/{number}"));
             if let Some((version, time)) = self.timed_put(&key, Expect::Absent, &mut creates).await {
-                self.saw(time);
+                self.note_time(time);
                 created.push((key, version));
             }
         }
@@ -60,13 +61,13 @@ impl<'a> Stopwatch<'a> {
             let answer = self.store.get(key).await;
             reads.note(self.clock.now().since(began), answer.is_ok());
             if let Ok(reading) = answer {
-                self.saw(reading.time);
+                self.note_time(reading.time);
             }
         }
         self.pause(self.store.guarantees().write_interval).await;
         for (key, version) in created {
             if let Some((_, time)) = self.timed_put(&key, Expect::Version(version), &mut replaces).await {
-                self.saw(time);
+                self.note_time(time);
             }
         }
         [reads, creates, replaces].map(|timed| Latency::of(timed.taken, timed.failed))
@@ -115,7 +116,7 @@ impl<'a> Stopwatch<'a> {
         &mut self,
         key: &Key,
         expect: Expect,
-        timed: &mut Timed,
+        timed: &mut CallTimes,
     ) -> Option<(Version, Option<StoreTime>)> {
         let value = self.value();
         let began = self.clock.now();
@@ -128,7 +129,7 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    fn saw(&mut self, time: Option<StoreTime>) {
+    fn note_time(&mut self, time: Option<StoreTime>) {
         self.seen.note(time, self.clock.wall());
     }
 
@@ -147,12 +148,12 @@ impl<'a> Stopwatch<'a> {
 
 /// How long calls took.
 #[derive(Debug, Default)]
-struct Timed {
+struct CallTimes {
     taken: Vec<Duration>,
     failed: usize,
 }
 
-impl Timed {
+impl CallTimes {
     fn note(&mut self, took: Duration, answered: bool) {
         match answered {
             true => self.taken.push(took),

@@ -34,8 +34,9 @@ async fn it_writes_in_its_corner_alone_and_leaves_nothing_there() {
     }
     let probe = probe(&memory, small());
     probe.run(&|_| ()).await.unwrap();
-    let corner = format!("{}/", probe.corner());
-    let written: Vec<_> = keys(&memory).await.into_iter().filter(|key| key.starts_with(&corner)).collect();
+    let scratch_area = format!("{}/", probe.scratch_area());
+    let written: Vec<_> =
+        keys(&memory).await.into_iter().filter(|key| key.starts_with(&scratch_area)).collect();
     assert!(written.len() > 100, "{}", written.len());
     assert!(written.iter().all(|key| Key::from_stored(key).unwrap().is_reserved()));
     let cleaned = probe.clean_up(Duration::from_secs(60)).await;
