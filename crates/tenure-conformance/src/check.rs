@@ -1,6 +1,6 @@
 use tenure_store::BoxFuture;
 
-use crate::stop::Outcome;
+use crate::stop::CheckResult;
 use crate::trial::Trial;
 
 /// One part of the contract, and the checks that pin it down.
@@ -13,7 +13,7 @@ pub(crate) struct Clause {
 /// One check: a sentence that is true of a good store, and the calls that find out.
 pub(crate) struct Check {
     pub(crate) name: &'static str,
-    pub(crate) run: for<'a> fn(&'a Trial<'a>) -> BoxFuture<'a, Outcome>,
+    pub(crate) run: for<'a> fn(&'a Trial<'a>) -> BoxFuture<'a, CheckResult>,
 }
 
 impl std::fmt::Debug for Check {

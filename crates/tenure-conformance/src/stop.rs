@@ -8,7 +8,7 @@ pub(crate) enum Stop {
 }
 
 /// How a check ends.
-pub(crate) type Outcome = Result<(), Stop>;
+pub(crate) type CheckResult = Result<(), Stop>;
 
 /// Ends the check as failed unless the condition holds.
 macro_rules! ensure {

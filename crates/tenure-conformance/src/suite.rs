@@ -95,7 +95,7 @@ impl Suite {
 
     /// The names of all clauses, in order.
     pub fn clauses() -> Vec<&'static str> {
-        all().map(|clause| clause.name).collect()
+        all_clauses().map(|clause| clause.name).collect()
     }
 
     /// The longest keys have so many bytes: [`Key::MAX_BYTES`] unless told. For a harness whose keys are something longer to
@@ -107,7 +107,7 @@ impl Suite {
 
     /// How many checks [`run`](Self::run) makes.
     pub fn checks(&self) -> usize {
-        all().filter(|clause| self.wants(clause)).map(|clause| clause.checks.len()).sum()
+        all_clauses().filter(|clause| self.includes(clause)).map(|clause| clause.checks.len()).sum()
     }
 
     /// Makes every check: one after another those of the contract and those that act on the whole store, and the others of
@@ -131,7 +131,7 @@ impl Suite {
         for (level, at_once) in
             [(contract::CLAUSES, 1), (lease::CLAUSES, lease_checks_at_once), (lease::WHOLE_STORE, 1)]
         {
-            let wanted: Vec<_> = level.iter().filter(|clause| self.wants(clause)).collect();
+            let wanted: Vec<_> = level.iter().filter(|clause| self.includes(clause)).collect();
             if wanted.is_empty() {
                 continue;
             }
@@ -146,7 +146,7 @@ impl Suite {
                     if begun.is_break() {
                         return None;
                     }
-                    Some(self.make(harness, connections, scope, clause, check).await)
+                    Some(self.run_check(harness, connections, scope, clause, check).await)
                 };
                 making.boxed()
             };
@@ -172,11 +172,11 @@ impl Suite {
         connections
     }
 
-    fn wants(&self, clause: &Clause) -> bool {
+    fn includes(&self, clause: &Clause) -> bool {
         self.only.is_empty() || self.only.iter().any(|wanted| wanted == clause.name)
     }
 
-    async fn make(
+    async fn run_check(
         &self,
         harness: &dyn Harness,
         connections: &[Arc<dyn Store>],
@@ -194,7 +194,7 @@ impl Suite {
     }
 }
 
-fn all() -> impl Iterator<Item = &'static Clause> {
+fn all_clauses() -> impl Iterator<Item = &'static Clause> {
     contract::CLAUSES.iter().chain(lease::CLAUSES).chain(lease::WHOLE_STORE)
 }
 
@@ -219,7 +219,10 @@ mod tests {
     #[test]
     fn a_level_is_the_clauses_it_consists_of() {
         let wanted = |suite: &Suite| {
-            all().filter(|clause| suite.wants(clause)).map(|clause| clause.name).collect::<Vec<_>>()
+            all_clauses()
+                .filter(|clause| suite.includes(clause))
+                .map(|clause| clause.name)
+                .collect::<Vec<_>>()
         };
         let (contract, leases) = (Suite::new(1).only_contract(), Suite::new(1).only_leases());
         assert_eq!([wanted(&contract), wanted(&leases)].concat(), Suite::clauses());

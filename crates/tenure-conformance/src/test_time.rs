@@ -53,8 +53,8 @@ impl TestTime {
     /// Lets those whose time has come do what they have to do, until as many are asleep as before. Whoever does not
     /// sleep again has nothing to wait for any more, so this ends without them.
     async fn settle(&self, asleep: usize) {
-        for _ in 0..GLANCES_MAX {
-            BootClock.sleep_until(BootClock.now() + GLANCE).await;
+        for _ in 0..SETTLE_PAUSES_MAX {
+            BootClock.sleep_until(BootClock.now() + SETTLE_PAUSE).await;
             let due = self.clock.next_wake().is_some_and(|next| next <= self.clock.now());
             if !due && self.clock.sleepers() >= asleep {
                 break;
@@ -64,10 +64,10 @@ impl TestTime {
 }
 
 /// In real time: enough for a thread that is woken to make its calls on a store in memory.
-const GLANCE: Duration = Duration::from_micros(500);
+const SETTLE_PAUSE: Duration = Duration::from_micros(500);
 
 /// In real time 50 ms: what a thread may have to wait for its turn on a busy machine.
-const GLANCES_MAX: u32 = 100;
+const SETTLE_PAUSES_MAX: u32 = 100;
 
 #[cfg(test)]
 mod tests {

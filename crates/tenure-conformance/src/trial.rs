@@ -9,7 +9,7 @@ use tenure_store::{
 };
 
 use crate::Harness;
-use crate::stop::{Outcome, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure};
 
 /// How much of everything.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ pub(crate) struct Trial<'h> {
     values: AtomicU64,
     note: Mutex<String>,
     /// The keys that were written since the last rest.
-    warm: Mutex<HashSet<Key>>,
+    written_since_pause: Mutex<HashSet<Key>>,
 }
 
 impl<'h> Trial<'h> {
@@ -69,12 +69,12 @@ impl<'h> Trial<'h> {
             scope,
             values: AtomicU64::new(0),
             note: Mutex::default(),
-            warm: Mutex::default(),
+            written_since_pause: Mutex::default(),
         }
     }
 
     /// Ends the check as skipped unless this was promised.
-    pub(crate) fn promised(&self, promise: bool, what: &str) -> Outcome {
+    pub(crate) fn require(&self, promise: bool, what: &str) -> CheckResult {
         if promise { Ok(()) } else { Err(Stop::Skipped(format!("not promised: {what}"))) }
     }
 
@@ -90,12 +90,12 @@ impl<'h> Trial<'h> {
     // ── connections, keys, values ───────────────────────────────────────────────────────────────────────────────
 
     /// The connection that writes.
-    pub(crate) fn here(&self) -> &'h Arc<dyn Store> {
+    pub(crate) fn writer(&self) -> &'h Arc<dyn Store> {
         &self.connections[0]
     }
 
     /// Another connection to the same store, which did not make the writes that it is asked about.
-    pub(crate) fn elsewhere(&self) -> &'h Arc<dyn Store> {
+    pub(crate) fn other(&self) -> &'h Arc<dyn Store> {
         &self.connections[1]
     }
 
@@ -127,7 +127,7 @@ impl<'h> Trial<'h> {
 
     /// How often to repeat what a store may get wrong only now and then, and at what length to follow a chain of
     /// writes. Stores that want to be written slowly are written less.
-    pub(crate) fn often(&self) -> usize {
+    pub(crate) fn repeats(&self) -> usize {
         if self.promises.write_interval.is_zero() { 40 } else { 4 }
     }
 
@@ -140,8 +140,8 @@ impl<'h> Trial<'h> {
 
     /// The same, with the store's time.
     pub(crate) async fn reading(&self, store: &dyn Store, key: &Key) -> Result<Reading, Stop> {
-        self.promised(self.promises.linearizable_reads, "linearizable reads")?;
-        let mut patience = Patience::new();
+        self.require(self.promises.linearizable_reads, "linearizable reads")?;
+        let mut patience = Retries::new();
         loop {
             match store.get(key).await {
                 Ok(reading) => return Ok(reading),
@@ -160,10 +160,10 @@ impl<'h> Trial<'h> {
         expect: &Expect,
     ) -> Result<Put, Stop> {
         self.may_write(value)?;
-        let mut patience = Patience::new();
+        let mut patience = Retries::new();
         let mut uncertain = false;
         loop {
-            self.rest(key).await;
+            self.pace(key).await;
             let answer = store.put(key, value.clone(), expect.clone()).await;
             match answer {
                 Ok(Put::Conflict(_)) if uncertain => {
@@ -186,7 +186,7 @@ impl<'h> Trial<'h> {
 
     /// Creates the entry, which must be absent.
     pub(crate) async fn create(&self, key: &Key, value: &Bytes) -> Result<Version, Stop> {
-        match self.put(&**self.here(), key, value, &Expect::Absent).await? {
+        match self.put(&**self.writer(), key, value, &Expect::Absent).await? {
             Put::Applied(applied) => Ok(applied.version),
             Put::Conflict(_) => {
                 Err(Stop::Failed(format!("a create of {key}, which does not exist, was a conflict")))
@@ -196,7 +196,7 @@ impl<'h> Trial<'h> {
 
     /// Replaces the version, which must be the current one.
     pub(crate) async fn replace(&self, key: &Key, value: &Bytes, version: &Version) -> Result<Version, Stop> {
-        match self.put(&**self.here(), key, value, &Expect::Version(version.clone())).await? {
+        match self.put(&**self.writer(), key, value, &Expect::Version(version.clone())).await? {
             Put::Applied(applied) => Ok(applied.version),
             Put::Conflict(_) => Err(Stop::Failed(format!(
                 "a replace of {key} at its current version {version} was a conflict"
@@ -211,7 +211,7 @@ impl<'h> Trial<'h> {
         key: &Key,
         expect: &Expect,
         what: &str,
-    ) -> Outcome {
+    ) -> CheckResult {
         let value = self.value("must never be stored");
         match self.put(store, key, &value, expect).await? {
             Put::Conflict(_) => Ok(()),
@@ -222,15 +222,15 @@ impl<'h> Trial<'h> {
     }
 
     /// The key must hold exactly this, as seen over another connection.
-    pub(crate) async fn holds(&self, key: &Key, value: &Bytes, version: &Version) -> Outcome {
-        let Some(entry) = self.read(&**self.elsewhere(), key).await? else {
+    pub(crate) async fn holds(&self, key: &Key, value: &Bytes, version: &Version) -> CheckResult {
+        let Some(entry) = self.read(&**self.other(), key).await? else {
             return Err(Stop::Failed(format!("{key} should hold version {version} and is not there")));
         };
         ensure!(
             entry.value == value,
             "{key} should hold {} and holds {}",
-            shown(value.as_ref()),
-            shown(&entry.value)
+            excerpt(value.as_ref()),
+            excerpt(&entry.value)
         );
         ensure!(
             entry.version == *version,
@@ -241,37 +241,39 @@ impl<'h> Trial<'h> {
     }
 
     /// The key must hold nothing, as seen over another connection.
-    pub(crate) async fn is_absent(&self, key: &Key) -> Outcome {
-        match self.read(&**self.elsewhere(), key).await? {
+    pub(crate) async fn is_absent(&self, key: &Key) -> CheckResult {
+        match self.read(&**self.other(), key).await? {
             None => Ok(()),
             Some(entry) => Err(Stop::Failed(format!(
                 "{key} should not be there and holds {} as version {}",
-                shown(&entry.value),
+                excerpt(&entry.value),
                 entry.version
             ))),
         }
     }
 
     /// Whether the store promises to take such a write at all.
-    pub(crate) fn may_write(&self, value: &Bytes) -> Outcome {
-        self.promised(
+    pub(crate) fn may_write(&self, value: &Bytes) -> CheckResult {
+        self.require(
             self.promises.write_interval < Duration::MAX,
             "an interval at which a key may be written",
         )?;
-        self.promised(value.len() <= self.promises.value_max, &format!("values of {} bytes", value.len()))
+        self.require(value.len() <= self.promises.value_max, &format!("values of {} bytes", value.len()))
     }
 
     /// To be called before each write: leaves the key alone for as long as the store asks for between two writes of it.
-    pub(crate) async fn rest(&self, key: &Key) {
+    pub(crate) async fn pace(&self, key: &Key) {
         if self.promises.write_interval.is_zero() {
             return;
         }
-        let first = self.warm.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        let first =
+            self.written_since_pause.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
         if !first {
             self.harness.pause(self.promises.write_interval).await;
-            let mut warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner);
-            warm.clear();
-            warm.insert(key.clone());
+            let mut written_since_pause =
+                self.written_since_pause.lock().unwrap_or_else(PoisonError::into_inner);
+            written_since_pause.clear();
+            written_since_pause.insert(key.clone());
         }
     }
 
@@ -296,7 +298,7 @@ impl<'h> Trial<'h> {
 }
 
 /// Bytes for people: short, and whole only when they are text.
-pub(crate) fn shown(bytes: &[u8]) -> String {
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if text.len() <= SHOWN_MAX => format!("{text:?}"),
         _ => format!("{} bytes", bytes.len()),
@@ -304,17 +306,17 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
 }
 
 /// Several tries, with longer and longer waits between them.
-pub(crate) struct Patience {
+pub(crate) struct Retries {
     tries: u32,
 }
 
-impl Patience {
+impl Retries {
     pub(crate) fn new() -> Self {
         Self { tries: 0 }
     }
 
     /// Waits before the next try, or ends the check when there have been enough or trying again cannot help.
-    pub(crate) async fn spend(&mut self, harness: &dyn Harness, error: &StoreError) -> Outcome {
+    pub(crate) async fn spend(&mut self, harness: &dyn Harness, error: &StoreError) -> CheckResult {
         self.tries += 1;
         ensure!(self.tries < TRIES_MAX, "no definite answer in {TRIES_MAX} tries, the last was: {error}");
         let mut wait = FIRST_WAIT * 2_u32.pow(self.tries);

@@ -12,7 +12,7 @@ use tenure_store::{
 
 use super::Lie;
 use super::fault::Fault;
-use super::hints::{Hints, Watch};
+use super::hints::{HintStream, Watchers};
 use super::pause::pause;
 
 /// A map that looks and writes under one lock. Each lie bends it in one place.
@@ -22,14 +22,14 @@ pub(super) struct Engine {
     clock: ManualClock,
     /// When this store's time begins.
     began: Instant,
-    state: Mutex<State>,
-    hints: Hints,
+    state: Mutex<EngineState>,
+    hints: Watchers,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    slots: BTreeMap<Key, Slot>,
-    backup: BTreeMap<Key, Slot>,
+struct EngineState {
+    slots: BTreeMap<Key, EngineEntry>,
+    backup: BTreeMap<Key, EngineEntry>,
     /// Every write so far: the honest version.
     writes: u64,
     /// Conditions that did not hold so far.
@@ -42,7 +42,7 @@ struct State {
 }
 
 #[derive(Clone, Debug)]
-struct Slot {
+struct EngineEntry {
     value: Bytes,
     version: Version,
     written: Instant,
@@ -56,7 +56,7 @@ struct Slot {
 impl Engine {
     pub(super) fn new(lie: Option<Lie>, clock: ManualClock) -> Self {
         let began = clock.now();
-        Self { lie, clock, began, state: Mutex::default(), hints: Hints::default() }
+        Self { lie, clock, began, state: Mutex::default(), hints: Watchers::default() }
     }
 
     pub(super) fn lie(&self) -> Option<Lie> {
@@ -69,12 +69,12 @@ impl Engine {
         let key = self.name(key);
         let mut state = self.state();
         state.reads += 1;
-        let age_jumps = self.tells(Lie::AgesJump) && state.reads.is_multiple_of(4);
-        let unsteady = self.tells(Lie::UnsteadyVersions);
+        let age_jumps = self.has_lie(Lie::AgesJump) && state.reads.is_multiple_of(4);
+        let unsteady = self.has_lie(Lie::UnsteadyVersions);
         let (now, reads) = (self.clock.now(), state.reads);
         let entry = state.slots.get_mut(&key).and_then(|slot| {
             let age = if age_jumps { Duration::ZERO } else { now.since(slot.written) };
-            let age = if self.tells(Lie::AgesRunFast) { age * 10 } else { age };
+            let age = if self.has_lie(Lie::AgesRunFast) { age * 10 } else { age };
             let (value, version) = if slot.stale > 0 {
                 slot.stale -= 1;
                 slot.previous.clone()?
@@ -86,7 +86,7 @@ impl Engine {
         });
         let invented =
             || Entry { value: Bytes::new(), version: Version::new("0"), age: Some(Duration::ZERO) };
-        let entry = entry.or_else(|| self.tells(Lie::EmptyForMissing).then(invented));
+        let entry = entry.or_else(|| self.has_lie(Lie::EmptyForMissing).then(invented));
         Reading { entry, time: self.time(&mut state) }
     }
 
@@ -99,21 +99,21 @@ impl Engine {
     ) -> Result<Put, StoreError> {
         let name = self.name(key);
         self.throttle(&name, interval)?;
-        let fault = self.arrive();
+        let fault = self.take_fault();
         if fault == Some(Fault::LosesRequest) {
             return self.answer_of_a_lost_request();
         }
-        let value = self.fit(value)?;
+        let value = self.check_size(value)?;
         self.refuse_below_a_file(&name)?;
 
         let put = match self.lie {
             Some(Lie::SaysOkWithoutWriting) => Put::Applied(self.applied(Version::new("ok"))),
             Some(Lie::RacyCheckThenAct) => {
-                let holds = self.holds(&self.state(), &name, &expect);
+                let holds = self.expectation_holds(&self.state(), &name, &expect);
                 pause().await;
                 if holds { self.write(&mut self.state(), &name, value) } else { Put::Conflict(Conflict) }
             }
-            Some(Lie::TornWrites) if self.holds(&self.state(), &name, &expect) => {
+            Some(Lie::TornWrites) if self.expectation_holds(&self.state(), &name, &expect) => {
                 let torn = value.slice(..value.len() / 2);
                 let _ = self.write(&mut self.state(), &name, torn);
                 pause().await;
@@ -130,7 +130,7 @@ impl Engine {
             _ => self.look_and_write(&name, value, &expect),
         };
 
-        if matches!(put, Put::Applied(_)) && !self.tells(Lie::NeverHints) {
+        if matches!(put, Put::Applied(_)) && !self.has_lie(Lie::NeverHints) {
             self.hints.changed(key);
         }
         if fault == Some(Fault::LosesAnswer) { self.answer_of_a_lost_answer() } else { Ok(put) }
@@ -139,13 +139,13 @@ impl Engine {
     pub(super) async fn remove(&self, key: &Key, version: &Version) -> Removal {
         let name = self.name(key);
         let expect = Expect::Version(version.clone());
-        let mut holds = self.holds(&self.state(), &name, &expect);
-        if self.tells(Lie::RacyRemoval) {
+        let mut holds = self.expectation_holds(&self.state(), &name, &expect);
+        if self.has_lie(Lie::RacyRemoval) {
             pause().await;
         }
         let mut state = self.state();
-        if !self.tells(Lie::RacyRemoval) {
-            holds = self.holds(&state, &name, &expect) || self.tells(Lie::RemovesAnyVersion);
+        if !self.has_lie(Lie::RacyRemoval) {
+            holds = self.expectation_holds(&state, &name, &expect) || self.has_lie(Lie::RemovesAnyVersion);
         }
         match holds && state.slots.remove(&name).is_some() {
             true => Removal::Removed,
@@ -174,7 +174,7 @@ impl Engine {
         keys
     }
 
-    pub(super) fn watch(&self, prefix: &Prefix) -> Watch {
+    pub(super) fn watch(&self, prefix: &Prefix) -> HintStream {
         self.hints.watch(prefix)
     }
 
@@ -190,7 +190,7 @@ impl Engine {
         match self.lie {
             Some(Lie::ForgetsAfterRestart) => state.slots.clear(),
             Some(Lie::RestampsOnRestart) => {
-                let State { slots, writes, .. } = &mut *state;
+                let EngineState { slots, writes, .. } = &mut *state;
                 for slot in slots.values_mut() {
                     *writes += 1;
                     slot.version = Version::new(writes.to_string());
@@ -228,7 +228,7 @@ impl Engine {
         Key::from_stored(&bent).unwrap_or_else(|_| key.clone())
     }
 
-    fn holds(&self, state: &State, key: &Key, expect: &Expect) -> bool {
+    fn expectation_holds(&self, state: &EngineState, key: &Key, expect: &Expect) -> bool {
         let slot = state.slots.get(key);
         let honestly = match (expect, slot) {
             (Expect::Absent, slot) => slot.is_none(),
@@ -256,11 +256,11 @@ impl Engine {
     /// The honest way: nobody comes in between.
     fn look_and_write(&self, key: &Key, value: Bytes, expect: &Expect) -> Put {
         let mut state = self.state();
-        if self.holds(&state, key, expect) {
+        if self.expectation_holds(&state, key, expect) {
             return self.write(&mut state, key, value);
         }
         state.misfits += 1;
-        if self.tells(Lie::WritesDespiteConflict) {
+        if self.has_lie(Lie::WritesDespiteConflict) {
             let _ = self.write(&mut state, key, value);
         }
         Put::Conflict(Conflict)
@@ -268,7 +268,7 @@ impl Engine {
 
     // ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    fn write(&self, state: &mut State, key: &Key, value: Bytes) -> Put {
+    fn write(&self, state: &mut EngineState, key: &Key, value: Bytes) -> Put {
         state.writes += 1;
         state.misfits += 1;
         let before = state.slots.get(key);
@@ -280,28 +280,28 @@ impl Engine {
             Some(Lie::VersionsRestartAfterDelete) => generation.to_string(),
             _ => state.writes.to_string(),
         });
-        let lost = self.tells(Lie::LosesWrites) && state.writes.is_multiple_of(7);
+        let lost = self.has_lie(Lie::LosesWrites) && state.writes.is_multiple_of(7);
         if !lost {
-            let slot = Slot {
-                value: self.bend(value),
+            let slot = EngineEntry {
+                value: self.stored_bytes(value),
                 version: version.clone(),
                 written: self.clock.now(),
                 generation,
                 previous: before.map(|slot| (slot.value.clone(), slot.version.clone())),
-                stale: if self.tells(Lie::StaleReads) { 2 } else { 0 },
+                stale: if self.has_lie(Lie::StaleReads) { 2 } else { 0 },
             };
             if state.slots.insert(key.clone(), slot).is_none() {
                 state.newest = Some(key.clone());
             }
         }
-        if self.tells(Lie::ConflictButWrites) && state.writes.is_multiple_of(3) {
+        if self.has_lie(Lie::ConflictButWrites) && state.writes.is_multiple_of(3) {
             return Put::Conflict(Conflict);
         }
         Put::Applied(Applied { version, time: self.time(state) })
     }
 
     /// What the store makes of the bytes.
-    fn bend(&self, value: Bytes) -> Bytes {
+    fn stored_bytes(&self, value: Bytes) -> Bytes {
         match self.lie {
             Some(Lie::TruncatesValues) => value.slice(..value.len().min(1024)),
             Some(Lie::BendsBytes) => String::from_utf8_lossy(&value).into_owned().into(),
@@ -310,11 +310,11 @@ impl Engine {
     }
 
     /// The value, if it is small enough.
-    fn fit(&self, value: Bytes) -> Result<Bytes, StoreError> {
+    fn check_size(&self, value: Bytes) -> Result<Bytes, StoreError> {
         if value.len() <= VALUE_MAX {
             return Ok(value);
         }
-        if self.tells(Lie::TakesTooLarge) {
+        if self.has_lie(Lie::TakesTooLarge) {
             return Ok(value.slice(..VALUE_MAX));
         }
         let why = format!("{} bytes are more than {VALUE_MAX}", value.len());
@@ -322,7 +322,7 @@ impl Engine {
     }
 
     fn refuse_below_a_file(&self, key: &Key) -> Result<(), StoreError> {
-        if !self.tells(Lie::KeysAreFolders) {
+        if !self.has_lie(Lie::KeysAreFolders) {
             return Ok(());
         }
         let below = |lower: &Key, upper: &Key| lower != upper && Prefix::of(upper).covers(lower);
@@ -345,12 +345,12 @@ impl Engine {
     }
 
     /// The call meets the fault that waits for it.
-    fn arrive(&self) -> Option<Fault> {
+    fn take_fault(&self) -> Option<Fault> {
         self.state().next_put.take()
     }
 
     fn answer_of_a_lost_request(&self) -> Result<Put, StoreError> {
-        if self.tells(Lie::UnknownAsApplied) {
+        if self.has_lie(Lie::UnknownAsApplied) {
             return Ok(Put::Applied(self.applied(Version::new("written-behind"))));
         }
         Err(StoreError::unknown("the request was lost"))
@@ -368,25 +368,25 @@ impl Engine {
         Applied { version, time: self.time(&mut self.state()) }
     }
 
-    fn time(&self, state: &mut State) -> Option<StoreTime> {
-        if self.tells(Lie::NoTime) {
+    fn time(&self, state: &mut EngineState) -> Option<StoreTime> {
+        if self.has_lie(Lie::NoTime) {
             return None;
         }
         state.times_told += 1;
-        let late = self.tells(Lie::ClockGoesBack) && state.times_told.is_multiple_of(8);
+        let late = self.has_lie(Lie::ClockGoesBack) && state.times_told.is_multiple_of(8);
         let back = if late { HOUR } else { 0 };
         let passed = match self.lie {
             Some(Lie::FrozenTime) => 0,
             _ => u64::try_from(self.clock.now().since(self.began).as_micros()).unwrap_or(u64::MAX),
         };
-        Some(StoreTime::from_micros(BEGINNING.saturating_add(passed) - back))
+        Some(StoreTime::from_micros(START_MICROS.saturating_add(passed) - back))
     }
 
-    fn tells(&self, lie: Lie) -> bool {
+    fn has_lie(&self, lie: Lie) -> bool {
         self.lie == Some(lie)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EngineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -401,7 +401,7 @@ fn hash(value: &Bytes) -> String {
 pub(super) const VALUE_MAX: usize = 64 << 10;
 
 /// When this store's time begins: the first of January 2026, in microseconds since 1970.
-const BEGINNING: u64 = 1_767_225_600_000_000;
+const START_MICROS: u64 = 1_767_225_600_000_000;
 
 /// In microseconds.
 const HOUR: u64 = 3_600_000_000;

@@ -9,19 +9,19 @@ use tenure_store::{Key, Prefix};
 
 /// Everybody who watches.
 #[derive(Debug, Default)]
-pub(super) struct Hints {
+pub(super) struct Watchers {
     watchers: Mutex<Vec<Weak<Watcher>>>,
 }
 
-impl Hints {
-    pub(super) fn watch(&self, prefix: &Prefix) -> Watch {
+impl Watchers {
+    pub(super) fn watch(&self, prefix: &Prefix) -> HintStream {
         let watcher = Arc::new(Watcher {
             prefix: prefix.clone(),
             hinted: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         });
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&watcher));
-        Watch(watcher)
+        HintStream(watcher)
     }
 
     pub(super) fn changed(&self, key: &Key) {
@@ -46,9 +46,9 @@ struct Watcher {
 
 /// The hints for one who watches; never ends.
 #[derive(Debug)]
-pub(super) struct Watch(Arc<Watcher>);
+pub(super) struct HintStream(Arc<Watcher>);
 
-impl Stream for Watch {
+impl Stream for HintStream {
     type Item = ();
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<()>> {

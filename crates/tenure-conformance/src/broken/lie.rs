@@ -125,7 +125,7 @@ pub enum Lie {
 }
 
 /// What is known of a lie.
-struct Profile {
+struct LieProfile {
     name: &'static str,
     describe: &'static str,
     caught_by: &'static str,
@@ -200,9 +200,9 @@ impl Lie {
         self.profile().always
     }
 
-    fn profile(self) -> Profile {
-        let seldom = |name, caught_by, describe| Profile { name, describe, caught_by, always: false };
-        let always = |name, caught_by, describe| Profile { name, describe, caught_by, always: true };
+    fn profile(self) -> LieProfile {
+        let seldom = |name, caught_by, describe| LieProfile { name, describe, caught_by, always: false };
+        let always = |name, caught_by, describe| LieProfile { name, describe, caught_by, always: true };
         match self {
             Self::IgnoresCreate => always("ignores-create", "create", "overwrites when it should create"),
             Self::IgnoresReplace => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_store::{Expect, Key, Put, StoreClock, StoreTime};
 
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -24,29 +24,29 @@ pub(crate) const AGES: Clause = Clause {
     ],
 };
 
-async fn time_is_told(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.clock >= StoreClock::Floors, "a clock")?;
+async fn time_is_told(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.clock >= StoreClock::Floors, "a clock")?;
     let key = trial.key("told");
     // A missing key is where it matters most: whoever plants it has nothing else to go by.
-    plausible(trial.reading(&**trial.here(), &key).await?.time, "a read of a missing key")?;
+    plausible(trial.reading(&**trial.writer(), &key).await?.time, "a read of a missing key")?;
     let value = trial.value("first");
     trial.may_write(&value)?;
-    let created = trial.put(&**trial.here(), &key, &value, &Expect::Absent).await?;
+    let created = trial.put(&**trial.writer(), &key, &value, &Expect::Absent).await?;
     plausible(time_of(&created), "a create")?;
-    let reading = trial.reading(&**trial.elsewhere(), &key).await?;
+    let reading = trial.reading(&**trial.other(), &key).await?;
     plausible(reading.time, "a read")?;
     let Some(entry) = reading.entry else { return Err(Stop::Failed("what was created is not there".into())) };
     let expect = Expect::Version(entry.version);
-    let replaced = trial.put(&**trial.here(), &key, &trial.value("second"), &expect).await?;
+    let replaced = trial.put(&**trial.writer(), &key, &trial.value("second"), &expect).await?;
     plausible(time_of(&replaced), "a replace")
 }
 
-async fn time_goes_on(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.clock >= StoreClock::Floors, "a clock")?;
+async fn time_goes_on(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.clock >= StoreClock::Floors, "a clock")?;
     let key = trial.key("goes-on");
     let mut version = trial.create(&key, &trial.value("first")).await?;
     let mut latest: Option<StoreTime> = None;
-    for number in 0..trial.often() {
+    for number in 0..trial.repeats() {
         let read = trial.reading(&*trial.connection(number), &key).await?.time;
         let expect = Expect::Version(version.clone());
         let put = trial.put(&*trial.connection(number + 1), &key, &trial.value("next"), &expect).await?;
@@ -66,8 +66,8 @@ async fn time_goes_on(trial: &Trial<'_>) -> Outcome {
 
 /// The age decides when a holder is overdue. One that jumps, as the wall clock of a server does at a failover or when
 /// it is set, would end leases that are well alive.
-async fn age_grows(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.clock >= StoreClock::Ages, "ages")?;
+async fn age_grows(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.clock >= StoreClock::Ages, "ages")?;
     let key = trial.key("grows");
     trial.create(&key, &trial.value("first")).await?;
     let before = oldest(trial, &key, Duration::ZERO).await?;
@@ -98,8 +98,8 @@ async fn oldest(trial: &Trial<'_>, key: &Key, mut latest: Duration) -> Result<Du
     Ok(latest)
 }
 
-async fn age_begins_anew(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.clock >= StoreClock::Ages, "ages")?;
+async fn age_begins_anew(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.clock >= StoreClock::Ages, "ages")?;
     let key = trial.key("anew");
     let mut version = trial.create(&key, &trial.value("first")).await?;
     let mut wait = AGE_WAIT;
@@ -131,7 +131,7 @@ fn time_of(put: &Put) -> Option<StoreTime> {
     }
 }
 
-fn plausible(time: Option<StoreTime>, of: &str) -> Outcome {
+fn plausible(time: Option<StoreTime>, of: &str) -> CheckResult {
     let Some(time) = time else {
         return Err(Stop::Failed(format!("a clock is promised, and the answer to {of} has no time")));
     };

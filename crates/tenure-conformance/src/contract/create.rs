@@ -3,7 +3,7 @@
 use tenure_store::Expect;
 
 use crate::check::{Check, Clause};
-use crate::stop::Outcome;
+use crate::stop::CheckResult;
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -25,9 +25,9 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn absent_is_created(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_create, "atomic create")?;
-    for number in 0..trial.often() {
+async fn absent_is_created(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_create, "atomic create")?;
+    for number in 0..trial.repeats() {
         let key = trial.key(&format!("absent-{number}"));
         trial.is_absent(&key).await?;
         let value = trial.value("created");
@@ -39,12 +39,12 @@ async fn absent_is_created(trial: &Trial<'_>) -> Outcome {
 
 /// Garage and the S3 interface of Google Cloud Storage take `If-None-Match: *` and ignore it. The right answer alone
 /// proves nothing either: what is stored is looked at too.
-async fn existing_stays(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_create, "atomic create")?;
+async fn existing_stays(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_create, "atomic create")?;
     let key = trial.key("existing");
     let value = trial.value("first");
     let version = trial.create(&key, &value).await?;
-    for number in 0..trial.often() {
+    for number in 0..trial.repeats() {
         let store = trial.connection(number);
         trial.conflict(&*store, &key, &Expect::Absent, "a create over an entry").await?;
         trial.holds(&key, &value, &version).await?;
@@ -52,18 +52,18 @@ async fn existing_stays(trial: &Trial<'_>) -> Outcome {
     Ok(())
 }
 
-async fn replaced_stays(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_create, "atomic create")?;
+async fn replaced_stays(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_create, "atomic create")?;
     let key = trial.key("replaced");
     let created = trial.create(&key, &trial.value("first")).await?;
     let value = trial.value("second");
     let version = trial.replace(&key, &value, &created).await?;
-    trial.conflict(&**trial.elsewhere(), &key, &Expect::Absent, "a create over a replaced entry").await?;
+    trial.conflict(&**trial.other(), &key, &Expect::Absent, "a create over a replaced entry").await?;
     trial.holds(&key, &value, &version).await
 }
 
-async fn deleted_is_created(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_create, "atomic create")?;
+async fn deleted_is_created(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_create, "atomic create")?;
     let key = trial.key("deleted");
     trial.create(&key, &trial.value("before")).await?;
     trial.harness.delete(&key).await.or_skip()?;

@@ -1,7 +1,7 @@
 //! What the store says of itself.
 
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, ensure};
+use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -15,12 +15,12 @@ pub(crate) const CLAUSE: Clause = Clause {
 };
 
 /// Not a failure: a store may promise less, and is then refused at connect.
-async fn enough_for_leases(trial: &Trial<'_>) -> Outcome {
+async fn enough_for_leases(trial: &Trial<'_>) -> CheckResult {
     let missing = trial.promises.missing_for_leases();
-    trial.promised(missing.is_empty(), &missing.join(", "))
+    trial.require(missing.is_empty(), &missing.join(", "))
 }
 
-async fn same_everywhere(trial: &Trial<'_>) -> Outcome {
+async fn same_everywhere(trial: &Trial<'_>) -> CheckResult {
     for connection in trial.connections() {
         let promises = connection.guarantees();
         ensure!(
@@ -32,15 +32,15 @@ async fn same_everywhere(trial: &Trial<'_>) -> Outcome {
     Ok(())
 }
 
-async fn watch_is_there(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.watch, "a watch")?;
+async fn watch_is_there(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.watch, "a watch")?;
     let prefix = tenure_store::Prefix::of(&trial.key("watched"));
-    ensure!(trial.here().watch(&prefix).is_some(), "a watch is promised and there is none");
+    ensure!(trial.writer().watch(&prefix).is_some(), "a watch is promised and there is none");
     Ok(())
 }
 
-async fn has_a_name(trial: &Trial<'_>) -> Outcome {
-    let name = trial.here().to_string();
+async fn has_a_name(trial: &Trial<'_>) -> CheckResult {
+    let name = trial.writer().to_string();
     ensure!(!name.trim().is_empty(), "the name is empty");
     ensure!(!name.chars().any(char::is_control), "the name has control characters in it: {name:?}");
     Ok(())

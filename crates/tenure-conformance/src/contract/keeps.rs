@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tenure_store::{Expect, Key, Put, Store, Version};
 
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -23,8 +23,8 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn after_others(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.keeps_acknowledged, "keeping acknowledged writes")?;
+async fn after_others(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.keeps_acknowledged, "keeping acknowledged writes")?;
     let written = write_some(trial).await?;
     for (key, value, version) in &written {
         trial.holds(key, value, version).await?;
@@ -35,9 +35,9 @@ async fn after_others(trial: &Trial<'_>) -> Outcome {
 
 /// Redis without a log forgets everything, with the default one a second; NATS by default two minutes, when the power
 /// goes. A restart alone shows the first kind; for the others pull the plug.
-async fn after_a_restart(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.keeps_acknowledged, "keeping acknowledged writes")?;
-    trial.promised(trial.promises.linearizable_reads, "linearizable reads")?;
+async fn after_a_restart(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.keeps_acknowledged, "keeping acknowledged writes")?;
+    trial.require(trial.promises.linearizable_reads, "linearizable reads")?;
     let written = write_some(trial).await?;
     trial.harness.restart().await.or_skip()?;
     let store = trial.harness.open().await;
@@ -62,7 +62,7 @@ async fn still_writable(
     trial: &Trial<'_>,
     store: Arc<dyn Store>,
     written: &[(Key, Bytes, Version)],
-) -> Outcome {
+) -> CheckResult {
     for (key, _, version) in written {
         let value = trial.value("after the restart");
         let expect = Expect::Version(version.clone());
@@ -81,7 +81,7 @@ async fn still_writable(
 /// Some created, every second one replaced as well.
 async fn write_some(trial: &Trial<'_>) -> Result<Vec<(Key, Bytes, Version)>, Stop> {
     let mut written = Vec::new();
-    for number in 0..trial.often() {
+    for number in 0..trial.repeats() {
         let key = trial.key(&format!("kept-{number}"));
         let mut value = trial.value("created");
         let mut version = trial.create(&key, &value).await?;

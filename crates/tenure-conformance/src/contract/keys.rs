@@ -3,7 +3,7 @@
 use tenure_store::Key;
 
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -20,11 +20,11 @@ pub(crate) const CLAUSE: Clause = Clause {
 };
 
 /// On a file system `a` would be a file, and `a/b` would need it to be a folder.
-async fn below_another(trial: &Trial<'_>) -> Outcome {
+async fn below_another(trial: &Trial<'_>) -> CheckResult {
     independent(trial, ["a/b", "a", "a/b/c", "c/d/e", "c"].map(|name| trial.key(name)).into()).await
 }
 
-async fn unusual(trial: &Trial<'_>) -> Outcome {
+async fn unusual(trial: &Trial<'_>) -> CheckResult {
     let names = [
         "Ünïcødé/键/🔑",
         "with space",
@@ -65,7 +65,7 @@ async fn unusual(trial: &Trial<'_>) -> Outcome {
 }
 
 /// A file system takes 255 bytes for a name, fewer than 200 bytes of anything once each is written as `%xx`.
-async fn longest(trial: &Trial<'_>) -> Outcome {
+async fn longest(trial: &Trial<'_>) -> CheckResult {
     let longest = trial.sizes.longest_key;
     let room = longest - trial.scope().len() - 1;
     let deep = "d/".repeat(room / 2 - 1);
@@ -86,7 +86,7 @@ async fn longest(trial: &Trial<'_>) -> Outcome {
 /// What is one name to somebody: letter case to macOS, Windows and the default collation of MySQL, composed and
 /// decomposed letters to macOS, an escape and what it stands for to whoever decodes twice, white space to a trimming
 /// column.
-async fn look_alikes(trial: &Trial<'_>) -> Outcome {
+async fn look_alikes(trial: &Trial<'_>) -> CheckResult {
     let names = [
         "key", "Key", "KEY", "é", "e\u{301}", "É", "ß", "ss", "%41", "A", "%2541", "a b", "a+b", "a%20b",
         "a/b", "a%2Fb", "a%2fb", "a.b", "a_b", "a-b", "a\\b", "key ", " key", "key.", "1", "01", "1.0",
@@ -96,7 +96,7 @@ async fn look_alikes(trial: &Trial<'_>) -> Outcome {
 }
 
 /// Each key is created, then each is replaced, and each still holds its own.
-async fn independent(trial: &Trial<'_>, keys: Vec<Key>) -> Outcome {
+async fn independent(trial: &Trial<'_>, keys: Vec<Key>) -> CheckResult {
     let mut created = Vec::new();
     for key in &keys {
         let value = trial.value("first");

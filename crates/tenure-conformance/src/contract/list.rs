@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use tenure_store::{Expect, Key, Prefix, Put, Store};
 
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -33,11 +33,11 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn nothing(trial: &Trial<'_>) -> Outcome {
+async fn nothing(trial: &Trial<'_>) -> CheckResult {
     lists_exactly(trial, trial.scope(), &[]).await
 }
 
-async fn written_is_listed(trial: &Trial<'_>) -> Outcome {
+async fn written_is_listed(trial: &Trial<'_>) -> CheckResult {
     let mut keys = Vec::new();
     for number in 0..5 {
         let key = trial.key(&format!("written-{number}"));
@@ -50,7 +50,7 @@ async fn written_is_listed(trial: &Trial<'_>) -> Outcome {
     Ok(())
 }
 
-async fn whole_segments(trial: &Trial<'_>) -> Outcome {
+async fn whole_segments(trial: &Trial<'_>) -> CheckResult {
     let covered = ["jobs", "jobs/a", "jobs/a/b", "jobs/.a", "jobs/z"].map(|name| trial.key(name));
     let others =
         ["jobs-old", "jobs.old/a", "jobsa", "job", "Jobs", "jobs /a", "x/jobs/a"].map(|name| trial.key(name));
@@ -64,7 +64,7 @@ async fn whole_segments(trial: &Trial<'_>) -> Outcome {
     lists_exactly(trial, &format!("{jobs}/b"), &[]).await
 }
 
-async fn unusual_keys(trial: &Trial<'_>) -> Outcome {
+async fn unusual_keys(trial: &Trial<'_>) -> CheckResult {
     let names =
         ["Ünïcødé/键", "with space", "100%", "%2F", "..x", ".hidden", "a+b", "back\\slash", "#1", "a.lock"];
     let keys = names.map(|name| trial.key(name));
@@ -75,22 +75,22 @@ async fn unusual_keys(trial: &Trial<'_>) -> Outcome {
 }
 
 /// Writes that fail or are dropped leave things lying about: staging files, parts, locks.
-async fn no_foreign_names(trial: &Trial<'_>) -> Outcome {
+async fn no_foreign_names(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("only");
     let missing = trial.key("missing");
     let version = trial.create(&key, &trial.value("first")).await?;
     let stale = Expect::Version(version.clone());
     trial.replace(&key, &trial.value("second"), &version).await?;
-    trial.conflict(&**trial.here(), &key, &Expect::Absent, "a create over an entry").await?;
-    trial.conflict(&**trial.here(), &key, &stale, "a replace of an earlier version").await?;
-    let impossible = Expect::Version(trial.here().identity().impossible_version);
-    trial.conflict(&**trial.here(), &missing, &impossible, "a replace of the impossible version").await?;
+    trial.conflict(&**trial.writer(), &key, &Expect::Absent, "a create over an entry").await?;
+    trial.conflict(&**trial.writer(), &key, &stale, "a replace of an earlier version").await?;
+    let impossible = Expect::Version(trial.writer().identity().impossible_version);
+    trial.conflict(&**trial.writer(), &missing, &impossible, "a replace of the impossible version").await?;
     trial.is_absent(&missing).await?;
     lists_exactly(trial, trial.scope(), &[key]).await
 }
 
 /// Object stores list in pages of a thousand, Redis' SCAN may show a key twice.
-async fn long(trial: &Trial<'_>) -> Outcome {
+async fn long(trial: &Trial<'_>) -> CheckResult {
     let keys: Vec<Key> = (0..trial.sizes.listed).map(|number| trial.key(&format!("{number:05}"))).collect();
     for some in keys.chunks(trial.sizes.racers) {
         let writes = some.iter().enumerate().map(async |(racer, key)| {
@@ -108,10 +108,10 @@ async fn long(trial: &Trial<'_>) -> Outcome {
     lists_exactly(trial, trial.scope(), &keys).await
 }
 
-async fn everything(trial: &Trial<'_>) -> Outcome {
+async fn everything(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("among-others");
     trial.create(&key, &trial.value("first")).await?;
-    let times = listed(&**trial.elsewhere(), &Prefix::all()).await?;
+    let times = listed(&**trial.other(), &Prefix::all()).await?;
     let listed = times.get(&key).copied().unwrap_or_default();
     ensure!(listed == 1, "{key} is in the list of everything {listed} times");
     Ok(())
@@ -119,7 +119,7 @@ async fn everything(trial: &Trial<'_>) -> Outcome {
 
 /// The contract does not say how soon a list follows a write, so it is given a little time; a list that never follows
 /// is a failure.
-async fn lists_exactly(trial: &Trial<'_>, prefix: &str, keys: &[Key]) -> Outcome {
+async fn lists_exactly(trial: &Trial<'_>, prefix: &str, keys: &[Key]) -> CheckResult {
     let prefix = Prefix::parse(prefix).map_err(|error| Stop::Failed(error.to_string()))?;
     for connection in trial.connections() {
         let mut tries = 0;
@@ -134,7 +134,7 @@ async fn lists_exactly(trial: &Trial<'_>, prefix: &str, keys: &[Key]) -> Outcome
     Ok(())
 }
 
-async fn compare(store: &dyn Store, prefix: &Prefix, keys: &[Key]) -> Outcome {
+async fn compare(store: &dyn Store, prefix: &Prefix, keys: &[Key]) -> CheckResult {
     let mut times = listed(store, prefix).await?;
     for key in keys {
         let listed = times.remove(key).unwrap_or_default();

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use tenure_store::{BoxFuture, Expect, Key, Put, Store, StoreError, Version};
 
-use super::referee::{Referee, Told};
+use super::referee::{RacerAnswer, Referee};
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
-use crate::trial::{Trial, shown};
+use crate::stop::{CheckResult, Stop, ensure};
+use crate::trial::{Trial, excerpt};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "races",
@@ -26,8 +26,8 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn creates(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_create, "atomic create")?;
+async fn creates(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_create, "atomic create")?;
     let mut referee = Referee::default();
     for round in 0..trial.sizes.rounds {
         let key = trial.key(&format!("round-{round}"));
@@ -37,8 +37,8 @@ async fn creates(trial: &Trial<'_>) -> Outcome {
     Ok(())
 }
 
-async fn replaces(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_replace, "atomic replace")?;
+async fn replaces(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_replace, "atomic replace")?;
     let mut referee = Referee::default();
     for round in 0..trial.sizes.rounds {
         let key = trial.key(&format!("round-{round}"));
@@ -50,7 +50,7 @@ async fn replaces(trial: &Trial<'_>) -> Outcome {
 }
 
 /// All racers send the same expectation, each with a value of its own.
-async fn one_round(trial: &Trial<'_>, referee: &mut Referee, key: &Key, expect: &Expect) -> Outcome {
+async fn one_round(trial: &Trial<'_>, referee: &mut Referee, key: &Key, expect: &Expect) -> CheckResult {
     let values: Vec<Bytes> =
         (0..trial.sizes.racers).map(|racer| trial.value(&format!("racer {racer}"))).collect();
     trial.may_write(&values[0])?;
@@ -59,40 +59,45 @@ async fn one_round(trial: &Trial<'_>, referee: &mut Referee, key: &Key, expect: 
         let (value, expect) = (value.clone(), expect.clone());
         Box::pin(async move { store.put(&key, value, expect).await })
     });
-    trial.rest(key).await;
-    let told: Vec<Told> =
-        trial.race(racers).await.into_iter().map(|told| told.map_or(Told::Nothing, Told::by)).collect();
+    trial.pace(key).await;
+    let told: Vec<RacerAnswer> = trial
+        .race(racers)
+        .await
+        .into_iter()
+        .map(|told| told.map_or(RacerAnswer::Nothing, RacerAnswer::of))
+        .collect();
     // What the answers alone show is enough, also for a store whose reads promise nothing.
     if let Err(stop) = Referee::count_winners(&told) {
         return referee.note(&told, Err(stop));
     }
-    let stored = trial.read(&**trial.elsewhere(), key).await?;
+    let stored = trial.read(&**trial.other(), key).await?;
     referee.judge(&values, &told, stored.as_ref())
 }
 
 /// Each racer adds its number to a list by read and replace. Nothing is ever taken off, so the list itself says whose
 /// write was applied: it needs no search for an order, and settles every unknown outcome.
-async fn chain(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_replace, "atomic replace")?;
+async fn chain(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_replace, "atomic replace")?;
     let (mut added, mut uncertain) = (0, 0);
     for round in 0..trial.sizes.rounds {
         let key = trial.key(&format!("round-{round}"));
         let base = trial.value("list:");
         let longest = base.len() + 8 * trial.sizes.racers;
-        trial.promised(longest <= trial.promises.value_max, &format!("values of {longest} bytes"))?;
+        trial.require(longest <= trial.promises.value_max, &format!("values of {longest} bytes"))?;
         let version = trial.create(&key, &base).await?;
         let racers = (0..trial.sizes.racers).map(|racer| -> BoxFuture<'static, _> {
             let (store, key) = (trial.connection(racer), key.clone());
-            Box::pin(async move { add(&*store, &key, racer).await })
+            Box::pin(async move { append_number(&*store, &key, racer).await })
         });
-        trial.rest(&key).await;
+        trial.pace(&key).await;
         let told = trial.race(racers).await;
-        let Some(entry) = trial.read(&**trial.elsewhere(), &key).await? else {
+        let Some(entry) = trial.read(&**trial.other(), &key).await? else {
             return Err(Stop::Failed(format!("{key} is gone after a race of replaces")));
         };
-        let listed = settle(&base, &entry.value, &version, &told)?;
+        let listed = check_chain(&base, &entry.value, &version, &told)?;
         added += listed;
-        uncertain += told.iter().filter(|told| matches!(told, None | Some(Told::Uncertain(_)))).count();
+        uncertain +=
+            told.iter().filter(|told| matches!(told, None | Some(RacerAnswer::Uncertain(_)))).count();
     }
     ensure!(added > 0, "in {} rounds of racing replaces not one was applied", trial.sizes.rounds);
     trial.note(format!("{added} links, {uncertain} unknown outcomes"));
@@ -100,24 +105,29 @@ async fn chain(trial: &Trial<'_>) -> Outcome {
 }
 
 /// One racer of the chain: reads, adds its number, replaces; a few times, until it is applied.
-async fn add(store: &dyn Store, key: &Key, racer: usize) -> Told {
+async fn append_number(store: &dyn Store, key: &Key, racer: usize) -> RacerAnswer {
     for _ in 0..CHAIN_TRIES {
         let Ok(reading) = store.get(key).await else { continue };
-        let Some(entry) = reading.entry else { return Told::Refused("the key held nothing".into()) };
+        let Some(entry) = reading.entry else { return RacerAnswer::Refused("the key held nothing".into()) };
         let longer = [&entry.value[..], format!("{racer},").as_bytes()].concat();
         match store.put(key, longer.into(), Expect::Version(entry.version)).await {
             Ok(Put::Conflict(_)) | Err(StoreError::Refused(_)) => {}
-            answer => return Told::by(answer),
+            answer => return RacerAnswer::of(answer),
         }
     }
-    Told::Conflict
+    RacerAnswer::Conflict
 }
 
 /// Compares the list with what the racers were told; says how many it has.
-fn settle(base: &Bytes, list: &Bytes, created: &Version, told: &[Option<Told>]) -> Result<usize, Stop> {
+fn check_chain(
+    base: &Bytes,
+    list: &Bytes,
+    created: &Version,
+    told: &[Option<RacerAnswer>],
+) -> Result<usize, Stop> {
     let added = list.strip_prefix(&base[..]).and_then(|added| std::str::from_utf8(added).ok());
     let Some(added) = added else {
-        return Err(Stop::Failed(format!("the list no longer begins as it did: {}", shown(list))));
+        return Err(Stop::Failed(format!("the list no longer begins as it did: {}", excerpt(list))));
     };
     let mut times: HashMap<&str, usize> = HashMap::new();
     for racer in added.split_terminator(',') {
@@ -128,14 +138,14 @@ fn settle(base: &Bytes, list: &Bytes, created: &Version, told: &[Option<Told>]) 
     for (racer, told) in told.iter().enumerate() {
         let listed = times.remove(racer.to_string().as_str()).unwrap_or_default();
         let as_told = match told {
-            Some(Told::Applied(version)) => {
+            Some(RacerAnswer::Applied(version)) => {
                 ensure!(versions.insert(version), "two writes of one key were both given version {version}");
                 listed == 1
             }
-            Some(Told::Conflict | Told::Refused(_)) => listed == 0,
-            Some(Told::Uncertain(_) | Told::Nothing) | None => listed <= 1,
+            Some(RacerAnswer::Conflict | RacerAnswer::Refused(_)) => listed == 0,
+            Some(RacerAnswer::Uncertain(_) | RacerAnswer::Nothing) | None => listed <= 1,
         };
-        let told = told.as_ref().unwrap_or(&Told::Nothing);
+        let told = told.as_ref().unwrap_or(&RacerAnswer::Nothing);
         ensure!(as_told, "racer {racer} was told {told}, and its write is in the list {listed} times");
     }
     ensure!(times.is_empty(), "the list has writes that nobody made: {times:?}");
@@ -143,11 +153,11 @@ fn settle(base: &Bytes, list: &Bytes, created: &Version, told: &[Option<Told>]) 
 }
 
 /// A read that is sent after another one returned must not show an older value.
-async fn readers_beside_a_writer(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.linearizable_reads, "linearizable reads")?;
-    trial.promised(trial.promises.write_interval.is_zero(), "writes without a pause")?;
+async fn readers_beside_a_writer(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.linearizable_reads, "linearizable reads")?;
+    trial.require(trial.promises.write_interval.is_zero(), "writes without a pause")?;
     let key = trial.key("counter");
-    let last = trial.often();
+    let last = trial.repeats();
     let first = Bytes::from(padded(0));
     trial.may_write(&first)?;
     let mut version = trial.create(&key, &first).await?;
@@ -168,7 +178,7 @@ async fn readers_beside_a_writer(trial: &Trial<'_>) -> Outcome {
     });
     let readers = (1..=READERS).map(|reader| -> BoxFuture<'static, Result<(), String>> {
         let (store, key) = (trial.connection(reader), key.clone());
-        Box::pin(async move { watch_it_grow(&*store, &key, last).await })
+        Box::pin(async move { read_while_it_grows(&*store, &key, last).await })
     });
     for outcome in trial.race(std::iter::once(writer).chain(readers)).await {
         outcome.unwrap_or_else(|| Err("a task died".into())).map_err(Stop::Failed)?;
@@ -176,7 +186,7 @@ async fn readers_beside_a_writer(trial: &Trial<'_>) -> Outcome {
     Ok(())
 }
 
-async fn watch_it_grow(store: &dyn Store, key: &Key, last: usize) -> Result<(), String> {
+async fn read_while_it_grows(store: &dyn Store, key: &Key, last: usize) -> Result<(), String> {
     let mut highest = 0;
     for _ in 0..last * 4 {
         let Ok(reading) = store.get(key).await else { continue };

@@ -1,7 +1,7 @@
 //! What `get` shows.
 
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, ensure};
+use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -16,7 +16,7 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn missing_is_none(trial: &Trial<'_>) -> Outcome {
+async fn missing_is_none(trial: &Trial<'_>) -> CheckResult {
     for connection in trial.connections() {
         let entry = trial.read(&**connection, &trial.key("never")).await?;
         ensure!(entry.is_none(), "a key that was never written holds {entry:?}");
@@ -26,10 +26,10 @@ async fn missing_is_none(trial: &Trial<'_>) -> Outcome {
 
 /// Replicas answer reads on NATS (direct get), ZooKeeper, Consul by default and Tigris' global buckets: the first look
 /// after the write is the one that counts, and each connection looks before it could have learned anything.
-async fn writes_are_seen_everywhere(trial: &Trial<'_>) -> Outcome {
+async fn writes_are_seen_everywhere(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("seen");
     let mut version = None;
-    for round in 0..trial.often() {
+    for round in 0..trial.repeats() {
         let value = trial.value("newest");
         let newest = match &version {
             None => trial.create(&key, &value).await?,
@@ -50,11 +50,11 @@ async fn writes_are_seen_everywhere(trial: &Trial<'_>) -> Outcome {
     Ok(())
 }
 
-async fn reading_changes_nothing(trial: &Trial<'_>) -> Outcome {
+async fn reading_changes_nothing(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("read");
     let value = trial.value("first");
     let version = trial.create(&key, &value).await?;
-    for number in 0..trial.often() {
+    for number in 0..trial.repeats() {
         trial.read(&*trial.connection(number), &key).await?;
     }
     trial.holds(&key, &value, &version).await

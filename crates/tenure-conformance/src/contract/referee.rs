@@ -9,7 +9,7 @@ use crate::stop::{Stop, ensure};
 
 /// What one racer was told.
 #[derive(Clone, Debug)]
-pub(super) enum Told {
+pub(super) enum RacerAnswer {
     Applied(Version),
     Conflict,
     /// Certainly not applied.
@@ -20,8 +20,8 @@ pub(super) enum Told {
     Nothing,
 }
 
-impl Told {
-    pub(super) fn by(answer: Result<Put, StoreError>) -> Self {
+impl RacerAnswer {
+    pub(super) fn of(answer: Result<Put, StoreError>) -> Self {
         match answer {
             Ok(Put::Applied(applied)) => Self::Applied(applied.version),
             Ok(Put::Conflict(_)) => Self::Conflict,
@@ -31,7 +31,7 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for RacerAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Applied(version) => write!(f, "applied as version {version}"),
@@ -58,7 +58,7 @@ pub(super) struct Referee {
 
 /// How a good round ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Round {
+pub(super) enum RoundEnd {
     /// Whoever won was told so.
     Decided,
     /// Whoever won was told nothing definite.
@@ -72,23 +72,25 @@ impl Referee {
     pub(super) fn judge(
         &mut self,
         values: &[Bytes],
-        told: &[Told],
+        told: &[RacerAnswer],
         stored: Option<&Entry>,
     ) -> Result<(), Stop> {
         self.note(told, judge(values, told, stored))
     }
 
     /// Counts a round, however it ended.
-    pub(super) fn note(&mut self, told: &[Told], round: Result<Round, Stop>) -> Result<(), Stop> {
+    pub(super) fn note(&mut self, told: &[RacerAnswer], round: Result<RoundEnd, Stop>) -> Result<(), Stop> {
         self.rounds += 1;
         self.winners_most = self.winners_most.max(winners(told));
-        self.uncertain +=
-            told.iter().filter(|told| matches!(told, Told::Uncertain(_) | Told::Nothing)).count();
+        self.uncertain += told
+            .iter()
+            .filter(|told| matches!(told, RacerAnswer::Uncertain(_) | RacerAnswer::Nothing))
+            .count();
         match round {
-            Ok(Round::Open) => {}
+            Ok(RoundEnd::Open) => {}
             Ok(round) => {
                 self.decided += 1;
-                self.resolved += usize::from(round == Round::Resolved);
+                self.resolved += usize::from(round == RoundEnd::Resolved);
             }
             Err(Stop::Failed(why)) => {
                 self.bad += 1;
@@ -100,7 +102,7 @@ impl Referee {
     }
 
     /// What the answers alone say; a store without linearizable reads is judged by nothing else.
-    pub(super) fn count_winners(told: &[Told]) -> Result<(), Stop> {
+    pub(super) fn count_winners(told: &[RacerAnswer]) -> Result<(), Stop> {
         let winners = winners(told);
         ensure!(winners <= 1, "{winners} of {} racers were told that they won", told.len());
         Ok(())
@@ -139,21 +141,21 @@ impl Referee {
 }
 
 /// Exactly one value may be stored, and whoever was told that it won must be the one.
-fn judge(values: &[Bytes], told: &[Told], stored: Option<&Entry>) -> Result<Round, Stop> {
+fn judge(values: &[Bytes], told: &[RacerAnswer], stored: Option<&Entry>) -> Result<RoundEnd, Stop> {
     Referee::count_winners(told)?;
     let winner = stored.and_then(|entry| values.iter().position(|value| *value == entry.value));
     let Some((winner, entry)) = winner.zip(stored) else { return nobody_won(told, stored) };
     let round = match &told[winner] {
-        Told::Applied(version) => {
+        RacerAnswer::Applied(version) => {
             ensure!(
                 entry.version == *version,
                 "racer {winner} was told that it wrote version {version}, and its value has version {}",
                 entry.version
             );
-            Round::Decided
+            RoundEnd::Decided
         }
-        Told::Uncertain(_) | Told::Nothing => Round::Resolved,
-        told @ (Told::Conflict | Told::Refused(_)) => {
+        RacerAnswer::Uncertain(_) | RacerAnswer::Nothing => RoundEnd::Resolved,
+        told @ (RacerAnswer::Conflict | RacerAnswer::Refused(_)) => {
             return Err(Stop::Failed(format!(
                 "the value of racer {winner} is stored, and it was told: {told}"
             )));
@@ -161,62 +163,65 @@ fn judge(values: &[Bytes], told: &[Told], stored: Option<&Entry>) -> Result<Roun
     };
     for (racer, told) in told.iter().enumerate() {
         ensure!(
-            racer == winner || !matches!(told, Told::Applied(_)),
+            racer == winner || !matches!(told, RacerAnswer::Applied(_)),
             "racer {racer} was told that it won, and the value of racer {winner} is stored"
         );
     }
     Ok(round)
 }
 
-fn nobody_won(told: &[Told], stored: Option<&Entry>) -> Result<Round, Stop> {
-    let winner = told.iter().position(|told| matches!(told, Told::Applied(_)));
+fn nobody_won(told: &[RacerAnswer], stored: Option<&Entry>) -> Result<RoundEnd, Stop> {
+    let winner = told.iter().position(|told| matches!(told, RacerAnswer::Applied(_)));
     if let Some(winner) = winner {
         let stored = stored.map_or("nothing".to_owned(), |entry| format!("version {}", entry.version));
         return Err(Stop::Failed(format!("racer {winner} was told that it won, and {stored} is stored")));
     }
-    let open = told.iter().any(|told| matches!(told, Told::Uncertain(_) | Told::Nothing));
+    let open = told.iter().any(|told| matches!(told, RacerAnswer::Uncertain(_) | RacerAnswer::Nothing));
     ensure!(open, "nobody won a race in which somebody must; the first racer was told: {}", told[0]);
-    Ok(Round::Open)
+    Ok(RoundEnd::Open)
 }
 
-fn winners(told: &[Told]) -> usize {
-    told.iter().filter(|told| matches!(told, Told::Applied(_))).count()
+fn winners(told: &[RacerAnswer]) -> usize {
+    told.iter().filter(|told| matches!(told, RacerAnswer::Applied(_))).count()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn judge(told: &[Told], stored: Option<&'static str>) -> Result<Round, Stop> {
+    fn judge(told: &[RacerAnswer], stored: Option<&'static str>) -> Result<RoundEnd, Stop> {
         let values = [Bytes::from("a"), Bytes::from("b")];
         let entry = stored.map(|value| Entry { value: value.into(), version: Version::new("1"), age: None });
         super::judge(&values, told, entry.as_ref())
     }
 
-    fn won() -> Told {
-        Told::Applied(Version::new("1"))
+    fn won() -> RacerAnswer {
+        RacerAnswer::Applied(Version::new("1"))
     }
 
-    fn unknown() -> Told {
-        Told::Uncertain("cut".into())
+    fn unknown() -> RacerAnswer {
+        RacerAnswer::Uncertain("cut".into())
     }
 
     #[test]
     fn one_winner_whose_value_is_stored_is_a_good_round() {
-        assert!(judge(&[won(), Told::Conflict], Some("a")).is_ok());
-        assert!(judge(&[Told::Conflict, unknown()], Some("b")).is_ok(), "an unknown outcome may be the win");
-        assert!(judge(&[Told::Conflict, unknown()], None).is_ok(), "or may land later");
+        assert!(judge(&[won(), RacerAnswer::Conflict], Some("a")).is_ok());
+        assert!(
+            judge(&[RacerAnswer::Conflict, unknown()], Some("b")).is_ok(),
+            "an unknown outcome may be the win"
+        );
+        assert!(judge(&[RacerAnswer::Conflict, unknown()], None).is_ok(), "or may land later");
     }
 
     #[test]
     fn every_other_round_is_a_bad_one() {
         assert!(judge(&[won(), won()], Some("a")).is_err(), "two winners");
-        assert!(judge(&[won(), Told::Conflict], Some("b")).is_err(), "the loser's value");
+        assert!(judge(&[won(), RacerAnswer::Conflict], Some("b")).is_err(), "the loser's value");
         assert!(judge(&[won(), unknown()], Some("b")).is_err(), "the winner was overwritten");
-        assert!(judge(&[won(), Told::Conflict], None).is_err(), "the win is lost");
-        assert!(judge(&[Told::Conflict, Told::Conflict], None).is_err(), "nobody won");
+        assert!(judge(&[won(), RacerAnswer::Conflict], None).is_err(), "the win is lost");
+        assert!(judge(&[RacerAnswer::Conflict, RacerAnswer::Conflict], None).is_err(), "nobody won");
         assert!(
-            judge(&[Told::Conflict, Told::Refused("no".into())], Some("b")).is_err(),
+            judge(&[RacerAnswer::Conflict, RacerAnswer::Refused("no".into())], Some("b")).is_err(),
             "refused and stored"
         );
     }
@@ -234,7 +239,7 @@ mod tests {
     fn a_store_that_lies_now_and_then_is_told_with_its_rate() {
         let mut referee = Referee::default();
         for round in 0..10 {
-            let told = [won(), if round % 4 == 1 { won() } else { Told::Conflict }];
+            let told = [won(), if round % 4 == 1 { won() } else { RacerAnswer::Conflict }];
             let entry = Entry { value: "a".into(), version: Version::new("1"), age: None };
             referee.judge(&["a".into(), "b".into()], &told, Some(&entry)).unwrap();
         }

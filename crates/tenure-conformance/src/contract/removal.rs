@@ -5,8 +5,8 @@ use tenure_store::{
 };
 
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
-use crate::trial::{Patience, Trial};
+use crate::stop::{CheckResult, Stop, ensure};
+use crate::trial::{Retries, Trial};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "removal",
@@ -30,7 +30,7 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn is_offered_with_a_clock(trial: &Trial<'_>) -> Outcome {
+async fn is_offered_with_a_clock(trial: &Trial<'_>) -> CheckResult {
     let has_clock = trial.promises.clock >= StoreClock::Floors;
     for store in trial.connections() {
         ensure!(
@@ -41,9 +41,9 @@ async fn is_offered_with_a_clock(trial: &Trial<'_>) -> Outcome {
     Ok(())
 }
 
-async fn is_conditional(trial: &Trial<'_>) -> Outcome {
+async fn is_conditional(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("removed");
-    let store = trial.here();
+    let store = trial.writer();
     let administration = offered(trial, &**store)?;
     let first = trial.create(&key, &trial.value("first")).await?;
     let value = trial.value("second");
@@ -60,17 +60,15 @@ async fn is_conditional(trial: &Trial<'_>) -> Outcome {
     trial.is_absent(&key).await?;
     let again = remove(trial, administration, &key, &second).await?;
     ensure!(again != Removal::Removed, "{key} was removed once more, after it was gone");
-    trial
-        .conflict(&**trial.elsewhere(), &key, &Expect::Version(second), "a replace of what was removed")
-        .await?;
+    trial.conflict(&**trial.other(), &key, &Expect::Version(second), "a replace of what was removed").await?;
     trial.create(&key, &trial.value("third")).await?;
     Ok(())
 }
 
 /// A write that was on its way for long may still come. It must not find the version that it expects.
-async fn never_repeats(trial: &Trial<'_>) -> Outcome {
+async fn never_repeats(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("made-anew");
-    let administration = offered(trial, &**trial.here())?;
+    let administration = offered(trial, &**trial.writer())?;
     let mut gone: Vec<Version> = Vec::new();
     for life in ["first", "second", "third"] {
         let created = trial.create(&key, &trial.value(&format!("{life} created"))).await?;
@@ -83,7 +81,7 @@ async fn never_repeats(trial: &Trial<'_>) -> Outcome {
         }
         for version in &gone {
             let late = Expect::Version(version.clone());
-            trial.conflict(&**trial.elsewhere(), &key, &late, "a late replace of what was removed").await?;
+            trial.conflict(&**trial.other(), &key, &late, "a late replace of what was removed").await?;
         }
         let removal = remove(trial, administration, &key, &replaced).await?;
         ensure!(removal == Removal::Removed, "{key} was not removed at its current version {replaced}");
@@ -92,9 +90,9 @@ async fn never_repeats(trial: &Trial<'_>) -> Outcome {
     Ok(())
 }
 
-async fn races(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_replace, "atomic replace")?;
-    offered(trial, &**trial.here())?;
+async fn races(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_replace, "atomic replace")?;
+    offered(trial, &**trial.writer())?;
     let (mut removed, mut replaced) = (0, 0);
     for round in 0..trial.sizes.rounds {
         let key = trial.key(&format!("round-{round}"));
@@ -114,7 +112,7 @@ async fn races(trial: &Trial<'_>) -> Outcome {
             }
         });
         let racers: Vec<_> = racers.collect();
-        trial.rest(&key).await;
+        trial.pace(&key).await;
         let told = trial.race(racers).await;
         let count = |wanted: RemovalAnswer| told.iter().filter(|told| **told == Some(wanted)).count();
         let (removals, replaces) = (count(RemovalAnswer::Removed), count(RemovalAnswer::Replaced));
@@ -122,7 +120,7 @@ async fn races(trial: &Trial<'_>) -> Outcome {
             removals + replaces <= 1,
             "round {round}: {removals} removals and {replaces} replaces of one version were told that they won"
         );
-        let there = trial.read(&**trial.elsewhere(), &key).await?;
+        let there = trial.read(&**trial.other(), &key).await?;
         let is_as_told = match (removals, replaces) {
             (1, 0) => there.is_none(),
             (0, 1) => there.is_some_and(|entry| entry.version != base),
@@ -170,7 +168,7 @@ impl RemovalAnswer {
 
 fn offered<'s>(trial: &Trial<'_>, store: &'s dyn Store) -> Result<&'s dyn Administration, Stop> {
     let offered = store.administration();
-    trial.promised(offered.is_some(), "removal")?;
+    trial.require(offered.is_some(), "removal")?;
     Ok(offered.expect("it was just there"))
 }
 
@@ -181,12 +179,12 @@ async fn remove(
     key: &Key,
     version: &Version,
 ) -> Result<Removal, Stop> {
-    let mut patience = Patience::new();
+    let mut patience = Retries::new();
     let mut uncertain = false;
     loop {
-        trial.rest(key).await;
+        trial.pace(key).await;
         match administration.remove(key, version).await {
-            Ok(Removal::Conflict(_)) if uncertain && trial.read(&**trial.here(), key).await?.is_none() => {
+            Ok(Removal::Conflict(_)) if uncertain && trial.read(&**trial.writer(), key).await?.is_none() => {
                 return Ok(Removal::Removed);
             }
             Ok(removal) => return Ok(removal),

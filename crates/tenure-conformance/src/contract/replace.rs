@@ -3,7 +3,7 @@
 use tenure_store::Expect;
 
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -36,11 +36,11 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn current_is_replaced(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_replace, "atomic replace")?;
+async fn current_is_replaced(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_replace, "atomic replace")?;
     let key = trial.key("current");
     let mut version = trial.create(&key, &trial.value("first")).await?;
-    for _ in 0..trial.often() {
+    for _ in 0..trial.repeats() {
         let value = trial.value("next");
         let next = trial.replace(&key, &value, &version).await?;
         ensure!(next != version, "a replace of {key} left its version {version} as it was");
@@ -52,11 +52,11 @@ async fn current_is_replaced(trial: &Trial<'_>) -> Outcome {
 
 /// DigitalOcean Spaces compares `If-Match` only when its ETag comes without the quotes with which it was given out: a
 /// version must be good for whoever has read it.
-async fn read_version_is_replaced(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_replace, "atomic replace")?;
+async fn read_version_is_replaced(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_replace, "atomic replace")?;
     let key = trial.key("read");
     trial.create(&key, &trial.value("first")).await?;
-    let Some(entry) = trial.read(&**trial.elsewhere(), &key).await? else {
+    let Some(entry) = trial.read(&**trial.other(), &key).await? else {
         return Err(Stop::Failed(format!("{key} was created and is not there")));
     };
     let value = trial.value("second");
@@ -66,14 +66,14 @@ async fn read_version_is_replaced(trial: &Trial<'_>) -> Outcome {
 
 /// Tried many times over: every published build of MinIO skips the condition when it cannot read the old entry from
 /// enough disks, and that happens only now and then.
-async fn stale_is_a_conflict(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_replace, "atomic replace")?;
+async fn stale_is_a_conflict(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_replace, "atomic replace")?;
     let key = trial.key("stale");
     let oldest = trial.create(&key, &trial.value("first")).await?;
     let older = trial.replace(&key, &trial.value("second"), &oldest).await?;
     let value = trial.value("third");
     let version = trial.replace(&key, &value, &older).await?;
-    for number in 0..trial.often() {
+    for number in 0..trial.repeats() {
         let store = trial.connection(number);
         for stale in [&oldest, &older] {
             let expect = Expect::Version(stale.clone());
@@ -85,39 +85,37 @@ async fn stale_is_a_conflict(trial: &Trial<'_>) -> Outcome {
 }
 
 /// The check at connect is made of such writes, so they must be harmless and answered.
-async fn impossible_is_a_conflict(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_replace, "atomic replace")?;
-    let impossible = Expect::Version(trial.here().identity().impossible_version);
+async fn impossible_is_a_conflict(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_replace, "atomic replace")?;
+    let impossible = Expect::Version(trial.writer().identity().impossible_version);
     let key = trial.key("existing");
     let value = trial.value("first");
     let version = trial.create(&key, &value).await?;
-    trial.conflict(&**trial.elsewhere(), &key, &impossible, "a replace of the impossible version").await?;
+    trial.conflict(&**trial.other(), &key, &impossible, "a replace of the impossible version").await?;
     trial.holds(&key, &value, &version).await?;
 
     let missing = trial.key("missing");
-    trial
-        .conflict(&**trial.elsewhere(), &missing, &impossible, "a replace of the impossible version")
-        .await?;
+    trial.conflict(&**trial.other(), &missing, &impossible, "a replace of the impossible version").await?;
     trial.is_absent(&missing).await
 }
 
 /// MinIO before 2025-09-06 created the object that `If-Match` did not find.
-async fn missing_is_a_conflict(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_replace, "atomic replace")?;
+async fn missing_is_a_conflict(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_replace, "atomic replace")?;
     let other = trial.create(&trial.key("other"), &trial.value("first")).await?;
     let missing = trial.key("missing");
     let expect = Expect::Version(other);
-    trial.conflict(&**trial.here(), &missing, &expect, "a replace of a missing key").await?;
+    trial.conflict(&**trial.writer(), &missing, &expect, "a replace of a missing key").await?;
     trial.is_absent(&missing).await
 }
 
 /// Kubernetes creates the Lease that a PUT does not find, unless the PUT names its uid as well.
-async fn deleted_is_a_conflict(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.atomic_replace, "atomic replace")?;
+async fn deleted_is_a_conflict(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.atomic_replace, "atomic replace")?;
     let key = trial.key("deleted");
     let version = trial.create(&key, &trial.value("first")).await?;
     trial.harness.delete(&key).await.or_skip()?;
     let expect = Expect::Version(version);
-    trial.conflict(&**trial.here(), &key, &expect, "a replace of an entry that has gone").await?;
+    trial.conflict(&**trial.writer(), &key, &expect, "a replace of an entry that has gone").await?;
     trial.is_absent(&key).await
 }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use tenure_store::{Entry, Expect, Key, Put, StoreError, Version};
 
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
-use crate::trial::{Trial, shown};
+use crate::stop::{CheckResult, Stop, ensure};
+use crate::trial::{Trial, excerpt};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "unknown",
@@ -36,37 +36,37 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn lost_answer_of_a_create(trial: &Trial<'_>) -> Outcome {
+async fn lost_answer_of_a_create(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("created");
     let value = trial.value("created without an answer");
     trial.may_write(&value)?;
-    trial.rest(&key).await;
+    trial.pace(&key).await;
     trial.harness.lose_next_answer().await.or_skip()?;
-    let told = trial.here().put(&key, value.clone(), Expect::Absent).await;
-    let entry = trial.read(&**trial.elsewhere(), &key).await?;
+    let told = trial.writer().put(&key, value.clone(), Expect::Absent).await;
+    let entry = trial.read(&**trial.other(), &key).await?;
     let landed = old_or_new(&key, None, &value, entry.as_ref())?;
     must_be_unknown(told, landed)?;
-    goes_on(trial, &key, entry).await
+    check_writable(trial, &key, entry).await
 }
 
-async fn lost_answer_of_a_replace(trial: &Trial<'_>) -> Outcome {
+async fn lost_answer_of_a_replace(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("replaced");
     let old = trial.value("old");
     let version = trial.create(&key, &old).await?;
     let value = trial.value("replaced without an answer");
-    trial.rest(&key).await;
+    trial.pace(&key).await;
     trial.harness.lose_next_answer().await.or_skip()?;
-    let told = trial.here().put(&key, value.clone(), Expect::Version(version.clone())).await;
-    let entry = trial.read(&**trial.elsewhere(), &key).await?;
+    let told = trial.writer().put(&key, value.clone(), Expect::Version(version.clone())).await;
+    let entry = trial.read(&**trial.other(), &key).await?;
     let landed = old_or_new(&key, Some((&old, &version)), &value, entry.as_ref())?;
     must_be_unknown(told, landed)?;
-    goes_on(trial, &key, entry).await
+    check_writable(trial, &key, entry).await
 }
 
 /// Libraries that retry on their own turn a win into "somebody else was faster" (object_store, kube-rs and the AWS SDK
 /// do, unless told not to), and some call a connection cut after the request "not sent" (hyper's `IncompleteMessage`
 /// in object_store).
-fn must_be_unknown(told: Result<Put, StoreError>, landed: bool) -> Outcome {
+fn must_be_unknown(told: Result<Put, StoreError>, landed: bool) -> CheckResult {
     let landed = if landed { "the write is there" } else { "the write is not there" };
     let told = match told {
         Err(StoreError::Unknown(_)) => return Ok(()),
@@ -79,15 +79,15 @@ fn must_be_unknown(told: Result<Put, StoreError>, landed: bool) -> Outcome {
 }
 
 /// Here *refused* is right too, if the store can be certain: a connection that was never made carried nothing.
-async fn lost_request(trial: &Trial<'_>) -> Outcome {
+async fn lost_request(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("unsent");
     let old = trial.value("old");
     let version = trial.create(&key, &old).await?;
     let value = trial.value("never arrives");
-    trial.rest(&key).await;
+    trial.pace(&key).await;
     trial.harness.lose_next_request().await.or_skip()?;
-    let told = trial.here().put(&key, value.clone(), Expect::Version(version.clone())).await;
-    let entry = trial.read(&**trial.elsewhere(), &key).await?;
+    let told = trial.writer().put(&key, value.clone(), Expect::Version(version.clone())).await;
+    let entry = trial.read(&**trial.other(), &key).await?;
     let landed = old_or_new(&key, Some((&old, &version)), &value, entry.as_ref())?;
     match told {
         Err(StoreError::Unknown(_) | StoreError::Throttled(_)) => {}
@@ -103,38 +103,38 @@ async fn lost_request(trial: &Trial<'_>) -> Outcome {
             )));
         }
     }
-    goes_on(trial, &key, entry).await
+    check_writable(trial, &key, entry).await
 }
 
 /// A future may be dropped at any time: between looking and writing, with a lock in its hand, with half a file
 /// written.
-async fn dropped_write(trial: &Trial<'_>) -> Outcome {
+async fn dropped_write(trial: &Trial<'_>) -> CheckResult {
     for polls in 1..=POLLS_MAX {
         let created = trial.key(&format!("created-{polls}"));
         let value = trial.value("create, dropped");
         trial.may_write(&value)?;
-        trial.rest(&created).await;
-        start_and_drop(polls, trial.here().put(&created, value.clone(), Expect::Absent)).await;
-        settles(trial, &created, None, &value).await?;
+        trial.pace(&created).await;
+        start_and_drop(polls, trial.writer().put(&created, value.clone(), Expect::Absent)).await;
+        check_settled(trial, &created, None, &value).await?;
 
         let replaced = trial.key(&format!("replaced-{polls}"));
         let old = trial.value("old");
         let version = trial.create(&replaced, &old).await?;
         let value = trial.value("replace, dropped");
         let expect = Expect::Version(version.clone());
-        trial.rest(&replaced).await;
-        start_and_drop(polls, trial.here().put(&replaced, value.clone(), expect)).await;
-        settles(trial, &replaced, Some((&old, &version)), &value).await?;
+        trial.pace(&replaced).await;
+        start_and_drop(polls, trial.writer().put(&replaced, value.clone(), expect)).await;
+        check_settled(trial, &replaced, Some((&old, &version)), &value).await?;
     }
     Ok(())
 }
 
-async fn dropped_read(trial: &Trial<'_>) -> Outcome {
+async fn dropped_read(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("read");
     let value = trial.value("stays");
     let version = trial.create(&key, &value).await?;
     for polls in 1..=POLLS_MAX {
-        start_and_drop(polls, trial.here().get(&key)).await;
+        start_and_drop(polls, trial.writer().get(&key)).await;
     }
     trial.holds(&key, &value, &version).await?;
     let value = trial.value("goes on");
@@ -156,16 +156,21 @@ async fn start_and_drop<T>(polls: usize, mut call: tenure_store::BoxFuture<'_, T
 }
 
 /// Looks a few times, because a write that was dropped may yet arrive, and then goes on with the key.
-async fn settles(trial: &Trial<'_>, key: &Key, old: Option<(&Bytes, &Version)>, new: &Bytes) -> Outcome {
+async fn check_settled(
+    trial: &Trial<'_>,
+    key: &Key,
+    old: Option<(&Bytes, &Version)>,
+    new: &Bytes,
+) -> CheckResult {
     let mut entry = None;
     for _ in 0..LOOKS {
-        entry = trial.read(&**trial.elsewhere(), key).await?;
+        entry = trial.read(&**trial.other(), key).await?;
         if old_or_new(key, old, new, entry.as_ref())? {
             break;
         }
         trial.harness.pause(LOOK_AGAIN).await;
     }
-    goes_on(trial, key, entry).await
+    check_writable(trial, key, entry).await
 }
 
 /// Whether the new value is there; anything but the whole old or the whole new is a failure.
@@ -187,7 +192,7 @@ fn old_or_new(
         (None, None) => Ok(false),
         (entry, _) => {
             let held = entry.map_or("nothing".to_owned(), |entry| {
-                format!("{} as version {}", shown(&entry.value), entry.version)
+                format!("{} as version {}", excerpt(&entry.value), entry.version)
             });
             Err(Stop::Failed(format!("{key} should hold the old entry or the new, and holds {held}")))
         }
@@ -195,15 +200,15 @@ fn old_or_new(
 }
 
 /// Whatever happened, the key can be written again. A write that arrives late may come in between, once.
-async fn goes_on(trial: &Trial<'_>, key: &Key, entry: Option<Entry>) -> Outcome {
+async fn check_writable(trial: &Trial<'_>, key: &Key, entry: Option<Entry>) -> CheckResult {
     let mut entry = entry;
     for _ in 0..2 {
         let value = trial.value("afterwards");
         let expect = entry.map_or(Expect::Absent, |entry| Expect::Version(entry.version));
-        if let Put::Applied(applied) = trial.put(&**trial.here(), key, &value, &expect).await? {
+        if let Put::Applied(applied) = trial.put(&**trial.writer(), key, &value, &expect).await? {
             return trial.holds(key, &value, &applied.version).await;
         }
-        entry = trial.read(&**trial.elsewhere(), key).await?;
+        entry = trial.read(&**trial.other(), key).await?;
     }
     Err(Stop::Failed(format!("{key} can no longer be written: every write is a conflict")))
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tenure_store::{Expect, Reason, StoreError};
 
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop};
+use crate::stop::{CheckResult, Stop};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -20,27 +20,27 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn empty(trial: &Trial<'_>) -> Outcome {
+async fn empty(trial: &Trial<'_>) -> CheckResult {
     comes_back(trial, Bytes::new()).await
 }
 
 /// A column of text, or JSON on the way, bends what is not UTF-8; others stop at a zero or trim white space.
-async fn every_byte(trial: &Trial<'_>) -> Outcome {
+async fn every_byte(trial: &Trial<'_>) -> CheckResult {
     let all: Vec<u8> = (0..=u8::MAX).chain(*b"\xff\xfe \r\n\0 \t\n").collect();
     comes_back(trial, all.into()).await
 }
 
-async fn largest(trial: &Trial<'_>) -> Outcome {
+async fn largest(trial: &Trial<'_>) -> CheckResult {
     let size = trial.promises.value_max.min(TRIED_MAX);
     if size < trial.promises.value_max {
         trial.note(format!("tried {size} of {} bytes", trial.promises.value_max));
     }
-    trial.promised(size > 0, "any room for a value")?;
+    trial.require(size > 0, "any room for a value")?;
     comes_back(trial, pattern(size)).await
 }
 
 /// Written whole, replaced by itself backwards, and whole again.
-async fn comes_back(trial: &Trial<'_>, value: Bytes) -> Outcome {
+async fn comes_back(trial: &Trial<'_>, value: Bytes) -> CheckResult {
     let key = trial.key("value");
     let created = trial.create(&key, &value).await?;
     trial.holds(&key, &value, &created).await?;
@@ -53,7 +53,7 @@ async fn comes_back(trial: &Trial<'_>, value: Bytes) -> Outcome {
 }
 
 /// "Certainly no effect" is the whole point: a record that is cut off is a record that nobody can read any more.
-async fn too_large(trial: &Trial<'_>) -> Outcome {
+async fn too_large(trial: &Trial<'_>) -> CheckResult {
     let max = trial.promises.value_max;
     if max >= TRIED_MAX {
         return Err(Stop::Skipped(format!("{max} bytes are too many to try one more")));
@@ -63,8 +63,8 @@ async fn too_large(trial: &Trial<'_>) -> Outcome {
     let version = trial.create(&existing, &value).await?;
     let missing = trial.key("missing");
     for (key, expect) in [(&existing, Expect::Version(version.clone())), (&missing, Expect::Absent)] {
-        trial.rest(key).await;
-        match trial.here().put(key, pattern(max + 1), expect).await {
+        trial.pace(key).await;
+        match trial.writer().put(key, pattern(max + 1), expect).await {
             Err(StoreError::Refused(refused)) if refused.reason == Reason::Invalid => {}
             answer => {
                 return Err(Stop::Failed(format!(

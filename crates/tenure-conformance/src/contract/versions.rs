@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tenure_store::{Key, Version};
 
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, ensure};
+use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -32,10 +32,10 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn one_version_for_all(trial: &Trial<'_>) -> Outcome {
+async fn one_version_for_all(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("one");
     let mut version = trial.create(&key, &trial.value("first")).await?;
-    for _ in 0..trial.often() {
+    for _ in 0..trial.repeats() {
         for connection in trial.connections() {
             let seen = trial.read(&**connection, &key).await?.map(|entry| entry.version);
             ensure!(seen.as_ref() == Some(&version), "written as version {version} and read as {seen:?}");
@@ -47,34 +47,34 @@ async fn one_version_for_all(trial: &Trial<'_>) -> Outcome {
 
 /// Every write of Tenure has a nonce in it, so this much is needed of every store. An inode, a time and a size are not
 /// enough: inodes are reused at once, times tick slowly, and records are often of equal length.
-async fn never_repeat(trial: &Trial<'_>) -> Outcome {
+async fn never_repeat(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("chain");
-    let values = (0..trial.often() * 5).map(|_| trial.value("same length")).collect();
+    let values = (0..trial.repeats() * 5).map(|_| trial.value("same length")).collect();
     write_all_different(trial, &key, values).await
 }
 
 /// An ETag that is the MD5 of the content fails here, and must not be declared as unique.
-async fn equal_bytes(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.unique_versions, "unique versions")?;
+async fn equal_bytes(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.unique_versions, "unique versions")?;
     let value = trial.value("always the same");
-    let values = (0..trial.often()).map(|_| value.clone()).collect();
+    let values = (0..trial.repeats()).map(|_| value.clone()).collect();
     write_all_different(trial, &trial.key("equal"), values).await
 }
 
 /// The classic way in which a holder that slept replaces what it never saw.
-async fn there_and_back(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.unique_versions, "unique versions")?;
+async fn there_and_back(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.unique_versions, "unique versions")?;
     let pair = [trial.value("a"), trial.value("b")];
-    let values = (0..trial.often()).map(|number| pair[number % 2].clone()).collect();
+    let values = (0..trial.repeats()).map(|number| pair[number % 2].clone()).collect();
     write_all_different(trial, &trial.key("there-and-back"), values).await
 }
 
 /// ZooKeeper counts the versions of a node from zero, and Consul its lock index from one, each time it is created: a
 /// holder from before the deletion would replace a stranger's grant.
-async fn deletion_does_not_restart_them(trial: &Trial<'_>) -> Outcome {
+async fn deletion_does_not_restart_them(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("deleted");
-    let mut seen = Seen::of(trial);
-    for _ in 0..trial.often().min(5) {
+    let mut seen = SeenVersions::of(trial);
+    for _ in 0..trial.repeats().min(5) {
         let version = trial.create(&key, &trial.value("created")).await?;
         seen.add(&version)?;
         seen.add(&trial.replace(&key, &trial.value("replaced"), &version).await?)?;
@@ -83,8 +83,8 @@ async fn deletion_does_not_restart_them(trial: &Trial<'_>) -> Outcome {
     Ok(())
 }
 
-async fn write_all_different(trial: &Trial<'_>, key: &Key, values: Vec<Bytes>) -> Outcome {
-    let mut seen = Seen::of(trial);
+async fn write_all_different(trial: &Trial<'_>, key: &Key, values: Vec<Bytes>) -> CheckResult {
+    let mut seen = SeenVersions::of(trial);
     let mut current: Option<Version> = None;
     for value in &values {
         let version = match &current {
@@ -99,18 +99,18 @@ async fn write_all_different(trial: &Trial<'_>, key: &Key, values: Vec<Bytes>) -
 }
 
 /// The versions that one key has had.
-struct Seen {
+struct SeenVersions {
     writes: usize,
     first: HashMap<Version, usize>,
     impossible: Version,
 }
 
-impl Seen {
+impl SeenVersions {
     fn of(trial: &Trial<'_>) -> Self {
-        Self { writes: 0, first: HashMap::new(), impossible: trial.here().identity().impossible_version }
+        Self { writes: 0, first: HashMap::new(), impossible: trial.writer().identity().impossible_version }
     }
 
-    fn add(&mut self, version: &Version) -> Outcome {
+    fn add(&mut self, version: &Version) -> CheckResult {
         self.writes += 1;
         ensure!(!version.as_str().is_empty(), "a write was given the empty version");
         ensure!(*version != self.impossible, "a write was given the impossible version {version}");

@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 use tenure_store::{BoxStream, Prefix, Version};
 
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -23,20 +23,20 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn hinted(trial: &Trial<'_>) -> Outcome {
-    follow(trial, 1).await
+async fn hinted(trial: &Trial<'_>) -> CheckResult {
+    follow_changes(trial, 1).await
 }
 
-async fn hinted_again(trial: &Trial<'_>) -> Outcome {
-    follow(trial, 4).await
+async fn hinted_again(trial: &Trial<'_>) -> CheckResult {
+    follow_changes(trial, 4).await
 }
 
 /// Changes the key until enough hints have come, and gives up after a bounded number of changes.
-async fn follow(trial: &Trial<'_>, hints: usize) -> Outcome {
-    trial.promised(trial.promises.watch, "a watch")?;
+async fn follow_changes(trial: &Trial<'_>, hints: usize) -> CheckResult {
+    trial.require(trial.promises.watch, "a watch")?;
     let key = trial.key("watched/key");
     let prefix = Prefix::of(&trial.key("watched"));
-    let Some(mut watch) = trial.elsewhere().watch(&prefix) else {
+    let Some(mut watch) = trial.other().watch(&prefix) else {
         return Err(Stop::Failed("a watch is promised and there is none".into()));
     };
     let mut version: Option<Version> = None;
@@ -55,7 +55,7 @@ async fn follow(trial: &Trial<'_>, hints: usize) -> Outcome {
             Some(version) => trial.replace(&key, &value, version).await?,
         });
         for _ in 0..WAITS {
-            if hint(trial, &mut watch).await? {
+            if hint_came(trial, &mut watch).await? {
                 seen += 1;
                 break;
             }
@@ -66,7 +66,7 @@ async fn follow(trial: &Trial<'_>, hints: usize) -> Outcome {
 }
 
 /// Whether a hint came before the pause ended.
-async fn hint(trial: &Trial<'_>, watch: &mut BoxStream<'static, ()>) -> Result<bool, Stop> {
+async fn hint_came(trial: &Trial<'_>, watch: &mut BoxStream<'static, ()>) -> Result<bool, Stop> {
     match select(pin!(watch.next()), pin!(trial.harness.pause(HINT_WAIT))).await {
         Either::Left((Some(()), _)) => Ok(true),
         Either::Left((None, _)) => Err(Stop::Failed("the watch ended by itself".into())),
@@ -74,15 +74,15 @@ async fn hint(trial: &Trial<'_>, watch: &mut BoxStream<'static, ()>) -> Result<b
     }
 }
 
-async fn unread(trial: &Trial<'_>) -> Outcome {
-    trial.promised(trial.promises.watch, "a watch")?;
+async fn unread(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.watch, "a watch")?;
     let key = trial.key("unread");
     let prefix = Prefix::of(&key);
-    let unread = trial.here().watch(&prefix);
-    drop(trial.here().watch(&prefix));
+    let unread = trial.writer().watch(&prefix);
+    drop(trial.writer().watch(&prefix));
     let mut version = trial.create(&key, &trial.value("first")).await?;
     let mut value = trial.value("next");
-    for _ in 0..trial.often() {
+    for _ in 0..trial.repeats() {
         value = trial.value("next");
         version = trial.replace(&key, &value, &version).await?;
     }

@@ -6,7 +6,7 @@ use super::process::Process;
 use super::world::{World, failed};
 use crate::Supported;
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -23,28 +23,28 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn lost_answers(trial: &Trial<'_>) -> Outcome {
-    lose(trial, Lost::Answer).await
+async fn lost_answers(trial: &Trial<'_>) -> CheckResult {
+    lose_in_grant_and_renewal(trial, LostMessage::Answer).await
 }
 
-async fn lost_requests(trial: &Trial<'_>) -> Outcome {
-    lose(trial, Lost::Request).await
+async fn lost_requests(trial: &Trial<'_>) -> CheckResult {
+    lose_in_grant_and_renewal(trial, LostMessage::Request).await
 }
 
 #[derive(Clone, Copy)]
-enum Lost {
+enum LostMessage {
     Answer,
     Request,
 }
 
 /// Loses one of a grant, then one of a renewal. Either way its holder has the lease, and the store says so.
-async fn lose(trial: &Trial<'_>, lost: Lost) -> Outcome {
+async fn lose_in_grant_and_renewal(trial: &Trial<'_>, lost: LostMessage) -> CheckResult {
     let world = World::new(trial)?;
     let process = world.process(0).await?;
     let key = trial.key("lost");
     let over = planted(&world, &process, &key).await?;
 
-    next_is_lost(trial, lost).await.or_skip()?;
+    lose_next(trial, lost).await.or_skip()?;
     let lease = world.granted(process.wants(&key).manual()).await?;
     world.is_recorded(&lease).await?;
     let history = world.record(&key).await?.history.len();
@@ -53,7 +53,7 @@ async fn lose(trial: &Trial<'_>, lost: Lost) -> Outcome {
         "a holder took its own grant for somebody else's: {history} terms are over, and {over} should be"
     );
 
-    next_is_lost(trial, lost).await.or_skip()?;
+    lose_next(trial, lost).await.or_skip()?;
     let before = world.record(&key).await?.sequence;
     world.within("a renewal", lease.renew()).await?.map_err(failed)?;
     world.is_recorded(&lease).await?;
@@ -69,9 +69,9 @@ async fn planted(world: &World<'_>, process: &Process, key: &Key) -> Result<usiz
     Ok(world.record(key).await?.history.len())
 }
 
-async fn next_is_lost(trial: &Trial<'_>, lost: Lost) -> Supported {
+async fn lose_next(trial: &Trial<'_>, lost: LostMessage) -> Supported {
     match lost {
-        Lost::Answer => trial.harness.lose_next_answer().await,
-        Lost::Request => trial.harness.lose_next_request().await,
+        LostMessage::Answer => trial.harness.lose_next_answer().await,
+        LostMessage::Request => trial.harness.lose_next_request().await,
     }
 }

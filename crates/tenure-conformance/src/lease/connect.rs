@@ -5,7 +5,7 @@ use tenure::Coordinator;
 use super::wire::Wire;
 use super::world::{World, failed};
 use crate::check::{Check, Clause};
-use crate::stop::Outcome;
+use crate::stop::CheckResult;
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -14,7 +14,7 @@ pub(crate) const CLAUSE: Clause = Clause {
 };
 
 /// Twice: the second time the scratch key is there already.
-async fn connects(trial: &Trial<'_>) -> Outcome {
+async fn connects(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     for number in 0..2 {
         let builder = Coordinator::builder().clock(trial.harness.clock());

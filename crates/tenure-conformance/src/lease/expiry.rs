@@ -6,7 +6,7 @@ use tenure_store::Key;
 use super::process::Process;
 use super::world::{World, failed, is_lost, is_newer};
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -27,7 +27,7 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn run_out(trial: &Trial<'_>) -> Outcome {
+async fn run_out(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let (first, next) = (world.process(0).await?, world.process(1).await?);
     let key = trial.key("run-out");
@@ -47,7 +47,7 @@ async fn run_out(trial: &Trial<'_>) -> Outcome {
     not_renewed(&world, &lease).await
 }
 
-async fn not_renewed(world: &World<'_>, lease: &Lease) -> Outcome {
+async fn not_renewed(world: &World<'_>, lease: &Lease) -> CheckResult {
     is_lost(lease, "after its ttl")?;
     match world.within("a renewal", lease.renew()).await? {
         Err(error) if error.kind() == ErrorKind::Lost => is_lost(lease, "after a renewal that came too late"),
@@ -57,14 +57,14 @@ async fn not_renewed(world: &World<'_>, lease: &Lease) -> Outcome {
 }
 
 /// The renewal lands, and its holder does not know: whoever comes next waits for it, and nobody acts meanwhile.
-async fn lands_too_late(trial: &Trial<'_>) -> Outcome {
+async fn lands_too_late(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let (first, next) = (world.process(0).await?, world.process(1).await?);
     let key = trial.key("late");
     let lease = renewing_until_lost(&world, &first, &key).await?;
-    for write in first.wire.take_late() {
+    for write in first.wire.take_late_writes() {
         // The first is applied, because nobody took the lease, and the others find another version.
-        let _ = trial.put(&**trial.here(), &write.key, &write.value, &write.expect).await?;
+        let _ = trial.put(&**trial.writer(), &write.key, &write.value, &write.expect).await?;
     }
     is_lost(&lease, "after a renewal landed too late")?;
     first.wire.open();
@@ -74,7 +74,7 @@ async fn lands_too_late(trial: &Trial<'_>) -> Outcome {
     is_newer(&newer, lease.token(), "after a renewal had landed too late")
 }
 
-async fn arrives_after_the_next(trial: &Trial<'_>) -> Outcome {
+async fn arrives_after_the_next(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let (first, next) = (world.process(0).await?, world.process(1).await?);
     let key = trial.key("stale");

@@ -7,8 +7,8 @@ use tenure_store::Key;
 use super::process::Process;
 use super::world::{World, failed};
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
-use crate::trial::{Trial, shown};
+use crate::stop::{CheckResult, Stop, ensure};
+use crate::trial::{Trial, excerpt};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "foreign",
@@ -25,10 +25,10 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn stays(trial: &Trial<'_>) -> Outcome {
+async fn stays(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let process = world.process(0).await?;
-    for (number, value) in strange(&world, &process).await?.into_iter().enumerate() {
+    for (number, value) in foreign_values(&world, &process).await?.into_iter().enumerate() {
         let key = trial.key(&format!("strange-{number}"));
         let version = trial.create(&key, &value).await?;
         is_corrupt(&world, &process, &key).await?;
@@ -38,7 +38,7 @@ async fn stays(trial: &Trial<'_>) -> Outcome {
 }
 
 /// What a key may hold that is not a record: other programs' data, damage, and records of versions to come.
-async fn strange(world: &World<'_>, process: &Process) -> Result<Vec<Bytes>, Stop> {
+async fn foreign_values(world: &World<'_>, process: &Process) -> Result<Vec<Bytes>, Stop> {
     let key = world.trial.key("model");
     let lease = world.granted(process.wants(&key)).await?;
     world.released(lease).await?;
@@ -57,11 +57,11 @@ async fn strange(world: &World<'_>, process: &Process) -> Result<Vec<Bytes>, Sto
     ])
 }
 
-async fn before_a_plant(trial: &Trial<'_>) -> Outcome {
+async fn before_a_plant(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let process = world.process(0).await?;
     let key = trial.key("planted");
-    grant_in_vain(&world, &process, &key).await?;
+    delayed_grant(&world, &process, &key).await?;
     let value = trial.value("came in between");
     let version = trial.create(&key, &value).await?;
     world.deliver_too_late(&process).await?;
@@ -71,14 +71,14 @@ async fn before_a_plant(trial: &Trial<'_>) -> Outcome {
     trial.holds(&key, &value, &version).await
 }
 
-async fn before_a_grant(trial: &Trial<'_>) -> Outcome {
+async fn before_a_grant(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let process = world.process(0).await?;
     let key = trial.key("vacant");
     let lease = world.granted(process.wants(&key)).await?;
     world.released(lease).await?;
-    grant_in_vain(&world, &process, &key).await?;
-    let Some(vacant) = trial.read(&**trial.here(), &key).await? else {
+    delayed_grant(&world, &process, &key).await?;
+    let Some(vacant) = trial.read(&**trial.writer(), &key).await? else {
         return Err(Stop::Failed(format!("the record of {key} is gone")));
     };
     let value = trial.value("came in between");
@@ -91,7 +91,7 @@ async fn before_a_grant(trial: &Trial<'_>) -> Outcome {
 }
 
 /// An acquire whose writes are on their way.
-async fn grant_in_vain(world: &World<'_>, process: &Process, key: &Key) -> Outcome {
+async fn delayed_grant(world: &World<'_>, process: &Process, key: &Key) -> CheckResult {
     process.wire.delay_writes();
     let wanting = process.wants(key).wait(world.ttl / 2).acquire();
     match world.within("an acquire", wanting).await? {
@@ -103,7 +103,7 @@ async fn grant_in_vain(world: &World<'_>, process: &Process, key: &Key) -> Outco
     }
 }
 
-async fn is_corrupt(world: &World<'_>, process: &Process, key: &Key) -> Outcome {
+async fn is_corrupt(world: &World<'_>, process: &Process, key: &Key) -> CheckResult {
     let wanting = process.wants(key).wait(world.ttl).acquire();
     match world.within("an acquire", wanting).await? {
         Err(error) if error.kind() == ErrorKind::Corrupt => Ok(()),
@@ -112,7 +112,7 @@ async fn is_corrupt(world: &World<'_>, process: &Process, key: &Key) -> Outcome 
             let token = lease.token();
             Err(Stop::Failed(format!(
                 "{key} held no record of ours, and was granted with token {token}; now it holds {}",
-                shown(&world.bytes(key).await?)
+                excerpt(&world.bytes(key).await?)
             )))
         }
     }

@@ -8,7 +8,7 @@ use tenure_store::{BoxFuture, Key};
 use super::process::Process;
 use super::world::{World, are_apart, failed, is_newer};
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, ensure};
+use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -21,7 +21,7 @@ pub(crate) const CLAUSE: Clause = Clause {
 
 /// Everybody wants the lease, keeps it for a moment, and wants it again. One judge sees all leases at every step, so
 /// that nobody's account of when it had what needs to be believed.
-async fn one_at_a_time(trial: &Trial<'_>) -> Outcome {
+async fn one_at_a_time(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let key = trial.key("wanted");
     let mut processes = Vec::new();
@@ -35,7 +35,7 @@ async fn one_at_a_time(trial: &Trial<'_>) -> Outcome {
             break;
         }
         trial.harness.pause(world.step()).await;
-        judge.look()?;
+        judge.look_at_all()?;
     }
     let (grants, wanted) = (judge.grants, trial.sizes.contenders * trial.sizes.turns);
     ensure!(judge.is_done(), "only {grants} of {wanted} grants in {:?}", world.step() * judge.steps_max());
@@ -47,9 +47,9 @@ struct Judge<'a> {
     world: &'a World<'a>,
     processes: &'a [Process],
     key: Key,
-    wanting: FuturesUnordered<BoxFuture<'a, (Contender, Result<Lease, Error>)>>,
-    owning: Vec<Owning>,
-    leaving: FuturesUnordered<BoxFuture<'a, Contender>>,
+    acquiring: FuturesUnordered<BoxFuture<'a, (Contender, Result<Lease, Error>)>>,
+    holding: Vec<HeldLease>,
+    releasing: FuturesUnordered<BoxFuture<'a, Contender>>,
     /// The token of the latest grant that was seen while it was held.
     latest: Token,
     grants: usize,
@@ -62,7 +62,7 @@ struct Contender {
     turns_left: usize,
 }
 
-struct Owning {
+struct HeldLease {
     contender: Contender,
     lease: Lease,
     looks_left: u32,
@@ -74,9 +74,9 @@ impl<'a> Judge<'a> {
             world,
             processes,
             key,
-            wanting: FuturesUnordered::new(),
-            owning: Vec::new(),
-            leaving: FuturesUnordered::new(),
+            acquiring: FuturesUnordered::new(),
+            holding: Vec::new(),
+            releasing: FuturesUnordered::new(),
             latest: Token::ZERO,
             grants: 0,
             lapsed: 0,
@@ -86,7 +86,7 @@ impl<'a> Judge<'a> {
     fn begin(&mut self) {
         let sizes = self.world.trial.sizes;
         for number in 0..sizes.contenders {
-            self.want(Contender { number, turns_left: sizes.turns });
+            self.start_acquire(Contender { number, turns_left: sizes.turns });
         }
     }
 
@@ -99,47 +99,47 @@ impl<'a> Judge<'a> {
     }
 
     fn is_done(&self) -> bool {
-        self.wanting.is_empty() && self.owning.is_empty() && self.leaving.is_empty()
+        self.acquiring.is_empty() && self.holding.is_empty() && self.releasing.is_empty()
     }
 
-    fn want(&mut self, contender: Contender) {
+    fn start_acquire(&mut self, contender: Contender) {
         let process = &self.processes[contender.number % self.processes.len()];
         let request = process.wants(&self.key).wait(self.world.step() * self.steps_max());
-        self.wanting.push(Box::pin(async move { (contender, request.acquire().await) }));
+        self.acquiring.push(Box::pin(async move { (contender, request.acquire().await) }));
     }
 
     /// One look at everybody.
-    fn look(&mut self) -> Outcome {
-        while let Some(Some((contender, answer))) = self.wanting.next().now_or_never() {
+    fn look_at_all(&mut self) -> CheckResult {
+        while let Some(Some((contender, answer))) = self.acquiring.next().now_or_never() {
             self.granted(contender, answer.map_err(failed)?)?;
         }
-        for (number, a) in self.owning.iter().enumerate() {
-            for b in &self.owning[number + 1..] {
+        for (number, a) in self.holding.iter().enumerate() {
+            for b in &self.holding[number + 1..] {
                 are_apart(&a.lease, &b.lease)?;
             }
         }
-        let done = |owning: &mut Owning| {
-            owning.looks_left = owning.looks_left.saturating_sub(1);
-            owning.looks_left == 0
+        let done = |holding: &mut HeldLease| {
+            holding.looks_left = holding.looks_left.saturating_sub(1);
+            holding.looks_left == 0
         };
-        for Owning { contender, lease, .. } in self.owning.extract_if(.., done) {
-            self.leaving.push(Box::pin(async move {
+        for HeldLease { contender, lease, .. } in self.holding.extract_if(.., done) {
+            self.releasing.push(Box::pin(async move {
                 // What cannot be vacated lapses.
                 let _ = lease.release().await;
                 contender
             }));
         }
-        while let Some(Some(mut contender)) = self.leaving.next().now_or_never() {
+        while let Some(Some(mut contender)) = self.releasing.next().now_or_never() {
             contender.turns_left -= 1;
             if contender.turns_left > 0 {
-                self.want(contender);
+                self.start_acquire(contender);
             }
         }
         Ok(())
     }
 
     /// Whoever holds the lease at this moment was granted it after all who held it before.
-    fn granted(&mut self, contender: Contender, lease: Lease) -> Outcome {
+    fn granted(&mut self, contender: Contender, lease: Lease) -> CheckResult {
         self.grants += 1;
         if lease.check().is_ok() {
             is_newer(&lease, self.latest, "from one owner to the next")?;
@@ -147,13 +147,13 @@ impl<'a> Judge<'a> {
         } else {
             self.lapsed += 1;
         }
-        self.owning.push(Owning { contender, lease, looks_left: LOOKS });
+        self.holding.push(HeldLease { contender, lease, looks_left: LOOKS_HELD });
         Ok(())
     }
 }
 
 /// How many looks an owner keeps the lease for.
-const LOOKS: u32 = 3;
+const LOOKS_HELD: u32 = 3;
 
 /// In ttl: what a few holders that were lost on a busy machine cost.
 const SLACK: u32 = 4;

@@ -4,7 +4,7 @@ use tenure::ErrorKind;
 
 use super::world::{World, are_apart, failed, is_lost, is_newer};
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, ensure};
+use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -19,7 +19,7 @@ pub(crate) const CLAUSE: Clause = Clause {
 };
 
 /// While it is paused nothing of it reaches the store; when it wakes up, another has the lease.
-async fn too_long(trial: &Trial<'_>) -> Outcome {
+async fn too_long(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let (paused, other) = (world.process(0).await?, world.process(1).await?);
     let key = trial.key("paused");
@@ -38,7 +38,7 @@ async fn too_long(trial: &Trial<'_>) -> Outcome {
     world.is_kept(&newer).await
 }
 
-async fn a_moment(trial: &Trial<'_>) -> Outcome {
+async fn a_moment(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let process = world.process(0).await?;
     let key = trial.key("moment");

@@ -5,7 +5,7 @@ use tenure_store::StoreClock;
 use super::tokens::clock_passes;
 use super::world::{World, are_apart, is_newer};
 use crate::check::{Check, Clause};
-use crate::stop::Outcome;
+use crate::stop::CheckResult;
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -21,9 +21,9 @@ pub(crate) const CLAUSE: Clause = Clause {
 
 /// The copy is older than two ttl, as every backup is: somebody who had just read what comes back could still replace
 /// it without another look.
-async fn across_a_restore(trial: &Trial<'_>) -> Outcome {
+async fn across_a_restore(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
-    trial.promised(trial.promises.clock >= StoreClock::Floors, "a clock")?;
+    trial.require(trial.promises.clock >= StoreClock::Floors, "a clock")?;
     let key = trial.key("restored");
     let first = world.process(0).await?;
     let lease = world.granted(first.wants(&key)).await?;
@@ -46,7 +46,7 @@ async fn across_a_restore(trial: &Trial<'_>) -> Outcome {
 }
 
 /// The owner does not renew, so that the next one is granted at last, and not as long as the owner believes.
-async fn across_a_restart(trial: &Trial<'_>) -> Outcome {
+async fn across_a_restart(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let key = trial.key("restarted");
     let owner = world.process(0).await?;

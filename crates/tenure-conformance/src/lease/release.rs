@@ -6,7 +6,7 @@ use tenure_store::Key;
 use super::process::Process;
 use super::world::{World, is_lost, is_newer};
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -24,11 +24,11 @@ pub(crate) const CLAUSE: Clause = Clause {
 };
 
 /// In every way: on its way since before the successor, asked for now, and by dropping the lease.
-async fn of_a_past_holder(trial: &Trial<'_>) -> Outcome {
+async fn of_a_past_holder(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let (first, next) = (world.process(0).await?, world.process(1).await?);
     let key = trial.key("superseded");
-    let lease = release_in_vain(&world, &first, &key).await?;
+    let lease = delayed_release(&world, &first, &key).await?;
     let newer = world.granted(next.wants(&key)).await?;
     is_newer(&newer, lease.token(), "after a release that did not arrive")?;
     world.deliver_too_late(&first).await?;
@@ -44,11 +44,11 @@ async fn of_a_past_holder(trial: &Trial<'_>) -> Outcome {
     world.is_kept(&newer).await
 }
 
-async fn of_an_earlier_term(trial: &Trial<'_>) -> Outcome {
+async fn of_an_earlier_term(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let process = world.process(0).await?;
     let key = trial.key("again");
-    let earlier = release_in_vain(&world, &process, &key).await?;
+    let earlier = delayed_release(&world, &process, &key).await?;
     process.wire.open();
     let newer = world.granted(process.wants(&key)).await?;
     is_newer(&newer, earlier.token(), "after a release that did not arrive")?;
@@ -57,7 +57,7 @@ async fn of_an_earlier_term(trial: &Trial<'_>) -> Outcome {
 }
 
 /// A lease whose release is on its way.
-async fn release_in_vain(world: &World<'_>, process: &Process, key: &Key) -> Result<Lease, Stop> {
+async fn delayed_release(world: &World<'_>, process: &Process, key: &Key) -> Result<Lease, Stop> {
     let lease = world.granted(process.wants(key)).await?;
     process.wire.delay_writes();
     let released = world.within("a release", lease.release()).await?;

@@ -10,7 +10,7 @@ use tenure_store::{Key, Version};
 
 use super::world::{World, are_apart, failed, is_lost, is_newer};
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -27,7 +27,7 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn others_wait_in_vain(trial: &Trial<'_>) -> Outcome {
+async fn others_wait_in_vain(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let owner = world.process(0).await?;
     let (waiting, asking) = (world.process(1).await?, world.process(2).await?);
@@ -41,14 +41,14 @@ async fn others_wait_in_vain(trial: &Trial<'_>) -> Outcome {
         // Between the renewals as well as right after them.
         for _ in 0..ASKS {
             let asked = asking.wants(&key).try_acquire();
-            is_in_vain(world.within("an attempt", asked).await?, &lease)?;
+            must_not_be_granted(world.within("an attempt", asked).await?, &lease)?;
             world.pass(world.ttl / 8).await;
         }
         let answer = match at_once {
             Some(answer) => answer,
             None => world.within("an acquire", wait).await?,
         };
-        is_in_vain(answer, &lease)?;
+        must_not_be_granted(answer, &lease)?;
         if lease.check().is_ok() {
             world.is_recorded(&lease).await?;
             return renewed(&granted, &world.record(&key).await?);
@@ -60,7 +60,7 @@ async fn others_wait_in_vain(trial: &Trial<'_>) -> Outcome {
 }
 
 /// Nobody else may be granted what its owner has. (If the owner has lost it, then that was in time.)
-fn is_in_vain(answer: Result<Lease, Error>, lease: &Lease) -> Outcome {
+fn must_not_be_granted(answer: Result<Lease, Error>, lease: &Lease) -> CheckResult {
     match answer {
         Ok(taken) => {
             are_apart(&taken, lease)?;
@@ -71,7 +71,7 @@ fn is_in_vain(answer: Result<Lease, Error>, lease: &Lease) -> Outcome {
     }
 }
 
-fn renewed(granted: &Record, now: &Record) -> Outcome {
+fn renewed(granted: &Record, now: &Record) -> CheckResult {
     ensure!(
         now.term == granted.term && now.holder == granted.holder && now.ttl == granted.ttl,
         "the record of a term that was only renewed has changed: from {granted:?} to {now:?}"
@@ -81,7 +81,7 @@ fn renewed(granted: &Record, now: &Record) -> Outcome {
 }
 
 /// By a program that knows nothing of leases, and by one whose grant came from elsewhere.
-async fn replaced(trial: &Trial<'_>) -> Outcome {
+async fn replaced(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let owner = world.process(0).await?;
     for (name, replacement) in [("by-a-stranger", Replacement::Junk), ("by-a-grant", Replacement::Grant)] {
@@ -118,7 +118,7 @@ async fn replace(world: &World<'_>, key: &Key, replacement: Replacement) -> Resu
             record::encode(&grant_over(&record))
         }
     };
-    let entry = trial.read(&**trial.here(), key).await?;
+    let entry = trial.read(&**trial.writer(), key).await?;
     let Some(entry) = entry else { return Err(Stop::Failed(format!("the record of {key} is gone"))) };
     let version = trial.replace(key, &value, &entry.version).await?;
     Ok((value, version))

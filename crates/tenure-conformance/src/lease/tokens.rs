@@ -7,7 +7,7 @@ use tenure_store::{Key, StoreClock};
 
 use super::world::{World, are_apart, is_newer};
 use crate::check::{Check, Clause};
-use crate::stop::{Outcome, ensure};
+use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -26,12 +26,12 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-async fn across_releases(trial: &Trial<'_>) -> Outcome {
+async fn across_releases(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let key = trial.key("released");
     let processes = [world.process(0).await?, world.process(1).await?, world.process(2).await?];
     let mut latest = Token::ZERO;
-    for number in 0..trial.often().min(RELEASES) {
+    for number in 0..trial.repeats().min(RELEASES) {
         let lease = world.granted(processes[number % processes.len()].wants(&key)).await?;
         is_newer(&lease, latest, "across a release")?;
         latest = lease.token();
@@ -43,7 +43,7 @@ async fn across_releases(trial: &Trial<'_>) -> Outcome {
 }
 
 /// A process that dies leaves a record that is held. The next one waits for it, and no longer than it must.
-async fn across_crashes(trial: &Trial<'_>) -> Outcome {
+async fn across_crashes(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let key = trial.key("crashed");
     let first = world.process(0).await?;
@@ -60,9 +60,9 @@ async fn across_crashes(trial: &Trial<'_>) -> Outcome {
 }
 
 /// Only the store's clock knows what was there. The next process has seen nothing.
-async fn across_a_deletion(trial: &Trial<'_>) -> Outcome {
+async fn across_a_deletion(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
-    trial.promised(trial.promises.clock >= StoreClock::Floors, "a clock")?;
+    trial.require(trial.promises.clock >= StoreClock::Floors, "a clock")?;
     let key = trial.key("deleted");
     let mut latest = Token::ZERO;
     for number in 0..2 {
@@ -78,9 +78,9 @@ async fn across_a_deletion(trial: &Trial<'_>) -> Outcome {
 }
 
 /// As across a deletion, by the library's own way.
-async fn across_forgetting(trial: &Trial<'_>) -> Outcome {
+async fn across_forgetting(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
-    trial.promised(trial.here().administration().is_some(), "removal")?;
+    trial.require(trial.writer().administration().is_some(), "removal")?;
     let key = trial.key("forgotten");
     let mut latest = Token::ZERO;
     for number in 0..2 {
@@ -102,7 +102,7 @@ async fn across_forgetting(trial: &Trial<'_>) -> Outcome {
 
 /// Waits until the store's clock, wherever one asks, shows a time after this token: what it has forgotten is known to
 /// the resolution of its clock, and no better. Gives up after a while: then the next grant shows it.
-pub(super) async fn clock_passes(world: &World<'_>, key: &Key, token: Token) -> Outcome {
+pub(super) async fn clock_passes(world: &World<'_>, key: &Key, token: Token) -> CheckResult {
     let mut waited = Duration::ZERO;
     while waited < TICK_MAX {
         let mut passed = true;

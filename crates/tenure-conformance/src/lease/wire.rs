@@ -16,20 +16,20 @@ use tenure_store::{
 #[derive(Clone, Debug)]
 pub(super) struct Wire {
     store: Arc<dyn Store>,
-    line: Arc<Mutex<Line>>,
+    state: Arc<Mutex<WireState>>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
-    state: State,
+struct WireState {
+    mode: WireMode,
     /// The writes that are on their way, in the order in which they were sent.
-    late: Vec<Late>,
+    late_writes: Vec<LateWrite>,
     /// Whoever waits for an answer that does not come.
     waiting: Vec<Waker>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum WireMode {
     #[default]
     Open,
     /// Reads are answered, writes are on their way for a long time.
@@ -40,7 +40,7 @@ enum State {
 
 /// A write that is on its way.
 #[derive(Clone, Debug)]
-pub(super) struct Late {
+pub(super) struct LateWrite {
     pub(super) key: Key,
     pub(super) value: Bytes,
     pub(super) expect: Expect,
@@ -48,55 +48,55 @@ pub(super) struct Late {
 
 impl Wire {
     pub(super) fn to(store: Arc<dyn Store>) -> Self {
-        Self { store, line: Arc::default() }
+        Self { store, state: Arc::default() }
     }
 
-    /// From now on writes are on their way, without an answer, until somebody [takes](Self::take_late) and delivers
+    /// From now on writes are on their way, without an answer, until somebody [takes](Self::take_late_writes) and delivers
     /// them.
     pub(super) fn delay_writes(&self) {
-        self.line().state = State::Delays;
+        self.state().mode = WireMode::Delays;
     }
 
     /// From now on nothing comes through, as when the process is stopped, dead, or alone on its side of the network.
     pub(super) fn cut(&self) {
-        self.line().state = State::Cut;
+        self.state().mode = WireMode::Cut;
     }
 
     /// From now on everything comes through. Calls that are still waiting end with an unknown outcome.
     pub(super) fn open(&self) {
         let waiting = {
-            let mut line = self.line();
-            line.state = State::Open;
-            std::mem::take(&mut line.waiting)
+            let mut state = self.state();
+            state.mode = WireMode::Open;
+            std::mem::take(&mut state.waiting)
         };
         waiting.into_iter().for_each(Waker::wake);
     }
 
     /// The writes that are on their way.
-    pub(super) fn take_late(&self) -> Vec<Late> {
-        std::mem::take(&mut self.line().late)
+    pub(super) fn take_late_writes(&self) -> Vec<LateWrite> {
+        std::mem::take(&mut self.state().late_writes)
     }
 
-    fn state(&self) -> State {
-        self.line().state
+    fn mode(&self) -> WireMode {
+        self.state().mode
     }
 
     /// Waits until everything comes through again.
-    async fn silence(&self) -> StoreError {
+    async fn wait_until_open(&self) -> StoreError {
         poll_fn(|context| {
-            let mut line = self.line();
-            if line.state == State::Open {
+            let mut state = self.state();
+            if state.mode == WireMode::Open {
                 return Poll::Ready(());
             }
-            line.waiting.push(context.waker().clone());
+            state.waiting.push(context.waker().clone());
             Poll::Pending
         })
         .await;
         StoreError::unknown("no answer came back over the wire")
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, WireState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,9 +107,9 @@ impl Store for Wire {
 
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
         Box::pin(async move {
-            match self.state() {
-                State::Open | State::Delays => self.store.get(key).await,
-                State::Cut => Err(self.silence().await),
+            match self.mode() {
+                WireMode::Open | WireMode::Delays => self.store.get(key).await,
+                WireMode::Cut => Err(self.wait_until_open().await),
             }
         })
     }
@@ -121,13 +121,13 @@ impl Store for Wire {
         expect: Expect,
     ) -> BoxFuture<'a, Result<Put, StoreError>> {
         Box::pin(async move {
-            match self.state() {
-                State::Open => self.store.put(key, value, expect).await,
-                State::Delays => {
-                    self.line().late.push(Late { key: key.clone(), value, expect });
-                    Err(self.silence().await)
+            match self.mode() {
+                WireMode::Open => self.store.put(key, value, expect).await,
+                WireMode::Delays => {
+                    self.state().late_writes.push(LateWrite { key: key.clone(), value, expect });
+                    Err(self.wait_until_open().await)
                 }
-                State::Cut => Err(self.silence().await),
+                WireMode::Cut => Err(self.wait_until_open().await),
             }
         })
     }

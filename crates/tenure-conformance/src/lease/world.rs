@@ -11,7 +11,7 @@ use tenure_store::{Expect, Key, Put, Store};
 
 use super::process::Process;
 use super::wire::Wire;
-use crate::stop::{Outcome, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 /// The surroundings of a check of leases: processes, time that passes while they act, and what all checks ask.
@@ -27,9 +27,9 @@ impl<'t> World<'t> {
     /// Ends the check as skipped where the store promises too little for leases.
     pub(super) fn new(trial: &'t Trial<'t>) -> Result<Self, Stop> {
         let missing = trial.promises.missing_for_leases();
-        trial.promised(missing.is_empty(), &missing.join(", "))?;
+        trial.require(missing.is_empty(), &missing.join(", "))?;
         let max = trial.promises.value_max;
-        trial.promised(max >= record::RECORD_MAX, &format!("values of {} bytes", record::RECORD_MAX))?;
+        trial.require(max >= record::RECORD_MAX, &format!("values of {} bytes", record::RECORD_MAX))?;
 
         let ttl = trial.sizes.ttl.max(trial.promises.write_interval.saturating_mul(INTERVALS));
         let bearable = Timing::new(ttl).and_then(|timing| timing.bearable_for("the store", &trial.promises));
@@ -67,7 +67,7 @@ impl<'t> World<'t> {
     }
 
     /// Lets go; what cannot be vacated lapses, and the next acquire waits for that.
-    pub(super) async fn released(&self, lease: Lease) -> Outcome {
+    pub(super) async fn released(&self, lease: Lease) -> CheckResult {
         match self.within("a release", lease.release()).await? {
             Ok(()) => Ok(()),
             Err(error) if matches!(error.kind(), ErrorKind::Lost | ErrorKind::Unavailable) => Ok(()),
@@ -89,7 +89,7 @@ impl<'t> World<'t> {
 
     /// One step.
     pub(super) fn step(&self) -> Duration {
-        self.ttl / STEPS
+        self.ttl / STEPS_PER_TTL
     }
 
     /// What the future gives, while time passes. It is expected in a few ttl, and failed then.
@@ -99,20 +99,20 @@ impl<'t> World<'t> {
         future: impl Future<Output = T> + Send,
     ) -> Result<T, Stop> {
         let mut future = pin!(future);
-        for _ in 0..STEPS * ANSWER {
+        for _ in 0..STEPS_PER_TTL * ANSWER_TTLS {
             match select(future.as_mut(), pin!(self.trial.harness.pause(self.step()))).await {
                 Either::Left((output, _)) => return Ok(output),
                 Either::Right(_) => {}
             }
         }
-        Err(Stop::Failed(format!("{what} had no answer in {:?}", self.ttl * ANSWER)))
+        Err(Stop::Failed(format!("{what} had no answer in {:?}", self.ttl * ANSWER_TTLS)))
     }
 
     // ── what all checks ask ─────────────────────────────────────────────────────────────────────────────────────
 
     /// The bytes of a key, as seen over a wire that nobody cuts.
     pub(super) async fn bytes(&self, key: &Key) -> Result<Bytes, Stop> {
-        let entry = self.trial.read(&**self.trial.elsewhere(), key).await?;
+        let entry = self.trial.read(&**self.trial.other(), key).await?;
         entry.map(|entry| entry.value).ok_or_else(|| Stop::Failed(format!("the record of {key} is gone")))
     }
 
@@ -123,7 +123,7 @@ impl<'t> World<'t> {
     }
 
     /// The record must be that of this lease.
-    pub(super) async fn is_recorded(&self, lease: &Lease) -> Outcome {
+    pub(super) async fn is_recorded(&self, lease: &Lease) -> CheckResult {
         let (key, record) = (lease.key(), self.record(lease.key()).await?);
         let by = record.holder.as_ref().map_or("nobody", |holder| holder.id());
         ensure!(
@@ -137,22 +137,22 @@ impl<'t> World<'t> {
     }
 
     /// Its holder must still have it, and be able to keep it.
-    pub(super) async fn is_kept(&self, lease: &Lease) -> Outcome {
+    pub(super) async fn is_kept(&self, lease: &Lease) -> CheckResult {
         self.is_recorded(lease).await?;
         self.within("a renewal", lease.renew()).await?.map_err(failed)?;
         self.is_recorded(lease).await
     }
 
     /// Carries out writes that were on their way for a long time. Each must come too late.
-    pub(super) async fn deliver_too_late(&self, process: &Process) -> Outcome {
-        let late = process.wire.take_late();
+    pub(super) async fn deliver_too_late(&self, process: &Process) -> CheckResult {
+        let late = process.wire.take_late_writes();
         if late.is_empty() {
             // A holder that is woken up after its deadline rightly sends nothing any more.
             let busy = "the holder was too late to write: the machine is too busy for this ttl";
             return Err(Stop::Skipped(busy.into()));
         }
         for write in late {
-            let put = self.trial.put(&**self.trial.here(), &write.key, &write.value, &write.expect).await?;
+            let put = self.trial.put(&**self.trial.writer(), &write.key, &write.value, &write.expect).await?;
             let Put::Applied(applied) = put else { continue };
             let expected = match &write.expect {
                 Expect::Absent => "nothing".to_owned(),
@@ -169,7 +169,7 @@ impl<'t> World<'t> {
 }
 
 /// The lease must be lost, and say so in every way.
-pub(super) fn is_lost(lease: &Lease, when: &str) -> Outcome {
+pub(super) fn is_lost(lease: &Lease, when: &str) -> CheckResult {
     match lease.check() {
         Err(error) if error.kind() == ErrorKind::Lost => Ok(()),
         Err(error) => Err(Stop::Failed(format!("{when}, its check says: {error}"))),
@@ -184,7 +184,7 @@ pub(super) fn is_lost(lease: &Lease, when: &str) -> Outcome {
 }
 
 /// Not both of them may believe. What is lost stays lost, so the second look at `a` shows that it believed all along.
-pub(super) fn are_apart(a: &Lease, b: &Lease) -> Outcome {
+pub(super) fn are_apart(a: &Lease, b: &Lease) -> CheckResult {
     let both = a.check().is_ok() && b.check().is_ok() && a.check().is_ok();
     ensure!(
         !both,
@@ -198,7 +198,7 @@ pub(super) fn are_apart(a: &Lease, b: &Lease) -> Outcome {
 }
 
 /// The later grant must have the greater token.
-pub(super) fn is_newer(newer: &Lease, older: tenure::Token, what: &str) -> Outcome {
+pub(super) fn is_newer(newer: &Lease, older: tenure::Token, what: &str) -> CheckResult {
     ensure!(
         newer.token() > older,
         "{what}, the token went from {older} to {}: it must be greater for every grant",
@@ -215,13 +215,13 @@ pub(super) fn failed(error: Error) -> Stop {
 }
 
 /// A step is this part of a ttl: a renewal is due after five of them, and has ten more until it is too late.
-const STEPS: u32 = 16;
+const STEPS_PER_TTL: u32 = 16;
 
 /// How many ttl a contender waits for a lease that must become free.
 const PATIENCE: u32 = 4;
 
 /// How many ttl any answer may take: more than the patience, so that the answer says why there is no lease.
-const ANSWER: u32 = 6;
+const ANSWER_TTLS: u32 = 6;
 
 /// A failed write is tried again after a twentieth of the ttl, and a store that wants to be left alone for an interval
 /// between two writes must bear that.
