@@ -11,11 +11,11 @@ use crate::UrlError;
 ///
 /// Its `Display` is canonical: it parses back to an equal one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreUrl(Place);
+pub struct StoreUrl(StorePlace);
 
 /// Where a store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum StorePlace {
     #[cfg(feature = "file")]
     File(crate::file::FilePlace),
     #[cfg(feature = "memory")]
@@ -28,18 +28,18 @@ impl StoreUrl {
     /// The store in this folder, with no risk accepted. The path must be absolute.
     #[cfg(feature = "file")]
     pub fn of_folder(path: impl AsRef<std::path::Path>) -> Result<Self, UrlError> {
-        crate::file::FilePlace::new(path.as_ref()).map(Place::File).map(Self)
+        crate::file::FilePlace::new(path.as_ref()).map(StorePlace::File).map(Self)
     }
 
     /// Opens the store, and makes what it needs where that is missing.
     pub fn open(&self) -> Result<Arc<dyn Store>, Error> {
         match &self.0 {
             #[cfg(feature = "file")]
-            Place::File(place) => place.open(),
+            StorePlace::File(place) => place.open(),
             #[cfg(feature = "memory")]
-            Place::Memory(place) => Ok(place.open()),
+            StorePlace::Memory(place) => Ok(place.open()),
             #[cfg(feature = "s3")]
-            Place::S3(place) => place.open(),
+            StorePlace::S3(place) => place.open(),
         }
     }
 
@@ -48,11 +48,11 @@ impl StoreUrl {
     pub fn open_to_read(&self) -> Result<Option<Arc<dyn Store>>, Error> {
         match &self.0 {
             #[cfg(feature = "file")]
-            Place::File(place) => place.open_to_read(),
+            StorePlace::File(place) => place.open_to_read(),
             #[cfg(feature = "memory")]
-            Place::Memory(place) => Ok(Some(place.open())),
+            StorePlace::Memory(place) => Ok(Some(place.open())),
             #[cfg(feature = "s3")]
-            Place::S3(place) => place.open().map(Some),
+            StorePlace::S3(place) => place.open().map(Some),
         }
     }
 
@@ -60,7 +60,7 @@ impl StoreUrl {
     pub fn is_there(&self) -> Result<bool, Error> {
         match &self.0 {
             #[cfg(feature = "file")]
-            Place::File(place) => Ok(place.open_to_read()?.is_some()),
+            StorePlace::File(place) => Ok(place.open_to_read()?.is_some()),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => Ok(true),
         }
@@ -70,7 +70,7 @@ impl StoreUrl {
     pub fn is_called(&self, name: &str) -> bool {
         match &self.0 {
             #[cfg(feature = "s3")]
-            Place::S3(place) => place.is_called(name),
+            StorePlace::S3(place) => place.is_called(name),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.to_string().split('?').next() == Some(name),
         }
@@ -81,9 +81,9 @@ impl StoreUrl {
     pub fn identity(&self) -> String {
         match &self.0 {
             #[cfg(feature = "file")]
-            Place::File(place) => place.identity(),
+            StorePlace::File(place) => place.identity(),
             #[cfg(feature = "s3")]
-            Place::S3(place) => place.identity().unwrap_or_else(|| self.to_string()),
+            StorePlace::S3(place) => place.identity().unwrap_or_else(|| self.to_string()),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.to_string(),
         }
@@ -94,9 +94,9 @@ impl StoreUrl {
     pub fn with_other_etags(&self) -> Option<(Self, bool)> {
         match &self.0 {
             #[cfg(feature = "s3")]
-            Place::S3(place) => {
+            StorePlace::S3(place) => {
                 let (place, bare) = place.with_other_etags();
-                Some((Self(Place::S3(place)), bare))
+                Some((Self(StorePlace::S3(place)), bare))
             }
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => None,
@@ -107,11 +107,11 @@ impl StoreUrl {
     pub fn guarantees(&self) -> Result<Guarantees, Error> {
         match &self.0 {
             #[cfg(feature = "file")]
-            Place::File(place) => place.guarantees(),
+            StorePlace::File(place) => place.guarantees(),
             #[cfg(feature = "memory")]
-            Place::Memory(place) => Ok(place.open().guarantees()),
+            StorePlace::Memory(place) => Ok(place.open().guarantees()),
             #[cfg(feature = "s3")]
-            Place::S3(place) => Ok(place.guarantees()),
+            StorePlace::S3(place) => Ok(place.guarantees()),
         }
     }
 
@@ -119,7 +119,7 @@ impl StoreUrl {
     pub fn has_removal(&self) -> bool {
         match &self.0 {
             #[cfg(feature = "s3")]
-            Place::S3(_) => false,
+            StorePlace::S3(_) => false,
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => true,
         }
@@ -130,7 +130,7 @@ impl StoreUrl {
     pub fn provider(&self) -> Result<Option<&'static str>, Error> {
         match &self.0 {
             #[cfg(feature = "s3")]
-            Place::S3(place) => place.provider(),
+            StorePlace::S3(place) => place.provider(),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => Ok(None),
         }
@@ -144,11 +144,11 @@ impl FromStr for StoreUrl {
         let Some((scheme, rest)) = split_scheme(text) else { return Err(no_scheme(text)) };
         match scheme.to_ascii_lowercase().as_str() {
             #[cfg(feature = "file")]
-            "file" => crate::file::FilePlace::parse(rest).map(Place::File).map(Self),
+            "file" => crate::file::FilePlace::parse(rest).map(StorePlace::File).map(Self),
             #[cfg(feature = "memory")]
-            "memory" => crate::memory::MemoryPlace::parse(rest).map(Place::Memory).map(Self),
+            "memory" => crate::memory::MemoryPlace::parse(rest).map(StorePlace::Memory).map(Self),
             #[cfg(feature = "s3")]
-            "s3" => crate::s3::S3Place::parse(rest).map(Place::S3).map(Self),
+            "s3" => crate::s3::S3Place::parse(rest).map(StorePlace::S3).map(Self),
             scheme if PLANNED.contains(&scheme) => {
                 let known = KNOWN.join(" and ");
                 let build = match FEATURES.contains(&scheme) {
@@ -173,11 +173,11 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             #[cfg(feature = "file")]
-            Place::File(place) => place.fmt(f),
+            StorePlace::File(place) => place.fmt(f),
             #[cfg(feature = "memory")]
-            Place::Memory(place) => place.fmt(f),
+            StorePlace::Memory(place) => place.fmt(f),
             #[cfg(feature = "s3")]
-            Place::S3(place) => place.fmt(f),
+            StorePlace::S3(place) => place.fmt(f),
         }
     }
 }

@@ -28,7 +28,7 @@ impl Names {
 
     /// The name of the object that holds this key.
     pub(crate) fn of(&self, key: &Key) -> String {
-        format!("{}{ENDING}", self.beginning(key.as_str()))
+        format!("{}{ENDING}", self.stem(key.as_str()))
     }
 
     /// The key of an object; `None` if it is not one of ours.
@@ -40,7 +40,7 @@ impl Names {
         };
         let mut key = String::with_capacity(inside.len());
         for folder in folders.into_iter().flat_map(|folders| folders.split('/')) {
-            key.push_str(if looks_like_a_file(folder) { folder.strip_suffix(MORE)? } else { folder });
+            key.push_str(if looks_like_a_file(folder) { folder.strip_suffix(FOLDER_MARK)? } else { folder });
             key.push('/');
         }
         key.push_str(last);
@@ -50,12 +50,12 @@ impl Names {
     }
 
     /// What the names of all objects begin with whose keys are covered by the prefix. Others may too.
-    pub(crate) fn begin(&self, prefix: &Prefix) -> String {
-        self.beginning(prefix.as_str())
+    pub(crate) fn prefix_of(&self, prefix: &Prefix) -> String {
+        self.stem(prefix.as_str())
     }
 
     /// The name without its ending.
-    fn beginning(&self, key: &str) -> String {
+    fn stem(&self, key: &str) -> String {
         let mut name = self.base.clone();
         let mut segments = key.split('/').peekable();
         while let Some(segment) = segments.next() {
@@ -67,7 +67,7 @@ impl Names {
             }
             if segments.peek().is_some() {
                 if looks_like_a_file(segment) {
-                    name.push(MORE);
+                    name.push(FOLDER_MARK);
                 }
                 name.push('/');
             }
@@ -82,12 +82,12 @@ pub(crate) fn is_plain(prefix: &str) -> bool {
 }
 
 fn looks_like_a_file(folder: &str) -> bool {
-    folder.trim_end_matches(MORE).ends_with(ENDING)
+    folder.trim_end_matches(FOLDER_MARK).ends_with(ENDING)
 }
 
 const ENDING: &str = ".record";
 
-const MORE: char = '_';
+const FOLDER_MARK: char = '_';
 
 const ESCAPED: [(char, &str); 4] =
     [('%', "%25"), ('\\', "%5C"), ('\u{fffe}', "%EF%BF%BE"), ('\u{ffff}', "%EF%BF%BF")];
@@ -146,9 +146,9 @@ mod tests {
     #[test]
     fn a_prefix_lists_its_own_key_and_what_lies_below() {
         let names = Names::below("locks");
-        assert_eq!(names.begin(&Prefix::all()), "locks/");
-        assert_eq!(names.begin(&Prefix::parse("jobs/").unwrap()), "locks/jobs");
-        assert_eq!(names.begin(&Prefix::parse("a.record/b").unwrap()), "locks/a.record_/b");
+        assert_eq!(names.prefix_of(&Prefix::all()), "locks/");
+        assert_eq!(names.prefix_of(&Prefix::parse("jobs/").unwrap()), "locks/jobs");
+        assert_eq!(names.prefix_of(&Prefix::parse("a.record/b").unwrap()), "locks/a.record_/b");
     }
 
     fn keys() -> impl Strategy<Value = Key> {
@@ -167,7 +167,7 @@ mod tests {
             let (inside_a, inside_b) = (format!("{of_a}/"), format!("{of_b}/"));
             prop_assert!(!of_a.starts_with(&inside_b) && !of_b.starts_with(&inside_a));
             let covers = Prefix::of(&a).covers(&b);
-            prop_assert!(!covers || of_b.starts_with(&names.begin(&Prefix::of(&a))));
+            prop_assert!(!covers || of_b.starts_with(&names.prefix_of(&Prefix::of(&a))));
         }
     }
 }

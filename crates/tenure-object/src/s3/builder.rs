@@ -17,9 +17,9 @@ use super::network;
 use super::profile::Profile;
 use super::provider::Provider;
 use super::read_cache::ReadCache;
-use super::{Inner, S3};
+use super::{S3, S3Inner};
 use crate::name::{self, Names};
-use crate::wire::{Connector, Network, Proxy};
+use crate::wire::{Connector, NetworkSettings, Proxy};
 
 /// Where a bucket is, and how it is reached. What is not said here comes from the environment.
 ///
@@ -42,7 +42,7 @@ pub struct Builder {
     keys: Option<Keys>,
     write_interval: Option<Duration>,
     /// What was wrong first: it is told by [`check`](Self::check), so that the others can be chained.
-    wrong: Option<OpenError>,
+    first_error: Option<OpenError>,
 }
 
 impl Builder {
@@ -62,9 +62,9 @@ impl Builder {
             proxy: None,
             keys: None,
             write_interval: None,
-            wrong: None,
+            first_error: None,
         };
-        builder.must(is_bucket(bucket), || {
+        builder.require(is_bucket(bucket), || {
             format!(
                 "{bucket:?} is no name of a bucket: it has 3 to 63 small letters, digits, dots and dashes"
             )
@@ -76,15 +76,16 @@ impl Builder {
     pub fn prefix(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
         if prefix.len() > Key::MAX_BYTES {
-            return self.must(false, || {
+            return self.require(false, || {
                 format!("a prefix has at most {} bytes, and this one has {}", Key::MAX_BYTES, prefix.len())
             });
         }
         if Key::from_stored(prefix).is_ok_and(|key| key.is_reserved()) {
-            return self.must(false, || format!("{prefix:?} is no prefix: Tenure keeps its own keys there"));
+            return self
+                .require(false, || format!("{prefix:?} is no prefix: Tenure keeps its own keys there"));
         }
         let is_prefix = prefix.is_empty() || Key::from_stored(prefix).is_ok() && name::is_plain(prefix);
-        self.must(is_prefix, || {
+        self.require(is_prefix, || {
             format!(
                 "{prefix:?} is no prefix: it is written like prod/locks, without . and .. and backslashes"
             )
@@ -96,7 +97,7 @@ impl Builder {
     pub fn endpoint(mut self, url: &str) -> Self {
         match Endpoint::parse(url) {
             Ok(endpoint) => self.endpoint = Some(endpoint),
-            Err(error) => self.wrong = self.wrong.or(Some(error)),
+            Err(error) => self.first_error = self.first_error.or(Some(error)),
         }
         self
     }
@@ -105,7 +106,7 @@ impl Builder {
     pub fn region(mut self, region: &str) -> Self {
         self.region = Some(region.to_owned());
         let plain = region.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-        self.must(plain && !region.is_empty(), || {
+        self.require(plain && !region.is_empty(), || {
             format!("{region:?} is no name of a region: write it like eu-west-1")
         })
     }
@@ -134,7 +135,7 @@ impl Builder {
     pub fn profile(mut self, name: &str) -> Self {
         self.profile = Some(name.to_owned());
         let plain = !name.is_empty() && !name.contains(['[', ']', '\n', '\r']);
-        self.must(plain, || format!("{name:?} is no name of a profile"))
+        self.require(plain, || format!("{name:?} is no name of a profile"))
     }
 
     /// Asks the machine's metadata address for credentials. Nobody asks it unless told.
@@ -163,7 +164,7 @@ impl Builder {
     /// is signed by an authority of one's own. Its path is absolute. Unless told: those in `AWS_CA_BUNDLE`.
     pub fn ca(mut self, path: &str) -> Self {
         self.ca = Some(path.into());
-        self.must(Path::new(path).is_absolute() && !path.contains('\0'), || {
+        self.require(Path::new(path).is_absolute() && !path.contains('\0'), || {
             format!(
                 "{path:?} is no absolute path of a file of certificates: write it like ca=/etc/ssl/my-ca.pem"
             )
@@ -175,7 +176,7 @@ impl Builder {
     /// machine.
     pub fn proxy(mut self, url: &str) -> Self {
         match Proxy::parse(url) {
-            Ok(proxy) if proxy.has_password() => self.must(false, || {
+            Ok(proxy) if proxy.has_password() => self.require(false, || {
                 "the URL of a store carries no password, and that of its proxy neither: put it into HTTPS_PROXY or HTTP_PROXY"
                     .to_owned()
             }),
@@ -183,7 +184,7 @@ impl Builder {
                 self.proxy = Some(proxy);
                 self
             }
-            Err(wrong) => self.must(false, || format!("what proxy= says {wrong}")),
+            Err(first_error) => self.require(false, || format!("what proxy= says {first_error}")),
         }
     }
 
@@ -202,8 +203,8 @@ impl Builder {
 
     /// Whether what was said so far can be right.
     pub fn check(&self) -> Result<(), OpenError> {
-        if let Some(wrong) = &self.wrong {
-            return Err(wrong.clone());
+        if let Some(first_error) = &self.first_error {
+            return Err(first_error.clone());
         }
         match &self.endpoint {
             Some(endpoint) => self.check_endpoint(endpoint),
@@ -232,7 +233,7 @@ impl Builder {
         let plain = endpoint.is_some_and(|endpoint| !endpoint.is_encrypted());
         let unencrypted = plain && matches!(credentials, Credentials::Keys(_)) && self.proxy.is_none();
         let (proxies, proxy) = network::proxies(self.proxy.as_ref(), endpoint, environment)?;
-        let network = Network {
+        let network = NetworkSettings {
             unencrypted,
             roots: network::roots(self.ca.as_deref(), unencrypted, profile.as_ref(), environment)?,
             proxies,
@@ -255,7 +256,7 @@ impl Builder {
         let client = credentials.apply(builder).build().map_err(|error| {
             OpenError::denied(format!("there is no client for S3 on this machine: {error}"))
         })?;
-        Ok(S3(Arc::new(Inner {
+        Ok(S3(Arc::new(S3Inner {
             client,
             connector,
             names: Names::below(&self.prefix),
@@ -354,9 +355,9 @@ impl Builder {
         Ok(())
     }
 
-    fn must(mut self, right: bool, sentence: impl FnOnce() -> String) -> Self {
-        if !right && self.wrong.is_none() {
-            self.wrong = Some(OpenError::invalid(sentence()));
+    fn require(mut self, right: bool, sentence: impl FnOnce() -> String) -> Self {
+        if !right && self.first_error.is_none() {
+            self.first_error = Some(OpenError::invalid(sentence()));
         }
         self
     }

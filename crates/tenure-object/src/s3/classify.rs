@@ -2,11 +2,11 @@
 
 use tenure_store::Reason;
 
-use crate::wire::{Answer, Text};
+use crate::wire::{AnswerText, ServerAnswer};
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum RequestKind {
     Read,
     /// A read with `If-None-Match`: of what has changed since.
     ReadAgain,
@@ -19,7 +19,7 @@ pub(super) enum Asked {
 
 /// What an answer means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum AnswerMeaning {
     /// It was done.
     Done,
     /// There is no such object.
@@ -36,70 +36,72 @@ pub(super) enum Meaning {
     Refused(Reason),
 }
 
-pub(super) fn classify(asked: Asked, answer: &Answer) -> Meaning {
-    let write = matches!(asked, Asked::Create | Asked::Replace);
+pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeaning {
+    let write = matches!(asked, RequestKind::Create | RequestKind::Replace);
     match answer.status {
-        _ if answer.is_success() => Meaning::Done,
-        412 if write => Meaning::Conflict,
+        _ if answer.is_success() => AnswerMeaning::Done,
+        412 if write => AnswerMeaning::Conflict,
         // Old versions of MinIO say so of a create over what exists.
-        304 if write => Meaning::Conflict,
-        304 if asked == Asked::ReadAgain => Meaning::Unchanged,
-        404 if is_one_of(answer, NO_BUCKET) => Meaning::Refused(Reason::Invalid),
+        304 if write => AnswerMeaning::Conflict,
+        304 if asked == RequestKind::ReadAgain => AnswerMeaning::Unchanged,
+        404 if is_one_of(answer, NO_BUCKET) => AnswerMeaning::Refused(Reason::Invalid),
         404 => missing(asked, answer),
         // Another write was under way. On S3 nothing says which of the two was applied.
-        409 => Meaning::Unknown,
+        409 => AnswerMeaning::Unknown,
         // Whoever says this sends nothing on.
-        407 => Meaning::Refused(Reason::Unreachable),
-        429 => Meaning::Throttled,
-        503 if answer.retry_after.is_some() || is_one_of(answer, THROTTLING) => Meaning::Throttled,
+        407 => AnswerMeaning::Refused(Reason::Unreachable),
+        429 => AnswerMeaning::Throttled,
+        503 if answer.retry_after.is_some() || is_one_of(answer, THROTTLING) => AnswerMeaning::Throttled,
         400 => bad_request(answer),
-        401 | 403 => Meaning::Refused(Reason::Denied),
-        405 | 501 => Meaning::Refused(Reason::Unsupported),
+        401 | 403 => AnswerMeaning::Refused(Reason::Denied),
+        405 | 501 => AnswerMeaning::Refused(Reason::Unsupported),
         // A new bucket whose name is not known everywhere yet.
-        307 => Meaning::Refused(Reason::Unreachable),
-        301 | 302 | 303 | 308 => Meaning::Refused(Reason::Invalid),
-        _ => Meaning::Unknown,
+        307 => AnswerMeaning::Refused(Reason::Unreachable),
+        301 | 302 | 303 | 308 => AnswerMeaning::Refused(Reason::Invalid),
+        _ => AnswerMeaning::Unknown,
     }
 }
 
-fn missing(asked: Asked, answer: &Answer) -> Meaning {
+fn missing(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeaning {
     match asked {
         // Nobody who speaks S3 answers with a page for people.
-        _ if answer.text == Text::Foreign => match asked {
-            Asked::Read | Asked::ReadAgain | Asked::List => Meaning::Refused(Reason::Unsupported),
-            Asked::Create | Asked::Replace => Meaning::Unknown,
+        _ if answer.text == AnswerText::Foreign => match asked {
+            RequestKind::Read | RequestKind::ReadAgain | RequestKind::List => {
+                AnswerMeaning::Refused(Reason::Unsupported)
+            }
+            RequestKind::Create | RequestKind::Replace => AnswerMeaning::Unknown,
         },
-        Asked::Read | Asked::ReadAgain => Meaning::Absent,
-        Asked::Replace => Meaning::Conflict,
-        Asked::Create | Asked::List => Meaning::Unknown,
+        RequestKind::Read | RequestKind::ReadAgain => AnswerMeaning::Absent,
+        RequestKind::Replace => AnswerMeaning::Conflict,
+        RequestKind::Create | RequestKind::List => AnswerMeaning::Unknown,
     }
 }
 
-fn bad_request(answer: &Answer) -> Meaning {
+fn bad_request(answer: &ServerAnswer) -> AnswerMeaning {
     match answer {
-        _ if is_one_of(answer, STALE_TOKEN) => Meaning::Refused(Reason::Denied),
+        _ if is_one_of(answer, STALE_TOKEN) => AnswerMeaning::Refused(Reason::Denied),
         _ if is_one_of(answer, OTHER_REGION) || is_one_of(answer, BAD_NAME) => {
-            Meaning::Refused(Reason::Invalid)
+            AnswerMeaning::Refused(Reason::Invalid)
         }
         // The request did not arrive as it was sent. Whether that is the whole story, nobody knows.
-        _ if is_one_of(answer, DAMAGED_ON_THE_WAY) => Meaning::Unknown,
-        _ => Meaning::Refused(Reason::Unsupported),
+        _ if is_one_of(answer, DAMAGED_ON_THE_WAY) => AnswerMeaning::Unknown,
+        _ => AnswerMeaning::Refused(Reason::Unsupported),
     }
 }
 
-pub(super) fn is_one_of(answer: &Answer, codes: &[&str]) -> bool {
+pub(super) fn is_one_of(answer: &ServerAnswer, codes: &[&str]) -> bool {
     codes.contains(&answer.code())
 }
 
 /// What happened, and what to do about it, in a sentence that begins in the middle.
-pub(super) fn words(asked: Asked, answer: &Answer, bucket: &str) -> String {
+pub(super) fn words(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> String {
     let advice = advice(asked, answer, bucket);
     let said = match &answer.text {
-        Text::Error { code, message } if message.is_empty() => format!("{} {code}", answer.status),
-        Text::Error { code, message } => {
+        AnswerText::Error { code, message } if message.is_empty() => format!("{} {code}", answer.status),
+        AnswerText::Error { code, message } => {
             format!("{} {code}: {}", answer.status, message.trim_end_matches('.'))
         }
-        Text::Nothing | Text::WantsTls | Text::Foreign => answer.status.to_string(),
+        AnswerText::Nothing | AnswerText::WantsTls | AnswerText::Foreign => answer.status.to_string(),
     };
     let request = answer.request_id.as_ref().map(|id| format!(", request {id}")).unwrap_or_default();
     match advice {
@@ -108,7 +110,7 @@ pub(super) fn words(asked: Asked, answer: &Answer, bucket: &str) -> String {
     }
 }
 
-fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
+fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<String> {
     if answer.status == 407 {
         return Some(match &answer.proxy {
             Some(proxy) => proxy.wants_password(),
@@ -116,14 +118,14 @@ fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
         });
     }
     match (&answer.text, &answer.proxy) {
-        (Text::WantsTls, _) => {
+        (AnswerText::WantsTls, _) => {
             return Some("it is encrypted there: write https:// in the endpoint".to_owned());
         }
-        (Text::Foreign, Some(proxy)) => {
+        (AnswerText::Foreign, Some(proxy)) => {
             return Some(format!("the proxy {proxy}, or whoever answers behind it, does not speak S3"));
         }
-        (Text::Foreign, None) => return Some("whoever answers there does not speak S3".to_owned()),
-        (Text::Nothing | Text::Error { .. }, _) => {}
+        (AnswerText::Foreign, None) => return Some("whoever answers there does not speak S3".to_owned()),
+        (AnswerText::Nothing | AnswerText::Error { .. }, _) => {}
     }
     if is_one_of(answer, &["RequestTimeTooSkewed"]) {
         return Some(match answer.ahead() {
@@ -151,20 +153,20 @@ fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
             "the access key is not known there, or its secret is wrong: correct the credentials".to_owned(),
         );
     }
-    // AWS wants a checksum where it keeps what is written. It is not sent: see `KEPT`.
-    if let Text::Error { message, .. } = &answer.text
+    // AWS wants a checksum where it keeps what is written. It is not sent: see `RETENTION_RULE`.
+    if let AnswerText::Error { message, .. } = &answer.text
         && (message.contains("Object Lock") || message.contains("Content-MD5"))
     {
-        return Some(format!("the bucket {bucket:?} keeps every write: {KEPT}"));
+        return Some(format!("the bucket {bucket:?} keeps every write: {RETENTION_RULE}"));
     }
     if is_one_of(answer, BAD_NAME) {
         return Some("it does not take the name of the object: choose a shorter key".to_owned());
     }
     match (answer.status, asked) {
-        (401 | 403, Asked::List) => {
+        (401 | 403, RequestKind::List) => {
             Some(format!("the credentials may not list: allow s3:ListBucket on {bucket}"))
         }
-        (401 | 403, Asked::Read | Asked::ReadAgain) => Some(format!(
+        (401 | 403, RequestKind::Read | RequestKind::ReadAgain) => Some(format!(
             "the credentials may not read: allow s3:GetObject on the objects, and s3:ListBucket on {bucket}, without \
              which nobody is told that an object is missing"
         )),
@@ -173,7 +175,7 @@ fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
              retention rule may protect"
                 .to_owned(),
         ),
-        (400 | 405 | 501, Asked::Create | Asked::Replace) => {
+        (400 | 405 | 501, RequestKind::Create | RequestKind::Replace) => {
             Some("it does not take conditional writes, without which nothing can be granted".to_owned())
         }
         _ => None,
@@ -181,7 +183,7 @@ fn advice(asked: Asked, answer: &Answer, bucket: &str) -> Option<String> {
 }
 
 /// What is wrong with a bucket whose rule locks what is written to it.
-pub(super) const KEPT: &str = "its rule of retention would lock a version with every renewal, which nobody could remove: \
+pub(super) const RETENTION_RULE: &str = "its rule of retention would lock a version with every renewal, which nobody could remove: \
                                use a bucket without such a rule";
 
 const NO_BUCKET: &[&str] = &["NoSuchBucket"];
@@ -233,26 +235,26 @@ pub(super) fn wrong_quoting(bare: bool) -> String {
 mod tests {
     use std::time::Duration;
 
-    use Asked::{Create, List, Read, ReadAgain, Replace};
-    use Meaning::{Absent, Conflict, Done, Refused, Throttled, Unknown};
+    use AnswerMeaning::{Absent, Conflict, Done, Refused, Throttled, Unknown};
     use Reason::{Denied, Invalid, Unreachable, Unsupported};
+    use RequestKind::{Create, List, Read, ReadAgain, Replace};
 
     use super::*;
 
-    fn answer(status: u16, code: &str) -> Answer {
+    fn answer(status: u16, code: &str) -> ServerAnswer {
         let text = match code {
-            "" => Text::Nothing,
-            "<html>" => Text::Foreign,
-            code => Text::Error { code: code.into(), message: "Told so.".into() },
+            "" => AnswerText::Nothing,
+            "<html>" => AnswerText::Foreign,
+            code => AnswerText::Error { code: code.into(), message: "Told so.".into() },
         };
-        Answer { status, text, ..Answer::default() }
+        ServerAnswer { status, text, ..ServerAnswer::default() }
     }
 
     /// Every row: status, code, and what it means to a read, a create, a replace and a listing.
     #[test]
     fn each_answer_means_one_thing_to_each_call() {
         let all = |meaning| [meaning; 4];
-        let table: [(u16, &str, [Meaning; 4]); 46] = [
+        let table: [(u16, &str, [AnswerMeaning; 4]); 46] = [
             (200, "", all(Done)),
             (204, "", all(Done)),
             // Lost to somebody, or there already.
@@ -311,21 +313,21 @@ mod tests {
             let answer = answer(status, code);
             let got = [Read, Create, Replace, List].map(|asked| classify(asked, &answer));
             assert_eq!(got, expected, "{status} {code}");
-            let again = if status == 304 { Meaning::Unchanged } else { expected[0] };
+            let again = if status == 304 { AnswerMeaning::Unchanged } else { expected[0] };
             assert_eq!(classify(ReadAgain, &answer), again, "{status} {code}, to a read with a condition");
         }
     }
 
     #[test]
     fn a_503_that_names_a_time_is_throttling_whatever_it_is_called() {
-        let answer = Answer { retry_after: Some(Duration::from_secs(1)), ..answer(503, "") };
+        let answer = ServerAnswer { retry_after: Some(Duration::from_secs(1)), ..answer(503, "") };
         assert_eq!(classify(Replace, &answer), Throttled);
     }
 
     #[test]
     fn a_clock_that_is_off_is_told_in_seconds_and_in_which_direction() {
         let at = |second| Some(jiff::Timestamp::from_second(second).unwrap());
-        let skewed = |signed, date| Answer {
+        let skewed = |signed, date| ServerAnswer {
             signed: at(signed),
             date: at(date),
             ..answer(403, "RequestTimeTooSkewed")
@@ -338,7 +340,7 @@ mod tests {
 
     #[test]
     fn each_thing_that_people_can_mend_has_its_own_sentence() {
-        let region = Answer { region: Some("eu-west-1".into()), ..answer(301, "PermanentRedirect") };
+        let region = ServerAnswer { region: Some("eu-west-1".into()), ..answer(301, "PermanentRedirect") };
         assert!(words(Read, &region, "b").contains("region=eu-west-1"));
         assert!(words(Create, &answer(404, "NoSuchBucket"), "b").starts_with("there is no bucket \"b\""));
         assert!(words(List, &answer(403, "AccessDenied"), "b").contains("s3:ListBucket"));
@@ -347,23 +349,23 @@ mod tests {
         assert!(words(Create, &answer(501, "NotImplemented"), "b").contains("conditional writes"));
         assert!(words(Read, &answer(404, "<html>"), "b").contains("does not speak S3"));
         assert!(words(Create, &answer(400, "<html>"), "b").contains("does not speak S3"));
-        let tls = Answer { text: Text::WantsTls, ..answer(400, "") };
+        let tls = ServerAnswer { text: AnswerText::WantsTls, ..answer(400, "") };
         assert!(words(Create, &tls, "b").starts_with("it is encrypted there: write https://"));
         let proxy = crate::wire::Proxy::parse("http://me:hush@proxy:3128").ok();
-        let sentence = words(Read, &Answer { proxy: proxy.clone(), ..answer(407, "") }, "b");
+        let sentence = words(Read, &ServerAnswer { proxy: proxy.clone(), ..answer(407, "") }, "b");
         assert!(sentence.starts_with("the proxy http://proxy:3128 does not take"), "{sentence}");
-        let sentence = words(Read, &Answer { proxy, ..answer(502, "<html>") }, "b");
+        let sentence = words(Read, &ServerAnswer { proxy, ..answer(502, "<html>") }, "b");
         assert!(sentence.starts_with("the proxy http://proxy:3128, or"), "{sentence}");
         let lock = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters";
-        let text = Text::Error { code: "InvalidRequest".into(), message: lock.into() };
+        let text = AnswerText::Error { code: "InvalidRequest".into(), message: lock.into() };
         assert!(
-            words(Create, &Answer { text, ..answer(400, "") }, "b")
+            words(Create, &ServerAnswer { text, ..answer(400, "") }, "b")
                 .starts_with("the bucket \"b\" keeps every write")
         );
         assert!(
             words(Read, &answer(403, "InvalidTokenId"), "b").starts_with("the session token is not valid")
         );
-        let plain = Answer { request_id: Some("17A".into()), ..answer(500, "InternalError") };
+        let plain = ServerAnswer { request_id: Some("17A".into()), ..answer(500, "InternalError") };
         assert_eq!(words(Read, &plain, "b"), "it answered 500 InternalError: Told so, request 17A");
     }
 }

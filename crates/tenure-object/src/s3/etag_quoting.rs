@@ -18,7 +18,7 @@ struct QuotingState {
     /// The latest replace that was refused.
     refused: Option<(Key, Version)>,
     /// How many were refused in a row although nothing had changed.
-    wrongly: u32,
+    wrong_refusals: u32,
 }
 
 /// A read that was begun, and what was refused of its key before that.
@@ -55,9 +55,9 @@ impl EtagQuoting {
         }
         // Once for each that was refused.
         if state.refused.take_if(|(_, version)| *version == refused).is_some() {
-            state.wrongly = if refused == *shown { state.wrongly + 1 } else { 0 };
+            state.wrong_refusals = if refused == *shown { state.wrong_refusals + 1 } else { 0 };
         }
-        state.wrongly >= WRONGLY
+        state.wrong_refusals >= WRONG_REFUSALS
     }
 
     fn state(&self) -> MutexGuard<'_, QuotingState> {
@@ -66,7 +66,7 @@ impl EtagQuoting {
 }
 
 /// Once could be somebody who restored the object at that very moment.
-const WRONGLY: u32 = 3;
+const WRONG_REFUSALS: u32 = 3;
 
 #[cfg(test)]
 mod tests {

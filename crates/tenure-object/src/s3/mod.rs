@@ -30,7 +30,7 @@ use tenure_store::{
 };
 
 pub use builder::Builder;
-use classify::{Asked, Meaning};
+use classify::{AnswerMeaning, RequestKind};
 pub use environment::Environment;
 pub use error::OpenError;
 use etag_quoting::EtagQuoting;
@@ -38,16 +38,16 @@ use read_cache::ReadCache;
 
 use crate::Requests;
 use crate::name::Names;
-use crate::wire::{Answer, Call, Connector, Seen};
+use crate::wire::{Call, CallState, Connector, ServerAnswer};
 
 /// A store in a bucket. Clones are the same store.
 ///
 /// It must be polled inside a tokio runtime that has io and time enabled. A call sends one request, whatever comes of it
 /// (a listing: one for each page), and is never sent again.
 #[derive(Clone)]
-pub struct S3(Arc<Inner>);
+pub struct S3(Arc<S3Inner>);
 
-struct Inner {
+struct S3Inner {
     client: AmazonS3,
     connector: Connector,
     names: Names,
@@ -86,7 +86,7 @@ impl S3 {
     }
 }
 
-impl Inner {
+impl S3Inner {
     async fn put(&self, key: &Key, value: Bytes, expect: Expect) -> Result<Put, StoreError> {
         if value.len() > S3::VALUE_MAX {
             let what =
@@ -97,8 +97,8 @@ impl Inner {
         // Whoever reads because of what becomes of this is shown what the server has, and not what was seen before.
         let _writing = self.read_cache.writing(key);
         let (asked, mode) = match &expect {
-            Expect::Absent => (Asked::Create, PutMode::Create),
-            Expect::Version(version) => (Asked::Replace, PutMode::Update(self.update(version))),
+            Expect::Absent => (RequestKind::Create, PutMode::Create),
+            Expect::Version(version) => (RequestKind::Replace, PutMode::Update(self.update(version))),
         };
         let call = Call::default();
         let options = PutOptions { mode, extensions: call.extensions(), ..PutOptions::default() };
@@ -107,15 +107,15 @@ impl Inner {
         let meaning = classify::classify(asked, &answer);
         if let Expect::Version(version) = &expect {
             match meaning {
-                Meaning::Done => self.etag_quoting.applied(),
+                AnswerMeaning::Done => self.etag_quoting.applied(),
                 // Not 404: then it is gone.
-                Meaning::Conflict if answer.status == 412 => self.etag_quoting.refused(key, version),
+                AnswerMeaning::Conflict if answer.status == 412 => self.etag_quoting.refused(key, version),
                 _ => {}
             }
         }
         match meaning {
-            Meaning::Conflict => Ok(Put::Conflict(Conflict)),
-            Meaning::Done => match result.map(|done| done.e_tag) {
+            AnswerMeaning::Conflict => Ok(Put::Conflict(Conflict)),
+            AnswerMeaning::Done => match result.map(|done| done.e_tag) {
                 Ok(Some(etag)) => {
                     Ok(Put::Applied(Applied { version: Version::new(etag), time: answer.time() }))
                 }
@@ -133,7 +133,7 @@ impl Inner {
         prefix: &Prefix,
         token: Option<String>,
     ) -> Result<(Vec<Key>, Option<String>), StoreError> {
-        let begin = self.names.begin(prefix);
+        let begin = self.names.prefix_of(prefix);
         let call = Call::default();
         let options = PaginatedListOptions {
             page_token: token.clone(),
@@ -142,10 +142,10 @@ impl Inner {
         };
         let begin = (!begin.is_empty()).then_some(begin.as_str());
         let result = self.client.list_paginated(begin, options).await;
-        let answer = self.answer(Asked::List, &call, result.as_ref().err())?;
-        let page = match classify::classify(Asked::List, &answer) {
-            Meaning::Done => result.map_err(unreadable)?,
-            other => return Err(self.error(Asked::List, other, &answer)),
+        let answer = self.answer(RequestKind::List, &call, result.as_ref().err())?;
+        let page = match classify::classify(RequestKind::List, &answer) {
+            AnswerMeaning::Done => result.map_err(unreadable)?,
+            other => return Err(self.error(RequestKind::List, other, &answer)),
         };
         if page.page_token.is_some() && page.page_token == token {
             return Err(StoreError::unknown("the listing does not go on: it gave the same page again"));
@@ -190,18 +190,18 @@ impl Inner {
     /// What was answered, or why there was no answer.
     fn answer(
         &self,
-        asked: Asked,
+        asked: RequestKind,
         call: &Call,
         error: Option<&object_store::Error>,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<ServerAnswer, StoreError> {
         match call.seen() {
-            Seen::Answered(answer) => Ok(*answer),
-            Seen::NotConnected(why) => Err(StoreError::refused(Reason::Unreachable, why)),
-            Seen::Cut(why) if matches!(asked, Asked::Create | Asked::Replace) => {
+            CallState::Answered(answer) => Ok(*answer),
+            CallState::NotConnected(why) => Err(StoreError::refused(Reason::Unreachable, why)),
+            CallState::Cut(why) if matches!(asked, RequestKind::Create | RequestKind::Replace) => {
                 Err(StoreError::unknown(format!("the write was sent and not answered: {why}")))
             }
-            Seen::Cut(why) => Err(StoreError::unknown(why)),
-            Seen::NotSent => {
+            CallState::Cut(why) => Err(StoreError::unknown(why)),
+            CallState::NotSent => {
                 let why = error.map(ToString::to_string).unwrap_or_default();
                 Err(StoreError::refused(
                     Reason::Denied,
@@ -212,14 +212,16 @@ impl Inner {
     }
 
     /// The error of an answer that is none.
-    fn error(&self, asked: Asked, meaning: Meaning, answer: &Answer) -> StoreError {
+    fn error(&self, asked: RequestKind, meaning: AnswerMeaning, answer: &ServerAnswer) -> StoreError {
         let words = classify::words(asked, answer, &self.bucket);
         match meaning {
-            Meaning::Throttled => StoreError::throttled(answer.retry_after),
-            Meaning::Refused(reason) => StoreError::refused(reason, words),
-            Meaning::Unknown | Meaning::Done | Meaning::Absent | Meaning::Unchanged | Meaning::Conflict => {
-                StoreError::unknown(words)
-            }
+            AnswerMeaning::Throttled => StoreError::throttled(answer.retry_after),
+            AnswerMeaning::Refused(reason) => StoreError::refused(reason, words),
+            AnswerMeaning::Unknown
+            | AnswerMeaning::Done
+            | AnswerMeaning::Absent
+            | AnswerMeaning::Unchanged
+            | AnswerMeaning::Conflict => StoreError::unknown(words),
         }
     }
 }
@@ -249,16 +251,16 @@ impl Store for S3 {
 
     /// In the order of their names, as far as the server has one; a thousand for each request.
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
-        enum Next {
+        enum NextPage {
             Page(Option<String>),
             End,
         }
-        let pages = stream::unfold(Next::Page(None), move |next| async move {
-            let Next::Page(token) = next else { return None };
+        let pages = stream::unfold(NextPage::Page(None), move |next| async move {
+            let NextPage::Page(token) = next else { return None };
             Some(match self.0.page(prefix, token).await {
-                Ok((keys, Some(token))) => (Ok(keys), Next::Page(Some(token))),
-                Ok((keys, None)) => (Ok(keys), Next::End),
-                Err(error) => (Err(error), Next::End),
+                Ok((keys, Some(token))) => (Ok(keys), NextPage::Page(Some(token))),
+                Ok((keys, None)) => (Ok(keys), NextPage::End),
+                Err(error) => (Err(error), NextPage::End),
             })
         });
         let keys = pages.flat_map(|page| match page {

@@ -55,7 +55,7 @@ impl Profile {
                 let token = self.get("aws_session_token").map(str::to_owned);
                 Ok(Some(Keys { id: id.to_owned(), secret: secret.to_owned(), token }))
             }
-            (None, None) => match NEED_MORE.iter().find(|setting| self.get(setting).is_some()) {
+            (None, None) => match OTHER_CREDENTIALS.iter().find(|setting| self.get(setting).is_some()) {
                 Some(setting) => Err(OpenError::denied(format!(
                     "the profile {name:?} has {setting}, which takes AWS's own tools: let them, with \
                      eval \"$(aws configure export-credentials --profile {name} --format env)\""
@@ -106,7 +106,7 @@ fn section_of(text: &str, wanted: &str) -> Option<BTreeMap<String, String>> {
 }
 
 /// What leads to credentials by more than two lines of a file.
-const NEED_MORE: &[&str] = &[
+const OTHER_CREDENTIALS: &[&str] = &[
     "sso_session",
     "sso_start_url",
     "credential_process",
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_profile_that_needs_more_names_the_command_that_helps() {
-        for setting in NEED_MORE {
+        for setting in OTHER_CREDENTIALS {
             let settings = BTreeMap::from([((*setting).to_owned(), "x".to_owned())]);
             let error = Profile { name: "prod".into(), settings }.keys().unwrap_err();
             let sentence = error.to_string();

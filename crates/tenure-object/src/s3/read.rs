@@ -3,12 +3,12 @@
 use object_store::{GetOptions, GetResult, ObjectStore};
 use tenure_store::{Entry, Key, Reading, Reason, StoreClock, StoreError, Version};
 
-use super::classify::{self, Asked, Meaning};
-use super::read_cache::Body;
-use super::{Inner, unreadable};
-use crate::wire::{Answer, Call};
+use super::classify::{self, AnswerMeaning, RequestKind};
+use super::read_cache::CachedValue;
+use super::{S3Inner, unreadable};
+use crate::wire::{Call, ServerAnswer};
 
-impl Inner {
+impl S3Inner {
     pub(super) async fn get(&self, key: &Key) -> Result<Reading, StoreError> {
         let (begun, known) = self.read_cache.begin(key);
         let quoting_read = self.etag_quoting.begin(key);
@@ -20,7 +20,8 @@ impl Inner {
         let (body, answer) = read?;
         // Said when it is connected or probed: a rule that is made later costs money, and nobody their lease.
         if answer.locked && key.is_reserved() {
-            let what = format!("the bucket {:?} keeps every write: {}", self.bucket, classify::KEPT);
+            let what =
+                format!("the bucket {:?} keeps every write: {}", self.bucket, classify::RETENTION_RULE);
             return Err(StoreError::refused(Reason::Unsupported, what));
         }
         if let Some(body) = &body
@@ -41,7 +42,11 @@ impl Inner {
     }
 
     /// What there is, and the answer that said so.
-    async fn read(&self, key: &Key, known: Option<Body>) -> Result<(Option<Body>, Answer), StoreError> {
+    async fn read(
+        &self,
+        key: &Key,
+        known: Option<CachedValue>,
+    ) -> Result<(Option<CachedValue>, ServerAnswer), StoreError> {
         let path = self.path(key)?;
         let call = Call::default();
         let options = GetOptions {
@@ -49,12 +54,12 @@ impl Inner {
             extensions: call.extensions(),
             ..GetOptions::default()
         };
-        let asked = if known.is_some() { Asked::ReadAgain } else { Asked::Read };
+        let asked = if known.is_some() { RequestKind::ReadAgain } else { RequestKind::Read };
         let result = self.client.get_opts(&path, options).await;
         let answer = self.answer(asked, &call, result.as_ref().err())?;
         let got = match (classify::classify(asked, &answer), known) {
-            (Meaning::Absent, _) => return Ok((None, answer)),
-            (Meaning::Unchanged, Some(known)) => {
+            (AnswerMeaning::Absent, _) => return Ok((None, answer)),
+            (AnswerMeaning::Unchanged, Some(known)) => {
                 if answer.etag.as_ref().is_some_and(|etag| !is_same(etag, &known.version)) {
                     let what =
                         "it answered that nothing has changed, about another version than it was asked about";
@@ -62,16 +67,16 @@ impl Inner {
                 }
                 return Ok((Some(known), answer));
             }
-            (Meaning::Done, _) => result.map_err(unreadable)?,
+            (AnswerMeaning::Done, _) => result.map_err(unreadable)?,
             (other, _) => return Err(self.error(asked, other, &answer)),
         };
-        let body = whole(got, &answer).await?;
+        let body = read_value(got, &answer).await?;
         Ok((Some(body), answer))
     }
 }
 
 /// The value that comes with an answer.
-async fn whole(got: GetResult, answer: &Answer) -> Result<Body, StoreError> {
+async fn read_value(got: GetResult, answer: &ServerAnswer) -> Result<CachedValue, StoreError> {
     let (path, size) = (&got.meta.location, got.meta.size);
     if size > READ_MAX {
         let what = format!("{path} has {size} bytes, and was not written by Tenure: look at it");
@@ -83,7 +88,7 @@ async fn whole(got: GetResult, answer: &Answer) -> Result<Body, StoreError> {
     };
     // Cut off in the middle it is no value, though its status was seen.
     let value = got.bytes().await.map_err(unreadable)?;
-    Ok(Body { value, version, modified: answer.modified })
+    Ok(CachedValue { value, version, modified: answer.modified })
 }
 
 /// Something in between may have changed how it is written.

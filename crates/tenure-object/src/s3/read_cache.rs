@@ -13,7 +13,7 @@ pub(super) struct ReadCache(Mutex<CacheState>);
 
 /// A value as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Body {
+pub(super) struct CachedValue {
     pub(super) value: Bytes,
     pub(super) version: Version,
     /// When it was written, by the server's clock.
@@ -22,11 +22,11 @@ pub(super) struct Body {
 
 /// A read that was begun. It is over for the memory when somebody writes meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Begun(u64);
+pub(super) struct ReadTicket(u64);
 
 /// A write that is under way: what was read before its end is forgotten, however it ends.
 #[derive(Debug)]
-pub(super) struct Writing<'a> {
+pub(super) struct WriteUnderWay<'a> {
     cache: &'a ReadCache,
     key: &'a Key,
 }
@@ -34,24 +34,24 @@ pub(super) struct Writing<'a> {
 #[derive(Debug, Default)]
 struct CacheState {
     /// The one that was used last is at the end.
-    slots: VecDeque<Slot>,
+    slots: VecDeque<CacheSlot>,
     begun: u64,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct CacheSlot {
     key: Key,
-    begun: Begun,
-    body: Option<Body>,
+    begun: ReadTicket,
+    body: Option<CachedValue>,
 }
 
 impl ReadCache {
     /// A read of this key begins: what was read before, if it is remembered.
-    pub(super) fn begin(&self, key: &Key) -> (Begun, Option<Body>) {
+    pub(super) fn begin(&self, key: &Key) -> (ReadTicket, Option<CachedValue>) {
         let mut state = self.state();
         let slot = match state.slots.iter().position(|slot| slot.key == *key) {
             Some(at) => state.slots.remove(at).expect("it is there"),
-            None => Slot { key: key.clone(), begun: state.begin(), body: None },
+            None => CacheSlot { key: key.clone(), begun: state.begin(), body: None },
         };
         let answer = (slot.begun, slot.body.clone());
         state.slots.push_back(slot);
@@ -62,7 +62,7 @@ impl ReadCache {
     }
 
     /// The read that was begun like this showed this.
-    pub(super) fn remember(&self, begun: Begun, body: &Body) {
+    pub(super) fn remember(&self, begun: ReadTicket, body: &CachedValue) {
         if body.value.len() > VALUE_MAX {
             return;
         }
@@ -77,9 +77,9 @@ impl ReadCache {
     }
 
     /// A write of this key begins.
-    pub(super) fn writing<'a>(&'a self, key: &'a Key) -> Writing<'a> {
+    pub(super) fn writing<'a>(&'a self, key: &'a Key) -> WriteUnderWay<'a> {
         self.forget(key);
-        Writing { cache: self, key }
+        WriteUnderWay { cache: self, key }
     }
 
     fn state(&self) -> MutexGuard<'_, CacheState> {
@@ -88,13 +88,13 @@ impl ReadCache {
 }
 
 impl CacheState {
-    fn begin(&mut self) -> Begun {
+    fn begin(&mut self) -> ReadTicket {
         self.begun += 1;
-        Begun(self.begun)
+        ReadTicket(self.begun)
     }
 }
 
-impl Drop for Writing<'_> {
+impl Drop for WriteUnderWay<'_> {
     fn drop(&mut self) {
         self.cache.forget(self.key);
     }
@@ -114,11 +114,15 @@ mod tests {
         Key::parse(name).unwrap()
     }
 
-    fn body(text: &str) -> Body {
-        Body { value: Bytes::copy_from_slice(text.as_bytes()), version: Version::new(text), modified: None }
+    fn body(text: &str) -> CachedValue {
+        CachedValue {
+            value: Bytes::copy_from_slice(text.as_bytes()),
+            version: Version::new(text),
+            modified: None,
+        }
     }
 
-    fn read(cache: &ReadCache, name: &str) -> Option<Body> {
+    fn read(cache: &ReadCache, name: &str) -> Option<CachedValue> {
         let (begun, before) = cache.begin(&key(name));
         cache.remember(begun, &body(name));
         before
@@ -163,7 +167,7 @@ mod tests {
         assert!(read(&cache, "k0").is_some());
         assert_eq!(read(&cache, "k1"), None, "it was the oldest");
         let (begun, _) = cache.begin(&key("large"));
-        let large = Body { value: vec![b'x'; VALUE_MAX + 1].into(), ..body("large") };
+        let large = CachedValue { value: vec![b'x'; VALUE_MAX + 1].into(), ..body("large") };
         cache.remember(begun, &large);
         assert_eq!(cache.begin(&key("large")).1, None);
     }

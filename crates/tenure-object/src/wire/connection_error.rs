@@ -57,7 +57,7 @@ fn of_tls(error: &rustls::Error, host: &str) -> String {
             }
             Wrong::ExpiredContext { not_after, .. } => format!(
                 "the certificate of {host} ran out on {}: renew it, or set this machine's clock",
-                day(*not_after)
+                date_of(*not_after)
             ),
             Wrong::NotValidYet | Wrong::NotValidYetContext { .. } => {
                 format!(
@@ -84,7 +84,7 @@ fn name_of(name: &str) -> &str {
     name.split('"').nth(1).unwrap_or(name)
 }
 
-fn day(time: UnixTime) -> String {
+fn date_of(time: UnixTime) -> String {
     let time = i64::try_from(time.as_secs()).ok().and_then(|second| Timestamp::from_second(second).ok());
     time.map(|time| time.strftime("%Y-%m-%d").to_string()).unwrap_or_default()
 }

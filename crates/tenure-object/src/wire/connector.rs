@@ -11,12 +11,14 @@ use object_store::client::{
 use object_store::{ClientConfigKey, ClientOptions};
 
 use super::requests::Counter;
-use super::{Answer, Call, Proxies, Proxy, Requests, Roots, Seen, answer, connection_error};
+use super::{
+    Call, CallState, Proxies, Proxy, Requests, Roots, ServerAnswer, connection_error, server_answer,
+};
 use crate::tls;
 
 /// How other machines are reached.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Network {
+pub(crate) struct NetworkSettings {
     /// Whether nothing is ever sent to an address that has a certificate.
     pub(crate) unencrypted: bool,
     pub(crate) roots: Roots,
@@ -29,11 +31,11 @@ pub(crate) struct Network {
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     counter: Arc<Counter>,
-    network: Network,
+    network: NetworkSettings,
 }
 
 impl Connector {
-    pub(crate) fn new(network: Network) -> Self {
+    pub(crate) fn new(network: NetworkSettings) -> Self {
         Self { counter: Arc::default(), network }
     }
 
@@ -74,27 +76,27 @@ impl HttpConnector for Connector {
             .build()
             .map_err(|error| object_store::Error::Generic { store: "HTTP", source: error.into() })?;
         let counter = Arc::clone(&self.counter);
-        let Network { proxies, header, .. } = self.network.clone();
-        Ok(HttpClient::new(Hook { client, counter, proxies, header }))
+        let NetworkSettings { proxies, header, .. } = self.network.clone();
+        Ok(HttpClient::new(CallHook { client, counter, proxies, header }))
     }
 }
 
 #[derive(Debug)]
-struct Hook {
+struct CallHook {
     client: reqwest::Client,
     counter: Arc<Counter>,
     proxies: Proxies,
     header: Option<(HeaderName, HeaderValue)>,
 }
 
-impl Hook {
+impl CallHook {
     fn proxy(&self, address: &http::Uri) -> Option<Proxy> {
         self.proxies.of(address).ok().flatten()
     }
 }
 
 #[async_trait::async_trait]
-impl HttpService for Hook {
+impl HttpService for CallHook {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         // Requests for credentials have none.
         let Some(call) = request.extensions().get::<Call>().cloned() else {
@@ -103,10 +105,10 @@ impl HttpService for Hook {
         let (mut parts, body) = request.into_parts();
         parts.headers.extend(self.header.clone());
         self.counter.count(&parts);
-        let signed = answer::signed_at(&parts.headers);
+        let signed = server_answer::signed_at(&parts.headers);
         let address = parts.uri.clone();
         // Should the future be dropped from here on, nobody asks; should it panic, this is what is true.
-        call.note(Seen::Cut("there was no answer".to_owned()));
+        call.note(CallState::Cut("there was no answer".to_owned()));
         let response = match HttpService::call(&self.client, HttpRequest::from_parts(parts, body)).await {
             Ok(response) => response,
             Err(error) => {
@@ -114,30 +116,30 @@ impl HttpService for Hook {
                 let words = connection_error::words(&error, host, self.proxy(&address).as_ref());
                 call.note(match error.kind() {
                     // The only kind after which it was certainly not sent.
-                    HttpErrorKind::Connect => Seen::NotConnected(words),
-                    _ => Seen::Cut(words),
+                    HttpErrorKind::Connect => CallState::NotConnected(words),
+                    _ => CallState::Cut(words),
                 });
                 return Err(error);
             }
         };
-        let mut answer = Answer::new(response.status().as_u16(), response.headers(), signed);
+        let mut answer = ServerAnswer::new(response.status().as_u16(), response.headers(), signed);
         answer.proxy = self.proxy(&address);
         // The status is there, so it is the answer, whatever becomes of the rest.
-        call.note(Seen::Answered(Box::new(answer.clone())));
+        call.note(CallState::Answered(Box::new(answer.clone())));
         if answer.is_success() {
             return Ok(response);
         }
         let (parts, body) = response.into_parts();
-        let body = text(body).await;
+        let body = error_body(body).await;
         if let Some(body) = &body {
-            call.note(Seen::Answered(Box::new(answer.with_text(body))));
+            call.note(CallState::Answered(Box::new(answer.with_text(body))));
         }
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body.unwrap_or_default())))
     }
 }
 
 /// The body of an error; `None` if it is cut off or far too long.
-async fn text(body: HttpResponseBody) -> Option<Bytes> {
+async fn error_body(body: HttpResponseBody) -> Option<Bytes> {
     let mut text = BytesMut::new();
     let mut pieces = body.bytes_stream();
     while let Some(piece) = pieces.next().await {

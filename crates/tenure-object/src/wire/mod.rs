@@ -1,6 +1,5 @@
 //! What really happens on the wire, whatever the client library makes of it.
 
-mod answer;
 mod call;
 mod connection_error;
 mod connector;
@@ -8,16 +7,17 @@ mod proxies;
 mod proxy;
 mod requests;
 mod roots;
+mod server_answer;
 
 use std::net::IpAddr;
 
-pub(crate) use answer::{Answer, Text};
-pub(crate) use call::{Call, Seen};
-pub(crate) use connector::{Connector, Network};
+pub(crate) use call::{Call, CallState};
+pub(crate) use connector::{Connector, NetworkSettings};
 pub(crate) use proxies::Proxies;
 pub(crate) use proxy::Proxy;
 pub use requests::Requests;
 pub(crate) use roots::Roots;
+pub(crate) use server_answer::{AnswerText, ServerAnswer};
 
 /// Whether what is sent to this host stays on this machine.
 pub(crate) fn is_loopback(host: &str) -> bool {

@@ -8,7 +8,7 @@ use super::Proxy;
 
 /// The answer to a request, as the server gave it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ServerAnswer {
     pub(crate) status: u16,
     /// The server's clock, in whole seconds.
     pub(crate) date: Option<Timestamp>,
@@ -27,12 +27,12 @@ pub(crate) struct Answer {
     pub(crate) region: Option<String>,
     /// What it came through.
     pub(crate) proxy: Option<Proxy>,
-    pub(crate) text: Text,
+    pub(crate) text: AnswerText,
 }
 
 /// What the body of an answer said. That of a success is the value, and is not looked at here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Text {
+pub(crate) enum AnswerText {
     /// There was none, or it was cut off.
     #[default]
     Nothing,
@@ -44,7 +44,7 @@ pub(crate) enum Text {
     Foreign,
 }
 
-impl Answer {
+impl ServerAnswer {
     pub(crate) fn new(status: u16, headers: &HeaderMap, signed: Option<Timestamp>) -> Self {
         let date = header(headers, &DATE).and_then(|date| parse_date(&date));
         Self {
@@ -58,7 +58,7 @@ impl Answer {
             retry_after: header(headers, &RETRY_AFTER).and_then(|after| parse_wait(&after, date)),
             region: header(headers, &BUCKET_REGION),
             proxy: None,
-            text: Text::Nothing,
+            text: AnswerText::Nothing,
         }
     }
 
@@ -75,8 +75,8 @@ impl Answer {
 
     pub(crate) fn code(&self) -> &str {
         match &self.text {
-            Text::Error { code, .. } => code,
-            Text::Nothing | Text::WantsTls | Text::Foreign => "",
+            AnswerText::Error { code, .. } => code,
+            AnswerText::Nothing | AnswerText::WantsTls | AnswerText::Foreign => "",
         }
     }
 
@@ -130,12 +130,12 @@ fn parse_wait(text: &str, now: Option<Timestamp>) -> Option<Duration> {
 }
 
 /// Errors are a flat piece of XML; a few of its elements are wanted, and whatever else it has is not.
-fn parse_text(body: &str) -> Text {
+fn parse_text(body: &str) -> AnswerText {
     match element(body, "Code") {
-        Some(code) => Text::Error { code, message: element(body, "Message").unwrap_or_default() },
-        None if body.trim().is_empty() => Text::Nothing,
-        None if WANTS_TLS.iter().any(|sentence| body.contains(sentence)) => Text::WantsTls,
-        None => Text::Foreign,
+        Some(code) => AnswerText::Error { code, message: element(body, "Message").unwrap_or_default() },
+        None if body.trim().is_empty() => AnswerText::Nothing,
+        None if WANTS_TLS.iter().any(|sentence| body.contains(sentence)) => AnswerText::WantsTls,
+        None => AnswerText::Foreign,
     }
 }
 
@@ -181,10 +181,10 @@ const LINE_MAX: usize = 300;
 mod tests {
     use super::*;
 
-    fn answer(headers: &[(&'static str, &'static str)]) -> Answer {
+    fn answer(headers: &[(&'static str, &'static str)]) -> ServerAnswer {
         let headers =
             headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-        Answer::new(503, &headers, None)
+        ServerAnswer::new(503, &headers, None)
     }
 
     #[test]
@@ -230,19 +230,23 @@ mod tests {
     fn the_difference_of_the_clocks_is_that_of_two_lines_of_the_same_exchange() {
         let signed = HeaderMap::from_iter([(AMZ_DATE, "20261115T130000Z".parse().unwrap())]);
         let date = HeaderMap::from_iter([(DATE, "Sun, 15 Nov 2026 12:00:00 GMT".parse().unwrap())]);
-        assert_eq!(Answer::new(403, &date, signed_at(&signed)).ahead(), Some(3600));
+        assert_eq!(ServerAnswer::new(403, &date, signed_at(&signed)).ahead(), Some(3600));
     }
 
     #[test]
     fn an_error_is_taken_out_of_its_xml_and_anything_else_is_foreign() {
-        let text = |body: &str| Answer::default().with_text(body.as_bytes()).text;
+        let text = |body: &str| ServerAnswer::default().with_text(body.as_bytes()).text;
         let error = "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code><Message>The &quot;key&quot;\nis\x1b gone\
                      </Message><Key>a</Key></Error>";
-        let expected = Text::Error { code: "NoSuchKey".into(), message: "The \"key\" is  gone".into() };
+        let expected = AnswerText::Error { code: "NoSuchKey".into(), message: "The \"key\" is  gone".into() };
         assert_eq!(text(error), expected);
-        assert_eq!(text("  "), Text::Nothing);
-        assert_eq!(text("<html>404</html>"), Text::Foreign);
-        assert_eq!(text("Client sent an HTTP request to an HTTPS server.\n"), Text::WantsTls);
-        assert_eq!(text("<Error><Code>Slow"), Text::Foreign, "a cut is noticed by its length, not here");
+        assert_eq!(text("  "), AnswerText::Nothing);
+        assert_eq!(text("<html>404</html>"), AnswerText::Foreign);
+        assert_eq!(text("Client sent an HTTP request to an HTTPS server.\n"), AnswerText::WantsTls);
+        assert_eq!(
+            text("<Error><Code>Slow"),
+            AnswerText::Foreign,
+            "a cut is noticed by its length, not here"
+        );
     }
 }
