@@ -11,7 +11,7 @@ use tenure_testkit::{children_of, exit_code};
 use crate::process::{actors, until};
 use crate::stamps::{self, Act, boot_time};
 use crate::tools;
-use crate::verdict::{Outcome, broken, held};
+use crate::verdict::{AttackOutcome, broken, held};
 
 /// The place of one attack: a folder with a store, the stamps of actors, and ways to start commands.
 #[derive(Debug)]
@@ -238,7 +238,7 @@ impl Arena {
     /// Runs a successor that acts as `b`, and judges whether it acted beside `a`.
     ///
     /// The successor may wait, with exit code 75, as long as an actor of `a` lives.
-    pub(crate) fn succession(&self, who: Who, options: &[&str]) -> Outcome {
+    pub(crate) fn succession(&self, who: Who, options: &[&str]) -> AttackOutcome {
         let began = boot_time();
         let mut words = vec!["--ttl", "3s", "--holder", "successor"];
         words.extend_from_slice(options);
@@ -263,7 +263,7 @@ impl Arena {
     }
 
     /// Judges a successor that has ended, and that began to try at `began`.
-    pub(crate) fn judge(&self, ran: &Ran, began: i64) -> Outcome {
+    pub(crate) fn judge(&self, ran: &Ran, began: i64) -> AttackOutcome {
         self.no_overlap()?;
         let living = self.living("a");
         let said = ran.err.trim();

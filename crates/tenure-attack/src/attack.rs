@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::arena::Arena;
-use crate::verdict::Outcome;
+use crate::verdict::AttackOutcome;
 
 /// One attack: the promise that it tests, and how.
 pub(crate) struct Attack {
@@ -12,7 +12,7 @@ pub(crate) struct Attack {
     pub(crate) promise: &'static str,
     pub(crate) limit: Duration,
     pub(crate) company: Company,
-    pub(crate) run: Box<dyn Fn(&Arena) -> Outcome + Send + Sync>,
+    pub(crate) run: Box<dyn Fn(&Arena) -> AttackOutcome + Send + Sync>,
 }
 
 /// Whether other attacks run at the same time.
@@ -27,7 +27,7 @@ impl Attack {
     pub(crate) fn new(
         name: impl Into<String>,
         promise: &'static str,
-        run: impl Fn(&Arena) -> Outcome + Send + Sync + 'static,
+        run: impl Fn(&Arena) -> AttackOutcome + Send + Sync + 'static,
     ) -> Self {
         let limit = Duration::from_secs(40);
         Self { name: name.into(), promise, limit, company: Company::Others, run: Box::new(run) }

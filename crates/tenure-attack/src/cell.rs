@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::arena::Arena;
 use crate::attacks;
 use crate::cgroup;
-use crate::verdict::Verdict;
+use crate::verdict::AttackVerdict;
 
 /// First process of the namespace: it starts the attacker, and reaps what others leave behind as an init does.
 pub(crate) fn main(words: &[String]) -> ExitCode {
@@ -52,18 +52,21 @@ pub(crate) fn inside(words: &[String]) -> ExitCode {
     }));
     let verdict = match ran {
         Ok(Ok(verdict)) => verdict,
-        Ok(Err(evidence)) => Verdict::Broken(evidence),
-        Err(_) => Verdict::Broken("the attack itself panicked".to_owned()),
+        Ok(Err(evidence)) => AttackVerdict::Broken(evidence),
+        Err(_) => AttackVerdict::Broken("the attack itself panicked".to_owned()),
     };
     let written = fs::write(verdict_file(Path::new(folder)), verdict.to_json().to_string());
     ExitCode::from(u8::from(written.is_err()))
 }
 
 /// Verdict that the attacker wrote down.
-pub(crate) fn verdict_in(folder: &Path) -> Verdict {
-    let read =
-        || Verdict::from_json(&serde_json::from_slice::<Value>(&fs::read(verdict_file(folder)).ok()?).ok()?);
-    read().unwrap_or_else(|| Verdict::Broken("the attacker ended without a verdict".to_owned()))
+pub(crate) fn verdict_in(folder: &Path) -> AttackVerdict {
+    let read = || {
+        AttackVerdict::from_json(
+            &serde_json::from_slice::<Value>(&fs::read(verdict_file(folder)).ok()?).ok()?,
+        )
+    };
+    read().unwrap_or_else(|| AttackVerdict::Broken("the attacker ended without a verdict".to_owned()))
 }
 
 /// This program, by the name that it was started under.

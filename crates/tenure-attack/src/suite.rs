@@ -16,7 +16,7 @@ use crate::attacks;
 use crate::cell;
 use crate::cgroup::Cgroup;
 use crate::table::Table;
-use crate::verdict::Verdict;
+use crate::verdict::AttackVerdict;
 
 /// Runs the attacks, prints the table, and leaves nothing behind.
 pub(crate) fn main(args: &Args) -> ExitCode {
@@ -123,7 +123,7 @@ impl Suite {
     }
 
     /// Runs one attack in namespaces of its own.
-    fn attack(&self, number: usize, attack: &Attack) -> Verdict {
+    fn attack(&self, number: usize, attack: &Attack) -> AttackVerdict {
         let folder = Folder::new(self.folder.join(format!("{number:02}")));
         let cgroup = Cgroup::make(&format!("tenure-attack-{}-{number}", std::process::id()));
         let mut command = Command::new("unshare");
@@ -134,7 +134,7 @@ impl Suite {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = match command.spawn() {
             Ok(child) => child,
-            Err(error) => return Verdict::Skipped(format!("unshare cannot be started: {error}")),
+            Err(error) => return AttackVerdict::Skipped(format!("unshare cannot be started: {error}")),
         };
         if wait(&mut child, attack.limit) {
             cell::verdict_in(&folder.path)
@@ -144,7 +144,7 @@ impl Suite {
             let _ = child.wait();
             let reached = fs::read_to_string(folder.path.join("log")).unwrap_or_default();
             let reached = reached.lines().last().unwrap_or("nothing");
-            Verdict::Broken(format!("it did not end within {:?}; it reached: {reached}", attack.limit))
+            AttackVerdict::Broken(format!("it did not end within {:?}; it reached: {reached}", attack.limit))
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::args::is_ci;
 use crate::attack::Attack;
-use crate::verdict::Verdict;
+use crate::verdict::AttackVerdict;
 
 /// The attacks that ran, in the order of the list.
 #[derive(Debug, Default)]
@@ -17,12 +17,12 @@ struct Row {
     number: usize,
     name: String,
     promise: &'static str,
-    verdict: Verdict,
+    verdict: AttackVerdict,
     took: Duration,
 }
 
 impl Table {
-    pub(crate) fn add(&mut self, number: usize, attack: &Attack, verdict: Verdict, took: Duration) {
+    pub(crate) fn add(&mut self, number: usize, attack: &Attack, verdict: AttackVerdict, took: Duration) {
         self.rows.push(Row { number, name: attack.name.clone(), promise: attack.promise, verdict, took });
         self.rows.sort_by_key(|row| row.number);
     }
@@ -30,9 +30,9 @@ impl Table {
     /// True if every promise held and nothing was left out that must not be.
     pub(crate) fn is_good(&self) -> bool {
         self.rows.iter().all(|row| match row.verdict {
-            Verdict::Held(_) | Verdict::KnownLimit(_) => true,
-            Verdict::Skipped(_) => !is_ci(),
-            Verdict::Broken(_) => false,
+            AttackVerdict::Held(_) | AttackVerdict::KnownLimit(_) => true,
+            AttackVerdict::Skipped(_) => !is_ci(),
+            AttackVerdict::Broken(_) => false,
         })
     }
 
@@ -48,12 +48,12 @@ impl Table {
             println!("  {} ({}): {}", row.name, row.verdict.word(), row.verdict.evidence());
         }
         let count =
-            |wanted: fn(&Verdict) -> bool| self.rows.iter().filter(|row| wanted(&row.verdict)).count();
+            |wanted: fn(&AttackVerdict) -> bool| self.rows.iter().filter(|row| wanted(&row.verdict)).count();
         println!(
             "\n{} passed, {} failed, {} skipped",
-            count(|verdict| matches!(verdict, Verdict::Held(_) | Verdict::KnownLimit(_))),
-            count(|verdict| matches!(verdict, Verdict::Broken(_))),
-            count(|verdict| matches!(verdict, Verdict::Skipped(_))),
+            count(|verdict| matches!(verdict, AttackVerdict::Held(_) | AttackVerdict::KnownLimit(_))),
+            count(|verdict| matches!(verdict, AttackVerdict::Broken(_))),
+            count(|verdict| matches!(verdict, AttackVerdict::Skipped(_))),
         );
     }
 

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 /// Outcome of an attack, with the evidence for it.
 #[derive(Clone, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum AttackVerdict {
     /// The promise held.
     Held(String),
     /// The promise did not hold, or the attack could not be carried out as planned.
@@ -14,9 +14,9 @@ pub(crate) enum Verdict {
 }
 
 /// Result of an attack. The error is evidence: a step that must succeed did not.
-pub(crate) type Outcome = Result<Verdict, String>;
+pub(crate) type AttackOutcome = Result<AttackVerdict, String>;
 
-impl Verdict {
+impl AttackVerdict {
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Held(_) => "held",
@@ -52,27 +52,27 @@ impl Verdict {
 }
 
 /// The promise held.
-pub(crate) fn held(evidence: impl Into<String>) -> Outcome {
-    Ok(Verdict::Held(evidence.into()))
+pub(crate) fn held(evidence: impl Into<String>) -> AttackOutcome {
+    Ok(AttackVerdict::Held(evidence.into()))
 }
 
 /// The promise did not hold.
-pub(crate) fn broken(evidence: impl Into<String>) -> Outcome {
-    Ok(Verdict::Broken(evidence.into()))
+pub(crate) fn broken(evidence: impl Into<String>) -> AttackOutcome {
+    Ok(AttackVerdict::Broken(evidence.into()))
 }
 
 /// The attack needs what this machine does not have.
-pub(crate) fn skipped(why: impl Into<String>) -> Outcome {
-    Ok(Verdict::Skipped(why.into()))
+pub(crate) fn skipped(why: impl Into<String>) -> AttackOutcome {
+    Ok(AttackVerdict::Skipped(why.into()))
 }
 
 /// A limit that the documentation names. It is broken if `page` does not contain `phrase`.
-pub(crate) fn known_limit(page: &str, phrase: &str, evidence: &str) -> Outcome {
+pub(crate) fn known_limit(page: &str, phrase: &str, evidence: &str) -> AttackOutcome {
     let path = format!("{}/../../{page}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{page}: {error}"))?;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.contains(phrase) {
-        Ok(Verdict::KnownLimit(format!("{evidence}; {page}: {phrase:?}")))
+        Ok(AttackVerdict::KnownLimit(format!("{evidence}; {page}: {phrase:?}")))
     } else {
         broken(format!("{evidence}; {page} does not say {phrase:?}"))
     }

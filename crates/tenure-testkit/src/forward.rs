@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
 use crate::port::Port;
-use crate::proxy::{Request, Wire};
+use crate::proxy::{HttpRequest, HttpStream};
 
 /// A forward proxy on loopback, with a thread of its own. It connects (`CONNECT`) and passes on what names a whole address.
 ///
@@ -18,13 +18,13 @@ use crate::proxy::{Request, Wire};
 #[derive(Debug)]
 pub struct ForwardProxy {
     port: Port,
-    shared: Arc<Shared>,
+    state: Arc<ForwardState>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ForwardState {
     hosts: Mutex<BTreeMap<String, SocketAddr>>,
     /// What `Proxy-Authorization` has to say.
     password: Option<String>,
@@ -34,17 +34,17 @@ struct Shared {
 impl ForwardProxy {
     /// For everybody.
     pub fn start() -> Self {
-        Self::with(Shared::default())
+        Self::with(ForwardState::default())
     }
 
     /// For those who send exactly this as `Proxy-Authorization`.
     pub fn start_for(authorization: &str) -> Self {
-        Self::with(Shared { password: Some(authorization.to_owned()), ..Shared::default() })
+        Self::with(ForwardState { password: Some(authorization.to_owned()), ..ForwardState::default() })
     }
 
-    fn with(shared: Shared) -> Self {
-        let (port, shared) = (Port::reserve(), Arc::new(shared));
-        let (address, theirs) = (port.address(), Arc::clone(&shared));
+    fn with(state: ForwardState) -> Self {
+        let (port, state) = (Port::reserve(), Arc::new(state));
+        let (address, theirs) = (port.address(), Arc::clone(&state));
         let (stop, stopped) = oneshot::channel();
         let (ready, wait) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name("forward proxy".to_owned());
@@ -59,12 +59,12 @@ impl ForwardProxy {
             });
         });
         wait.recv().expect("the proxy starts");
-        Self { port, shared, stop: Some(stop), thread: Some(thread.expect("a thread can be started")) }
+        Self { port, state, stop: Some(stop), thread: Some(thread.expect("a thread can be started")) }
     }
 
     /// From now on, this host is at this address, whatever port is asked for.
     pub fn route(&self, host: &str, address: SocketAddr) {
-        let mut hosts = self.shared.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = self.state.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         hosts.insert(host.to_owned(), address);
     }
 
@@ -75,7 +75,7 @@ impl ForwardProxy {
 
     /// Method and target of what it was asked for, in the order in which it was.
     pub fn log(&self) -> Vec<String> {
-        self.shared.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -88,7 +88,7 @@ impl Drop for ForwardProxy {
     }
 }
 
-impl Shared {
+impl ForwardState {
     /// Where this host and port lead to.
     fn address(&self, authority: &str) -> Option<SocketAddr> {
         let (host, _) = authority.rsplit_once(':').unwrap_or((authority, ""));
@@ -97,24 +97,24 @@ impl Shared {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, state: Arc<ForwardState>) {
     let mut connections = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
             Ok((client, _)) = listener.accept() => {
-                connections.spawn(serve(client, Arc::clone(&shared)));
+                connections.spawn(serve(client, Arc::clone(&state)));
             }
             Some(_) = connections.join_next() => {}
         }
     }
 }
 
-async fn serve(client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
-    let mut client = Wire::new(client);
+async fn serve(client: TcpStream, state: Arc<ForwardState>) -> io::Result<()> {
+    let mut client = HttpStream::new(client);
     while let Some(request) = client.request().await? {
         let line = format!("{} {}", request.method, request.target);
-        shared.log.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-        if shared
+        state.log.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        if state
             .password
             .as_deref()
             .is_some_and(|password| request.header("proxy-authorization") != Some(password))
@@ -125,7 +125,7 @@ async fn serve(client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
             continue;
         }
         if request.method == "CONNECT" {
-            let Some(mut server) = reach(&shared, &request.target).await else {
+            let Some(mut server) = reach(&state, &request.target).await else {
                 client.send(b"HTTP/1.1 502 Nobody there\r\nContent-Length: 0\r\n\r\n").await?;
                 continue;
             };
@@ -138,11 +138,11 @@ async fn serve(client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
             client.send(b"HTTP/1.1 400 Name an address\r\nContent-Length: 0\r\n\r\n").await?;
             continue;
         };
-        let Some(server) = reach(&shared, &authority).await else {
+        let Some(server) = reach(&state, &authority).await else {
             client.send(b"HTTP/1.1 502 Nobody there\r\nContent-Type: text/html\r\nContent-Length: 17\r\n\r\n<h1>Nobody.</h1>\n").await?;
             continue;
         };
-        let mut server = Wire::new(server);
+        let mut server = HttpStream::new(server);
         server.send(&bytes).await?;
         let answer = server.answer(&request.method).await?;
         client.send(&answer.bytes).await?;
@@ -150,12 +150,12 @@ async fn serve(client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     Ok(())
 }
 
-async fn reach(shared: &Shared, authority: &str) -> Option<TcpStream> {
-    TcpStream::connect(shared.address(authority)?).await.ok()
+async fn reach(state: &ForwardState, authority: &str) -> Option<TcpStream> {
+    TcpStream::connect(state.address(authority)?).await.ok()
 }
 
 /// Whom a request is for, and the request as that server wants it.
-fn in_origin_form(request: &Request) -> Option<(String, Vec<u8>)> {
+fn in_origin_form(request: &HttpRequest) -> Option<(String, Vec<u8>)> {
     let rest = request.target.strip_prefix("http://")?;
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let head = format!("{} {}", request.method, request.target);

@@ -11,7 +11,7 @@ use crate::attack::Attack;
 use crate::process::until;
 use crate::shell::{has, shell};
 use crate::stamps::boot_time;
-use crate::verdict::{Outcome, broken, held, skipped};
+use crate::verdict::{AttackOutcome, broken, held, skipped};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
@@ -54,7 +54,7 @@ fn hidden_act(arena: &Arena, label: &str) -> Result<Vec<String>, String> {
     Ok(act)
 }
 
-fn hidden_steal(arena: &Arena) -> Outcome {
+fn hidden_steal(arena: &Arena) -> AttackOutcome {
     let act = hidden_act(arena, "a")?;
     let _holder = match arena.holder(arena.run(Who::User, &["--ttl", "3s"], &act), "a") {
         Ok(holder) => holder,
@@ -63,7 +63,7 @@ fn hidden_steal(arena: &Arena) -> Outcome {
     steal(arena, Who::User)
 }
 
-fn hidden_stopped(arena: &Arena) -> Outcome {
+fn hidden_stopped(arena: &Arena) -> AttackOutcome {
     let act = hidden_act(arena, "a")?;
     let holder = match arena.holder(arena.run(Who::User, &["--ttl", "3s"], &act), "a") {
         Ok(holder) => holder,
@@ -73,7 +73,7 @@ fn hidden_stopped(arena: &Arena) -> Outcome {
     arena.succession(Who::User, &[])
 }
 
-fn hidden_daemon(arena: &Arena) -> Outcome {
+fn hidden_daemon(arena: &Arena) -> AttackOutcome {
     let act = hidden_act(arena, "a")?.join(" ");
     let cmd = ["sh".to_owned(), "-c".to_owned(), format!("setsid -f {act}; sleep 0.3")];
     let _holder = match arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a") {
@@ -85,7 +85,7 @@ fn hidden_daemon(arena: &Arena) -> Outcome {
 }
 
 /// A refusal to start is safe, if it says why.
-fn refusal(said: &str) -> Outcome {
+fn refusal(said: &str) -> AttackOutcome {
     if said.contains("ended with 78") || said.contains("ended with 69") || said.contains("ended with 77") {
         held(format!("refused: {said}"))
     } else {
@@ -93,13 +93,13 @@ fn refusal(said: &str) -> Outcome {
     }
 }
 
-fn steal(arena: &Arena, who: Who) -> Outcome {
+fn steal(arena: &Arena, who: Who) -> AttackOutcome {
     let (ran, began) = arena.steal(who)?;
     arena.judge(&ran, began)
 }
 
 /// No descriptor can be opened any more by either guard: neither renewals nor `/proc` work.
-fn no_descriptors(arena: &Arena, grandchild: bool) -> Outcome {
+fn no_descriptors(arena: &Arena, grandchild: bool) -> AttackOutcome {
     let holder = hold(arena, grandchild)?;
     for guard in holder.guards()? {
         arena.limit(guard, "nofile")?;
@@ -108,7 +108,7 @@ fn no_descriptors(arena: &Arena, grandchild: bool) -> Outcome {
 }
 
 /// The same for every process of the machine without `CAP_SYS_ADMIN`, for some seconds.
-fn file_max(arena: &Arena) -> Outcome {
+fn file_max(arena: &Arena) -> AttackOutcome {
     if !arena.machine_wide {
         return skipped("it changes a setting of the whole machine: --machine-wide runs it");
     }
@@ -129,7 +129,7 @@ fn file_max(arena: &Arena) -> Outcome {
     arena.judge(&ran?, began)
 }
 
-fn denied(arena: &Arena) -> Outcome {
+fn denied(arena: &Arena) -> AttackOutcome {
     let run = arena.run(Who::User, &["--ttl", "3s"], &arena.act("a", 30_000));
     let words: Vec<String> = std::iter::once(run.get_program())
         .chain(run.get_args())
@@ -147,7 +147,7 @@ fn denied(arena: &Arena) -> Outcome {
     steal(arena, Who::User)
 }
 
-fn nsenter(arena: &Arena) -> Outcome {
+fn nsenter(arena: &Arena) -> AttackOutcome {
     if !has("nsenter") {
         return skipped("nsenter is not installed");
     }
@@ -163,7 +163,7 @@ fn nsenter(arena: &Arena) -> Outcome {
     arena.succession(Who::Root, &[])
 }
 
-fn foreign_proc(arena: &Arena) -> Outcome {
+fn foreign_proc(arena: &Arena) -> AttackOutcome {
     let run = arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 300));
     let mut command = arena.command(Who::Root, "unshare");
     command.args(["--pid", "--fork"]).arg(run.get_program()).args(run.get_args());
@@ -176,7 +176,7 @@ fn foreign_proc(arena: &Arena) -> Outcome {
 }
 
 /// Either it refuses to start, or it ends its tree without `/proc`.
-fn no_proc(arena: &Arena) -> Outcome {
+fn no_proc(arena: &Arena) -> AttackOutcome {
     let run = arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000));
     let mut command = arena.command(Who::Root, "unshare");
     command.args(["--mount", "sh", "-c", "umount -l /proc; exec \"$@\"", "sh"]);
@@ -189,7 +189,7 @@ fn no_proc(arena: &Arena) -> Outcome {
 }
 
 /// `/proc` shows a zombie, and a thread of it acts.
-fn leaderless(arena: &Arena) -> Outcome {
+fn leaderless(arena: &Arena) -> AttackOutcome {
     let acts = arena.acts().display().to_string();
     let act = arena.tool(&["leaderless", &acts, "a", "20000"]).join(" ");
     let cmd = ["sh".to_owned(), "-c".to_owned(), format!("setsid -f {act}; exec sleep 30")];
@@ -198,7 +198,7 @@ fn leaderless(arena: &Arena) -> Outcome {
 }
 
 /// CMD starts daemons faster than `/proc` can be read.
-fn fork_storm(arena: &Arena, who: Who) -> Outcome {
+fn fork_storm(arena: &Arena, who: Who) -> AttackOutcome {
     let mut cmd = arena.tool(&["fork-storm"]);
     cmd.extend(arena.act("a", 30_000));
     let _holder = arena.holder(arena.run(who, &["--ttl", "3s"], &cmd), "a")?;

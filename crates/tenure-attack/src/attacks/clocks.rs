@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::arena::{Arena, KEY, Ran, Who};
 use crate::attack::Attack;
 use crate::shell::shell;
-use crate::verdict::{Outcome, broken, held, skipped};
+use crate::verdict::{AttackOutcome, broken, held, skipped};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
@@ -38,7 +38,7 @@ pub(super) fn all() -> Vec<Attack> {
     ]
 }
 
-fn two_time_namespaces(arena: &Arena) -> Outcome {
+fn two_time_namespaces(arena: &Arena) -> AttackOutcome {
     let mut other = Command::new("unshare");
     other.args(["--time", "--boottime", "86400", "true"]);
     if arena.ran(other)?.code != 0 {
@@ -51,7 +51,7 @@ fn two_time_namespaces(arena: &Arena) -> Outcome {
     })
 }
 
-fn two_boot_ids(arena: &Arena) -> Outcome {
+fn two_boot_ids(arena: &Arena) -> AttackOutcome {
     let id = arena.path("boot_id");
     fs::write(&id, "01234567-89ab-cdef-0123-456789abcdef\n").map_err(|error| error.to_string())?;
     alternate(arena, |run| {
@@ -63,7 +63,7 @@ fn two_boot_ids(arena: &Arena) -> Outcome {
 }
 
 /// Grants in turn in two clock domains, and compares the last token with the wall clock.
-fn alternate(arena: &Arena, elsewhere: impl Fn(&Command) -> Command) -> Outcome {
+fn alternate(arena: &Arena, elsewhere: impl Fn(&Command) -> Command) -> AttackOutcome {
     let run = || {
         arena.run(
             Who::Root,
@@ -89,7 +89,7 @@ fn alternate(arena: &Arena, elsewhere: impl Fn(&Command) -> Command) -> Outcome 
 }
 
 /// A library user takes the lease while its wall clock stands in 2200. Later the record is moved away.
-fn in_2200(arena: &Arena) -> Outcome {
+fn in_2200(arena: &Arena) -> AttackOutcome {
     let run = || {
         arena.run(
             Who::Root,
@@ -115,7 +115,7 @@ fn in_2200(arena: &Arena) -> Outcome {
 }
 
 /// With a boot id that means nothing, a lease can still be held, and a second holder is kept out.
-fn boot_id(arena: &Arena, text: &str) -> Outcome {
+fn boot_id(arena: &Arena, text: &str) -> AttackOutcome {
     let id = arena.path("boot_id");
     shell(&format!(
         "printf '{text}' >{}; mount --bind {} /proc/sys/kernel/random/boot_id",
@@ -142,7 +142,7 @@ fn boot_id(arena: &Arena, text: &str) -> Outcome {
 }
 
 /// A folder of another user, opened by root by name, in which the mark is something else.
-fn mark(arena: &Arena, script: &str) -> Outcome {
+fn mark(arena: &Arena, script: &str) -> AttackOutcome {
     let folder = arena.path("foreign");
     fs::create_dir(&folder).map_err(|error| error.to_string())?;
     arena.mode(&folder, 0o700)?;

@@ -9,7 +9,7 @@ use crate::arena::{Arena, Who};
 use crate::attack::Attack;
 use crate::process::send;
 use crate::stamps;
-use crate::verdict::{Outcome, broken, held, skipped};
+use crate::verdict::{AttackOutcome, broken, held, skipped};
 
 pub(super) fn all() -> Vec<Attack> {
     let mut attacks = Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn all() -> Vec<Attack> {
 }
 
 /// Four loops of `tenure run` on one lease, one of which loses its supervisor by KILL again and again.
-fn four_loops(arena: &Arena, kind: FileSystem) -> Outcome {
+fn four_loops(arena: &Arena, kind: FileSystem) -> AttackOutcome {
     let mounted = match Mounted::try_new(kind) {
         Ok(mounted) => mounted,
         Err(why) => return skipped(why),
@@ -74,7 +74,7 @@ fn four_loops(arena: &Arena, kind: FileSystem) -> Outcome {
 }
 
 /// A second library holder tries while the first one believes, and again once that one was killed.
-fn two_holders(arena: &Arena, kind: FileSystem) -> Outcome {
+fn two_holders(arena: &Arena, kind: FileSystem) -> AttackOutcome {
     let mounted = match Mounted::try_new(kind) {
         Ok(mounted) => mounted,
         Err(why) => return skipped(why),

@@ -11,7 +11,7 @@ use crate::arena::{Arena, Who};
 use crate::attack::Attack;
 use crate::shell::shell;
 use crate::stamps::boot_time;
-use crate::verdict::{Outcome, Verdict, broken, held, known_limit};
+use crate::verdict::{AttackOutcome, AttackVerdict, broken, held, known_limit};
 
 pub(super) fn all() -> Vec<Attack> {
     let mut attacks = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn all() -> Vec<Attack> {
 }
 
 /// Does this to the folder of a living holder, starts a successor, and counts how long the holder goes on.
-fn gone(arena: &Arena, who: Who, ttl: &str, limit: Duration, script: &str) -> Outcome {
+fn gone(arena: &Arena, who: Who, ttl: &str, limit: Duration, script: &str) -> AttackOutcome {
     let home = arena.home(who);
     let _holder = arena.holder(arena.run(who, &["--ttl", ttl], &arena.act("a", 30_000)), "a")?;
     let since = boot_time();
@@ -82,13 +82,13 @@ fn gone(arena: &Arena, who: Who, ttl: &str, limit: Duration, script: &str) -> Ou
 }
 
 /// A backup of the entry replaces it. No event of the kernel tells this from a renewal.
-fn put_back(arena: &Arena) -> Outcome {
+fn put_back(arena: &Arena) -> AttackOutcome {
     arena.ran(arena.run(Who::Root, &[], &["true".to_owned()]))?;
     let (entry, earlier) = (arena.leases(Who::Root).join("k.entry"), arena.path("earlier"));
     fs::copy(entry, &earlier).map_err(|error| error.to_string())?;
     let script = format!("cp {} $LEASES/k.tmp; mv $LEASES/k.tmp $LEASES/k.entry", earlier.display());
     match gone(arena, Who::Root, "1h", AT_ONCE, &script)? {
-        Verdict::Broken(evidence) => {
+        AttackVerdict::Broken(evidence) => {
             known_limit(TIME_MODEL, "restored from a copy, while it is held", &evidence)
         }
         verdict => Ok(verdict),
@@ -96,7 +96,7 @@ fn put_back(arena: &Arena) -> Outcome {
 }
 
 /// The kernel can tell nothing, because the user has no inotify instance left. The next renewal finds it out.
-fn gone_unwatched(arena: &Arena) -> Outcome {
+fn gone_unwatched(arena: &Arena) -> AttackOutcome {
     let words = arena.tool(&["hog-inotify", "30000"]);
     let mut hog = arena.command(Who::User, &words[0]);
     hog.args(&words[1..]);
@@ -106,7 +106,7 @@ fn gone_unwatched(arena: &Arena) -> Outcome {
 }
 
 /// A contender that reaches the same folder by another path is a contender.
-fn bind_mount(arena: &Arena) -> Outcome {
+fn bind_mount(arena: &Arena) -> AttackOutcome {
     let _holder = arena.holder(arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000)), "a")?;
     let other = arena.path("other");
     shell(&format!("mkdir {0}; mount --bind {1} {0}", other.display(), arena.home(Who::Root).display()))?;
@@ -114,7 +114,7 @@ fn bind_mount(arena: &Arena) -> Outcome {
 }
 
 /// The kernel keeps two locks for what looks like one file.
-fn upper_layer(arena: &Arena) -> Outcome {
+fn upper_layer(arena: &Arena) -> AttackOutcome {
     let at = arena.path("fs");
     let at = at.display();
     shell(&format!(
@@ -135,7 +135,7 @@ fn upper_layer(arena: &Arena) -> Outcome {
     }
 }
 
-fn contend(arena: &Arena, folder: &Path) -> Outcome {
+fn contend(arena: &Arena, folder: &Path) -> AttackOutcome {
     let mut contender = arena.run(Who::Root, &["--ttl", "3s", "--wait", "5s"], &arena.act("b", 300));
     contender.env("TENURE_STORE", format!("file://{}", folder.display()));
     let ran = arena.ran(contender)?;
@@ -147,7 +147,7 @@ fn contend(arena: &Arena, folder: &Path) -> Outcome {
     }
 }
 
-fn refused(arena: &Arena, owner: u32, mode: u32) -> Outcome {
+fn refused(arena: &Arena, owner: u32, mode: u32) -> AttackOutcome {
     let parent = arena.path("shared");
     fs::create_dir(&parent).map_err(|error| error.to_string())?;
     chown(&parent, Some(owner), Some(Who::User.number())).map_err(|error| error.to_string())?;
@@ -157,14 +157,14 @@ fn refused(arena: &Arena, owner: u32, mode: u32) -> Outcome {
     is_refused(arena, command)
 }
 
-fn group_writable(arena: &Arena) -> Outcome {
+fn group_writable(arena: &Arena) -> AttackOutcome {
     let folder = arena.leases(Who::Root);
     fs::create_dir(&folder).map_err(|error| error.to_string())?;
     arena.mode(&folder, 0o770)?;
     is_refused(arena, arena.run(Who::Root, &["--no-wait"], &["true".to_owned()]))
 }
 
-fn link(arena: &Arena) -> Outcome {
+fn link(arena: &Arena) -> AttackOutcome {
     let at = arena.folder.display();
     let user = Who::User.number();
     shell(&format!(
@@ -181,7 +181,7 @@ fn link(arena: &Arena) -> Outcome {
     }
 }
 
-fn is_refused(arena: &Arena, command: std::process::Command) -> Outcome {
+fn is_refused(arena: &Arena, command: std::process::Command) -> AttackOutcome {
     let ran = arena.ran(command)?;
     if ran.code == 77 { held(ran.err) } else { broken(format!("it ended with {}: {}", ran.code, ran.err)) }
 }

@@ -3,7 +3,7 @@
 use crate::arena::{Arena, Who};
 use crate::attack::Attack;
 use crate::shell::shell;
-use crate::verdict::{Outcome, broken, held};
+use crate::verdict::{AttackOutcome, broken, held};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
@@ -45,7 +45,7 @@ pub(super) fn all() -> Vec<Attack> {
 }
 
 /// A live lease of root's, and a file that leads to its handle: the command must leave the lease alone.
-fn taken(arena: &Arena, command: &str, script: &str) -> Outcome {
+fn taken(arena: &Arena, command: &str, script: &str) -> AttackOutcome {
     let live = arena.home(Who::Root).join("live").display().to_string();
     let ran = arena.ran(arena.tenure(Who::Root, &["acquire", "victim", "--ttl", "1h", "--file", &live]))?;
     if ran.code != 0 {
@@ -63,7 +63,7 @@ fn taken(arena: &Arena, command: &str, script: &str) -> Outcome {
     }
 }
 
-fn written(arena: &Arena) -> Outcome {
+fn written(arena: &Arena) -> AttackOutcome {
     let user = Who::User.number();
     let at = arena.folder.display();
     shell(&format!(

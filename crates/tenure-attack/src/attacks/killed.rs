@@ -8,7 +8,7 @@ use crate::attack::Attack;
 use crate::process::{send, until};
 use crate::shell::{has, shell};
 use crate::stamps::boot_time;
-use crate::verdict::{Outcome, Verdict, broken, held, known_limit, skipped};
+use crate::verdict::{AttackOutcome, AttackVerdict, broken, held, known_limit, skipped};
 
 /// The place in the tree of the process that acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ pub(super) fn all() -> Vec<Attack> {
 }
 
 /// Both guards are killed, and a successor comes.
-fn both(arena: &Arena, killer: Killer, place: Place, who: Who) -> Outcome {
+fn both(arena: &Arena, killer: Killer, place: Place, who: Who) -> AttackOutcome {
     let holder = hold(arena, place, who)?;
     let guards = holder.guards()?;
     match killer {
@@ -160,7 +160,7 @@ fn both(arena: &Arena, killer: Killer, place: Place, who: Who) -> Outcome {
 }
 
 /// One guard is killed. The other one ends CMD, and the lease is free at once.
-fn one(arena: &Arena, which: usize) -> Outcome {
+fn one(arena: &Arena, which: usize) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     send(holder.guards()?[which], Signal::KILL)?;
     let outcome = arena.succession(Who::User, &[]);
@@ -168,7 +168,7 @@ fn one(arena: &Arena, which: usize) -> Outcome {
     if living.is_empty() { outcome } else { broken(format!("processes {living:?} of the holder live on")) }
 }
 
-fn orphan_named(arena: &Arena) -> Outcome {
+fn orphan_named(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     kill_all(&holder.guards()?)?;
     // The ttl is 3 s: by then only the orphan keeps others out.
@@ -184,7 +184,7 @@ fn orphan_named(arena: &Arena) -> Outcome {
     }
 }
 
-fn orphan_wait(arena: &Arena) -> Outcome {
+fn orphan_wait(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     kill_all(&holder.guards()?)?;
     sleep_ms(200);
@@ -202,7 +202,7 @@ fn orphan_wait(arena: &Arena) -> Outcome {
 }
 
 /// The orphan is killed five seconds after its guards, two after its lease has run out.
-fn orphan_ends(arena: &Arena) -> Outcome {
+fn orphan_ends(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     kill_all(&holder.guards()?)?;
     let options = ["--ttl", "3s", "--wait", "12s"];
@@ -224,7 +224,7 @@ fn orphan_ends(arena: &Arena) -> Outcome {
 }
 
 /// The cgroup of the guards is killed as a service manager kills a unit. CMD has moved to another one before.
-fn unit(arena: &Arena) -> Outcome {
+fn unit(arena: &Arena) -> AttackOutcome {
     let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
     let (unit, scope) = (cgroup.join("unit"), cgroup.join("scope"));
     for path in [&unit, &scope] {
@@ -243,7 +243,7 @@ fn unit(arena: &Arena) -> Outcome {
     arena.succession(Who::Root, &[])
 }
 
-fn kills_parent(arena: &Arena) -> Outcome {
+fn kills_parent(arena: &Arena) -> AttackOutcome {
     let act = arena.act("a", 30_000).join(" ");
     let script = format!("setsid -f {act}; sleep 0.3; kill -9 $PPID; exec sleep 30");
     let cmd = ["sh".to_owned(), "-c".to_owned(), script];
@@ -260,7 +260,7 @@ fn kills_parent(arena: &Arena) -> Outcome {
     outcome
 }
 
-fn kills_both(arena: &Arena) -> Outcome {
+fn kills_both(arena: &Arena) -> AttackOutcome {
     let act = arena.act("a", 30_000).join(" ");
     let script = format!(
         "s=$(cut -d' ' -f4 /proc/$PPID/stat); setsid -f {act}; sleep 0.3; kill -STOP $s $PPID; kill -9 $s $PPID; exec sleep 30"
@@ -272,7 +272,7 @@ fn kills_both(arena: &Arena) -> Outcome {
 }
 
 /// A setuid program clears the parent-death signal when it becomes CMD.
-fn setuid(arena: &Arena) -> Outcome {
+fn setuid(arena: &Arena) -> AttackOutcome {
     let program = super::users::setuid_program(arena)?;
     let mut cmd = vec![program, crate::tools::WORD.to_owned(), "root-exec".to_owned()];
     cmd.extend(arena.act("a", 30_000));
@@ -282,7 +282,7 @@ fn setuid(arena: &Arena) -> Outcome {
 }
 
 /// CMD asks not to be killed with its parent. It still has the witness.
-fn pdeathsig(arena: &Arena) -> Outcome {
+fn pdeathsig(arena: &Arena) -> AttackOutcome {
     let mut cmd: Vec<String> = ["setpriv", "--pdeathsig", "clear", "--"].map(str::to_owned).into();
     cmd.extend(arena.act("a", 30_000));
     let holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a")?;
@@ -291,7 +291,7 @@ fn pdeathsig(arena: &Arena) -> Outcome {
 }
 
 /// The first thread of a grandchild ends, another one acts. `/proc` shows a zombie.
-fn leaderless(arena: &Arena) -> Outcome {
+fn leaderless(arena: &Arena) -> AttackOutcome {
     let acts = arena.acts().display().to_string();
     let cmd = behind("setsid -f \"$@\"; exec sleep 30", arena.tool(&["leaderless", &acts, "a", "20000"]));
     let holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &cmd), "a")?;
@@ -299,7 +299,7 @@ fn leaderless(arena: &Arena) -> Outcome {
     let outcome = arena.succession(Who::User, &["--wait", "6s"]);
     match outcome {
         // Its command line cannot be read, so it counts as dead there. Its stamps say that it lives.
-        Ok(Verdict::Broken(said)) if said.starts_with("nothing of the holder lives") => {
+        Ok(AttackVerdict::Broken(said)) if said.starts_with("nothing of the holder lives") => {
             let last = arena.acted("a").map_or(0, |act| act.last);
             if boot_time() - last < 100_000_000 {
                 held(format!("it acts still: {said}"))
@@ -312,7 +312,7 @@ fn leaderless(arena: &Arena) -> Outcome {
 }
 
 /// Neither guard runs: one is stopped, the other one is killed.
-fn mixed(arena: &Arena, killed: usize) -> Outcome {
+fn mixed(arena: &Arena, killed: usize) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     let guards = holder.guards()?;
     send(guards[1 - killed], Signal::STOP)?;
@@ -321,7 +321,7 @@ fn mixed(arena: &Arena, killed: usize) -> Outcome {
 }
 
 /// A contender that is no `tenure run` must not be granted while the orphan acts.
-fn other_contender(arena: &Arena, words: &[&str], page: &str) -> Outcome {
+fn other_contender(arena: &Arena, words: &[&str], page: &str) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     kill_all(&holder.guards()?)?;
     sleep_ms(300);
@@ -337,7 +337,7 @@ fn other_contender(arena: &Arena, words: &[&str], page: &str) -> Outcome {
     held(format!("exit {}: {}", ran.code, ran.err))
 }
 
-fn library_contender(arena: &Arena) -> Outcome {
+fn library_contender(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     kill_all(&holder.guards()?)?;
     let url = format!("file://{}", arena.leases(Who::User).display());
@@ -357,7 +357,7 @@ fn library_contender(arena: &Arena) -> Outcome {
 }
 
 /// The executable is removed and another one put in its place, as an upgrade does.
-fn replaced(arena: &Arena) -> Outcome {
+fn replaced(arena: &Arena) -> AttackOutcome {
     let program = arena.path("tenure");
     std::fs::copy(arena.program(), &program).map_err(|error| error.to_string())?;
     let cmd = behind("setsid -f \"$@\"; exec sleep 30", arena.act("a", 30_000));
@@ -371,7 +371,7 @@ fn replaced(arena: &Arena) -> Outcome {
 }
 
 /// CMD is itself a `tenure run` of another lease, whose CMD acts.
-fn nested(arena: &Arena) -> Outcome {
+fn nested(arena: &Arena) -> AttackOutcome {
     let inner = arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000));
     let mut outer = arena.tenure(Who::Root, &["run", "outer", "--ttl", "3s", "--"]);
     outer.arg(inner.get_program()).args(inner.get_args());
@@ -382,7 +382,7 @@ fn nested(arena: &Arena) -> Outcome {
 }
 
 /// The guards and their tree were in one unit, and the successor is in another one.
-fn elsewhere(arena: &Arena, options: &[&str]) -> Outcome {
+fn elsewhere(arena: &Arena, options: &[&str]) -> AttackOutcome {
     let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
     let (one, two) = (cgroup.join("one"), cgroup.join("two"));
     for path in [&one, &two] {
@@ -404,7 +404,7 @@ fn elsewhere(arena: &Arena, options: &[&str]) -> Outcome {
 }
 
 /// The way to the folder leads through a link for the successor.
-fn other_path(arena: &Arena) -> Outcome {
+fn other_path(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Closing, Who::Root)?;
     kill_all(&holder.guards()?)?;
     shell(&format!("ln -s {} {}", arena.home(Who::Root).display(), arena.path("link").display()))?;
@@ -416,7 +416,7 @@ fn other_path(arena: &Arena) -> Outcome {
 }
 
 /// Guards and tree are in a pid namespace, which ends with its first process.
-fn container(arena: &Arena) -> Outcome {
+fn container(arena: &Arena) -> AttackOutcome {
     let run = arena.run(Who::Root, &["--ttl", "3s"], &closing_grandchild(arena, "exec sleep 30"));
     let mut container = arena.command(Who::Root, "unshare");
     container.args([
@@ -437,7 +437,7 @@ fn container(arena: &Arena) -> Outcome {
 }
 
 /// Another user opens the cgroup, which it may read, and locks it as the guards did.
-fn locked_cgroup(arena: &Arena) -> Outcome {
+fn locked_cgroup(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Closing, Who::Root)?;
     let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
     let folders = std::fs::read_dir(cgroup).into_iter().flatten().flatten();
@@ -452,7 +452,7 @@ fn locked_cgroup(arena: &Arena) -> Outcome {
 }
 
 /// The kernel gives the numbers of the dead guards to the next ones.
-fn same_numbers(arena: &Arena) -> Outcome {
+fn same_numbers(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     let guards = holder.guards()?;
     kill_all(&guards)?;
@@ -463,7 +463,7 @@ fn same_numbers(arena: &Arena) -> Outcome {
 }
 
 /// CMD ends. Its daemon, in a session of its own and without descriptors, must be ended before the lease is free.
-fn daemon(arena: &Arena, who: Who) -> Outcome {
+fn daemon(arena: &Arena, who: Who) -> AttackOutcome {
     let cmd = closing_grandchild(arena, "sleep 0.3");
     let _holder = arena.holder(arena.run(who, &["--ttl", "3s"], &cmd), "a")?;
     let outcome = arena.succession(who, &[]);
@@ -472,7 +472,7 @@ fn daemon(arena: &Arena, who: Who) -> Outcome {
 }
 
 /// Eight terms in a row lose both guards at once. None may act beside the next one.
-fn again(arena: &Arena) -> Outcome {
+fn again(arena: &Arena) -> AttackOutcome {
     for round in 0..8 {
         let label = format!("r{round}");
         let cmd = arena.act(&label, 30_000);

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::arena::{Arena, Who};
 use crate::attack::Attack;
 use crate::process::send;
-use crate::verdict::{Outcome, broken, held};
+use crate::verdict::{AttackOutcome, broken, held};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
@@ -16,7 +16,7 @@ pub(super) fn all() -> Vec<Attack> {
 }
 
 /// The parent's contender must be woken by the kernel, not by its next poll in 20 s.
-fn forked(arena: &Arena) -> Outcome {
+fn forked(arena: &Arena) -> AttackOutcome {
     let words = arena.tool(&["forking", &arena.leases(Who::Root).display().to_string()]);
     let mut command = arena.command(Who::Root, &words[0]);
     command.args(&words[1..]);
@@ -29,7 +29,7 @@ fn forked(arena: &Arena) -> Outcome {
     }
 }
 
-fn panicking(arena: &Arena) -> Outcome {
+fn panicking(arena: &Arena) -> AttackOutcome {
     let words = arena.tool(&["panicking", &arena.leases(Who::Root).display().to_string()]);
     let mut command = arena.command(Who::Root, &words[0]);
     command.args(&words[1..]);
@@ -39,7 +39,7 @@ fn panicking(arena: &Arena) -> Outcome {
 }
 
 /// The holder stamps only what a check confirms, so a stamp after the stop is belief that came back.
-fn stopped(arena: &Arena) -> Outcome {
+fn stopped(arena: &Arena) -> AttackOutcome {
     let url = format!("file://{}", arena.leases(Who::Root).display());
     let acts = arena.acts().display().to_string();
     let words = arena.tool(&["hold", &url, "3000", "1000", &acts, "a", "30000"]);

@@ -7,7 +7,7 @@ use crate::arena::{Arena, Started, Who};
 use crate::attack::Attack;
 use crate::process::send;
 use crate::shell::shell;
-use crate::verdict::{Outcome, broken, held, skipped};
+use crate::verdict::{AttackOutcome, broken, held, skipped};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
@@ -21,7 +21,7 @@ pub(super) fn all() -> Vec<Attack> {
 }
 
 /// No thread and no process can be made any more. Renewals must go on for longer than one ttl.
-fn process_limit(arena: &Arena) -> Outcome {
+fn process_limit(arena: &Arena) -> AttackOutcome {
     let mut holder = arena.holder(arena.run(Who::User, &["--ttl", "18s"], &arena.act("a", 40_000)), "a")?;
     arena.limit(holder.number, "nproc")?;
     for _ in 0..220 {
@@ -41,7 +41,7 @@ fn process_limit(arena: &Arena) -> Outcome {
 }
 
 /// A process takes the lock that writers of the key take for microseconds, and is stopped.
-fn stopped_lock(arena: &Arena) -> Outcome {
+fn stopped_lock(arena: &Arena) -> AttackOutcome {
     let holder = arena.holder(arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000)), "a")?;
     let lock = arena.leases(Who::Root).join("k.lock");
     let mut owner = arena.command(Who::Root, "flock");
@@ -65,7 +65,7 @@ fn stopped_lock(arena: &Arena) -> Outcome {
     }
 }
 
-fn no_inotify(arena: &Arena) -> Outcome {
+fn no_inotify(arena: &Arena) -> AttackOutcome {
     let words = arena.tool(&["hog-inotify", "20000"]);
     let mut hog = arena.command(Who::User, &words[0]);
     hog.args(&words[1..]);
@@ -85,7 +85,7 @@ fn no_inotify(arena: &Arena) -> Outcome {
 }
 
 /// The store cannot be written any more. CMD ends before a successor on the same folder may start.
-fn full_disk(arena: &Arena) -> Outcome {
+fn full_disk(arena: &Arena) -> AttackOutcome {
     let at = arena.path("small");
     let at = at.display();
     if shell(&format!("mkdir {at}; mount -t tmpfs -o size=1m,mode=755 tmpfs {at}")).is_err() {
@@ -104,7 +104,7 @@ fn full_disk(arena: &Arena) -> Outcome {
 }
 
 /// The permission is taken away from the holder, and given back to a successor that is root.
-fn no_permission(arena: &Arena) -> Outcome {
+fn no_permission(arena: &Arena) -> AttackOutcome {
     let holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &arena.act("a", 12_000)), "a")?;
     let folder = arena.leases(Who::User);
     arena.mode(&folder, 0o500)?;
@@ -114,7 +114,7 @@ fn no_permission(arena: &Arena) -> Outcome {
     ended(arena, holder, successor.code)
 }
 
-fn ended(arena: &Arena, holder: Started, successor: i32) -> Outcome {
+fn ended(arena: &Arena, holder: Started, successor: i32) -> AttackOutcome {
     arena.no_overlap()?;
     let ran = holder.end(15)?;
     if ran.code == 76 || ran.code == 0 {

@@ -11,7 +11,7 @@ use crate::arena::{Arena, Who};
 use crate::attack::Attack;
 use crate::process::send;
 use crate::stamps::boot_time;
-use crate::verdict::{Outcome, broken, held, skipped};
+use crate::verdict::{AttackOutcome, broken, held, skipped};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
@@ -56,7 +56,7 @@ struct Crowd {
 }
 
 /// The guards share one processor with the loops. CMD acts on another processor.
-fn crowded(arena: &Arena, crowd: &Crowd) -> Outcome {
+fn crowded(arena: &Arena, crowd: &Crowd) -> AttackOutcome {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return skipped("it needs two processors");
     }
@@ -101,7 +101,7 @@ fn crowded(arena: &Arena, crowd: &Crowd) -> Outcome {
 }
 
 /// The guards and four busy loops may run for 2 ms in each 100 ms together. CMD has no such quota.
-fn quota(arena: &Arena) -> Outcome {
+fn quota(arena: &Arena) -> AttackOutcome {
     let Some(group) = CpuGroup::make(arena, Some("2000")) else {
         return skipped("there is no cgroup controller for processors");
     };

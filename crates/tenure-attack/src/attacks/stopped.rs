@@ -8,7 +8,7 @@ use tenure_testkit::sleep_ms;
 use crate::arena::{Arena, KEY, Started, Who};
 use crate::attack::Attack;
 use crate::process::send;
-use crate::verdict::{Outcome, broken, held, known_limit, skipped};
+use crate::verdict::{AttackOutcome, broken, held, known_limit, skipped};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
@@ -34,7 +34,7 @@ fn hold(arena: &Arena) -> Result<Started, String> {
     arena.holder(arena.run(Who::User, &["--ttl", "3s", "--holder", KEY], &arena.act("a", 30_000)), "a")
 }
 
-fn one(arena: &Arena, which: usize) -> Outcome {
+fn one(arena: &Arena, which: usize) -> AttackOutcome {
     let holder = hold(arena)?;
     let guard = holder.guards()?[which];
     send(guard, Signal::STOP)?;
@@ -43,7 +43,7 @@ fn one(arena: &Arena, which: usize) -> Outcome {
     outcome
 }
 
-fn watchdog_then_steal(arena: &Arena) -> Outcome {
+fn watchdog_then_steal(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena)?;
     send(holder.watchdog()?, Signal::STOP)?;
     let mut thief =
@@ -54,7 +54,7 @@ fn watchdog_then_steal(arena: &Arena) -> Outcome {
     arena.judge(&ran, began)
 }
 
-fn traced(arena: &Arena) -> Outcome {
+fn traced(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena)?;
     let words = arena.tool(&["ptrace", &holder.number.to_string(), "6000"]);
     let mut tracer = arena.command(Who::Root, &words[0]);
@@ -67,7 +67,7 @@ fn traced(arena: &Arena) -> Outcome {
 }
 
 /// CMD attaches to its own guards, as root, which the kernel allows.
-fn tracing_cmd(arena: &Arena) -> Outcome {
+fn tracing_cmd(arena: &Arena) -> AttackOutcome {
     let ptrace = arena.tool(&["ptrace"]).join(" ");
     let act = arena.act("a", 30_000).join(" ");
     let script = format!(
@@ -79,7 +79,7 @@ fn tracing_cmd(arena: &Arena) -> Outcome {
 }
 
 /// Nothing can end CMD while both are stopped. The supervisor says so when it is continued.
-fn overrun(arena: &Arena) -> Outcome {
+fn overrun(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena)?;
     let guards = holder.guards()?;
     for guard in guards {
@@ -105,7 +105,7 @@ fn overrun(arena: &Arena) -> Outcome {
     }
 }
 
-fn both(arena: &Arena) -> Outcome {
+fn both(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena)?;
     let guards = holder.guards()?;
     for guard in guards {
@@ -119,7 +119,7 @@ fn both(arena: &Arena) -> Outcome {
 }
 
 /// The whole tree stands still, as in a paused machine, and goes on for a moment when it is thawed.
-fn frozen(arena: &Arena) -> Outcome {
+fn frozen(arena: &Arena) -> AttackOutcome {
     let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
     let ice = cgroup.join("ice");
     std::fs::create_dir(&ice).map_err(|error| error.to_string())?;
@@ -143,7 +143,7 @@ fn frozen(arena: &Arena) -> Outcome {
 }
 
 /// For ten seconds supervisor and watchdog are stopped and continued in turn, while others wait for the lease.
-fn storm(arena: &Arena) -> Outcome {
+fn storm(arena: &Arena) -> AttackOutcome {
     let end = Instant::now() + Duration::from_secs(12);
     let mut stopped = Vec::new();
     let mut random = random_from(7);
@@ -176,7 +176,7 @@ fn storm(arena: &Arena) -> Outcome {
 }
 
 /// A process that is stopped while it has the lock of the key blocks the key. The message must name it.
-fn blocked(stopped: &[i32], error: &str) -> Outcome {
+fn blocked(stopped: &[i32], error: &str) -> AttackOutcome {
     let has_lock = |number: &&i32| {
         let descriptors = std::fs::read_dir(format!("/proc/{number}/fd")).into_iter().flatten().flatten();
         descriptors
@@ -193,7 +193,7 @@ fn blocked(stopped: &[i32], error: &str) -> Outcome {
 }
 
 /// A supervisor that was stopped while it ran, and whose tree its watchdog has ended, keeps nothing from others.
-fn after_the_end(arena: &Arena) -> Outcome {
+fn after_the_end(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena)?;
     send(holder.number, Signal::STOP)?;
     sleep_ms(3500);
@@ -205,7 +205,7 @@ fn after_the_end(arena: &Arena) -> Outcome {
     arena.judge(&ran, crate::stamps::boot_time())
 }
 
-fn job_control(arena: &Arena) -> Outcome {
+fn job_control(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena)?;
     for number in arena.living("a").into_iter().chain([holder.number]) {
         send(number, Signal::STOP)?;
@@ -221,7 +221,7 @@ fn job_control(arena: &Arena) -> Outcome {
 }
 
 /// Ten supervisors are stopped some milliseconds after they started, and continued while a successor acts.
-fn before_start(arena: &Arena) -> Outcome {
+fn before_start(arena: &Arena) -> AttackOutcome {
     for round in 0..10 {
         let options = ["--ttl", "1s", "--kill-grace", "100ms", "--wait", "8s"];
         let first = arena.start(arena.run(Who::User, &options, &arena.act(&format!("x{round}"), 2000)))?;

@@ -11,7 +11,7 @@ use crate::process::send;
 use crate::shell::{has, shell};
 use crate::stamps::boot_time;
 use crate::tools;
-use crate::verdict::{Outcome, Verdict, broken, held, known_limit, skipped};
+use crate::verdict::{AttackOutcome, AttackVerdict, broken, held, known_limit, skipped};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
@@ -47,13 +47,13 @@ fn hold_as_root(arena: &Arena, tool: &str) -> Result<Started, String> {
     arena.holder(arena.run(Who::User, &["--ttl", "3s", "--holder", KEY], &cmd), "a")
 }
 
-fn steal(arena: &Arena, tool: &str) -> Outcome {
+fn steal(arena: &Arena, tool: &str) -> AttackOutcome {
     let _holder = hold_as_root(arena, tool)?;
     stolen(arena, Who::User)
 }
 
 /// A stealer asks, waits, and must not act beside the holder that it took the lease from.
-fn stolen(arena: &Arena, who: Who) -> Outcome {
+fn stolen(arena: &Arena, who: Who) -> AttackOutcome {
     let (ran, began) = arena.steal(who)?;
     arena.no_overlap()?;
     let living = arena.living("a");
@@ -63,7 +63,7 @@ fn stolen(arena: &Arena, who: Who) -> Outcome {
     arena.judge(&ran, began)
 }
 
-fn sudo(arena: &Arena) -> Outcome {
+fn sudo(arena: &Arena) -> AttackOutcome {
     if !has("sudo") {
         return skipped("sudo is not installed");
     }
@@ -85,7 +85,7 @@ fn sudo(arena: &Arena) -> Outcome {
     stolen(arena, Who::User)
 }
 
-fn stopped(arena: &Arena) -> Outcome {
+fn stopped(arena: &Arena) -> AttackOutcome {
     let holder = hold_as_root(arena, "root-fork")?;
     send(holder.number, Signal::STOP)?;
     let outcome = arena.succession(Who::User, &[]);
@@ -94,7 +94,7 @@ fn stopped(arena: &Arena) -> Outcome {
 }
 
 /// CMD ends at once. What it left behind cannot be signalled, and the lease must not be free.
-fn daemon(arena: &Arena) -> Outcome {
+fn daemon(arena: &Arena) -> AttackOutcome {
     let program = setuid_program(arena)?;
     let act = arena.act("a", 30_000).join(" ");
     let script = format!("setsid -f {program} {} root-exec {act}; sleep 0.3", tools::WORD);
@@ -104,13 +104,13 @@ fn daemon(arena: &Arena) -> Outcome {
     arena.succession(Who::User, &[])
 }
 
-fn killed(arena: &Arena) -> Outcome {
+fn killed(arena: &Arena) -> AttackOutcome {
     let holder = hold_as_root(arena, "root-fork")?;
     send(holder.number, Signal::KILL)?;
     arena.succession(Who::User, &[])
 }
 
-fn both_killed(arena: &Arena) -> Outcome {
+fn both_killed(arena: &Arena) -> AttackOutcome {
     let holder = hold_as_root(arena, "root-fork")?;
     super::killed::kill_all(&holder.guards()?)?;
     sleep_ms(3500);
@@ -119,7 +119,7 @@ fn both_killed(arena: &Arena) -> Outcome {
 }
 
 /// The holder is stolen from before it can know that CMD cannot be stopped, and CMD ends after 6 s.
-fn ends_by_itself(arena: &Arena) -> Outcome {
+fn ends_by_itself(arena: &Arena) -> AttackOutcome {
     let mut cmd = vec![setuid_program(arena)?, tools::WORD.to_owned(), "root-fork".to_owned()];
     cmd.extend(arena.act("a", 6000));
     let _holder = arena.holder(arena.run(Who::User, &["--ttl", "3s", "--holder", KEY], &cmd), "a")?;
@@ -130,13 +130,13 @@ fn ends_by_itself(arena: &Arena) -> Outcome {
     arena.no_overlap()?;
     let outcome = arena.succession(Who::User, &["--wait", "10s"])?;
     match outcome {
-        Verdict::Held(said) => held(format!("steal exits {}; {said}", thief.code)),
+        AttackVerdict::Held(said) => held(format!("steal exits {}; {said}", thief.code)),
         outcome => Ok(outcome),
     }
 }
 
 /// Root may not signal other users, and may not make a cgroup.
-fn no_cap_kill(arena: &Arena) -> Outcome {
+fn no_cap_kill(arena: &Arena) -> AttackOutcome {
     // In this attack's own mount namespace.
     shell("mount -t tmpfs tmpfs /sys/fs/cgroup")?;
     let user = Who::User.number().to_string();
@@ -154,7 +154,7 @@ fn no_cap_kill(arena: &Arena) -> Outcome {
 }
 
 /// A folder that two users share. The witness of one tells the other one nothing.
-fn stranger(arena: &Arena) -> Outcome {
+fn stranger(arena: &Arena) -> AttackOutcome {
     let at = arena.path("shared");
     shell(&format!("mkdir -m 1777 {0}; mkdir -m 777 {0}/leases", at.display()))?;
     let url = format!("file://{}/leases?accept=writable-by-others&accept=foreign-owner", at.display());
@@ -177,7 +177,7 @@ fn stranger(arena: &Arena) -> Outcome {
 }
 
 /// TERM is passed on. What does not end is neither killed nor left alone.
-fn term(arena: &Arena) -> Outcome {
+fn term(arena: &Arena) -> AttackOutcome {
     let holder = hold_as_root(arena, "root-fork")?;
     send(holder.number, Signal::TERM)?;
     sleep_ms(1500);

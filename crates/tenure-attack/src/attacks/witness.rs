@@ -3,7 +3,7 @@
 use crate::arena::{Arena, Who};
 use crate::attack::Attack;
 use crate::shell::shell;
-use crate::verdict::{Outcome, broken, held};
+use crate::verdict::{AttackOutcome, broken, held};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
@@ -24,20 +24,20 @@ pub(super) fn all() -> Vec<Attack> {
 }
 
 /// Does this to the files of the store. A contender must not take the living holder for dead.
-fn done_to(arena: &Arena, script: &str) -> Outcome {
+fn done_to(arena: &Arena, script: &str) -> AttackOutcome {
     let _holder = arena.holder(arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000)), "a")?;
     shell(&format!("LEASES={}; {script}", arena.leases(Who::Root).display()))?;
     contend(arena)
 }
 
-fn unlocked(arena: &Arena) -> Outcome {
+fn unlocked(arena: &Arena) -> AttackOutcome {
     let mut cmd = arena.tool(&["unlocking"]);
     cmd.extend(arena.act("a", 30_000));
     let _holder = arena.holder(arena.run(Who::Root, &["--ttl", "3s"], &cmd), "a")?;
     contend(arena)
 }
 
-fn contend(arena: &Arena) -> Outcome {
+fn contend(arena: &Arena) -> AttackOutcome {
     let ran = arena.ran(arena.run(Who::Root, &["--ttl", "3s", "--wait", "4s"], &arena.act("b", 300)))?;
     arena.no_overlap()?;
     if ran.code == 75 && !arena.living("a").is_empty() {

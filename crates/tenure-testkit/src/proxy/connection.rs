@@ -9,25 +9,25 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use super::Fault;
-use super::message::{Answer, Request, Wire};
-use super::shared::{Due, Shared, UnderWay};
+use super::message::{HttpAnswer, HttpRequest, HttpStream};
+use super::shared::{DueFault, ProxyShared, UnderWay};
 
 /// One connection of a client. It lives as long as the one to the server behind it, as it would without a proxy.
 pub(crate) struct Connection {
-    client: Wire,
+    client: HttpStream,
     server: Upstream,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyShared>,
     number: u64,
 }
 
 /// The way to the server, opened when it is needed.
 struct Upstream {
     address: SocketAddr,
-    wire: Option<Wire>,
+    wire: Option<HttpStream>,
 }
 
 /// What becomes of the client.
-enum Then {
+enum NextStep {
     GoOn,
     Close,
     /// Cut off; in order, or by a reset.
@@ -37,9 +37,9 @@ enum Then {
 }
 
 impl Connection {
-    pub(crate) fn new(client: TcpStream, server: SocketAddr, shared: Arc<Shared>, number: u64) -> Self {
+    pub(crate) fn new(client: TcpStream, server: SocketAddr, shared: Arc<ProxyShared>, number: u64) -> Self {
         let server = Upstream { address: server, wire: None };
-        Self { client: Wire::new(client), server, shared, number }
+        Self { client: HttpStream::new(client), server, shared, number }
     }
 
     pub(crate) async fn serve(mut self) {
@@ -55,23 +55,23 @@ impl Connection {
                 Some(due) => self.fail(&request, due, under_way).await,
             };
             match then {
-                Then::GoOn if !request.last => {}
-                Then::Cut { orderly } => return self.client.cut(orderly),
-                Then::GoOn | Then::Close => return,
+                NextStep::GoOn if !request.last => {}
+                NextStep::Cut { orderly } => return self.client.cut(orderly),
+                NextStep::GoOn | NextStep::Close => return,
             }
         }
     }
 
     /// What a proxy without faults does. A server that does not answer is a connection that is cut.
-    async fn pass_on(&mut self, request: &Request, mut under_way: UnderWay) -> Then {
+    async fn pass_on(&mut self, request: &HttpRequest, mut under_way: UnderWay) -> NextStep {
         match self.server.ask(request, &mut under_way).await {
             Ok(answer) => self.tell(&answer.bytes, answer.status, answer.last, under_way).await,
-            Err(_) => Then::Cut { orderly: false },
+            Err(_) => NextStep::Cut { orderly: false },
         }
     }
 
-    async fn fail(&mut self, request: &Request, due: Due, mut under_way: UnderWay) -> Then {
-        let cut = Then::Cut { orderly: due.orderly };
+    async fn fail(&mut self, request: &HttpRequest, due: DueFault, mut under_way: UnderWay) -> NextStep {
+        let cut = NextStep::Cut { orderly: due.orderly };
         match due.fault {
             Fault::CutBefore => under_way.happened(),
             Fault::CutAfter => {
@@ -87,7 +87,7 @@ impl Connection {
                 under_way.happened();
                 self.tell(&broken, answer.status, true, under_way).await;
                 // A reset could overtake what the client shall see.
-                return Then::Close;
+                return NextStep::Close;
             }
             Fault::CutThenDeliver(after) => self.deliver_later(request.clone(), after, under_way),
             Fault::HangThenDeliver(after) => {
@@ -153,16 +153,16 @@ impl Connection {
 
     /// Ends the exchange. The log and the counts have all of it before the client has the answer: a test reads them as soon
     /// as its client returns.
-    async fn tell(&mut self, bytes: &[u8], status: u16, last: bool, under_way: UnderWay) -> Then {
+    async fn tell(&mut self, bytes: &[u8], status: u16, last: bool, under_way: UnderWay) -> NextStep {
         under_way.answered(status);
         drop(under_way);
         self.send(bytes, last).await
     }
 
-    async fn send(&mut self, bytes: &[u8], last: bool) -> Then {
+    async fn send(&mut self, bytes: &[u8], last: bool) -> NextStep {
         match self.client.send(bytes).await {
-            Ok(()) if !last => Then::GoOn,
-            Ok(()) | Err(_) => Then::Close,
+            Ok(()) if !last => NextStep::GoOn,
+            Ok(()) | Err(_) => NextStep::Close,
         }
     }
 
@@ -175,7 +175,7 @@ impl Connection {
     }
 
     /// On a connection of its own: this one may be gone by then.
-    fn deliver_later(&self, request: Request, after: Duration, mut under_way: UnderWay) {
+    fn deliver_later(&self, request: HttpRequest, after: Duration, mut under_way: UnderWay) {
         let mut server = Upstream { address: self.server.address, wire: None };
         tokio::spawn(async move {
             sleep(after).await;
@@ -188,11 +188,11 @@ impl Connection {
 
 impl Upstream {
     /// Sends the request and reads the whole answer.
-    async fn ask(&mut self, request: &Request, under_way: &mut UnderWay) -> io::Result<Answer> {
+    async fn ask(&mut self, request: &HttpRequest, under_way: &mut UnderWay) -> io::Result<HttpAnswer> {
         // Kept only if all goes well.
         let mut wire = match self.wire.take() {
             Some(wire) => wire,
-            None => Wire::new(TcpStream::connect(self.address).await?),
+            None => HttpStream::new(TcpStream::connect(self.address).await?),
         };
         wire.send(&request.bytes).await?;
         let answer = wire.answer(&request.method).await?;

@@ -10,7 +10,7 @@ use crate::sign::Signer;
 
 /// A connection that is read a message at a time.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct HttpStream {
     stream: TcpStream,
     /// Read and not yet used.
     buffer: Vec<u8>,
@@ -18,7 +18,7 @@ pub(crate) struct Wire {
 
 /// A request with its body.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct HttpRequest {
     pub(crate) bytes: Vec<u8>,
     pub(crate) method: String,
     pub(crate) target: String,
@@ -29,7 +29,7 @@ pub(crate) struct Request {
 
 /// An answer with its body.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     pub(crate) bytes: Vec<u8>,
     /// Where the body begins.
     pub(crate) body: usize,
@@ -52,7 +52,7 @@ enum Framing {
     UntilClose,
 }
 
-impl Request {
+impl HttpRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
@@ -77,7 +77,7 @@ impl Request {
     }
 }
 
-impl Answer {
+impl HttpAnswer {
     /// The beginning of the answer as it is when the connection breaks within the body; `None` if it cannot have one.
     pub(crate) fn broken(&self) -> Option<Vec<u8>> {
         let body = self.bytes.len() - self.body;
@@ -96,7 +96,7 @@ impl Answer {
     }
 }
 
-impl Wire {
+impl HttpStream {
     pub(crate) fn new(stream: TcpStream) -> Self {
         // The proxy adds no delay that was not asked for.
         let _ = stream.set_nodelay(true);
@@ -113,7 +113,7 @@ impl Wire {
     }
 
     /// The next request; `None` when the client has no more.
-    pub(crate) async fn request(&mut self) -> io::Result<Option<Request>> {
+    pub(crate) async fn request(&mut self) -> io::Result<Option<HttpRequest>> {
         let Some(body) = self.head().await? else { return Ok(None) };
         let mut slots = [httparse::EMPTY_HEADER; HEADERS];
         let mut parsed = httparse::Request::new(&mut slots);
@@ -131,11 +131,11 @@ impl Wire {
         }
         let end = self.end_of_body(body, framing).await?;
         let last = is_last(&headers, version);
-        Ok(Some(Request { bytes: self.take(end), method, target, headers, last }))
+        Ok(Some(HttpRequest { bytes: self.take(end), method, target, headers, last }))
     }
 
     /// The answer to a request with this method.
-    pub(crate) async fn answer(&mut self, method: &str) -> io::Result<Answer> {
+    pub(crate) async fn answer(&mut self, method: &str) -> io::Result<HttpAnswer> {
         loop {
             let body = self.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
             let mut slots = [httparse::EMPTY_HEADER; HEADERS];
@@ -155,7 +155,7 @@ impl Wire {
             };
             let end = self.end_of_body(body, framing).await?;
             let last = framing == Framing::UntilClose || is_last(&headers, version);
-            return Ok(Answer { bytes: self.take(end), body, status, last, framing });
+            return Ok(HttpAnswer { bytes: self.take(end), body, status, last, framing });
         }
     }
 

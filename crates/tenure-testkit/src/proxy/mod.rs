@@ -19,9 +19,9 @@ pub use counts::Counts;
 pub use error_answer::ErrorAnswer;
 pub use exchange::Exchange;
 pub use fault::Fault;
-pub(crate) use message::{Request, Wire};
+pub(crate) use message::{HttpRequest, HttpStream};
 pub use rule::Rule;
-use shared::Shared;
+use shared::ProxyShared;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -49,20 +49,20 @@ use crate::port::Port;
 #[derive(Debug)]
 pub struct FaultyProxy {
     port: Arc<Port>,
-    shared: Arc<Shared>,
-    orders: Option<mpsc::UnboundedSender<(Order, blocking::SyncSender<()>)>>,
+    shared: Arc<ProxyShared>,
+    orders: Option<mpsc::UnboundedSender<(ProxyOrder, blocking::SyncSender<()>)>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A rule that was given to a proxy.
 #[derive(Debug, Clone)]
 pub struct InstalledRule {
-    shared: Arc<Shared>,
+    shared: Arc<ProxyShared>,
     number: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Order {
+enum ProxyOrder {
     Refuse,
     Accept,
     Cut,
@@ -71,14 +71,14 @@ enum Order {
 impl FaultyProxy {
     /// A proxy before this server.
     pub fn start(server: SocketAddr) -> Self {
-        let (port, shared) = (Arc::new(Port::reserve()), Shared::new());
+        let (port, shared) = (Arc::new(Port::reserve()), ProxyShared::new());
         let (orders, receiver) = mpsc::unbounded_channel();
         let (ours, theirs) = (Arc::clone(&port), Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("faulty proxy".to_owned());
         let thread = thread.spawn(move || crate::block_on(run(ours, server, theirs, receiver)));
         let thread = thread.expect("a thread can be started");
         let proxy = Self { port, shared, orders: Some(orders), thread: Some(thread) };
-        proxy.order(Order::Accept);
+        proxy.order(ProxyOrder::Accept);
         proxy
     }
 
@@ -120,22 +120,22 @@ impl FaultyProxy {
 
     /// Closes all connections, and refuses new ones until [`accept_connections`](Self::accept_connections).
     pub fn refuse_connections(&self) {
-        self.order(Order::Refuse);
+        self.order(ProxyOrder::Refuse);
     }
 
     /// Accepts connections again, on the same port.
     pub fn accept_connections(&self) {
-        self.order(Order::Accept);
+        self.order(ProxyOrder::Accept);
     }
 
     /// Closes all connections, whether anything is under way on them or not; new ones are accepted.
     pub fn cut_connections(&self) {
-        self.order(Order::Cut);
+        self.order(ProxyOrder::Cut);
     }
 
     /// Returns when it is done.
     #[track_caller]
-    fn order(&self, order: Order) {
+    fn order(&self, order: ProxyOrder) {
         let (done, wait) = blocking::sync_channel(1);
         let sent = self.orders.as_ref().is_some_and(|orders| orders.send((order, done)).is_ok());
         assert!(sent && wait.recv().is_ok(), "the proxy at {} has failed", self.address());
@@ -166,8 +166,8 @@ impl InstalledRule {
 async fn run(
     port: Arc<Port>,
     server: SocketAddr,
-    shared: Arc<Shared>,
-    mut orders: mpsc::UnboundedReceiver<(Order, blocking::SyncSender<()>)>,
+    shared: Arc<ProxyShared>,
+    mut orders: mpsc::UnboundedReceiver<(ProxyOrder, blocking::SyncSender<()>)>,
 ) {
     let (mut listener, mut connections, mut number) = (None, JoinSet::new(), 0);
     loop {
@@ -177,15 +177,15 @@ async fn run(
             order = orders.recv() => {
                 let Some((order, done)) = order else { return };
                 match order {
-                    Order::Accept if listener.is_none() => {
+                    ProxyOrder::Accept if listener.is_none() => {
                         listener = Some(TcpListener::bind(port.address()).await.expect("the port is reserved"));
                     }
-                    Order::Accept => {}
-                    Order::Refuse => {
+                    ProxyOrder::Accept => {}
+                    ProxyOrder::Refuse => {
                         listener = None;
                         connections.shutdown().await;
                     }
-                    Order::Cut => connections.shutdown().await,
+                    ProxyOrder::Cut => connections.shutdown().await,
                 }
                 let _ = done.send(());
             }

@@ -1,7 +1,7 @@
 //! When a fault happens.
 
 use super::Fault;
-use super::message::Request;
+use super::message::HttpRequest;
 
 /// A fault, and the requests that it happens to: all of them, unless less is said.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ impl Rule {
 
     /// Whether it happens to this request. Each request is asked about exactly once, so that counts and chances do not depend
     /// on the other rules.
-    pub(crate) fn wants(&mut self, request: &Request) -> bool {
+    pub(crate) fn wants(&mut self, request: &HttpRequest) -> bool {
         let matches = self.method.as_ref().is_none_or(|method| *method == request.method)
             && self.path.as_ref().is_none_or(|part| request.target.contains(part))
             && self.header.as_ref().is_none_or(|name| request.header(name).is_some());

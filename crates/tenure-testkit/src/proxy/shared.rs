@@ -3,20 +3,20 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::message::{Answer, Request};
+use super::message::{HttpAnswer, HttpRequest};
 use super::{Counts, Exchange, Fault, Rule};
 
 /// Rules and log of one proxy.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ProxyShared {
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<ProxyState>,
     settled: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    rules: Vec<Installed>,
+struct ProxyState {
+    rules: Vec<RuleInForce>,
     log: Vec<Exchange>,
     /// How many exchanges were forgotten from the front of the log.
     forgotten: usize,
@@ -24,7 +24,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Installed {
+struct RuleInForce {
     rule: Rule,
     removed: bool,
     counts: Counts,
@@ -33,22 +33,22 @@ struct Installed {
 /// An exchange that is not over. It is over when this is dropped, however that comes about.
 #[derive(Debug)]
 pub(crate) struct UnderWay {
-    shared: Arc<Shared>,
+    shared: Arc<ProxyShared>,
     number: usize,
-    due: Option<Due>,
+    due: Option<DueFault>,
     happened: bool,
     applied: bool,
 }
 
 /// The fault that is due.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Due {
+pub(crate) struct DueFault {
     pub(crate) fault: Fault,
     pub(crate) orderly: bool,
     rule: usize,
 }
 
-impl Shared {
+impl ProxyShared {
     pub(crate) fn new() -> Arc<Self> {
         let state = Mutex::default();
         Arc::new(Self { began: Instant::now(), state, settled: Condvar::new() })
@@ -56,7 +56,7 @@ impl Shared {
 
     pub(crate) fn install(&self, rule: Rule) -> usize {
         let mut state = self.state();
-        state.rules.push(Installed { rule, removed: false, counts: Counts::default() });
+        state.rules.push(RuleInForce { rule, removed: false, counts: Counts::default() });
         state.rules.len() - 1
     }
 
@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// A request is here: what is due for it is decided.
-    pub(crate) fn arrived(self: &Arc<Self>, request: &Request, connection: u64) -> UnderWay {
+    pub(crate) fn arrived(self: &Arc<Self>, request: &HttpRequest, connection: u64) -> UnderWay {
         let mut state = self.state();
         let mut due = None;
         for (number, installed) in state.rules.iter_mut().enumerate() {
@@ -101,7 +101,8 @@ impl Shared {
                 continue;
             }
             installed.rule.fires();
-            due = Some(Due { fault: installed.rule.fault, orderly: installed.rule.orderly, rule: number });
+            due =
+                Some(DueFault { fault: installed.rule.fault, orderly: installed.rule.orderly, rule: number });
         }
         let header = |name| request.header(name).map(str::to_owned);
         state.log.push(Exchange {
@@ -120,18 +121,18 @@ impl Shared {
         UnderWay { shared: Arc::clone(self), number, due, happened: false, applied: false }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ProxyState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl UnderWay {
-    pub(crate) fn due(&self) -> Option<Due> {
+    pub(crate) fn due(&self) -> Option<DueFault> {
         self.due
     }
 
     /// The server has answered.
-    pub(crate) fn served(&mut self, answer: &Answer) {
+    pub(crate) fn served(&mut self, answer: &HttpAnswer) {
         self.applied |= (200..300).contains(&answer.status);
         self.note(|exchange| exchange.served.push(answer.status));
     }
