@@ -56,10 +56,10 @@ impl Fleet {
     pub fn run(&self, first: u64, seeds: u64, focus: Focus) -> Run {
         let (cpu, wall) = (cpu_time(), wall_time());
         let found = Mutex::new((Tally::new(), Vec::new()));
-        self.each(first, seeds, |numbers| {
+        self.for_each_block(first, seeds, |numbers| {
             let (mut tally, mut violations) = (Tally::new(), Vec::new());
             for number in numbers {
-                let outcome = self.live(number, focus);
+                let outcome = self.run_seed(number, focus);
                 tally.add(&outcome.tally);
                 let violation = outcome.violation.clone().or_else(|| self.differs(number, focus, &outcome));
                 violations.extend(violation.map(|violation| (number, violation, outcome.config)));
@@ -74,7 +74,7 @@ impl Fleet {
     }
 
     /// One seed. If the code under test panics, the command that replays it is said before everything ends.
-    fn live(&self, number: u64, focus: Focus) -> Outcome {
+    fn run_seed(&self, number: u64, focus: Focus) -> Outcome {
         let run = std::panic::catch_unwind(|| self.seed(number, focus).run());
         run.unwrap_or_else(|panic| {
             eprintln!(
@@ -104,7 +104,7 @@ impl Fleet {
     /// The seeds in which a mutant is caught by its invariant.
     fn catches(&self, mutant: &'static Mutant, first: u64, seeds: u64) -> Vec<(u64, Violation)> {
         let caught = Mutex::new(Vec::new());
-        self.each(first, seeds, |numbers| {
+        self.for_each_block(first, seeds, |numbers| {
             for number in numbers {
                 if let Some(violation) = self.seed(number, mutant.focus).with(mutant).run().violation {
                     caught.lock().expect("no worker panicked").push((number, violation));
@@ -132,7 +132,7 @@ impl Fleet {
 
     /// Gives all numbers to the workers, a few at a time.
     #[expect(clippy::disallowed_methods, reason = "the fleet owns its threads")]
-    fn each(&self, first: u64, count: u64, work: impl Fn(std::ops::Range<u64>) + Sync) {
+    fn for_each_block(&self, first: u64, count: u64, work: impl Fn(std::ops::Range<u64>) + Sync) {
         let next = AtomicU64::new(0);
         let worker = || {
             loop {

@@ -17,16 +17,16 @@ use crate::rng::Rng;
 
 /// Whether a store that lies in one way or another is refused.
 pub(crate) fn refuses_liar(rng: &mut Rng) -> bool {
-    let lie = rng.pick(Lie::ALL);
+    let lie = rng.pick(LiarKind::ALL);
     refuses(lie, rng)
 }
 
 /// Whether an honest store is refused.
 pub(crate) fn refuses_honest(rng: &mut Rng) -> bool {
-    refuses(Lie::Nothing, rng)
+    refuses(LiarKind::Nothing, rng)
 }
 
-fn refuses(lie: Lie, rng: &mut Rng) -> bool {
+fn refuses(lie: LiarKind, rng: &mut Rng) -> bool {
     let store = Liar { lie, entry: Mutex::new(None) };
     let check = connect_check(&store, &|_| Box::pin(std::future::ready(())), rng.wide());
     check.now_or_never().expect("nothing waits").is_err()
@@ -35,13 +35,13 @@ fn refuses(lie: Lie, rng: &mut Rng) -> bool {
 /// A store of one key.
 #[derive(Debug)]
 struct Liar {
-    lie: Lie,
+    lie: LiarKind,
     entry: Mutex<Option<(Bytes, u64)>>,
 }
 
 /// In what a store lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lie {
+enum LiarKind {
     /// In nothing.
     Nothing,
     /// It creates over what exists.
@@ -62,7 +62,7 @@ enum Lie {
     PromisesNothing,
 }
 
-impl Lie {
+impl LiarKind {
     /// Those that are lies.
     const ALL: &[Self] = &[
         Self::IgnoresCreate,
@@ -79,8 +79,8 @@ impl Lie {
 impl Liar {
     fn version(&self, number: u64) -> Version {
         match self.lie {
-            Lie::OneVersion => self.identity().impossible_version,
-            Lie::NoVersion => Version::new(""),
+            LiarKind::OneVersion => self.identity().impossible_version,
+            LiarKind::NoVersion => Version::new(""),
             _ => Version::new(number.to_string()),
         }
     }
@@ -95,28 +95,28 @@ impl Liar {
             }
         };
         let number = entry.as_ref().map_or(0, |(_, number)| *number) + 1;
-        if self.lie != Lie::WritesNothing && (holds || self.lie == Lie::WritesAnyway) {
+        if self.lie != LiarKind::WritesNothing && (holds || self.lie == LiarKind::WritesAnyway) {
             *entry = Some((value, number));
         }
-        match holds || self.lie == Lie::WritesNothing {
+        match holds || self.lie == LiarKind::WritesNothing {
             true => Put::Applied(Applied { version: self.version(number), time: None }),
             false => Put::Conflict(Conflict),
         }
     }
 
     fn ignores_create(&self) -> bool {
-        matches!(self.lie, Lie::IgnoresCreate | Lie::IgnoresBoth)
+        matches!(self.lie, LiarKind::IgnoresCreate | LiarKind::IgnoresBoth)
     }
 
     fn ignores_replace(&self) -> bool {
-        matches!(self.lie, Lie::IgnoresReplace | Lie::IgnoresBoth)
+        matches!(self.lie, LiarKind::IgnoresReplace | LiarKind::IgnoresBoth)
     }
 }
 
 impl Store for Liar {
     fn guarantees(&self) -> Guarantees {
         let mut guarantees = Guarantees::default();
-        if self.lie != Lie::PromisesNothing {
+        if self.lie != LiarKind::PromisesNothing {
             guarantees.atomic_create = true;
             guarantees.atomic_replace = true;
             guarantees.linearizable_reads = true;
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn every_liar_is_refused_and_the_honest_one_is_not() {
         let mut rng = Rng::new(1);
-        for lie in Lie::ALL {
+        for lie in LiarKind::ALL {
             assert!(refuses(*lie, &mut rng), "{lie:?}");
         }
         assert!(!refuses_honest(&mut rng));

@@ -1,4 +1,4 @@
-use super::Verdict;
+use super::Judgement;
 use crate::trace::Moment;
 
 /// L1: after healing the key is held again within two ttl and one call timeout.
@@ -23,7 +23,7 @@ impl HeldAgain {
     }
 
     /// The time is over.
-    pub(crate) fn by(&self, now: u64) -> Verdict {
+    pub(crate) fn at_the_end(&self, now: u64) -> Judgement {
         match (self.healed, self.held) {
             (Some(healed), None) => {
                 Err(format!("healed at{}, and at{} nobody holds the key", Moment(healed), Moment(now)))

@@ -18,7 +18,7 @@ pub(crate) use l6_wins::wins_in_time;
 pub(crate) use s1_tokens::Tokens;
 pub(crate) use s2_belief::{Beliefs, Interval};
 pub(crate) use s3_fence::Fence;
-pub(crate) use s5_unknown::{Found, really_applied, really_superseded};
+pub(crate) use s5_unknown::{WriteFate, really_applied, really_superseded};
 pub(crate) use s6_stays_lost::StaysLost;
 pub(crate) use s6_stubborn::{leaves_alone, really_said, takes_nothing_alive};
 pub(crate) use s8_observe::Shown;
@@ -27,7 +27,7 @@ pub(crate) use s9_record::{follows, overwrites_nothing_foreign};
 use crate::{Invariant, Violation};
 
 /// What a judge says: nothing, or the sentence that tells what is wrong.
-pub(crate) type Verdict = Result<(), String>;
+pub(crate) type Judgement = Result<(), String>;
 
 /// All judges of one seed.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Oracle {
     }
 
     /// Takes in a verdict. Only the first violation counts: the others may follow from it.
-    pub(crate) fn judge(&mut self, at: u64, invariant: Invariant, verdict: Verdict) {
+    pub(crate) fn judge(&mut self, at: u64, invariant: Invariant, verdict: Judgement) {
         let Err(sentence) = verdict else { return };
         if self.violation.is_none() && self.wanted.is_none_or(|wanted| wanted == invariant) {
             self.violation = Some(Violation { invariant, at, sentence });

@@ -1,4 +1,4 @@
-use super::Verdict;
+use super::Judgement;
 
 /// S1: tokens strictly increase by grant; one token, one grant.
 ///
@@ -25,12 +25,12 @@ impl Tokens {
     }
 
     /// Whether nothing is promised any more: the record was tampered with on a store without a clock.
-    pub(crate) fn void(&self) -> bool {
+    pub(crate) fn are_void(&self) -> bool {
         self.tampered && !self.store_has_clock
     }
 
     /// A grant was applied.
-    pub(crate) fn applied(&mut self, token: u64) -> Verdict {
+    pub(crate) fn applied(&mut self, token: u64) -> Judgement {
         let before = self.greatest_applied;
         self.greatest_applied = before.max(token);
         if self.tampered || token > before {
@@ -40,13 +40,13 @@ impl Tokens {
     }
 
     /// A grant is believed that was the `order`-th of all applied writes.
-    pub(crate) fn believed(&mut self, order: u64, token: u64) -> Verdict {
+    pub(crate) fn believed(&mut self, order: u64, token: u64) -> Judgement {
         let wrong = self.believed.iter().copied().find(|(other_order, other)| {
             if *other_order < order { *other >= token } else { *other <= token }
         });
         self.believed.push((order, token));
         match wrong {
-            Some((other_order, other)) if !self.void() => {
+            Some((other_order, other)) if !self.are_void() => {
                 let word = if other_order < order { "before" } else { "after" };
                 Err(format!(
                     "a grant with token {token} is believed, and one with token {other} came {word} it"
@@ -58,7 +58,7 @@ impl Tokens {
 
     /// A grant is believed by a process that had seen a greater token than the one in the record it replaced, and
     /// had asked for that record only afterwards.
-    pub(crate) fn after_going_back(&self, seen: u64, replaced: u64) -> Verdict {
+    pub(crate) fn after_going_back(&self, seen: u64, replaced: u64) -> Judgement {
         if self.store_has_clock || replaced >= seen {
             return Ok(());
         }

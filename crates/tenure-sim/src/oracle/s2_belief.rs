@@ -1,4 +1,4 @@
-use super::Verdict;
+use super::Judgement;
 use crate::trace::Moment;
 
 /// S2: within the drift bound, no two holders believe at one true instant.
@@ -27,7 +27,7 @@ pub(crate) struct Interval {
 
 impl Beliefs {
     /// A belief begins.
-    pub(crate) fn begins(&mut self, now: u64, belief: Interval) -> Verdict {
+    pub(crate) fn begins(&mut self, now: u64, belief: Interval) -> Judgement {
         self.running.retain(|other| other.end > now && other.lease != belief.lease);
         let verdict = self.alone(now, &belief);
         self.running.push(belief);
@@ -35,7 +35,7 @@ impl Beliefs {
     }
 
     /// A belief is extended.
-    pub(crate) fn extends(&mut self, now: u64, lease: u32, end: u64, tainted: bool) -> Verdict {
+    pub(crate) fn extends(&mut self, now: u64, lease: u32, end: u64, tainted: bool) -> Judgement {
         let Some(belief) = self.running.iter_mut().find(|belief| belief.lease == lease) else {
             return Ok(());
         };
@@ -51,7 +51,7 @@ impl Beliefs {
     }
 
     /// A belief is over, and its work goes on: a holder that believes meanwhile is not alone.
-    pub(crate) fn acts_on(&mut self, lease: u32) {
+    pub(crate) fn acts_after_belief(&mut self, lease: u32) {
         for belief in self.running.iter_mut().filter(|belief| belief.lease == lease) {
             belief.end = u64::MAX;
         }
@@ -64,7 +64,7 @@ impl Beliefs {
     }
 
     /// Whether anybody believes.
-    pub(crate) fn any(&self, now: u64) -> bool {
+    pub(crate) fn anybody_believes(&self, now: u64) -> bool {
         self.running.iter().any(|belief| belief.end > now)
     }
 
@@ -78,7 +78,7 @@ impl Beliefs {
         self.running.iter().find(|belief| belief.end > now)
     }
 
-    fn alone(&self, now: u64, belief: &Interval) -> Verdict {
+    fn alone(&self, now: u64, belief: &Interval) -> Judgement {
         let other = self.running.iter().find(|other| {
             other.lease != belief.lease && other.end > now && !other.tainted && !belief.tainted
         });

@@ -1,4 +1,4 @@
-use super::Verdict;
+use super::Judgement;
 
 /// S3: after a write under a token was accepted by the fenced resource, no smaller one is, whatever the clocks do.
 #[derive(Debug, Default)]
@@ -8,7 +8,7 @@ pub(crate) struct Fence {
 
 impl Fence {
     /// A write was accepted.
-    pub(crate) fn accepted(&mut self, token: u64) -> Verdict {
+    pub(crate) fn accepted(&mut self, token: u64) -> Judgement {
         let before = self.greatest;
         self.greatest = before.max(token);
         if token >= before {

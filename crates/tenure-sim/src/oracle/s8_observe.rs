@@ -1,4 +1,4 @@
-use super::Verdict;
+use super::Judgement;
 
 /// S8: an observer never shows an older token after a newer one, and after quiet it shows the true one.
 #[derive(Clone, Debug, Default)]
@@ -8,7 +8,7 @@ pub(crate) struct Shown {
 
 impl Shown {
     /// The observer shows a token.
-    pub(crate) fn shows(&mut self, token: u64) -> Verdict {
+    pub(crate) fn shows(&mut self, token: u64) -> Judgement {
         let before = self.token;
         self.token = token;
         if token >= before {
@@ -18,7 +18,7 @@ impl Shown {
     }
 
     /// All is quiet, and this is the token that is there. One that has gone back is rightly not shown.
-    pub(crate) fn at_the_end(&self, present: u64) -> Verdict {
+    pub(crate) fn at_the_end(&self, present: u64) -> Judgement {
         if present <= self.token {
             return Ok(());
         }

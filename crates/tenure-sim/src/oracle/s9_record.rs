@@ -1,10 +1,10 @@
 use tenure_core::machine::{Content, Purpose};
 use tenure_core::record::{Record, State, check};
 
-use super::Verdict;
+use super::Judgement;
 
 /// S9, first half: what is not understood is never overwritten.
-pub(crate) fn overwrites_nothing_foreign(before: &Content) -> Verdict {
+pub(crate) fn overwrites_nothing_foreign(before: &Content) -> Judgement {
     match before {
         Content::Foreign { what, .. } => Err(format!("{what} was overwritten")),
         Content::Absent | Content::Record(..) => Ok(()),
@@ -13,7 +13,7 @@ pub(crate) fn overwrites_nothing_foreign(before: &Content) -> Verdict {
 
 /// S9, second half: every record that is written keeps the format's rules, and keeps of the one before it what its
 /// purpose does not change.
-pub(crate) fn follows(purpose: Purpose, old: &Record, new: &Record) -> Verdict {
+pub(crate) fn follows(purpose: Purpose, old: &Record, new: &Record) -> Judgement {
     check(new).map_err(|foreign| format!("{purpose:?} wrote a record that nobody may read: {foreign}"))?;
     let same_term = (old.term, old.token, old.ttl) == (new.term, new.token, new.ttl);
     let same_holder = old.holder == new.holder && old.witness == new.witness;

@@ -5,7 +5,7 @@ use tenure_core::record::{End, Nonce, Record, State};
 use tenure_store::StoreClock;
 
 use super::World;
-use super::event::{Event, Target};
+use super::event::{Event, LeaseTarget};
 use super::process::Life;
 use crate::Invariant;
 use crate::oracle::{follows, overwrites_nothing_foreign};
@@ -29,7 +29,7 @@ impl World<'_> {
     /// A write arrives. `basis` is the content that its sender means to replace; `late` if nobody waits for the answer.
     pub(super) fn write_arrives(
         &mut self,
-        target: Target,
+        target: LeaseTarget,
         write: &Write,
         basis: Option<u64>,
         late: bool,
@@ -92,7 +92,7 @@ impl World<'_> {
             Purpose::Renew | Purpose::Vacate => old.term == write.record.term,
             Purpose::Plant | Purpose::Grant | Purpose::Resume | Purpose::Revoke => {
                 let meant = basis.is_none_or(|basis| basis == self.store.generation());
-                meant || !(late || self.store.repeats())
+                meant || !(late || self.store.has_repeated_version())
             }
         };
         !(follows && same)
@@ -129,7 +129,7 @@ impl World<'_> {
         }
     }
 
-    fn vacate_applied(&mut self, target: Target, old: &Record) {
+    fn vacate_applied(&mut self, target: LeaseTarget, old: &Record) {
         self.tally.count(Number::Releases);
         if matches!(old.state, State::Revoked(_)) {
             self.tally.reached(Sometimes::RevokeAcknowledged);
@@ -146,7 +146,7 @@ impl World<'_> {
         self.oracle.judge(self.now, Invariant::S6, verdict);
     }
 
-    fn notice_races(&mut self, target: Target, write: &Write, outcome: &Outcome) {
+    fn notice_races(&mut self, target: LeaseTarget, write: &Write, outcome: &Outcome) {
         let now = self.now;
         let applied = matches!(outcome, Outcome::Applied { .. });
         let within = |at: u64| now - at <= MILLI && at > 0;

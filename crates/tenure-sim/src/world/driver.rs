@@ -3,15 +3,15 @@ use tenure_core::machine::{Ambient, Effect, Input, Purpose, Write};
 use tenure_core::record::Nonce;
 
 use super::World;
-use super::event::{Event, Target};
-use super::lease::{OwnWrite, Word};
-use super::network::Body;
+use super::event::{Event, LeaseTarget};
+use super::lease::{BeliefState, OwnWrite};
+use super::network::MessageBody;
 use crate::tally::{Fault, Sometimes};
 use crate::time::{MICRO, MILLI};
 
 impl World<'_> {
     /// Gives a machine an input and carries out what it wants.
-    pub(super) fn feed(&mut self, target: Target, input: Input) {
+    pub(super) fn step_machine(&mut self, target: LeaseTarget, input: Input) {
         let mut effects = std::mem::take(&mut self.effects);
         let (nonce, jitter) = (Nonce::from_bits(self.rng.wide()), self.rng.next() as u32);
         let process = &mut self.processes[target.process as usize];
@@ -32,18 +32,18 @@ impl World<'_> {
         self.effects = effects;
     }
 
-    fn carry_out(&mut self, target: Target, effect: Effect) {
+    fn carry_out(&mut self, target: LeaseTarget, effect: Effect) {
         match effect {
             Effect::Read => {
                 if let Some(lease) = self.lease(target) {
                     lease.read = true;
                 }
-                self.send(target, Body::Read);
+                self.send(target, MessageBody::Read);
             }
             Effect::Write(write) => {
                 self.list_nonce(target, write.record.nonce);
                 self.remember_write(target, &write);
-                self.send(target, Body::Write(write));
+                self.send(target, MessageBody::Write(write));
             }
             Effect::SleepUntil(at) => self.sleeps(target, at.as_nanos()),
             Effect::LookAtWitness { witness, nonce } => {
@@ -59,7 +59,7 @@ impl World<'_> {
 
     /// Lists a nonce in the witness before its request is sent. If that fails the request is sent all the same:
     /// unlisted is safe.
-    fn list_nonce(&mut self, target: Target, nonce: Nonce) {
+    fn list_nonce(&mut self, target: LeaseTarget, nonce: Nonce) {
         let Some(witness) = self.lease(target).and_then(|lease| lease.witness) else { return };
         if self.rng.chance(self.swarm.nemesis.unlisted) {
             self.tally.fault(Fault::Unlisted);
@@ -69,7 +69,7 @@ impl World<'_> {
     }
 
     /// Keeps what the oracle needs to know about a write.
-    fn remember_write(&mut self, target: Target, write: &Write) {
+    fn remember_write(&mut self, target: LeaseTarget, write: &Write) {
         let (purpose, nonce, sent) = (write.purpose, write.record.nonce, self.now);
         let process = &mut self.processes[target.process as usize];
         let seen = process.sightings.latest().filter(|seen| seen.sent.as_nanos() > process.shown.1);
@@ -89,7 +89,7 @@ impl World<'_> {
     // ── sleeping and waking ───────────────────────────────────────────────────────────────────────────────────────
 
     /// One entry in the agenda serves a lease until it has to be woken earlier.
-    fn sleeps(&mut self, target: Target, until: u64) {
+    fn sleeps(&mut self, target: LeaseTarget, until: u64) {
         let now = self.now;
         let process = &mut self.processes[target.process as usize];
         let Some(lease) = process.leases[target.slot as usize].as_mut() else { return };
@@ -107,7 +107,7 @@ impl World<'_> {
     }
 
     /// Whether a timer that fires is the one that the lease waits for. If it waits for a later one, that is set.
-    pub(super) fn is_due(&mut self, target: Target) -> bool {
+    pub(super) fn is_due(&mut self, target: LeaseTarget) -> bool {
         let now = self.now;
         let process = &mut self.processes[target.process as usize];
         let lease = process.leases[target.slot as usize].as_mut().filter(|lease| lease.id == target.lease);
@@ -122,14 +122,14 @@ impl World<'_> {
         true
     }
 
-    pub(super) fn wakes(&mut self, target: Target) {
+    pub(super) fn wakes(&mut self, target: LeaseTarget) {
         if let Some(lease) = self.lease(target) {
             lease.wake = None;
-            self.feed(target, Input::Wake);
+            self.step_machine(target, Input::Wake);
         }
     }
 
-    pub(super) fn witness_seen(&mut self, target: Target, look: u32) {
+    pub(super) fn witness_seen(&mut self, target: LeaseTarget, look: u32) {
         let (nonce, seen) = self.looks.take(look);
         let sighting = seen.sighting;
         if seen.copied {
@@ -145,20 +145,20 @@ impl World<'_> {
             target.process as usize,
             format_args!("#{} sees witness of {nonce}: {sighting:?}", target.lease),
         );
-        self.feed(target, Input::Witness { nonce, sighting });
+        self.step_machine(target, Input::Witness { nonce, sighting });
     }
 
     // ── the word that user and keeper share ───────────────────────────────────────────────────────────────────────
 
     /// Whoever looks at the word latches it if its deadline has passed. True while the lease is held.
-    pub(super) fn check(&mut self, target: Target) -> bool {
+    pub(super) fn check(&mut self, target: LeaseTarget) -> bool {
         let now = Instant::from_nanos(self.processes[target.process as usize].clock.local(self.now));
         let Some(lease) = self.lease(target) else { return false };
-        match &lease.word {
-            Word::Wanting | Word::Lost => false,
-            Word::Held(belief) if belief.left(|| now).is_some() => true,
-            Word::Held(_) => {
-                lease.word = Word::Lost;
+        match &lease.belief_state {
+            BeliefState::Wanting | BeliefState::Lost => false,
+            BeliefState::Held(belief) if belief.left(|| now).is_some() => true,
+            BeliefState::Held(_) => {
+                lease.belief_state = BeliefState::Lost;
                 self.oracle.stays_lost.lost(target.lease);
                 self.note(target.process as usize, format_args!("#{} latched lost", target.lease));
                 false

@@ -3,7 +3,7 @@ use std::collections::BinaryHeap;
 
 /// A lease of a process: where it is, and which one it is of those that were there in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct LeaseTarget {
     pub(super) process: u16,
     pub(super) slot: u16,
     pub(super) lease: u32,
@@ -13,35 +13,35 @@ pub(super) struct Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// A sleep of a machine is over.
-    Wake(Target),
+    Wake(LeaseTarget),
     /// A request arrives at the store; `copy` tells the copies of one request apart.
     Request { message: u32, copy: u8 },
     /// An answer arrives.
-    Answer { target: Target, call: u32, answer: u32 },
+    Answer { target: LeaseTarget, call: u32, answer: u32 },
     /// A call was not answered in time, or the connection broke.
-    Unanswered { target: Target, call: u32 },
+    Unanswered { target: LeaseTarget, call: u32 },
     /// A witness was looked at.
-    Witness { target: Target, look: u32 },
+    Witness { target: LeaseTarget, look: u32 },
     /// Somebody acts under a lease: checks it, and writes.
-    Act(Target),
+    Act(LeaseTarget),
     /// The holder renews by hand.
-    Renew(Target),
+    Renew(LeaseTarget),
     /// The holder lets go, or the contender gives up.
-    Release(Target),
+    Release(LeaseTarget),
     /// The work under a lease has stopped.
-    Drained(Target),
+    Drained(LeaseTarget),
     /// The holder finds out that it cannot stop the work.
-    CannotStop(Target),
+    CannotStop(LeaseTarget),
     /// The keeper gets to extend the belief.
-    Extend(Target),
+    Extend(LeaseTarget),
     /// The keeper learns that the belief was latched as lost.
-    Latched(Target),
+    Latched(LeaseTarget),
     /// The deadline of a handle has come, and its script looks at the clock.
-    Deadline(Target),
+    Deadline(LeaseTarget),
     /// A script that does not act any more releases its handle.
-    Leave(Target),
+    Leave(LeaseTarget),
     /// A command of a script is killed.
-    Kill(Target),
+    Kill(LeaseTarget),
     /// A hint that the key changed.
     Hint { process: u16 },
     /// A process wants the lease, with the handle of this slot.
@@ -140,12 +140,12 @@ impl Event {
 /// What is to come, earliest first; of two at one instant the one that was put in first.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    heap: BinaryHeap<Due>,
+    heap: BinaryHeap<DueEvent>,
     count: u64,
 }
 
 #[derive(Debug)]
-struct Due {
+struct DueEvent {
     at: u64,
     number: u64,
     event: Event,
@@ -154,7 +154,7 @@ struct Due {
 impl Agenda {
     pub(super) fn push(&mut self, at: u64, event: Event) {
         self.count += 1;
-        self.heap.push(Due { at, number: self.count, event });
+        self.heap.push(DueEvent { at, number: self.count, event });
     }
 
     pub(super) fn pop(&mut self) -> Option<(u64, Event)> {
@@ -162,22 +162,22 @@ impl Agenda {
     }
 }
 
-impl Ord for Due {
+impl Ord for DueEvent {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))
     }
 }
 
-impl PartialOrd for Due {
+impl PartialOrd for DueEvent {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Due {
+impl PartialEq for DueEvent {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number
     }
 }
 
-impl Eq for Due {}
+impl Eq for DueEvent {}

@@ -4,9 +4,9 @@ use tenure_core::machine::{Content, Input, Look};
 use tenure_core::record::State;
 
 /// An answer in a few words.
-pub(super) struct Heard<'a>(pub(super) &'a Input);
+pub(super) struct AnswerWords<'a>(pub(super) &'a Input);
 
-impl fmt::Display for Heard<'_> {
+impl fmt::Display for AnswerWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Input::Read(Ok(Look { content: Content::Record(record, version), .. })) => {

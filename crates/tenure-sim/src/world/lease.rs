@@ -4,7 +4,7 @@ use tenure_core::machine::{Machine, Purpose, TermRef};
 use tenure_core::record::Nonce;
 use tenure_core::{Belief, Token};
 
-use super::event::Target;
+use super::event::LeaseTarget;
 
 /// One lease of a process: the machine under test, and what a driver keeps beside it.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Lease {
     /// What the latest confirmed write of its term carries.
     pub(super) confirmed: Nonce,
     pub(super) term: Option<(Nonce, Token)>,
-    pub(super) word: Word,
+    pub(super) belief_state: BeliefState,
     /// The deadline that the machine told last, on the clock of its process.
     pub(super) deadline: u64,
     /// Whether the keeper is about to extend the belief to that deadline.
@@ -45,7 +45,7 @@ pub(super) struct Lease {
     pub(super) calls: u64,
     /// Since when it wants the lease, or has it, in true time.
     pub(super) since: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: LeaseKind,
     pub(super) role: Role,
     /// Whether it was denied for a reason that only people can remove.
     pub(super) stuck: bool,
@@ -54,12 +54,12 @@ pub(super) struct Lease {
     pub(super) revoked: bool,
     /// Whether its work cannot be stopped, and whether its holder has said so.
     pub(super) unstoppable: bool,
-    pub(super) said: bool,
+    pub(super) unstoppable_terms: bool,
 }
 
 /// What the lease is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct LeaseKind {
     pub(super) manual: bool,
     pub(super) steals: bool,
     pub(super) resumes: bool,
@@ -73,7 +73,7 @@ pub(super) enum Role {
     /// Nobody: a script has its handle, and runs commands to renew and to release it.
     Script(Script),
     /// It is the lease of such a command, which ends with it.
-    Command(Command),
+    Command(ScriptCommand),
 }
 
 /// What a script has.
@@ -89,9 +89,9 @@ pub(super) struct Script {
 
 /// What a command of a script does.
 #[derive(Clone, Debug)]
-pub(super) struct Command {
+pub(super) struct ScriptCommand {
     /// The lease of the script.
-    pub(super) script: Target,
+    pub(super) script: LeaseTarget,
     /// The handle that it uses.
     pub(super) handle: TermRef,
     /// Whether another command uses that handle too, or has used it.
@@ -102,7 +102,7 @@ pub(super) struct Command {
 
 /// Whether a lease is believed.
 #[derive(Debug)]
-pub(super) enum Word {
+pub(super) enum BeliefState {
     /// Not granted yet.
     Wanting,
     /// Held, until the word that user and keeper share is latched.
@@ -135,7 +135,7 @@ impl Lease {
         id: u32,
         machine: Machine,
         witness: Option<u32>,
-        kind: Kind,
+        kind: LeaseKind,
         role: Role,
         now: u64,
     ) -> Self {
@@ -152,7 +152,7 @@ impl Lease {
             shown: None,
             confirmed: Nonce::ZERO,
             term: None,
-            word: Word::Wanting,
+            belief_state: BeliefState::Wanting,
             deadline: 0,
             extending: false,
             acting: false,
@@ -166,23 +166,23 @@ impl Lease {
             read: false,
             revoked: false,
             unstoppable: false,
-            said: false,
+            unstoppable_terms: false,
         }
     }
 
     /// Whether it has not been granted yet.
     pub(super) fn wants(&self) -> bool {
-        matches!(self.word, Word::Wanting)
+        matches!(self.belief_state, BeliefState::Wanting)
     }
 
     /// Whether it is held, as far as anybody has noticed.
     pub(super) fn holds(&self) -> bool {
-        matches!(self.word, Word::Held(_))
+        matches!(self.belief_state, BeliefState::Held(_))
     }
 
     /// Whether it is known to be lost.
     pub(super) fn is_lost(&self) -> bool {
-        matches!(self.word, Word::Lost)
+        matches!(self.belief_state, BeliefState::Lost)
     }
 
     /// What the script has whose lease this is, if the term is left to it.
@@ -194,7 +194,7 @@ impl Lease {
     }
 
     /// The command of a script whose lease this is.
-    pub(super) fn command(&self) -> Option<&Command> {
+    pub(super) fn command(&self) -> Option<&ScriptCommand> {
         match &self.role {
             Role::Command(command) => Some(command),
             Role::Kept | Role::Script(_) => None,

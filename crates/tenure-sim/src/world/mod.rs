@@ -37,16 +37,16 @@ use crate::time::MINUTE;
 use crate::trace::Trace;
 use crate::{Invariant, Outcome, liars};
 use arrivals::Races;
-use event::{Agenda, Event, Target};
+use event::{Agenda, Event, LeaseTarget};
 use lease::Lease;
 use network::Message;
-use observers::Watcher;
+use observers::SimObserver;
 use phases::Phase;
 use process::{Life, Process};
 use resource::Resource;
 use slab::Slab;
 use store::Store;
-use witness::{Seen, Witnesses};
+use witness::{WitnessLook, Witnesses};
 
 /// One seed's world.
 #[derive(Debug)]
@@ -65,13 +65,13 @@ pub(crate) struct World<'a> {
     messages: Slab<Message>,
     /// Answers on their way, each with the number of the content of the store that it speaks of.
     answers: Slab<(Input, u64)>,
-    looks: Slab<(tenure_core::record::Nonce, Seen)>,
+    looks: Slab<(tenure_core::record::Nonce, WitnessLook)>,
     witnesses: Witnesses,
     orphans: Vec<workload::Orphan>,
     /// The terms whose holders said that they cannot stop their work.
-    said: HashSet<tenure_core::record::Nonce>,
+    unstoppable_terms: HashSet<tenure_core::record::Nonce>,
     resource: Resource,
-    watchers: Vec<Watcher>,
+    watchers: Vec<SimObserver>,
     oracle: Oracle,
     tally: Tally,
     trace: Trace,
@@ -107,9 +107,9 @@ impl<'a> World<'a> {
             looks: Slab::new(),
             witnesses: Witnesses::default(),
             orphans: Vec::new(),
-            said: HashSet::new(),
+            unstoppable_terms: HashSet::new(),
             resource: Resource::new(seed.bug == Bug::NoFence),
-            watchers: (0..swarm.observers).map(|_| Watcher::new(seed.rules)).collect(),
+            watchers: (0..swarm.observers).map(|_| SimObserver::new(seed.rules)).collect(),
             oracle: Oracle::new(seed.wanted, has_floors, swarm.observers),
             tally: Tally::new(),
             trace: Trace::new(seed.readable),
@@ -236,11 +236,11 @@ impl<'a> World<'a> {
             Event::Witness { target, look } => self.witness_seen(target, look),
             Event::Act(target) => self.acts(target),
             Event::Renew(target) => self.renews_by_hand(target),
-            Event::Release(target) => self.lets_go(target),
+            Event::Release(target) => self.releases(target),
             Event::Drained(target) => self.work_stopped(target),
             Event::CannotStop(target) => self.cannot_stop(target),
             Event::Extend(target) => self.keeper_extends(target),
-            Event::Latched(target) => self.feed(target, Input::Latched),
+            Event::Latched(target) => self.step_machine(target, Input::Latched),
             Event::Deadline(target) => self.deadline_comes(target),
             Event::Leave(target) => self.script_releases(target),
             Event::Kill(target) => self.command_killed(target),
@@ -279,7 +279,7 @@ impl<'a> World<'a> {
     }
 
     /// The lease, if it is still the one that is meant.
-    fn lease(&mut self, target: Target) -> Option<&mut Lease> {
+    fn lease(&mut self, target: LeaseTarget) -> Option<&mut Lease> {
         let process = &mut self.processes[target.process as usize];
         process.leases[target.slot as usize].as_mut().filter(|lease| lease.id == target.lease)
     }

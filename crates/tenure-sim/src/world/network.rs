@@ -6,8 +6,8 @@ use tenure_core::machine::{Content, Fault as CallFault, Input, Look, Outcome, Wr
 use tenure_store::{Expect, Reason};
 
 use super::World;
-use super::event::{Event, Target};
-use super::heard::Heard;
+use super::event::{Event, LeaseTarget};
+use super::heard::AnswerWords;
 use super::lease::Doubt;
 use super::phases::Phase;
 use crate::tally::{Fault, Number};
@@ -16,9 +16,9 @@ use crate::time::SECOND;
 /// A request on its way.
 #[derive(Debug)]
 pub(super) struct Message {
-    target: Target,
+    target: LeaseTarget,
     call: u32,
-    body: Body,
+    body: MessageBody,
     /// The content of the store that a write replaces, as far as its sender knows.
     basis: Option<u64>,
     sent: u64,
@@ -36,22 +36,22 @@ pub(super) struct Message {
 
 /// What is asked.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum MessageBody {
     Read,
     Write(Write),
 }
 
 impl World<'_> {
     /// Sends a call of a machine.
-    pub(super) fn send(&mut self, target: Target, body: Body) {
+    pub(super) fn send(&mut self, target: LeaseTarget, body: MessageBody) {
         let now = self.now;
-        let writing = matches!(body, Body::Write(_));
+        let writing = matches!(body, MessageBody::Write(_));
         self.tally.count(if writing { Number::Writes } else { Number::Reads });
         let process = &mut self.processes[target.process as usize];
         let cut = process.cut;
         let basis = match &body {
-            Body::Write(Write { expect: Expect::Version(version), .. }) => process.knows(version),
-            Body::Write(_) | Body::Read => None,
+            MessageBody::Write(Write { expect: Expect::Version(version), .. }) => process.content_of(version),
+            MessageBody::Write(_) | MessageBody::Read => None,
         };
         let gives_up = process.clock.reaches(process.clock.local(now) + process.member.timeout());
         let Some(lease) = process.leases[target.slot as usize].as_mut() else { return };
@@ -95,14 +95,14 @@ impl World<'_> {
             message.copies = 2;
         } else if self.rng.chance(self.network.balance) {
             self.tally.fault(Fault::Balanced);
-            arrivals[1] = arrivals[0] + self.way();
+            arrivals[1] = arrivals[0] + self.one_way();
             message.copies = 2;
             message.answering = 1;
         }
         if self.rng.chance(self.network.reset) {
             self.tally.fault(Fault::Reset);
             message.awaited = false;
-            let at = (now + self.way()).min(gives_up);
+            let at = (now + self.one_way()).min(gives_up);
             self.agenda.push(at, Event::Unanswered { target, call });
         } else if arrivals[message.answering as usize] >= gives_up {
             message.awaited = false;
@@ -127,8 +127,8 @@ impl World<'_> {
             self.messages.take(number).body
         } else {
             match &message.body {
-                Body::Read => Body::Read,
-                Body::Write(write) => Body::Write(write.clone()),
+                MessageBody::Read => MessageBody::Read,
+                MessageBody::Write(write) => MessageBody::Write(write.clone()),
             }
         };
         if self.phase != Phase::Faults && sent < self.swarm.length {
@@ -143,15 +143,15 @@ impl World<'_> {
             self.tally.fault(Fault::Late);
         }
         let input = match body {
-            Body::Read => Input::Read(Ok(self.store.read(self.now))),
-            Body::Write(write) => Input::Written(self.write_arrives(target, &write, basis, late)),
+            MessageBody::Read => Input::Read(Ok(self.store.read(self.now))),
+            MessageBody::Write(write) => Input::Written(self.write_arrives(target, &write, basis, late)),
         };
         if answers {
             self.answer(target, call, input, gives_up, throttled);
         }
     }
 
-    fn answer(&mut self, target: Target, call: u32, input: Input, gives_up: u64, throttled: bool) {
+    fn answer(&mut self, target: LeaseTarget, call: u32, input: Input, gives_up: u64, throttled: bool) {
         let generation = self.store.generation();
         let process = &self.processes[target.process as usize];
         let lost = process.cut.answers || self.loses(target, self.network.answer_loss);
@@ -174,7 +174,7 @@ impl World<'_> {
         self.agenda.push(at, Event::Answer { target, call, answer });
     }
 
-    fn answer_soon(&mut self, target: Target, call: u32, writing: bool, fault: CallFault) {
+    fn answer_soon(&mut self, target: LeaseTarget, call: u32, writing: bool, fault: CallFault) {
         let input = if writing { Input::Written(Outcome::Fault(fault)) } else { Input::Read(Err(fault)) };
         let answer = self.answers.insert((input, 0));
         let at = self.now + self.network.least;
@@ -183,7 +183,7 @@ impl World<'_> {
 
     // ── back at the process ───────────────────────────────────────────────────────────────────────────────────────
 
-    pub(super) fn answer_arrives(&mut self, target: Target, call: u32, answer: u32) {
+    pub(super) fn answer_arrives(&mut self, target: LeaseTarget, call: u32, answer: u32) {
         let (input, generation) = self.answers.take(answer);
         let Some(lease) = self.lease(target).filter(|lease| lease.call == call) else { return };
         match &input {
@@ -191,14 +191,14 @@ impl World<'_> {
                 lease.shown = Some(record.nonce);
                 let now = self.now;
                 let process = &mut self.processes[target.process as usize];
-                process.saw(version, generation);
+                process.note_version(version, generation);
                 if record.token.get() > process.shown.0 {
                     process.shown = (record.token.get(), process.clock.local(now));
                 }
             }
             Input::Written(Outcome::Applied { version, .. }) => {
                 lease.doubt = None;
-                self.processes[target.process as usize].saw(version, generation);
+                self.processes[target.process as usize].note_version(version, generation);
             }
             Input::Written(Outcome::Conflict) => lease.doubt = Some(Doubt::Conflict),
             Input::Written(Outcome::Fault(CallFault::Throttled(_))) => {
@@ -207,11 +207,11 @@ impl World<'_> {
             }
             _ => {}
         }
-        self.note(target.process as usize, format_args!("#{} hears {}", target.lease, Heard(&input)));
-        self.feed(target, input);
+        self.note(target.process as usize, format_args!("#{} hears {}", target.lease, AnswerWords(&input)));
+        self.step_machine(target, input);
     }
 
-    pub(super) fn call_unanswered(&mut self, target: Target, call: u32) {
+    pub(super) fn call_unanswered(&mut self, target: LeaseTarget, call: u32) {
         let Some(lease) = self.lease(target).filter(|lease| lease.call == call) else { return };
         let input = if lease.writing {
             lease.doubt = Some(Doubt::Timeout);
@@ -220,15 +220,15 @@ impl World<'_> {
         } else {
             Input::Read(Err(CallFault::Unknown))
         };
-        self.note(target.process as usize, format_args!("#{} hears {}", target.lease, Heard(&input)));
-        self.feed(target, input);
+        self.note(target.process as usize, format_args!("#{} hears {}", target.lease, AnswerWords(&input)));
+        self.step_machine(target, input);
     }
 
     // ── the way ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// When something that is sent now arrives.
     pub(super) fn arrival(&mut self) -> u64 {
-        let mut at = self.now + self.way();
+        let mut at = self.now + self.one_way();
         if self.rng.chance(self.network.spike) {
             self.tally.fault(Fault::Spike);
             at += self.rng.skewed(0, self.network.spike_most);
@@ -237,12 +237,12 @@ impl World<'_> {
     }
 
     /// How long one way takes.
-    fn way(&mut self) -> u64 {
+    fn one_way(&mut self) -> u64 {
         self.network.least + self.rng.skewed(0, self.network.spread)
     }
 
     /// Whether a message of this process is lost.
-    fn loses(&mut self, target: Target, chance: u32) -> bool {
+    fn loses(&mut self, target: LeaseTarget, chance: u32) -> bool {
         if !self.rng.chance(chance) {
             return false;
         }

@@ -8,13 +8,13 @@ use crate::time::{MILLI, SECOND};
 
 /// Somebody who only looks.
 #[derive(Debug)]
-pub(super) struct Watcher {
+pub(super) struct SimObserver {
     observer: Observer,
     /// How many grants there had been when it looked last.
     grants: u64,
 }
 
-impl Watcher {
+impl SimObserver {
     pub(super) fn new(rules: &'static dyn Rules) -> Self {
         Self { observer: Observer::with_rules(rules), grants: 0 }
     }

@@ -1,7 +1,7 @@
 //! After the faults: healed, held again, steady, fair, quiet.
 
 use super::World;
-use super::event::{Event, Target};
+use super::event::{Event, LeaseTarget};
 use super::process::{Cut, Life};
 use crate::Invariant;
 use crate::oracle::{calls_are_few, nobody_stampedes};
@@ -56,7 +56,7 @@ impl World<'_> {
         for lease in self.processes.iter_mut().flat_map(|process| process.leases.iter_mut().flatten()) {
             lease.calls = 0;
         }
-        self.oracle.held_again.healed(self.now, self.oracle.beliefs.any(self.now));
+        self.oracle.held_again.healed(self.now, self.oracle.beliefs.anybody_believes(self.now));
         self.agenda.push(self.now + self.held_again_within(), Event::HeldAgainBy);
     }
 
@@ -81,7 +81,7 @@ impl World<'_> {
     fn stop_working(&mut self, process: usize) {
         for (slot, lease) in self.processes[process].leases.iter().enumerate() {
             let Some(lease) = lease.as_ref().filter(|lease| lease.is_lost()) else { continue };
-            let target = Target { process: process as u16, slot: slot as u16, lease: lease.id };
+            let target = LeaseTarget { process: process as u16, slot: slot as u16, lease: lease.id };
             if lease.acting {
                 self.agenda.push(self.now, Event::Drained(target));
             } else if lease.script().is_some() {
@@ -108,8 +108,8 @@ impl World<'_> {
 
     /// L1: the time is over. What follows is quiet holding, to count calls.
     pub(super) fn held_again_by(&mut self) {
-        if !self.oracle.tokens.void() && self.swarm.promises_exclusion() {
-            self.oracle.judge(self.now, Invariant::L1, self.oracle.held_again.by(self.now));
+        if !self.oracle.tokens.are_void() && self.swarm.promises_exclusion() {
+            self.oracle.judge(self.now, Invariant::L1, self.oracle.held_again.at_the_end(self.now));
         }
         if self.swarm.promises_exclusion() {
             let (span, ttl) = (self.held_again_within(), self.swarm.shortest_ttl());
@@ -152,7 +152,7 @@ impl World<'_> {
         for process in 0..self.processes.len() {
             for slot in 0..self.processes[process].leases.len() {
                 let Some(lease) = &self.processes[process].leases[slot] else { continue };
-                let target = Target { process: process as u16, slot: slot as u16, lease: lease.id };
+                let target = LeaseTarget { process: process as u16, slot: slot as u16, lease: lease.id };
                 if lease.holds() {
                     self.agenda.push(self.now, Event::Release(target));
                 }

@@ -111,7 +111,7 @@ impl Process {
     }
 
     /// An answer showed this content of the store under this version.
-    pub(super) fn saw(&mut self, version: &Version, generation: u64) {
+    pub(super) fn note_version(&mut self, version: &Version, generation: u64) {
         if self.versions.back().is_some_and(|(_, last)| *last == generation) {
             return;
         }
@@ -128,7 +128,7 @@ impl Process {
     }
 
     /// The content that it takes this version for.
-    pub(super) fn knows(&self, version: &Version) -> Option<u64> {
+    pub(super) fn content_of(&self, version: &Version) -> Option<u64> {
         self.versions.iter().rev().find(|(known, _)| known == version).map(|(_, generation)| *generation)
     }
 

@@ -12,8 +12,8 @@ use tenure_core::machine::{AcquireMode, AcquireParams, Denied, Heed, Input, Left
 use tenure_core::record::Record;
 
 use super::World;
-use super::event::{Event, Target};
-use super::lease::{Command, Kind, Role, Word};
+use super::event::{Event, LeaseTarget};
+use super::lease::{BeliefState, LeaseKind, Role, ScriptCommand};
 use super::phases::Phase;
 use crate::Invariant;
 use crate::swarm::Weather;
@@ -24,7 +24,7 @@ impl World<'_> {
     // ── holding ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// The command that was granted ends, and its script has the handle.
-    pub(super) fn leaves_term_to_script(&mut self, target: Target) {
+    pub(super) fn leaves_term_to_script(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
         let handle = lease.machine.term_ref();
         if let Role::Script(script) = &mut lease.role {
@@ -33,14 +33,14 @@ impl World<'_> {
         self.awaits_deadline(target);
     }
 
-    fn awaits_deadline(&mut self, target: Target) {
+    fn awaits_deadline(&mut self, target: LeaseTarget) {
         let Some(deadline) = self.lease(target).map(|lease| lease.deadline) else { return };
         let at = self.processes[target.process as usize].clock.reaches(deadline);
         self.agenda.push(at.max(self.now), Event::Deadline(target));
     }
 
     /// A script that looks at the clock and finds its deadline passed stops, sooner or later.
-    pub(super) fn deadline_comes(&mut self, target: Target) {
+    pub(super) fn deadline_comes(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target).filter(|lease| lease.acting) else { return };
         let held = lease.holds();
         if self.check(target) {
@@ -57,34 +57,34 @@ impl World<'_> {
     }
 
     /// Runs a command that renews the handle, and sometimes another one with a copy of it or with one that is used up.
-    pub(super) fn script_renews(&mut self, target: Target) {
+    pub(super) fn script_renews(&mut self, target: LeaseTarget) {
         let Some((script, handle)) = self.lease(target).and_then(|lease| lease.script()) else { return };
         let (handle, former) = (handle.clone(), script.former.clone());
         let faulty = self.phase == Phase::Faults;
         if !faulty && self.is_renewing(target) {
             return;
         }
-        self.runs(target, handle.clone(), AcquireMode::Resume, false);
+        self.run_command(target, handle.clone(), AcquireMode::Resume, false);
         if !faulty || !self.rng.chance(self.swarm.scripts.copied) {
             return;
         }
         match former {
             Some(former) if self.rng.chance(500) => {
                 let mode = if self.rng.chance(300) { AcquireMode::Leave } else { AcquireMode::Resume };
-                self.runs(target, former, mode, true);
+                self.run_command(target, former, mode, true);
             }
-            _ => self.runs(target, handle, AcquireMode::Resume, true),
+            _ => self.run_command(target, handle, AcquireMode::Resume, true),
         }
     }
 
     /// Whether a command of the script is under way.
-    fn is_renewing(&self, target: Target) -> bool {
+    fn is_renewing(&self, target: LeaseTarget) -> bool {
         let mut leases = self.processes[target.process as usize].leases.iter().flatten();
         leases.any(|lease| lease.command().is_some_and(|command| command.script == target))
     }
 
     /// A command was told that the term goes on, and gives its script the next handle.
-    pub(super) fn script_renewed(&mut self, target: Target) {
+    pub(super) fn script_renewed(&mut self, target: LeaseTarget) {
         let own = self.confirmed(target, "granted");
         let (now, tampered_at) = (self.now, self.oracle.tampered_at);
         let Some(lease) = self.lease(target) else { return };
@@ -98,8 +98,7 @@ impl World<'_> {
         let tainted = own.is_some_and(|own| tampered_at.is_some_and(|at| at >= own.sent));
         let deadline = handle.deadline;
         let Some(lease) = self.lease(command.script) else { return };
-        let extended =
-            matches!(&lease.word, Word::Held(belief) if belief.extend(Instant::from_nanos(local), deadline));
+        let extended = matches!(&lease.belief_state, BeliefState::Held(belief) if belief.extend(Instant::from_nanos(local), deadline));
         let (true, Role::Script(script)) = (extended, &mut lease.role) else { return };
         script.former = script.handle.replace(handle);
         lease.deadline = deadline.as_nanos();
@@ -120,15 +119,15 @@ impl World<'_> {
     // ── letting go ────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// The script has done what it wanted: first it stops, then it releases.
-    pub(super) fn script_stops(&mut self, target: Target) {
+    pub(super) fn script_stops(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target).filter(|lease| lease.holds()) else { return };
-        lease.word = Word::Lost;
+        lease.belief_state = BeliefState::Lost;
         self.oracle.beliefs.ends(target.lease);
         self.oracle.stays_lost.lost(target.lease);
         self.stops_work(target);
     }
 
-    pub(super) fn script_stopped(&mut self, target: Target) {
+    pub(super) fn script_stopped(&mut self, target: LeaseTarget) {
         let faulty = self.phase == Phase::Faults;
         if faulty && self.rng.chance(self.swarm.scripts.forgotten) {
             return self.rests(target, false, false);
@@ -140,17 +139,23 @@ impl World<'_> {
     }
 
     /// Runs the command that releases the handle, and does not wait for it.
-    pub(super) fn script_releases(&mut self, target: Target) {
+    pub(super) fn script_releases(&mut self, target: LeaseTarget) {
         let Some((_, handle)) = self.lease(target).and_then(|lease| lease.script()) else { return };
         let handle = handle.clone();
-        self.runs(target, handle, AcquireMode::Leave, false);
+        self.run_command(target, handle, AcquireMode::Leave, false);
         self.rests(target, false, false);
     }
 
     // ── commands ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Runs a command of a script, if there is room for another one.
-    fn runs(&mut self, script: Target, handle: TermRef, mode: fn(TermRef) -> AcquireMode, copy: bool) {
+    fn run_command(
+        &mut self,
+        script: LeaseTarget,
+        handle: TermRef,
+        mode: fn(TermRef) -> AcquireMode,
+        copy: bool,
+    ) {
         let process = script.process as usize;
         let Some(slot) = self.processes[process].room_for_command() else { return };
         let Some((it, _)) = self.lease(script).and_then(|lease| lease.script()) else { return };
@@ -184,9 +189,9 @@ impl World<'_> {
         let number = self.leases_made + 1;
         let of = script.lease;
         self.note(process, format_args!("#{number} is a command of #{of}: {:?}, copy: {copy}", params.mode));
-        let kind = Kind { manual: true, steals: false, resumes: true };
-        let role = Role::Command(Command { script, handle, copy, late });
-        let target = self.puts(process, slot, params, None, kind, role);
+        let kind = LeaseKind { manual: true, steals: false, resumes: true };
+        let role = Role::Command(ScriptCommand { script, handle, copy, late });
+        let target = self.put_lease(process, slot, params, None, kind, role);
         if faulty {
             let at = self.now + self.rng.between(0, 2 * timeout);
             if self.rng.chance(self.swarm.scripts.killed) {
@@ -195,15 +200,15 @@ impl World<'_> {
                 self.agenda.push(at, Event::Release(target));
             }
         }
-        self.feed(target, Input::Start);
+        self.step_machine(target, Input::Start);
     }
 
-    pub(super) fn is_command(&mut self, target: Target) -> bool {
+    pub(super) fn is_command(&mut self, target: LeaseTarget) -> bool {
         self.lease(target).is_some_and(|lease| lease.command().is_some())
     }
 
     /// A command ends when it has done what it is for, or cannot.
-    pub(super) fn command_settles(&mut self, target: Target) {
+    pub(super) fn command_settles(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
         if lease.machine.is_ended() || lease.machine.term_ref().is_some() {
             self.command_ends(target);
@@ -211,7 +216,7 @@ impl World<'_> {
     }
 
     /// A command vanishes. What it sent is still on its way, and nobody hears of it.
-    pub(super) fn command_killed(&mut self, target: Target) {
+    pub(super) fn command_killed(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
         if lease.has_resumed() {
             self.tally.reached(Sometimes::CommandKilled);
@@ -220,11 +225,11 @@ impl World<'_> {
         self.command_ends(target);
     }
 
-    fn command_ends(&mut self, target: Target) {
+    fn command_ends(&mut self, target: LeaseTarget) {
         self.processes[target.process as usize].leases[target.slot as usize] = None;
     }
 
-    pub(super) fn command_denied(&mut self, target: Target, denied: &Denied) {
+    pub(super) fn command_denied(&mut self, target: LeaseTarget, denied: &Denied) {
         let Some(lease) = self.lease(target) else { return };
         let in_doubt = lease.machine.left() == Some(Left::Lapsing);
         let landed = lease.has_resumed();
@@ -240,7 +245,7 @@ impl World<'_> {
     }
 
     /// A resumption was applied over `old`.
-    pub(super) fn resume_applied(&mut self, target: Target, old: &Record) {
+    pub(super) fn resume_applied(&mut self, target: LeaseTarget, old: &Record) {
         let commands = self.processes[target.process as usize].member.handles;
         let Some(lease) = self.lease(target) else {
             if target.slot as usize >= commands {

@@ -26,7 +26,7 @@ pub(super) struct Store {
     /// How far its wall clock was stepped.
     stepped: u64,
     /// Older contents, to restore.
-    copies: VecDeque<Copy>,
+    copies: VecDeque<OlderContent>,
     /// The versions that were superseded not long ago, and when.
     superseded: VecDeque<(Version, u64)>,
     /// How long ago that is at most.
@@ -42,7 +42,7 @@ pub(super) struct Store {
 
 /// An older content.
 #[derive(Debug)]
-struct Copy {
+struct OlderContent {
     record: Arc<Record>,
     version: Version,
     made_of_key: u64,
@@ -80,7 +80,7 @@ impl Store {
     }
 
     /// Whether what is there has a version that another content had not long ago.
-    pub(super) fn repeats(&self) -> bool {
+    pub(super) fn has_repeated_version(&self) -> bool {
         self.repeats
     }
 
@@ -183,7 +183,12 @@ impl Store {
                 self.copies.pop_front();
             }
             let (record, version) = (Arc::clone(record), version.clone());
-            self.copies.push_back(Copy { record, version, made_of_key: self.made_of_key, superseded: now });
+            self.copies.push_back(OlderContent {
+                record,
+                version,
+                made_of_key: self.made_of_key,
+                superseded: now,
+            });
         }
         self.repeats = match &content {
             Content::Record(_, version) if self.tampered => {
@@ -204,7 +209,7 @@ impl Store {
             Versions::PerKey => self.made_of_key,
             Versions::ContentHash => content_hash(record),
         };
-        let mut text = Short::default();
+        let mut text = Digits::default();
         write!(text, "{number}").expect("a number has at most twenty digits");
         Version::new(text.as_str())
     }
@@ -233,18 +238,18 @@ fn content_hash(record: &Record) -> u64 {
 
 /// The digits of a number, without an allocation.
 #[derive(Default)]
-struct Short {
+struct Digits {
     bytes: [u8; 20],
     used: usize,
 }
 
-impl Short {
+impl Digits {
     fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..self.used]).expect("only text was written")
     }
 }
 
-impl std::fmt::Write for Short {
+impl std::fmt::Write for Digits {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         let end = self.used + text.len();
         self.bytes.get_mut(self.used..end).ok_or(std::fmt::Error)?.copy_from_slice(text.as_bytes());

@@ -6,7 +6,7 @@ use tenure_core::machine::{Content, Input, Purpose, Write};
 use tenure_core::record::{End, Record};
 
 use super::World;
-use super::event::{Event, Target};
+use super::event::{Event, LeaseTarget};
 use super::lease::Role;
 use super::phases::Phase;
 use crate::Invariant;
@@ -16,7 +16,7 @@ use crate::tally::{Fault, Sometimes};
 
 impl World<'_> {
     /// Draws whether the work of a new term cannot be stopped, and whether its holder knows so from the start.
-    pub(super) fn draws_stubborn_work(&mut self, target: Target) {
+    pub(super) fn draws_stubborn_work(&mut self, target: LeaseTarget) {
         let chance = self.swarm.work.unstoppable;
         if chance == 0 || self.phase != Phase::Faults || !self.rng.chance(chance) {
             return;
@@ -32,7 +32,7 @@ impl World<'_> {
     }
 
     /// The work of a lost lease goes on for a while. A holder that did not know finds out soon.
-    pub(super) fn stubborn_work_goes_on(&mut self, target: Target) -> bool {
+    pub(super) fn stubborn_work_goes_on(&mut self, target: LeaseTarget) -> bool {
         let is_stubborn = self.lease(target).is_some_and(|lease| lease.unstoppable && lease.acting);
         if !is_stubborn || self.phase != Phase::Faults {
             return false;
@@ -45,12 +45,14 @@ impl World<'_> {
         true
     }
 
-    pub(super) fn cannot_stop(&mut self, target: Target) {
-        let Some(lease) = self.lease(target).filter(|lease| lease.acting && !lease.said) else { return };
-        lease.said = true;
+    pub(super) fn cannot_stop(&mut self, target: LeaseTarget) {
+        let Some(lease) = self.lease(target).filter(|lease| lease.acting && !lease.unstoppable_terms) else {
+            return;
+        };
+        lease.unstoppable_terms = true;
         let Some((term, _)) = lease.term else { return };
-        self.said.insert(term);
-        self.feed(target, Input::CannotStop("it runs as another user".into()));
+        self.unstoppable_terms.insert(term);
+        self.step_machine(target, Input::CannotStop("it runs as another user".into()));
     }
 
     /// True if no other holder may believe while the work of a lost lease goes on: its holder can renew.
@@ -59,7 +61,7 @@ impl World<'_> {
     }
 
     /// A write as it arrives. A program that does not know the field copies it into what it writes.
-    pub(super) fn as_written(&mut self, target: Target, write: &Write) -> Write {
+    pub(super) fn as_written(&mut self, target: LeaseTarget, write: &Write) -> Write {
         let mut write = write.clone();
         let Content::Record(before, _) = self.store.content() else { return write };
         let copied = before.unstoppable.clone();
@@ -74,11 +76,12 @@ impl World<'_> {
     }
 
     /// Judges a write that was applied over the record of another.
-    pub(super) fn judge_patience(&mut self, target: Target, write: &Write, before: &Record) {
+    pub(super) fn judge_patience(&mut self, target: LeaseTarget, write: &Write, before: &Record) {
         match write.purpose {
             Purpose::Revoke => {
-                let said = self.said.contains(&before.term) && before.cannot_stop().is_some();
-                self.oracle.judge(self.now, Invariant::S6, leaves_alone(before.term, said));
+                let unstoppable_terms =
+                    self.unstoppable_terms.contains(&before.term) && before.cannot_stop().is_some();
+                self.oracle.judge(self.now, Invariant::S6, leaves_alone(before.term, unstoppable_terms));
             }
             Purpose::Renew if self.lease(target).is_some_and(|lease| lease.is_lost()) => {
                 self.tally.reached(Sometimes::Kept);
@@ -99,11 +102,11 @@ impl World<'_> {
     /// A stealer was told that the work of a term cannot be stopped.
     pub(super) fn told_unstoppable(&mut self, record: &Record) {
         self.tally.reached(Sometimes::StealerAnswered);
-        let verdict = really_said(record.term, self.said.contains(&record.term));
+        let verdict = really_said(record.term, self.unstoppable_terms.contains(&record.term));
         self.oracle.judge(self.now, Invariant::S5, verdict);
     }
 
-    fn heeds(&self, target: Target) -> bool {
+    fn heeds(&self, target: LeaseTarget) -> bool {
         self.processes[target.process as usize].member.heeds
     }
 }

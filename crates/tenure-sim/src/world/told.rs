@@ -5,18 +5,18 @@ use tenure_core::record::Nonce;
 use tenure_core::{Belief, Instant, Token};
 
 use super::World;
-use super::event::{Event, Target};
-use super::lease::{Doubt, OwnWrite, Word};
+use super::event::{Event, LeaseTarget};
+use super::lease::{BeliefState, Doubt, OwnWrite};
 use super::phases::Phase;
 use crate::Invariant;
-use crate::oracle::{Found, Interval, really_applied, really_superseded, wins_in_time};
+use crate::oracle::{Interval, WriteFate, really_applied, really_superseded, wins_in_time};
 use crate::seed::Bug;
 use crate::swarm::Weather;
 use crate::tally::{Fault, Number, Sometimes};
 use crate::time::MICRO;
 
 impl World<'_> {
-    pub(super) fn told(&mut self, target: Target, told: Told) {
+    pub(super) fn told(&mut self, target: LeaseTarget, told: Told) {
         self.note(target.process as usize, format_args!("#{} is told {told:?}", target.lease));
         match told {
             Told::Granted { .. } if self.is_command(target) => self.script_renewed(target),
@@ -36,14 +36,14 @@ impl World<'_> {
 
     // ── belief ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    fn granted(&mut self, target: Target, term: Nonce, token: Token, deadline: u64) {
+    fn granted(&mut self, target: LeaseTarget, term: Nonce, token: Token, deadline: u64) {
         let own = self.confirmed(target, "granted");
         let (now, tampered_at) = (self.now, self.oracle.tampered_at);
         let Some(lease) = self.lease(target) else { return };
         lease.since = now;
         lease.tainted = own.is_some_and(|own| tampered_at.is_some_and(|at| at >= own.sent));
         lease.term = Some((term, token));
-        lease.word = Word::Held(Belief::until(Instant::from_nanos(deadline)));
+        lease.belief_state = BeliefState::Held(Belief::until(Instant::from_nanos(deadline)));
         lease.deadline = deadline;
         lease.acting = true;
         let (tainted, kind, read, revoked) = (lease.tainted, lease.kind, lease.read, lease.revoked);
@@ -81,7 +81,7 @@ impl World<'_> {
         }
     }
 
-    fn believes(&mut self, target: Target, token: u64, deadline: u64, tainted: bool) {
+    fn believes(&mut self, target: LeaseTarget, token: u64, deadline: u64, tainted: bool) {
         let now = self.now;
         let process = target.process as usize;
         let end = self.processes[process].clock.reaches(deadline);
@@ -96,7 +96,7 @@ impl World<'_> {
         self.oracle.held_again.believed(now);
     }
 
-    fn renewed(&mut self, target: Target, deadline: u64) {
+    fn renewed(&mut self, target: LeaseTarget, deadline: u64) {
         self.confirmed(target, "renewed");
         self.tally.count(Number::Renewals);
         let local = self.processes[target.process as usize].clock.local(self.now);
@@ -115,7 +115,7 @@ impl World<'_> {
 
     /// The keeper is preempted between its decision and the compare-exchange, perhaps until after the deadline it had,
     /// and somebody may check just then.
-    fn stalls(&mut self, target: Target, deadline: u64) {
+    fn stalls(&mut self, target: LeaseTarget, deadline: u64) {
         let now = self.now;
         self.tally.fault(Fault::Stalled);
         let over = self.processes[target.process as usize].clock.reaches(deadline);
@@ -127,18 +127,19 @@ impl World<'_> {
     }
 
     /// The keeper extends the belief, unless somebody has latched it, or it sees itself that the time is over.
-    pub(super) fn keeper_extends(&mut self, target: Target) {
+    pub(super) fn keeper_extends(&mut self, target: LeaseTarget) {
         let revives = self.seed.bug == Bug::RevivesBelief;
         let process = target.process as usize;
         let now = Instant::from_nanos(self.processes[process].clock.local(self.now));
         let Some(lease) = self.lease(target).filter(|lease| lease.extending) else { return };
         lease.extending = false;
         let deadline = Instant::from_nanos(lease.deadline);
-        let extended = matches!(&lease.word, Word::Held(belief) if belief.extend(now, deadline));
+        let extended =
+            matches!(&lease.belief_state, BeliefState::Held(belief) if belief.extend(now, deadline));
         if !extended && revives {
-            lease.word = Word::Held(Belief::until(deadline));
+            lease.belief_state = BeliefState::Held(Belief::until(deadline));
         } else if !extended {
-            lease.word = Word::Lost;
+            lease.belief_state = BeliefState::Lost;
             self.oracle.stays_lost.lost(target.lease);
             self.tally.reached(Sometimes::LatchedFirst);
             self.agenda.push(self.now, Event::Latched(target));
@@ -154,16 +155,16 @@ impl World<'_> {
     }
 
     /// The write that the machine now knows to be applied. S5: it must be one.
-    pub(super) fn confirmed(&mut self, target: Target, told: &str) -> Option<OwnWrite> {
+    pub(super) fn confirmed(&mut self, target: LeaseTarget, told: &str) -> Option<OwnWrite> {
         let lease = self.lease(target)?;
         let nonce = lease.machine.record()?.nonce;
         let own = lease.write(nonce).copied();
         let doubt = lease.doubt.take();
         lease.confirmed = nonce;
         let found = match own {
-            None => Found::NotOwn,
-            Some(OwnWrite { applied: None, .. }) => Found::NotApplied,
-            Some(_) => Found::Applied,
+            None => WriteFate::NotOwn,
+            Some(OwnWrite { applied: None, .. }) => WriteFate::NotApplied,
+            Some(_) => WriteFate::Applied,
         };
         self.oracle.judge(self.now, Invariant::S5, really_applied(told, found));
         if let Some(doubt) = doubt {
@@ -177,7 +178,7 @@ impl World<'_> {
     }
 
     /// L6: everybody else who wants the lease has missed one more term.
-    fn somebody_won(&mut self, winner: Target) {
+    fn somebody_won(&mut self, winner: LeaseTarget) {
         if self.phase != Phase::Fair {
             return;
         }
@@ -191,16 +192,16 @@ impl World<'_> {
 
     // ── the end of it ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    fn lost(&mut self, target: Target, why: &Lost) {
+    fn lost(&mut self, target: LeaseTarget, why: &Lost) {
         let tampered_at = self.oracle.tampered_at;
         let Some(lease) = self.lease(target) else { return };
-        lease.word = Word::Lost;
+        lease.belief_state = BeliefState::Lost;
         let untouched = !lease.tainted && tampered_at.is_none();
         let read_own = lease.shown.is_some_and(|shown| lease.write(shown).is_some());
         let term = lease.term.map_or(Nonce::ZERO, |(term, _)| term);
         let goes_on = lease.unstoppable && lease.acting && !lease.tainted;
         if goes_on && self.promises_to_keep() && self.phase == Phase::Faults {
-            self.oracle.beliefs.acts_on(target.lease);
+            self.oracle.beliefs.acts_after_belief(target.lease);
         } else {
             self.oracle.beliefs.ends(target.lease);
         }
@@ -219,7 +220,7 @@ impl World<'_> {
         self.stops_work(target);
     }
 
-    fn left(&mut self, target: Target, left: Left) {
+    fn left(&mut self, target: LeaseTarget, left: Left) {
         let Some(lease) = self.lease(target) else { return };
         let (acting, held) = (lease.acting, lease.term.is_some());
         if let (Left::Vacated, Some(command)) = (left, lease.command()) {
@@ -236,7 +237,7 @@ impl World<'_> {
         }
     }
 
-    fn denied(&mut self, target: Target, denied: &Denied) {
+    fn denied(&mut self, target: LeaseTarget, denied: &Denied) {
         let Some(lease) = self.lease(target) else { return };
         lease.stuck = matches!(denied, Denied::WentBack { .. } | Denied::Foreign(_));
         let ended = lease.machine.is_ended();

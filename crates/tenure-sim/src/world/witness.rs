@@ -7,12 +7,12 @@ use tenure_core::record::{Nonce, Witness};
 /// All the witness files of all machines, under an honest kernel.
 #[derive(Debug, Default)]
 pub(super) struct Witnesses {
-    files: Vec<File>,
+    files: Vec<WitnessFile>,
 }
 
 /// One witness file.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct WitnessFile {
     named: Arc<Witness>,
     host: usize,
     /// The boot of the host under which it was made.
@@ -23,12 +23,12 @@ pub(super) struct File {
     tree: bool,
     ring: VecDeque<Nonce>,
     removed: bool,
-    copy: Option<Copy>,
+    copy: Option<WitnessCopy>,
 }
 
 /// What looks like a witness on another machine.
 #[derive(Debug)]
-struct Copy {
+struct WitnessCopy {
     host: usize,
     /// Whether it is an image of the disk, on which even the inode is the same.
     image: bool,
@@ -37,7 +37,7 @@ struct Copy {
 
 /// What somebody on a machine sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct WitnessLook {
     pub(super) sighting: Sighting,
     /// Whether it was a copy.
     pub(super) copied: bool,
@@ -49,7 +49,7 @@ impl Witnesses {
         let number = self.files.len() as u32;
         let boot_id = networked.then(|| format!("boot-{host}-{boot}"));
         let named = Witness { name: format!("w{number}"), inode: u64::from(number), boot: boot_id };
-        self.files.push(File {
+        self.files.push(WitnessFile {
             named: Arc::new(named),
             host,
             boot,
@@ -101,12 +101,12 @@ impl Witnesses {
             return false;
         }
         let ring = if image { VecDeque::new() } else { file.ring.clone() };
-        file.copy = Some(Copy { host, image, ring });
+        file.copy = Some(WitnessCopy { host, image, ring });
         true
     }
 
     /// What somebody on this host, which is in this boot, sees of the witness that a record names.
-    pub(super) fn look(&self, named: &Witness, nonce: Nonce, host: usize, boot: u32) -> Seen {
+    pub(super) fn look(&self, named: &Witness, nonce: Nonce, host: usize, boot: u32) -> WitnessLook {
         let file = &self.files[named.inode as usize];
         if file.host == host && !file.removed {
             let same_boot = file.boot == boot;
@@ -118,16 +118,16 @@ impl Witnesses {
                 tree_locked: same_boot && file.tree,
                 lists_nonce: file.ring.contains(&nonce),
             };
-            return Seen { sighting, copied: false };
+            return WitnessLook { sighting, copied: false };
         }
         match &file.copy {
             Some(copy) if copy.host == host => {
                 let lists_nonce = copy.ring.contains(&nonce);
                 let sighting =
                     Sighting { found: true, same_file: copy.image, lists_nonce, ..Sighting::default() };
-                Seen { sighting, copied: true }
+                WitnessLook { sighting, copied: true }
             }
-            _ => Seen { sighting: Sighting::default(), copied: false },
+            _ => WitnessLook { sighting: Sighting::default(), copied: false },
         }
     }
 }

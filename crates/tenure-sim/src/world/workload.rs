@@ -8,8 +8,8 @@ use tenure_core::machine::{AcquireMode, AcquireParams, Heed, Input, Machine, Pat
 use tenure_core::record::{Nonce, State};
 
 use super::World;
-use super::event::{Event, Target};
-use super::lease::{Kind, Lease, Role, Script};
+use super::event::{Event, LeaseTarget};
+use super::lease::{Lease, LeaseKind, Role, Script};
 use super::phases::Phase;
 use super::process::{Life, Saved};
 use crate::Invariant;
@@ -54,7 +54,7 @@ impl World<'_> {
             self.witnesses.make(host, self.boots[host], self.swarm.hosts > 1)
         });
         let params = self.params(process, witness, script);
-        let kind = Kind {
+        let kind = LeaseKind {
             manual: params.manual,
             steals: matches!(params.mode, AcquireMode::Revoke(_)),
             resumes: matches!(params.mode, AcquireMode::Resume(_)),
@@ -67,32 +67,32 @@ impl World<'_> {
             Some(secret) => Role::Script(Script { secret, handle: None, former: None }),
             None => Role::Kept,
         };
-        let target = self.puts(process, slot, params, witness, kind, role);
+        let target = self.put_lease(process, slot, params, witness, kind, role);
         let member = &self.processes[process].member;
         if self.phase == Phase::Faults && self.rng.chance(member.impatient / 4) {
             // Whoever wants it changes their mind.
             let at = self.now + self.rng.skewed(0, member.ttl());
             self.agenda.push(at, Event::Release(target));
         }
-        self.feed(target, Input::Start);
+        self.step_machine(target, Input::Start);
     }
 
     /// Puts a new lease in its place. It has not started yet.
-    pub(super) fn puts(
+    pub(super) fn put_lease(
         &mut self,
         process: usize,
         slot: usize,
         params: AcquireParams,
         witness: Option<u32>,
-        kind: Kind,
+        kind: LeaseKind,
         role: Role,
-    ) -> Target {
+    ) -> LeaseTarget {
         self.leases_made += 1;
         let lease = self.leases_made;
         let machine = Machine::with_rules(params, self.seed.rules);
         let made = Lease::new(lease, machine, witness, kind, role, self.now);
         self.processes[process].leases[slot] = Some(made);
-        Target { process: process as u16, slot: slot as u16, lease }
+        LeaseTarget { process: process as u16, slot: slot as u16, lease }
     }
 
     fn params(&mut self, process: usize, witness: Option<u32>, script: bool) -> AcquireParams {
@@ -139,15 +139,15 @@ impl World<'_> {
     pub(super) fn hinted(&mut self, process: usize) {
         for slot in 0..self.processes[process].leases.len() {
             if let Some(lease) = &self.processes[process].leases[slot] {
-                let target = Target { process: process as u16, slot: slot as u16, lease: lease.id };
-                self.feed(target, Input::Changed);
+                let target = LeaseTarget { process: process as u16, slot: slot as u16, lease: lease.id };
+                self.step_machine(target, Input::Changed);
             }
         }
     }
 
     // ── working ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    pub(super) fn begins_to_work(&mut self, target: Target) {
+    pub(super) fn begins_to_work(&mut self, target: LeaseTarget) {
         let ttl = self.processes[target.process as usize].member.ttl();
         let work = &self.swarm.work;
         let hold = match self.phase {
@@ -169,7 +169,7 @@ impl World<'_> {
     }
 
     /// Checks the lease, and writes to the resource if it is held. A stall may come in between.
-    pub(super) fn acts(&mut self, target: Target) {
+    pub(super) fn acts(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
         let Some((_, token)) = lease.term.filter(|_| lease.acting) else { return };
         let was_lost = lease.is_lost();
@@ -201,7 +201,7 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn renews_by_hand(&mut self, target: Target) {
+    pub(super) fn renews_by_hand(&mut self, target: LeaseTarget) {
         if !self.lease(target).is_some_and(|lease| lease.holds()) {
             return;
         }
@@ -213,12 +213,12 @@ impl World<'_> {
         if self.lease(target).is_some_and(|lease| lease.script().is_some()) {
             self.script_renews(target);
         } else {
-            self.feed(target, Input::Renew);
+            self.step_machine(target, Input::Renew);
         }
     }
 
     /// Keeps what a restart needs to go on with the term; not every time, so that some are stale.
-    pub(super) fn save_handle(&mut self, target: Target) {
+    pub(super) fn save_handle(&mut self, target: LeaseTarget) {
         let process = &mut self.processes[target.process as usize];
         if process.member.resume == 0 || !self.rng.chance(700) {
             return;
@@ -232,7 +232,7 @@ impl World<'_> {
 
     // ── letting go ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    pub(super) fn lets_go(&mut self, target: Target) {
+    pub(super) fn releases(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
         let (held, script) = (lease.term.is_some(), lease.script().is_some());
         if held && matches!(self.phase, Phase::Healed | Phase::Steady | Phase::Quiet) {
@@ -241,12 +241,12 @@ impl World<'_> {
         if script {
             self.script_stops(target);
         } else {
-            self.feed(target, Input::Release);
+            self.step_machine(target, Input::Release);
         }
     }
 
     /// The work is told to stop, and does, sooner or later.
-    pub(super) fn stops_work(&mut self, target: Target) {
+    pub(super) fn stops_work(&mut self, target: LeaseTarget) {
         if self.stubborn_work_goes_on(target) {
             return;
         }
@@ -258,7 +258,7 @@ impl World<'_> {
         self.agenda.push(at, Event::Drained(target));
     }
 
-    pub(super) fn work_stopped(&mut self, target: Target) {
+    pub(super) fn work_stopped(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
         let acted = std::mem::replace(&mut lease.acting, false);
         if lease.unstoppable && lease.is_lost() {
@@ -266,14 +266,14 @@ impl World<'_> {
         }
         let Some(lease) = self.lease(target) else { return };
         if lease.script().is_none() {
-            self.feed(target, Input::Drained);
+            self.step_machine(target, Input::Drained);
         } else if acted {
             self.script_stopped(target);
         }
     }
 
     /// Clears away a lease of which nothing is left, and rests.
-    pub(super) fn settle(&mut self, target: Target) {
+    pub(super) fn settle(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
         if lease.command().is_some() {
             return self.command_settles(target);
@@ -293,7 +293,7 @@ impl World<'_> {
     }
 
     /// Clears away a lease, and wants another one after a while.
-    pub(super) fn rests(&mut self, target: Target, resumed: bool, stuck: bool) {
+    pub(super) fn rests(&mut self, target: LeaseTarget, resumed: bool, stuck: bool) {
         let (process, slot) = (target.process as usize, target.slot as usize);
         self.processes[process].leases[slot] = None;
         let ttl = self.processes[process].member.ttl();
