@@ -7,7 +7,7 @@ use std::sync::Arc;
 use percent_encoding::percent_decode;
 use tenure::Error;
 use tenure::store::File;
-use tenure::store::file::{self, Builder};
+use tenure::store::file::{self, FileBuilder};
 use tenure_store::{Guarantees, Store};
 
 use crate::UrlError;
@@ -116,7 +116,7 @@ impl FilePlace {
         File::url_of(resolved.as_ref().unwrap_or(&self.path))
     }
 
-    fn builder(&self) -> Builder {
+    fn builder(&self) -> FileBuilder {
         let mut builder = File::builder();
         if self.foreign_owner {
             builder = builder.accept_foreign_owner();
@@ -124,7 +124,7 @@ impl FilePlace {
         if self.writable_by_others {
             builder = builder.accept_writable_by_others();
         }
-        self.file_systems.iter().fold(builder, Builder::accept_file_system)
+        self.file_systems.iter().fold(builder, FileBuilder::accept_file_system)
     }
 }
 

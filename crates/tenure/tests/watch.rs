@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt, stream};
 use tenure::record::End;
-use tenure::store::memory::{Builder, GetFault};
+use tenure::store::memory::{GetFault, MemoryBuilder};
 use tenure::{ChangeKind, Coordinator, ErrorKind, Key, Lease, Prefix, Standing, Watch, WatchEvent};
 use tenure_store::{Store, StoreClock};
 
@@ -38,7 +38,7 @@ async fn hold(coordinator: &Coordinator, name: &str) -> Lease {
 }
 
 /// A store that gives no hints.
-fn silent(builder: Builder) -> Builder {
+fn silent(builder: MemoryBuilder) -> MemoryBuilder {
     builder.declare(|guarantees| guarantees.watch = false)
 }
 

@@ -4,7 +4,7 @@ use tenure_core::Holder;
 use tenure_store::{Store, StoreError};
 
 use super::Coordinator;
-use super::connect::{Started, Thread};
+use super::connect::{KeeperThread, RunningKeeper};
 use crate::clock::{BootClock, Clock};
 use crate::keeper::{Connection, Recorder};
 use crate::observe::Observers;
@@ -84,7 +84,7 @@ impl CoordinatorBuilder {
             Some(holder) => holder,
             None => crate::host::process_holder(std::process::id())?,
         };
-        let thread = Thread {
+        let thread = KeeperThread {
             clock: Arc::clone(&clock),
             recorder: self.recorder,
             logbook: self.logbook,
@@ -92,7 +92,7 @@ impl CoordinatorBuilder {
             again: self.again,
             unchecked: self.unchecked,
         };
-        let Started { keeper, store, guarantees, host } = thread.start(make).await?;
+        let RunningKeeper { keeper, store, guarantees, host } = thread.start(make).await?;
         let logbook = host.logbook.clone();
         let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock), host));
         let connection =

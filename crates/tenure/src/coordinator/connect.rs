@@ -17,7 +17,7 @@ use crate::trust::Trust;
 use crate::{Error, ErrorKind, Logbook, Verdicts};
 
 /// Parameters of the keeper's thread.
-pub(super) struct Thread {
+pub(super) struct KeeperThread {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) recorder: Option<Arc<dyn Recorder>>,
     pub(super) logbook: Option<Logbook>,
@@ -27,16 +27,19 @@ pub(super) struct Thread {
 }
 
 /// A running keeper's thread.
-pub(super) struct Started {
+pub(super) struct RunningKeeper {
     pub(super) keeper: KeeperHandle,
     pub(super) store: String,
     pub(super) guarantees: Guarantees,
     pub(super) host: HostState,
 }
 
-impl Thread {
+impl KeeperThread {
     #[expect(clippy::disallowed_methods, reason = "the keeper owns its thread")]
-    pub(super) async fn start<S, F>(self, make: impl FnOnce() -> F + Send + 'static) -> Result<Started, Error>
+    pub(super) async fn start<S, F>(
+        self,
+        make: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<RunningKeeper, Error>
     where
         S: Store,
         F: Future<Output = Result<S, StoreError>> + Send + 'static,
@@ -85,7 +88,7 @@ impl Thread {
             Error::new(ErrorKind::Unavailable, "the keeper ended while it connected: see its panic message")
         };
         let (store, guarantees, host) = connection.await.map_err(gone)??;
-        Ok(Started { keeper: handle, store, guarantees, host })
+        Ok(RunningKeeper { keeper: handle, store, guarantees, host })
     }
 }
 

@@ -45,12 +45,12 @@ impl Coordinator {
     /// # }
     /// ```
     pub async fn forget(&self, key: impl AsRef<str>, vacant_for: Duration) -> Result<Forgotten, Error> {
-        self.judge(Key::parse(key.as_ref())?, vacant_for, Act::Remove).await
+        self.judge(Key::parse(key.as_ref())?, vacant_for, ForgetMode::Remove).await
     }
 
     /// The result that [`forget`](Self::forget) would have now. Removes nothing.
     pub async fn would_forget(&self, key: impl AsRef<str>, vacant_for: Duration) -> Result<Forgotten, Error> {
-        self.judge(Key::parse(key.as_ref())?, vacant_for, Act::Look).await
+        self.judge(Key::parse(key.as_ref())?, vacant_for, ForgetMode::Look).await
     }
 
     /// The keys under a prefix that have a record, in order.
@@ -62,7 +62,7 @@ impl Coordinator {
             .await
     }
 
-    async fn judge(&self, key: Key, vacant_for: Duration, act: Act) -> Result<Forgotten, Error> {
+    async fn judge(&self, key: Key, vacant_for: Duration, act: ForgetMode) -> Result<Forgotten, Error> {
         let clock = Arc::clone(&self.connection.clock);
         let asked = key.clone();
         let found = self
@@ -70,14 +70,14 @@ impl Coordinator {
             .visit(move |store| {
                 Box::pin(async move {
                     let visit = ForgetVisit { store: &*store, clock: &*clock, key: &asked };
-                    call_timeout(&*clock, FORGET_MAX, "forgetting a lease", visit.make(vacant_for, act)).await
+                    call_timeout(&*clock, FORGET_MAX, "forgetting a lease", visit.run(vacant_for, act)).await
                 })
             })
             .await?;
         match found {
-            Found::Settled(forgotten) => Ok(forgotten),
+            ForgetLook::Settled(forgotten) => Ok(forgotten),
             // The standing of the holder is judged as for every observer.
-            Found::NotVacant => Ok(Forgotten::Kept(match self.observe(key.as_str()).await?.standing {
+            ForgetLook::NotVacant => Ok(Forgotten::Kept(match self.observe(key.as_str()).await?.standing {
                 Standing::Held(_) => WhyKept::Held,
                 Standing::Revoked(_) => WhyKept::Revoked,
                 Standing::Reserved(_) => WhyKept::Reserved,
@@ -90,13 +90,13 @@ impl Coordinator {
 
 /// Dry run or removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
+enum ForgetMode {
     Look,
     Remove,
 }
 
 /// Result of reading one record.
-enum Found {
+enum ForgetLook {
     Settled(Forgotten),
     NotVacant,
 }
@@ -109,7 +109,7 @@ struct ForgetVisit<'a> {
 }
 
 impl ForgetVisit<'_> {
-    async fn make(&self, vacant_for: Duration, act: Act) -> Result<Found, Error> {
+    async fn run(&self, vacant_for: Duration, act: ForgetMode) -> Result<ForgetLook, Error> {
         let administration = self.administration()?;
         let sent = self.clock.now();
         let reading = self.store.get(self.key).await.map_err(|error| {
@@ -117,16 +117,16 @@ impl ForgetVisit<'_> {
             Error::new((&error).into(), sentence).because(error)
         })?;
         let seen = self.seen(sent, reading);
-        let kept = |kept| Ok(Found::Settled(Forgotten::Kept(kept)));
+        let kept = |kept| Ok(ForgetLook::Settled(Forgotten::Kept(kept)));
         let (record, version) = match &seen.content {
-            Content::Absent => return Ok(Found::Settled(Forgotten::Absent)),
+            Content::Absent => return Ok(ForgetLook::Settled(Forgotten::Absent)),
             Content::Foreign { what, .. } => return kept(WhyKept::Foreign(Arc::clone(what))),
             Content::Record(record, version) => (record, version),
         };
         match &record.state {
             State::Vacant => {}
             State::Closed(_) => return kept(WhyKept::Closed),
-            State::Held | State::Revoked(_) | State::Reserved(_) => return Ok(Found::NotVacant),
+            State::Held | State::Revoked(_) | State::Reserved(_) => return Ok(ForgetLook::NotVacant),
         }
         if let Some((name, _)) = record.unknown.first() {
             return kept(WhyKept::Foreign(format!("a later version wrote {name:?} into it").into()));
@@ -140,8 +140,10 @@ impl ForgetVisit<'_> {
         }
         let removed = Forgotten::Removed { token: record.token, vacant_for: has_been };
         match act {
-            Act::Look => Ok(Found::Settled(removed)),
-            Act::Remove => self.remove(administration, version, removed).await.map(Found::Settled),
+            ForgetMode::Look => Ok(ForgetLook::Settled(removed)),
+            ForgetMode::Remove => {
+                self.remove(administration, version, removed).await.map(ForgetLook::Settled)
+            }
         }
     }
 

@@ -51,16 +51,17 @@ impl KeeperCall<'_> {
         self.send(ReplyTo::End, drop).await.map(|(_, left)| left)
     }
 
-    /// Sends the request. `unheard` receives an answer that arrives after the caller has left.
+    /// Sends the request. `on_late_answer` receives an answer that arrives after the caller has left.
     async fn send<T>(
         self,
         reply_to: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> ReplyTo,
-        unheard: impl FnOnce(T),
+        on_late_answer: impl FnOnce(T),
     ) -> Result<(LeaseId, T), Error> {
         let keeper = &self.connection.keeper;
         let id = keeper.next_id();
         let (reply, answer) = oneshot::channel();
-        let mut waiting = Waiting { connection: self.connection, id, answer, unheard: Some(unheard) };
+        let mut waiting =
+            PendingCall { connection: self.connection, id, answer, on_late_answer: Some(on_late_answer) };
         keeper.send(Command::Acquire {
             id,
             key: self.key.clone(),
@@ -70,26 +71,26 @@ impl KeeperCall<'_> {
             reply_to: reply_to(reply),
         });
         let answer = (&mut waiting.answer).await.map_err(|_| self.connection.gone_error())?;
-        waiting.unheard = None;
+        waiting.on_late_answer = None;
         Ok((id, answer?))
     }
 }
 
 /// Cancels the request when dropped. The keeper vacates what may still land.
-struct Waiting<'a, T, F: FnOnce(T)> {
+struct PendingCall<'a, T, F: FnOnce(T)> {
     connection: &'a Connection,
     id: LeaseId,
     answer: oneshot::Receiver<Result<T, Error>>,
     /// `None` once the answer was received.
-    unheard: Option<F>,
+    on_late_answer: Option<F>,
 }
 
-impl<T, F: FnOnce(T)> Drop for Waiting<'_, T, F> {
+impl<T, F: FnOnce(T)> Drop for PendingCall<'_, T, F> {
     fn drop(&mut self) {
-        let Some(unheard) = self.unheard.take() else { return };
+        let Some(on_late_answer) = self.on_late_answer.take() else { return };
         self.answer.close();
         if let Ok(Ok(answer)) = self.answer.try_recv() {
-            unheard(answer);
+            on_late_answer(answer);
         }
         self.connection.keeper.send(Command::Release { id: self.id, reply: None });
     }

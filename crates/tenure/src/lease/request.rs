@@ -135,7 +135,7 @@ impl Request {
     /// after one ttl.
     pub async fn acquire(self) -> Result<Lease, Error> {
         let patience = self.patience();
-        self.ask(patience).await
+        self.acquire_within(patience).await
     }
 
     /// Tries once: the lease, or an error of kind [`Held`](ErrorKind::Held) that names the holder.
@@ -146,7 +146,7 @@ impl Request {
             let sentence = format!("revoking lease {} means waiting for its holder: use acquire()", self.key);
             return Err(Error::new(ErrorKind::Invalid, sentence));
         }
-        self.ask(Patience::Once).await
+        self.acquire_within(Patience::Once).await
     }
 
     /// Waits as [`acquire`](Self::acquire) does, and returns a [`Handle`]. The keeper does not renew the term: it runs
@@ -167,7 +167,7 @@ impl Request {
         params.secret_hash = Some(secret.hash());
         params.manual = true;
         let drift = params.timing.drift();
-        let asking = KeeperCall { witnessed: false, ..self.asking(params) };
+        let asking = KeeperCall { witnessed: false, ..self.keeper_call(params) };
         let term = asking.for_handle().await?;
         let store = self.connection.store;
         Ok(Handle {
@@ -189,11 +189,11 @@ impl Request {
         }
     }
 
-    async fn ask(self, patience: Patience) -> Result<Lease, Error> {
-        self.asking(self.parse(patience)?).for_lease().await
+    async fn acquire_within(self, patience: Patience) -> Result<Lease, Error> {
+        self.keeper_call(self.parse(patience)?).for_lease().await
     }
 
-    fn asking(&self, params: AcquireParams) -> KeeperCall<'_> {
+    fn keeper_call(&self, params: AcquireParams) -> KeeperCall<'_> {
         KeeperCall {
             connection: &self.connection,
             key: &self.key,

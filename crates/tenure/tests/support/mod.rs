@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tenure::clock::{Clock, ManualClock};
 use tenure::store::Memory;
-use tenure::store::memory::{Builder, Calls};
+use tenure::store::memory::{Calls, MemoryBuilder};
 use tenure::{Coordinator, Holder};
 use tenure_store::StoreClock;
 
@@ -32,7 +32,7 @@ impl World {
         Self::built(|builder| builder.store_clock(store_clock))
     }
 
-    pub(crate) fn built(choose: impl FnOnce(Builder) -> Builder) -> Self {
+    pub(crate) fn built(choose: impl FnOnce(MemoryBuilder) -> MemoryBuilder) -> Self {
         let clock = ManualClock::new();
         let builder = Memory::builder().clock(Arc::new(clock.clone())).store_clock(StoreClock::Floors);
         Self { clock, memory: choose(builder).build() }

@@ -9,9 +9,9 @@ use tenure_store::{Guarantees, Reach, StoreClock};
 use super::filesystem::FileSystem;
 use super::folder::Folder;
 use super::mark::Mark;
-use super::name::{self, Named};
+use super::name::{self, FileName};
 use super::path_safety::{self, AcceptedRisks};
-use super::trial::{self, Failure};
+use super::trial::{self, TrialFailure};
 use super::tried::Tried;
 use super::{File, FileInner};
 use crate::clock::{BootClock, Clock, Domain};
@@ -27,15 +27,19 @@ use crate::{Error, ErrorKind};
 /// # Ok::<(), tenure::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Builder {
+pub struct FileBuilder {
     clock: Arc<dyn Clock>,
-    trust: AcceptedRisks,
+    accepted_risks: AcceptedRisks,
     file_systems: Vec<String>,
 }
 
-impl Builder {
+impl FileBuilder {
     pub(super) fn new() -> Self {
-        Self { clock: Arc::new(BootClock::new()), trust: AcceptedRisks::default(), file_systems: Vec::new() }
+        Self {
+            clock: Arc::new(BootClock::new()),
+            accepted_risks: AcceptedRisks::default(),
+            file_systems: Vec::new(),
+        }
     }
 
     /// Ages and the store's time go by this clock. For tests: everybody who uses the folder must have the same one.
@@ -47,14 +51,14 @@ impl Builder {
     /// Accepts a folder, or one above it, that belongs to another user, who can then read, change and remove every
     /// lease. Files that root writes in such a folder are given to its owner.
     pub fn accept_foreign_owner(mut self) -> Self {
-        self.trust.foreign_owner = true;
+        self.accepted_risks.foreign_owner = true;
         self
     }
 
     /// Accepts a folder that others may write to, or one that lies in such a folder: they can change and remove every
     /// lease.
     pub fn accept_writable_by_others(mut self) -> Self {
-        self.trust.writable_by_others = true;
+        self.accepted_risks.writable_by_others = true;
         self
     }
 
@@ -112,7 +116,7 @@ impl Builder {
     /// above it.
     fn resolve(&self, path: &Path) -> Result<PathBuf, Error> {
         let path = path_safety::resolve(path)?;
-        path_safety::check_above(&path, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
+        path_safety::check_above(&path, self.accepted_risks).map_err(|doubt| doubt.of_leases(&path))?;
         self.check_file_system(&path, &path_safety::nearest(&path)?)?;
         Ok(path)
     }
@@ -121,8 +125,9 @@ impl Builder {
     fn check(&self, path: PathBuf, descriptor: OwnedFd) -> Result<(Folder, bool), Error> {
         let status = rustix::fs::fstat(&descriptor)
             .map_err(|errno| IoError::new("cannot look at", &path, errno).at_opening())?;
-        path_safety::check_above(&path, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
-        path_safety::check_folder(&path, &status, self.trust).map_err(|doubt| doubt.of_leases(&path))?;
+        path_safety::check_above(&path, self.accepted_risks).map_err(|doubt| doubt.of_leases(&path))?;
+        path_safety::check_folder(&path, &status, self.accepted_risks)
+            .map_err(|doubt| doubt.of_leases(&path))?;
         let local = self.check_file_system(&path, &descriptor)?.is_local();
         let folder = Folder::new(path, descriptor, &status);
         is_store_or_empty(&folder)?;
@@ -154,10 +159,10 @@ fn try_out(folder: &Folder, domain: Option<&Domain>) -> Result<(), Error> {
         return Ok(());
     }
     trial::run(folder).map_err(|failure| match failure {
-        Failure::Errno(errno) => {
+        TrialFailure::Errno(errno) => {
             IoError::new("cannot try out locks and renames in", folder.path(), errno).at_opening()
         }
-        Failure::Flaw(flaw) => {
+        TrialFailure::Flaw(flaw) => {
             let kind = FileSystem::of(folder).map_or("a file system".to_owned(), |there| there.to_string());
             let sentence = format!(
                 "{} is on {kind}, which cannot keep leases apart: {flaw}. Use a folder on another file system",
@@ -201,7 +206,7 @@ fn is_store_or_empty(folder: &Folder) -> Result<(), Error> {
         // What FUSE and NFS make of a file that was replaced while it was open is of another process that opens the store.
         let hidden = [&b".fuse_hidden"[..], b".nfs"].iter().any(|begin| bytes.starts_with(begin));
         let nothing = hidden || [&b"."[..], b"..", b"lost+found"].contains(&bytes);
-        if !nothing && name::parse(bytes) == Named::Foreign {
+        if !nothing && name::parse(bytes) == FileName::Foreign {
             let sentence = format!(
                 "{} is not a store and not empty ({:?} is in it): name a folder of its own, for example {}",
                 folder.path().display(),

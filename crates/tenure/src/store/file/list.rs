@@ -4,7 +4,7 @@ use tenure_store::{Key, Prefix, StoreError};
 
 use super::envelope::Envelope;
 use super::folder::Folder;
-use super::name::{self, Named, Stem};
+use super::name::{self, FileName, Stem};
 use super::read;
 use crate::host::disk::io_error::IoError;
 
@@ -17,9 +17,13 @@ pub(super) fn keys(folder: &Folder, prefix: &Prefix) -> Result<Vec<Key>, StoreEr
     while let Some(name) = names.read() {
         let name = name.map_err(io_error)?;
         match name::parse(name.file_name().to_bytes()) {
-            Named::Entry(stem) => entries.insert(stem.to_owned()),
-            Named::Lock(stem) => locks.insert(stem.to_owned()),
-            Named::Temporary | Named::Witness | Named::Mark | Named::Tried | Named::Foreign => false,
+            FileName::Entry(stem) => entries.insert(stem.to_owned()),
+            FileName::Lock(stem) => locks.insert(stem.to_owned()),
+            FileName::Temporary
+            | FileName::Witness
+            | FileName::Mark
+            | FileName::Tried
+            | FileName::Foreign => false,
         };
     }
     // On some file systems a name that is renamed to while the folder is read may be seen twice or not at all. The lock

@@ -15,7 +15,7 @@ use crate::host::inotify::{self, Changes, Target};
 
 /// Hints on one key. Whatever happens between two looks, the next look comes after it: events are asked for first.
 pub(super) fn hints(shared: Arc<FileInner>, key: Key) -> BoxStream<'static, ()> {
-    let hints = stream::unfold((shared, key, Sentry::default()), async |(shared, key, mut sentry)| {
+    let hints = stream::unfold((shared, key, HeldKeyWatch::default()), async |(shared, key, mut sentry)| {
         loop {
             // A store that was lost already is looked at again only after a while: one hint is enough.
             sentry.wait().await;
@@ -30,7 +30,7 @@ pub(super) fn hints(shared: Arc<FileInner>, key: Key) -> BoxStream<'static, ()> 
 
 /// The state of one held key, and what the kernel tells about it.
 #[derive(Debug, Default)]
-pub(super) struct Sentry {
+pub(super) struct HeldKeyWatch {
     state: WatchState,
     lost: bool,
     /// Events of the mounts, the folder and every folder above it.
@@ -51,7 +51,7 @@ enum WatchState {
     Untold,
 }
 
-impl Sentry {
+impl HeldKeyWatch {
     /// Asks for events, then looks. To be called by a thread that may wait for the disk.
     pub(super) fn look(mut self, folder: &Folder, key: &Key, local: bool) -> Self {
         if self.state == WatchState::New && local {

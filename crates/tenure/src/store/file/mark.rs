@@ -17,7 +17,7 @@ use super::name::MARK;
 use super::temporary::{self, Temporary};
 use crate::clock::boot_id;
 use boots::Boots;
-use line::Line;
+use line::MarkLine;
 pub(super) use unusable::Unusable;
 
 /// The time of the folder: the machine's wall clock, which all its users share, and never less than what the folder has
@@ -51,7 +51,7 @@ pub(super) struct Mark {
 
 /// When the mark is put on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Disk {
+enum SyncWhen {
     WhenDue,
     Now,
 }
@@ -62,7 +62,7 @@ impl Mark {
         let boot = boot_id();
         let file = match open_checked(folder, OFlags::RDWR) {
             Err(Unusable::Kernel(Errno::NOENT)) => {
-                make(folder, &first(believed(wall), Boots::id(boot.as_deref())))?
+                make(folder, &first(plausible_wall(wall), Boots::id(boot.as_deref())))?
             }
             opened => opened?,
         };
@@ -97,7 +97,7 @@ impl Mark {
     /// The time to tell.
     pub(super) fn time(&self, wall: u64) -> StoreTime {
         self.look(&self.file());
-        let told = believed(wall).max(self.latest.load(Ordering::SeqCst).saturating_add(1));
+        let told = plausible_wall(wall).max(self.latest.load(Ordering::SeqCst).saturating_add(1));
         // A token may be made of it, so the next write raises the mark above it, whatever the clock does until then.
         self.latest.fetch_max(told, Ordering::SeqCst);
         StoreTime::from_micros(told)
@@ -108,19 +108,19 @@ impl Mark {
     /// If somebody is stopped with the lock of the mark, this gives up after a moment: the clock itself is right nearly
     /// always, and no key shall stand still for that.
     pub(super) fn raise(&self, folder: &Folder, wall: u64) -> Result<(), Unusable> {
-        self.raise_and(folder, wall, Disk::WhenDue).map(|_| ())
+        self.raise_and(folder, wall, SyncWhen::WhenDue).map(|_| ())
     }
 
     /// Before something is removed whose token nothing but the mark remembers then: as [`raise`](Self::raise), and it is
     /// on the disk. `false` if somebody is stopped with the lock: then nothing may be removed.
     pub(super) fn raise_on_disk(&self, folder: &Folder, wall: u64) -> Result<bool, Unusable> {
-        self.raise_and(folder, wall, Disk::Now)
+        self.raise_and(folder, wall, SyncWhen::Now)
     }
 
-    fn raise_and(&self, folder: &Folder, wall: u64, disk: Disk) -> Result<bool, Unusable> {
+    fn raise_and(&self, folder: &Folder, wall: u64, disk: SyncWhen) -> Result<bool, Unusable> {
         // In this process one after another; the lock of the file then waits for other processes alone.
         let _turn = self.raising.lock().unwrap_or_else(PoisonError::into_inner);
-        let wall = believed(wall);
+        let wall = plausible_wall(wall);
         let file = self.current(folder, wall)?;
         if !lock(&file)? {
             return Ok(false);
@@ -142,7 +142,7 @@ impl Mark {
         folder: &Folder,
         file: &OwnedFd,
         wall: u64,
-        disk: Disk,
+        disk: SyncWhen,
     ) -> rustix::io::Result<bool> {
         let Some(line) = self.look(file) else {
             // What is no mark is replaced and not written to, and this process remembers a time to go on from.
@@ -158,18 +158,18 @@ impl Mark {
         if boots.is_full() && overtaken {
             boots = Boots::default().with(self.boot);
         }
-        let due = disk == Disk::Now
+        let due = disk == SyncWhen::Now
             || boots.is_full()
             || !self.boot_is_known
             || micros.saturating_sub(line.synced) >= SYNC_EVERY;
         let synced = if due { micros } else { line.synced };
-        write(file, &Line { micros, synced, boots })?;
+        write(file, &MarkLine { micros, synced, boots })?;
         self.latest.fetch_max(micros, Ordering::SeqCst);
         Ok(due)
     }
 
     /// Takes note of what the mark says; `None` if that is nothing that a mark can say.
-    fn look(&self, file: &OwnedFd) -> Option<Line> {
+    fn look(&self, file: &OwnedFd) -> Option<MarkLine> {
         // A reader may meet a writer, and then looks again; what it knows already is never forgotten.
         let line = (0..READ_TRIES).find_map(|_| read(file)).filter(is_possible)?;
         // What a full list says is on the disk; see `Boots`.
@@ -206,22 +206,22 @@ impl Mark {
 }
 
 /// The first line of a mark. It is on the disk before it has its name.
-fn first(micros: u64, boot: u64) -> Line {
-    Line { micros, synced: micros, boots: Boots::default().with(boot) }
+fn first(micros: u64, boot: u64) -> MarkLine {
+    MarkLine { micros, synced: micros, boots: Boots::default().with(boot) }
 }
 
 /// The wall clock as far as it may be believed: one that was never set, or set to nonsense, says nothing.
-fn believed(wall: u64) -> u64 {
+fn plausible_wall(wall: u64) -> u64 {
     if is_plausible(StoreTime::from_micros(wall)) { wall } else { 0 }
 }
 
 /// False for a time after all that a clock may say. One before that counts up from a clock that was never set.
-fn is_possible(line: &Line) -> bool {
+fn is_possible(line: &MarkLine) -> bool {
     let time = StoreTime::from_micros(line.micros);
     line.micros < YEAR_2020 || is_plausible(time)
 }
 
-fn impossible(line: &Line) -> Unusable {
+fn impossible(line: &MarkLine) -> Unusable {
     let year = 1970 + line.micros / MICROS_OF_A_YEAR;
     Unusable::Damaged(format!(
         "it says that it is the year {year}, as a clock that was set wrong once told an earlier program"
@@ -275,7 +275,7 @@ fn replace_linked(folder: &Folder, file: &OwnedFd) -> rustix::io::Result<OwnedFd
 }
 
 /// Makes the file, whole from the start. Whoever is slower takes what is there.
-fn make(folder: &Folder, line: &Line) -> Result<OwnedFd, Unusable> {
+fn make(folder: &Folder, line: &MarkLine) -> Result<OwnedFd, Unusable> {
     let temporary = Temporary::write(folder, line.to_string().as_bytes())?;
     // Not by a link: a mark with a second name is refused, and a process that dies before it removes that name would leave one.
     match folder.rename_unless_there(temporary.name(), MARK) {
@@ -293,7 +293,7 @@ fn make(folder: &Folder, line: &Line) -> Result<OwnedFd, Unusable> {
 }
 
 /// Puts a new file in the place of the mark.
-fn replace(folder: &Folder, line: &Line) -> rustix::io::Result<OwnedFd> {
+fn replace(folder: &Folder, line: &MarkLine) -> rustix::io::Result<OwnedFd> {
     temporary::replace(folder, line.to_string().as_bytes(), MARK)?;
     folder.sync()?;
     folder.open(MARK, OFlags::RDWR)
@@ -312,7 +312,7 @@ fn lock(file: &OwnedFd) -> rustix::io::Result<bool> {
 }
 
 /// The content of the mark when no other process is writing to it; `None` if that is not a line.
-fn read_settled(file: &OwnedFd) -> Option<Line> {
+fn read_settled(file: &OwnedFd) -> Option<MarkLine> {
     (0..READ_TRIES).find_map(|_| read(file)).or_else(|| {
         let locked = lock(file).unwrap_or(false);
         let line = read(file);
@@ -323,13 +323,13 @@ fn read_settled(file: &OwnedFd) -> Option<Line> {
     })
 }
 
-fn read(file: &OwnedFd) -> Option<Line> {
-    let mut bytes = [0; Line::MAX_BYTES];
+fn read(file: &OwnedFd) -> Option<MarkLine> {
+    let mut bytes = [0; MarkLine::MAX_BYTES];
     let read = rustix::io::pread(file, &mut bytes[..], 0).ok()?;
-    Line::parse(std::str::from_utf8(&bytes[..read]).ok()?)
+    MarkLine::parse(std::str::from_utf8(&bytes[..read]).ok()?)
 }
 
-fn write(file: &OwnedFd, line: &Line) -> rustix::io::Result<()> {
+fn write(file: &OwnedFd, line: &MarkLine) -> rustix::io::Result<()> {
     let line = line.to_string();
     let written = rustix::io::pwrite(file, line.as_bytes(), 0)?;
     if written == line.len() { Ok(()) } else { Err(Errno::NOSPC) }
@@ -377,7 +377,7 @@ mod tests {
         Mark::of(open_checked(folder, OFlags::RDWR).unwrap(), Some(&format!("boot {number}")))
     }
 
-    fn line(folder: &Folder) -> Line {
+    fn line(folder: &Folder) -> MarkLine {
         read(&open_checked(folder, OFlags::RDWR).unwrap()).unwrap()
     }
 
@@ -447,7 +447,11 @@ mod tests {
         let anew = line(&folder);
         assert_eq!(
             anew,
-            Line { micros: later, synced: later, boots: Boots::default().with(Boots::id(Some("boot 99"))) }
+            MarkLine {
+                micros: later,
+                synced: later,
+                boots: Boots::default().with(Boots::id(Some("boot 99")))
+            }
         );
         std::fs::remove_dir_all(folder.path()).unwrap();
     }

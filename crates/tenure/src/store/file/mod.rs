@@ -36,7 +36,7 @@ use tenure_store::{
     Scratch, Store, StoreError, Version,
 };
 
-pub use builder::{Builder, guarantees};
+pub use builder::{FileBuilder, guarantees};
 pub use damaged::Damaged;
 
 use crate::Error;
@@ -88,8 +88,8 @@ impl File {
     }
 
     /// Starts opening a store that differs from the ordinary one.
-    pub fn builder() -> Builder {
-        Builder::new()
+    pub fn builder() -> FileBuilder {
+        FileBuilder::new()
     }
 
     /// The URL of a folder, which `tenure-connect` opens. What would mean something else in a URL, or in a shell, is written
@@ -149,7 +149,7 @@ impl Store for File {
             return None;
         }
         watch::hints(self.shared.folder(), prefix)
-            .or_else(|| Some(watch::by_looking(Arc::clone(&self.shared))))
+            .or_else(|| Some(watch::hints_by_polling(Arc::clone(&self.shared))))
     }
 
     /// By the kernel's events on the entry, the folder, all above it, and what is mounted; by looking once a second where the

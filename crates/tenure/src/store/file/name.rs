@@ -4,7 +4,7 @@ use crate::host::witness;
 
 /// What a name in the folder stands for. A stem is a name without its ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named<'a> {
+pub(super) enum FileName<'a> {
     /// The entry of a key.
     Entry(&'a str),
     /// The lock of a key.
@@ -53,24 +53,24 @@ pub(super) fn entry_of(stem: &str) -> String {
 }
 
 /// What a name in the folder stands for.
-pub(super) fn parse(name: &[u8]) -> Named<'_> {
-    let Ok(name) = std::str::from_utf8(name) else { return Named::Foreign };
+pub(super) fn parse(name: &[u8]) -> FileName<'_> {
+    let Ok(name) = std::str::from_utf8(name) else { return FileName::Foreign };
     if name == MARK {
-        return Named::Mark;
+        return FileName::Mark;
     }
     if name == TRIED {
-        return Named::Tried;
+        return FileName::Tried;
     }
     if name.ends_with(TEMPORARY) {
-        return Named::Temporary;
+        return FileName::Temporary;
     }
     if witness::is_name(name) {
-        return Named::Witness;
+        return FileName::Witness;
     }
     if let Some(stem) = name.strip_suffix(ENTRY) {
-        return Named::Entry(stem);
+        return FileName::Entry(stem);
     }
-    name.strip_suffix(LOCK).map_or(Named::Foreign, Named::Lock)
+    name.strip_suffix(LOCK).map_or(FileName::Foreign, FileName::Lock)
 }
 
 /// Which key a stem stands for. Strict: no two stems stand for the same key.
@@ -181,7 +181,7 @@ mod tests {
 
     fn stem_of(name: &str) -> Stem {
         match parse(name.as_bytes()) {
-            Named::Entry(stem) => parse_stem(stem),
+            FileName::Entry(stem) => parse_stem(stem),
             named => panic!("{name} is {named:?}"),
         }
     }
@@ -191,16 +191,16 @@ mod tests {
         for name in ["a.lock", "a.tmp", "a.entry", "a.witness", "tenure.mark", "a.lock/b.tmp", "x~1"] {
             assert_eq!(stem_of(&entry(&key(name))), Stem::Of(key(name)));
             let lock = lock(&key(name));
-            let Named::Lock(stem) = parse(lock.as_bytes()) else { panic!("{lock}") };
+            let FileName::Lock(stem) = parse(lock.as_bytes()) else { panic!("{lock}") };
             assert_eq!(entry_of(stem), entry(&key(name)));
         }
         assert_ne!(entry(&key("a.lock")), lock(&key("a")));
-        assert_eq!(parse(temporary(7).as_bytes()), Named::Temporary);
-        assert_eq!(parse(format!("{:032x}.witness", 7).as_bytes()), Named::Witness);
-        assert_eq!(parse(b"a.witness"), Named::Foreign);
-        assert_eq!(parse(MARK.as_bytes()), Named::Mark);
-        assert_eq!(parse(b"notes.txt"), Named::Foreign);
-        assert_eq!(parse(b"\xff.entry"), Named::Foreign);
+        assert_eq!(parse(temporary(7).as_bytes()), FileName::Temporary);
+        assert_eq!(parse(format!("{:032x}.witness", 7).as_bytes()), FileName::Witness);
+        assert_eq!(parse(b"a.witness"), FileName::Foreign);
+        assert_eq!(parse(MARK.as_bytes()), FileName::Mark);
+        assert_eq!(parse(b"notes.txt"), FileName::Foreign);
+        assert_eq!(parse(b"\xff.entry"), FileName::Foreign);
     }
 
     #[test]

@@ -55,13 +55,13 @@ impl Remove {
             return Ok(RemovalTry::Busy(name::lock(&self.key)));
         };
         match KeyLock::try_take(&self.folder, &self.key, None)? {
-            Some(lock) => self.under(lock).map(RemovalTry::Settled),
+            Some(lock) => self.under_lock(lock).map(RemovalTry::Settled),
             None => Ok(RemovalTry::Busy(name::lock(&self.key))),
         }
     }
 
     /// Compares and unlinks. The lock file stays: whoever waits for it would wait for nothing.
-    fn under(&self, lock: KeyLock) -> Result<Removal, StoreError> {
+    fn under_lock(&self, lock: KeyLock) -> Result<Removal, StoreError> {
         if !self.is_as_expected()? {
             return Ok(CONFLICT);
         }

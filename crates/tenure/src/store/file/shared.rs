@@ -12,11 +12,11 @@ use tenure_store::{
 use super::envelope::{Envelope, Stamp};
 use super::folder::Folder;
 use super::lock::KeyLock;
-use super::loss::Sentry;
+use super::loss::HeldKeyWatch;
 use super::mark::Mark;
 use super::owner::Owner;
 use super::remove::{RemovalTry, Remove};
-use super::write::{self, Attempt, Write};
+use super::write::{self, Write, WriteTry};
 use super::{File, list, name, read, sweep, temporary, wall_micros, watch};
 use crate::clock::{BootClock, Clock, Domain, Instant};
 use crate::host::workers::Workers;
@@ -24,14 +24,14 @@ use crate::host::workers::Workers;
 /// An open store: what its calls share.
 #[derive(Debug)]
 pub(super) struct FileInner {
-    inner: Arc<Inner>,
+    inner: Arc<FolderState>,
     workers: Workers,
     guarantees: Guarantees,
 }
 
 /// What workers need.
 #[derive(Debug)]
-struct Inner {
+struct FolderState {
     folder: Arc<Folder>,
     /// Always there in a store that is written to.
     mark: Option<Mark>,
@@ -54,7 +54,7 @@ impl FileInner {
         guarantees: Guarantees,
         local: bool,
     ) -> Self {
-        let inner = Inner {
+        let inner = FolderState {
             folder: Arc::new(folder),
             mark,
             domain,
@@ -68,13 +68,13 @@ impl FileInner {
     }
 
     /// When a name of the folder last changed; `None` when it is gone.
-    pub(super) async fn changed(&self) -> Option<watch::Changed> {
+    pub(super) async fn changed(&self) -> Option<watch::FolderTimes> {
         let inner = Arc::clone(&self.inner);
         self.workers.run(move || watch::changed(&inner.folder)).await.ok()?
     }
 
     /// Looks whether the entry of this held key is lost, and begins to listen for what the kernel tells about it.
-    pub(super) async fn sentry(&self, key: &Key, sentry: Sentry) -> Result<Sentry, StoreError> {
+    pub(super) async fn sentry(&self, key: &Key, sentry: HeldKeyWatch) -> Result<HeldKeyWatch, StoreError> {
         let (inner, key, local) = (Arc::clone(&self.inner), key.clone(), self.inner.local);
         self.workers.run(move || sentry.look(&inner.folder, &key, local)).await
     }
@@ -108,10 +108,10 @@ impl FileInner {
         let inner = Arc::clone(&self.inner);
         let wanted = key.clone();
         let mut attempt = self.workers.run(move || inner.begin(wanted, value, expect)).await?;
-        let mut patience = Patience::new();
-        while let Attempt::Busy(write) = attempt {
+        let mut patience = LockWait::new();
+        while let WriteTry::Busy(write) = attempt {
             if !patience.wait().await {
-                return Err(self.locked_up(&name::lock(key)).await);
+                return Err(self.lock_kept_error(&name::lock(key)).await);
             }
             let (inner, is_long) = (Arc::clone(&self.inner), patience.is_long());
             attempt = self
@@ -126,37 +126,37 @@ impl FileInner {
         }
         self.clean_once();
         match attempt {
-            Attempt::Applied(version, time) => Ok(Put::Applied(Applied { version, time })),
-            Attempt::Conflict => Ok(Attempt::CONFLICT),
-            Attempt::Unsynced(_, error) | Attempt::Failed(error) => Err(error),
-            Attempt::Busy(_) => unreachable!("it was waited for"),
+            WriteTry::Applied(version, time) => Ok(Put::Applied(Applied { version, time })),
+            WriteTry::Conflict => Ok(WriteTry::CONFLICT),
+            WriteTry::Unsynced(_, error) | WriteTry::Failed(error) => Err(error),
+            WriteTry::Busy(_) => unreachable!("it was waited for"),
         }
     }
 
     pub(super) async fn remove(&self, key: &Key, version: &Version) -> Result<Removal, StoreError> {
         self.is_writable()?;
-        let mut patience = Patience::new();
+        let mut patience = LockWait::new();
         loop {
             let inner = Arc::clone(&self.inner);
             let remove = Remove::new(&inner.folder, inner.local, key, version);
             match self.workers.run(move || inner.remove(&remove)).await?? {
                 RemovalTry::Settled(removal) => return Ok(removal),
                 RemovalTry::Busy(_) if patience.wait().await => {}
-                RemovalTry::Busy(lock) => return Err(self.locked_up(&lock).await),
+                RemovalTry::Busy(lock) => return Err(self.lock_kept_error(&lock).await),
             }
         }
     }
 
     pub(super) async fn sweep(&self, key: &Key) -> Result<(), StoreError> {
         self.is_writable()?;
-        let mut patience = Patience::new();
+        let mut patience = LockWait::new();
         loop {
             let (inner, swept) = (Arc::clone(&self.inner), key.clone());
             if self.workers.run(move || sweep::sweep(&inner.folder, inner.local, &swept)).await?? {
                 return Ok(());
             }
             if !patience.wait().await {
-                return Err(self.locked_up(&name::lock(key)).await);
+                return Err(self.lock_kept_error(&name::lock(key)).await);
             }
         }
     }
@@ -175,7 +175,7 @@ impl FileInner {
         Err(StoreError::refused(Reason::Invalid, sentence))
     }
 
-    async fn locked_up(&self, lock: &str) -> StoreError {
+    async fn lock_kept_error(&self, lock: &str) -> StoreError {
         let (inner, name) = (Arc::clone(&self.inner), lock.to_owned());
         let owner = self.workers.run(move || Owner::of(&inner.folder, &name)).await.ok().flatten();
         let lock = self.folder().path_of(lock);
@@ -206,7 +206,7 @@ impl FileInner {
     }
 }
 
-impl Inner {
+impl FolderState {
     fn get(&self, key: &Key, tells_ages: bool) -> Result<Reading, StoreError> {
         self.folder.is_in_place()?;
         let mut there = if self.local || !self.writable {
@@ -236,24 +236,24 @@ impl Inner {
     }
 
     /// Everything up to the first look at the lock.
-    fn begin(&self, key: Key, value: Bytes, expect: Expect) -> Attempt {
+    fn begin(&self, key: Key, value: Bytes, expect: Expect) -> WriteTry {
         match self.prepare(key, value, expect) {
             Ok(Some(write)) => self.attempt(write),
-            Ok(None) => Attempt::Conflict,
-            Err(error) => Attempt::Failed(error),
+            Ok(None) => WriteTry::Conflict,
+            Err(error) => WriteTry::Failed(error),
         }
     }
 
     /// A look at the lock, and what follows if it is free. Remembers what did not reach the disk even if nobody waits for
     /// the answer any more.
-    fn attempt(&self, write: Write) -> Attempt {
+    fn attempt(&self, write: Write) -> WriteTry {
         let key = write.key().clone();
         let mut attempt = write.attempt();
         match &mut attempt {
-            Attempt::Unsynced(version, _) => drop(self.unsynced().insert(key, version.clone())),
+            WriteTry::Unsynced(version, _) => drop(self.unsynced().insert(key, version.clone())),
             // Here, where a disk may be waited for.
-            Attempt::Applied(_, time) => *time = Some(self.time()),
-            Attempt::Busy(_) | Attempt::Conflict | Attempt::Failed(_) => {}
+            WriteTry::Applied(_, time) => *time = Some(self.time()),
+            WriteTry::Busy(_) | WriteTry::Conflict | WriteTry::Failed(_) => {}
         }
         attempt
     }
@@ -297,12 +297,12 @@ impl Inner {
         let bytes = envelope.encode().into();
         let write = Write::prepare(folder, self.local, key.clone(), expect, version, &bytes)?;
         match self.attempt(write) {
-            Attempt::Applied(..) | Attempt::Conflict => {
+            WriteTry::Applied(..) | WriteTry::Conflict => {
                 self.unsynced().remove(&key);
                 Ok(())
             }
-            Attempt::Unsynced(_, error) | Attempt::Failed(error) => Err(error),
-            Attempt::Busy(_) => {
+            WriteTry::Unsynced(_, error) | WriteTry::Failed(error) => Err(error),
+            WriteTry::Busy(_) => {
                 Err(StoreError::unknown(format!("{key} is being written, and not yet on the disk")))
             }
         }
@@ -314,14 +314,14 @@ impl Inner {
 }
 
 /// Waits for a lock, between two looks at it: no thread does, or others would wait behind it for locks that are free.
-struct Patience {
+struct LockWait {
     began: Instant,
     pause: Duration,
     /// The latest instant at which the wait was longer than a lock is kept.
     long: Instant,
 }
 
-impl Patience {
+impl LockWait {
     fn new() -> Self {
         let now = BootClock.now();
         Self { began: now, pause: LOCK_PAUSE, long: now }

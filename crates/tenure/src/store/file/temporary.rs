@@ -5,7 +5,7 @@ use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use super::folder::Folder;
-use super::name::{self, Named};
+use super::name::{self, FileName};
 use crate::host::witness;
 
 /// A file that is on the disk and not yet an entry. It goes when it is dropped, unless it was renamed.
@@ -91,7 +91,7 @@ pub(super) fn unlink_all_but(folder: &Folder, own: Option<&str>) -> rustix::io::
         let entry = entry?;
         let bytes = entry.file_name().to_bytes();
         let Ok(name) = str::from_utf8(bytes) else { continue };
-        if name::parse(bytes) == Named::Temporary && own != Some(name) {
+        if name::parse(bytes) == FileName::Temporary && own != Some(name) {
             match folder.unlink(name) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno),
@@ -113,9 +113,11 @@ pub(super) fn clean(folder: &Folder, wall_seconds: i64) -> rustix::io::Result<us
         let entry = entry?;
         let Ok(name) = entry.file_name().to_str() else { continue };
         removed += usize::from(match name::parse(name.as_bytes()) {
-            Named::Temporary => remove_if_dead(folder, name, wall_seconds - OLD_SECONDS),
-            Named::Witness => witness::remove_if_dead(folder, name, wall_seconds),
-            Named::Entry(_) | Named::Lock(_) | Named::Mark | Named::Tried | Named::Foreign => false,
+            FileName::Temporary => remove_if_dead(folder, name, wall_seconds - OLD_SECONDS),
+            FileName::Witness => witness::remove_if_dead(folder, name, wall_seconds),
+            FileName::Entry(_) | FileName::Lock(_) | FileName::Mark | FileName::Tried | FileName::Foreign => {
+                false
+            }
         });
     }
     Ok(removed)

@@ -11,14 +11,14 @@ use super::name;
 
 /// The failure of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum TrialFailure {
     /// The file system does not do what the store rests on: it does this instead.
     Flaw(&'static str),
     /// A call that must succeed did not.
     Errno(Errno),
 }
 
-impl From<Errno> for Failure {
+impl From<Errno> for TrialFailure {
     fn from(errno: Errno) -> Self {
         Self::Errno(errno)
     }
@@ -27,31 +27,31 @@ impl From<Errno> for Failure {
 /// Tries out create, read, lock, replace, remove and sync on two files of its own.
 ///
 /// They have names of unfinished writes: should this process die in the middle, they are removed as those are.
-pub(super) fn run(folder: &Folder) -> Result<(), Failure> {
-    let entry = Scratch::new(folder);
-    let new = Scratch::new(folder);
+pub(super) fn run(folder: &Folder) -> Result<(), TrialFailure> {
+    let entry = TrialName::new(folder);
+    let new = TrialName::new(folder);
     let first = create(&entry)?;
     let again = read_back(&entry, &first)?;
     excludes(&entry, &first, &again)?;
     replaces(&entry, &new, &again)?;
-    spares(&entry, &new)?;
+    keeps_taken_name(&entry, &new)?;
     entry.folder.unlink(&entry.name)?;
     expect(entry.is_missing(), "a file is there after it was removed")?;
     Ok(folder.sync()?)
 }
 
 /// Of two that make a file of one name, one does.
-fn create(entry: &Scratch<'_>) -> Result<OwnedFd, Failure> {
+fn create(entry: &TrialName<'_>) -> Result<OwnedFd, TrialFailure> {
     let file = entry.folder.create(&entry.name, OFlags::RDWR)?;
     match entry.folder.create(&entry.name, OFlags::RDWR) {
         Err(Errno::EXIST) => Ok(file),
         Err(errno) => Err(errno.into()),
-        Ok(_) => Err(Failure::Flaw("a file can be made anew under a name that is taken")),
+        Ok(_) => Err(TrialFailure::Flaw("a file can be made anew under a name that is taken")),
     }
 }
 
 /// Opened again it is the same file, and has what was written, at once and in place.
-fn read_back(entry: &Scratch<'_>, file: &OwnedFd) -> Result<OwnedFd, Failure> {
+fn read_back(entry: &TrialName<'_>, file: &OwnedFd) -> Result<OwnedFd, TrialFailure> {
     let again = entry.folder.open(&entry.name, OFlags::RDWR)?;
     let made = id(&rustix::fs::fstat(file)?);
     let stays = id(&rustix::fs::fstat(&again)?) == made && id(&entry.folder.status_of(&entry.name)?) == made;
@@ -66,7 +66,7 @@ fn read_back(entry: &Scratch<'_>, file: &OwnedFd) -> Result<OwnedFd, Failure> {
 /// One of two has the lock, until that one gives it back. Nothing else frees it.
 ///
 /// Closing the file is not tried out: a process that is forked meanwhile has a copy of the descriptor, and the lock with it.
-fn excludes(entry: &Scratch<'_>, one: &OwnedFd, other: &OwnedFd) -> Result<(), Failure> {
+fn excludes(entry: &TrialName<'_>, one: &OwnedFd, other: &OwnedFd) -> Result<(), TrialFailure> {
     const TWICE: &str = "two have one lock at the same time";
     expect(takes_lock(one)?, "a lock that nobody has cannot be taken")?;
     expect(!takes_lock(other)?, TWICE)?;
@@ -79,7 +79,7 @@ fn excludes(entry: &Scratch<'_>, one: &OwnedFd, other: &OwnedFd) -> Result<(), F
 }
 
 /// A rename puts the new file in the place of the old one, which stays whole for readers that have it open.
-fn replaces(entry: &Scratch<'_>, new: &Scratch<'_>, reader: &OwnedFd) -> Result<(), Failure> {
+fn replaces(entry: &TrialName<'_>, new: &TrialName<'_>, reader: &OwnedFd) -> Result<(), TrialFailure> {
     let file = new.folder.create(&new.name, OFlags::RDWR)?;
     write(&file, THIRD)?;
     rustix::fs::fsync(&file)?;
@@ -93,22 +93,22 @@ fn replaces(entry: &Scratch<'_>, new: &Scratch<'_>, reader: &OwnedFd) -> Result<
 }
 
 /// A rename to a name that must be free does not take one that is taken. Not every file system has it.
-fn spares(entry: &Scratch<'_>, new: &Scratch<'_>) -> Result<(), Failure> {
+fn keeps_taken_name(entry: &TrialName<'_>, new: &TrialName<'_>) -> Result<(), TrialFailure> {
     new.folder.create(&new.name, OFlags::RDWR)?;
     match entry.folder.rename_unless_there(&new.name, &entry.name) {
         Err(Errno::EXIST | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         Err(errno) => Err(errno.into()),
-        Ok(()) => Err(Failure::Flaw("a rename takes a name that must be free")),
+        Ok(()) => Err(TrialFailure::Flaw("a rename takes a name that must be free")),
     }
 }
 
 /// A name of the trial's own. What has it goes when this is dropped.
-struct Scratch<'a> {
+struct TrialName<'a> {
     folder: &'a Folder,
     name: String,
 }
 
-impl<'a> Scratch<'a> {
+impl<'a> TrialName<'a> {
     fn new(folder: &'a Folder) -> Self {
         Self { folder, name: name::temporary(super::random()) }
     }
@@ -118,14 +118,14 @@ impl<'a> Scratch<'a> {
     }
 }
 
-impl Drop for Scratch<'_> {
+impl Drop for TrialName<'_> {
     fn drop(&mut self) {
         let _ = self.folder.unlink(&self.name);
     }
 }
 
-fn expect(is_so: bool, otherwise: &'static str) -> Result<(), Failure> {
-    if is_so { Ok(()) } else { Err(Failure::Flaw(otherwise)) }
+fn expect(is_so: bool, otherwise: &'static str) -> Result<(), TrialFailure> {
+    if is_so { Ok(()) } else { Err(TrialFailure::Flaw(otherwise)) }
 }
 
 fn id(status: &Stat) -> (u64, u64) {

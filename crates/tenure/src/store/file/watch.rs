@@ -5,7 +5,7 @@ use tenure_store::{BoxStream, Prefix};
 
 use super::FileInner;
 use super::folder::Folder;
-use super::name::{self, Named, Stem};
+use super::name::{self, FileName, Stem};
 use crate::clock::{BootClock, Clock};
 use crate::host::inotify::{self, Target};
 
@@ -19,9 +19,9 @@ pub(super) fn hints(folder: &Folder, prefix: &Prefix) -> Option<BoxStream<'stati
 
 /// Hints on all keys of a folder, by looking at it from time to time: a user has only so many whom the kernel tells, and
 /// a crowd of waiters may have them all.
-pub(super) fn by_looking(shared: Arc<FileInner>) -> BoxStream<'static, ()> {
+pub(super) fn hints_by_polling(shared: Arc<FileInner>) -> BoxStream<'static, ()> {
     let looks = stream::unfold((shared, None), async |(shared, seen)| {
-        let mut seen: Option<Changed> = seen;
+        let mut seen: Option<FolderTimes> = seen;
         loop {
             let now = shared.changed().await?;
             if seen.replace(now).is_some_and(|before| before != now) {
@@ -34,16 +34,16 @@ pub(super) fn by_looking(shared: Arc<FileInner>) -> BoxStream<'static, ()> {
 }
 
 /// When a name of the folder was last made, renamed or removed.
-pub(super) type Changed = (i64, i64);
+pub(super) type FolderTimes = (i64, i64);
 
 /// `None` when the folder is gone.
-pub(super) fn changed(folder: &Folder) -> Option<Changed> {
+pub(super) fn changed(folder: &Folder) -> Option<FolderTimes> {
     let status = rustix::fs::fstat(folder).ok().filter(|status| status.st_nlink > 0)?;
     Some((status.st_mtime as i64, status.st_mtime_nsec as i64))
 }
 
 fn concerns(prefix: &Prefix, name: &[u8]) -> bool {
-    let Named::Entry(stem) = name::parse(name) else { return false };
+    let FileName::Entry(stem) = name::parse(name) else { return false };
     match name::parse_stem(stem) {
         Stem::Of(key) => prefix.covers(&key),
         // Its key is in the file. To look is as much work for the one who waits as for the thread that asks here.

@@ -24,7 +24,7 @@ pub(super) struct Write {
 
 /// What came of a look at the lock.
 #[derive(Debug)]
-pub(super) enum Attempt {
+pub(super) enum WriteTry {
     /// Somebody has it.
     Busy(Write),
     /// The entry is not what was expected, and nothing was written.
@@ -66,41 +66,41 @@ impl Write {
     }
 
     /// Compares and renames, if the lock is free.
-    pub(super) fn attempt(self) -> Attempt {
+    pub(super) fn attempt(self) -> WriteTry {
         match KeyLock::try_take(&self.folder, &self.key, Some(self.temporary.name())) {
-            Ok(None) => Attempt::Busy(self),
-            Ok(Some(lock)) => self.under(lock),
-            Err(error) => Attempt::Failed(error),
+            Ok(None) => WriteTry::Busy(self),
+            Ok(Some(lock)) => self.under_lock(lock),
+            Err(error) => WriteTry::Failed(error),
         }
     }
 
     /// Whoever is stopped in here stops the key; so there is nothing in here but compare and rename.
-    fn under(self, lock: KeyLock) -> Attempt {
+    fn under_lock(self, lock: KeyLock) -> WriteTry {
         match self.folder.is_in_place().and_then(|()| is_as_expected(&self.folder, &self.key, &self.expect)) {
             Ok(true) => {}
-            Ok(false) => return Attempt::Conflict,
-            Err(error) => return Attempt::Failed(error),
+            Ok(false) => return WriteTry::Conflict,
+            Err(error) => return WriteTry::Failed(error),
         }
         let entry = name::entry(&self.key);
         if let Err(errno) = self.folder.rename(self.temporary.name(), &entry) {
             let io_error = IoError::new("cannot replace", &self.folder.path_of(&entry), errno);
             let failed = self.certain && had_no_effect(errno);
-            return Attempt::Failed(if failed { io_error.refused() } else { io_error.unknown() });
+            return WriteTry::Failed(if failed { io_error.refused() } else { io_error.unknown() });
         }
         self.temporary.renamed();
         drop(lock);
         match self.folder.sync() {
-            Ok(()) => Attempt::Applied(self.version, None),
+            Ok(()) => WriteTry::Applied(self.version, None),
             Err(errno) => {
                 let io_error =
                     IoError::new("cannot put on the disk what was written to", self.folder.path(), errno);
-                Attempt::Unsynced(self.version, io_error.unknown())
+                WriteTry::Unsynced(self.version, io_error.unknown())
             }
         }
     }
 }
 
-impl Attempt {
+impl WriteTry {
     pub(super) const CONFLICT: Put = Put::Conflict(Conflict);
 }
 

@@ -21,13 +21,13 @@ use crate::clock::{BootClock, Clock};
 /// assert_eq!(memory.to_string(), "memory:orders");
 /// ```
 #[derive(Clone, Debug)]
-pub struct Builder {
+pub struct MemoryBuilder {
     name: String,
     clock: Arc<dyn Clock>,
     guarantees: Guarantees,
 }
 
-impl Builder {
+impl MemoryBuilder {
     pub(super) fn new() -> Self {
         let mut guarantees = Guarantees::default();
         guarantees.atomic_create = true;

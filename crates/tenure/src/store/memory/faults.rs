@@ -106,7 +106,7 @@ impl Faults {
     /// No later call goes wrong. Requests that are already held back stay so: they are on their way.
     pub fn clear(&self) {
         let plan = &mut self.memory.lock().plan;
-        *plan = Plan { held_back: std::mem::take(&mut plan.held_back), ..Plan::default() };
+        *plan = FaultPlan { held_back: std::mem::take(&mut plan.held_back), ..FaultPlan::default() };
     }
 
     /// How many requests are held back.
@@ -118,8 +118,7 @@ impl Faults {
     /// condition. Says how many of them were applied.
     pub fn deliver_late(&self) -> usize {
         let arriving = std::mem::take(&mut self.memory.lock().plan.held_back);
-        let answers =
-            arriving.into_iter().map(|late| self.memory.process(&late.key, late.value, &late.expect));
+        let answers = arriving.into_iter().map(|late| self.memory.apply(&late.key, late.value, &late.expect));
         answers.filter(|answer| matches!(answer, Put::Applied(_))).count()
     }
 }
@@ -132,23 +131,23 @@ impl fmt::Debug for Faults {
 
 /// What is to go wrong, and what is on its way.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct FaultPlan {
     next_puts: VecDeque<PutFault>,
     every_put: Option<PutFault>,
     next_gets: VecDeque<GetFault>,
     every_get: Option<GetFault>,
-    held_back: Vec<Late>,
+    held_back: Vec<LatePut>,
 }
 
 /// A request that has not arrived yet.
 #[derive(Debug)]
-struct Late {
+struct LatePut {
     key: Key,
     value: Bytes,
     expect: Expect,
 }
 
-impl Plan {
+impl FaultPlan {
     pub(super) fn take_put(&mut self) -> Option<PutFault> {
         self.next_puts.pop_front().or(self.every_put)
     }
@@ -158,6 +157,6 @@ impl Plan {
     }
 
     pub(super) fn hold_back(&mut self, key: &Key, value: Bytes, expect: Expect) {
-        self.held_back.push(Late { key: key.clone(), value, expect });
+        self.held_back.push(LatePut { key: key.clone(), value, expect });
     }
 }

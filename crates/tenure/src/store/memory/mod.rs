@@ -25,7 +25,7 @@ use tenure_store::{
     Prefix, Put, Reading, Reason, Removal, Scratch, Store, StoreClock, StoreError, StoreTime, Version,
 };
 
-pub use builder::Builder;
+pub use builder::MemoryBuilder;
 pub use calls::Calls;
 pub use faults::{Faults, GetFault, PutFault};
 pub use snapshot::Snapshot;
@@ -67,7 +67,7 @@ struct MemoryInner {
     guarantees: Guarantees,
     /// The latest time that was told, in microseconds: a wall clock is set back, and the time of a store that forgets
     /// entries must not go with it.
-    told: AtomicU64,
+    latest_time: AtomicU64,
     state: Mutex<MemoryState>,
 }
 
@@ -81,8 +81,8 @@ impl Memory {
     }
 
     /// Starts building a store that differs from the ordinary one.
-    pub fn builder() -> Builder {
-        Builder::new()
+    pub fn builder() -> MemoryBuilder {
+        MemoryBuilder::new()
     }
 
     /// How many calls there were so far.
@@ -96,8 +96,8 @@ impl Memory {
     }
 
     fn with(name: String, clock: Arc<dyn Clock>, guarantees: Guarantees) -> Self {
-        let (told, state) = (AtomicU64::new(0), Mutex::new(MemoryState::new()));
-        Self { shared: Arc::new(MemoryInner { name, clock, guarantees, told, state }) }
+        let (latest_time, state) = (AtomicU64::new(0), Mutex::new(MemoryState::new()));
+        Self { shared: Arc::new(MemoryInner { name, clock, guarantees, latest_time, state }) }
     }
 
     fn lock(&self) -> MutexGuard<'_, MemoryState> {
@@ -113,7 +113,7 @@ impl Memory {
         let has_clock = self.shared.guarantees.clock >= StoreClock::Floors;
         has_clock.then(|| {
             let wall = self.shared.clock.wall().as_millis().saturating_mul(1_000);
-            let before = self.shared.told.fetch_max(wall, Ordering::SeqCst);
+            let before = self.shared.latest_time.fetch_max(wall, Ordering::SeqCst);
             StoreTime::from_micros(before.max(wall))
         })
     }
@@ -133,7 +133,7 @@ impl Memory {
     }
 
     /// What the store itself does with a conditional write that arrives.
-    fn process(&self, key: &Key, value: Bytes, expect: &Expect) -> Put {
+    fn apply(&self, key: &Key, value: Bytes, expect: &Expect) -> Put {
         let (version, time, hints) = {
             let mut state = self.lock();
             if !state.is(key, expect) {
@@ -174,7 +174,7 @@ impl Memory {
         match fault {
             PutFault::LoseRequest => Err(StoreError::unknown("the request was lost on purpose")),
             PutFault::LoseAnswer => {
-                let _lost = self.process(key, value, &expect);
+                let _lost = self.apply(key, value, &expect);
                 Err(StoreError::unknown("the answer was lost on purpose"))
             }
             PutFault::Late => {
@@ -182,13 +182,13 @@ impl Memory {
                 Err(StoreError::unknown("the request was held back on purpose"))
             }
             PutFault::Twice => {
-                let _unseen = self.process(key, value.clone(), &expect);
-                Ok(self.process(key, value, &expect))
+                let _unseen = self.apply(key, value.clone(), &expect);
+                Ok(self.apply(key, value, &expect))
             }
             PutFault::Refuse(reason) => Err(StoreError::refused(reason, ON_PURPOSE)),
             PutFault::Throttle(after) => Err(StoreError::throttled(after)),
             PutFault::ThrottleAfterApplying(after) => {
-                let _lost = self.process(key, value, &expect);
+                let _lost = self.apply(key, value, &expect);
                 Err(StoreError::throttled(after))
             }
             PutFault::ThrottleLate(after) => {
@@ -196,13 +196,13 @@ impl Memory {
                 Err(StoreError::throttled(after))
             }
             PutFault::SlowAnswer(span) => {
-                let answer = self.process(key, value, &expect);
+                let answer = self.apply(key, value, &expect);
                 self.pause(span).await;
                 Ok(answer)
             }
             PutFault::Hang => std::future::pending().await,
             PutFault::HangAfterApplying => {
-                let _lost = self.process(key, value, &expect);
+                let _lost = self.apply(key, value, &expect);
                 std::future::pending().await
             }
         }
@@ -249,7 +249,7 @@ impl Store for Memory {
                 state.plan.take_put()
             };
             match fault {
-                None => Ok(self.process(key, value, &expect)),
+                None => Ok(self.apply(key, value, &expect)),
                 Some(fault) => self.faulty_put(key, value, expect, fault).await,
             }
         })

@@ -6,7 +6,7 @@ use tenure_store::{Expect, Key, Prefix, Version};
 use tokio::sync::watch;
 
 use super::Calls;
-use super::faults::Plan;
+use super::faults::FaultPlan;
 use super::snapshot::Snapshot;
 use crate::clock::Instant;
 
@@ -17,7 +17,7 @@ pub(super) struct MemoryState {
     next_version: u64,
     watchers: Vec<WatchEntry>,
     pub(super) calls: Calls,
-    pub(super) plan: Plan,
+    pub(super) plan: FaultPlan,
 }
 
 /// One entry as it is kept.
@@ -57,7 +57,7 @@ impl MemoryState {
             next_version: Self::IMPOSSIBLE_VERSION + 1,
             watchers: Vec::new(),
             calls: Calls::default(),
-            plan: Plan::default(),
+            plan: FaultPlan::default(),
         }
     }
 
@@ -124,7 +124,7 @@ impl MemoryState {
 
     fn hints(&mut self, concerned: impl Fn(&Prefix) -> bool) -> WatchHints {
         self.watchers.retain(|watcher| !watcher.changed.is_closed());
-        let told = self.watchers.iter().filter(|watcher| concerned(&watcher.prefix));
-        WatchHints(told.map(|watcher| watcher.changed.clone()).collect())
+        let latest_time = self.watchers.iter().filter(|watcher| concerned(&watcher.prefix));
+        WatchHints(latest_time.map(|watcher| watcher.changed.clone()).collect())
     }
 }

@@ -11,14 +11,14 @@ use crate::host::checksum::checksum;
 /// Earlier programs wrote the clock domain of the last writer in the place of the boots. They read what is written here:
 /// to them it is one long domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct MarkLine {
     pub(super) micros: u64,
     /// The time that is on the disk for sure.
     pub(super) synced: u64,
     pub(super) boots: Boots,
 }
 
-impl Line {
+impl MarkLine {
     /// Longest written form, also of earlier programs, which read no more than this.
     pub(super) const MAX_BYTES: usize = 256;
 
@@ -30,7 +30,7 @@ impl Line {
     }
 }
 
-impl std::fmt::Display for Line {
+impl std::fmt::Display for MarkLine {
     /// Always of the same length, so that a shorter line leaves nothing of a longer one behind.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { micros, synced, boots } = self;
@@ -51,15 +51,15 @@ mod tests {
     #[test]
     fn a_line_has_one_length_and_half_a_line_is_none() {
         let boots = |count: usize| (0..count).fold(Boots::default(), |boots, id| boots.with(id as u64));
-        let line = |micros, count| Line { micros, synced: 5, boots: boots(count) };
+        let line = |micros, count| MarkLine { micros, synced: 5, boots: boots(count) };
         let (short, long) = (line(7, 1), line(u64::MAX, Boots::MAX));
         assert_eq!(short.to_string().len(), long.to_string().len());
-        assert!(long.to_string().len() <= Line::MAX_BYTES);
+        assert!(long.to_string().len() <= MarkLine::MAX_BYTES);
         for line in [short, long] {
             let text = line.to_string();
-            assert_eq!(Line::parse(&text), Some(line));
+            assert_eq!(MarkLine::parse(&text), Some(line));
             for cut in 0..text.len() - 1 {
-                assert_eq!(Line::parse(&text[..cut]), None, "{cut}");
+                assert_eq!(MarkLine::parse(&text[..cut]), None, "{cut}");
             }
         }
     }
@@ -72,7 +72,7 @@ mod tests {
         let sum = check(1_794_770_245_018_001, 1_794_770_240_000_000, &domain);
         let early =
             format!("tenure-mark 1 01794770245018001 01794770240000000 {domain:128} {sum}\nleft behind\n");
-        let line = Line::parse(&early).unwrap();
+        let line = MarkLine::parse(&early).unwrap();
         assert_eq!((line.micros, line.synced), (1_794_770_245_018_001, 1_794_770_240_000_000));
         assert!(line.boots.contains(Boots::id(Some(boot))));
     }
