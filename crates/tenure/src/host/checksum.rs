@@ -1,5 +1,5 @@
-/// FNV-1a with 64 bits, over the parts and their lengths: against rot, editors and half a file, not against forgers, who
-/// could write the file just as well.
+/// FNV-1a with 64 bits, over the parts and their lengths. It detects corruption, edits and truncation, not forgery: a
+/// forger could write the complete file.
 pub(crate) fn checksum(parts: &[&[u8]]) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for part in parts {

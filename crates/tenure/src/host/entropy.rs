@@ -1,6 +1,7 @@
 use tenure_core::record::Nonce;
 
-/// The kernel's randomness. Nothing seeded in this process would do: a cloned virtual machine has the same seed.
+/// The kernel's random number generator. A generator seeded in this process would not do: a cloned virtual machine has
+/// the same seed.
 #[derive(Debug, Default)]
 pub(crate) struct Entropy;
 
@@ -9,7 +10,7 @@ impl Entropy {
         Nonce::from_bits(u128::from_ne_bytes(draw()))
     }
 
-    /// A nonce and a jitter, for one step of a machine: drawn at once, and never ahead of it.
+    /// A nonce and a jitter for one step of a machine. They are drawn when needed, never in advance.
     pub(crate) fn step(&self) -> (Nonce, u32) {
         let bytes: [u8; 20] = draw();
         let (nonce, jitter) = bytes.split_at(16);
@@ -22,7 +23,8 @@ impl Entropy {
 #[expect(clippy::disallowed_methods, reason = "the one owner of randomness")]
 pub(crate) fn draw<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // Fails only where the kernel has no randomness at all; then nothing may be granted, and the keeper's end says so.
+    // Fails only if the kernel has no random numbers at all. Then nothing may be granted, and the keeper ends with this
+    // message.
     getrandom::fill(&mut bytes).expect("the kernel gives randomness");
     bytes
 }

@@ -1,8 +1,8 @@
-//! A forked copy of a process must believe nothing.
+//! A forked copy of a process must not believe in a lease.
 //!
-//! The child has a copy of every belief and nobody who renews it. So there is one word in a page that the kernel wipes
-//! in every forked child (`MADV_WIPEONFORK`): a lease remembers what the word was when it was granted, and a child
-//! reads zero. Unlike `pthread_atfork` this also holds for a raw `clone`, and unlike `getpid` it costs one load.
+//! The child has a copy of every belief, but no keeper that renews it. So there is one word in a page that the kernel
+//! wipes in every forked child (`MADV_WIPEONFORK`): a lease stores the word at its grant, and a child reads zero.
+//! Unlike `pthread_atfork` this also covers a raw `clone`, and unlike `getpid` it costs one load.
 #![expect(
     unsafe_code,
     reason = "mapping memory that the kernel wipes on fork, and pointers to what a forked copy must not touch"
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-/// This process, as opposed to a forked copy of it.
+/// Identifies this process, as opposed to a forked copy of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ForkGuard {
     word: &'static AtomicU64,
@@ -22,7 +22,7 @@ pub(crate) struct ForkGuard {
 }
 
 impl ForkGuard {
-    /// The present process. Fails where the kernel cannot wipe memory on fork.
+    /// The current process. Fails if the kernel cannot wipe memory on fork.
     pub(crate) fn present() -> io::Result<Self> {
         static WORD: OnceLock<Result<&'static AtomicU64, rustix::io::Errno>> = OnceLock::new();
         let word = (*WORD.get_or_init(map_word))?;
@@ -40,17 +40,17 @@ impl ForkGuard {
         Ok(Self { word, number })
     }
 
-    /// Whether this is still that process, and not a forked copy.
+    /// True in that process, and false in a forked copy.
     #[inline]
     pub(crate) fn is_present(&self) -> bool {
         self.word.load(Ordering::Relaxed) == self.number
     }
 }
 
-/// A value that each process makes for itself: a forked copy never touches that of its parent.
+/// A value that each process creates for itself: a forked copy never touches that of its parent.
 ///
-/// The copy has the parent's locks as they were, perhaps held by threads that it does not have, and descriptors that stand
-/// for the parent's objects in the kernel. So it makes a new value, and leaves the other where it is.
+/// The copy has the parent's locks in the state of the fork, perhaps held by threads that it does not have, and
+/// descriptors of the parent's kernel objects. So it creates a new value, and leaves the old one alone.
 pub(crate) struct PerProcess<T: 'static> {
     latest: AtomicPtr<PerProcessValue<T>>,
 }
@@ -65,7 +65,7 @@ impl<T: Default + Sync> PerProcess<T> {
         Self { latest: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// The value of the present process. Fails where the kernel cannot wipe memory on fork.
+    /// The value of the current process. Fails if the kernel cannot wipe memory on fork.
     pub(crate) fn get(&self) -> io::Result<&'static T> {
         let fork_guard = ForkGuard::present()?;
         let found = self.latest.load(Ordering::Acquire);
@@ -84,7 +84,7 @@ impl<T: Default + Sync> PerProcess<T> {
                 others
             }
         };
-        // SAFETY: as above. Another thread of this very process has set it, if this one has not.
+        // SAFETY: as above. If this thread has not set it, another thread of this process has.
         Ok(unsafe { &(*latest).value })
     }
 }
@@ -95,7 +95,7 @@ fn map_word() -> Result<&'static AtomicU64, rustix::io::Errno> {
     let page = unsafe {
         mmap_anonymous(std::ptr::null_mut(), PAGE, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
     };
-    // SAFETY: the range is the mapping just made, and wiping it in children harms nobody: only atomics live there.
+    // SAFETY: the range is the mapping just made. Wiping it in children is harmless: it contains only atomics.
     unsafe { madvise(page, PAGE, Advice::LinuxWipeOnFork)? };
     // SAFETY: the page is mapped readable and writable, zeroed, aligned, and never unmapped.
     Ok(unsafe { AtomicU64::from_ptr(page.cast()) })

@@ -1,8 +1,8 @@
-//! What the kernel says about files that change: one inotify instance for the whole process.
+//! Changes of files, as the kernel reports them: one inotify instance for the whole process.
 //!
-//! A user has 128 instances by default, so all who wait share one, and one thread that reads from it as long as there is
-//! anybody to tell. A forked child has a descriptor of the parent's instance and no such thread: it makes an instance of its
-//! own, and neither adds to the parent's nor takes from it.
+//! A user has 128 instances by default, so all subscribers share one, and one thread that reads it while there is a
+//! subscriber. A forked child inherits the descriptor of the parent's instance, but not the thread: it creates its own
+//! instance, and leaves the parent's alone.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,33 +18,33 @@ use tokio::sync::watch;
 
 use crate::host::fork::{ForkGuard, PerProcess};
 
-/// What is watched.
+/// Kind of event to watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A folder: names that are renamed to, or deleted.
+    /// A directory: names that are renamed to, or deleted.
     Names,
-    /// A file: somebody who could write to it has closed it, or died.
+    /// A file: a process that could write to it has closed it, or died.
     Closing,
     /// A file: it was unlinked, replaced or moved.
     Unlinking,
-    /// A folder: it was moved or removed itself.
+    /// A directory: it was moved or removed itself.
     Moving,
 }
 
 impl Target {
-    /// What is watched beside what others of this process watch about the same file.
+    /// Flags of the watch, added to those of other subscribers to the same file.
     fn flags(self) -> WatchFlags {
         let flags = match self {
             Self::Names => WatchFlags::MOVED_TO | WatchFlags::DELETE | WatchFlags::ONLYDIR,
             Self::Closing => WatchFlags::CLOSE_WRITE,
-            // The last name of a file that is open somewhere goes as a change of its attributes.
+            // Unlinking the last name of an open file is reported as a change of its attributes.
             Self::Unlinking => WatchFlags::ATTRIB | WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF,
             Self::Moving => WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF | WatchFlags::ONLYDIR,
         };
         flags | WatchFlags::MASK_ADD
     }
 
-    /// True if such an event is what is watched.
+    /// True if the event is of this kind.
     fn covers(self, events: ReadFlags) -> bool {
         events.intersects(match self {
             Self::Names => ReadFlags::MOVED_TO | ReadFlags::DELETE,
@@ -55,9 +55,9 @@ impl Target {
     }
 }
 
-/// Changes of an open file or folder, from now on; `None` where the kernel has no more to give.
+/// Changes of an open file or directory, from now on; `None` if the kernel's limit is reached.
 ///
-/// `concerns` is asked about each name that changed in a folder.
+/// `concerns` filters the names that change in a directory.
 pub(crate) fn watch(
     file: impl AsFd,
     target: Target,
@@ -66,29 +66,29 @@ pub(crate) fn watch(
     Changes::of(|hub, this| hub.register(this, file, target, Box::new(concerns)))
 }
 
-/// Changes of what is mounted where, as this process sees it; `None` where the kernel does not tell.
+/// Changes of the mounts of this process; `None` if the kernel does not report them.
 pub(crate) fn watch_mounts() -> Option<Changes> {
     Changes::of(Hub::register_mounts)
 }
 
-/// How often those look whom the kernel tells nothing: a user has only so many who are told.
+/// Poll interval when the inotify limit is reached.
 pub(crate) const UNTOLD: Duration = Duration::from_secs(1);
 
-/// One who waits. Gone when dropped.
+/// A subscription. Dropping it unsubscribes.
 pub(crate) struct Changes {
     hub: &'static Mutex<Hub>,
-    /// The process whose hub it is.
+    /// The process of its hub.
     fork_guard: ForkGuard,
     number: i32,
     id: u64,
     changed: watch::Receiver<()>,
 }
 
-/// The kernel's number of what is watched, the number of who waits, and what tells it.
+/// The kernel's watch number, the id of the subscriber, and its channel.
 type Registered = (i32, u64, watch::Receiver<()>);
 
 impl Changes {
-    /// `register` gets the hub of this process, locked, and where it is.
+    /// `register` gets the locked hub of this process.
     fn of(register: impl FnOnce(&mut Hub, &'static Mutex<Hub>) -> Option<Registered>) -> Option<Self> {
         static HUB: PerProcess<Mutex<Hub>> = PerProcess::new();
         let fork_guard = ForkGuard::present().ok()?;
@@ -97,7 +97,7 @@ impl Changes {
         Some(Self { hub, fork_guard, number, id, changed })
     }
 
-    /// Any number of changes that nobody has waited for yet are one; `None` when there will be no more.
+    /// The next change; several unread changes count as one. `None` if there will be no more.
     pub(crate) async fn next(&mut self) -> Option<()> {
         self.changed.changed().await.ok()
     }
@@ -109,24 +109,24 @@ impl fmt::Debug for Changes {
     }
 }
 
-/// All who wait for hints in this process.
+/// All subscriptions of this process.
 #[derive(Default)]
 struct Hub {
-    /// There as long as its thread is.
+    /// Present while the thread runs.
     sources: Option<Arc<Sources>>,
-    /// By the kernel's number of what is watched.
+    /// Subscriptions by the kernel's watch number.
     watched: HashMap<i32, Vec<Subscription>>,
     next_id: u64,
 }
 
-/// The descriptors that the thread reads from.
+/// Descriptors that the thread reads.
 struct Sources {
     inotify: OwnedFd,
     /// The list of mounts, which the kernel marks when it changes.
     mounts: Option<std::fs::File>,
 }
 
-/// Whether a name that changed matters to somebody.
+/// Filter for the names that concern a subscriber.
 type Concerns = Box<dyn Fn(&[u8]) -> bool + Send>;
 
 struct Subscription {
@@ -136,7 +136,7 @@ struct Subscription {
     change: Arc<watch::Sender<()>>,
 }
 
-/// Those to be told, once the lock is free: whoever is woken may drop others who wait.
+/// Subscribers to notify once the lock is free: a woken subscriber may drop others.
 #[must_use = "they are told by `send`"]
 struct Concerned(Vec<Arc<watch::Sender<()>>>);
 
@@ -150,9 +150,9 @@ impl Hub {
         concerns: Concerns,
     ) -> Option<Registered> {
         let sources = self.sources(this)?;
-        // By the descriptor and not by the path, which may lead elsewhere by now.
+        // By the descriptor, because the path may lead elsewhere by now.
         let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
-        // Where that fails the thread stays, for the next who asks.
+        // If this fails, the thread stays for the next subscriber.
         let number = inotify::add_watch(&sources.inotify, path, target.flags()).ok()?;
         Some(self.add(number, target, concerns))
     }
@@ -202,7 +202,7 @@ impl Hub {
         if let Some(sources) = &self.sources
             && number != MOUNTS
         {
-            // The kernel answers with a last event, which wakes the thread, and that one sees that it is idle.
+            // The kernel answers with a last event, which wakes the thread, and the thread sees that it is idle.
             let _ = inotify::remove_watch(&sources.inotify, number);
         }
     }
@@ -216,11 +216,11 @@ impl Hub {
 
     fn concerned(&mut self, number: i32, events: ReadFlags, name: Option<&[u8]>) -> Concerned {
         if events.contains(ReadFlags::QUEUE_OVERFLOW) {
-            // Something was dropped, and nobody knows what.
+            // The queue overflowed: any file may have changed.
             return Concerned::of(self.watched.values().flatten());
         }
         if events.intersects(ReadFlags::IGNORED | ReadFlags::UNMOUNT) {
-            // It is gone: a last change, and no more.
+            // The file is gone: a last change, and no more.
             return Concerned::of(self.watched.remove(&number).iter().flatten());
         }
         let name = name.unwrap_or_default();
@@ -247,14 +247,14 @@ impl Concerned {
 
 impl Drop for Changes {
     fn drop(&mut self) {
-        // In a forked copy there is nothing to give back: hub, lock and watch are the parent's.
+        // A forked copy has nothing to unsubscribe: hub, lock and watch belong to the parent.
         if self.fork_guard.is_present() {
             lock(self.hub).unregister(self.number, self.id);
         }
     }
 }
 
-/// The thread: tells what comes, until there is nobody to tell.
+/// The thread: notifies subscribers until there are none.
 fn read(sources: &Sources, hub: &'static Mutex<Hub>) {
     let mut buffer = [MaybeUninit::uninit(); BUFFER];
     let mut events = inotify::Reader::new(&sources.inotify, &mut buffer);
@@ -279,7 +279,7 @@ fn read(sources: &Sources, hub: &'static Mutex<Hub>) {
             }
             Err(Errno::INTR) => {}
             Err(_) => {
-                // It should not be possible; then all streams end, and whoever waits looks from time to time.
+                // This should not happen. All streams end, and subscribers poll.
                 let mut hub = lock(hub);
                 let ended = std::mem::take(&mut hub.watched);
                 hub.sources = None;
@@ -290,7 +290,7 @@ fn read(sources: &Sources, hub: &'static Mutex<Hub>) {
     }
 }
 
-/// Waits for an event of either kind; `true` if what is mounted has changed.
+/// Waits for an event of either kind; `true` if the mounts have changed.
 fn wait(sources: &Sources) -> bool {
     let inotify = PollFd::new(&sources.inotify, PollFlags::IN);
     let Some(mounts) = &sources.mounts else {
@@ -305,10 +305,10 @@ fn lock(hub: &'static Mutex<Hub>) -> MutexGuard<'static, Hub> {
     hub.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A few hundred events at a time.
+/// Room for a few hundred events.
 const BUFFER: usize = 16 * 1024;
 
-/// The number of the list of mounts among what is watched. The kernel's own are positive.
+/// Watch number of the list of mounts. The kernel's numbers are positive.
 const MOUNTS: i32 = -2;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Everything that is this machine and not the protocol: files, locks, processes, randomness and threads.
+//! This machine, as opposed to the protocol: files, locks, processes, random numbers and threads.
 
 pub(crate) mod checksum;
 pub(crate) mod disk;

@@ -1,25 +1,25 @@
 use std::fmt;
 use std::os::fd::AsFd;
 
-/// The kind of file system that a folder is on, by the number that `statfs` gives.
+/// The kind of file system of a directory, by the number that `statfs` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileSystem(u32);
 
-/// What is known of a kind of file system.
+/// Facts about a kind of file system.
 struct KnownKind {
     number: u32,
     name: &'static str,
-    /// `None` where all its users share a kernel, and renames, locks and syncs are the kernel's own; else why not.
+    /// `None` if all its users share a kernel, and renames, locks and syncs are the kernel's own; otherwise the reason.
     lacks: Option<&'static str>,
 }
 
 impl FileSystem {
     pub(crate) fn of(folder: impl AsFd) -> rustix::io::Result<Self> {
-        // The kernel's numbers have 32 bits; where its word has 64, some come with their sign.
+        // The kernel's numbers have 32 bits; some are sign-extended where its word has 64.
         Ok(Self(rustix::fs::fstatfs(folder)?.f_type as u32))
     }
 
-    /// Whether locks, renames and syncs are this kernel's own affair.
+    /// True if locks, renames and syncs are this kernel's own.
     pub(crate) fn is_local(self) -> bool {
         self.known().is_some_and(|known| known.lacks.is_none())
     }
@@ -31,12 +31,12 @@ impl FileSystem {
         self.is_local() && self.0 != OVERLAY
     }
 
-    /// Why it is not accepted unless named.
+    /// Reason why it is not accepted unless named.
     pub(crate) fn lacks(self) -> &'static str {
         self.known().map_or(UNKNOWN, |known| known.lacks.unwrap_or("nothing"))
     }
 
-    /// Whether `name` is what it is called here or on the command line of `mount`.
+    /// True if `name` is its name here or on the command line of `mount`.
     pub(crate) fn is_called(self, name: &str) -> bool {
         self.to_string().eq_ignore_ascii_case(name)
     }
@@ -75,9 +75,9 @@ const fn lacking(number: u32, name: &'static str, lacks: &'static str) -> KnownK
     KnownKind { number, name, lacks: Some(lacks) }
 }
 
-/// `linux/magic.h`, and those that are not in there. This tells who shares a file system; what it does is tried out by the
-/// store, in its folder. An overlay is local, because its upper layer belongs to one mount at a time; lock files are
-/// opened for writing, so that they lie in that layer before they are locked.
+/// `linux/magic.h`, and numbers that are missing there. The table says which systems are shared between kernels; the
+/// store tests their behaviour in its directory. An overlay is local, because its upper layer belongs to one mount at a
+/// time; lock files are opened for writing, so that they are in that layer before they are locked.
 const KNOWN: &[KnownKind] = &[
     local(0x0000_ef53, "ext4"),
     local(0x5846_5342, "xfs"),

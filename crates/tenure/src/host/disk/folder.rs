@@ -9,16 +9,16 @@ use tenure_store::{Reason, StoreError};
 use super::io_error::IoError;
 use crate::host::owner::given_to;
 
-/// The opened folder. Every file is reached from its descriptor, by a bare name and without following links.
+/// An open directory. Every file is reached from its descriptor, by a bare name and without following links.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     descriptor: OwnedFd,
     device: u64,
     inode: u64,
-    /// The user to whom the folder belongs.
+    /// Owner of the directory.
     user: u32,
-    /// To whom new files are given, where this process is root and the folder somebody's.
+    /// The user who gets new files, if this process is root and the directory belongs to another user.
     owner: Option<(Uid, Gid)>,
 }
 
@@ -32,18 +32,18 @@ impl Folder {
         &self.path
     }
 
-    /// Where a name of the folder is, for people.
+    /// Path of a name in the directory, for messages.
     pub(crate) fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// The path must still lead to this folder. Where it was moved away, deleted or mounted over, others who open the
-    /// store now see another one, and a lease in this one is worth nothing.
+    /// Verifies that the path still leads to this directory. If it was moved, deleted or mounted over, other processes
+    /// that open the store see another one, and a lease in this one protects nothing.
     ///
-    /// This is no trouble that passes. The folder is open here, so no automounter unmounts it, and a remount keeps its
-    /// inode. A path that leads elsewhere for a moment and then back is a loss too: in that moment another program may have
-    /// opened the path, made a new store and been granted. A folder above that may not be searched is an error of another
-    /// kind.
+    /// The condition is permanent. The directory is open here, so no automounter unmounts it, and a remount keeps its
+    /// inode. A path that leads elsewhere for a moment and then back is a loss too: in that moment another program may
+    /// have opened the path, created a new store and been granted. A parent directory that may not be searched is a
+    /// different error.
     pub(crate) fn is_in_place(&self) -> Result<(), StoreError> {
         match rustix::fs::statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(status) if (status.st_dev, status.st_ino) == (self.device, self.inode) => Ok(()),
@@ -59,20 +59,20 @@ impl Folder {
         }
     }
 
-    /// True if a file of this user in the folder can have been made by a program that uses the folder as this one does.
+    /// True if a file of this user in the directory can come from a program that uses the directory as this one does.
     pub(crate) fn may_own(&self, user: u32) -> bool {
         let given = self.owner.map(|(user, _)| user.as_raw());
         user == self.user || (given.is_none() && user == rustix::process::geteuid().as_raw())
     }
 
-    /// Opens a file that is there.
+    /// Opens an existing file.
     pub(crate) fn open(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-        // Without O_NONBLOCK, a fifo that somebody left here would stop the caller.
+        // Without O_NONBLOCK, opening a fifo here would block the caller.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         rustix::fs::openat(self, name, flags, Mode::empty())
     }
 
-    /// Makes a file that is not there, for its owner alone.
+    /// Creates a private file.
     pub(crate) fn create(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(self, name, flags, Mode::RUSR | Mode::WUSR)?;
@@ -82,7 +82,7 @@ impl Folder {
         Ok(file)
     }
 
-    /// Opens a file, and makes it where it is missing.
+    /// Opens a file, and creates it if it is missing.
     pub(crate) fn open_or_create(&self, name: &str) -> rustix::io::Result<OwnedFd> {
         for _ in 0..TRIES {
             match self.open(name, OFlags::RDWR) {
@@ -105,7 +105,7 @@ impl Folder {
         rustix::fs::renameat(self, from, self, to)
     }
 
-    /// Renames a file to a name that is free.
+    /// Renames a file to a free name.
     pub(crate) fn rename_unless_there(&self, from: &str, to: &str) -> rustix::io::Result<()> {
         rustix::fs::renameat_with(self, from, self, to, RenameFlags::NOREPLACE)
     }
@@ -114,7 +114,7 @@ impl Folder {
         rustix::fs::unlinkat(self, name, AtFlags::empty())
     }
 
-    /// Renames are on the disk when this returns.
+    /// Syncs the directory, so that renames are on disk.
     pub(crate) fn sync(&self) -> rustix::io::Result<()> {
         rustix::fs::fsync(&self.descriptor)
     }
@@ -126,5 +126,5 @@ impl AsFd for Folder {
     }
 }
 
-/// A file that appears and disappears all the time is somebody's game.
+/// Number of attempts while the file appears and disappears.
 const TRIES: usize = 8;

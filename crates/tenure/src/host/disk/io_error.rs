@@ -5,7 +5,7 @@ use tenure_store::{Reason, StoreError};
 
 use crate::{Error, ErrorKind};
 
-/// What the kernel said about a file, as a sentence with the next step.
+/// Error of the kernel on a file, as a sentence with the next step.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} {path}: {errno}{advice}")]
 pub(crate) struct IoError {
@@ -16,23 +16,23 @@ pub(crate) struct IoError {
 }
 
 impl IoError {
-    /// `what` is what was tried, such as "cannot open".
+    /// `what` is the attempted action, such as "cannot open".
     pub(crate) fn new(what: &'static str, path: &Path, errno: Errno) -> Self {
         Self { what, path: path.display().to_string(), errno, advice: advice(errno) }
     }
 
-    /// It certainly had no effect.
+    /// The call certainly had no effect.
     pub(crate) fn refused(self) -> StoreError {
         let reason = reason(self.errno);
         StoreError::refused(reason, self)
     }
 
-    /// It may have had one.
+    /// The call may have had an effect.
     pub(crate) fn unknown(self) -> StoreError {
         StoreError::unknown(self)
     }
 
-    /// The folder could not be opened because of it.
+    /// The directory could not be opened.
     pub(crate) fn at_opening(self) -> Error {
         let kind = match reason(self.errno) {
             Reason::Unreachable | Reason::Denied | Reason::Gone => ErrorKind::Unavailable,
@@ -50,7 +50,7 @@ fn reason(errno: Errno) -> Reason {
         Errno::NAMETOOLONG | Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL => {
             Reason::Unsupported
         }
-        // A full disk, no descriptors, no memory, a disk that fails, a folder that has gone: perhaps not for ever.
+        // A full disk, no descriptors, no memory, a failing disk, a missing directory: these may pass.
         _ => Reason::Unreachable,
     }
 }

@@ -1,4 +1,4 @@
-//! Folders on a disk of this machine: where they may lie, what they are on, and what the kernel says about them.
+//! Directories on a local disk: safe places, file systems, and errors of the kernel.
 
 pub(crate) mod filesystem;
 pub(crate) mod folder;

@@ -1,4 +1,4 @@
-//! Where a folder may lie: making it, and looking at everything above it.
+//! Safe places for a directory: creates it, and checks every directory above it.
 
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
@@ -10,14 +10,14 @@ use super::io_error::IoError;
 use super::refusal::Refusal;
 use crate::{Error, ErrorKind};
 
-/// What the user said about who may be involved.
+/// Risks that the user accepts by name.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AcceptedRisks {
     pub(crate) foreign_owner: bool,
     pub(crate) writable_by_others: bool,
 }
 
-/// The path without links, dots and a working directory that may change. The folder itself must not be a link.
+/// The absolute path without links and dots. The directory itself must not be a link.
 pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Error> {
     let path = std::path::absolute(path)
         .map_err(|error| Error::new(ErrorKind::Invalid, format!("{path:?} is no path: {error}")))?;
@@ -26,7 +26,7 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Error> {
         return Err(Error::new(ErrorKind::Invalid, sentence));
     };
     let parent = path.parent().expect("what has a last component has a parent");
-    // Links on the way are resolved here, once. What they lead to is then looked at, step by step.
+    // Links on the way are resolved here, once. Their targets are then checked step by step.
     let mut missing = Vec::new();
     let mut there = parent;
     let mut resolved = loop {
@@ -48,7 +48,7 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Error> {
     Ok(resolved)
 }
 
-/// Opens the folder, after making it and what is missing above it. Whatever was made stays after a power cut.
+/// Opens the directory, after creating it and its missing parents. All of them survive a power cut.
 pub(crate) fn open_or_make(path: &Path) -> Result<OwnedFd, Error> {
     match open(path) {
         Err(Errno::NOENT) => {}
@@ -61,7 +61,7 @@ pub(crate) fn open_or_make(path: &Path) -> Result<OwnedFd, Error> {
     };
     let name = path.file_name().expect("a resolved path has a name");
     let made = match rustix::fs::mkdirat(&above, name, Mode::RWXU) {
-        // Somebody else was faster, and is perhaps not done with what follows.
+        // Another process was faster, and may not have finished the following steps.
         Err(Errno::EXIST) => Ok(()),
         made => made,
     };
@@ -72,7 +72,7 @@ pub(crate) fn open_or_make(path: &Path) -> Result<OwnedFd, Error> {
         .map_err(|errno| IoError::new("cannot open", path, errno).at_opening())
 }
 
-/// Opens the folder; `None` if there is none.
+/// Opens the directory; `None` if it does not exist.
 pub(crate) fn open_if_there(path: &Path) -> Result<Option<OwnedFd>, Error> {
     match open(path) {
         Err(Errno::NOENT) => Ok(None),
@@ -83,28 +83,28 @@ pub(crate) fn open_if_there(path: &Path) -> Result<Option<OwnedFd>, Error> {
 fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
-        // The kernel has one word for both.
+        // The kernel has one error for both.
         Err(Errno::NOTDIR) if path.is_symlink() => Err(Errno::LOOP),
         opened => opened,
     }
 }
 
-/// The folder, or the nearest one above it that is there.
+/// The directory, or its nearest existing parent.
 pub(crate) fn nearest(path: &Path) -> Result<OwnedFd, Error> {
     let there = path.ancestors().find(|above| rustix::fs::lstat(*above).is_ok()).unwrap_or(path);
     open(there).map_err(|errno| IoError::new("cannot open", there, errno).at_opening())
 }
 
-/// Everything above the folder must belong to root or to this user, and be writable by no other user: a user who can
-/// rename a folder above can put another store in the place of this one. The members of a group are other users.
+/// Every parent must belong to root or to this user, and be writable by no other user: a user who can rename a parent
+/// can replace the store. The members of a group are other users.
 ///
-/// A shared temporary folder is fine: its sticky bit leaves what lies in it to its owner, which is checked next. In a user
-/// namespace, folders of users without a number there show as those of one user, root's among them: they are refused, since
+/// A shared temporary directory is allowed: its sticky bit protects the entries of each owner, who is checked next. In
+/// a user namespace, directories of unmapped users show as those of one user, including root's: they are refused, since
 /// any user may be behind that number.
 pub(crate) fn check_above(path: &Path, trust: AcceptedRisks) -> Result<(), Refusal> {
     for above in path.ancestors().skip(1) {
         let status = match rustix::fs::lstat(above) {
-            // It is made for this user alone.
+            // It will be created for this user alone.
             Err(Errno::NOENT) => continue,
             looked => looked.map_err(|errno| IoError::new("cannot look at", above, errno))?,
         };
@@ -120,7 +120,7 @@ pub(crate) fn check_above(path: &Path, trust: AcceptedRisks) -> Result<(), Refus
     Ok(())
 }
 
-/// The folder itself must belong to this user, and be writable by nobody else.
+/// The directory itself must belong to this user, and be writable by no other user.
 pub(crate) fn check_folder(path: &Path, status: &Stat, trust: AcceptedRisks) -> Result<(), Refusal> {
     let me = rustix::process::geteuid().as_raw();
     if status.st_uid != me && !trust.foreign_owner {
@@ -133,7 +133,7 @@ pub(crate) fn check_folder(path: &Path, status: &Stat, trust: AcceptedRisks) -> 
     Ok(())
 }
 
-/// Users other than the owner may rename what lies in this folder.
+/// Refusal of a directory in which other users may rename entries.
 fn replaceable(above: &Path, writers: u32) -> Refusal {
     let (who, take) = match writers {
         GROUP_WRITE => ("its group", "g-w"),
@@ -157,6 +157,6 @@ const STICKY: u32 = 0o1000;
 const GROUP_WRITE: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// How a store accepts it by name.
+/// Words for accepting the risk by name.
 const WRITABLE: &str = "accept_writable_by_others, in a URL ?accept=writable-by-others";
 const FOREIGN: &str = "accept_foreign_owner, in a URL ?accept=foreign-owner";

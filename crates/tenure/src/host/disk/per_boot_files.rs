@@ -12,8 +12,8 @@ use super::private_dir::{PrivateDir, io_sentence};
 use crate::clock::{Clock, Domain};
 use crate::host::checksum::checksum;
 
-/// A folder of this user's own with small files that all its programs read and write: one page for each clock domain, since
-/// its entries count on that clock alone. Every error is a sentence for people.
+/// A private directory with small files that all programs of the user read and write: one page for each clock domain,
+/// because its entries count on that clock alone. Every error is a sentence.
 #[derive(Debug)]
 pub(crate) struct PerBootFiles<P> {
     folder: Folder,
@@ -21,12 +21,12 @@ pub(crate) struct PerBootFiles<P> {
 }
 
 impl<P: Page> PerBootFiles<P> {
-    /// `None` if there is no such folder.
+    /// `None` if the directory does not exist.
     pub(crate) fn open_if_there(path: &Path) -> Result<Option<Self>, String> {
         Ok(PrivateDir::open_if_there(path)?.map(Self::on))
     }
 
-    /// Makes the folder where there is none, for this user alone.
+    /// Creates the directory if necessary, for this user alone.
     pub(crate) fn open_or_make(path: &Path) -> Result<Self, String> {
         PrivateDir::open_or_make(path).map(Self::on)
     }
@@ -35,15 +35,15 @@ impl<P: Page> PerBootFiles<P> {
         Self { folder: Folder::new(own.path, own.descriptor, &own.status), page: PhantomData }
     }
 
-    /// The page of this domain; an empty one if there is none, or none that can be believed.
+    /// The page of this domain; an empty one if there is none, or none that can be trusted.
     pub(crate) fn read(&self, domain: &Domain, clock: &dyn Clock) -> P {
         let bytes = self.bytes(domain);
-        // After the read: an entry from later than this was not written yet.
+        // After the read: a later entry was not written yet.
         bytes.and_then(|bytes| P::decode(&bytes, domain, clock.now())).unwrap_or_default()
     }
 
-    /// Adds entries to the page of this domain, while no other process does. `false` if others wrote for so long that it was
-    /// not done.
+    /// Adds entries to the page of this domain, under the lock of all writers. `false` if the lock stayed taken for too
+    /// long.
     pub(crate) fn add(
         &self,
         domain: &Domain,
@@ -57,13 +57,13 @@ impl<P: Page> PerBootFiles<P> {
         entries.into_iter().for_each(|entry| page.add(entry, now));
         self.replace(domain, &page.encode(domain))?;
         if is_first {
-            // A courtesy: what stays does no harm.
+            // Optional: remaining files do no harm.
             let _ = self.clean(Some(domain), OTHERS_MAX);
         }
         Ok(true)
     }
 
-    /// The file of this domain; `None` if there is none, or none that only this user can have written.
+    /// The file of this domain; `None` if it does not exist, or another user could have written it.
     fn bytes(&self, domain: &Domain) -> Option<Vec<u8>> {
         let file = self.folder.open(&self.name(domain, PAGE), OFlags::RDONLY).ok()?;
         let status = rustix::fs::fstat(&file).ok()?;
@@ -85,10 +85,10 @@ impl<P: Page> PerBootFiles<P> {
         }
     }
 
-    /// Replaces the file of this domain, whole or not at all.
+    /// Replaces the file of this domain atomically.
     fn replace(&self, domain: &Domain, text: &str) -> Result<(), String> {
         let (page, new) = (self.name(domain, PAGE), self.name(domain, NEW));
-        // Whoever has the lock is the only one who writes: this is what a dead one left.
+        // The owner of the lock is the only writer: this file is the remains of a dead one.
         match self.folder.unlink(&new) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(io_sentence("cannot remove", &self.folder.path_of(&new), errno)),
@@ -110,12 +110,12 @@ impl<P: Page> PerBootFiles<P> {
         }
     }
 
-    /// Removes the files of all other domains than this one.
+    /// Removes the files of all other domains.
     pub(crate) fn remove_others(&self, domain: Option<&Domain>) -> Result<(), String> {
         self.clean(domain, 0).map_err(|errno| io_sentence("cannot clear", self.folder.path(), errno))
     }
 
-    /// Not synced: after a power cut it means nothing any more.
+    /// Not synced: a power cut changes the domain.
     fn write_new(&self, name: &str, bytes: &[u8]) -> rustix::io::Result<()> {
         let file = self.folder.create(name, OFlags::WRONLY)?;
         let mut left = bytes;
@@ -130,7 +130,7 @@ impl<P: Page> PerBootFiles<P> {
         Ok(())
     }
 
-    /// The lock of all writers; `None` if somebody has it for longer than what is lost without it is worth.
+    /// The lock of all writers; `None` if it stays taken for too long.
     #[expect(
         clippy::disallowed_methods,
         reason = "a worker waits for others who write for a moment, and nothing is counted by it"
@@ -152,8 +152,8 @@ impl<P: Page> PerBootFiles<P> {
         Ok(None)
     }
 
-    /// Removes the files of other boots and time namespaces, but for so many of the latest. Somebody may still be in one of them,
-    /// behind another boot id or in another time namespace: who misses its file begins anew.
+    /// Removes the files of other domains, except the latest ones. A process in another time namespace may still use
+    /// one; without its file it starts over.
     fn clean(&self, here: Option<&Domain>, stay: usize) -> rustix::io::Result<()> {
         let here = here.map(|domain| self.name(domain, ""));
         let is_here = |name: &str| here.as_ref().is_some_and(|here| name.starts_with(here));
@@ -171,7 +171,8 @@ impl<P: Page> PerBootFiles<P> {
         others.iter().take(many).try_for_each(|(_, name)| self.folder.unlink(name))
     }
 
-    /// The file of a domain. Its words may be longer than a name: what they are stands in the file.
+    /// The file name of a domain, by checksum, because a domain may be too long for a name. The file contains the
+    /// domain.
     fn name(&self, domain: &Domain, end: &str) -> String {
         format!("{}{:016x}{end}", P::PREFIX, checksum(&[domain.to_string().as_bytes()]))
     }
@@ -184,17 +185,17 @@ impl<P: Page> PerBootFiles<P> {
     }
 }
 
-/// Given back when it is dropped.
+/// Unlocks when dropped.
 struct Locked(OwnedFd);
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Said aloud: a process that was forked meanwhile has a copy of the descriptor.
+        // Explicit, because a process forked in the meantime has a copy of the descriptor.
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// Whether it was written by this user, and could not be by anybody else.
+/// True if this user wrote the file, and no other user could have.
 fn is_ours(status: &Stat) -> bool {
     FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
         && status.st_uid == rustix::process::geteuid().as_raw()
@@ -207,15 +208,15 @@ const PAGE: &str = ".jsonl";
 const NEW: &str = ".new";
 const LOCK: &str = "lock";
 
-/// Group and others.
+/// Group and other users.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Others have it for less than a millisecond each.
+/// Other writers hold it for less than a millisecond each.
 const LOCK_PAUSE: Duration = Duration::from_millis(2);
 const LOCK_TRIES: usize = 250;
 
-/// How many files of other boots and time namespaces stay.
+/// Number of files of other domains to keep.
 const OTHERS_MAX: usize = 8;
 
-/// How long a file is at most.
+/// Maximum length of a file.
 pub(crate) const BYTES_MAX: usize = 256 * 1024;

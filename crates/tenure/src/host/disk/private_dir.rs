@@ -1,6 +1,6 @@
-//! A folder of this user's own: nobody else can change what lies in it, and its locks and renames are this kernel's.
+//! A private directory of this user: no other user can change it, and its locks and renames are this kernel's.
 //!
-//! Every error is a sentence for people.
+//! Every error is a sentence.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -12,24 +12,24 @@ use super::filesystem::FileSystem;
 use super::io_error::IoError;
 use super::path_safety::{self, AcceptedRisks};
 
-/// Such a folder, open.
+/// An open private directory.
 #[derive(Debug)]
 pub(crate) struct PrivateDir {
-    /// Where it is, without links.
+    /// Its path without links.
     pub(crate) path: PathBuf,
     pub(crate) descriptor: OwnedFd,
     pub(crate) status: Stat,
 }
 
 impl PrivateDir {
-    /// `None` if there is no such folder.
+    /// `None` if the directory does not exist.
     pub(crate) fn open_if_there(path: &Path) -> Result<Option<Self>, String> {
         let path = above(path)?;
         let there = path_safety::open_if_there(&path).map_err(|error| error.to_string())?;
         there.map(|descriptor| Self::check(path, descriptor)).transpose()
     }
 
-    /// Makes the folder where there is none, for this user alone.
+    /// Creates the directory if necessary, for this user alone.
     pub(crate) fn open_or_make(path: &Path) -> Result<Self, String> {
         let path = above(path)?;
         let there = path_safety::nearest(&path).map_err(|error| error.to_string())?;
@@ -38,7 +38,7 @@ impl PrivateDir {
         Self::check(path, descriptor)
     }
 
-    /// What is looked at is what is used.
+    /// The checked descriptor is the one that is used.
     fn check(path: PathBuf, descriptor: OwnedFd) -> Result<Self, String> {
         let status =
             rustix::fs::fstat(&descriptor).map_err(|errno| io_sentence("cannot look at", &path, errno))?;
@@ -49,7 +49,7 @@ impl PrivateDir {
     }
 }
 
-/// Where the folder is, if everything above it is safe.
+/// The path of the directory, if everything above it is safe.
 fn above(path: &Path) -> Result<PathBuf, String> {
     let path = path_safety::resolve(path).map_err(|error| error.to_string())?;
     path_safety::check_above(&path, AcceptedRisks::default()).map_err(|refusal| refusal.sentence())?;
@@ -59,7 +59,7 @@ fn above(path: &Path) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Elsewhere others may write who have another clock, and locks are another machine's.
+/// A networked file system may have writers with other clocks, and locks of another machine.
 fn is_local(path: &Path, folder: &OwnedFd) -> Result<(), String> {
     let there = FileSystem::of(folder).map_err(|errno| io_sentence("cannot look at", path, errno))?;
     if there.is_local() {

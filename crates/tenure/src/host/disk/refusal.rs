@@ -3,18 +3,18 @@ use std::path::Path;
 use super::io_error::IoError;
 use crate::{Error, ErrorKind};
 
-/// Why a folder is not used.
+/// Reason why a directory is not used.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The kernel says no.
+    /// An error of the kernel.
     IoError(IoError),
-    /// Somebody else could change what lies in it.
+    /// Another user could change its content.
     Unsafe {
-        /// How.
+        /// The way in which that is possible.
         why: String,
-        /// What can be done about it, one or the other.
+        /// Possible remedies.
         steps: Vec<String>,
-        /// How a store accepts it by name.
+        /// Words for accepting the risk by name.
         accept: &'static str,
     },
 }
@@ -28,7 +28,7 @@ impl Refusal {
         Self::Unsafe { why, steps: steps.into(), accept }
     }
 
-    /// Of a folder for leases: some of it can be accepted.
+    /// Error for a directory of leases: some risks can be accepted.
     pub(crate) fn of_leases(self, path: &Path) -> Error {
         match self {
             Self::IoError(io_error) => io_error.at_opening(),
@@ -41,7 +41,7 @@ impl Refusal {
         }
     }
 
-    /// Of any other folder.
+    /// Sentence for any other directory.
     pub(crate) fn sentence(&self) -> String {
         match self {
             Self::IoError(io_error) => io_error.to_string(),
@@ -56,7 +56,7 @@ impl From<IoError> for Refusal {
     }
 }
 
-/// As sentences begin.
+/// Capitalises a sentence.
 fn begin_large(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()

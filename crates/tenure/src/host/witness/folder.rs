@@ -17,23 +17,23 @@ use crate::host::disk::filesystem::FileSystem;
 use crate::host::inotify::{self, Changes, Target};
 use crate::host::owner::given_to;
 
-/// A folder of this machine where witnesses lie.
+/// A local directory of witnesses.
 #[derive(Debug)]
 pub(crate) struct WitnessFolder {
     descriptor: OwnedFd,
     device: u64,
     inode: u64,
     owner: u32,
-    /// Its file system is one where a mapping is known to keep a lock.
+    /// True if a mapping is known to keep a lock on its file system.
     keeps_locks: bool,
-    /// To whom new files are given, where this process is root and the folder somebody's.
+    /// The user who gets new files, if this process is root and the directory belongs to another user.
     given_to: Option<(Uid, Gid)>,
-    /// The boot id, where records are seen by other machines too: those may have a copy of a witness, inode and all.
+    /// The boot id, if other machines see the records: they may have a copy of a witness with the same inode.
     boot: Option<String>,
 }
 
 impl WitnessFolder {
-    /// The witnesses in this folder. With a boot id, records name that too.
+    /// Witnesses in this directory. With a boot id, records name that too.
     pub(super) fn open(path: &Path, boot: Option<String>) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
@@ -41,7 +41,7 @@ impl WitnessFolder {
         Ok(Self::at(descriptor, &status, boot))
     }
 
-    /// The same, in a folder that is open.
+    /// Witnesses in an open directory.
     pub(super) fn at(descriptor: OwnedFd, status: &Stat, boot: Option<String>) -> Self {
         let keeps_locks = FileSystem::of(&descriptor).is_ok_and(FileSystem::keeps_what_is_mapped);
         Self {
@@ -55,27 +55,27 @@ impl WitnessFolder {
         }
     }
 
-    /// Whether this is the very folder, and can still be used.
+    /// True if this is the same directory, and still usable.
     pub(super) fn is(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode) && self.descriptor().is_ok()
     }
 
-    /// The device that it is on.
+    /// Its device.
     pub(super) fn device(&self) -> u64 {
         self.device
     }
 
-    /// Makes a witness. It is locked before it has a name, and never has another one.
+    /// Creates a witness. It is locked before it has a name, and never gets another one.
     ///
-    /// Two things must agree before a record may name it: the kind of file system is known to keep a lock by a mapping,
-    /// and this lock was seen to hold. The look alone can be deceived. A process that forks while the descriptor is open
-    /// gives a copy of it to the child, and the lock holds until that child calls exec: on an overlay, 1 % of the witnesses
-    /// of a program that forks all the time looked held, and were free a moment later.
+    /// Two facts must agree before a record may name it: a mapping is known to keep a lock on this kind of file system,
+    /// and a check saw this lock hold. The check alone can be deceived: a process that forks while the descriptor is
+    /// open gives a copy to the child, and the lock holds until the child calls exec. On an overlay, 1 % of the
+    /// witnesses of a program that forks all the time looked held, and were free a moment later.
     pub(crate) fn create(self: &Arc<Self>, random: u128) -> io::Result<Lock> {
         if self.keeps_locks { self.make(random) } else { Err(Errno::OPNOTSUPP.into()) }
     }
 
-    /// Makes a witness, and gives it out only if its lock was seen to hold.
+    /// Creates a witness, and returns it only if a check saw its lock hold.
     pub(super) fn make(self: &Arc<Self>, random: u128) -> io::Result<Lock> {
         let name = name::of(random);
         let (file, named) = self.create_file(&name)?;
@@ -88,20 +88,20 @@ impl WitnessFolder {
             let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
             rustix::fs::linkat(CWD, unnamed, self.descriptor()?, &name, AtFlags::SYMLINK_FOLLOW)?;
         }
-        // What is kept is the mapping alone, and so it must be when the lock is looked at.
+        // Only the mapping stays, so only the mapping may hold the lock during the check.
         drop(file);
         let lock =
             Lock::new(Arc::clone(self), Witness { name, inode, boot: self.boot.clone() }, lock_mapping);
         if let Err(error) = self.verify_lock(&lock, Nonce::from_bits(random)) {
-            // By its name alone: its inode may be what differs.
+            // By its name alone: the inode may be what differs.
             let _ = rustix::fs::unlinkat(self.descriptor()?, &lock.named().name, AtFlags::empty());
             return Err(error);
         }
         Ok(lock)
     }
 
-    /// Looks at a new witness as a contender does: opened by its name, it is the very file, locked, and its ring lists what
-    /// was written there. The nonce is one that no record carries.
+    /// Checks a new witness as a contender does: opened by its name it must be the same file, locked, and its ring must
+    /// list the nonce. No record carries this nonce.
     fn verify_lock(&self, lock: &Lock, nonce: Nonce) -> io::Result<()> {
         lock.list_for_trial(nonce)?;
         let seen = self.try_look(lock.named(), nonce)?;
@@ -109,14 +109,15 @@ impl WitnessFolder {
         if holds { Ok(()) } else { Err(Errno::OPNOTSUPP.into()) }
     }
 
-    /// A new file, and whether it has its name already.
+    /// A new file, and true if it has its name already.
     fn create_file(&self, name: &str) -> io::Result<(OwnedFd, bool)> {
         let folder = self.descriptor()?;
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         match rustix::fs::openat(folder, ".", flags | OFlags::TMPFILE, mode) {
             Ok(file) => Ok((file, false)),
-            // Not every file system has files without a name. There it lies unlocked for a moment, and no record names it.
+            // Some file systems have no unnamed files. There the file is unlocked for a moment, while no record names
+            // it.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {
                 let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
                 Ok((rustix::fs::openat(folder, name, flags, mode)?, true))
@@ -125,12 +126,12 @@ impl WitnessFolder {
         }
     }
 
-    /// Everything it needs before others may see it.
+    /// Prepares the file before other processes can see it.
     fn initialize(&self, file: &OwnedFd) -> io::Result<(u64, LockMapping)> {
         if let Some((user, group)) = self.given_to {
             rustix::fs::fchown(file, Some(user), Some(group))?;
         }
-        // Whole from the start: what is written in place later needs no more room on the disk.
+        // Written completely at once: later writes in place need no more disk space.
         if rustix::io::pwrite(file, &nonce_ring::EMPTY, 0)? != nonce_ring::BYTES {
             return Err(Errno::NOSPC.into());
         }
@@ -138,7 +139,7 @@ impl WitnessFolder {
         Ok((rustix::fs::fstat(file)?.st_ino, LockMapping::of(file)?))
     }
 
-    /// What there is to see of the witness that a record names. Every error means that nothing is known.
+    /// Sighting of the witness that a record names. After an error it is empty, and proves nothing.
     pub(crate) fn look(&self, named: &Witness, nonce: Nonce) -> Sighting {
         self.try_look(named, nonce).unwrap_or_default()
     }
@@ -148,19 +149,19 @@ impl WitnessFolder {
         if !same_file {
             return Ok(Sighting { found: true, ..Sighting::default() });
         }
-        // Once unlocked it stays so, and nothing is listed any more: what is read after the lock was seen free is all
-        // there will ever be.
+        // An unlocked witness stays unlocked, and its list stays as it is: a read after the lock was seen free is
+        // final.
         let locks = ofd::locks(&file)?;
         let mut bytes = [0; nonce_ring::BYTES + 1];
         let read = rustix::io::pread(&file, &mut bytes[..], 0)?;
-        // A second name, as a backup by hard links gives it, proves no death. What is locked counts all the same.
+        // A file with a second name, such as from a backup by hard links, proves no death. A lock on it still counts.
         let one_name = rustix::fs::fstat(&file)?.st_nlink == 1;
         let lists_nonce = one_name && nonce_ring::lists(&bytes[..read], &named.name, self.device, nonce);
         let (guards_locked, tree_locked) = (locks.guards, locks.tree);
         Ok(Sighting { found: true, same_file, guards_locked, tree_locked, lists_nonce })
     }
 
-    /// The processes that are alive under the record that names this witness; `None` if it is not the very file.
+    /// Processes that are alive under the record that names this witness; `None` if it is another file.
     pub(super) fn survivors(&self, named: &Witness, nonce: Nonce) -> Option<Survivors> {
         let seen = self.look(named, nonce);
         let (file, same_file) = self.open_named(named, OFlags::RDONLY).ok()?;
@@ -170,13 +171,13 @@ impl WitnessFolder {
         Some(Survivors { guards: seen.guards_locked, tree: seen.tree_locked, processes })
     }
 
-    /// Changes of the witness that a record names: somebody has written to it, or died.
+    /// Changes of the witness that a record names: a process has written to it, or died.
     pub(crate) fn watch(&self, named: &Witness) -> Option<Changes> {
         let (file, same_file) = self.open_named(named, OFlags::RDONLY).ok()?;
         if same_file { inotify::watch(&file, Target::Closing, |_| true) } else { None }
     }
 
-    /// Removes a witness that nobody has locked. Whoever still wanted to look at it waits out the ttl instead.
+    /// Removes an unlocked witness. A contender that still wanted to inspect it waits for the ttl instead.
     pub(crate) fn remove_dead(&self, named: &Witness) -> io::Result<()> {
         let (file, same_file) = self.open_named(named, OFlags::RDONLY)?;
         if same_file && !ofd::is_locked(&file)? {
@@ -185,7 +186,8 @@ impl WitnessFolder {
         Ok(())
     }
 
-    /// Removes what dead holders left behind that nobody succeeded on this machine. At most so many files are looked at.
+    /// Removes the witnesses of dead holders without a successor on this machine. The number of inspected files is
+    /// limited.
     pub(super) fn sweep(&self, before: i64) -> io::Result<()> {
         let folder = self.descriptor()?;
         let mut names = Dir::read_from(folder)?;
@@ -200,7 +202,7 @@ impl WitnessFolder {
         Ok(())
     }
 
-    /// Removes the witness whether it is locked or not, if it is the one that is meant.
+    /// Removes the witness, locked or not, if it is the named file.
     pub(super) fn remove(&self, named: &Witness) -> io::Result<()> {
         let folder = self.descriptor()?;
         let status = rustix::fs::statat(folder, &named.name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -210,12 +212,12 @@ impl WitnessFolder {
         Ok(())
     }
 
-    /// Opens what a record names, and says whether it is the very file.
+    /// Opens the file that a record names; true if it is the named file.
     pub(super) fn open_named(&self, named: &Witness, flags: OFlags) -> io::Result<(OwnedFd, bool)> {
         if !name::is_name(&named.name) {
             return Err(Errno::INVAL.into());
         }
-        // Without O_NONBLOCK, a fifo that somebody left here would stop the caller.
+        // Without O_NONBLOCK, opening a fifo here would block the caller.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let file = rustix::fs::openat(self.descriptor()?, &named.name, flags, Mode::empty())?;
         let status = rustix::fs::fstat(&file)?;
@@ -223,7 +225,7 @@ impl WitnessFolder {
         Ok((file, same_file))
     }
 
-    /// True if it can be a witness at all: a file of the right length, made by a user who may.
+    /// True if it can be a witness: a regular file of the right length, from a trusted user.
     fn is_witness(&self, status: &Stat) -> bool {
         let trusted = [rustix::process::geteuid().as_raw(), 0, self.owner];
         FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
@@ -231,8 +233,8 @@ impl WitnessFolder {
             && trusted.contains(&status.st_uid)
     }
 
-    /// The folder, if the number of its descriptor still stands for it: a program that becomes a daemon closes
-    /// everything, and opens something else in its place.
+    /// The directory, if its descriptor number still refers to it: a program that becomes a daemon closes all
+    /// descriptors, and may open another file under the same number.
     fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
         let status = rustix::fs::fstat(&self.descriptor)?;
         match (status.st_dev, status.st_ino) == (self.device, self.inode) {
@@ -242,5 +244,5 @@ impl WitnessFolder {
     }
 }
 
-/// More than a machine has leases. What is beyond that is left to the next one who sweeps.
+/// Maximum number of inspected files: more than a machine has leases. A later sweep inspects the rest.
 const SWEPT_MAX: usize = 10_000;

@@ -13,25 +13,25 @@ use super::survivors::Survivors;
 use crate::clock::boot_id;
 use crate::host::inotify::Changes;
 
-/// Where the witnesses of a store lie on this machine.
+/// Directories of the witnesses of a store on this machine.
 #[derive(Debug)]
 pub(crate) struct WitnessLocation {
-    /// The folder that the store names. Witnesses are made there first.
+    /// The directory that the store names. Witnesses are created there first.
     of_store: Option<Arc<WitnessFolder>>,
-    /// Folders of this machine, for stores that name none, and for what cannot be made in theirs.
+    /// Directories of this machine, for stores that name none, and for witnesses that cannot be created in theirs.
     of_machine: Option<MachineDirs>,
 }
 
 impl WitnessLocation {
-    /// The witnesses of a store, if there is a place for them. Without one everything is as safe, and the death of a
-    /// holder costs its ttl.
+    /// The witnesses of a store, if there is a directory for them. Without one the protocol is as safe, but contenders
+    /// wait for the ttl of a dead holder.
     pub(crate) fn of_store(store: &dyn Store) -> Option<Self> {
         let reach = store.guarantees().reach;
         if reach == Reach::Process {
             return None;
         }
         let boot = boot_id();
-        // Records that other machines see name the boot of this one: those may have a copy of a witness, inode and all.
+        // Records that other machines see also name this boot: they may have a copy of a witness with the same inode.
         let named = if reach == Reach::Machine { Some(None) } else { boot.clone().map(Some) };
         let of_store = store.identity().witness_folder.zip(named);
         let of_store = of_store.and_then(|(path, boot)| WitnessFolder::open(&path, boot).ok()).map(Arc::new);
@@ -39,7 +39,7 @@ impl WitnessLocation {
         (of_store.is_some() || of_machine.is_some()).then_some(Self { of_store, of_machine })
     }
 
-    /// Makes a witness, in the first folder where its lock is seen to hold.
+    /// Creates a witness in the first directory where its lock is seen to hold.
     pub(crate) fn create(&self, random: u128) -> io::Result<Lock> {
         let made = self.of_store.as_ref().and_then(|folder| folder.create(random).ok());
         match (made, &self.of_machine) {
@@ -49,38 +49,38 @@ impl WitnessLocation {
         }
     }
 
-    /// What there is to see of the witness that a record names. Every error means that nothing is known.
+    /// Sighting of the witness that a record names. After an error it is empty, and proves nothing.
     pub(crate) fn look(&self, named: &Witness, nonce: Nonce) -> Sighting {
         self.find(named, |folder| Some(folder.look(named, nonce)).filter(|sighting| sighting.found))
             .unwrap_or_default()
     }
 
-    /// The processes that are alive under the record that names this witness.
+    /// Processes that are alive under the record that names this witness.
     pub(crate) fn survivors(&self, named: &Witness, nonce: Nonce) -> Survivors {
         self.find(named, |folder| folder.survivors(named, nonce)).unwrap_or_default()
     }
 
-    /// Changes of the witness that a record names: somebody has written to it, or died.
+    /// Changes of the witness that a record names: a process has written to it, or died.
     pub(crate) fn watch(&self, named: &Witness) -> Option<Changes> {
         self.find(named, |folder| folder.watch(named))
     }
 
-    /// Removes a witness that nobody has locked. Whoever still wanted to look at it waits out the ttl instead.
+    /// Removes an unlocked witness. A contender that still wanted to inspect it waits for the ttl instead.
     pub(crate) fn remove_dead(&self, named: &Witness) {
         self.find(named, |folder| folder.remove_dead(named).ok());
     }
 
-    /// Removes what dead holders left behind. A store that has witnesses in its own folder does that by itself.
+    /// Removes the witnesses of dead holders. A store with witnesses in its own directory does that itself.
     pub(crate) fn sweep(&self) {
         if let Some(runtime) = &self.of_machine {
             runtime.sweep();
         }
     }
 
-    /// What the first folder gives where there is something.
+    /// The first result of a directory that has one.
     fn find<T>(&self, named: &Witness, mut find: impl FnMut(&WitnessFolder) -> Option<T>) -> Option<T> {
         self.of_store.as_deref().and_then(&mut find).or_else(|| {
-            // A record of another boot, or one that names none, names nothing that lies there.
+            // A record of another boot, or without one, names no witness in these directories.
             let runtime = self.of_machine.as_ref().filter(|runtime| runtime.is_of(named.boot.as_deref()))?;
             runtime.folders().find_map(|folder| find(&folder))
         })

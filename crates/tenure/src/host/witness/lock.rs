@@ -11,8 +11,8 @@ use super::folder::WitnessFolder;
 use super::lock_mapping::LockMapping;
 use super::{WitnessPart, nonce_ring, ofd};
 
-/// A witness of our own, locked as long as this lives. The file stays when this is dropped: unlocked, it tells others that
-/// nobody acts any more.
+/// The lock on this holder's own witness. The file stays when it is dropped: unlocked, it proves to contenders that the
+/// holder is dead.
 #[derive(Debug)]
 pub(crate) struct Lock {
     folder: Arc<WitnessFolder>,
@@ -26,24 +26,24 @@ impl Lock {
         Self { folder, named: Arc::new(named), turn: AtomicUsize::new(0), lock_mapping }
     }
 
-    /// What the record says about it.
+    /// The witness as the record names it.
     pub(crate) fn named(&self) -> &Arc<Witness> {
         &self.named
     }
 
-    /// Lists a nonce, before the request that carries it is sent. One that could not be listed must not stop the
-    /// request: whoever finds it in the record knows nothing, and waits.
+    /// Lists a nonce, before the request that carries it is sent. A failure must not stop the request: a contender that
+    /// does not find the nonce waits for the ttl.
     ///
-    /// It must be a fresh one. Nonces that are listed ahead would be in every copy of a machine that was copied while it
-    /// ran, and a copy whose holder is dead would take them for proof that the other one is.
+    /// The nonce must be fresh. Nonces listed in advance would be in every copy of a running machine, and a copy whose
+    /// holder is dead would take them for proof that the other holder is.
     ///
-    /// The file is opened anew each time. A descriptor that is kept could be closed by others and stand for a stranger's
-    /// file, and a write through the mapping to a full disk is a signal.
+    /// The file is opened anew each time. A descriptor that stays open could be closed by other code and refer to
+    /// another file, and a write through the mapping to a full disk raises a signal.
     pub(crate) fn list(&self, nonce: Nonce) -> io::Result<()> {
         self.write(nonce, self.turn.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Lists a nonce that no record carries, to see whether it can be read. The first one that is listed replaces it.
+    /// Lists a nonce that no record carries, to test whether it can be read. The next one replaces it.
     pub(super) fn list_for_trial(&self, nonce: Nonce) -> io::Result<()> {
         self.write(nonce, 0)
     }
@@ -57,12 +57,13 @@ impl Lock {
         }
     }
 
-    /// A lock of its own for somebody else who acts under the term, in a descriptor that can be inherited.
+    /// A separate lock for another process that acts under the term, in a descriptor that can be inherited.
     ///
-    /// It is opened for writing, so that whoever watches is told when the last one who has it dies.
+    /// It is opened for writing, so that watchers are notified when the last process that has it dies.
     pub(crate) fn share(&self, part: WitnessPart) -> io::Result<OwnedFd> {
         if !self.lock_mapping.is_here() {
-            // A forked copy of the process holds nothing, and must not lock again what others may have seen unlocked.
+            // A forked copy of the process holds nothing, and must not lock a file that contenders may have seen
+            // unlocked.
             return Err(Errno::BADF.into());
         }
         let file = self.reopen(OFlags::RDWR)?;
@@ -70,15 +71,15 @@ impl Lock {
         Ok(file)
     }
 
-    /// Takes the file away: no record names it any more.
+    /// Removes the file: no record names it any more.
     pub(crate) fn remove(&self) -> io::Result<()> {
         self.folder.remove(&self.named)
     }
 
-    /// Opens the file anew, and looks whether it is still locked.
+    /// Opens the file anew, and checks that it is still locked.
     ///
-    /// Nothing known frees the lock while the mapping is there. Should it be free all the same, the file is removed: without
-    /// it a contender knows nothing, and waits.
+    /// No known event frees the lock while the mapping exists. If it is free all the same, the file is removed: without
+    /// it a contender waits for the ttl.
     fn reopen(&self, flags: OFlags) -> io::Result<OwnedFd> {
         let (file, same_file) = self.folder.open_named(&self.named, flags)?;
         if same_file && ofd::is_locked(&file)? {

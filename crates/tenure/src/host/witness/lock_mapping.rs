@@ -1,6 +1,6 @@
-//! A descriptor can be closed by anybody in the process, and forked children have copies of it. A mapping of the file
-//! holds the lock just as well: it survives `closefrom(3)` in a program that becomes a daemon, and the kernel leaves it
-//! out of forked children (`MADV_DONTFORK`).
+//! Other code in the process can close a descriptor, and forked children have copies of it. A mapping of the file holds
+//! the lock just as well: it survives `closefrom(3)` in a program that becomes a daemon, and the kernel does not copy
+//! it to forked children (`MADV_DONTFORK`).
 #![expect(unsafe_code, reason = "mapping a file and keeping it from children are calls of the kernel")]
 
 use std::ffi::c_void;
@@ -11,15 +11,15 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::host::fork::ForkGuard;
 
-/// Keeps an open file description in this process alone. Nobody ever reads through it: a file that was cut off meanwhile
-/// would answer with a signal.
+/// Keeps an open file description in this process alone. It is never read: reading a truncated file through a mapping
+/// raises a signal.
 #[derive(Debug)]
 pub(super) struct LockMapping {
     at: *mut c_void,
     fork_guard: ForkGuard,
 }
 
-// SAFETY: the address is only ever given back to the kernel, once, when the mapping is dropped.
+// SAFETY: the address is only passed back to the kernel, once, when the mapping is dropped.
 unsafe impl Send for LockMapping {}
 // SAFETY: nothing can be done through a shared reference.
 unsafe impl Sync for LockMapping {}
@@ -30,12 +30,12 @@ impl LockMapping {
         // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing, and cannot be read or written.
         let at = unsafe { mmap(std::ptr::null_mut(), BYTES, ProtFlags::empty(), MapFlags::SHARED, file, 0)? };
         let lock_mapping = Self { at, fork_guard };
-        // SAFETY: the range is the mapping just made. A child that has it not misses nothing.
+        // SAFETY: the range is the mapping just made. Children never use it.
         unsafe { madvise(at, BYTES, Advice::LinuxDontFork)? };
         Ok(lock_mapping)
     }
 
-    /// Whether this process has it, and not only a copy of its address.
+    /// True if this process has the mapping, and not only a copy of its address.
     pub(super) fn is_here(&self) -> bool {
         self.fork_guard.is_present()
     }
@@ -43,13 +43,13 @@ impl LockMapping {
 
 impl Drop for LockMapping {
     fn drop(&mut self) {
-        // In a forked copy of the process something else may lie at this address.
+        // In a forked copy of the process, another mapping may be at this address.
         if self.is_here() {
-            // SAFETY: the range is the mapping that was made, and nothing refers to what is in it.
+            // SAFETY: the range is the mapping that was made, and nothing refers to its content.
             let _ = unsafe { munmap(self.at, BYTES) };
         }
     }
 }
 
-/// One page. The kernel rounds it up where pages are larger.
+/// One page. The kernel rounds up to larger pages.
 const BYTES: usize = 4096;

@@ -12,23 +12,23 @@ use super::folder::WitnessFolder;
 use super::lock::Lock;
 use crate::host::disk::private_dir::PrivateDir;
 
-/// The folders of this user on this machine where witnesses of all stores of the network lie.
+/// Directories of this user on this machine for the witnesses of all networked stores.
 ///
-/// There are several, because none is there everywhere. A witness is made in the first that can be used and is looked for
-/// in all of them, so that a service, a cron job and a login shell of one user find each other's although one of them
-/// cannot write where another can. Nothing is made before there is a witness to be made. Each is opened anew by its path
-/// whenever it is used: what was removed meanwhile may have been made anew by others.
+/// There are several, because none exists everywhere. A witness is created in the first usable one, and looked up in
+/// all of them. So a service, a cron job and a login shell of one user find each other's witnesses even if one of them
+/// cannot write where another can. No directory is created before it is needed. Each is opened by its path at every
+/// use, because other processes may have removed and created it anew.
 #[derive(Debug)]
 pub(super) struct MachineDirs {
     paths: Vec<PathBuf>,
     boot: String,
-    /// The folder that the latest witness was made in: all of them share one descriptor.
+    /// Directory of the latest witness: all witnesses there share one descriptor.
     latest: Mutex<Weak<WitnessFolder>>,
     swept: AtomicBool,
 }
 
 impl MachineDirs {
-    /// Those of this user, in this boot.
+    /// The directories of this user in this boot.
     pub(super) fn of_this_user(boot: String) -> Self {
         let user = rustix::process::geteuid().as_raw();
         let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -39,18 +39,18 @@ impl MachineDirs {
         Self { paths, boot, latest: Mutex::default(), swept: AtomicBool::new(false) }
     }
 
-    /// Whether a record with this boot id can name a witness that lies here.
+    /// True if a record with this boot id can name a witness in these directories.
     pub(super) fn is_of(&self, boot: Option<&str>) -> bool {
         boot == Some(&*self.boot)
     }
 
-    /// Those that are there, and that nobody else can have put something in.
+    /// The existing ones to which no other user can write.
     pub(super) fn folders(&self) -> impl Iterator<Item = Arc<WitnessFolder>> {
         let own = self.paths.iter().filter_map(|path| PrivateDir::open_if_there(path).ok().flatten());
         own.map(|own| self.folder(own))
     }
 
-    /// Makes a witness in the first folder where that is possible.
+    /// Creates a witness in the first directory where that is possible.
     pub(super) fn create(&self, random: u128) -> io::Result<Lock> {
         let made = self.paths.iter().filter(|path| is_folder(path.parent())).find_map(|path| {
             let folder = self.folder(PrivateDir::open_or_make(path).ok()?);
@@ -61,12 +61,12 @@ impl MachineDirs {
         made.ok_or_else(|| Errno::NOENT.into())
     }
 
-    /// Removes what dead holders left behind, once in the life of this process and not before it has made a witness:
-    /// whoever only looks has nothing to tidy up.
+    /// Removes the witnesses of dead holders, once in the life of this process, and not before it has created a
+    /// witness: an observer has nothing to clean up.
     pub(super) fn sweep(&self) {
         if self.latest().strong_count() > 0 && !self.swept.swap(true, Ordering::Relaxed) {
             let seconds = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
-            // A courtesy: what stays does no harm.
+            // Optional: remaining files do no harm.
             self.folders().for_each(|folder| drop(folder.sweep(seconds)));
         }
     }
@@ -82,15 +82,15 @@ impl MachineDirs {
     }
 }
 
-/// Where the witnesses of a user lie, the best place first.
+/// Directories for the witnesses of a user, the best one first.
 ///
-/// * What `XDG_RUNTIME_DIR` names, if somebody has set it on purpose, as for a service. Not the one that comes with a login,
-///   below `/run/user`: it goes with the last login, which for a cron job is its own, and with it every witness.
-/// * Root's own folder in `/run`.
-/// * `/tmp` and `/dev/shm`, in a folder named by the number of the user, so that it is the same one for everybody who is
-///   that user. `/tmp` is better for people: what they have in `/dev/shm` goes with their last login (`RemoveIPC=`).
-///   `/dev/shm` is better for the users of services, of which that does not hold: a service may have a `/tmp` of its own
-///   (`PrivateTmp=`), which goes when it ends.
+/// * The directory that `XDG_RUNTIME_DIR` names, if it was set explicitly, as for a service. Not the one of a login
+///   below `/run/user`: it is deleted with the last login, which for a cron job is its own, and with it every witness.
+/// * Root's own directory in `/run`.
+/// * `/tmp` and `/dev/shm`, in a directory named by the user number, so that all processes of that user share it.
+///   `/tmp` is better for login users: systemd deletes their files in `/dev/shm` with their last login (`RemoveIPC=`).
+///   `/dev/shm` is better for system users, to whom that does not apply: a service may have its own `/tmp`
+///   (`PrivateTmp=`), which is deleted when it ends.
 fn paths(user: u32, named: Option<PathBuf>) -> Vec<PathBuf> {
     let named = named.filter(|path| path.is_absolute() && !path.starts_with("/run/user"));
     let run = (user == 0).then(|| PathBuf::from("/run/tenure"));
@@ -102,10 +102,10 @@ fn paths(user: u32, named: Option<PathBuf>) -> Vec<PathBuf> {
     named.map(|path| path.join("tenure")).into_iter().chain(run).chain(shared).collect()
 }
 
-/// What a login, a mount or a package makes is not made here.
+/// Directories of a login, a mount or a package are not created here.
 fn is_folder(path: Option<&Path>) -> bool {
     path.is_some_and(Path::is_dir)
 }
 
-/// Users with smaller numbers are services, as systemd and the distributions have it.
+/// Smaller numbers are system users, by the convention of systemd and the distributions.
 const FIRST_PERSON: u32 = 1000;

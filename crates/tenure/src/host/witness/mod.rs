@@ -1,22 +1,22 @@
-//! The witness: a lock in the local kernel that is held as long as anybody acts under a term.
+//! The witness: a lock in the local kernel, held as long as a process acts under a term.
 //!
-//! Process ids lie: they are reused, shifted by namespaces and hidden. What the kernel has locked it gives back when the
-//! last one who holds it is gone, and not before. So whoever wants a lease first makes a [`Lock`]: a small file under a
-//! random name that is never used again, locked, and named in its record. A contender who finds that very file,
-//! unlocked, with the nonce of the record listed in it, knows that nobody acts under the record any more. Anything else,
-//! and any error, tells it nothing.
+//! Process ids are unreliable: they are reused, shifted by namespaces, and hidden. The kernel releases a lock when its
+//! last owner is gone, and not before. So a contender first creates a [`Lock`]: a small locked file under a random name
+//! that is never used again, which its record then names. If another contender finds that file unlocked, with the nonce
+//! of the record listed in it, no process acts under the record any more. Any other finding, and any error, proves
+//! nothing.
 //!
 //! ```text
 //!   holder                                       contender
-//!   create, lock, list the nonce, send it        read the record, look: same file? locked? nonce listed?
+//!   create, lock, list the nonce, send it        read the record, check: same file? locked? nonce listed?
 //!   …                                            watch the file
-//!   dies: the kernel unlocks it           ────▶  look again: nobody acts, replace the record
+//!   dies: the kernel unlocks it           ────▶  check again: no process acts, replace the record
 //! ```
 //!
-//! The lock has two parts ([`WitnessPart`]). A holder locks *guards*, and a child that acts for it *tree*: after the ttl, *tree*
-//! alone tells a contender that the work of the former term goes on.
+//! The lock has two parts ([`WitnessPart`]). A holder locks *guards*, and a child that does the work locks *tree*.
+//! After the ttl, *tree* alone tells a contender that the work of the former term still runs.
 //!
-//! `docs/concepts/witness.md` says what it proves, and what it does not.
+//! `docs/concepts/witness.md` says what a witness proves, and what it does not.
 
 mod folder;
 mod location;

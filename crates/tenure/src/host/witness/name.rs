@@ -1,11 +1,11 @@
-//! Names of witnesses: drawn once, never used again.
+//! Names of witnesses: random, and never reused.
 
 /// The name of a new witness.
 pub(super) fn of(random: u128) -> String {
     format!("{random:0DIGITS$x}{ENDING}")
 }
 
-/// Whether this can be the name of a witness. No other file of anybody's is opened because a record says so.
+/// True if this can be the name of a witness. A record cannot make Tenure open any other file.
 pub(crate) fn is_name(name: &str) -> bool {
     let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     name.strip_suffix(ENDING).is_some_and(|stem| stem.len() == DIGITS && stem.bytes().all(hex))

@@ -1,18 +1,18 @@
 //! The list of nonces in a witness: a fixed ring of slots that are written in place.
 //!
-//! In place, because a list that is rewritten by rename is another file, and its inode another one. Each slot has a
-//! checksum over the name of the witness, the device that its folder is on, and the nonce: half a slot, or one that was
-//! copied to another name, is not believed. The device, because a file below an overlay is another file for the kernel's
-//! locks than the one in the overlay, with the same inode and the same content.
+//! In place, because a file that is replaced by rename has another inode. Each slot has a checksum over the name of the
+//! witness, the device of its directory, and the nonce: a torn slot, or one that was copied to another name, is
+//! ignored. The device is included because a file below an overlay has the same inode and content as the one in the
+//! overlay, but other locks.
 
 use tenure_core::record::Nonce;
 
 use crate::host::checksum::checksum;
 
-/// What a new ring looks like: nothing is listed.
+/// A new, empty ring.
 pub(super) const EMPTY: [u8; BYTES] = [0; BYTES];
 
-/// How long the file is, always.
+/// Length of the file.
 pub(super) const BYTES: usize = SLOTS * SLOT;
 
 /// The slot that lists a nonce.
@@ -24,12 +24,12 @@ pub(super) fn slot(name: &str, device: u64, nonce: Nonce) -> [u8; SLOT] {
     slot
 }
 
-/// Where the slot for the `turn`th nonce is.
+/// Offset of the slot for the `turn`th nonce.
 pub(super) fn offset(turn: usize) -> u64 {
     (turn % SLOTS * SLOT) as u64
 }
 
-/// Whether the ring lists the nonce.
+/// True if the ring lists the nonce.
 pub(super) fn lists(ring: &[u8], name: &str, device: u64, nonce: Nonce) -> bool {
     ring.len() == BYTES && ring.chunks_exact(SLOT).any(|there| *there == slot(name, device, nonce))
 }
@@ -37,7 +37,7 @@ pub(super) fn lists(ring: &[u8], name: &str, device: u64, nonce: Nonce) -> bool 
 /// A nonce and its checksum.
 pub(super) const SLOT: usize = 16 + 8;
 
-/// More than a lease can have outstanding, so that none is overwritten that may land yet.
+/// More than a lease can have outstanding, so that no nonce is overwritten whose write may still land.
 const SLOTS: usize = 128;
 
 #[cfg(test)]

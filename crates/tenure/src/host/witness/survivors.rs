@@ -1,5 +1,5 @@
-//! The processes that have a witness open, for people: `/proc` shows only those that this user may see, and nothing is
-//! decided by it.
+//! Processes that have a witness open. Informational: `/proc` shows only those that this user may see, and no decision
+//! depends on it.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -13,7 +13,7 @@ pub struct Survivors {
     pub guards: bool,
     /// True if a process that does the work, or ends only after it, is alive.
     pub tree: bool,
-    /// Processes that have the witness open, by their numbers.
+    /// Processes that have the witness open.
     pub processes: Vec<Survivor>,
 }
 
@@ -21,13 +21,13 @@ pub struct Survivors {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Survivor {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
-    /// Its command line on one line, or its name in brackets where it has none.
+    /// Its command line on one line, or its name in brackets if it has none.
     pub command: String,
 }
 
-/// The processes that have this file open for writing: those that merely look at a witness open it to read.
+/// Processes that have this file open for writing: observers of a witness open it for reading.
 pub(super) fn of(device: u64, inode: u64) -> Vec<Survivor> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -41,7 +41,7 @@ fn has_open(pid: u32, device: u64, inode: u64) -> bool {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     descriptors.take(DESCRIPTORS_MAX).flatten().any(|descriptor| {
         let path = descriptor.path();
-        // The permissions of the link tell how it was opened.
+        // The permissions of the link show how it was opened.
         let writes = fs::symlink_metadata(&path).is_ok_and(|link| link.permissions().mode() & 0o200 != 0);
         writes
             && is_witness_name(&path)
@@ -49,7 +49,7 @@ fn has_open(pid: u32, device: u64, inode: u64) -> bool {
     })
 }
 
-/// Spares asking for the file itself, which may lie on a disk that does not answer.
+/// Avoids a call on the file itself, whose disk may not answer.
 fn is_witness_name(path: &Path) -> bool {
     let target = fs::read_link(path).unwrap_or_default();
     target.file_name().and_then(|name| name.to_str()).is_some_and(super::is_name)
@@ -71,6 +71,6 @@ fn command(pid: u32) -> String {
 const PROCESSES_MAX: usize = 100_000;
 const DESCRIPTORS_MAX: usize = 10_000;
 
-/// The number of processes that a message names.
+/// Maximum number of processes in a message.
 const SURVIVORS_MAX: usize = 16;
 const COMMAND_MAX: usize = 120;

@@ -1,4 +1,4 @@
-//! What dead holders left behind, and nobody removed: mostly their successors do.
+//! Removal of the witnesses of dead holders that no successor has removed.
 
 use std::os::fd::AsFd;
 
@@ -6,11 +6,10 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::ofd;
 
-/// Removes a witness that nobody has locked and that was not written for a day before `wall_seconds`. Every error means
-/// that it stays.
+/// Removes an unlocked witness that was not written for a day before `wall_seconds`. After an error it stays.
 ///
-/// The day goes by wall clocks, which jump. Whatever they say, nobody acts under what is unlocked: whoever would have
-/// looked at it waits out the ttl instead.
+/// The day is measured by wall clocks, which may jump. No process acts under an unlocked witness in any case: a
+/// contender that would have inspected it waits for the ttl instead.
 pub(crate) fn remove_if_dead(folder: impl AsFd, name: &str, wall_seconds: i64) -> bool {
     let folder = folder.as_fd();
     let Ok(there) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
