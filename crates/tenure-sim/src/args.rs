@@ -1,12 +1,12 @@
 use tenure_sim::{Focus, Mutant, Seed};
 
-/// What the command line says.
+/// Parsed command line.
 #[derive(Debug)]
 pub(crate) struct Args {
     pub(crate) command: Command,
-    /// The first seed, or the one to replay.
+    /// The first seed, or the seed to replay.
     pub(crate) first: u64,
-    /// How many seeds; for mutants, how many each may need at most.
+    /// Number of seeds; for mutants, the largest number that each may need.
     pub(crate) seeds: u64,
     pub(crate) minutes: u64,
     pub(crate) workers: Option<usize>,
@@ -14,7 +14,7 @@ pub(crate) struct Args {
     pub(crate) mutant: Option<&'static Mutant>,
 }
 
-/// What to do.
+/// Subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Run,
@@ -25,23 +25,23 @@ pub(crate) enum Command {
 pub(crate) const HELP: &str = "\
 Attacks Tenure's lease protocol in a simulated world.
 
-  tenure-sim run      live through many seeds; fails if an invariant does not hold or a fault did not happen
-  tenure-sim replay   live through one seed and print what happens
-  tenure-sim mutants  break one rule at a time; fails unless each is caught by its invariant
+  tenure-sim run      run many seeds; fails if an invariant is broken or a count is below its quota
+  tenure-sim replay   run one seed and print its trace
+  tenure-sim mutants  break one rule at a time; fails unless the right invariant catches each
 
-  --seeds N     how many seeds to run                                      (40000)
-  --budget N    how many seeds each mutant may need at most                (40000)
+  --seeds N     number of seeds to run                                     (40000)
+  --budget N    largest number of seeds that each mutant may need          (40000)
   --seed N      the first seed, or the one to replay                       (0)
-  --minutes N   how many simulated minutes the faults of a seed go on      (60)
-  --workers N   how many threads; the result does not depend on it         (all cores)
-  --focus NAME  spend the time in one corner of the world: clocks, slow-reads, witnesses, deletions, restores,
+  --minutes N   simulated minutes during which faults strike in a seed     (60)
+  --workers N   number of threads; the result does not depend on it        (all cores)
+  --focus NAME  bias seeds towards one kind of situation: clocks, slow-reads, witnesses, deletions, restores,
                 recounting, clockless, going-back, stealers, unknowns, slow-work, stubborn, foreign, twins, scripts,
                 liars, fairness, calm
   --mutant NAME replay under one mutant, or hunt only this one
-  --help        this text";
+  --help        print this text";
 
 impl Args {
-    /// Parses the arguments; `None` if only help is wanted.
+    /// Parses the arguments; `None` if help was requested.
     pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let mut args = args.peekable();
         let command = match args.next().as_deref() {
@@ -96,10 +96,10 @@ impl Args {
 
 fn number(flag: &str, text: &str, least: u64) -> Result<u64, String> {
     let number = text.parse().map_err(|_| format!("{flag} needs a whole number, not {text:?}"))?;
-    if number < least { Err(format!("{flag} is at least {least}")) } else { Ok(number) }
+    if number < least { Err(format!("{flag} must be at least {least}")) } else { Ok(number) }
 }
 
-/// Three months: what the arithmetic of true time bears without a thought.
+/// Three months: true time in nanoseconds is far from an overflow.
 const MINUTES_MAX: u64 = 60 * 24 * 90;
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_taken_and_the_rest_has_a_default() {
+    fn arguments_are_parsed_and_the_others_have_defaults() {
         let args = parse("run --seeds 12 --seed 7 --minutes 5 --workers 3 --focus clocks").unwrap().unwrap();
         assert_eq!((args.command, args.seeds, args.first), (Command::Run, 12, 7));
         assert_eq!((args.minutes, args.workers, args.focus), (5, Some(3), Some(Focus::Clocks)));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_an_error_in_words() {
+    fn wrong_arguments_are_errors_with_a_message() {
         for line in [
             "",
             "walk",
@@ -134,7 +134,7 @@ mod tests {
             "replay",
             "replay --seed 1 --seeds 2",
             "replay --seed -1",
-            "mutants --mutant nobody",
+            "mutants --mutant nothing",
             "mutants --workers 0",
         ] {
             assert!(!parse(line).unwrap_err().is_empty(), "{line}");

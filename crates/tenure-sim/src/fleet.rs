@@ -7,40 +7,41 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Focus, Invariant, Mutant, Outcome, Seed, Tally, Violation, report};
 
-/// Lives through many seeds on all cores. What it finds does not depend on how many there are.
+/// Runs many seeds on all cores. The result does not depend on the number of cores.
 #[derive(Clone, Debug)]
 pub struct Fleet {
-    /// How many threads.
+    /// Number of threads.
     pub workers: usize,
-    /// How many simulated minutes the faults of each seed go on.
+    /// Simulated minutes during which faults strike in each seed.
     pub minutes: u64,
 }
 
-/// What came of many seeds.
+/// Result of many seeds.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// How many.
+    /// Number of seeds.
     pub seeds: u64,
-    /// What happened, counted.
+    /// Counts of everything that happened.
     pub tally: Tally,
-    /// The seeds in which an invariant did not hold, with the configuration of each.
+    /// Seeds in which an invariant was broken, each with its configuration.
     pub violations: Vec<(u64, Violation, String)>,
-    /// How long the machine worked.
+    /// CPU time used.
     pub cpu: Duration,
-    /// How long it took.
+    /// Wall time used.
     pub wall: Duration,
 }
 
-/// What came of the hunt for a mutant.
+/// Result of the hunt for a mutant.
 #[derive(Clone, Debug)]
 pub struct Hunt {
-    /// Which one.
+    /// The mutant.
     pub mutant: &'static Mutant,
-    /// The first seed in which it was caught, and how.
+    /// The first seed that caught it, and the violation.
     pub caught: Option<(u64, Violation)>,
-    /// In how many of the first seeds it was caught, and how many that were: what a single seed is worth.
+    /// Number of seeds in the sample that caught it, and the size of the sample: the chance that a single seed catches
+    /// it.
     pub share: (u64, u64),
-    /// How long it took.
+    /// Wall time used.
     pub wall: Duration,
 }
 
@@ -51,8 +52,8 @@ impl Fleet {
         Self { workers: cores, minutes: Seed::MINUTES }
     }
 
-    /// Lives through so many seeds from `first` on, under the rules that are right. Now and then one is lived through
-    /// twice, and must give the same trace.
+    /// Runs `seeds` seeds from `first` on, under the standard rules. It runs one seed in 256 twice, and the second run
+    /// must give the same trace.
     pub fn run(&self, first: u64, seeds: u64, focus: Focus) -> Run {
         let (cpu, wall) = (cpu_time(), wall_time());
         let found = Mutex::new((Tally::new(), Vec::new()));
@@ -73,7 +74,8 @@ impl Fleet {
         Run { seeds, tally, violations, cpu: cpu_time() - cpu, wall: wall_time() - wall }
     }
 
-    /// One seed. If the code under test panics, the command that replays it is said before everything ends.
+    /// Runs one seed. If the code under test panics, prints the command that replays the seed, then continues the
+    /// panic.
     fn run_seed(&self, number: u64, focus: Focus) -> Outcome {
         let run = std::panic::catch_unwind(|| self.seed(number, focus).run());
         run.unwrap_or_else(|panic| {
@@ -85,7 +87,8 @@ impl Fleet {
         })
     }
 
-    /// Looks for a mutant in so many seeds: in the first few to see how often it is caught, and then until it is.
+    /// Hunts a mutant in up to `seeds` seeds: runs a sample to measure how often the mutant is caught, then continues
+    /// until it is caught.
     pub fn hunt(&self, mutant: &'static Mutant, first: u64, seeds: u64) -> Hunt {
         let wall = wall_time();
         let sample = seeds.min(SAMPLE);
@@ -101,7 +104,7 @@ impl Fleet {
         Hunt { mutant, caught, share, wall: wall_time() - wall }
     }
 
-    /// The seeds in which a mutant is caught by its invariant.
+    /// Seeds in which the invariant of a mutant catches it.
     fn catches(&self, mutant: &'static Mutant, first: u64, seeds: u64) -> Vec<(u64, Violation)> {
         let caught = Mutex::new(Vec::new());
         self.for_each_block(first, seeds, |numbers| {
@@ -125,12 +128,15 @@ impl Fleet {
         }
         let again = self.seed(number, focus).run();
         (again.hash != outcome.hash).then(|| {
-            let sentence = format!("the trace was {:016x}, and then {:016x}", outcome.hash, again.hash);
+            let sentence = format!(
+                "the trace of the first run is {:016x}, that of the second {:016x}",
+                outcome.hash, again.hash
+            );
             Violation { invariant: Invariant::S10, at: 0, sentence }
         })
     }
 
-    /// Gives all numbers to the workers, a few at a time.
+    /// Distributes all seed numbers to the workers, in small blocks.
     #[expect(clippy::disallowed_methods, reason = "the fleet owns its threads")]
     fn for_each_block(&self, first: u64, count: u64, work: impl Fn(std::ops::Range<u64>) + Sync) {
         let next = AtomicU64::new(0);
@@ -158,13 +164,13 @@ impl Default for Fleet {
     }
 }
 
-/// How many seeds a worker takes at a time.
+/// Number of seeds in a block.
 const BLOCK: u64 = 4;
 
-/// In so many seeds a mutant is looked for at a time.
+/// Number of seeds per round of a hunt.
 const SAMPLE: u64 = 200;
 
-/// Every so many seeds, one is lived through twice.
+/// One seed in this many runs twice.
 const TWICE_EVERY: u64 = 256;
 
 fn cpu_time() -> Duration {

@@ -1,46 +1,46 @@
-/// A corner of the world in which a seed may be made to spend its time, so that what is rare there happens often.
+/// A bias of a seed towards one kind of situation, so that events that are rare there happen often.
 ///
-/// A focus never changes what is right: the unmutated machine must pass every seed under every focus.
+/// A focus never changes what is correct: the standard rules must pass every seed under every focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Focus {
-    /// The whole mixture.
+    /// No bias: the full mixture.
     #[default]
     None,
     /// Clocks at the two ends of the bound, holders cut off from the store, eager contenders.
     Clocks,
     /// Slow reads, and holders that are cut off after a renewal.
     SlowReads,
-    /// One machine, witnesses, restarts, and files that look like witnesses.
+    /// One or two machines, witnesses, restarts, and files that look like witnesses.
     Witnesses,
-    /// Records deleted in the middle of things, on a store with a clock.
+    /// Records deleted during other operations, on a store with a clock.
     Deletions,
-    /// Records restored with the versions they had, among processes that rest for long.
+    /// Records restored with their old versions, among processes that are paused or rest for a long time.
     Restores,
-    /// A store that counts versions anew when a key is made anew.
+    /// A store that restarts its version counter when a key is created again.
     Recounting,
     /// A store without a clock, short terms, restarts.
     Clockless,
     /// A store without a clock, on which records are deleted and restored.
     GoingBack,
-    /// Stealers, one after the other.
+    /// Stealers, one after another.
     Stealers,
-    /// Lost answers, balancers and requests that come late.
+    /// Lost answers, balancers and late requests.
     Unknowns,
-    /// Work that does not stop when it should.
+    /// Work that does not stop in time.
     SlowWork,
-    /// Work that cannot be stopped, stealers, and programs that copy what they do not know.
+    /// Work that cannot be stopped, stealers, and programs that copy fields that they do not know.
     Stubborn,
-    /// Foreign bytes instead of the record.
+    /// Foreign bytes in place of the record.
     Foreign,
-    /// Twins under one name and overlapping handles.
+    /// Processes with the same name, and overlapping handles.
     Twins,
-    /// Scripts with handles, whose commands are killed and given up.
+    /// Scripts with handles, whose commands are killed or cancelled.
     Scripts,
     /// A store that lies.
     Liars,
     /// Long fair contention after healing.
     Fairness,
-    /// Calm weather.
+    /// Only faults that no holder may notice.
     Calm,
 }
 
@@ -68,7 +68,7 @@ impl Focus {
         Self::Calm,
     ];
 
-    /// Its name, as the command takes it.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -93,7 +93,7 @@ impl Focus {
         }
     }
 
-    /// The focus of this name.
+    /// The focus with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|focus| focus.name() == name)
     }

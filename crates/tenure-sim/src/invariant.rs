@@ -1,17 +1,17 @@
 use std::fmt;
 
-/// What must hold in every history. The names are those of the design.
+/// A property of every history. The names are those of the design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Invariant {
     /// Tokens strictly increase by grant; one token, one grant.
     S1,
-    /// Within the drift bound, no two holders believe at one true instant.
+    /// Within the drift bound, no two holders believe at the same true instant.
     S2,
-    /// After a write under a token was accepted by the fenced resource, no smaller one is.
+    /// After the fenced resource has accepted a write under a token, it accepts none under a smaller token.
     S3,
     /// An unknown outcome is never guessed.
     S5,
-    /// What is lost stays lost, and nothing is vacated under work that goes on.
+    /// A lost lease stays lost, and no lease is vacated while work runs under it.
     S6,
     /// A store that lies grants nothing.
     S7,
@@ -21,9 +21,9 @@ pub enum Invariant {
     S9,
     /// Same seed, same trace.
     S10,
-    /// After healing the key is held again within two ttl and one call timeout.
+    /// After healing, the key is held again within two ttl and one call timeout.
     L1,
-    /// Below the fault threshold nothing is lost.
+    /// Below the fault threshold no lease is lost.
     L4,
     /// A waiting contender makes at most five store calls per ttl.
     L5,
@@ -32,22 +32,22 @@ pub enum Invariant {
 }
 
 impl Invariant {
-    /// What it says, in words.
+    /// The invariant in words.
     pub fn says(self) -> &'static str {
         match self {
             Self::S1 => "tokens strictly increase by grant",
-            Self::S2 => "no two holders believe at one instant",
-            Self::S3 => "the fence never lets a smaller token pass",
+            Self::S2 => "no two holders believe at the same instant",
+            Self::S3 => "the fence never admits a smaller token",
             Self::S5 => "an unknown outcome is never guessed",
-            Self::S6 => "what is lost stays lost",
+            Self::S6 => "a lost lease stays lost",
             Self::S7 => "a store that lies grants nothing",
             Self::S8 => "observers never see a token go back",
             Self::S9 => "a foreign record is never overwritten",
             Self::S10 => "same seed, same trace",
-            Self::L1 => "after healing the key is held again in time",
-            Self::L4 => "nothing is lost in calm weather",
-            Self::L5 => "a contender asks the store at most five times per ttl",
-            Self::L6 => "whoever keeps trying wins",
+            Self::L1 => "after healing, the key is held again in time",
+            Self::L4 => "no lease is lost below the fault threshold",
+            Self::L5 => "a waiting contender makes at most five store calls per ttl",
+            Self::L6 => "every contender that keeps trying wins",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Stores that lie about their conditional writes, and the check at connect that must refuse them.
 //!
-//! The check is the production one. It is asynchronous, and these stores answer at once, as its pauses end at once.
+//! The check is the production one. It is asynchronous, but these stores answer at once and its pauses end at once, so
+//! it completes at the first poll.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -15,13 +16,13 @@ use tenure_store::{
 
 use crate::rng::Rng;
 
-/// Whether a store that lies in one way or another is refused.
+/// True if the check refuses a store with a random lie.
 pub(crate) fn refuses_liar(rng: &mut Rng) -> bool {
     let lie = rng.pick(LiarKind::ALL);
     refuses(lie, rng)
 }
 
-/// Whether an honest store is refused.
+/// True if the check refuses an honest store.
 pub(crate) fn refuses_honest(rng: &mut Rng) -> bool {
     refuses(LiarKind::Nothing, rng)
 }
@@ -39,31 +40,31 @@ struct Liar {
     entry: Mutex<Option<(Bytes, u64)>>,
 }
 
-/// In what a store lies.
+/// The lie of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LiarKind {
-    /// In nothing.
+    /// None: the store is honest.
     Nothing,
-    /// It creates over what exists.
+    /// Creates over an existing entry.
     IgnoresCreate,
-    /// It replaces whatever version is there.
+    /// Replaces any version.
     IgnoresReplace,
-    /// It ignores both conditions.
+    /// Ignores both conditions.
     IgnoresBoth,
-    /// It says that it wrote, and did not.
+    /// Reports a write that it did not make.
     WritesNothing,
-    /// It says that it did not write, and did.
+    /// Reports a conflict, and writes anyway.
     WritesAnyway,
-    /// Every entry has the same version, which it says no entry has.
+    /// Gives every entry the same version, which is its declared impossible version.
     OneVersion,
-    /// Every entry has the empty version.
+    /// Gives every entry the empty version.
     NoVersion,
-    /// It promises too little.
+    /// Declares too few guarantees.
     PromisesNothing,
 }
 
 impl LiarKind {
-    /// Those that are lies.
+    /// All lies, without `Nothing`.
     const ALL: &[Self] = &[
         Self::IgnoresCreate,
         Self::IgnoresReplace,
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_liar_is_refused_and_the_honest_one_is_not() {
+    fn every_lying_store_is_refused_and_an_honest_one_is_not() {
         let mut rng = Rng::new(1);
         for lie in LiarKind::ALL {
             assert!(refuses(*lie, &mut rng), "{lie:?}");

@@ -1,12 +1,12 @@
 //! The simulated world that attacks Tenure's lease protocol.
 //!
-//! The *production* machine, not a copy, runs here in one thread under virtual time: contenders with clocks of their
-//! own, pauses, crashes and restarts; requests and answers that are lost, late, doubled, or retried by the network
-//! itself; witnesses and files that only look like one; records that are deleted, restored or replaced; stores that
-//! lie. An oracle judges in true time, which the code under test cannot see. A seed is a whole history: the same seed
-//! gives the same trace.
+//! The *production* machine, not a copy, runs here in one thread under virtual time. Each contender has its own clock,
+//! and is paused, killed and restarted. Requests and answers are lost, delayed, duplicated, or retried by the network
+//! itself. There are witnesses, and files that only look like a witness. Records are deleted, restored or replaced, and
+//! some stores lie. An oracle judges in true time, which the code under test cannot see. A seed determines the complete
+//! history: the same seed gives the same trace.
 //!
-//! The oracle is tested too: every [`Mutant`] replaces one rule of the protocol, or breaks one thing in the world, and
+//! The oracle is tested, too: every [`Mutant`] replaces one rule of the protocol, or breaks one thing in the world, and
 //! names the invariant that must catch it.
 //!
 //! ```

@@ -10,7 +10,7 @@ use tenure_sim::{Fleet, Focus, HUNTED, Hunt, MUTANTS, Seed, failure, hunted, tab
 
 use args::{Args, Command};
 
-/// Prints a line, and ends where nobody reads it any more, as in `replay … | head`.
+/// Prints a line. Exits with 141 if the reader has closed the pipe, as in `replay … | head`.
 macro_rules! say {
     ($($text:tt)*) => {
         if writeln!(std::io::stdout(), $($text)*).is_err() {
@@ -86,7 +86,7 @@ fn replay(args: &Args) -> bool {
     outcome.violation.is_none()
 }
 
-/// Hunts every mutant, and then lives through the same seeds without any.
+/// Hunts every mutant, then runs the same seeds without a mutant.
 fn mutants(args: &Args) -> bool {
     let fleet = fleet(args);
     let chosen = MUTANTS.iter().filter(|it| args.mutant.is_none_or(|mutant| mutant.name == it.name));
@@ -116,11 +116,11 @@ fn mutants(args: &Args) -> bool {
     good
 }
 
-/// Without a mutant at least so many seeds are lived through, however soon it was caught.
+/// Least number of seeds that run without a mutant, however soon the mutant was caught.
 const CLEAN_SEEDS: u64 = 200;
 
-/// More failures than that say nothing new.
+/// Largest number of failures to print: more add no information.
 const FAILURES_SHOWN: usize = 5;
 
-/// Fewer seeds than that cannot be expected to reach everything that is rare.
+/// Least number of seeds for the quotas to apply: fewer cannot be expected to reach every rare state.
 const QUOTA_SEEDS: u64 = 2000;

@@ -1,4 +1,4 @@
-//! What a run prints.
+//! Output of a run.
 
 use std::fmt::Write as _;
 
@@ -67,7 +67,7 @@ pub fn table(run: &Run) -> String {
     text
 }
 
-/// The head of the table of mutants.
+/// Header of the table of mutants.
 pub const HUNTED: &str = "\
 mutant                   by   caught after  of seeds    time  focus       what it does";
 
@@ -84,7 +84,7 @@ pub fn hunted(hunt: &Hunt, first: u64) -> String {
     format!("{name:<24} {caught_by:<4} {after:>12} {share:>7.1} % {seconds:>5.1} s  {focus:<11} {replaces}")
 }
 
-/// A number with its thousands apart.
+/// A number with commas between the thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -102,7 +102,7 @@ mod tests {
     use super::grouped;
 
     #[test]
-    fn thousands_are_apart() {
+    fn thousands_are_separated_by_commas() {
         assert_eq!(["0", "999", "1,000", "12,345,678"], [0, 999, 1000, 12_345_678].map(grouped).as_slice());
     }
 }

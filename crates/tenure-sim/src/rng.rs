@@ -1,19 +1,19 @@
-/// The only source of chance in a simulated world: SplitMix64, so that a seed is a whole history.
+/// The only source of randomness in a simulated world: SplitMix64, so that a seed determines the complete history.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng {
     state: u64,
 }
 
 impl Rng {
-    /// The numbers of this seed.
+    /// The generator for this seed.
     pub(crate) fn new(seed: u64) -> Self {
         let mut rng = Self { state: seed ^ 0x5DEE_CE66_D1CE_4E5B };
         rng.next();
         rng
     }
 
-    /// Other numbers, which follow from where this one is and leave it there: what is drawn from them changes nothing of
-    /// the rest of the history.
+    /// A second generator, derived from the current state. Drawing from it leaves this one, and so the remaining
+    /// history, unchanged.
     pub(crate) fn aside(&self) -> Self {
         Self::new(self.state ^ 0xA51D_E0FF_5E7A_51DE)
     }
@@ -32,12 +32,12 @@ impl Rng {
         (u128::from(self.next()) << 64) | u128::from(self.next())
     }
 
-    /// A number below `end`; zero if that is zero.
+    /// A number below `end`; zero if `end` is zero.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 
-    /// A number from `least` to `most`, both possible.
+    /// A number from `least` to `most`, both inclusive.
     pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         debug_assert!(least <= most, "{least} to {most}");
         least + self.below(most - least + 1)
@@ -49,7 +49,7 @@ impl Rng {
         least + self.between(0, span)
     }
 
-    /// True in this many of a thousand cases.
+    /// True with a probability of `per_mille` in a thousand.
     pub(crate) fn chance(&mut self, per_mille: u32) -> bool {
         self.below(1000) < u64::from(per_mille)
     }
@@ -59,12 +59,12 @@ impl Rng {
         self.below(len as u64) as usize
     }
 
-    /// One of these.
+    /// One of these elements.
     pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.index(of.len())]
     }
 
-    /// Where the sequence is: equal states have equal futures.
+    /// The state: generators with equal states give equal numbers.
     pub(crate) fn state(&self) -> u64 {
         self.state
     }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_numbers_and_another_seed_others() {
+    fn equal_seeds_give_equal_numbers_and_different_seeds_do_not() {
         let draw = |seed| -> Vec<u64> {
             let mut rng = Rng::new(seed);
             (0..8).map(|_| rng.next()).collect()
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_aside_changes_nothing() {
+    fn drawing_aside_leaves_the_generator_unchanged() {
         let mut rng = Rng::new(7);
         let drawn = rng.aside().next();
         assert_eq!((rng.clone().next(), drawn), (Rng::new(7).next(), rng.aside().next()));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_reach_both_ends_and_never_leave_them() {
+    fn ranges_include_both_ends_and_nothing_beyond() {
         let mut rng = Rng::new(1);
         let (mut least, mut most) = (u64::MAX, 0);
         for _ in 0..1000 {

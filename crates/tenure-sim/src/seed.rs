@@ -3,7 +3,7 @@ use tenure_core::machine::{Rules, Standard};
 use crate::world::World;
 use crate::{Focus, Invariant, Mutant, Tally, Violation};
 
-/// One history to live through, and under which rules.
+/// One history to simulate, and its rules.
 #[derive(Clone, Debug)]
 pub struct Seed {
     pub(crate) number: u64,
@@ -15,44 +15,44 @@ pub struct Seed {
     pub(crate) wanted: Option<Invariant>,
 }
 
-/// What is wrong with the world, for the mutants that are not a rule of the machine.
+/// A defect of the world, for the mutants that do not replace a rule of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// Nothing.
+    /// No defect.
     #[default]
     None,
-    /// The store writes whatever it is told.
+    /// The store applies every write.
     StoreIgnoresConditions,
-    /// The resource takes every token.
+    /// The resource accepts every token.
     NoFence,
     /// The keeper extends a belief that was latched as lost.
     RevivesBelief,
-    /// Nobody checks the store when it is connected.
+    /// The store is not checked at connect.
     ConnectsUnchecked,
-    /// Whoever lets go tries again at once.
+    /// A contender tries again at once after its release.
     NeverRests,
 }
 
-/// What came of a seed.
+/// Result of a seed.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The first invariant that did not hold.
+    /// The first invariant that was broken.
     pub violation: Option<Violation>,
-    /// What happened, counted.
+    /// Counts of everything that happened.
     pub tally: Tally,
-    /// The hash of everything that happened.
+    /// Hash of the complete trace.
     pub hash: u64,
-    /// The configuration that was drawn, if somebody has to read it.
+    /// The drawn configuration; empty unless the seed is readable or an invariant was broken.
     pub config: String,
-    /// What happened, to read, if that was asked for.
+    /// The trace as text; empty unless the seed is readable.
     pub lines: Vec<String>,
 }
 
 impl Seed {
-    /// How many minutes a seed lasts unless said.
+    /// Default number of minutes.
     pub const MINUTES: u64 = 60;
 
-    /// This seed, under the rules that are right.
+    /// The seed with this number, under the standard rules.
     pub fn new(number: u64) -> Self {
         Self {
             number,
@@ -65,22 +65,22 @@ impl Seed {
         }
     }
 
-    /// The same seed, with faults for so many simulated minutes.
+    /// Sets the number of simulated minutes during which faults strike.
     pub fn minutes(self, minutes: u64) -> Self {
         Self { minutes, ..self }
     }
 
-    /// The same seed, spending its time in one corner of the world.
+    /// Sets the focus.
     pub fn focus(self, focus: Focus) -> Self {
         Self { focus, ..self }
     }
 
-    /// The same seed, with a trace to read.
+    /// Keeps the trace as text.
     pub fn readable(self) -> Self {
         Self { readable: true, ..self }
     }
 
-    /// The same seed with one thing wrong, looking only for the invariant that must notice it.
+    /// Applies a mutant, and looks only for the invariant that must catch it.
     pub fn with(mut self, mutant: &Mutant) -> Self {
         mutant.change.apply(&mut self);
         self.focus = mutant.focus;
@@ -88,7 +88,7 @@ impl Seed {
         self
     }
 
-    /// Lives through it.
+    /// Runs the seed.
     pub fn run(&self) -> Outcome {
         World::new(self).run()
     }

@@ -1,6 +1,6 @@
-//! What really happened: a fault that did not happen proves nothing.
+//! Counts of the faults that happened and the states that were reached. A fault that never happened proves nothing.
 
-/// Defines an enum of things to count, each with its words and how many a thousand seeds must bring at least.
+/// Defines an enum of things to count, each with its words and its quota per thousand seeds.
 macro_rules! counted {
     ($(#[$meta:meta])* $name:ident { $($variant:ident: $quota:literal, $words:literal;)* }) => {
         $(#[$meta])*
@@ -13,12 +13,12 @@ macro_rules! counted {
             /// All of them, in the order of the report.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// What is counted, in words.
+            /// The thing that is counted, in words.
             pub fn words(self) -> &'static str {
                 match self { $(Self::$variant => $words,)* }
             }
 
-            /// How many a thousand seeds must bring at least. A run with less fails.
+            /// Least count per thousand seeds. A run below it fails.
             pub fn quota(self) -> u64 {
                 match self { $(Self::$variant => $quota,)* }
             }
@@ -34,7 +34,7 @@ counted! {
         Late: 40_000, "request delivered after its sender gave up";
         Duplicated: 10_000, "request duplicated";
         Balanced: 10_000, "request retried by a balancer, only the second answer returned";
-        Reset: 10_000, "connection reset, the request goes on";
+        Reset: 10_000, "connection reset, the request continues";
         Unreachable: 10_000, "connection refused, nothing was sent";
         ThrottledBefore: 10_000, "throttled, nothing was done";
         ThrottledAfter: 2_000, "throttled after the write was applied";
@@ -62,12 +62,12 @@ counted! {
         Stalled: 1_000, "keeper preempted before it extended the belief";
         Unstoppable: 10_000, "work that cannot be stopped";
         FieldCopied: 8_000, "field about work that cannot be stopped copied into another write";
-        Lied: 3, "store that lies";
+        Lied: 3, "lying store";
     }
 }
 
 counted! {
-    /// What a run must have reached: states that are rare, and that the protocol is made for.
+    /// States that a run must reach: rare ones, for which the protocol is designed.
     Sometimes {
         PausedHolderReplaced: 3_000, "a live paused holder was replaced";
         ResolvedAfterTimeout: 10_000, "own write found by its nonce after a timeout";
@@ -78,11 +78,11 @@ counted! {
         TokenGap: 70_000, "gap between two tokens";
         ReleaseLost: 1_000, "release that could not be written: the record lapses";
         EqualTime: 1_000, "two contenders wrote at the same nanosecond";
-        ObserverSkipped: 20_000, "observer that never saw a term";
-        WitnessTookOver: 5_000, "takeover because the witness showed nobody acts";
-        CopySeen: 3_000, "copied witness looked at, and not believed";
-        EmptySeen: 3_000, "empty witness looked at, and not believed";
-        LockedSeen: 200_000, "locked witness looked at";
+        ObserverSkipped: 20_000, "observer missed a term";
+        WitnessTookOver: 5_000, "takeover because the witness showed that no process acts";
+        CopySeen: 3_000, "copied witness inspected, not believed";
+        EmptySeen: 3_000, "empty witness inspected, not believed";
+        LockedSeen: 200_000, "locked witness inspected";
         Resumed: 1_000, "handle resumed after a restart";
         ResumeRefused: 2_000, "stale handle refused";
         ScriptRenewed: 10_000, "handle of a script renewed by a command";
@@ -90,27 +90,27 @@ counted! {
         RenewalUnheard: 100, "renewal landed after its command was killed or had given up";
         CommandKilled: 50, "command killed after its renewal had landed";
         RenewalRefused: 2_000, "stale handle of a script refused";
-        CopyRefused: 600, "copy of a handle refused because the other was used first";
+        CopyRefused: 600, "copy of a handle refused because another copy was used first";
         ReleasedByHandle: 7_000, "term released by its handle";
         ReleasedLate: 500, "term released by its handle after the deadline";
         RevokeAcknowledged: 2_000, "revocation acknowledged by its holder";
-        RevokeRanOut: 1_000, "revocation that nobody acknowledged ran out";
+        RevokeRanOut: 1_000, "revocation ran out without an acknowledgement";
         StealerJoined: 50, "second stealer joined the wait";
-        WentBack: 7_000, "token seen to go back and reported";
+        WentBack: 7_000, "token went back, and this was reported";
         CorruptDenied: 4_000, "nothing granted after a token went back, without a store clock";
         ForeignDenied: 1_000, "nothing granted over a foreign record";
         LatchedFirst: 70, "latch that beat the extension";
-        LearnedTooLate: 300, "grant learned of too late or not wanted any more, and vacated unused";
-        CancelledInFlight: 300, "acquire given up while a grant of it may still land";
-        LapsedUnderWork: 7_000, "lease left to lapse because work went on";
+        LearnedTooLate: 300, "grant confirmed too late or no longer wanted, and vacated unused";
+        CancelledInFlight: 300, "acquire cancelled while its grant may still land";
+        LapsedUnderWork: 7_000, "lease left to lapse because its work still ran";
         WarmGrant: 20_000, "grant without a read";
         Aged: 3_000, "takeover of a version that is old by the store's clock";
-        Recalled: 7_000, "version seen before a restart seen again after it";
+        Recalled: 7_000, "version from before a restart seen again after it";
         Overlapping: 10_000, "second handle of one process granted";
         RepeatedVersion: 2, "write landed on a version that the store had used before";
-        OrphanActed: 1_000, "child of a dead holder still acting, and nobody took over";
+        OrphanActed: 1_000, "child of a dead holder still acting, and no contender took over";
         Kept: 20_000, "record of work that cannot be stopped renewed without belief";
-        StealerAnswered: 700, "stealer told that the work cannot be stopped, and nothing revoked";
+        StealerAnswered: 700, "stealer denied because the work cannot be stopped, nothing revoked";
         TreeOutlived: 250, "record run out while its tree was alive";
         LiarRefused: 3, "lying store refused at connect";
     }
@@ -144,7 +144,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// All counts at zero.
     pub fn new() -> Self {
         Self {
             faults: [0; Fault::ALL.len()],
@@ -153,17 +153,17 @@ impl Tally {
         }
     }
 
-    /// A fault happened.
+    /// Counts a fault.
     pub(crate) fn fault(&mut self, fault: Fault) {
         self.faults[fault as usize] += 1;
     }
 
-    /// Something worth reaching was reached.
+    /// Counts a reached state.
     pub(crate) fn reached(&mut self, what: Sometimes) {
         self.sometimes[what as usize] += 1;
     }
 
-    /// One more.
+    /// Counts one more.
     pub(crate) fn count(&mut self, number: Number) {
         self.numbers[number as usize] += 1;
     }
@@ -173,12 +173,12 @@ impl Tally {
         self.numbers[number as usize] = value;
     }
 
-    /// How often a fault happened.
+    /// Count of a fault.
     pub fn faults(&self, fault: Fault) -> u64 {
         self.faults[fault as usize]
     }
 
-    /// How often something worth reaching was reached.
+    /// Count of a reached state.
     pub fn sometimes(&self, what: Sometimes) -> u64 {
         self.sometimes[what as usize]
     }
@@ -197,13 +197,13 @@ impl Tally {
         }
     }
 
-    /// What did not happen as often as a run of so many seeds must bring it about, in words.
+    /// The counts that are below their quota for this number of seeds, in words.
     pub fn below_quota(&self, seeds: u64) -> Vec<String> {
         let faults = Fault::ALL.iter().map(|fault| (fault.words(), fault.quota(), self.faults(*fault)));
         let sometimes = Sometimes::ALL.iter().map(|it| (it.words(), it.quota(), self.sometimes(*it)));
         let missed = faults.chain(sometimes).filter_map(|(words, quota, count)| {
             let wanted = quota * seeds / 1000;
-            (count < wanted).then(|| format!("{words}: {count}, and {wanted} are the least"))
+            (count < wanted).then(|| format!("{words}: {count}, expected at least {wanted}"))
         });
         missed.collect()
     }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// What happened in one seed: always as a hash, as text only where somebody wants to read it.
+/// The trace of one seed: always as a hash, as text only on request.
 #[derive(Debug)]
 pub(crate) struct Trace {
     hash: u64,
@@ -8,7 +8,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// A trace that keeps text too if `readable`.
+    /// A trace that also keeps text if `readable`.
     pub(crate) fn new(readable: bool) -> Self {
         Self { hash: 0xCBF2_9CE4_8422_2325, lines: readable.then(Vec::new) }
     }
@@ -18,7 +18,7 @@ impl Trace {
         self.hash = (self.hash.rotate_left(5) ^ number).wrapping_mul(0x517C_C1B7_2722_0A95);
     }
 
-    /// Adds a line, if somebody reads them. It is not even formatted otherwise.
+    /// Adds a line if the trace keeps text. Otherwise the line is not even formatted.
     pub(crate) fn line(&mut self, now: u64, who: fmt::Arguments<'_>, what: fmt::Arguments<'_>) {
         if let Some(lines) = &mut self.lines {
             let who = who.to_string();
@@ -37,7 +37,7 @@ impl Trace {
     }
 }
 
-/// An instant of true time as people read it: minutes, seconds, microseconds.
+/// Displays an instant of true time in human-readable form: minutes, seconds, microseconds.
 pub(crate) struct Moment(pub(crate) u64);
 
 impl fmt::Display for Moment {

@@ -1,12 +1,12 @@
 use crate::Invariant;
 
-/// An invariant that did not hold.
+/// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which one.
+    /// The invariant.
     pub invariant: Invariant,
-    /// When, in nanoseconds of true time.
+    /// The instant, in nanoseconds of true time.
     pub at: u64,
-    /// What happened, as a sentence.
+    /// One sentence that describes what happened.
     pub sentence: String,
 }

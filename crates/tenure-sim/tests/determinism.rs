@@ -1,4 +1,4 @@
-//! The same seed gives the same history, whoever lives through it.
+//! The same seed gives the same history on every run and every thread.
 
 use tenure_sim::{Fleet, Focus, Seed};
 
@@ -11,9 +11,9 @@ fn the_same_seed_gives_the_same_trace_hash() {
     }
 }
 
-/// A refactoring keeps every history. A change of the protocol or of the world writes them anew: `UPDATE_TRACES=1`.
+/// A refactoring keeps every history. After a change of the protocol or of the world, `UPDATE_TRACES=1` rewrites them.
 #[test]
-fn the_histories_of_two_hundred_seeds_are_those_that_are_committed() {
+fn two_hundred_seeds_match_the_committed_traces() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/traces.txt");
     let traces: String = (0..200)
         .map(|number| format!("{number} {:016x}\n", Seed::new(number).minutes(10).run().hash))
@@ -29,7 +29,7 @@ fn the_histories_of_two_hundred_seeds_are_those_that_are_committed() {
 }
 
 #[test]
-fn reading_along_changes_nothing() {
+fn a_readable_trace_changes_nothing() {
     let seed = Seed::new(7).minutes(5);
     let (silent, told) = (seed.run(), seed.clone().readable().run());
     assert_eq!((silent.hash, silent.lines.len()), (told.hash, 0));
@@ -37,7 +37,7 @@ fn reading_along_changes_nothing() {
 }
 
 #[test]
-fn two_seeds_have_two_histories() {
+fn two_seeds_have_different_histories() {
     assert_ne!(Seed::new(1).minutes(3).run().hash, Seed::new(2).minutes(3).run().hash);
 }
 

@@ -1,10 +1,10 @@
-//! The oracle catches what is wrong. The command hunts every mutant; here are those that are found soon.
+//! The oracle catches mutants. The command hunts every mutant; these tests hunt those that are caught soon.
 
 use std::collections::BTreeSet;
 
 use tenure_sim::{Fleet, MUTANTS, Mutant};
 
-/// Found in one seed of fifty or fewer: the command has the time for them.
+/// Caught in at most one of fifty seeds: left to the command, which has the time.
 const RARE: &[&str] = &["any-time-is-a-floor", "freshness-from-return", "second-steal-restarts"];
 
 #[test]
@@ -18,7 +18,7 @@ fn mutants_are_caught_by_their_invariant() {
 }
 
 #[test]
-fn every_mutant_has_a_name_of_its_own_and_is_found_by_it() {
+fn mutant_names_are_unique_and_resolve() {
     let names: BTreeSet<&str> = MUTANTS.iter().map(|mutant| mutant.name).collect();
     assert_eq!(names.len(), MUTANTS.len());
     assert!(MUTANTS.iter().all(|mutant| Mutant::named(mutant.name).is_some()));

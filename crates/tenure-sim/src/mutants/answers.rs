@@ -1,4 +1,4 @@
-//! Wrong answers about outcomes.
+//! Wrong rules about outcomes.
 
 use tenure_core::machine::rules::{Mine, Standard, Verdict};
 use tenure_core::machine::{Fault, Outcome, Rules};

@@ -1,4 +1,4 @@
-//! Wrong answers about what may be overwritten and shown.
+//! Wrong rules about overwriting and showing records.
 
 use tenure_core::Token;
 use tenure_core::machine::Rules;

@@ -1,8 +1,8 @@
-//! The oracle's own test: each mutant replaces one rule of the protocol, or breaks one thing in the world, and names
-//! the invariant that must catch it.
+//! Mutants, which test the oracle. Each mutant replaces one rule of the protocol, or breaks one thing in the world, and
+//! names the invariant that must catch it.
 //!
-//! They live here, outside of the product, as other answers to the questions that the machine asks its
-//! [`Rules`]; so the product stays clean and they cannot rot.
+//! Mutants are implementations of the machine's [`Rules`] in this crate, so the product contains no mutant code, and
+//! the compiler keeps the mutants up to date.
 
 mod answers;
 mod fences;
@@ -17,36 +17,36 @@ use tenure_core::machine::Rules;
 use crate::seed::{Bug, Seed};
 use crate::{Focus, Invariant};
 
-/// One thing that is wrong.
+/// One deliberate defect.
 #[derive(Clone, Copy, Debug)]
 pub struct Mutant {
-    /// Its name, as the command takes it.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it does instead of what.
+    /// The defect in words.
     pub replaces: &'static str,
     /// The invariant that must catch it.
     pub caught_by: Invariant,
-    /// Where it is looked for.
+    /// The focus of the hunt.
     pub focus: Focus,
-    /// What is changed.
+    /// The changed part.
     pub change: Change,
 }
 
-/// What a mutant changes.
+/// The part that a mutant changes.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
     /// One rule of the machine.
     Rule(&'static dyn Rules),
-    /// Something in the world.
+    /// A part of the world.
     World(WorldBug),
 }
 
-/// Something that is wrong with the world.
+/// A defect of the world.
 #[derive(Clone, Copy, Debug)]
 pub struct WorldBug(Bug);
 
 impl Mutant {
-    /// The mutant of this name.
+    /// The mutant with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         MUTANTS.iter().find(|mutant| mutant.name == name)
     }
@@ -89,43 +89,43 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::S2, Focus::SlowReads, &times::DeadlineFromAnswer),
     rule("wait-from-request", "a contender's wait counts from its request, not from the return of the read",
         Invariant::S2, Focus::SlowReads, &times::WaitFromRequest),
-    rule("holder-without-drift", "a holder counts the whole ttl",
+    rule("holder-without-drift", "a holder counts the full ttl, without the drift",
         Invariant::S2, Focus::Clocks, &times::HolderWithoutDrift),
-    rule("drift-of-the-wrong-sign", "a holder counts more than the ttl, by the drift",
+    rule("drift-of-the-wrong-sign", "a holder adds the drift to the ttl instead of subtracting it",
         Invariant::S2, Focus::Clocks, &times::DriftOfTheWrongSign),
-    rule("contender-without-drift", "a contender waits for the ttl alone",
+    rule("contender-without-drift", "a contender waits for the ttl, without the drift",
         Invariant::S2, Focus::Clocks, &times::ContenderWithoutDrift),
-    rule("own-ttl", "a contender waits for its own ttl, not the record's",
+    rule("own-ttl", "a contender waits for its own ttl, not that of the record",
         Invariant::S2, Focus::None, &times::OwnTtl),
-    rule("wall-clock-ages", "a version is as old as the wall clocks say",
+    rule("wall-clock-ages", "the age of a version is measured by wall clocks",
         Invariant::S2, Focus::None, &times::WallClockAges),
-    rule("version-without-nonce", "an observed version is known by its stamp alone",
+    rule("version-without-nonce", "an observed version is identified by its stamp alone",
         Invariant::S2, Focus::Recounting, &times::VersionWithoutNonce),
     rule("renewal-after-deadline", "a renewal is accepted after the deadline",
         Invariant::S6, Focus::None, &times::RenewalAfterDeadline),
     rule("waits-too-long", "a contender waits for ten times the ttl",
         Invariant::L1, Focus::Stealers, &times::WaitsTooLong),
-    rule("polls-too-often", "a contender looks thirty times per ttl",
+    rule("polls-too-often", "a contender reads thirty times per ttl",
         Invariant::L5, Focus::None, &times::PollsTooOften),
     // ── answers ──
     rule("unknown-as-success", "a write without an answer counts as done",
         Invariant::S5, Focus::None, &answers::UnknownAsSuccess),
     rule("unknown-as-loss", "a renewal without an answer ends the term",
         Invariant::L4, Focus::Calm, &answers::UnknownAsLoss),
-    rule("conflict-believed", "a conflict is believed without reading",
+    rule("conflict-believed", "a conflict counts as a loss without reading back",
         Invariant::S5, Focus::Unknowns, &answers::ConflictBelieved),
-    rule("conflict-settles", "a write that was answered with a conflict is not ours any more",
+    rule("conflict-settles", "a write that was answered with a conflict is no longer outstanding",
         Invariant::S5, Focus::Unknowns, &answers::ConflictSettles),
-    rule("throttled-settles", "a write that was throttled is not ours any more",
+    rule("throttled-settles", "a throttled write is no longer outstanding",
         Invariant::S5, Focus::Unknowns, &answers::ThrottledSettles),
-    rule("attempts-forgotten", "an earlier attempt is forgotten when it is tried again",
+    rule("attempts-forgotten", "a new attempt forgets the earlier ones",
         Invariant::S5, Focus::Unknowns, &answers::AttemptsForgotten),
-    rule("name-as-proof", "a record with our name is ours",
+    rule("name-as-proof", "a record with the lease's own holder name is its own",
         Invariant::S2, Focus::Twins, &answers::NameAsProof),
-    rule("no-nonce", "a write carries the nonce of the one before",
+    rule("no-nonce", "a write reuses the nonce of the previous one",
         Invariant::S2, Focus::None, &answers::NoNonce),
     // ── tokens ──
-    rule("token-not-raised", "a grant keeps the token of the one before",
+    rule("token-not-raised", "a grant keeps the token of the previous one",
         Invariant::S1, Focus::Clockless, &tokens::NotRaised),
     rule("release-forgets-token", "a release leaves no token behind, as if it deleted the record",
         Invariant::S1, Focus::Clockless, &tokens::ReleaseForgets),
@@ -135,69 +135,69 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::S1, Focus::Deletions, &tokens::FloorBeforeVersion),
     rule("floor-from-cache", "the floor comes from an answer of any age",
         Invariant::S1, Focus::Restores, &tokens::FloorFromCache),
-    rule("freshness-from-return", "an answer is as old as its arrival, not as its request",
+    rule("freshness-from-return", "the age of an answer counts from its arrival, not from its request",
         Invariant::S1, Focus::Restores, &tokens::FreshnessFromReturn),
-    rule("any-time-is-a-floor", "a store time of 1970 makes up for a token that went back",
+    rule("any-time-is-a-floor", "any store time is a floor after a token went back, even 1970",
         Invariant::S1, Focus::Restores, &tokens::AnyTime),
-    rule("grants-after-going-back", "a token that went back does not matter",
+    rule("grants-after-going-back", "a grant is made although a token went back",
         Invariant::S1, Focus::GoingBack, &tokens::GrantsAfterGoingBack),
     // ── terms ──
     rule("ttl-changes", "a renewal may shorten the ttl",
         Invariant::S2, Focus::None, &terms::TtlChanges),
-    rule("late-vacate", "whatever has our name is vacated",
+    rule("late-vacate", "every record with the lease's own holder name is vacated",
         Invariant::S2, Focus::Twins, &terms::LateVacate),
-    rule("vacate-under-work", "a lease is vacated while work goes on",
+    rule("vacate-under-work", "a lease is vacated while work runs under it",
         Invariant::S6, Focus::SlowWork, &terms::VacateUnderWork),
     rule("resume-believes-first", "a resumed handle believes before its renewal",
         Invariant::S2, Focus::Witnesses, &terms::ResumeBelievesFirst),
-    rule("handle-good-twice", "a handle is good for its term, however often it was used",
+    rule("handle-good-twice", "a handle stays valid for its term after it was used",
         Invariant::S6, Focus::Scripts, &terms::HandleGoodTwice),
     rule("resume-revives", "a renewal by handle is believed after the deadline of the handle",
         Invariant::S6, Focus::Scripts, &terms::ResumeRevives),
-    rule("doubtful-resume-vacated", "a renewal by handle that is given up in doubt is vacated",
+    rule("doubtful-resume-vacated", "a renewal by handle that is given up with an unknown outcome is vacated",
         Invariant::S2, Focus::Scripts, &terms::DoubtfulResumeVacated),
-    rule("vacates-its-term", "whatever is of our term is vacated, whoever renewed it since",
+    rule("vacates-its-term", "every record of the own term is vacated, even if another process renewed it",
         Invariant::S2, Focus::Scripts, &terms::VacatesItsTerm),
     rule("second-steal-restarts", "a second stealer revokes again",
         Invariant::L1, Focus::Stealers, &terms::SecondStealRestarts),
     rule("steal-without-waiting", "a stealer does not wait after revoking",
         Invariant::S2, Focus::Stealers, &terms::StealWithoutWaiting),
     // ── witnesses ──
-    rule("witness-without-nonce", "an unlocked witness is proof whatever it lists",
+    rule("witness-without-nonce", "an unlocked witness is proof without listing the nonce",
         Invariant::S2, Focus::Witnesses, &witnesses::WithoutNonce),
-    rule("witness-copied", "a copy of a witness is as good as the witness",
+    rule("witness-copied", "a copy of a witness is proof",
         Invariant::S2, Focus::Witnesses, &witnesses::Copied),
-    rule("witness-empty", "an unlocked witness that lists nothing is proof too",
+    rule("witness-empty", "an unlocked witness that lists nothing is proof, too",
         Invariant::S2, Focus::Witnesses, &witnesses::Empty),
-    rule("witness-missing", "a witness that is not there is proof",
+    rule("witness-missing", "a missing witness is proof",
         Invariant::S2, Focus::Witnesses, &witnesses::Missing),
-    rule("witness-locked", "the lock of a witness does not matter",
+    rule("witness-locked", "a witness is proof even if it is locked",
         Invariant::S2, Focus::Witnesses, &witnesses::Locked),
-    rule("witness-guards-alone", "a witness whose guards are gone is proof, although its tree has it locked",
+    rule("witness-guards-alone", "a witness whose guards are dead is proof although its tree has it locked",
         Invariant::S2, Focus::Witnesses, &stubborn::GuardsAlone),
     // ── work that cannot be stopped ──
     rule("lets-unstoppable-lapse", "the record of work that cannot be stopped is left to run out",
         Invariant::S2, Focus::Stubborn, &stubborn::LetsLapse),
     rule("revokes-unstoppable", "a term is revoked although its work cannot be stopped",
         Invariant::S6, Focus::Stubborn, &stubborn::Revokes),
-    rule("another-terms-field", "work cannot be stopped if any term said so",
+    rule("another-terms-field", "work counts as unstoppable even if another term said so",
         Invariant::S5, Focus::Stubborn, &stubborn::AnotherTerm),
-    rule("takes-under-a-tree", "a lease that has run out is taken while its tree is alive",
+    rule("takes-under-a-tree", "a lease that has run out is taken over while its tree is alive",
         Invariant::S6, Focus::Witnesses, &stubborn::UnderATree),
-    // ── what is seen and overwritten ──
+    // ── showing and overwriting ──
     rule("overwrites-foreign", "a foreign record is overwritten",
         Invariant::S9, Focus::Foreign, &fences::OverwritesForeign),
-    rule("observer-shows-older", "an observer shows whatever it reads",
+    rule("observer-shows-older", "an observer shows every token that it reads",
         Invariant::S8, Focus::None, &fences::ObserverShowsOlder),
     // ── the world ──
-    world("store-ignores-conditions", "the store writes whatever it is told",
+    world("store-ignores-conditions", "the store applies every write",
         Invariant::S2, Focus::None, Bug::StoreIgnoresConditions),
-    world("no-fence", "the resource takes every token",
+    world("no-fence", "the resource accepts every token",
         Invariant::S3, Focus::None, Bug::NoFence),
     world("belief-revived", "the keeper extends a belief that was latched as lost",
         Invariant::S6, Focus::SlowWork, Bug::RevivesBelief),
     world("connects-unchecked", "a store is used without the check at connect",
         Invariant::S7, Focus::Liars, Bug::ConnectsUnchecked),
-    world("never-rests", "whoever lets go tries again at once",
+    world("never-rests", "a contender tries again at once after its release",
         Invariant::L6, Focus::Fairness, Bug::NeverRests),
 ];

@@ -1,4 +1,4 @@
-//! Wrong answers about work that cannot be stopped, and work that outlives its holder.
+//! Wrong rules about work that cannot be stopped, and work that outlives its holder.
 
 use tenure_core::machine::{Rules, Sighting};
 use tenure_core::record::Record;

@@ -1,4 +1,4 @@
-//! Wrong answers about terms.
+//! Wrong rules about terms.
 
 use tenure_core::Instant;
 use tenure_core::machine::rules::Mine;

@@ -1,4 +1,4 @@
-//! Wrong answers about time.
+//! Wrong rules about time.
 
 use std::time::Duration;
 

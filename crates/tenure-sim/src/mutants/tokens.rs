@@ -1,4 +1,4 @@
-//! Wrong answers about tokens.
+//! Wrong rules about tokens.
 
 use tenure_core::machine::rules::Floor;
 use tenure_core::machine::{Rules, Seen};

@@ -1,4 +1,4 @@
-//! Wrong answers about witnesses.
+//! Wrong rules about witnesses.
 
 use tenure_core::machine::rules::Standard;
 use tenure_core::machine::{Rules, Sighting};

@@ -26,7 +26,7 @@ pub(crate) use s9_record::{follows, overwrites_nothing_foreign};
 
 use crate::{Invariant, Violation};
 
-/// What a judge says: nothing, or the sentence that tells what is wrong.
+/// `Ok`, or a sentence that describes the violation.
 pub(crate) type Judgement = Result<(), String>;
 
 /// All judges of one seed.
@@ -38,14 +38,14 @@ pub(crate) struct Oracle {
     pub(crate) stays_lost: StaysLost,
     pub(crate) held_again: HeldAgain,
     pub(crate) shown: Vec<Shown>,
-    /// When the record was last changed from outside.
+    /// The last time at which the record was changed from outside.
     pub(crate) tampered_at: Option<u64>,
     wanted: Option<Invariant>,
     violation: Option<Violation>,
 }
 
 impl Oracle {
-    /// Judges that look for `wanted`, or for everything.
+    /// Judges that look for `wanted`, or for every invariant.
     pub(crate) fn new(wanted: Option<Invariant>, store_has_clock: bool, observers: usize) -> Self {
         Self {
             tokens: Tokens::new(store_has_clock),
@@ -60,7 +60,7 @@ impl Oracle {
         }
     }
 
-    /// Takes in a verdict. Only the first violation counts: the others may follow from it.
+    /// Records a judgement. Only the first violation counts: later ones may follow from it.
     pub(crate) fn judge(&mut self, at: u64, invariant: Invariant, verdict: Judgement) {
         let Err(sentence) = verdict else { return };
         if self.violation.is_none() && self.wanted.is_none_or(|wanted| wanted == invariant) {
@@ -68,14 +68,14 @@ impl Oracle {
         }
     }
 
-    /// The record was changed from outside: whoever believes now is not promised exclusion any more.
+    /// The record was changed from outside: current beliefs are no longer promised exclusion.
     pub(crate) fn tampered(&mut self, now: u64) {
         self.tampered_at = Some(now);
         self.tokens.tampered();
         self.beliefs.taint_all();
     }
 
-    /// What went wrong, if something did.
+    /// The first violation.
     pub(crate) fn violation(&self) -> Option<&Violation> {
         self.violation.as_ref()
     }

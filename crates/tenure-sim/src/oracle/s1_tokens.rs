@@ -2,16 +2,16 @@ use super::Judgement;
 
 /// S1: tokens strictly increase by grant; one token, one grant.
 ///
-/// While nobody tampers with the record, every grant that is applied counts. After that, those count that somebody
-/// believes: a late request of a contender that has given up may still land on a restored record, and nobody acts
-/// under it. On a store without a clock nothing is promised after tampering, but that whoever has seen a greater token
-/// is not granted: see [`after_going_back`](Self::after_going_back).
+/// While the record is not tampered with, every applied grant counts. After that, only believed grants count: a late
+/// request of a contender that has given up may still land on a restored record, but no holder acts under it. On a
+/// store without a clock only one promise is left after tampering: a process that has seen a greater token is not
+/// granted. See [`after_going_back`](Self::after_going_back).
 #[derive(Debug)]
 pub(crate) struct Tokens {
     store_has_clock: bool,
     tampered: bool,
     greatest_applied: u64,
-    /// The grants that were believed: which of all applied writes each was, and its token.
+    /// The believed grants: the number of each among all applied writes, and its token.
     believed: Vec<(u64, u64)>,
 }
 
@@ -24,7 +24,7 @@ impl Tokens {
         self.tampered = true;
     }
 
-    /// Whether nothing is promised any more: the record was tampered with on a store without a clock.
+    /// True if nothing is promised any more: the record was tampered with on a store without a clock.
     pub(crate) fn are_void(&self) -> bool {
         self.tampered && !self.store_has_clock
     }
@@ -39,7 +39,7 @@ impl Tokens {
         Err(format!("a grant with token {token} was applied after one with token {before}"))
     }
 
-    /// A grant is believed that was the `order`-th of all applied writes.
+    /// A grant is believed; it was the `order`-th of all applied writes.
     pub(crate) fn believed(&mut self, order: u64, token: u64) -> Judgement {
         let wrong = self.believed.iter().copied().find(|(other_order, other)| {
             if *other_order < order { *other >= token } else { *other <= token }
@@ -49,15 +49,15 @@ impl Tokens {
             Some((other_order, other)) if !self.are_void() => {
                 let word = if other_order < order { "before" } else { "after" };
                 Err(format!(
-                    "a grant with token {token} is believed, and one with token {other} came {word} it"
+                    "a grant with token {token} is believed, but one with token {other} came {word} it"
                 ))
             }
             _ => Ok(()),
         }
     }
 
-    /// A grant is believed by a process that had seen a greater token than the one in the record it replaced, and
-    /// had asked for that record only afterwards.
+    /// A grant is believed by a process that had seen a greater token than that of the replaced record, and had sent
+    /// the read of that record only afterwards.
     pub(crate) fn after_going_back(&self, seen: u64, replaced: u64) -> Judgement {
         if self.store_has_clock || replaced >= seen {
             return Ok(());

@@ -1,11 +1,11 @@
 use super::Judgement;
 use crate::trace::Moment;
 
-/// S2: within the drift bound, no two holders believe at one true instant.
+/// S2: within the drift bound, no two holders believe at the same true instant.
 ///
-/// A belief begins when it is told and ends when its holder's own clock reaches the deadline, or when the holder is
-/// told that it is over. Two of them overlap exactly if one begins, or is extended, before the other has ended.
-/// Outside of the promise are beliefs over which the record was deleted, restored or replaced from outside: they are
+/// A belief begins when the machine reports it. It ends when its holder's clock reaches the deadline, or when the
+/// machine reports the loss. Two beliefs overlap exactly if one begins, or is extended, before the other has ended. The
+/// promise does not cover beliefs during which the record was deleted, restored or replaced from outside: they are
 /// *tainted* until they end.
 #[derive(Debug, Default)]
 pub(crate) struct Beliefs {
@@ -20,7 +20,7 @@ pub(crate) struct Interval {
     /// The process that believes.
     pub(crate) process: usize,
     pub(crate) token: u64,
-    /// When it ends by its own clock, in true time.
+    /// The true time at which it ends by its holder's clock.
     pub(crate) end: u64,
     pub(crate) tainted: bool,
 }
@@ -45,12 +45,12 @@ impl Beliefs {
         self.alone(now, &belief)
     }
 
-    /// A belief is over before its deadline.
+    /// A belief ends before its deadline.
     pub(crate) fn ends(&mut self, lease: u32) {
         self.running.retain(|belief| belief.lease != lease);
     }
 
-    /// A belief is over, and its work goes on: a holder that believes meanwhile is not alone.
+    /// A belief ends, but its work continues: any other holder that believes until the work ends breaks S2.
     pub(crate) fn acts_after_belief(&mut self, lease: u32) {
         for belief in self.running.iter_mut().filter(|belief| belief.lease == lease) {
             belief.end = u64::MAX;
@@ -63,17 +63,17 @@ impl Beliefs {
         }
     }
 
-    /// Whether anybody believes.
+    /// True if any holder believes.
     pub(crate) fn anybody_believes(&self, now: u64) -> bool {
         self.running.iter().any(|belief| belief.end > now)
     }
 
-    /// Whether this lease believes.
+    /// True if this lease believes.
     pub(crate) fn of(&self, now: u64, lease: u32) -> bool {
         self.running.iter().any(|belief| belief.lease == lease && belief.end > now)
     }
 
-    /// The lease that believes, if it is one.
+    /// The current belief, if there is one.
     pub(crate) fn holder(&self, now: u64) -> Option<&Interval> {
         self.running.iter().find(|belief| belief.end > now)
     }

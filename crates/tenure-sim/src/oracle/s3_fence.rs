@@ -1,6 +1,7 @@
 use super::Judgement;
 
-/// S3: after a write under a token was accepted by the fenced resource, no smaller one is, whatever the clocks do.
+/// S3: after the fenced resource has accepted a write under a token, it accepts none under a smaller token, whatever
+/// the clocks do.
 #[derive(Debug, Default)]
 pub(crate) struct Fence {
     greatest: u64,

@@ -17,11 +17,12 @@ impl Shown {
         Err(format!("an observer showed token {token} after token {before}"))
     }
 
-    /// All is quiet, and this is the token that is there. One that has gone back is rightly not shown.
+    /// The judgement after quiet. `present` is the token in the store; an observer rightly does not show one that went
+    /// back.
     pub(crate) fn at_the_end(&self, present: u64) -> Judgement {
         if present <= self.token {
             return Ok(());
         }
-        Err(format!("after quiet an observer shows token {}, and {present} is there", self.token))
+        Err(format!("after quiet an observer shows token {}, but the store has {present}", self.token))
     }
 }

@@ -3,7 +3,7 @@ use tenure_core::record::{Record, State, check};
 
 use super::Judgement;
 
-/// S9, first half: what is not understood is never overwritten.
+/// S9, first half: a foreign record is never overwritten.
 pub(crate) fn overwrites_nothing_foreign(before: &Content) -> Judgement {
     match before {
         Content::Foreign { what, .. } => Err(format!("{what} was overwritten")),
@@ -11,10 +11,10 @@ pub(crate) fn overwrites_nothing_foreign(before: &Content) -> Judgement {
     }
 }
 
-/// S9, second half: every record that is written keeps the format's rules, and keeps of the one before it what its
-/// purpose does not change.
+/// S9, second half: every written record follows the rules of the format, and keeps every part of its predecessor that
+/// its purpose does not change.
 pub(crate) fn follows(purpose: Purpose, old: &Record, new: &Record) -> Judgement {
-    check(new).map_err(|foreign| format!("{purpose:?} wrote a record that nobody may read: {foreign}"))?;
+    check(new).map_err(|foreign| format!("{purpose:?} wrote an invalid record: {foreign}"))?;
     let same_term = (old.term, old.token, old.ttl) == (new.term, new.token, new.ttl);
     let same_holder = old.holder == new.holder && old.witness == new.witness;
     let kept = match purpose {
@@ -22,7 +22,7 @@ pub(crate) fn follows(purpose: Purpose, old: &Record, new: &Record) -> Judgement
         Purpose::Grant => new.state == State::Held && new.term == new.nonce && old.term != new.term,
         Purpose::Resume => new.state == State::Held && same_term && old.holder == new.holder,
         Purpose::Renew => {
-            // A revoked record is renewed only by a holder that cannot stop its work, and stays revoked.
+            // Only a holder that cannot stop its work renews a revoked record, and the record stays revoked.
             let same_state = match (&old.state, &new.state) {
                 (State::Revoked(before), State::Revoked(after)) => {
                     (&before.by, &before.because, new.nonce) == (&after.by, &after.because, after.nonce)

@@ -1,4 +1,4 @@
-//! What a focus changes about a seed that was drawn.
+//! Changes that a focus makes to a drawn configuration.
 
 use tenure_store::StoreClock;
 
@@ -203,7 +203,7 @@ fn scripts(swarm: &mut Swarm) {
     swarm.nemesis.every = 5 * SECOND;
 }
 
-/// Strikes with these only.
+/// Sets the weights of these strikes, and disables all others.
 fn strike_only(swarm: &mut Swarm, with: &[(Strike, u32)]) {
     for strike in Strike::ALL.iter().copied() {
         let weight = with.iter().find(|(it, _)| *it == strike).map_or(0, |(_, weight)| *weight);

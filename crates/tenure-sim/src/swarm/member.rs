@@ -6,43 +6,43 @@ use super::Weather;
 use crate::rng::Rng;
 use crate::time::{MINUTE, SECOND};
 
-/// One process.
+/// Configuration of one process.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    /// The name it holds leases under. Twins have the same.
+    /// Name of the holder. Twins share one.
     pub(crate) name: String,
-    /// The physical machine it runs on.
+    /// The physical machine that it runs on.
     pub(crate) host: usize,
     pub(crate) timing: Timing,
-    /// How far it declares its clock to be off, in parts per million.
+    /// Declared bound of its clock's drift, in parts per million.
     pub(crate) drift: u32,
-    /// How fast its clock really runs: a million is true.
+    /// True rate of its clock: a million is exact.
     pub(crate) rate: u64,
-    /// What its clock shows at the beginning.
+    /// Time on its clock at the beginning.
     pub(crate) base: u64,
-    /// How far its wall clock is off, in milliseconds.
+    /// Error of its wall clock, in milliseconds.
     pub(crate) wall: i64,
-    /// How many handles for the key it has at a time.
+    /// Number of handles for the key that it has at a time.
     pub(crate) handles: usize,
-    /// Whether its leases have a witness.
+    /// True if its leases have a witness.
     pub(crate) witness: bool,
-    /// How many of a thousand leases are strict.
+    /// Strict leases, per thousand.
     pub(crate) strict: u32,
-    /// How many of a thousand leases are renewed by hand.
+    /// Leases that are renewed manually, per thousand.
     pub(crate) manual: u32,
-    /// How many of a thousand leases are taken on purpose.
+    /// Leases that are taken over from their holder (steal), per thousand.
     pub(crate) steal: u32,
-    /// How many of a thousand leases are tried only once, or for a while.
+    /// Leases that are tried only once, or for a limited time, per thousand.
     pub(crate) impatient: u32,
-    /// How many of a thousand restarts go on with the term they had.
+    /// Restarts that resume their former term, per thousand.
     pub(crate) resume: u32,
-    /// How many of a thousand restarts remember what was seen before.
+    /// Restarts that keep all their sightings, per thousand.
     pub(crate) remembers: u32,
-    /// How many of a thousand leases are of a script, which keeps a handle and no process.
+    /// Leases of a script, which keeps a handle instead of a process, per thousand.
     pub(crate) script: u32,
     /// True if it heeds the tree of a holder whose record has run out.
     pub(crate) heeds: bool,
-    /// True if it is of a version that copies the field about work that cannot be stopped.
+    /// True if it runs an old version, which copies the field about work that cannot be stopped.
     pub(crate) old: bool,
 }
 
@@ -79,19 +79,19 @@ impl Member {
         self.timing.ttl().as_millis() * (SECOND / 1000)
     }
 
-    /// Its request timeout in nanoseconds.
+    /// Its call timeout in nanoseconds.
     pub(crate) fn timeout(&self) -> u64 {
         self.timing.timeout().as_nanos() as u64
     }
 
-    /// Sets the clock's bound, and with it the durations, which depend on it.
+    /// Sets the drift bound, and the durations that depend on it.
     pub(super) fn set_drift(&mut self, drift: u32) {
         self.drift = drift;
         let ttl = self.timing.ttl().as_millis();
         self.timing = timing(ttl, self.timing.timeout().as_millis() as u64, drift);
     }
 
-    /// Sets ttl and request timeout, in milliseconds.
+    /// Sets ttl and call timeout, in milliseconds.
     pub(super) fn set_times(&mut self, ttl: u64, timeout: u64) {
         self.timing = timing(ttl, timeout, self.drift);
     }
@@ -104,8 +104,8 @@ fn timing(ttl: u64, timeout: u64, drift: u32) -> Timing {
     built.build().expect("durations that fit together")
 }
 
-/// A rate within the bound, at one of its ends half of the time; ten times beyond it in seeds with broken clocks. One
-/// part in a million is left for the rounding to whole nanoseconds.
+/// A rate within the bound, in half of the cases at one of its ends. In seeds with broken clocks half of the bounds are
+/// ten times as wide. One part in a million is reserved for rounding to whole nanoseconds.
 fn draw_rate(rng: &mut Rng, drift: u64, weather: Weather) -> u64 {
     let most = if weather == Weather::BrokenClocks && rng.chance(500) { 10 * drift } else { drift } - 1;
     match rng.below(4) {

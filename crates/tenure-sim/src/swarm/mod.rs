@@ -1,4 +1,4 @@
-//! What one seed is like. Every seed draws its own sizes, rates and faults, and some of them not at all.
+//! Configuration of a seed. Every seed draws its own sizes, rates and faults, and disables some of the faults.
 
 mod focused;
 mod member;
@@ -24,10 +24,10 @@ use crate::time::{MINUTE, SECOND};
 /// The configuration of one seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Swarm {
-    /// How long the faults go on.
+    /// Time during which faults strike.
     pub(crate) length: u64,
     pub(crate) weather: Weather,
-    /// How many physical machines there are.
+    /// Number of physical machines.
     pub(crate) hosts: usize,
     pub(crate) members: Vec<Member>,
     pub(crate) store: StoreKind,
@@ -36,31 +36,31 @@ pub(crate) struct Swarm {
     pub(crate) work: Work,
     pub(crate) scripts: Scripts,
     pub(crate) observers: usize,
-    /// Whether the store lies about its conditional writes.
+    /// True if the store lies about its conditional writes.
     pub(crate) liar: bool,
-    /// How long fair contention goes on after healing, in ttls.
+    /// Duration of fair contention after healing, in ttls.
     pub(crate) fairness: u64,
-    /// Whether the holder is killed for good at the moment of healing.
+    /// True if the holder is killed for good at the instant of healing.
     pub(crate) orphaned: bool,
 }
 
-/// What kind of seed it is.
+/// Kind of seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weather {
     /// Any fault, clocks within their bounds: everything but L4 is checked.
     Rough,
-    /// Faults that no holder may notice: L4 is checked too.
+    /// Only faults that no holder may notice: L4 is checked, too.
     Calm,
-    /// Calm, with stealers and work that cannot be stopped: no other holder believes while it goes on.
+    /// Calm, with stealers and work that cannot be stopped: no other holder believes while such work runs.
     Stubborn,
-    /// Clocks beyond their bounds: exclusion is not promised, S1 and S3 are.
+    /// Clocks beyond their bounds: exclusion is not promised, but S1 and S3 are.
     BrokenClocks,
     /// Many contenders for a short time.
     Crowd,
 }
 
 impl Swarm {
-    /// Draws the configuration of a seed that lasts `minutes`.
+    /// Draws the configuration of a seed of `minutes` minutes.
     pub(crate) fn draw(rng: &mut Rng, minutes: u64, focus: Focus) -> Self {
         let weather = match (focus, rng.below(100)) {
             (Focus::None, 0..8) | (Focus::Calm, _) => Weather::Calm,
@@ -107,7 +107,7 @@ impl Swarm {
         }
     }
 
-    /// Makes the parts fit together.
+    /// Makes the parts consistent.
     fn settle(&mut self) {
         let longest = self.longest_ttl();
         self.network.spike_most = self.network.spike_most.min(3 * longest);
@@ -135,36 +135,35 @@ impl Swarm {
             }
         }
         if self.store.clock == StoreClock::Ages {
-            // What the store counts must be within everybody's bound, or its ages prove nothing.
+            // The rate of the store's clock must be within the bound of every member, or its ages prove nothing.
             let bound = self.members.iter().map(|member| u64::from(member.drift)).min().unwrap_or(0);
             self.store.rate = self.store.rate.clamp(1_000_001 - bound, 999_999 + bound);
         }
     }
 
-    /// The shortest ttl that anybody asks for.
+    /// The shortest ttl of all members.
     pub(crate) fn shortest_ttl(&self) -> u64 {
         self.members.iter().map(|member| member.ttl()).min().unwrap_or(SECOND)
     }
 
-    /// The longest ttl of anybody.
+    /// The longest ttl of all members.
     pub(crate) fn longest_ttl(&self) -> u64 {
         longest_ttl(&self.members)
     }
 
-    /// How long ago a copy must have been superseded to be restored. A younger one is outside of the promise: a cached
-    /// answer is used for one ttl, a grant that was sent on its strength is believed for another, and clocks are off by
-    /// the drift.
+    /// Least time since a copy was superseded for it to be restored. A younger copy is outside the promise: a cached
+    /// answer is used for one ttl, a grant based on it is believed for another, and clocks are off by the drift.
     pub(crate) fn restore_age(&self) -> u64 {
         self.longest_ttl() * 22 / 10
     }
 
-    /// The shortest request timeout of anybody.
+    /// The shortest call timeout of all members.
     fn shortest_timeout(&self) -> u64 {
         let timeouts = self.members.iter().map(|member| member.timing.timeout().as_nanos() as u64);
         timeouts.min().unwrap_or(SECOND)
     }
 
-    /// Whether S2 is promised in this seed.
+    /// True if S2 is promised in this seed.
     pub(crate) fn promises_exclusion(&self) -> bool {
         self.weather != Weather::BrokenClocks
     }

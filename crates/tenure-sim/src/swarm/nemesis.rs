@@ -2,19 +2,20 @@ use super::Weather;
 use crate::rng::Rng;
 use crate::time::SECOND;
 
-/// Who strikes, how often, and with what.
+/// Frequency and kinds of strikes.
 #[derive(Clone, Debug)]
 pub(crate) struct Nemesis {
-    /// The mean time between two strikes.
+    /// Mean time between two strikes.
     pub(crate) every: u64,
-    /// What it strikes with, and how often in relation to the others.
+    /// Relative frequency of each kind of strike.
     weights: [u32; Strike::ALL.len()],
-    /// How many of a thousand killed holders leave a child that keeps the witness and acts.
+    /// Killed holders that leave a child which keeps the witness and acts, per thousand.
     pub(crate) orphans: u32,
-    /// How many of a thousand nonces cannot be listed.
+    /// Nonces that cannot be listed, per thousand.
     pub(crate) unlisted: u32,
-    /// The shortest time between two pauses of one process, in its ttls, and the longest pause in hundredths of one.
+    /// Shortest time between two pauses of one process, in its ttls.
     pub(crate) pause_apart: u64,
+    /// Longest pause, in hundredths of a ttl.
     pub(crate) pause_most: u64,
 }
 
@@ -51,7 +52,7 @@ impl Strike {
         Self::CopyWitness,
     ];
 
-    /// How often it strikes in relation to the others, where it does at all.
+    /// Relative frequency where it is enabled.
     fn weight(self) -> u32 {
         match self {
             Self::Pause => 40,
@@ -68,7 +69,7 @@ impl Strike {
         }
     }
 
-    /// Whether it changes the record from outside.
+    /// True if it changes the record from outside.
     fn tampers(self) -> bool {
         matches!(self, Self::Delete | Self::Restore | Self::Foreign)
     }
@@ -94,7 +95,8 @@ impl Nemesis {
         nemesis
     }
 
-    /// Strikes that no holder may notice: short pauses that are far apart, and crashes, which end a term in silence.
+    /// Restricts strikes to those that no holder may notice: short pauses with long intervals, and crashes, which end a
+    /// term silently. Jumps of the wall clock and copied witnesses stay, too.
     pub(super) fn calm(&mut self) {
         for strike in Strike::ALL.iter().copied() {
             if !matches!(strike, Strike::Pause | Strike::Crash | Strike::WallJump | Strike::CopyWitness) {
@@ -106,12 +108,12 @@ impl Nemesis {
         self.orphans = 0;
     }
 
-    /// Sets how often it strikes with this in relation to the others.
+    /// Sets the relative frequency of a strike.
     pub(super) fn set(&mut self, strike: Strike, weight: u32) {
         self.weights[strike as usize] = weight;
     }
 
-    /// What it strikes with next; `None` if it never strikes.
+    /// Draws the next strike; `None` if all are disabled.
     pub(crate) fn choose(&self, rng: &mut Rng) -> Option<Strike> {
         let total: u32 = self.weights.iter().sum();
         let mut at = rng.below(u64::from(total)) as u32;

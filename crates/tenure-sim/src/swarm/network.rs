@@ -1,14 +1,14 @@
 use crate::rng::Rng;
 use crate::time::{MICRO, MILLI};
 
-/// How calls get to the store and back. The chances are out of a thousand.
+/// Configuration of the network between processes and store. Chances are per thousand.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
-    /// The shortest way, one direction.
+    /// Shortest delay, one way.
     pub(crate) least: u64,
-    /// What may come on top of it.
+    /// Largest random delay on top of it.
     pub(crate) spread: u64,
-    /// Arrivals happen at whole multiples of this, so that some coincide.
+    /// Arrivals happen at multiples of this, so that some coincide.
     pub(crate) quantum: u64,
     pub(crate) request_loss: u32,
     pub(crate) answer_loss: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Network {
     pub(crate) unreachable: u32,
     pub(crate) spike: u32,
     pub(crate) spike_most: u64,
-    /// The shortest time between two losses of one process; zero if they may come as they like.
+    /// Zero if losses of one process may follow each other; otherwise the least time between them, in units of two ttl.
     pub(crate) loss_apart: u64,
 }
 
@@ -44,7 +44,7 @@ impl Network {
         }
     }
 
-    /// What a calm network does: there and back well within the shortest timeout, and single losses.
+    /// Makes the network calm: round trips well within the shortest timeout, and only single losses.
     pub(super) fn calm(&mut self, timeout: u64) {
         self.least = self.least.min(timeout / 10);
         self.spread = self.spread.min(timeout / 5);
@@ -59,7 +59,7 @@ impl Network {
         self.loss_apart = 1;
     }
 
-    /// What is left of it once everything is healed.
+    /// Makes the network reliable, after all faults have ended.
     pub(crate) fn healed(&mut self, timeout: u64) {
         self.calm(timeout / 2);
         self.request_loss = 0;

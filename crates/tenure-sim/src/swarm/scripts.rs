@@ -1,25 +1,25 @@
 use super::Member;
 use crate::rng::Rng;
 
-/// What becomes of the commands of scripts. The chances are out of a thousand.
+/// Fate of the commands of scripts. Chances are per thousand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scripts {
-    /// How many commands are killed.
+    /// Commands that are killed.
     pub(crate) killed: u32,
-    /// How many commands are told to give up.
+    /// Commands that are cancelled.
     pub(crate) cancelled: u32,
-    /// How many renewals give up by themselves before the deadline.
+    /// Renewals that give up before the deadline.
     pub(crate) hasty: u32,
-    /// How many renewals come with the use of a copy of a handle.
+    /// Renewals that run beside another command with a copy of a handle.
     pub(crate) copied: u32,
-    /// How many scripts end without a release.
+    /// Scripts that end without a release.
     pub(crate) forgotten: u32,
-    /// How many scripts release late.
+    /// Scripts that release late.
     pub(crate) late: u32,
 }
 
 impl Scripts {
-    /// Makes scripts of some members, in some seeds.
+    /// Turns some members into scripts, in some seeds.
     pub(super) fn draw(rng: &mut Rng, members: &mut [Member]) -> Self {
         if !rng.chance(250) {
             return Self::default();

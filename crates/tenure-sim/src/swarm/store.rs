@@ -2,27 +2,27 @@ use tenure_store::StoreClock;
 
 use crate::rng::Rng;
 
-/// What the store is like.
+/// Kind of store.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreKind {
     pub(crate) clock: StoreClock,
     pub(crate) versions: Versions,
-    /// What its wall clock shows at the beginning, in microseconds since 1970. Some were never set.
+    /// Initial time on its wall clock, in microseconds since 1970. Some were never set.
     pub(crate) epoch: u64,
-    /// How fast the clock runs by which it tells ages: a million is true.
+    /// Rate of the clock that measures ages: a million is exact.
     pub(crate) rate: u64,
-    /// How many of a thousand writes are hinted at to each process.
+    /// Writes for which a process gets a hint, per thousand.
     pub(crate) hints: u32,
 }
 
-/// How a store makes its versions.
+/// Method by which a store makes its versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Versions {
     /// A counter that never goes back.
     Counter,
     /// A hash of the content: equal records have equal versions.
     ContentHash,
-    /// A counter of the key, which begins anew when the key is made anew, and goes back with a restored record.
+    /// A counter of the key, which restarts when the key is created again, and goes back with a restored record.
     PerKey,
 }
 
@@ -37,7 +37,7 @@ impl StoreKind {
         }
     }
 
-    /// Whether its clock can be the floor of tokens.
+    /// True if its clock gives a floor for tokens.
     pub(crate) fn has_floors(&self) -> bool {
         self.clock > StoreClock::Nothing && self.epoch == YEAR_2026
     }

@@ -1,23 +1,23 @@
 use crate::rng::Rng;
 
-/// What holders do. Times are in hundredths of the holder's ttl, chances out of a thousand.
+/// Behaviour of holders. Times are in hundredths of the holder's ttl, chances per thousand.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
-    /// The longest time until a holder lets go by itself.
+    /// Longest time until a holder releases.
     pub(crate) hold_most: u64,
-    /// The longest time until it wants the lease again.
+    /// Longest time until it wants the lease again.
     pub(crate) rest_most: u64,
-    /// The longest time between two checks.
+    /// Longest time between two checks.
     pub(crate) check_most: u64,
-    /// How many checks are followed by a long stall before the write.
+    /// Checks that are followed by a long stall before the write.
     pub(crate) stall: u32,
-    /// How many extensions come late.
+    /// Extensions that come late.
     pub(crate) late_extension: u32,
-    /// How much work does not stop at once.
+    /// Work that does not stop at once.
     pub(crate) slow_stop: u32,
-    /// How long such work goes on at most.
+    /// Longest time for which such work continues.
     pub(crate) stop_most: u64,
-    /// The share of work that cannot be stopped.
+    /// Work that cannot be stopped.
     pub(crate) unstoppable: u32,
 }
 

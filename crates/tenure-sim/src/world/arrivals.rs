@@ -1,4 +1,4 @@
-//! What happens when a write arrives at the store, and what the oracle makes of it.
+//! Arrival of a write at the store, and the oracle's checks of it.
 
 use tenure_core::machine::{Content, Outcome, Purpose, Write};
 use tenure_core::record::{End, Nonce, Record, State};
@@ -12,21 +12,22 @@ use crate::oracle::{follows, overwrites_nothing_foreign};
 use crate::tally::{Number, Sometimes};
 use crate::time::MILLI;
 
-/// The latest events that others may race with.
+/// The latest events that other events may race with.
 #[derive(Debug, Default)]
 pub(super) struct Races {
-    /// When a term was taken over, and which.
+    /// Time of the last takeover, and the term that it ended.
     takeover: (u64, Nonce),
-    /// When a grant arrived, and whose.
+    /// Time of the last grant that arrived, and its lease.
     grant: (u64, u32),
-    /// When a renewal was applied.
+    /// Time of the last applied renewal.
     renewal: u64,
     /// The term that replaced a revoked one.
     pub(super) replaced_revoked: Option<Nonce>,
 }
 
 impl World<'_> {
-    /// A write arrives. `basis` is the content that its sender means to replace; `late` if nobody waits for the answer.
+    /// A write arrives. `basis` is the content that its sender means to replace; `late` is true if the sender no longer
+    /// waits for the answer.
     pub(super) fn write_arrives(
         &mut self,
         target: LeaseTarget,
@@ -54,8 +55,8 @@ impl World<'_> {
             self.judge_patience(target, write, old);
         }
         if mistaken {
-            // The store took one record for another because their versions are equal. For everybody else that is as
-            // good as tampering, and no client can prevent it.
+            // The store confused two records because their versions are equal. For every other process this is
+            // equivalent to tampering, and no client can prevent it.
             self.tally.reached(Sometimes::RepeatedVersion);
             self.tampered("a write lands on a version that was used before");
         }
@@ -79,9 +80,10 @@ impl World<'_> {
         outcome
     }
 
-    /// Whether a write lands on another content than the one its sender means, because the store uses a version twice.
+    /// True if a write lands on another content than its sender means, because the store uses a version twice.
     ///
-    /// A request that is still awaited and relies on an answer of long ago is no excuse: it should not have been sent.
+    /// A request that is still awaited and relies on a very old answer is not excused: the client should not have sent
+    /// it.
     fn is_mistaken(&self, before: &Content, write: &Write, basis: Option<u64>, late: bool) -> bool {
         let Content::Record(old, _) = before else { return false };
         if !self.store.was_tampered_with() {

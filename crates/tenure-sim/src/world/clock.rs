@@ -1,11 +1,11 @@
-/// The clock of one process: it runs at its own rate, and true time is none of its business.
+/// The clock of one process. It runs at its own rate, independent of true time.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
-    /// What it showed at `anchor`.
+    /// Its time at `anchor`.
     base: u64,
     /// A true instant.
     anchor: u64,
-    /// How many of its microseconds pass in a true second.
+    /// Number of its microseconds in a true second.
     rate: u64,
 }
 
@@ -15,20 +15,20 @@ impl Clock {
         Self { base, anchor, rate }
     }
 
-    /// What it shows at this true instant.
+    /// Its time at this true instant.
     pub(super) fn local(&self, now: u64) -> u64 {
         let passed = now - self.anchor;
         self.base + passed / MILLION * self.rate + passed % MILLION * self.rate / MILLION
     }
 
-    /// The first true instant at which it shows this.
+    /// The first true instant at which it reaches `local`.
     pub(super) fn reaches(&self, local: u64) -> u64 {
         let wanted = local.saturating_sub(self.base);
         let (whole, part) = (wanted / self.rate, wanted % self.rate);
         self.anchor + whole.saturating_mul(MILLION).saturating_add((part * MILLION).div_ceil(self.rate))
     }
 
-    /// It stands still from `now` for so long: the machine was suspended by somebody who stops its clock too.
+    /// Stops the clock from `now` for `span`, as if the machine was suspended together with its clock.
     pub(super) fn freeze(&mut self, now: u64, span: u64) {
         self.base = self.local(now).saturating_sub(span / MILLION * self.rate);
         self.anchor = now;
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_inverse_is_the_first_instant_that_shows_it() {
+    fn reaches_is_the_first_true_instant_with_that_local_time() {
         for rate in [999_001, 1_000_000, 1_049_999, 950_001, 1] {
             let clock = Clock::new(17, 1_000, rate);
             for local in [1_000, 1_001, 1_999, 123_456_789, 20_000_000_007] {

@@ -10,7 +10,7 @@ use crate::tally::{Fault, Sometimes};
 use crate::time::{MICRO, MILLI};
 
 impl World<'_> {
-    /// Gives a machine an input and carries out what it wants.
+    /// Gives an input to a machine, and carries out its effects.
     pub(super) fn step_machine(&mut self, target: LeaseTarget, input: Input) {
         let mut effects = std::mem::take(&mut self.effects);
         let (nonce, jitter) = (Nonce::from_bits(self.rng.wide()), self.rng.next() as u32);
@@ -18,7 +18,7 @@ impl World<'_> {
         let now = Instant::from_nanos(process.clock.local(self.now));
         let ambient = Ambient { now, wall: process.wall_time(self.now), nonce, jitter };
         let lease = process.leases[target.slot as usize].as_mut().filter(|lease| lease.id == target.lease);
-        // The machine that got a script its handle has ended with its command.
+        // The machine that acquired the handle of a script ended with its command.
         if let Some(lease) = lease.filter(|lease| lease.script().is_none()) {
             lease.machine.step(&ambient, &mut process.sightings, input, &mut effects);
             if process.recognizes() {
@@ -57,8 +57,8 @@ impl World<'_> {
         }
     }
 
-    /// Lists a nonce in the witness before its request is sent. If that fails the request is sent all the same:
-    /// unlisted is safe.
+    /// Lists a nonce in the witness before its request is sent. If that fails, the request is sent all the same: an
+    /// unlisted nonce is safe.
     fn list_nonce(&mut self, target: LeaseTarget, nonce: Nonce) {
         let Some(witness) = self.lease(target).and_then(|lease| lease.witness) else { return };
         if self.rng.chance(self.swarm.nemesis.unlisted) {
@@ -68,7 +68,7 @@ impl World<'_> {
         }
     }
 
-    /// Keeps what the oracle needs to know about a write.
+    /// Stores the facts about a write that the oracle needs.
     fn remember_write(&mut self, target: LeaseTarget, write: &Write) {
         let (purpose, nonce, sent) = (write.purpose, write.record.nonce, self.now);
         let process = &mut self.processes[target.process as usize];
@@ -88,13 +88,13 @@ impl World<'_> {
 
     // ── sleeping and waking ───────────────────────────────────────────────────────────────────────────────────────
 
-    /// One entry in the agenda serves a lease until it has to be woken earlier.
+    /// Sets the timer of a lease. One agenda entry serves a lease until the lease needs an earlier one.
     fn sleeps(&mut self, target: LeaseTarget, until: u64) {
         let now = self.now;
         let process = &mut self.processes[target.process as usize];
         let Some(lease) = process.leases[target.slot as usize].as_mut() else { return };
         lease.wake = Some(until);
-        // A timer that is due already fires a little later, as real ones do.
+        // A timer that is already due fires a little later, as real timers do.
         let at = process.clock.reaches(until).max(if until <= process.clock.local(now) {
             now + MILLI
         } else {
@@ -106,7 +106,8 @@ impl World<'_> {
         }
     }
 
-    /// Whether a timer that fires is the one that the lease waits for. If it waits for a later one, that is set.
+    /// True if the timer that fires is the one that the lease waits for. If the lease waits for a later time, sets a
+    /// new timer.
     pub(super) fn is_due(&mut self, target: LeaseTarget) -> bool {
         let now = self.now;
         let process = &mut self.processes[target.process as usize];
@@ -150,7 +151,7 @@ impl World<'_> {
 
     // ── the word that user and keeper share ───────────────────────────────────────────────────────────────────────
 
-    /// Whoever looks at the word latches it if its deadline has passed. True while the lease is held.
+    /// Checks the word, and latches it if the deadline has passed. True while the lease is held.
     pub(super) fn check(&mut self, target: LeaseTarget) -> bool {
         let now = Instant::from_nanos(self.processes[target.process as usize].clock.local(self.now));
         let Some(lease) = self.lease(target) else { return false };

@@ -1,7 +1,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// A lease of a process: where it is, and which one it is of those that were there in turn.
+/// Identifies a lease: its process, its slot, and its own number, because slots are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeaseTarget {
     pub(super) process: u16,
@@ -9,75 +9,75 @@ pub(super) struct LeaseTarget {
     pub(super) lease: u32,
 }
 
-/// What happens next: a delivered message, a timer or a fault.
+/// An event: a delivered message, a timer or a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// A sleep of a machine is over.
+    /// A machine's sleep is over.
     Wake(LeaseTarget),
-    /// A request arrives at the store; `copy` tells the copies of one request apart.
+    /// A request arrives at the store; `copy` distinguishes the copies of one request.
     Request { message: u32, copy: u8 },
     /// An answer arrives.
     Answer { target: LeaseTarget, call: u32, answer: u32 },
-    /// A call was not answered in time, or the connection broke.
+    /// A call timed out, or its connection broke.
     Unanswered { target: LeaseTarget, call: u32 },
-    /// A witness was looked at.
+    /// A witness was inspected.
     Witness { target: LeaseTarget, look: u32 },
-    /// Somebody acts under a lease: checks it, and writes.
+    /// The work under a lease acts: it checks the lease, and writes.
     Act(LeaseTarget),
-    /// The holder renews by hand.
+    /// The holder renews manually.
     Renew(LeaseTarget),
-    /// The holder lets go, or the contender gives up.
+    /// The holder releases, or the contender gives up.
     Release(LeaseTarget),
     /// The work under a lease has stopped.
     Drained(LeaseTarget),
-    /// The holder finds out that it cannot stop the work.
+    /// The holder finds that it cannot stop the work.
     CannotStop(LeaseTarget),
-    /// The keeper gets to extend the belief.
+    /// The keeper is scheduled to extend the belief.
     Extend(LeaseTarget),
     /// The keeper learns that the belief was latched as lost.
     Latched(LeaseTarget),
-    /// The deadline of a handle has come, and its script looks at the clock.
+    /// The deadline of a handle is reached, and its script checks the clock.
     Deadline(LeaseTarget),
-    /// A script that does not act any more releases its handle.
+    /// A script that has stopped its work releases its handle.
     Leave(LeaseTarget),
     /// A command of a script is killed.
     Kill(LeaseTarget),
     /// A hint that the key changed.
     Hint { process: u16 },
-    /// A process wants the lease, with the handle of this slot.
+    /// A process wants the lease, for this slot.
     Start { process: u16, slot: u16, incarnation: u32 },
     /// A write arrives at the fenced resource.
     ResourceWrite { token: u64 },
     /// The nemesis strikes.
     Strike,
-    /// A paused process goes on.
+    /// A paused process continues.
     Resume { process: u16, pause: u32 },
-    /// A dead process comes back.
+    /// A dead process restarts.
     Restart { process: u16, incarnation: u32 },
     /// A process is connected again.
     Reconnect { process: u16, cut: u32 },
-    /// A child of a dead holder ends.
+    /// A child of a dead holder exits.
     OrphanEnds { orphan: u32 },
     /// An operator removes foreign bytes.
     Repair,
-    /// An observer looks.
+    /// An observer reads the key.
     Observe { observer: u16 },
     /// An observer's answer arrives.
     Observed { observer: u16, answer: u32 },
     /// All faults end.
     Heal,
-    /// The time for the key to be held again is over.
+    /// The time limit for the key to be held again is reached.
     HeldAgainBy,
-    /// The steady phase is over.
+    /// The steady phase ends.
     Steady,
-    /// Contention is over.
+    /// Contention ends.
     Quiet,
-    /// The end.
+    /// The end of the seed.
     End,
 }
 
 impl Event {
-    /// The process that must run for this to be handled.
+    /// The process that must run for this event to be handled.
     pub(super) fn needs(&self) -> Option<u16> {
         match self {
             Self::Wake(target)
@@ -137,7 +137,7 @@ impl Event {
     }
 }
 
-/// What is to come, earliest first; of two at one instant the one that was put in first.
+/// Pending events, earliest first. Events at the same instant stay in the order of insertion.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     heap: BinaryHeap<DueEvent>,

@@ -3,7 +3,7 @@ use std::fmt;
 use tenure_core::machine::{Content, Input, Look};
 use tenure_core::record::State;
 
-/// An answer in a few words.
+/// Displays an answer in a few words.
 pub(super) struct AnswerWords<'a>(pub(super) &'a Input);
 
 impl fmt::Display for AnswerWords<'_> {

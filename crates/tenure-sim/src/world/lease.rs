@@ -6,58 +6,60 @@ use tenure_core::{Belief, Token};
 
 use super::event::LeaseTarget;
 
-/// One lease of a process: the machine under test, and what a driver keeps beside it.
+/// One lease of a process: the machine under test, and the driver's state for it.
 #[derive(Debug)]
 pub(super) struct Lease {
-    /// Its number, which no other lease of the seed has.
+    /// Number of the lease, unique in the seed.
     pub(super) id: u32,
     pub(super) machine: Machine,
-    /// The number of the call that is under way, or of the latest one.
+    /// Number of the pending call, or of the latest one.
     pub(super) call: u32,
-    /// Whether that call is a write.
+    /// True if that call is a write.
     pub(super) writing: bool,
-    /// How the latest write ended, if that was not clear.
+    /// Reason for which the outcome of the latest write is in doubt, if it is.
     pub(super) doubt: Option<Doubt>,
-    /// Until when the machine sleeps, on the clock of its process.
+    /// The time until which the machine sleeps, on the clock of its process.
     pub(super) wake: Option<u64>,
-    /// When it will be looked at again for that, in true time.
+    /// True time of its next timer in the agenda.
     pub(super) queued: u64,
     pub(super) witness: Option<u32>,
-    /// The writes it sent, the latest at the end.
+    /// The writes that it sent, the latest at the end.
     writes: VecDeque<OwnWrite>,
-    /// The record that the latest read showed.
+    /// Nonce of the record in the latest read.
     pub(super) shown: Option<Nonce>,
-    /// What the latest confirmed write of its term carries.
+    /// Nonce of the latest confirmed write of its term.
     pub(super) confirmed: Nonce,
     pub(super) term: Option<(Nonce, Token)>,
     pub(super) belief_state: BeliefState,
-    /// The deadline that the machine told last, on the clock of its process.
+    /// The last deadline that the machine reported, on the clock of its process.
     pub(super) deadline: u64,
-    /// Whether the keeper is about to extend the belief to that deadline.
+    /// True if the keeper is about to extend the belief to that deadline.
     pub(super) extending: bool,
-    /// Whether somebody acts under the term.
+    /// True if work runs under the term.
     pub(super) acting: bool,
-    /// Whether what it has was tampered with from outside, so that exclusion is not promised.
+    /// True if its record was tampered with from outside, so that exclusion is not promised.
     pub(super) tainted: bool,
-    /// How many terms of others began while it wanted one.
+    /// Number of terms of others that began while it waited.
     pub(super) missed: u64,
-    /// How many store calls it made since it was last asked.
+    /// Number of store calls since the counter was last reset.
     pub(super) calls: u64,
-    /// Since when it wants the lease, or has it, in true time.
+    /// True time since which it wants the lease, or holds it.
     pub(super) since: u64,
     pub(super) kind: LeaseKind,
     pub(super) role: Role,
-    /// Whether it was denied for a reason that only people can remove.
+    /// True if it was denied for a reason that only an operator can remove.
     pub(super) stuck: bool,
-    /// Whether it sent a read, or a revocation, before its grant.
+    /// True if it sent a read before its grant.
     pub(super) read: bool,
+    /// True if it sent a revocation before its grant.
     pub(super) revoked: bool,
-    /// Whether its work cannot be stopped, and whether its holder has said so.
+    /// True if its work cannot be stopped.
     pub(super) unstoppable: bool,
+    /// True if its holder has said so.
     pub(super) unstoppable_terms: bool,
 }
 
-/// What the lease is for.
+/// Options with which the lease was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeaseKind {
     pub(super) manual: bool,
@@ -65,42 +67,42 @@ pub(super) struct LeaseKind {
     pub(super) resumes: bool,
 }
 
-/// Who keeps the term.
+/// Owner of the term.
 #[derive(Debug)]
 pub(super) enum Role {
     /// The process that has the lease.
     Kept,
-    /// Nobody: a script has its handle, and runs commands to renew and to release it.
+    /// A script that has the handle, and runs commands to renew and to release it. No process keeps the term.
     Script(Script),
-    /// It is the lease of such a command, which ends with it.
+    /// A command of a script. The lease ends with the command.
     Command(ScriptCommand),
 }
 
-/// What a script has.
+/// State of a script.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
-    /// The hash of the secret of its handles.
+    /// Hash of the secret of its handles.
     pub(super) secret: [u8; 32],
-    /// The handle that it got last. The machine that got the first is not asked any more.
+    /// Its latest handle. The machine that acquired the first one is no longer used.
     pub(super) handle: Option<TermRef>,
     /// The handle before that one, which is used up.
     pub(super) former: Option<TermRef>,
 }
 
-/// What a command of a script does.
+/// State of a command of a script.
 #[derive(Clone, Debug)]
 pub(super) struct ScriptCommand {
     /// The lease of the script.
     pub(super) script: LeaseTarget,
     /// The handle that it uses.
     pub(super) handle: TermRef,
-    /// Whether another command uses that handle too, or has used it.
+    /// True if another command uses that handle, too, or has used it.
     pub(super) copy: bool,
-    /// Whether it began after the deadline of its handle.
+    /// True if it began after the deadline of its handle.
     pub(super) late: bool,
 }
 
-/// Whether a lease is believed.
+/// Belief of a lease.
 #[derive(Debug)]
 pub(super) enum BeliefState {
     /// Not granted yet.
@@ -111,7 +113,7 @@ pub(super) enum BeliefState {
     Lost,
 }
 
-/// Why the outcome of a write was not clear.
+/// Reason for which the outcome of a write is in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doubt {
     Timeout,
@@ -124,9 +126,9 @@ pub(super) struct OwnWrite {
     pub(super) nonce: Nonce,
     pub(super) purpose: Purpose,
     pub(super) sent: u64,
-    /// The greatest token its process had seen and the one that it replaces, if that is smaller.
+    /// The greatest token that its process had seen, and the replaced token if that is smaller.
     pub(super) went_back: Option<(u64, u64)>,
-    /// Which of all applied writes it was, if it was applied.
+    /// Its number among all applied writes, if it was applied.
     pub(super) applied: Option<u64>,
 }
 
@@ -170,22 +172,22 @@ impl Lease {
         }
     }
 
-    /// Whether it has not been granted yet.
+    /// True if it has not been granted yet.
     pub(super) fn wants(&self) -> bool {
         matches!(self.belief_state, BeliefState::Wanting)
     }
 
-    /// Whether it is held, as far as anybody has noticed.
+    /// True if it is held, or its loss was not noticed yet.
     pub(super) fn holds(&self) -> bool {
         matches!(self.belief_state, BeliefState::Held(_))
     }
 
-    /// Whether it is known to be lost.
+    /// True if it is known to be lost.
     pub(super) fn is_lost(&self) -> bool {
         matches!(self.belief_state, BeliefState::Lost)
     }
 
-    /// What the script has whose lease this is, if the term is left to it.
+    /// The script that owns this lease, and its latest handle, if the term is left to it.
     pub(super) fn script(&self) -> Option<(&Script, &TermRef)> {
         match &self.role {
             Role::Script(script) => script.handle.as_ref().map(|handle| (script, handle)),
@@ -193,7 +195,7 @@ impl Lease {
         }
     }
 
-    /// The command of a script whose lease this is.
+    /// The command that owns this lease.
     pub(super) fn command(&self) -> Option<&ScriptCommand> {
         match &self.role {
             Role::Command(command) => Some(command),
@@ -201,12 +203,12 @@ impl Lease {
         }
     }
 
-    /// Whether a resumption of it was applied.
+    /// True if a resume of it was applied.
     pub(super) fn has_resumed(&self) -> bool {
         self.writes.iter().any(|write| write.purpose == Purpose::Resume && write.applied.is_some())
     }
 
-    /// Remembers a write that it sends.
+    /// Stores a write that it sends.
     pub(super) fn sends(&mut self, write: OwnWrite) {
         if self.writes.len() == WRITES_MAX {
             self.writes.pop_front();
@@ -214,12 +216,12 @@ impl Lease {
         self.writes.push_back(write);
     }
 
-    /// Its write of this nonce.
+    /// Its write with this nonce.
     pub(super) fn write(&self, nonce: Nonce) -> Option<&OwnWrite> {
         self.writes.iter().rev().find(|write| write.nonce == nonce)
     }
 
-    /// Its write of this nonce was applied as the `order`-th of all.
+    /// Its write with this nonce was applied as the `order`-th of all writes.
     pub(super) fn applied(&mut self, nonce: Nonce, order: u64) {
         if let Some(write) = self.writes.iter_mut().rev().find(|write| write.nonce == nonce) {
             write.applied = Some(order);
@@ -227,5 +229,5 @@ impl Lease {
     }
 }
 
-/// More than the machine itself remembers.
+/// More than the machine itself keeps.
 const WRITES_MAX: usize = 40;

@@ -1,8 +1,8 @@
-//! The simulated world: processes with clocks of their own, a network, a store, witnesses, a fenced resource, and a
+//! The simulated world: processes with their own clocks, a network, a store, witnesses, a fenced resource, and a
 //! nemesis, in one thread under virtual time.
 //!
-//! The code under test is the production machine. The world plays the driver: it carries out the machine's effects,
-//! and it keeps the word that user and keeper share.
+//! The code under test is the production machine. The world is the driver: it carries out the machine's effects, and
+//! keeps the word that user and keeper share.
 
 mod arrivals;
 mod clock;
@@ -48,7 +48,7 @@ use slab::Slab;
 use store::Store;
 use witness::{WitnessLook, Witnesses};
 
-/// One seed's world.
+/// The world of one seed.
 #[derive(Debug)]
 pub(crate) struct World<'a> {
     seed: &'a Seed,
@@ -58,12 +58,12 @@ pub(crate) struct World<'a> {
     now: u64,
     agenda: Agenda,
     processes: Vec<Process>,
-    /// How often each machine was booted.
+    /// Number of boots of each machine.
     boots: Vec<u32>,
     store: Store,
     network: Network,
     messages: Slab<Message>,
-    /// Answers on their way, each with the number of the content of the store that it speaks of.
+    /// Pending answers, each with the generation of the store's content that it describes.
     answers: Slab<(Input, u64)>,
     looks: Slab<(tenure_core::record::Nonce, WitnessLook)>,
     witnesses: Witnesses,
@@ -126,7 +126,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lives through the seed.
+    /// Runs the seed.
     pub(crate) fn run(mut self) -> Outcome {
         if self.connects() {
             self.begin();
@@ -152,7 +152,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether anybody gets to use the store: those that lie are refused when they are connected.
+    /// True if the processes may use the store. The check at connect refuses a store that lies.
     fn connects(&mut self) -> bool {
         let refused = if self.swarm.liar {
             self.tally.fault(Fault::Lied);
@@ -269,7 +269,7 @@ impl<'a> World<'a> {
         true
     }
 
-    /// Drops an event that nobody is there for, with what it carries.
+    /// Drops an event of a dead process, with its payload.
     fn forget(&mut self, event: Event) {
         match event {
             Event::Answer { answer, .. } => drop(self.answers.take(answer)),
@@ -278,7 +278,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The lease, if it is still the one that is meant.
+    /// The lease, if it is still in its slot.
     fn lease(&mut self, target: LeaseTarget) -> Option<&mut Lease> {
         let process = &mut self.processes[target.process as usize];
         process.leases[target.slot as usize].as_mut().filter(|lease| lease.id == target.lease)

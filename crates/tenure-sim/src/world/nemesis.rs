@@ -48,7 +48,7 @@ impl World<'_> {
         }
     }
 
-    /// Whom to strike: often whoever holds the key.
+    /// The process to strike: often the holder of the key.
     fn victim(&mut self) -> usize {
         let any = self.rng.index(self.processes.len());
         match self.oracle.beliefs.holder(self.now) {
@@ -87,7 +87,7 @@ impl World<'_> {
         self.agenda.push(now + span, Event::Resume { process: process as u16, pause });
     }
 
-    /// Sometimes a pause ends just when another contender is about to take over.
+    /// Sometimes returns an end for the pause: the instant at which another contender is about to take over.
     fn aim(&mut self, process: usize) -> Option<u64> {
         if !self.rng.chance(250) {
             return None;
@@ -97,7 +97,7 @@ impl World<'_> {
         let lease = it.leases[0].as_ref().filter(|_| other != process)?;
         let wake = it.clock.reaches(lease.wake?);
         let ttl = it.member.ttl();
-        // The next time it looks, or three looks later, when what it saw has run out.
+        // At its next read, or one ttl after it, when the version that it saw has run out.
         let at = if self.rng.chance(500) { wake } else { wake + ttl };
         Some(at + self.rng.below(4 * MILLI))
     }
@@ -139,7 +139,7 @@ impl World<'_> {
         }
         it.state = Life::Running;
         if !self.rng.chance(it.member.remembers) {
-            // What it saw is in the logbook of this boot.
+            // The logbook of this boot has its latest sighting.
             let recalled = it.sightings.latest().and_then(Seen::to_recall);
             self.forgets(process);
             self.recalls(process, recalled);
@@ -165,7 +165,7 @@ impl World<'_> {
         }
     }
 
-    /// Everything on one machine dies, and its clock begins anew.
+    /// Kills every process on one machine, and restarts its clock.
     fn reboots(&mut self) {
         let host = self.rng.index(self.swarm.hosts);
         self.tally.fault(Fault::Reboot);
@@ -199,7 +199,7 @@ impl World<'_> {
         self.note(process, format_args!("wall clock jumps by {span} ms"));
     }
 
-    /// The machine is suspended by somebody who stops its clock too: outside of what S2 promises.
+    /// Suspends a machine together with its clock: outside the promise of S2.
     fn freezes(&mut self, process: usize) {
         if self.swarm.weather != Weather::BrokenClocks || self.processes[process].state != Life::Running {
             return;
@@ -269,7 +269,7 @@ impl World<'_> {
         self.agenda.push(self.now + span, Event::Repair);
     }
 
-    /// An operator takes foreign bytes away.
+    /// An operator removes foreign bytes.
     pub(super) fn repairs(&mut self) {
         if matches!(self.store.content(), tenure_core::machine::Content::Foreign { .. }) {
             self.store.delete(self.now);
@@ -277,7 +277,8 @@ impl World<'_> {
         }
     }
 
-    /// The record changed in a way that the protocol does not know: terms that had begun are not promised anything.
+    /// The record changed in a way that the protocol does not know: terms that had begun are no longer promised
+    /// anything.
     pub(super) fn tampered(&mut self, what: &str) {
         self.oracle.tampered(self.now);
         let leases = self.processes.iter_mut().flat_map(|process| process.leases.iter_mut().flatten());

@@ -1,4 +1,4 @@
-//! How calls get to the store and their answers back: lost, late, doubled, retried on the way.
+//! Delivery of calls to the store, and of answers back: lost, late, duplicated, or retried on the way.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use super::phases::Phase;
 use crate::tally::{Fault, Number};
 use crate::time::SECOND;
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Debug)]
 pub(super) struct Message {
     target: LeaseTarget,
     call: u32,
     body: MessageBody,
-    /// The content of the store that a write replaces, as far as its sender knows.
+    /// Generation of the content that a write replaces, as far as its sender knows.
     basis: Option<u64>,
     sent: u64,
-    /// When its sender gives up.
+    /// Time at which its sender gives up.
     gives_up: u64,
     /// The copy whose answer returns.
     answering: u8,
-    /// Whether somebody still waits for the answer.
+    /// True if the sender still waits for the answer.
     awaited: bool,
-    /// Whether the answer is that the store is overloaded, whatever was done.
+    /// True if the answer is that the store is overloaded, whatever the store did.
     throttled: bool,
-    /// How many copies are still to arrive.
+    /// Number of copies that have not arrived yet.
     copies: u8,
 }
 
-/// What is asked.
+/// Content of a request.
 #[derive(Debug)]
 pub(super) enum MessageBody {
     Read,
@@ -132,7 +132,7 @@ impl World<'_> {
             }
         };
         if self.phase != Phase::Faults && sent < self.swarm.length {
-            // What was stuck in the network does not survive its repair.
+            // Requests that were delayed in the network are dropped when it heals.
             if answers {
                 self.agenda.push(gives_up.max(self.now), Event::Unanswered { target, call });
             }
@@ -181,7 +181,7 @@ impl World<'_> {
         self.agenda.push(at, Event::Answer { target, call, answer });
     }
 
-    // ── back at the process ───────────────────────────────────────────────────────────────────────────────────────
+    // ── answers at the process ────────────────────────────────────────────────────────────────────────────────────
 
     pub(super) fn answer_arrives(&mut self, target: LeaseTarget, call: u32, answer: u32) {
         let (input, generation) = self.answers.take(answer);
@@ -224,9 +224,9 @@ impl World<'_> {
         self.step_machine(target, input);
     }
 
-    // ── the way ───────────────────────────────────────────────────────────────────────────────────────────────────
+    // ── delays and losses ─────────────────────────────────────────────────────────────────────────────────────────
 
-    /// When something that is sent now arrives.
+    /// Time of arrival of a message that is sent now.
     pub(super) fn arrival(&mut self) -> u64 {
         let mut at = self.now + self.one_way();
         if self.rng.chance(self.network.spike) {
@@ -236,12 +236,12 @@ impl World<'_> {
         at.next_multiple_of(self.network.quantum)
     }
 
-    /// How long one way takes.
+    /// Delay in one direction.
     fn one_way(&mut self) -> u64 {
         self.network.least + self.rng.skewed(0, self.network.spread)
     }
 
-    /// Whether a message of this process is lost.
+    /// True if a message of this process is lost.
     fn loses(&mut self, target: LeaseTarget, chance: u32) -> bool {
         if !self.rng.chance(chance) {
             return false;

@@ -6,11 +6,11 @@ use crate::Invariant;
 use crate::tally::{Number, Sometimes};
 use crate::time::{MILLI, SECOND};
 
-/// Somebody who only looks.
+/// An observer.
 #[derive(Debug)]
 pub(super) struct SimObserver {
     observer: Observer,
-    /// How many grants there had been when it looked last.
+    /// Number of grants at its previous read.
     grants: u64,
 }
 
@@ -21,7 +21,7 @@ impl SimObserver {
 }
 
 impl World<'_> {
-    /// Reads the key. The answers of two reads may arrive in the other order.
+    /// Reads the key. The answers of two reads may arrive in reverse order.
     pub(super) fn observes(&mut self, observer: usize) {
         let look = self.store.read(self.now);
         let answer = self.answers.insert((Input::Read(Ok(look)), 0));
@@ -51,7 +51,7 @@ impl World<'_> {
         }
     }
 
-    /// After quiet every observer looks once more, and shows what is there.
+    /// After quiet, every observer reads once more, and must show the present token.
     pub(super) fn last_look(&mut self) {
         let content = self.store.content().clone();
         let present = self.store.record().map_or(0, |record| record.token.get());

@@ -1,4 +1,4 @@
-//! After the faults: healed, held again, steady, fair, quiet.
+//! The phases after the faults: healed, held again, steady, fair, quiet.
 
 use super::World;
 use super::event::{Event, LeaseTarget};
@@ -7,23 +7,23 @@ use crate::Invariant;
 use crate::oracle::{calls_are_few, nobody_stampedes};
 use crate::time::{MILLI, SECOND};
 
-/// Where a seed is.
+/// Phase of a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Faults strike.
     Faults,
     /// All faults have ended; the key must be held again soon.
     Healed,
-    /// It is held and nobody lets go: L5 is counted.
+    /// The key is held and no holder releases: the calls for L5 are counted.
     Steady,
-    /// Holders let go and rest: everybody must win.
+    /// Holders release and rest: every contender must win.
     Fair,
-    /// Nobody wants anything any more.
+    /// No process wants the lease any more.
     Quiet,
 }
 
 impl World<'_> {
-    /// All faults end.
+    /// Ends all faults.
     pub(super) fn heals(&mut self) {
         self.phase = Phase::Healed;
         self.trace.line(self.now, format_args!("world"), format_args!("is healed"));
@@ -77,7 +77,7 @@ impl World<'_> {
         Some(holder)
     }
 
-    /// Work that has not stopped although its lease is lost stops, and a script that has stopped releases.
+    /// Stops work that still runs although its lease is lost; a script whose work has stopped releases.
     fn stop_working(&mut self, process: usize) {
         for (slot, lease) in self.processes[process].leases.iter().enumerate() {
             let Some(lease) = lease.as_ref().filter(|lease| lease.is_lost()) else { continue };
@@ -90,7 +90,7 @@ impl World<'_> {
         }
     }
 
-    /// A process that rests stops resting. Of the stealers the first comes at once and the others one after the other.
+    /// Ends the rest of a process. The first stealer starts at once, the others one after another.
     fn wants_now(&mut self, process: usize, others: bool) -> bool {
         if self.processes[process].state != Life::Running {
             return false;
@@ -106,7 +106,7 @@ impl World<'_> {
         true
     }
 
-    /// L1: the time is over. What follows is quiet holding, to count calls.
+    /// L1: the time limit is reached. The steady phase follows, in which calls are counted.
     pub(super) fn held_again_by(&mut self) {
         if !self.oracle.tokens.are_void() && self.swarm.promises_exclusion() {
             self.oracle.judge(self.now, Invariant::L1, self.oracle.held_again.at_the_end(self.now));
@@ -131,7 +131,7 @@ impl World<'_> {
         self.agenda.push(self.now + span, Event::Steady);
     }
 
-    /// L5: whoever waited for one and the same holder all the time asked seldom. Then holders let go.
+    /// L5: a contender that waited for the same holder during the complete phase made few calls. Then holders release.
     pub(super) fn steady_ends(&mut self) {
         let span = STEADY_TTLS * self.swarm.longest_ttl();
         let since = self.now - span;
@@ -167,11 +167,11 @@ impl World<'_> {
         self.agenda.push(self.now + 5 * SECOND, Event::End);
     }
 
-    /// The last scan.
+    /// The last read of every observer.
     pub(super) fn ends(&mut self) {
         self.last_look();
     }
 }
 
-/// How long the steady phase is, in the longest ttls.
+/// Duration of the steady phase, in units of the longest ttl.
 const STEADY_TTLS: u64 = 3;

@@ -16,47 +16,47 @@ pub(super) struct Process {
     pub(super) member: Member,
     pub(super) holder: Arc<Holder>,
     pub(super) clock: Clock,
-    /// How far its wall clock is off, in milliseconds.
+    /// Error of its wall clock, in milliseconds.
     pub(super) wall: i64,
     pub(super) incarnation: u32,
     pub(super) state: Life,
-    /// How often it was paused; tells apart the ends of two pauses.
+    /// Number of pauses; distinguishes the ends of two pauses.
     pub(super) pause: u32,
-    /// When it was paused last.
+    /// Time of the last pause.
     pub(super) paused_at: u64,
-    /// What happened to it while it was paused.
+    /// Events that arrived while it was paused.
     pub(super) waiting: Vec<Event>,
     pub(super) sightings: Sightings,
-    /// What an earlier incarnation saw, until this one has looked.
+    /// Sighting of an earlier incarnation, until this one has read the key.
     pub(super) recalled: Option<Recalled>,
-    /// Its leases, and behind them those of the commands of its scripts.
+    /// Its leases, followed by those of the commands of its scripts.
     pub(super) leases: Vec<Option<Lease>>,
     pub(super) cut: Cut,
-    /// How often it was cut off; tells apart the ends of two cuts.
+    /// Number of partitions; distinguishes the ends of two partitions.
     pub(super) cuts: u32,
-    /// When a message of it was lost last.
+    /// Time of the last lost message.
     pub(super) lost_at: u64,
-    /// The handle it saved.
+    /// The handle that it saved.
     pub(super) saved: Option<Saved>,
-    /// Whether a child of an earlier incarnation still acts.
+    /// Number of children of earlier incarnations that still act.
     pub(super) orphans: u32,
-    /// Which content of the store it saw under which version, the latest at the end.
+    /// Generations of the store's content that it saw, by version, the latest at the end.
     versions: VecDeque<(Version, u64)>,
-    /// The greatest token that an answer showed to this incarnation, and when.
+    /// The greatest token that an answer showed to this incarnation, and the time of that answer.
     pub(super) shown: (u64, u64),
 }
 
-/// A handle, as it was saved to go on with after a restart.
+/// A handle that was saved, to resume its term after a restart.
 #[derive(Debug)]
 pub(super) struct Saved {
     pub(super) handle: TermRef,
-    /// The boot of the machine: after another one its deadline means nothing.
+    /// The boot of the machine: after another boot the deadline has no meaning.
     pub(super) boot: u32,
-    /// Who saved it: only a later incarnation goes on with it, never the same one beside itself.
+    /// The incarnation that saved it. Only a later one may resume it, never the same one.
     pub(super) incarnation: u32,
 }
 
-/// Whether a process runs.
+/// State of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     Running,
@@ -64,7 +64,7 @@ pub(super) enum Life {
     Dead,
 }
 
-/// What does not get through.
+/// Messages that a partition blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cut {
     pub(super) requests: bool,
@@ -100,17 +100,17 @@ impl Process {
         }
     }
 
-    /// Where it has leases of its own.
+    /// Slots of its own leases.
     pub(super) fn slots(&self) -> std::ops::Range<usize> {
         0..self.member.handles
     }
 
-    /// Where another command of a script has room.
+    /// A free slot for another command of a script.
     pub(super) fn room_for_command(&self) -> Option<usize> {
         (self.member.handles..self.leases.len()).find(|slot| self.leases[*slot].is_none())
     }
 
-    /// An answer showed this content of the store under this version.
+    /// An answer showed this generation of the content under this version.
     pub(super) fn note_version(&mut self, version: &Version, generation: u64) {
         if self.versions.back().is_some_and(|(_, last)| *last == generation) {
             return;
@@ -121,29 +121,30 @@ impl Process {
         self.versions.push_back((version.clone(), generation));
     }
 
-    /// Whether the first look of this incarnation showed what an earlier one saw, once it has looked.
+    /// True if the first read of this incarnation showed the version that an earlier one saw. It is checked once, after
+    /// that read.
     pub(super) fn recognizes(&mut self) -> bool {
         let Some(latest) = self.sightings.latest() else { return false };
         self.recalled.take().is_some_and(|recalled| latest.to_recall() == Some(recalled))
     }
 
-    /// The content that it takes this version for.
+    /// The generation that it associates with this version.
     pub(super) fn content_of(&self, version: &Version) -> Option<u64> {
         self.versions.iter().rev().find(|(known, _)| known == version).map(|(_, generation)| *generation)
     }
 
-    /// What people read on its wall clock.
+    /// Time on its wall clock.
     pub(super) fn wall_time(&self, now: u64) -> WallTime {
         let millis = YEAR_2026 + (now / 1_000_000) as i64 + self.wall;
         WallTime::from_millis(millis.max(0) as u64)
     }
 }
 
-/// How many commands the scripts of one process run at a time.
+/// Largest number of concurrent commands of the scripts of one process.
 const COMMANDS: usize = 4;
 
 /// The beginning of 2026, in milliseconds since 1970.
 const YEAR_2026: i64 = 1_767_225_600_000;
 
-/// How many versions a process remembers, for the oracle only.
+/// Number of versions that a process keeps, for the oracle only.
 const VERSIONS_MAX: usize = 16;

@@ -1,8 +1,8 @@
-/// A resource behind a fence: it remembers the greatest token and refuses smaller ones.
+/// A resource behind a fence: it stores the greatest token and refuses smaller ones.
 #[derive(Debug, Default)]
 pub(super) struct Resource {
     greatest: u64,
-    /// Whether the fence is missing.
+    /// True if the fence is missing.
     open: bool,
 }
 
@@ -11,7 +11,7 @@ impl Resource {
         Self { greatest: 0, open }
     }
 
-    /// Takes a write under this token, or refuses it.
+    /// Accepts or refuses a write under this token.
     pub(super) fn write(&mut self, token: u64) -> bool {
         let accepted = self.open || token >= self.greatest;
         self.greatest = self.greatest.max(token);

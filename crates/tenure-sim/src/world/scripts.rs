@@ -1,8 +1,8 @@
 //! Scripts: terms that no process keeps. A script has a handle, believes until its deadline, and runs short-lived
 //! commands to renew and to release it.
 //!
-//! The script is as bad as scripts are: it never listens to a command that fails, so it acts until the deadline of the
-//! latest handle that it got, whatever becomes of the commands that renew it.
+//! The script is careless, as many scripts are: it ignores commands that fail. It acts until the deadline of its latest
+//! handle, whatever happens to the commands that renew the handle.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::time::SECOND;
 impl World<'_> {
     // ── holding ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// The command that was granted ends, and its script has the handle.
+    /// The command that was granted ends, and leaves the handle to its script.
     pub(super) fn leaves_term_to_script(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
         let handle = lease.machine.term_ref();
@@ -39,7 +39,7 @@ impl World<'_> {
         self.agenda.push(at.max(self.now), Event::Deadline(target));
     }
 
-    /// A script that looks at the clock and finds its deadline passed stops, sooner or later.
+    /// A script that finds its deadline passed stops its work, at once or late.
     pub(super) fn deadline_comes(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target).filter(|lease| lease.acting) else { return };
         let held = lease.holds();
@@ -56,7 +56,8 @@ impl World<'_> {
         self.stops_work(target);
     }
 
-    /// Runs a command that renews the handle, and sometimes another one with a copy of it or with one that is used up.
+    /// Runs a command that renews the handle, and sometimes a second one, with a copy of the handle or with one that is
+    /// used up.
     pub(super) fn script_renews(&mut self, target: LeaseTarget) {
         let Some((script, handle)) = self.lease(target).and_then(|lease| lease.script()) else { return };
         let (handle, former) = (handle.clone(), script.former.clone());
@@ -77,13 +78,13 @@ impl World<'_> {
         }
     }
 
-    /// Whether a command of the script is under way.
+    /// True if a command of the script is running.
     fn is_renewing(&self, target: LeaseTarget) -> bool {
         let mut leases = self.processes[target.process as usize].leases.iter().flatten();
         leases.any(|lease| lease.command().is_some_and(|command| command.script == target))
     }
 
-    /// A command was told that the term goes on, and gives its script the next handle.
+    /// A command learned that the term continues, and gives the next handle to its script.
     pub(super) fn script_renewed(&mut self, target: LeaseTarget) {
         let own = self.confirmed(target, "granted");
         let (now, tampered_at) = (self.now, self.oracle.tampered_at);
@@ -116,9 +117,9 @@ impl World<'_> {
         self.awaits_deadline(command.script);
     }
 
-    // ── letting go ────────────────────────────────────────────────────────────────────────────────────────────────
+    // ── releasing ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// The script has done what it wanted: first it stops, then it releases.
+    /// The script has finished: it stops its work first, then releases.
     pub(super) fn script_stops(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target).filter(|lease| lease.holds()) else { return };
         lease.belief_state = BeliefState::Lost;
@@ -148,7 +149,7 @@ impl World<'_> {
 
     // ── commands ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Runs a command of a script, if there is room for another one.
+    /// Runs a command of a script, if a slot is free.
     fn run_command(
         &mut self,
         script: LeaseTarget,
@@ -207,7 +208,7 @@ impl World<'_> {
         self.lease(target).is_some_and(|lease| lease.command().is_some())
     }
 
-    /// A command ends when it has done what it is for, or cannot.
+    /// Ends a command that has succeeded or failed.
     pub(super) fn command_settles(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
         if lease.machine.is_ended() || lease.machine.term_ref().is_some() {
@@ -215,7 +216,7 @@ impl World<'_> {
         }
     }
 
-    /// A command vanishes. What it sent is still on its way, and nobody hears of it.
+    /// A command is killed. Its requests are still in flight, and no process receives their answers.
     pub(super) fn command_killed(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
         if lease.has_resumed() {
@@ -244,7 +245,7 @@ impl World<'_> {
         }
     }
 
-    /// A resumption was applied over `old`.
+    /// A resume was applied over `old`.
     pub(super) fn resume_applied(&mut self, target: LeaseTarget, old: &Record) {
         let commands = self.processes[target.process as usize].member.handles;
         let Some(lease) = self.lease(target) else {
@@ -260,5 +261,5 @@ impl World<'_> {
     }
 }
 
-/// How long a release is tried.
+/// Longest time to try a release.
 const RELEASE_MAX: Duration = Duration::from_nanos(60 * SECOND);

@@ -1,4 +1,4 @@
-/// Values with small reusable numbers, so that an event in the queue stays small.
+/// Values with small reusable numbers, which keep events in the agenda small.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     values: Vec<Option<T>>,
@@ -10,7 +10,7 @@ impl<T> Slab<T> {
         Self { values: Vec::new(), free: Vec::new() }
     }
 
-    /// Keeps a value and gives its number.
+    /// Stores a value and returns its number.
     pub(super) fn insert(&mut self, value: T) -> u32 {
         if let Some(number) = self.free.pop() {
             self.values[number as usize] = Some(value);
@@ -20,12 +20,12 @@ impl<T> Slab<T> {
         (self.values.len() - 1) as u32
     }
 
-    /// The value of this number, which must be there.
+    /// The value with this number, which must exist.
     pub(super) fn get_mut(&mut self, number: u32) -> &mut T {
         self.values[number as usize].as_mut().expect("a number that was given out")
     }
 
-    /// Takes a value out; its number will be used again.
+    /// Removes a value; its number is reused.
     pub(super) fn take(&mut self, number: u32) -> T {
         let value = self.values[number as usize].take().expect("a number that was given out");
         self.free.push(number);

@@ -17,26 +17,26 @@ use crate::time::MICRO;
 pub(super) struct Store {
     kind: StoreKind,
     content: Content,
-    /// When the content was written, in true time.
+    /// True time at which the content was written.
     written: u64,
-    /// How many versions were made.
+    /// Number of versions made.
     made: u64,
-    /// How many versions of this key were made since it was made anew.
+    /// Number of versions of this key since it was last created.
     made_of_key: u64,
-    /// How far its wall clock was stepped.
+    /// Total steps of its wall clock.
     stepped: u64,
-    /// Older contents, to restore.
+    /// Older contents, for restores.
     copies: VecDeque<OlderContent>,
-    /// The versions that were superseded not long ago, and when.
+    /// Recently superseded versions, each with the time at which it was superseded.
     superseded: VecDeque<(Version, u64)>,
-    /// How long ago that is at most.
+    /// Time for which they are kept.
     memory: u64,
-    /// Whether the version that is there was that of another content not long ago.
+    /// True if another content had the current version recently.
     repeats: bool,
-    /// How many contents there have been.
+    /// Number of contents so far.
     generation: u64,
     tampered: bool,
-    /// Whether it ignores conditions.
+    /// True if it ignores conditions.
     lies: bool,
 }
 
@@ -50,7 +50,7 @@ struct OlderContent {
 }
 
 impl Store {
-    /// An empty store. Versions that repeat within `memory` are told apart for the oracle.
+    /// An empty store. The oracle recognizes versions that repeat within `memory`.
     pub(super) fn new(kind: StoreKind, memory: u64, lies: bool) -> Self {
         Self {
             kind,
@@ -69,27 +69,27 @@ impl Store {
         }
     }
 
-    /// What is there.
+    /// The current content.
     pub(super) fn content(&self) -> &Content {
         &self.content
     }
 
-    /// The number of what is there: no other content has it, even if the version is the same.
+    /// The number of the current content: no other content has it, even if the version is the same.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Whether what is there has a version that another content had not long ago.
+    /// True if another content had the current version recently.
     pub(super) fn has_repeated_version(&self) -> bool {
         self.repeats
     }
 
-    /// Whether anything ever came from outside. Before that no version repeats.
+    /// True if the content was ever changed from outside. Until then no version repeats.
     pub(super) fn was_tampered_with(&self) -> bool {
         self.tampered
     }
 
-    /// The record that is there.
+    /// The current record.
     pub(super) fn record(&self) -> Option<&Arc<Record>> {
         match &self.content {
             Content::Record(record, _) => Some(record),
@@ -123,7 +123,7 @@ impl Store {
         Outcome::Applied { version, time: self.time(now) }
     }
 
-    // ── what comes from outside ───────────────────────────────────────────────────────────────────────────────────
+    // ── changes from outside ──────────────────────────────────────────────────────────────────────────────────────
 
     /// Deletes the record.
     pub(super) fn delete(&mut self, now: u64) {
@@ -132,7 +132,7 @@ impl Store {
         self.made_of_key = 0;
     }
 
-    /// Brings back a copy that was superseded before `before`: the youngest of those, or any. False if there is none.
+    /// Restores a copy that was superseded before `before`: the youngest of those, or any. False if there is none.
     pub(super) fn restore(&mut self, now: u64, before: u64, rng: &mut Rng) -> bool {
         let old = self.copies.partition_point(|copy| copy.superseded < before);
         if old == 0 {
@@ -155,7 +155,7 @@ impl Store {
         true
     }
 
-    /// Replaces the record by something else.
+    /// Replaces the record by foreign bytes.
     pub(super) fn deface(&mut self, now: u64) {
         self.tampered = true;
         self.made += 1;
@@ -169,7 +169,7 @@ impl Store {
         self.stepped += span;
     }
 
-    // ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────
+    // ── internals ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     fn replace(&mut self, now: u64, content: Content) {
         if let Content::Record(record, version) = &self.content {
@@ -177,7 +177,7 @@ impl Store {
                 self.superseded.pop_front();
             }
             self.superseded.push_back((version.clone(), now));
-            // What was restored and is superseded again is as young as that.
+            // A restored record that is superseded again counts as young.
             self.copies.retain(|copy| copy.record.nonce != record.nonce);
             if self.copies.len() == COPIES_MAX {
                 self.copies.pop_front();
@@ -224,7 +224,7 @@ impl Store {
     }
 }
 
-/// A hash of what a record says. What only people read is left out: equal bytes must be possible.
+/// A hash of a record. It omits informational fields, so that two records can have equal versions.
 fn content_hash(record: &Record) -> u64 {
     let mut hasher = DefaultHasher::new();
     record.nonce.hash(&mut hasher);
@@ -258,5 +258,5 @@ impl std::fmt::Write for Digits {
     }
 }
 
-/// How many older contents are kept.
+/// Number of older contents to keep.
 const COPIES_MAX: usize = 128;

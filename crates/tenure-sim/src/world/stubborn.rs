@@ -15,7 +15,7 @@ use crate::swarm::Weather;
 use crate::tally::{Fault, Sometimes};
 
 impl World<'_> {
-    /// Draws whether the work of a new term cannot be stopped, and whether its holder knows so from the start.
+    /// Draws whether the work of a new term cannot be stopped, and whether its holder learns this within the first ttl.
     pub(super) fn draws_stubborn_work(&mut self, target: LeaseTarget) {
         let chance = self.swarm.work.unstoppable;
         if chance == 0 || self.phase != Phase::Faults || !self.rng.chance(chance) {
@@ -31,7 +31,8 @@ impl World<'_> {
         }
     }
 
-    /// The work of a lost lease goes on for a while. A holder that did not know finds out soon.
+    /// Continues the work of a lost lease for a while; false if the work can be stopped. A holder that did not know this
+    /// learns it soon.
     pub(super) fn stubborn_work_goes_on(&mut self, target: LeaseTarget) -> bool {
         let is_stubborn = self.lease(target).is_some_and(|lease| lease.unstoppable && lease.acting);
         if !is_stubborn || self.phase != Phase::Faults {
@@ -55,12 +56,12 @@ impl World<'_> {
         self.step_machine(target, Input::CannotStop("it runs as another user".into()));
     }
 
-    /// True if no other holder may believe while the work of a lost lease goes on: its holder can renew.
+    /// True if no other holder may believe while the work of a lost lease runs: its holder can renew.
     pub(super) fn promises_to_keep(&self) -> bool {
         self.swarm.weather == Weather::Stubborn
     }
 
-    /// A write as it arrives. A program that does not know the field copies it into what it writes.
+    /// A write as it arrives. A program that does not know the field copies it into its own write.
     pub(super) fn as_written(&mut self, target: LeaseTarget, write: &Write) -> Write {
         let mut write = write.clone();
         let Content::Record(before, _) = self.store.content() else { return write };
@@ -75,7 +76,7 @@ impl World<'_> {
         write
     }
 
-    /// Judges a write that was applied over the record of another.
+    /// Judges a write that was applied over the record of another term.
     pub(super) fn judge_patience(&mut self, target: LeaseTarget, write: &Write, before: &Record) {
         match write.purpose {
             Purpose::Revoke => {
@@ -99,7 +100,7 @@ impl World<'_> {
         }
     }
 
-    /// A stealer was told that the work of a term cannot be stopped.
+    /// A stealer learned that the work of a term cannot be stopped.
     pub(super) fn told_unstoppable(&mut self, record: &Record) {
         self.tally.reached(Sometimes::StealerAnswered);
         let verdict = really_said(record.term, self.unstoppable_terms.contains(&record.term));

@@ -1,4 +1,4 @@
-//! What the machine tells, and what user and keeper make of it.
+//! Events of the machine, and the reactions of user and keeper.
 
 use tenure_core::machine::{Denied, Event as Told, Left, Lost, Purpose};
 use tenure_core::record::Nonce;
@@ -113,8 +113,8 @@ impl World<'_> {
         }
     }
 
-    /// The keeper is preempted between its decision and the compare-exchange, perhaps until after the deadline it had,
-    /// and somebody may check just then.
+    /// The keeper is preempted between its decision and the compare-exchange, perhaps until after the old deadline. The
+    /// work may check the lease just then.
     fn stalls(&mut self, target: LeaseTarget, deadline: u64) {
         let now = self.now;
         self.tally.fault(Fault::Stalled);
@@ -126,7 +126,7 @@ impl World<'_> {
         self.agenda.push(now + stall, Event::Extend(target));
     }
 
-    /// The keeper extends the belief, unless somebody has latched it, or it sees itself that the time is over.
+    /// Extends the belief, unless it is latched, or the keeper itself finds that the deadline has passed.
     pub(super) fn keeper_extends(&mut self, target: LeaseTarget) {
         let revives = self.seed.bug == Bug::RevivesBelief;
         let process = target.process as usize;
@@ -154,7 +154,7 @@ impl World<'_> {
         }
     }
 
-    /// The write that the machine now knows to be applied. S5: it must be one.
+    /// The write that the machine now counts as applied. S5: the store must have applied it.
     pub(super) fn confirmed(&mut self, target: LeaseTarget, told: &str) -> Option<OwnWrite> {
         let lease = self.lease(target)?;
         let nonce = lease.machine.record()?.nonce;
@@ -177,7 +177,7 @@ impl World<'_> {
         own
     }
 
-    /// L6: everybody else who wants the lease has missed one more term.
+    /// L6: every other contender has missed one more term.
     fn somebody_won(&mut self, winner: LeaseTarget) {
         if self.phase != Phase::Fair {
             return;
@@ -190,7 +190,7 @@ impl World<'_> {
         }
     }
 
-    // ── the end of it ─────────────────────────────────────────────────────────────────────────────────────────────
+    // ── end of a term ─────────────────────────────────────────────────────────────────────────────────────────────
 
     fn lost(&mut self, target: LeaseTarget, why: &Lost) {
         let tampered_at = self.oracle.tampered_at;

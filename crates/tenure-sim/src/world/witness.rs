@@ -4,7 +4,7 @@ use std::sync::Arc;
 use tenure_core::machine::Sighting;
 use tenure_core::record::{Nonce, Witness};
 
-/// All the witness files of all machines, under an honest kernel.
+/// All witness files of all machines, under an honest kernel.
 #[derive(Debug, Default)]
 pub(super) struct Witnesses {
     files: Vec<WitnessFile>,
@@ -15,7 +15,7 @@ pub(super) struct Witnesses {
 pub(super) struct WitnessFile {
     named: Arc<Witness>,
     host: usize,
-    /// The boot of the host under which it was made.
+    /// The boot of the host under which it was created.
     boot: u32,
     /// True if its holder has locked its part.
     guards: bool,
@@ -26,25 +26,25 @@ pub(super) struct WitnessFile {
     copy: Option<WitnessCopy>,
 }
 
-/// What looks like a witness on another machine.
+/// A file that looks like a witness on another machine.
 #[derive(Debug)]
 struct WitnessCopy {
     host: usize,
-    /// Whether it is an image of the disk, on which even the inode is the same.
+    /// True if it is part of a disk image, on which even the inode is the same.
     image: bool,
     ring: VecDeque<Nonce>,
 }
 
-/// What somebody on a machine sees.
+/// Result of inspecting a witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WitnessLook {
     pub(super) sighting: Sighting,
-    /// Whether it was a copy.
+    /// True if it was a copy.
     pub(super) copied: bool,
 }
 
 impl Witnesses {
-    /// Makes a locked file.
+    /// Creates a locked file.
     pub(super) fn make(&mut self, host: usize, boot: u32, networked: bool) -> u32 {
         let number = self.files.len() as u32;
         let boot_id = networked.then(|| format!("boot-{host}-{boot}"));
@@ -62,7 +62,7 @@ impl Witnesses {
         number
     }
 
-    /// What the record says about it.
+    /// The witness as the record names it.
     pub(super) fn named(&self, number: u32) -> Arc<Witness> {
         Arc::clone(&self.files[number as usize].named)
     }
@@ -76,25 +76,25 @@ impl Witnesses {
         ring.push_back(nonce);
     }
 
-    /// Nobody acts any more who holds its lock.
+    /// Unlocks both parts: no process acts under the term any more.
     pub(super) fn unlock(&mut self, number: u32) {
         let file = &mut self.files[number as usize];
         (file.guards, file.tree) = (false, false);
     }
 
-    /// Its holder dies, and a child that acts for it keeps its own part locked.
+    /// The holder dies, and a child that acts for it keeps its own part locked.
     pub(super) fn guards_die(&mut self, number: u32) {
         let file = &mut self.files[number as usize];
         (file.guards, file.tree) = (false, true);
     }
 
-    /// Its holder has left in order and takes it away.
+    /// The holder has ended in order, and removes the file.
     pub(super) fn remove(&mut self, number: u32) {
         self.files[number as usize].removed = true;
     }
 
-    /// Copies it to another machine: as a file like any other, or as part of an image that was made of the disk
-    /// when the file was new.
+    /// Copies the file to another machine: as an ordinary file, or as part of a disk image that was made when the file
+    /// was new.
     pub(super) fn copy(&mut self, number: u32, host: usize, image: bool) -> bool {
         let file = &mut self.files[number as usize];
         if file.host == host {
@@ -105,14 +105,14 @@ impl Witnesses {
         true
     }
 
-    /// What somebody on this host, which is in this boot, sees of the witness that a record names.
+    /// Result of inspecting the witness that a record names, on this host in this boot.
     pub(super) fn look(&self, named: &Witness, nonce: Nonce, host: usize, boot: u32) -> WitnessLook {
         let file = &self.files[named.inode as usize];
         if file.host == host && !file.removed {
             let same_boot = file.boot == boot;
             let sighting = Sighting {
                 found: true,
-                // Without a boot id in its name a file outlives a reboot, and its lock does not.
+                // Without a boot id in its name a file survives a reboot, but its lock does not.
                 same_file: same_boot || named.boot.is_none(),
                 guards_locked: same_boot && file.guards,
                 tree_locked: same_boot && file.tree,
@@ -132,5 +132,5 @@ impl Witnesses {
     }
 }
 
-/// How many nonces a witness lists.
+/// Number of nonces that a witness lists.
 const RING: usize = 8;

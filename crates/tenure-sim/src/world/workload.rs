@@ -1,4 +1,4 @@
-//! What processes do with the lease: want it, work under it, let go, rest.
+//! Use of the lease by processes: they want it, work under it, release it, and rest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::swarm::Weather;
 use crate::tally::{Number, Sometimes};
 use crate::time::{MICRO, MILLI};
 
-/// A child of a holder that was killed. It keeps the witness locked, and acts until the deadline it knows of.
+/// A child of a killed holder. It keeps the witness locked, and acts until the last deadline that it knows.
 #[derive(Debug)]
 pub(super) struct Orphan {
     pub(super) process: usize,
@@ -29,7 +29,7 @@ pub(super) struct Orphan {
 }
 
 impl Orphan {
-    /// Whether it acts under the record that carries this nonce.
+    /// True if it acts under the record with this nonce.
     pub(super) fn acts_under(&self, nonce: Nonce) -> bool {
         self.alive && self.nonce == nonce
     }
@@ -70,14 +70,14 @@ impl World<'_> {
         let target = self.put_lease(process, slot, params, witness, kind, role);
         let member = &self.processes[process].member;
         if self.phase == Phase::Faults && self.rng.chance(member.impatient / 4) {
-            // Whoever wants it changes their mind.
+            // The caller cancels its request.
             let at = self.now + self.rng.skewed(0, member.ttl());
             self.agenda.push(at, Event::Release(target));
         }
         self.step_machine(target, Input::Start);
     }
 
-    /// Puts a new lease in its place. It has not started yet.
+    /// Puts a new lease into a slot. Its machine has not started yet.
     pub(super) fn put_lease(
         &mut self,
         process: usize,
@@ -97,14 +97,14 @@ impl World<'_> {
 
     fn params(&mut self, process: usize, witness: Option<u32>, script: bool) -> AcquireParams {
         let faulty = self.phase == Phase::Faults;
-        // A revocation makes everybody wait anew, so once all is healed it comes at once or joins another.
+        // A revocation makes every contender wait anew. So after healing it must come at once, or join another one.
         let revoked = self.store.record().is_some_and(|record| matches!(record.state, State::Revoked(_)));
         let may_steal_now = self.phase == Phase::Healed && (revoked || self.now <= self.swarm.length + MILLI);
         let it = &mut self.processes[process];
         let local = it.clock.local(self.now);
         let boot = self.boots[it.member.host];
         let usable = |saved: &mut Saved| saved.boot == boot && saved.incarnation < it.incarnation;
-        // Whoever goes on with a term has made sure that nobody else still acts under it.
+        // A process may resume a term only if no other process still acts under it.
         let saved = it.saved.take_if(usable).filter(|_| it.orphans == 0 && !script);
         let resumes = saved.filter(|_| self.rng.chance(it.member.resume));
         let steals = self.rng.chance(it.member.steal) && (faulty || may_steal_now);
@@ -168,7 +168,7 @@ impl World<'_> {
         }
     }
 
-    /// Checks the lease, and writes to the resource if it is held. A stall may come in between.
+    /// Checks the lease, and writes to the resource if it is held. A stall may happen in between.
     pub(super) fn acts(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
         let Some((_, token)) = lease.term.filter(|_| lease.acting) else { return };
@@ -176,15 +176,15 @@ impl World<'_> {
         let held = self.check(target);
         let ttl = self.processes[target.process as usize].member.ttl();
         if held || was_lost {
-            // Work that is lost and has not stopped writes too: that is what the fence is for.
+            // Work that is lost and has not stopped writes, too: the fence must stop it.
             let way = self.arrival();
             let stalled = self.phase == Phase::Faults && self.rng.chance(self.swarm.work.stall);
             let stall = if stalled { self.rng.skewed(0, 3 * ttl) } else { 0 };
             self.agenda.push(way + stall, Event::ResourceWrite { token: token.get() });
         } else if self.lease(target).is_some_and(|lease| lease.script().is_some()) {
-            // There is no keeper to tell.
+            // A script has no keeper to notify.
         } else if self.rng.chance(500) {
-            // Whoever latches tells the keeper, or leaves it to find out.
+            // The work that latches the word notifies the keeper, or leaves it to find the latch.
             self.agenda.push(self.now, Event::Latched(target));
         }
         let next = self.rng.between(ttl / 10, (self.swarm.work.check_most * ttl / 100).max(ttl / 10));
@@ -217,7 +217,8 @@ impl World<'_> {
         }
     }
 
-    /// Keeps what a restart needs to go on with the term; not every time, so that some are stale.
+    /// Saves the handle that a restart needs to resume the term. It does so not every time, so that some handles are
+    /// stale.
     pub(super) fn save_handle(&mut self, target: LeaseTarget) {
         let process = &mut self.processes[target.process as usize];
         if process.member.resume == 0 || !self.rng.chance(700) {
@@ -230,7 +231,7 @@ impl World<'_> {
         }
     }
 
-    // ── letting go ────────────────────────────────────────────────────────────────────────────────────────────────
+    // ── releasing ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     pub(super) fn releases(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
@@ -245,7 +246,7 @@ impl World<'_> {
         }
     }
 
-    /// The work is told to stop, and does, sooner or later.
+    /// Tells the work to stop. It stops at once or late.
     pub(super) fn stops_work(&mut self, target: LeaseTarget) {
         if self.stubborn_work_goes_on(target) {
             return;
@@ -272,7 +273,7 @@ impl World<'_> {
         }
     }
 
-    /// Clears away a lease of which nothing is left, and rests.
+    /// Removes a lease whose machine has ended and whose work has stopped, and rests.
     pub(super) fn settle(&mut self, target: LeaseTarget) {
         let Some(lease) = self.lease(target) else { return };
         if lease.command().is_some() {
@@ -292,14 +293,14 @@ impl World<'_> {
         self.rests(target, resumed, stuck);
     }
 
-    /// Clears away a lease, and wants another one after a while.
+    /// Removes a lease, and wants another one after a while.
     pub(super) fn rests(&mut self, target: LeaseTarget, resumed: bool, stuck: bool) {
         let (process, slot) = (target.process as usize, target.slot as usize);
         self.processes[process].leases[slot] = None;
         let ttl = self.processes[process].member.ttl();
         let rest = match self.phase {
             _ if resumed => MILLI,
-            // Trying again at once does not help: somebody has to look at the record.
+            // Trying again at once does not help: an operator must inspect the record.
             _ if stuck => self.rng.between(ttl, 10 * ttl),
             _ if self.seed.bug == Bug::NeverRests => 0,
             Phase::Faults => self.rng.between(MILLI, (self.swarm.work.rest_most * ttl / 100).max(MILLI)),
@@ -311,7 +312,7 @@ impl World<'_> {
 
     // ── dying ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Kills a process. What it sent is still on its way.
+    /// Kills a process. Its requests are still in flight.
     pub(super) fn dies(&mut self, process: usize, orphans: bool) {
         self.processes[process].state = Life::Dead;
         self.processes[process].incarnation += 1;
