@@ -1,10 +1,10 @@
-//! An authority of a test's own, and the certificates that it signs.
+//! A private certificate authority for one test, and the certificates that it signs.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 
-/// An authority that nobody trusts who was not told of it.
+/// A certificate authority that only its own clients trust.
 #[derive(Debug)]
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -20,7 +20,7 @@ pub struct Certificate {
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority.
     pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names are good names");
         params.distinguished_name.push(rcgen::DnType::CommonName, "an authority of a test's own");
@@ -31,7 +31,7 @@ impl Authority {
         Self { issuer }
     }
 
-    /// What whoever trusts it is given, in PEM.
+    /// The authority's certificate in PEM, for its clients.
     pub fn pem(&self) -> String {
         self.issuer.pem()
     }
@@ -41,7 +41,7 @@ impl Authority {
         self.sign(names, 2100)
     }
 
-    /// The same, which ran out years ago.
+    /// The same, but expired years ago.
     pub fn certify_expired(&self, names: &[&str]) -> Certificate {
         self.sign(names, 2021)
     }

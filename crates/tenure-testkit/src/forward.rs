@@ -1,4 +1,4 @@
-//! A forward proxy, as companies have them: clients name the address that they want to reach.
+//! A forward proxy, as in company networks: clients name the address that they want to reach.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,9 +12,10 @@ use tokio::sync::oneshot;
 use crate::port::Port;
 use crate::proxy::{HttpRequest, HttpStream};
 
-/// A forward proxy on loopback, with a thread of its own. It connects (`CONNECT`) and passes on what names a whole address.
+/// A forward proxy on loopback, on its own thread. It serves `CONNECT`, and forwards requests whose target is an
+/// absolute address.
 ///
-/// It alone knows where a name leads to, so that tests need no names that anybody else knows.
+/// Only the proxy resolves the names, so tests can use names that no DNS server knows.
 #[derive(Debug)]
 pub struct ForwardProxy {
     port: Port,
@@ -26,18 +27,18 @@ pub struct ForwardProxy {
 #[derive(Debug, Default)]
 struct ForwardState {
     hosts: Mutex<BTreeMap<String, SocketAddr>>,
-    /// What `Proxy-Authorization` has to say.
+    /// Required value of `Proxy-Authorization`.
     password: Option<String>,
     log: Mutex<Vec<String>>,
 }
 
 impl ForwardProxy {
-    /// For everybody.
+    /// Starts a proxy that serves every client.
     pub fn start() -> Self {
         Self::with(ForwardState::default())
     }
 
-    /// For those who send exactly this as `Proxy-Authorization`.
+    /// Starts a proxy that serves only requests with exactly this `Proxy-Authorization`.
     pub fn start_for(authorization: &str) -> Self {
         Self::with(ForwardState { password: Some(authorization.to_owned()), ..ForwardState::default() })
     }
@@ -62,18 +63,18 @@ impl ForwardProxy {
         Self { port, state, stop: Some(stop), thread: Some(thread.expect("a thread can be started")) }
     }
 
-    /// From now on, this host is at this address, whatever port is asked for.
+    /// Routes this host to this address from now on, whatever port the client names.
     pub fn route(&self, host: &str, address: SocketAddr) {
         let mut hosts = self.state.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         hosts.insert(host.to_owned(), address);
     }
 
-    /// Where it listens: `http://127.0.0.1:PORT`.
+    /// The URL of the proxy: `http://127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.port.address())
     }
 
-    /// Method and target of what it was asked for, in the order in which it was.
+    /// Method and target of every request, in the order of arrival.
     pub fn log(&self) -> Vec<String> {
         self.state.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -89,7 +90,7 @@ impl Drop for ForwardProxy {
 }
 
 impl ForwardState {
-    /// Where this host and port lead to.
+    /// The address of this host and port.
     fn address(&self, authority: &str) -> Option<SocketAddr> {
         let (host, _) = authority.rsplit_once(':').unwrap_or((authority, ""));
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +131,7 @@ async fn serve(client: TcpStream, state: Arc<ForwardState>) -> io::Result<()> {
                 continue;
             };
             client.send(b"HTTP/1.1 200 Connected\r\n\r\n").await?;
-            // Nobody speaks before the connection is there, so nothing was read ahead.
+            // Neither side sends before the connection exists, so the proxy has read nothing ahead.
             copy_bidirectional(&mut client.into_stream(), &mut server).await?;
             return Ok(());
         }
@@ -154,7 +155,7 @@ async fn reach(state: &ForwardState, authority: &str) -> Option<TcpStream> {
     TcpStream::connect(state.address(authority)?).await.ok()
 }
 
-/// Whom a request is for, and the request as that server wants it.
+/// The server that a request names, and the request in the form that this server expects.
 fn in_origin_form(request: &HttpRequest) -> Option<(String, Vec<u8>)> {
     let rest = request.target.strip_prefix("http://")?;
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));

@@ -1,4 +1,4 @@
-//! What nearly every test needs.
+//! Helpers that nearly every test needs.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 
 use tenure_store::{BoxFuture, Key};
 
-/// Notes that something was left out: on standard error, and in the file that `TENURE_SKIPS` names, since the harness
-/// shows nothing of a test that passes. `./test` prints and counts what is in the file. Panics on a machine that is meant
-/// to check everything.
+/// Notes that a test left something out: on standard error, and in the file that `TENURE_SKIPS` names, because the
+/// harness shows no output of a passing test. `./test` prints and counts the lines of that file. Panics if `CI` is
+/// `true`, because that machine must check everything.
 #[track_caller]
 pub fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
@@ -22,19 +22,19 @@ pub fn skipped(why: &str) {
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped: {why}");
 }
 
-/// How often something is done: `usual` times, and `long` times in a run of `./test long`.
+/// Number of repetitions: `usual`, or `long` in a run of `./test long`.
 pub fn quota(usual: u64, long: u64) -> u64 {
     if std::env::var("TENURE_TEST_MODE").as_deref() == Ok("long") { long } else { usual }
 }
 
-/// The key of this name, which must be a good one.
+/// The key with this name, which must be valid.
 #[track_caller]
 pub fn key(name: &str) -> Key {
     Key::parse(name).unwrap()
 }
 
-/// Runs all of them at once, each in a task of its own, and ends with the last. For [`Store`](tenure_store::Store)s whose
-/// calls meet only if they come from several threads.
+/// Runs all racers at once, each in its own task, and returns when the last one has ended. For
+/// [`Store`](tenure_store::Store)s whose calls can collide only if they come from several threads.
 #[expect(clippy::disallowed_methods, reason = "racers in one task would take turns and never meet")]
 pub fn race(racers: Vec<BoxFuture<'static, ()>>) -> BoxFuture<'static, ()> {
     let racers: Vec<_> = racers.into_iter().map(tokio::spawn).collect();
@@ -45,7 +45,7 @@ pub fn race(racers: Vec<BoxFuture<'static, ()>>) -> BoxFuture<'static, ()> {
     })
 }
 
-/// Runs a future on a small runtime of its own.
+/// Runs a future on its own small runtime.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }

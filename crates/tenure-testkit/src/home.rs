@@ -1,15 +1,15 @@
-//! The folder of one server.
+//! The directory of one server.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// A folder of its own for data, settings and output. It goes when it is dropped.
+/// A directory for the data, settings and output of one server. It is deleted on drop.
 #[derive(Debug)]
 pub(crate) struct Home(PathBuf);
 
 impl Home {
     pub(crate) fn new(name: &str) -> io::Result<Self> {
-        // Processes of two pid namespaces may have one number.
+        // Processes of two pid namespaces may have the same pid.
         let name = format!("tenure-testkit-{name}-{}-{:016x}", std::process::id(), fastrand::u64(..));
         let path = std::env::temp_dir().join(name);
         fs::create_dir(&path)?;
@@ -21,12 +21,12 @@ impl Home {
         &self.0
     }
 
-    /// What the server keeps its objects in.
+    /// The directory in which the server keeps its objects.
     pub(crate) fn data(&self) -> PathBuf {
         self.0.join("data")
     }
 
-    /// What the server said, whenever it ran.
+    /// The log: the output of all runs of the server.
     pub(crate) fn log(&self) -> PathBuf {
         self.0.join("log")
     }

@@ -10,12 +10,12 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
 
-/// Asks, and gives the status of the answer.
+/// Sends a request, and returns the status of the answer.
 pub(crate) fn status(address: SocketAddr, method: &str, path: &str, body: &str) -> io::Result<u16> {
     ask(address, (method, path), &[], body).map(|(status, _)| status)
 }
 
-/// Asks, and gives the status of the answer and the whole of it.
+/// Sends a request, and returns the status and the text of the complete answer.
 pub(crate) fn ask(
     address: SocketAddr,
     what: (&str, &str),
@@ -25,7 +25,7 @@ pub(crate) fn ask(
     exchange(connect(address)?, address, what, headers, body)
 }
 
-/// The same of a server that encrypts, whatever certificate it has.
+/// Sends a request over TLS without verifying the certificate, and returns the status.
 pub(crate) fn encrypted_status(address: SocketAddr, method: &str, path: &str) -> io::Result<u16> {
     let provider = Arc::new(ring::default_provider());
     let config =
@@ -59,7 +59,7 @@ fn exchange(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\n{more}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )?;
     let mut answer = Vec::new();
-    // Some servers cut what they could have closed; the status has been said by then.
+    // Some servers reset the connection instead of closing it. The status has arrived by then.
     let ended = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let status = answer.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
@@ -69,7 +69,7 @@ fn exchange(
     }
 }
 
-/// Believes every certificate: whether a server serves is asked here, not whether it is the right one.
+/// Accepts every certificate: the request asks whether a server serves, not whether it is the right one.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 
@@ -108,5 +108,5 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-/// A server that has just started may need seconds for its first answer.
+/// Longest time for one request. A server that has just started may need seconds for its first answer.
 const PATIENCE: Duration = Duration::from_secs(20);

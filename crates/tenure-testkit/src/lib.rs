@@ -1,5 +1,5 @@
-//! What tests need of the outside world: real servers on free ports, a proxy that does to requests what networks do, file
-//! systems of every kind, and a view of other processes.
+//! The outside world for tests: real servers on free ports, a proxy that injects the faults of networks, file systems
+//! of every kind, and a view of other processes.
 //!
 //! ```no_run
 //! use tenure_testkit::{Kind, Server};
@@ -10,10 +10,10 @@
 //! # drop(url);
 //! ```
 //!
-//! Servers are installed by `crates/tenure-testkit/servers/install`, which `./test` calls. A test whose server is not
-//! there says so and is skipped; on a machine that is meant to check everything it fails.
+//! `crates/tenure-testkit/servers/install` installs the servers; `./test` calls it. A test whose server is not
+//! installed says so and is skipped. If `CI` is `true`, it fails instead.
 //!
-//! What cannot be set up has failed the test, so most of this crate panics, with a sentence and what the server said.
+//! A failed setup is a failed test, so most of this crate panics, with a sentence and the output of the server.
 #![allow(clippy::disallowed_methods, reason = "real servers and real networks count in real time")]
 
 mod authority;

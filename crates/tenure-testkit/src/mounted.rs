@@ -1,4 +1,4 @@
-//! File systems of every kind, for tests of what the kernel does on each.
+//! File systems of every kind, for tests of the kernel's behaviour on each.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 use crate::helpers::skipped;
 use crate::home::Home;
 
-/// A kind of file system that tests are run inside of.
+/// A kind of file system inside which tests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
     /// In memory.
     Tmpfs,
-    /// On a loop device, as all disks here.
+    /// On a loop device, like every disk here.
     Ext4,
     /// On a loop device.
     Xfs,
@@ -22,9 +22,9 @@ pub enum FileSystem {
     OverlayOnTmpfs,
     /// The kernel's overlay, with both layers on one ext4.
     OverlayOnExt4,
-    /// FUSE: another folder, passed through.
+    /// FUSE: passes another directory through.
     Bindfs,
-    /// FUSE: the overlay of containers without root.
+    /// FUSE: the overlay of rootless containers.
     FuseOverlayfs,
 }
 
@@ -41,12 +41,12 @@ impl FileSystem {
         Self::FuseOverlayfs,
     ];
 
-    /// True where Tenure opens a store only if the file system is accepted by its name, `fuse`.
+    /// True if Tenure opens a store here only when the user accepts the file system by its name, `fuse`.
     pub fn is_fuse(self) -> bool {
         matches!(self, Self::Bindfs | Self::FuseOverlayfs)
     }
 
-    /// Its name, for people.
+    /// Human-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tmpfs => "tmpfs",
@@ -60,7 +60,7 @@ impl FileSystem {
         }
     }
 
-    /// Programs that make and mount it, beside `mount` and `umount`.
+    /// Programs that create and mount it, beside `mount` and `umount`.
     fn needs(self) -> &'static [&'static str] {
         match self {
             Self::Tmpfs | Self::OverlayOnTmpfs => &[],
@@ -73,7 +73,7 @@ impl FileSystem {
     }
 }
 
-/// A file system that is mounted for one test. It is unmounted, and its loop device freed, when this is dropped.
+/// A file system that is mounted for one test. Dropping it unmounts the file system and frees its loop device.
 #[derive(Debug)]
 pub struct Mounted {
     kind: FileSystem,
@@ -84,17 +84,17 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts an empty file system of this kind; `None`, after saying so, where that is not possible here.
+    /// Mounts an empty file system of this kind; `None` if this machine cannot, after a call of [`skipped`].
     pub fn new(kind: FileSystem) -> Option<Self> {
         Self::with_lower(kind, |_| {})
     }
 
-    /// The same, for an overlay whose lower layer has what `fill` puts there.
+    /// The same, for an overlay whose lower layer `fill` fills.
     pub fn with_lower(kind: FileSystem, fill: impl FnOnce(&Path)) -> Option<Self> {
         Self::try_with_lower(kind, fill).map_err(|why| skipped(&why)).ok()
     }
 
-    /// Mounts an empty file system of this kind; or says what this machine lacks.
+    /// Mounts an empty file system of this kind. The error says what this machine lacks.
     pub fn try_new(kind: FileSystem) -> Result<Self, String> {
         Self::try_with_lower(kind, |_| {})
     }
@@ -118,7 +118,7 @@ impl Mounted {
         Ok(mounted)
     }
 
-    /// Runs `test` inside each of them, all at the same time: most of such a test is waiting.
+    /// Runs `test` inside each of them, all at the same time: such a test mostly waits.
     pub fn each(kinds: &[FileSystem], test: impl Fn(&Self) + Sync) {
         std::thread::scope(|scope| {
             let test = &test;
@@ -128,23 +128,23 @@ impl Mounted {
         });
     }
 
-    /// The kind that it is.
+    /// The kind of file system.
     pub fn kind(&self) -> FileSystem {
         self.kind
     }
 
-    /// The folder where it is mounted.
+    /// The directory on which it is mounted.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A folder on a tmpfs of the test's own, for `XDG_RUNTIME_DIR`.
+    /// A directory on a private tmpfs, for `XDG_RUNTIME_DIR`.
     pub fn runtime(&self) -> PathBuf {
         self.folder("memory/runtime")
     }
 
-    /// Runs tests of this very binary again, one after another, with their folders in here: [`tests_in`] names this path
-    /// to them. Those whose names contain one of `skip` are left out.
+    /// Runs tests of this same binary again, one after another, with their directories in here: [`tests_in`] returns
+    /// this path to them. Skips tests whose names contain one of `skip`.
     #[track_caller]
     pub fn rerun(&self, tests: &[&str], skip: &[&str]) {
         let mut command = Command::new(std::env::current_exe().expect("this binary has a path"));
@@ -161,8 +161,8 @@ impl Mounted {
         println!("inside {:?}: {ran} tests passed", self.kind);
     }
 
-    /// Mounts a tmpfs for whatever should not wait for a disk. False where the kernel does not permit it, as in a container
-    /// without privileges.
+    /// Mounts a tmpfs for files that should not wait for a disk. False if the kernel does not permit it, as in a
+    /// container without privileges.
     fn mount_memory(&mut self) -> bool {
         let memory = self.folder("memory");
         let mut command = Command::new("mount");
@@ -223,13 +223,13 @@ impl Mounted {
         format!("lowerdir={},upperdir={upper},workdir={work}", lower.display())
     }
 
-    /// Sparse: it takes as much memory as is written to it.
+    /// The image is sparse: it takes only as much memory as is written to it.
     fn mount_image(&mut self, make: &str, options: &[&str], path: &Path) {
         let image = self.folder("memory").join("image");
         let file = fs::File::create(&image).expect("a file of our own");
         file.set_len(IMAGE_BYTES).expect("a sparse file");
         run(Command::new(make).args(options).arg(&image));
-        // The kernel frees this loop device by itself when it is unmounted.
+        // The kernel frees this loop device when it is unmounted.
         self.mount(&["-o", "loop", &image.display().to_string()], path);
     }
 
@@ -253,7 +253,7 @@ impl Drop for Mounted {
                 command.args(lazy).arg(path).stderr(Stdio::null());
                 command.status().is_ok_and(|status| status.success())
             };
-            // A process of a failed test may still be in it. The mount is freed when that process ends.
+            // A process of a failed test may still be in it. The kernel frees the mount when that process exits.
             if !unmount(&[]) && !unmount(&["-l"]) {
                 eprintln!("{} could not be unmounted", path.display());
             }
@@ -261,7 +261,7 @@ impl Drop for Mounted {
     }
 }
 
-/// The place where tests have their folders: inside a [`Mounted`] that runs them again, and otherwise in `usually`.
+/// The directory for tests: inside a [`Mounted`] that runs them again, otherwise `usually`.
 pub fn tests_in(usually: impl Into<PathBuf>) -> PathBuf {
     std::env::var_os(TESTS_IN).map_or_else(|| usually.into(), PathBuf::from)
 }
@@ -281,5 +281,5 @@ fn run(command: &mut Command) {
 
 const TESTS_IN: &str = "TENURE_TESTS_IN";
 
-/// As small as xfs can be.
+/// The smallest size that xfs supports.
 const IMAGE_BYTES: u64 = 320 << 20;

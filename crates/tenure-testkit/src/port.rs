@@ -1,20 +1,20 @@
-//! A port on loopback that is ours until it is dropped, whether anybody listens on it or not.
+//! A port on loopback that stays reserved until it is dropped, whether a server listens on it or not.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A port that no other test takes, so that a server can be gone for a while and come back on it.
+/// A port that no other test takes, so that a server can stop for a while and restart on it.
 #[derive(Debug)]
 pub(crate) struct Port {
     number: u16,
-    /// Nobody speaks UDP here: a bound socket of the same number is a reservation that all processes of the machine
-    /// see, and that the kernel takes back however this process ends.
+    /// The port is not used for UDP: a bound UDP socket with the same number is a reservation. All processes of the
+    /// machine see it, and the kernel releases it however this process ends.
     _reservation: UdpSocket,
 }
 
 impl Port {
     pub(crate) fn reserve() -> Self {
-        // Each process begins elsewhere, so that they rarely get into each other's way.
+        // Each process starts at a different number, so that collisions are rare.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let first = std::process::id().wrapping_mul(31);
         for _ in 0..COUNT {
@@ -37,7 +37,7 @@ impl Port {
     }
 }
 
-/// Below the ports that kernels give to outgoing connections (from 32768): one of those would be taken by any client while
+/// Below the ports that kernels assign to outgoing connections (from 32768). Any client could take one of those while
 /// its server is down.
 const FIRST: u16 = 20_000;
 const COUNT: u16 = 12_000;

@@ -1,4 +1,4 @@
-//! A process that never outlives the test, however that ends.
+//! A process that never outlives the test, however the test ends.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -11,18 +11,18 @@ use crate::home::Home;
 use crate::process_table::state_of;
 use crate::wait::wait_for;
 
-/// A server under a guard: a small shell that waits at a pipe from us and kills the server when the pipe closes. The kernel
-/// closes it for a test that panics, exits or is killed, too; a signal at our death would already come when the *thread*
-/// ends that started the server, and one server serves many tests.
+/// A server under a guard: a small shell that reads from a pipe and kills the server when the pipe closes. The kernel
+/// closes the pipe even if the test panics, exits or is killed. A parent-death signal would not do: it comes when the
+/// *thread* ends that started the server, and one server serves many tests.
 #[derive(Debug)]
 pub(crate) struct Process {
     guard: Child,
-    /// The guard waits for it only at the end, so that its number stays its own, even when it has ended.
+    /// The guard reaps the server only at the end, so the pid is not reused, even after the server has exited.
     server: Pid,
 }
 
 impl Process {
-    /// Starts it with its output added to the log of its home.
+    /// Starts the server, and appends its output to the log of its home.
     pub(crate) fn start(command: &Command, home: &Home) -> io::Result<Self> {
         let mut shell = Command::new("sh");
         shell.args(["-c", GUARD, "guard"]).arg(home.log()).arg(home.path());
@@ -30,7 +30,8 @@ impl Process {
         for (name, value) in command.get_envs() {
             shell.env(name, value.expect("nothing is removed from the environment"));
         }
-        // A group of its own: an interrupt from the terminal is for the test, whose end is what the guard waits for.
+        // Its own process group: an interrupt from the terminal is for the test, and the guard waits for the end of the
+        // test.
         shell.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut guard = shell.spawn()?;
         let mut line = String::new();
@@ -40,22 +41,22 @@ impl Process {
         Ok(Self { guard, server })
     }
 
-    /// Whether the server has ended by itself.
+    /// True if the server has exited by itself.
     pub(crate) fn has_ended(&self) -> bool {
         state_of(self.server.as_raw_nonzero().get()).is_none_or(|state| state == 'Z')
     }
 
-    /// Asks it to end and gives it some time, then ends it. Its data stays.
+    /// Sends SIGTERM, waits some time, then kills the server. Its data stays.
     pub(crate) fn stop(self) {
         let _ = kill_process(self.server, Signal::TERM);
         let _ = wait_for(PATIENCE, Duration::from_millis(10), || self.has_ended().then_some(()));
         self.kill();
     }
 
-    /// Ends it at once, as a power cut would. Its data stays.
+    /// Kills the server at once, as a power cut would. Its data stays.
     pub(crate) fn kill(mut self) {
         let _ = self.guard.stdin.as_mut().expect("it is piped").write_all(b"keep\n");
-        // Dropping waits until both have ended.
+        // Dropping waits until both have exited.
     }
 }
 
@@ -66,10 +67,10 @@ impl Drop for Process {
     }
 }
 
-/// How long a server may take to end when asked.
+/// Longest time for a server to exit after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Arguments: the log, the folder to remove at the end unless told to keep it, and the command.
+/// Arguments: the log, the directory to delete at the end unless the guard reads `keep`, and the command.
 const GUARD: &str = r#"
 log=$1 home=$2
 shift 2

@@ -4,20 +4,20 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// The numbers of all processes.
+/// The pids of all processes.
 pub fn process_numbers() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").expect("/proc is mounted").flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// What `/proc/NUMBER/stat` shows behind the name: the state is the first field. `None` if there is no such process.
+/// The fields of `/proc/PID/stat` after the name: the first one is the state. `None` if there is no such process.
 pub fn stat_fields(number: i32) -> Option<Vec<String>> {
-    // The name is in parentheses, and may have some in it.
+    // The name is in parentheses, and may contain parentheses.
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     Some(stat.rsplit_once(") ")?.1.split_whitespace().map(str::to_owned).collect())
 }
 
-/// The state of a process: `R`, `S`, `T`, `Z` and so on.
+/// State of a process: `R`, `S`, `T`, `Z` and so on.
 pub fn state_of(number: i32) -> Option<char> {
     stat_fields(number)?.first()?.chars().next()
 }
@@ -27,12 +27,12 @@ pub fn parent_of(number: i32) -> Option<i32> {
     stat_fields(number)?.get(1)?.parse().ok()
 }
 
-/// The session that a process is in.
+/// The session of a process.
 pub fn session_of(number: i32) -> Option<i32> {
     stat_fields(number)?.get(3)?.parse().ok()
 }
 
-/// The processes whose parent it is, zombies too, in the order of their start.
+/// The children of a process, including zombies, in the order of their start.
 pub fn children_of(number: i32) -> Vec<i32> {
     let started_at = |fields: &[String]| fields.get(19).and_then(|field| field.parse::<u64>().ok());
     let mut children: Vec<_> = process_numbers()
@@ -44,7 +44,7 @@ pub fn children_of(number: i32) -> Vec<i32> {
     children.into_iter().map(|(_, child)| child).collect()
 }
 
-/// Whether a thread of it is neither gone nor a zombie. The first thread may be a zombie while others run.
+/// True if a thread of the process exists and is not a zombie. The first thread may be a zombie while others run.
 pub fn is_alive(number: i32) -> bool {
     let threads = fs::read_dir(format!("/proc/{number}/task")).into_iter().flatten().flatten();
     threads.into_iter().any(|thread| {
@@ -53,19 +53,19 @@ pub fn is_alive(number: i32) -> bool {
     })
 }
 
-/// Whether it is neither stopped nor dead.
+/// True if the process is neither stopped nor dead.
 pub fn is_running(number: i32) -> bool {
     state_of(number).is_some_and(|state| !matches!(state, 'T' | 't' | 'Z' | 'X'))
 }
 
-/// The words by which a process was started. None for a zombie, and where there is no such process.
+/// The command line of a process. Empty for a zombie, and if there is no such process.
 pub fn command_line(number: i32) -> Vec<String> {
     let line = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
     let words = line.split_inclusive(|&byte| byte == 0);
     words.map(|word| String::from_utf8_lossy(word.strip_suffix(&[0]).unwrap_or(word)).into_owned()).collect()
 }
 
-/// The exit code as a shell shows it.
+/// The exit code as a shell reports it.
 pub fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().expect("it has ended"))
 }

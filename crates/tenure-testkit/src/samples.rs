@@ -1,9 +1,9 @@
-//! Measured spans of one operation, and how they stand to a goal.
+//! Measured durations of one operation, and their comparison with a goal.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How long one operation took, often. Shows the median, the ninetieth percentile and the longest.
+/// Durations of many runs of one operation. Displays the median, the ninetieth percentile and the longest.
 #[derive(Debug, Clone)]
 pub struct Samples {
     what: &'static str,
@@ -11,12 +11,12 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// No samples yet of an operation.
+    /// Creates an empty set of samples for an operation.
     pub fn new(what: &'static str) -> Self {
         Self { what, spans: Vec::new() }
     }
 
-    /// Adds what was measured elsewhere.
+    /// Adds a duration that was measured elsewhere.
     pub fn add(&mut self, span: Duration) {
         self.spans.push(span);
     }
@@ -29,7 +29,7 @@ impl Samples {
         done
     }
 
-    /// Measures an operation that is shorter than a look at the clock, by doing it a thousand times.
+    /// Measures an operation that takes less time than a clock read, by running it a thousand times.
     pub fn take_thousand<T>(&mut self, mut work: impl FnMut() -> T) {
         let began = Instant::now();
         for _ in 0..1000 {
@@ -38,7 +38,7 @@ impl Samples {
         self.add(began.elapsed() / 1000);
     }
 
-    /// Measures an operation that waits.
+    /// Measures an asynchronous operation.
     pub async fn take_async<T>(&mut self, work: impl Future<Output = T>) -> T {
         let began = Instant::now();
         let done = work.await;
@@ -46,7 +46,8 @@ impl Samples {
         done
     }
 
-    /// The percentile, without the first spans, where there are many: they warm up.
+    /// The percentile. It leaves out the first two percent of the durations, which warm up; with fewer than fifty,
+    /// none.
     ///
     /// # Panics
     ///
@@ -70,8 +71,8 @@ impl fmt::Display for Samples {
     }
 }
 
-/// Prints how often `bare` fits into `ours`, and whether that meets the goal. Time is never asserted: it belongs to the
-/// machine. `./test` counts the words `met` and `MISSED`.
+/// Prints the ratio of `ours` to `bare`, and whether it meets the goal. Tests never assert times, because times depend
+/// on the machine. `./test` counts the words `met` and `MISSED`.
 pub fn print_ratio(what: &str, ours: Duration, bare: Duration, goal: Option<f64>) {
     println!("{}", ratio(what, ours, bare, goal));
 }
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_leave_out_the_first_where_there_are_many() {
+    fn percentiles_omit_the_first_of_many_samples() {
         let mut samples = Samples::new("a");
         samples.add(Duration::from_secs(60));
         assert_eq!(samples.at(50), Duration::from_secs(60));

@@ -1,10 +1,10 @@
-//! A signature of AWS, version 4.
+//! AWS signature, version 4.
 
 use std::fmt::Write;
 
 use ring::{digest, hmac};
 
-/// Who signs, and for what.
+/// Credentials and scope of a signature.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Signer<'a> {
     pub(crate) access_key: &'a str,
@@ -14,7 +14,8 @@ pub(crate) struct Signer<'a> {
 }
 
 impl Signer<'_> {
-    /// The headers that such a request needs besides its own. Those of its own are signed too; their names are in small letters.
+    /// The headers to add to such a request. The request's own headers are signed, too; their names must be in lower
+    /// case.
     pub(crate) fn sign(
         &self,
         host: &str,

@@ -1,8 +1,8 @@
-//! Waiting, in real time, for what other processes and threads do.
+//! Waits, in real time, for other processes and threads.
 
 use std::time::{Duration, Instant};
 
-/// Asks every so often until there is an answer; `None` if there is none within the limit.
+/// Calls `answer` at this interval until it returns `Some`; `None` if that does not happen within the limit.
 pub fn wait_for<T>(limit: Duration, every: Duration, mut answer: impl FnMut() -> Option<T>) -> Option<T> {
     let began = Instant::now();
     loop {
@@ -16,7 +16,7 @@ pub fn wait_for<T>(limit: Duration, every: Duration, mut answer: impl FnMut() ->
     }
 }
 
-/// Waits until it is so, which must happen within two minutes, on the busiest machine.
+/// Waits until `is_so` returns true. Panics after two minutes, which is enough on the busiest machine.
 #[track_caller]
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let limit = Duration::from_secs(120);
@@ -24,7 +24,7 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     assert!(came.is_some(), "this did not happen within {limit:?}: {what}");
 }
 
-/// Gives other processes and threads time.
+/// Sleeps, to give other processes and threads time.
 pub fn sleep_ms(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
 }

@@ -1,4 +1,4 @@
-//! Every fault of the proxy does exactly what it says, and is counted.
+//! Every fault of the proxy does exactly what it promises, and is counted.
 #![allow(clippy::disallowed_methods, reason = "real clients wait in real time")]
 
 mod support;
@@ -12,7 +12,7 @@ use support::world::{LONG, SHORT, World, assert_counts};
 use tenure_testkit::{ErrorAnswer, Fault, Rule};
 
 #[test]
-fn what_no_rule_wants_is_passed_on() {
+fn a_request_without_a_rule_is_forwarded() {
     let world = World::new();
     let mut client = world.client();
     assert_eq!(client.put("/key", "one").unwrap().body.unwrap(), "1");
@@ -41,7 +41,7 @@ fn what_no_rule_wants_is_passed_on() {
 }
 
 #[test]
-fn cut_before_reaches_nobody() {
+fn cut_before_never_reaches_the_server() {
     let (world, rule) = World::with(Fault::CutBefore);
     assert_eq!(world.put_fails(), ErrorKind::ConnectionReset);
     assert_eq!(world.requests().len(), 0);
@@ -73,7 +73,7 @@ fn cut_mid_answer_shows_the_status_and_not_the_body() {
         let answer = world.client().put(path, "one").unwrap();
         assert_eq!(answer.status, 200);
         match path {
-            // Nobody can tell that an answer is cut whose end is the end of the connection.
+            // If an answer ends with the connection, no client can detect that it was cut.
             "/until-close" => assert_eq!(answer.body.unwrap(), ""),
             _ => assert_eq!(answer.body.unwrap_err().kind(), ErrorKind::UnexpectedEof, "{path}"),
         }
@@ -85,7 +85,7 @@ fn cut_mid_answer_shows_the_status_and_not_the_body() {
 }
 
 #[test]
-fn an_answer_without_a_body_cannot_be_cut_in_it() {
+fn cut_mid_answer_skips_an_answer_without_a_body() {
     for (method, path) in [("HEAD", "/key"), ("GET", "/nothing"), ("GET", "/unchanged")] {
         let (world, rule) = World::with(Fault::CutMidAnswer);
         let mut client = world.client();
@@ -119,14 +119,14 @@ fn hang_then_deliver_reaches_the_server_when_the_client_has_given_up() {
 }
 
 #[test]
-fn whoever_waits_longer_than_a_hanging_request_is_cut_off() {
+fn a_client_that_waits_longer_than_a_hanging_request_is_cut_off() {
     let (world, _) = World::with(Fault::HangThenDeliver(SHORT));
     assert_eq!(world.put_fails(), ErrorKind::ConnectionReset);
     assert_eq!(world.requests(), ["PUT /key one"]);
 }
 
 #[test]
-fn a_request_sent_twice_has_the_answer_that_was_asked_for() {
+fn a_request_sent_twice_gets_the_chosen_answer() {
     for (fault, answer) in [(Fault::TwiceFirstAnswer, "1"), (Fault::TwiceSecondAnswer, "2")] {
         let (world, rule) = World::with(fault);
         let mut client = world.client();
@@ -139,7 +139,7 @@ fn a_request_sent_twice_has_the_answer_that_was_asked_for() {
 }
 
 #[test]
-fn a_copy_may_come_later() {
+fn a_copy_of_a_request_can_arrive_later() {
     let (world, rule) = World::with(Fault::AgainLater(SHORT));
     let mut client = world.client();
     assert_eq!(client.put("/key", "one").unwrap().body.unwrap(), "1");
@@ -149,7 +149,7 @@ fn a_copy_may_come_later() {
 }
 
 #[test]
-fn a_black_hole_on_the_way_there_ends() {
+fn a_swallowed_request_ends_in_a_reset() {
     let (world, rule) = World::with(Fault::SwallowRequest(SHORT));
     let began = Instant::now();
     assert_eq!(world.put_fails(), ErrorKind::ConnectionReset);
@@ -159,7 +159,7 @@ fn a_black_hole_on_the_way_there_ends() {
 }
 
 #[test]
-fn a_black_hole_on_the_way_back_ends() {
+fn a_swallowed_answer_ends_in_a_reset() {
     let (world, rule) = World::with(Fault::SwallowAnswer(SHORT));
     let began = Instant::now();
     assert_eq!(world.put_fails(), ErrorKind::ConnectionReset);
@@ -169,7 +169,7 @@ fn a_black_hole_on_the_way_back_ends() {
 }
 
 #[test]
-fn a_black_hole_is_over_when_the_client_gives_up() {
+fn a_swallowed_answer_ends_when_the_client_gives_up() {
     let (world, _) = World::with(Fault::SwallowAnswer(LONG * 2));
     let mut impatient = world.client().patient_for(SHORT / 20);
     assert_eq!(impatient.put("/key", "one").unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -192,7 +192,7 @@ fn delays_change_nothing_else() {
 }
 
 #[test]
-fn an_error_can_come_instead_of_the_request_or_after_it() {
+fn an_error_can_replace_the_request_or_its_answer() {
     let errors = [
         (ErrorAnswer::CONFLICT, 409, "ConditionalRequestConflict"),
         (ErrorAnswer::TOO_MANY, 429, "TooManyRequests"),
@@ -246,7 +246,7 @@ fn idle_connections_can_be_closed() {
 }
 
 #[test]
-fn a_proxy_is_gone_when_it_is_dropped() {
+fn a_dropped_proxy_stops_listening() {
     let World { proxy, .. } = World::new();
     let address = proxy.address();
     let mut client = Client::new(address);

@@ -1,4 +1,4 @@
-//! The rules of the proxy choose requests, count what really happened, and everything is in the log.
+//! The rules of the proxy choose requests and count the faults that really happened, and the log has every request.
 #![allow(clippy::disallowed_methods, reason = "many clients are many threads")]
 
 mod support;
@@ -10,7 +10,7 @@ use support::world::{LONG, SHORT, World, assert_counts};
 use tenure_testkit::{Counts, ErrorAnswer, Fault, FaultyProxy, Kind, Rule, Server};
 
 #[test]
-fn the_log_tells_what_became_of_each_request() {
+fn the_log_has_the_outcome_of_each_request() {
     let world = World::new();
     let mut client = world.client();
     client.ask("PUT", "/stale?x=1", &[("If-Match", "\"a\"")], "one").unwrap();
@@ -71,7 +71,7 @@ fn a_fault_that_could_not_happen_is_counted_as_skipped() {
 }
 
 #[test]
-fn a_rule_takes_only_what_it_is_meant_for() {
+fn a_rule_applies_only_to_matching_requests() {
     let world = World::new();
     let mut client = world.client();
     let rule = Rule::new(Fault::AnswerInstead(ErrorAnswer::INTERNAL));
@@ -96,7 +96,7 @@ fn a_rule_takes_only_what_it_is_meant_for() {
 }
 
 #[test]
-fn the_rule_that_was_first_has_the_request() {
+fn the_rule_installed_first_applies() {
     let world = World::new();
     let first = world.proxy.install(Rule::new(Fault::AnswerInstead(ErrorAnswer::INTERNAL)).times(1));
     let second = world.proxy.install(Rule::new(Fault::AnswerInstead(ErrorAnswer::SLOW_DOWN)).times(1));
@@ -109,7 +109,7 @@ fn the_rule_that_was_first_has_the_request() {
 }
 
 #[test]
-fn the_same_seed_hits_the_same_requests() {
+fn the_same_seed_chooses_the_same_requests() {
     let hits = |seed| {
         let world = World::new();
         world.proxy.install(Rule::new(Fault::AnswerInstead(ErrorAnswer::INTERNAL)).chance(0.3, seed));
@@ -124,7 +124,7 @@ fn the_same_seed_hits_the_same_requests() {
 }
 
 #[test]
-fn nothing_is_lost_or_invented_among_many_clients() {
+fn every_request_of_many_clients_is_accounted_for() {
     let world = World::new();
     let faults = [
         Fault::CutBefore,
@@ -148,7 +148,7 @@ fn nothing_is_lost_or_invented_among_many_clients() {
                 match client.put(&format!("/{number}"), &round.to_string()) {
                     Ok(answer) if answer.status == 200 && answer.body.is_ok() => right += 1,
                     Ok(answer) if answer.body.is_ok() => {}
-                    // Cut: the next one needs another connection.
+                    // The client was cut off: the next request needs a new connection.
                     _ => client = Client::new(address),
                 }
             }
@@ -199,7 +199,7 @@ fn a_signed_request_that_was_cut_after_it_was_applied_is_in_the_bucket() {
 }
 
 #[test]
-fn a_condition_that_was_forgotten_is_not_heeded_and_the_signature_is_good() {
+fn a_removed_condition_is_not_checked_and_the_signature_is_valid() {
     let Some(server) = Server::shared(Kind::Minio) else { return };
     server.create_bucket("forgotten");
     let proxy = FaultyProxy::start(server.address());

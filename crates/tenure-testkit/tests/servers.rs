@@ -1,4 +1,4 @@
-//! Each server starts, serves, comes back with its data, and is gone with its test.
+//! Each server starts, serves, restarts with its data, and ends with its test.
 #![allow(clippy::disallowed_methods, reason = "other processes are given time")]
 
 mod support;
@@ -11,32 +11,32 @@ use support::client::{Answer, Client};
 use tenure_testkit::{Kind, Server, wait_until};
 
 #[test]
-fn minio_heeds_conditions_and_comes_back_with_its_data() {
+fn minio_checks_conditions_and_restarts_with_its_data() {
     let Some(server) = Server::start_or_skip(Kind::Minio) else { return };
-    comes_back_with_its_data(&server, 412);
+    restarts_with_its_data(&server, 412);
 }
 
 #[test]
-fn seaweedfs_heeds_conditions_and_comes_back_with_its_data() {
+fn seaweedfs_checks_conditions_and_restarts_with_its_data() {
     let Some(server) = Server::start_or_skip(Kind::SeaweedFs) else { return };
-    comes_back_with_its_data(&server, 412);
+    restarts_with_its_data(&server, 412);
 }
 
 #[test]
-fn rclone_lies_about_conditions_and_comes_back_with_its_data() {
+fn rclone_ignores_conditions_and_restarts_with_its_data() {
     let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
-    comes_back_with_its_data(&server, 200);
+    restarts_with_its_data(&server, 200);
 }
 
 #[test]
 #[ignore = "only with TENURE_SERVERS=ceph"]
-fn ceph_rgw_heeds_conditions_and_its_gateway_comes_back_with_its_data() {
+fn ceph_rgw_checks_conditions_and_its_gateway_restarts_with_its_data() {
     let Some(server) = Server::start_or_skip(Kind::CephRgw) else { return };
-    comes_back_with_its_data(&server, 412);
+    restarts_with_its_data(&server, 412);
 }
 
-/// `second` is what a second create is answered with.
-fn comes_back_with_its_data(server: &Server, second: u16) {
+/// `second` is the status of a second create.
+fn restarts_with_its_data(server: &Server, second: u16) {
     let absent = ("if-none-match", "*");
     assert_eq!(ask(server, "PUT", "/missing/key", "one", &[]).status, 404, "there is no such bucket");
     server.create_bucket("leases");
@@ -60,7 +60,7 @@ fn comes_back_with_its_data(server: &Server, second: u16) {
 }
 
 #[test]
-fn a_dropped_server_is_gone_with_its_folder() {
+fn a_dropped_server_stops_and_its_directory_is_deleted() {
     let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
     let address = server.address();
     wait_until("the log is written", || homes_of(std::process::id(), address).len() == 1);
@@ -70,7 +70,7 @@ fn a_dropped_server_is_gone_with_its_folder() {
 }
 
 #[test]
-fn a_server_is_gone_when_its_test_panics() {
+fn a_server_stops_when_its_test_panics() {
     let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
     let address = server.address();
     let test = std::thread::spawn(move || {
@@ -104,7 +104,7 @@ fn waits_to_be_killed_with_its_server() {
 }
 
 #[test]
-fn a_server_is_gone_when_its_process_is_killed() {
+fn a_server_stops_when_its_process_is_killed() {
     use std::io::{BufRead, BufReader};
 
     if Server::start_or_skip(Kind::Rclone).is_none() {
@@ -126,11 +126,11 @@ fn a_server_is_gone_when_its_process_is_killed() {
 }
 
 #[test]
-fn a_missing_server_is_skipped_loudly_and_never_where_everything_is_checked() {
+fn a_missing_server_is_skipped_with_a_note_and_fails_in_ci() {
     let skips = std::env::temp_dir().join(format!("tenure-testkit-skips-{}", std::process::id()));
     let test = |ci| {
         let mut test = Command::new(std::env::current_exe().unwrap());
-        test.args(["--exact", "--nocapture", "a_dropped_server_is_gone_with_its_folder"]);
+        test.args(["--exact", "--nocapture", "a_dropped_server_stops_and_its_directory_is_deleted"]);
         let done = test
             .env("XDG_CACHE_HOME", "/nonexistent")
             .env("CI", ci)
@@ -149,7 +149,7 @@ fn a_missing_server_is_skipped_loudly_and_never_where_everything_is_checked() {
     std::fs::remove_file(&skips).unwrap();
 }
 
-/// Asks with credentials, on a connection of its own.
+/// Sends a request with credentials, on a new connection.
 fn ask(server: &Server, method: &str, path: &str, body: &str, more: &[(&str, &str)]) -> Answer {
     let signed = server.sign(&server.address().to_string(), method, path, body);
     let mut headers: Vec<_> = signed.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -161,7 +161,7 @@ fn is_closed(address: SocketAddr) -> bool {
     TcpStream::connect(address).is_err()
 }
 
-/// The folders of the servers of a process that know this address.
+/// The directories of a process's servers whose log names this address.
 fn homes_of(process: u32, address: SocketAddr) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(std::env::temp_dir()).unwrap().map(|entry| entry.unwrap().path());
     let ours = format!("-rclone-{process}-");

@@ -1,4 +1,4 @@
-//! One connection of a client, and the one to the server that belongs to it.
+//! One connection of a client, and its connection to the server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use super::Fault;
 use super::message::{HttpAnswer, HttpRequest, HttpStream};
 use super::shared::{DueFault, ProxyShared, UnderWay};
 
-/// One connection of a client. It lives as long as the one to the server behind it, as it would without a proxy.
+/// One connection of a client. It lives as long as its connection to the server, as it would without a proxy.
 pub(crate) struct Connection {
     client: HttpStream,
     server: Upstream,
@@ -20,17 +20,17 @@ pub(crate) struct Connection {
     number: u64,
 }
 
-/// The way to the server, opened when it is needed.
+/// Connection to the server, opened on demand.
 struct Upstream {
     address: SocketAddr,
     wire: Option<HttpStream>,
 }
 
-/// What becomes of the client.
+/// Next step for the client's connection.
 enum NextStep {
     GoOn,
     Close,
-    /// Cut off; in order, or by a reset.
+    /// Cut the connection: by an orderly close, or by a reset.
     Cut {
         orderly: bool,
     },
@@ -62,7 +62,7 @@ impl Connection {
         }
     }
 
-    /// What a proxy without faults does. A server that does not answer is a connection that is cut.
+    /// Forwards the request without a fault. If the server does not answer, the client's connection is cut.
     async fn pass_on(&mut self, request: &HttpRequest, mut under_way: UnderWay) -> NextStep {
         match self.server.ask(request, &mut under_way).await {
             Ok(answer) => self.tell(&answer.bytes, answer.status, answer.last, under_way).await,
@@ -86,7 +86,7 @@ impl Connection {
                 };
                 under_way.happened();
                 self.tell(&broken, answer.status, true, under_way).await;
-                // A reset could overtake what the client shall see.
+                // A reset could overtake the bytes that the client must receive.
                 return NextStep::Close;
             }
             Fault::CutThenDeliver(after) => self.deliver_later(request.clone(), after, under_way),
@@ -151,8 +151,8 @@ impl Connection {
         cut
     }
 
-    /// Ends the exchange. The log and the counts have all of it before the client has the answer: a test reads them as soon
-    /// as its client returns.
+    /// Ends the exchange. The log and the counts contain it completely before the client gets the answer, because a
+    /// test reads them as soon as its client returns.
     async fn tell(&mut self, bytes: &[u8], status: u16, last: bool, under_way: UnderWay) -> NextStep {
         under_way.answered(status);
         drop(under_way);
@@ -166,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// Silence, until the client gives up or the time is over.
+    /// Stays silent until the client gives up or the time is over.
     async fn hang(&mut self, time: Duration) {
         tokio::select! {
             () = self.client.closed() => {}
@@ -174,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// On a connection of its own: this one may be gone by then.
+    /// Delivers the request on a new connection, because this one may be closed by then.
     fn deliver_later(&self, request: HttpRequest, after: Duration, mut under_way: UnderWay) {
         let mut server = Upstream { address: self.server.address, wire: None };
         tokio::spawn(async move {
@@ -187,9 +187,9 @@ impl Connection {
 }
 
 impl Upstream {
-    /// Sends the request and reads the whole answer.
+    /// Sends the request and reads the complete answer.
     async fn ask(&mut self, request: &HttpRequest, under_way: &mut UnderWay) -> io::Result<HttpAnswer> {
-        // Kept only if all goes well.
+        // Kept only if the exchange succeeds.
         let mut wire = match self.wire.take() {
             Some(wire) => wire,
             None => HttpStream::new(TcpStream::connect(self.address).await?),

@@ -1,14 +1,15 @@
-//! How often a fault really happened.
+//! Counts of the faults that really happened.
 
-/// How often a fault really happened. A fault that did not happen proves nothing: a run asserts its quota on these.
+/// Counts of a fault. A fault that did not happen proves nothing: a test run asserts its quota on these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// It happened, from its beginning to its end.
+    /// Times that it happened completely.
     pub installed: u64,
-    /// Those among them whose request the server answered with success, at least once.
+    /// Times among them that the server answered the request with success, at least once.
     pub applied: u64,
-    /// It was due and could not happen: the server did not answer, another rule was first, or there was nothing to cut.
+    /// Times that it was due and could not happen: the server did not answer, another rule came first, or the request
+    /// or answer did not allow it.
     pub skipped: u64,
 }
 

@@ -1,6 +1,6 @@
-//! What servers say when they would rather not.
+//! Error answers of servers.
 
-/// An answer that is an error, in the words of S3.
+/// An error answer in the format of S3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorAnswer {
     /// The status.
@@ -12,23 +12,23 @@ pub struct ErrorAnswer {
 }
 
 impl ErrorAnswer {
-    /// 409: another conditional write was under way.
+    /// 409: another conditional write was in progress.
     pub const CONFLICT: Self = Self::new(409, "ConditionalRequestConflict");
-    /// 429: too many requests, come back in a second.
+    /// 429: too many requests, retry after a second.
     pub const TOO_MANY: Self = Self { retry_after: Some(1), ..Self::new(429, "TooManyRequests") };
-    /// 500: something broke.
+    /// 500: internal error.
     pub const INTERNAL: Self = Self::new(500, "InternalError");
     /// 503 as throttling.
     pub const SLOW_DOWN: Self = Self::new(503, "SlowDown");
     /// 503 as an outage.
     pub const UNAVAILABLE: Self = Self::new(503, "ServiceUnavailable");
 
-    /// Any other.
+    /// Any other error.
     pub const fn new(status: u16, code: &'static str) -> Self {
         Self { status, code, retry_after: None }
     }
 
-    /// As it goes over the wire. There is no body for somebody who asked with HEAD.
+    /// The answer as bytes. The answer to a HEAD request has no body.
     pub(crate) fn bytes(&self, method: &str) -> Vec<u8> {
         let Self { status, code, .. } = self;
         let body = format!(

@@ -1,16 +1,16 @@
-//! What became of one request.
+//! One request and its outcome.
 
 use std::time::Duration;
 
 use super::Fault;
 
-/// One request as the proxy saw it, and what became of it.
+/// One request as the proxy saw it, and its outcome.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Exchange {
-    /// When it had arrived, since the proxy was started.
+    /// Time of arrival, since the start of the proxy.
     pub at: Duration,
-    /// Which connection it came on, counted from one.
+    /// Number of its connection, counted from one.
     pub connection: u64,
     /// The method.
     pub method: String,
@@ -22,14 +22,14 @@ pub struct Exchange {
     pub if_none_match: Option<String>,
     /// The fault that a rule chose for it.
     pub fault: Option<Fault>,
-    /// What the server answered, each time that it got the request.
+    /// Status of the server's answer, for each time that the server got the request.
     pub served: Vec<u16>,
-    /// The status that the client was sent, be it with the whole answer or not.
+    /// The status that the proxy sent to the client, with the complete answer or a part of it.
     pub answered: Option<u16>,
 }
 
 impl Exchange {
-    /// Whether the server answered it with success, at least once.
+    /// True if the server answered it with success, at least once.
     pub fn was_applied(&self) -> bool {
         self.served.iter().any(|status| (200..300).contains(status))
     }

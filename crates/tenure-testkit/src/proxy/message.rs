@@ -1,4 +1,4 @@
-//! Whole messages of HTTP/1.1, byte for byte: a request that is passed on keeps its signature.
+//! Complete messages of HTTP/1.1, byte for byte, so that the signature of a forwarded request stays valid.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use tokio::net::TcpStream;
 use crate::server::{ACCESS_KEY, REGION, SECRET_KEY};
 use crate::sign::Signer;
 
-/// A connection that is read a message at a time.
+/// A connection that is read one message at a time.
 #[derive(Debug)]
 pub(crate) struct HttpStream {
     stream: TcpStream,
-    /// Read and not yet used.
+    /// Bytes that were read and not yet used.
     buffer: Vec<u8>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct HttpRequest {
     pub(crate) method: String,
     pub(crate) target: String,
     headers: Headers,
-    /// The client sends no other on this connection.
+    /// True if the client sends no other request on this connection.
     pub(crate) last: bool,
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct HttpRequest {
 #[derive(Debug)]
 pub(crate) struct HttpAnswer {
     pub(crate) bytes: Vec<u8>,
-    /// Where the body begins.
+    /// Offset of the body.
     pub(crate) body: usize,
     pub(crate) status: u16,
-    /// The server sends no other on this connection.
+    /// True if the server sends no other answer on this connection.
     pub(crate) last: bool,
-    /// How the end of the body is known.
+    /// Method by which the end of the body is found.
     framing: Framing,
 }
 
@@ -45,7 +45,7 @@ type Headers = Vec<(String, String)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
-    /// There is no body, whatever the headers say.
+    /// There is no body, whatever the headers announce.
     None,
     Length(usize),
     Chunked,
@@ -57,7 +57,8 @@ impl HttpRequest {
         find(&self.headers, name)
     }
 
-    /// The same request without its condition, which is part of the signature: so it is signed anew. `None` if it has none.
+    /// The same request without its condition; `None` if it has none. It is signed again, because the signature covers
+    /// the condition.
     pub(crate) fn without_condition(&self) -> Option<Self> {
         const CONDITIONS: [&str; 2] = ["if-match", "if-none-match"];
         const SIGNATURE: [&str; 3] = ["authorization", "x-amz-date", "x-amz-content-sha256"];
@@ -78,13 +79,14 @@ impl HttpRequest {
 }
 
 impl HttpAnswer {
-    /// The beginning of the answer as it is when the connection breaks within the body; `None` if it cannot have one.
+    /// The part of the answer that arrives if the connection breaks within the body; `None` if the answer cannot have a
+    /// body.
     pub(crate) fn broken(&self) -> Option<Vec<u8>> {
         let body = self.bytes.len() - self.body;
         match self.framing {
             Framing::None => None,
             Framing::Length(0) => {
-                // It announces more than it has.
+                // The head announces more than there is.
                 let head = String::from_utf8_lossy(&self.bytes);
                 let lines = head.trim_end().split("\r\n");
                 let others = lines.filter(|line| !line.to_ascii_lowercase().starts_with("content-length:"));
@@ -98,12 +100,12 @@ impl HttpAnswer {
 
 impl HttpStream {
     pub(crate) fn new(stream: TcpStream) -> Self {
-        // The proxy adds no delay that was not asked for.
+        // The proxy adds no delay beyond those of its faults.
         let _ = stream.set_nodelay(true);
         Self { stream, buffer: Vec::new() }
     }
 
-    /// The connection itself, for what is no message of HTTP.
+    /// The underlying connection, for bytes that are not HTTP messages.
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
     }
@@ -112,7 +114,7 @@ impl HttpStream {
         self.stream.write_all(bytes).await
     }
 
-    /// The next request; `None` when the client has no more.
+    /// The next request; `None` when the client sends no more.
     pub(crate) async fn request(&mut self) -> io::Result<Option<HttpRequest>> {
         let Some(body) = self.head().await? else { return Ok(None) };
         let mut slots = [httparse::EMPTY_HEADER; HEADERS];
@@ -144,7 +146,7 @@ impl HttpStream {
             let (status, version, headers) =
                 (parsed.code.unwrap_or_default(), parsed.version, owned(parsed.headers));
             if status < 200 {
-                // Only an announcement of the answer.
+                // An interim answer, which precedes the final one.
                 self.take(body);
                 continue;
             }
@@ -159,20 +161,20 @@ impl HttpStream {
         }
     }
 
-    /// Returns when the other side has closed the connection, or says something that nobody asked for.
+    /// Returns when the other side has closed the connection, or sends something unexpected.
     pub(crate) async fn closed(&mut self) {
-        // Nothing is expected: whatever comes, even a byte, is the end.
+        // No bytes are expected, so any byte ends the connection, too.
         let _ = self.fill().await;
     }
 
-    /// Breaks the connection: by a reset, or in order.
+    /// Breaks the connection: by a reset, or by an orderly close.
     pub(crate) fn cut(self, orderly: bool) {
         if !orderly {
             let _ = self.stream.set_zero_linger();
         }
     }
 
-    /// Reads until a whole head is in the buffer, and says where it ends; `None` if the other side closes before it.
+    /// Reads until a complete head is in the buffer, and returns its end; `None` if the other side closes before it.
     async fn head(&mut self) -> io::Result<Option<usize>> {
         loop {
             if let Some(at) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -188,7 +190,7 @@ impl HttpStream {
         }
     }
 
-    /// Reads until the whole body is in the buffer, and says where it ends.
+    /// Reads until the complete body is in the buffer, and returns its end.
     async fn end_of_body(&mut self, begin: usize, framing: Framing) -> io::Result<usize> {
         match framing {
             Framing::None => Ok(begin),
@@ -229,7 +231,7 @@ impl HttpStream {
         }
     }
 
-    /// Where the line ends that begins here.
+    /// The end of the line that begins at `begin`.
     async fn line(&mut self, begin: usize) -> io::Result<usize> {
         loop {
             if let Some(at) = self.buffer[begin..].windows(2).position(|window| window == b"\r\n") {
@@ -294,5 +296,5 @@ fn is_last(headers: &Headers, version: Option<u8>) -> bool {
 /// More headers than any client or server sends.
 const HEADERS: usize = 100;
 
-/// Messages are held whole; records are small.
+/// Messages are kept in memory completely; records are small.
 const LARGEST: usize = 64 << 20;

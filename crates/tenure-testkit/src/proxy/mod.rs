@@ -1,4 +1,4 @@
-//! A proxy between a client and a server that does to requests what networks and balancers do.
+//! A proxy between a client and a server that injects the faults of networks and load balancers.
 
 mod connection;
 mod counts;
@@ -28,10 +28,10 @@ use tokio::task::JoinSet;
 
 use crate::port::Port;
 
-/// A proxy on loopback that understands requests, so that it can cut *after the server has applied one*.
+/// A proxy on loopback that parses requests, so that it can cut a connection *after the server has applied a request*.
 ///
-/// It has a thread of its own, so that tests may block; it passes everything on, byte for byte, until a [`Rule`] says otherwise.
-/// Without a server behind it, clients are cut off. What is still to be delivered when it is dropped never is.
+/// It has its own thread, so tests may block. It forwards everything, byte for byte, until a [`Rule`] demands a fault.
+/// Without a server behind it, clients are cut off. Dropping the proxy discards all pending late deliveries.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -54,7 +54,7 @@ pub struct FaultyProxy {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A rule that was given to a proxy.
+/// A rule that is installed in a proxy.
 #[derive(Debug, Clone)]
 pub struct InstalledRule {
     shared: Arc<ProxyShared>,
@@ -69,7 +69,7 @@ enum ProxyOrder {
 }
 
 impl FaultyProxy {
-    /// A proxy before this server.
+    /// Starts a proxy in front of this server.
     pub fn start(server: SocketAddr) -> Self {
         let (port, shared) = (Arc::new(Port::reserve()), ProxyShared::new());
         let (orders, receiver) = mpsc::unbounded_channel();
@@ -82,37 +82,37 @@ impl FaultyProxy {
         proxy
     }
 
-    /// Where it listens: `http://127.0.0.1:PORT`.
+    /// The URL of the proxy: `http://127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address())
     }
 
-    /// Where it listens.
+    /// The address of the proxy.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// Gives it a rule, from the next request on. Of several rules that want a request, the one installed first has it.
+    /// Installs a rule, from the next request on. If several rules match a request, the one installed first applies.
     pub fn install(&self, rule: Rule) -> InstalledRule {
         InstalledRule { number: self.shared.install(rule), shared: Arc::clone(&self.shared) }
     }
 
-    /// How often the fault of each rule happened, in the order in which they were installed; removed ones too.
+    /// Counts of each rule's fault, in the order of installation, including removed rules.
     pub fn counts(&self) -> Vec<(Fault, Counts)> {
         self.shared.all_counts()
     }
 
-    /// The requests so far, in the order in which they arrived.
+    /// The requests so far, in the order of arrival.
     pub fn log(&self) -> Vec<Exchange> {
         self.shared.log()
     }
 
-    /// Begins the log anew.
+    /// Clears the log.
     pub fn clear_log(&self) {
         self.shared.clear_log();
     }
 
-    /// Waits until nothing is under way any more, nor to be delivered late. It panics if that takes longer.
+    /// Waits until no request and no late delivery is pending. Panics if that takes longer than `patience`.
     #[track_caller]
     pub fn settle(&self, patience: Duration) {
         assert!(self.shared.settle(patience), "requests are still under way after {patience:?}");
@@ -128,12 +128,12 @@ impl FaultyProxy {
         self.order(ProxyOrder::Accept);
     }
 
-    /// Closes all connections, whether anything is under way on them or not; new ones are accepted.
+    /// Closes all connections, idle or not; new ones are accepted.
     pub fn cut_connections(&self) {
         self.order(ProxyOrder::Cut);
     }
 
-    /// Returns when it is done.
+    /// Carries out an order, and returns when it is done.
     #[track_caller]
     fn order(&self, order: ProxyOrder) {
         let (done, wait) = blocking::sync_channel(1);
@@ -152,12 +152,12 @@ impl Drop for FaultyProxy {
 }
 
 impl InstalledRule {
-    /// How often its fault happened.
+    /// Counts of its fault.
     pub fn counts(&self) -> Counts {
         self.shared.counts(self.number)
     }
 
-    /// Ends it. What is under way goes on.
+    /// Removes the rule. Pending exchanges continue.
     pub fn remove(&self) {
         self.shared.remove(self.number);
     }
@@ -172,7 +172,7 @@ async fn run(
     let (mut listener, mut connections, mut number) = (None, JoinSet::new(), 0);
     loop {
         tokio::select! {
-            // An order counts for whoever connects after it.
+            // An order applies to every client that connects after it.
             biased;
             order = orders.recv() => {
                 let Some((order, done)) = order else { return };
@@ -198,13 +198,13 @@ async fn run(
     }
 }
 
-/// The next client; never, if nobody listens.
+/// The next client; never, if there is no listener.
 async fn accept(listener: Option<&TcpListener>) -> TcpStream {
     let Some(listener) = listener else { return std::future::pending().await };
     loop {
         match listener.accept().await {
             Ok((client, _)) => return client,
-            // The client has gone, or there are too many files open: neither is better at once.
+            // The client has disconnected, or too many files are open: retrying at once does not help.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }

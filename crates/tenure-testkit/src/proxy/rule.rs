@@ -1,9 +1,9 @@
-//! When a fault happens.
+//! Rules that choose the requests for a fault.
 
 use super::Fault;
 use super::message::HttpRequest;
 
-/// A fault, and the requests that it happens to: all of them, unless less is said.
+/// A fault, and the requests that it happens to: all of them, unless restricted.
 #[derive(Debug, Clone)]
 pub struct Rule {
     pub(crate) fault: Fault,
@@ -63,29 +63,29 @@ impl Rule {
         self
     }
 
-    /// Not more often than this.
+    /// At most this many times.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// Each of them with this probability, from zero to one. The same seed hits the same ones.
+    /// Each of them with this probability, from zero to one. The same seed chooses the same requests.
     #[must_use]
     pub fn chance(mut self, probability: f64, seed: u64) -> Self {
         self.chance = Some((probability, fastrand::Rng::with_seed(seed)));
         self
     }
 
-    /// Connections that are cut are closed in order rather than reset: other clients notice it elsewhere.
+    /// Closes cut connections in order instead of resetting them: clients detect that at another place in their code.
     #[must_use]
     pub fn orderly(mut self) -> Self {
         self.orderly = true;
         self
     }
 
-    /// Whether it happens to this request. Each request is asked about exactly once, so that counts and chances do not depend
-    /// on the other rules.
+    /// True if the fault applies to this request. It is called exactly once per request, so that counts and chances do
+    /// not depend on the other rules.
     pub(crate) fn wants(&mut self, request: &HttpRequest) -> bool {
         let matches = self.method.as_ref().is_none_or(|method| *method == request.method)
             && self.path.as_ref().is_none_or(|part| request.target.contains(part))

@@ -1,4 +1,4 @@
-//! What the connections, the test and the rules share.
+//! State that the connections, the test and the rules share.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub(crate) struct ProxyShared {
 struct ProxyState {
     rules: Vec<RuleInForce>,
     log: Vec<Exchange>,
-    /// How many exchanges were forgotten from the front of the log.
+    /// Number of exchanges that were removed from the front of the log.
     forgotten: usize,
     under_way: usize,
 }
@@ -30,7 +30,7 @@ struct RuleInForce {
     counts: Counts,
 }
 
-/// An exchange that is not over. It is over when this is dropped, however that comes about.
+/// A pending exchange. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct UnderWay {
     shared: Arc<ProxyShared>,
@@ -82,13 +82,13 @@ impl ProxyShared {
         state.log.clear();
     }
 
-    /// Waits until nothing is under way; `false` if that takes longer.
+    /// Waits until no exchange is pending; `false` if that takes longer than `patience`.
     pub(crate) fn settle(&self, patience: Duration) -> bool {
         let waited = self.settled.wait_timeout_while(self.state(), patience, |state| state.under_way > 0);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// A request is here: what is due for it is decided.
+    /// Logs a request that has arrived, and chooses its fault.
     pub(crate) fn arrived(self: &Arc<Self>, request: &HttpRequest, connection: u64) -> UnderWay {
         let mut state = self.state();
         let mut due = None;
@@ -137,7 +137,7 @@ impl UnderWay {
         self.note(|exchange| exchange.served.push(answer.status));
     }
 
-    /// The client is sent this status.
+    /// The proxy sends this status to the client.
     pub(crate) fn answered(&self, status: u16) {
         self.note(|exchange| exchange.answered = Some(status));
     }

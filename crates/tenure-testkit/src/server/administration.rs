@@ -1,4 +1,4 @@
-//! What an administrator asks of a server, with a signature.
+//! Signed requests of an administrator to a server.
 
 use super::{Server, Session};
 use crate::http;
@@ -10,14 +10,14 @@ impl Server {
         self.signer("s3").sign(host, (method, path), &[], body.as_bytes())
     }
 
-    /// Asks it for something as its administrator, and gives the whole answer; it panics if it is not done. The names of
-    /// headers are in small letters.
+    /// Sends a request as the administrator, and returns the complete answer. Panics if the server does not report
+    /// success. The names of headers must be in lower case.
     #[track_caller]
     pub fn administer(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> String {
         self.ask("s3", (method, target), headers, body)
     }
 
-    /// Credentials with no other rights than this policy gives. MinIO has them.
+    /// Credentials with only the rights that this policy grants. Only MinIO supports them.
     #[track_caller]
     pub fn session(&self, policy: &str) -> Session {
         let policy: String = policy.bytes().map(|byte| format!("%{byte:02X}")).collect();

@@ -1,7 +1,7 @@
-//! Ceph RGW: atomic conditions, but only for ETags without their quotes, and a 500 for some who lose a race.
+//! Ceph RGW: atomic conditions, but only for ETags without their quotes, and a 500 for some requests that lose a race.
 //!
-//! A gateway before a cluster of one monitor and one store of objects in memory. What is stopped and started again is the
-//! gateway: the cluster lives as long as the server.
+//! It is a gateway to a cluster of one monitor and one in-memory object store. Only the gateway is stopped and started
+//! again: the cluster lives as long as the server.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +20,7 @@ use crate::wait::wait_for;
 pub(crate) struct CephRgw;
 
 impl Recipe for CephRgw {
-    /// One for S3, one for the monitor; the others look for theirs.
+    /// One for S3, one for the monitor; the other parts choose theirs.
     fn ports(&self) -> usize {
         2
     }
@@ -37,7 +37,7 @@ impl Recipe for CephRgw {
         until("the monitor", || ran(tool("ceph", &conf).args(["--connect-timeout", "5", "-s"])).ok())?;
 
         let id = random_uuid()?;
-        // A monitor may deny everything in its first moment.
+        // A monitor may deny everything for a moment after its start.
         let number = until("the monitor", || ran(tool("ceph", &conf).args(["osd", "new", &id])).ok())?;
         fs::write(home.path().join("osd/fsid"), format!("{id}\n"))?;
         let store = || {
@@ -49,7 +49,7 @@ impl Recipe for CephRgw {
         let start = || Process::start(store().arg("-f"), home);
         let mut process = start()?;
         until("the store of objects", || {
-            // One in some speaks before it has heard which cluster it is in, is told "wrong fsid", and ends.
+            // Sometimes it speaks before it has learned its cluster, gets "wrong fsid", and exits.
             if process.has_ended() {
                 std::mem::replace(&mut process, start().ok()?).kill();
             }
@@ -68,7 +68,7 @@ impl Recipe for CephRgw {
         Ok(command)
     }
 
-    /// Anonymous people may list nothing, and are told so.
+    /// An anonymous client may list nothing, and gets an answer that says so.
     fn is_ready(&self, ports: &[Port]) -> bool {
         http::status(ports[0].address(), "GET", "/", "").is_ok_and(|status| status < 500)
     }
@@ -85,7 +85,8 @@ impl Recipe for CephRgw {
     }
 }
 
-/// Writes the settings of all parts: one copy of everything, no passwords among them, nothing outside of this machine.
+/// Writes the settings of all parts: one copy of everything, no authentication between them, and loopback addresses
+/// only.
 fn settings(home: &Home, ports: &[Port]) -> io::Result<PathBuf> {
     for folder in ["mon", "osd", "run"] {
         fs::create_dir_all(home.path().join(folder))?;
@@ -140,7 +141,7 @@ fn tool(name: &str, conf: &Path) -> Command {
     command
 }
 
-/// Runs it to its end, and gives what it said.
+/// Runs a command to its end, and returns its output.
 fn ran(command: &mut Command) -> io::Result<String> {
     let output = command.output()?;
     if output.status.success() {
@@ -161,5 +162,5 @@ fn random_uuid() -> io::Result<String> {
 
 const SETTINGS: &str = "ceph.conf";
 
-/// How long a part of the cluster may take, on a busy machine.
+/// Longest time for a part of the cluster to start, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,29 +1,29 @@
-//! Why a server does not run.
+//! Reasons for which a server does not run.
 
 use std::path::PathBuf;
 
 use super::Kind;
 
-/// Why a server does not run.
+/// Reason for which a server does not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Its program is not on this machine: the test can only be skipped.
+    /// The program is not installed on this machine: the test must be skipped.
     #[error("{} {} is not installed at {path:?}: run crates/tenure-testkit/servers/install", kind.program(), kind.version())]
     Missing {
-        /// Which server.
+        /// The kind of server.
         kind: Kind,
-        /// Where its program would be.
+        /// The expected path of its program.
         path: PathBuf,
     },
-    /// It is there and does not serve: the test has failed.
+    /// The program is installed but does not serve: the test has failed.
     #[error("{} {} does not serve: {why}\n{output}", kind.program(), kind.version())]
     Failed {
-        /// Which server.
+        /// The kind of server.
         kind: Kind,
-        /// What was seen.
+        /// The observed failure.
         why: String,
-        /// The end of what it said.
+        /// The end of its output.
         output: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Which server.
+//! Kinds of servers.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use super::seaweedfs::SeaweedFs;
 /// A kind of server that the test kit can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Right, quick, and with the status codes of AWS: the everyday server.
+    /// Correct, fast, and with the status codes of AWS: the server for everyday tests.
     Minio,
-    /// Right, slower, and with 412 for a replacement of what is not there.
+    /// Correct, slower, and answers 412 to a replacement of a missing object.
     SeaweedFs,
-    /// A liar: `rclone serve s3` accepts every condition and heeds none.
+    /// Not safe: `rclone serve s3` accepts every condition and ignores it.
     Rclone,
-    /// Right, and odd: it wants ETags without their quotes. It comes with the system's packages, and its tests
-    /// run only with `TENURE_SERVERS=ceph ./test`.
+    /// Correct, but unusual: it expects ETags without their quotes. It is installed from the system's packages, and its
+    /// tests run only with `TENURE_SERVERS=ceph ./test`.
     CephRgw,
 }
 
@@ -26,7 +26,7 @@ impl Kind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Minio, Self::SeaweedFs, Self::Rclone, Self::CephRgw];
 
-    /// The name of its program.
+    /// Name of its program.
     pub fn program(self) -> &'static str {
         match self {
             Self::Minio => "minio",
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// The version that the tests are made for.
+    /// The version for which the tests are written.
     pub fn version(self) -> &'static str {
         if self == Self::CephRgw {
             return "of the system";
@@ -45,7 +45,7 @@ impl Kind {
         lines.find(|(name, _)| *name == self.program()).expect("each kind has a version").1
     }
 
-    /// Where its program is once it is installed.
+    /// The path of its program once it is installed.
     pub(crate) fn installed(self) -> PathBuf {
         if self == Self::CephRgw {
             return PathBuf::from("/usr/bin").join(self.program());
@@ -66,5 +66,5 @@ impl Kind {
     }
 }
 
-/// What the installer reads too.
+/// The installer reads this file, too.
 const VERSIONS: &str = include_str!("../../servers/versions");

@@ -1,4 +1,4 @@
-//! MinIO: atomic conditions, and the status codes of AWS. The everyday server.
+//! MinIO: atomic conditions, and the status codes of AWS. The server for everyday tests.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,26 +21,27 @@ impl Recipe for Minio {
     fn command(&self, program: &Path, home: &Home, ports: &[Port]) -> io::Result<Command> {
         let mut command = Command::new(program);
         command.args(["server", "--quiet", "--address"]).arg(ports[0].address().to_string()).arg(home.data());
-        // Nothing is asked of other machines, and there is no page for people that would need a port.
+        // It contacts no other machine, and serves no web interface, which would need a port.
         command.args(["--config-dir"]).arg(home.path().join("config"));
         command.env("MINIO_ROOT_USER", ACCESS_KEY).env("MINIO_ROOT_PASSWORD", SECRET_KEY);
         command.env("MINIO_SITE_REGION", REGION).env("MINIO_BROWSER", "off").env("MINIO_UPDATE", "off");
         Ok(command)
     }
 
-    /// Its `health/ready` is there before its data and its users are. A stranger is refused, rather than put off, once both are.
+    /// `health/ready` succeeds before its data and its users are loaded. Once both are, an unknown user gets a refusal
+    /// (403) instead of a temporary error.
     fn is_ready(&self, ports: &[Port]) -> bool {
         let status = |path| http::status(ports[0].address(), "GET", path, "").unwrap_or_default();
         status("/minio/health/cluster") == 200 && status(STRANGER) == 403
     }
 
-    /// A folder among its data is a bucket, from the next look on.
+    /// A directory in its data directory is a bucket, from the next read on.
     fn create_bucket(&self, home: &Home, _: &[Port], name: &str) -> io::Result<()> {
         fs::create_dir_all(home.data().join(name))
     }
 }
 
-/// Has it serve with this certificate, and only encrypted.
+/// Makes it serve with this certificate, and only over TLS.
 pub(crate) fn encrypt(command: &mut Command, home: &Home, certificate: &Certificate) -> io::Result<()> {
     let folder = home.path().join("certificates");
     fs::create_dir_all(&folder)?;
@@ -55,6 +56,6 @@ pub(crate) fn is_ready_encrypted(ports: &[Port]) -> bool {
     status("/minio/health/cluster") == 200 && status(STRANGER) == 403
 }
 
-/// A link signed by somebody whom nobody knows.
+/// A presigned URL of an unknown user.
 const STRANGER: &str = "/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=nobody%2F20260101%2Fus-east-1%2Fs3%2Faws4_request\
     &X-Amz-Date=20260101T000000Z&X-Amz-Expires=60&X-Amz-SignedHeaders=host&X-Amz-Signature=0";

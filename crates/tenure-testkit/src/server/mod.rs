@@ -27,29 +27,29 @@ use crate::port::Port;
 use crate::process::Process;
 use crate::skipped;
 
-/// A real server on loopback, with ports and a folder of its own. It ends, and the folder goes, when it is dropped or when
-/// this process ends in whatever way.
+/// A real server on loopback, with its own ports and directory. It is killed, and its directory is deleted, when this
+/// is dropped or when this process ends in any way.
 ///
-/// Everything takes `&self`, so that one thread can do to it what servers suffer while others use it.
+/// All methods take `&self`, so that one thread can stop and restart the server while others use it.
 #[derive(Debug)]
 pub struct Server {
     kind: Kind,
     setup: Setup,
     program: PathBuf,
     ports: Vec<Port>,
-    // Before the home: nobody writes to a folder that goes.
+    // Dropped before the home: no process may write to a directory while it is deleted.
     process: Mutex<Option<Process>>,
     _backing: Vec<Process>,
     home: Home,
 }
 
 impl Server {
-    /// Starts one and waits until it serves.
+    /// Starts a server and waits until it serves.
     pub fn start(kind: Kind) -> Result<Self, StartError> {
         Self::start_with(kind, Setup::new())
     }
 
-    /// Starts one that is set up like this, and waits until it serves.
+    /// Starts a server with this setup, and waits until it serves.
     pub fn start_with(kind: Kind, setup: Setup) -> Result<Self, StartError> {
         let program = kind.installed();
         if !program.is_file() {
@@ -61,7 +61,7 @@ impl Server {
                 Ok(server) => return Ok(server),
                 Err(error) => error,
             };
-            // Somebody who knows nothing of our reservations took a port in the moment between.
+            // A process that ignores the reservations took a port in between.
             let taken = matches!(&error, StartError::Failed { output, .. } if output.contains(TAKEN));
             if !taken || tries == TRIES {
                 return Err(error);
@@ -70,13 +70,13 @@ impl Server {
         }
     }
 
-    /// Starts one; `None`, loudly, where it is not installed.
+    /// Starts a server; `None`, after a call of [`skipped`], if it is not installed.
     #[track_caller]
     pub fn start_or_skip(kind: Kind) -> Option<Self> {
         Self::start_with_or_skip(kind, Setup::new())
     }
 
-    /// Starts one that is set up like this; `None`, loudly, where it is not installed.
+    /// Starts a server with this setup; `None`, after a call of [`skipped`], if it is not installed.
     #[track_caller]
     pub fn start_with_or_skip(kind: Kind, setup: Setup) -> Option<Self> {
         match Self::start_with(kind, setup) {
@@ -89,8 +89,8 @@ impl Server {
         }
     }
 
-    /// The one that all tests of this process share, started by the first that asks; `None`, loudly, where it is not installed.
-    /// Each test takes a bucket or a prefix of its own, and leaves the server running.
+    /// The server that all tests of this process share; the first caller starts it. `None`, after a call of
+    /// [`skipped`], if it is not installed. Each test uses its own bucket or prefix, and leaves the server running.
     #[track_caller]
     pub fn shared(kind: Kind) -> Option<&'static Self> {
         static SHARED: [OnceLock<Option<Server>>; Kind::ALL.len()] =
@@ -98,44 +98,44 @@ impl Server {
         SHARED[kind as usize].get_or_init(|| Self::start_or_skip(kind)).as_ref()
     }
 
-    /// Which server it is.
+    /// The kind of server.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Where it serves: `http://127.0.0.1:PORT`, or `https:` where it was set up so.
+    /// The URL of the server: `http://127.0.0.1:PORT`, or `https:` if it is set up so.
     pub fn endpoint(&self) -> String {
         let scheme = if self.setup.certificate.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address())
     }
 
-    /// Where it serves.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.ports[0].address()
     }
 
-    /// The id of the only credentials it knows.
+    /// The id of the only credentials that it knows.
     pub fn access_key(&self) -> &'static str {
         ACCESS_KEY
     }
 
-    /// The secret of the only credentials it knows.
+    /// The secret of the only credentials that it knows.
     pub fn secret_key(&self) -> &'static str {
         SECRET_KEY
     }
 
-    /// The region that it says it is in.
+    /// The region that it reports.
     pub fn region(&self) -> &'static str {
         REGION
     }
 
-    /// The usual environment variables with its credentials, for commands. With static credentials nobody asks a metadata
-    /// address for others.
+    /// The usual environment variables with its credentials, for commands. Static credentials keep clients from asking
+    /// a metadata address for others.
     pub fn environment(&self) -> [(&'static str, &'static str); 3] {
         [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", SECRET_KEY), ("AWS_REGION", REGION)]
     }
 
-    /// Creates a bucket if it is not there. Names have at least three letters.
+    /// Creates a bucket if it does not exist. Names have at least three letters.
     #[track_caller]
     pub fn create_bucket(&self, name: &str) {
         if let Err(error) = self.kind.recipe().create_bucket(&self.home, &self.ports, name) {
@@ -143,21 +143,21 @@ impl Server {
         }
     }
 
-    /// Asks it to end, and waits until it has. Ports and data are kept for [`restart`](Self::restart).
+    /// Sends SIGTERM, and waits until the server has exited. Ports and data are kept for [`restart`](Self::restart).
     pub fn stop(&self) {
         if let Some(process) = self.process().take() {
             process.stop();
         }
     }
 
-    /// Ends it as a power cut of its machine would. Ports and data are kept for [`restart`](Self::restart).
+    /// Kills it as a power cut of its machine would. Ports and data are kept for [`restart`](Self::restart).
     pub fn kill(&self) {
         if let Some(process) = self.process().take() {
             process.kill();
         }
     }
 
-    /// Ends it if it runs, and starts it again with the same ports and data; returns when it serves.
+    /// Kills it if it runs, and starts it again with the same ports and data. Returns when it serves.
     #[track_caller]
     pub fn restart(&self) {
         self.kill();
@@ -166,7 +166,7 @@ impl Server {
         }
     }
 
-    /// The end of what it has said since it was first started.
+    /// The end of its output since it was first started.
     pub fn output(&self) -> String {
         let said = std::fs::read(self.home.log()).unwrap_or_default();
         String::from_utf8_lossy(&said[said.len().saturating_sub(OUTPUT)..]).into_owned()
@@ -221,14 +221,14 @@ impl Server {
     }
 }
 
-/// How long a server may take until it serves, on a busy machine.
+/// Longest time until a server serves, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How often other ports are tried.
+/// Number of attempts, each with other ports.
 const TRIES: usize = 5;
 
-/// What a server written in Go says then.
+/// Output of a server written in Go if its port is taken.
 const TAKEN: &str = "address already in use";
 
-/// How many bytes of its output are shown.
+/// Number of bytes of its output to show.
 const OUTPUT: usize = 4000;

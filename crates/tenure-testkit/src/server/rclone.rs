@@ -1,4 +1,4 @@
-//! `rclone serve s3`: a liar. It accepts every condition and heeds none.
+//! `rclone serve s3`: not safe. It accepts every condition and ignores it.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,22 +23,22 @@ impl Recipe for Rclone {
         command.args(["serve", "s3", "--addr"]).arg(ports[0].address().to_string());
         command.arg("--auth-key").arg(format!("{ACCESS_KEY},{SECRET_KEY}"));
         command.arg("--cache-dir").arg(home.path().join("cache"));
-        // It would believe for minutes that a bucket is missing that was just made; with no time at all it never rests.
+        // By default it caches for minutes that a bucket is missing; with a cache time of zero it is never idle.
         command.args(["--dir-cache-time", "1ms"]);
-        // No settings of whoever runs the tests.
+        // Ignores the settings of the user who runs the tests.
         command.args(["--config", "/dev/null"]).arg(home.data());
         Ok(command)
     }
 
-    /// Any answer will do: it has nothing to start but its listener.
+    /// Any answer means ready: only its listener has to start.
     fn is_ready(&self, ports: &[Port]) -> bool {
         http::status(ports[0].address(), "GET", "/", "").is_ok()
     }
 
-    /// A folder among its data is a bucket.
+    /// A directory in its data directory is a bucket.
     fn create_bucket(&self, home: &Home, _: &[Port], name: &str) -> io::Result<()> {
         fs::create_dir_all(home.data().join(name))?;
-        // Longer than it remembers that there was none.
+        // Longer than it caches that the bucket is missing.
         std::thread::sleep(Duration::from_millis(10));
         Ok(())
     }

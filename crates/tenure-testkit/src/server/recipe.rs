@@ -1,4 +1,4 @@
-//! How one kind of server is run.
+//! The way to run one kind of server.
 
 use std::fmt::Debug;
 use std::io;
@@ -9,22 +9,22 @@ use crate::home::Home;
 use crate::port::Port;
 use crate::process::Process;
 
-/// What differs between the servers. A new one implements this and is named in [`Kind`](super::Kind).
+/// The differences between servers. A new server implements this trait and is added to [`Kind`](super::Kind).
 pub(crate) trait Recipe: Debug + Sync {
-    /// How many ports it needs. The first one is where it speaks S3.
+    /// Number of ports that it needs. The first one serves S3.
     fn ports(&self) -> usize;
 
-    /// What must run before it does and as long as the server is there, whether it is stopped meanwhile or not: the first ones
-    /// first.
+    /// Starts the processes that the server needs, and returns them in the order in which they were started. They run
+    /// from before its start until it is dropped, also while it is stopped.
     fn backing(&self, home: &Home, ports: &[Port]) -> io::Result<Vec<Process>> {
         let _ = (home, ports);
         Ok(Vec::new())
     }
 
-    /// The command that runs it in the foreground, and whatever files that needs.
+    /// The command that runs it in the foreground. Writes the files that the command needs.
     fn command(&self, program: &Path, home: &Home, ports: &[Port]) -> io::Result<Command>;
 
-    /// Whether it serves.
+    /// True if it serves.
     fn is_ready(&self, ports: &[Port]) -> bool;
 
     /// Creates a bucket.

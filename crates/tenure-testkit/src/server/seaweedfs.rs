@@ -1,4 +1,4 @@
-//! SeaweedFS: atomic conditions, and 412 where AWS says 404.
+//! SeaweedFS: atomic conditions, and 412 where AWS answers 404.
 
 use std::path::Path;
 use std::process::Command;
@@ -41,10 +41,10 @@ impl Recipe for SeaweedFs {
         for (flag, port) in flags.iter().chain(&more).zip(ports) {
             command.arg(format!("-{flag}={}", port.number()));
         }
-        // It listens for nothing else, tells nobody that it runs, takes little, and invents no bucket.
+        // No other listeners, no telemetry, little disk space, and no automatic creation of buckets.
         command.args(["-s3.port.iceberg=0", "-s3.port.lance=0", "-metricsPort=0", "-master.telemetry=false"]);
         command.args(["-master.volumeSizeLimitMB=64", "-volume.max=16", "-s3.autoCreateBucket=false"]);
-        // Alone, it need not wait long for others that would want to lead, nor for those that still read.
+        // It is alone, so it need not wait long for other candidates in an election, nor for remaining readers.
         command.args([
             "-master.electionTimeout=1s",
             "-master.heartbeatInterval=100ms",
@@ -53,16 +53,16 @@ impl Recipe for SeaweedFs {
         Ok(command)
     }
 
-    /// S3 answers before there is a place to write to, so something is written first.
+    /// S3 answers before writes are possible, so this writes something first.
     fn is_ready(&self, ports: &[Port]) -> bool {
         http::status(filer(ports), "PUT", "/ready", "ready").is_ok_and(|status| status == 201)
             && http::status(ports[0].address(), "GET", "/healthz", "").is_ok_and(|status| status == 200)
     }
 
-    /// A folder below `/buckets` is a bucket.
+    /// A directory below `/buckets` is a bucket.
     fn create_bucket(&self, _: &Home, ports: &[Port], name: &str) -> io::Result<()> {
         match http::status(filer(ports), "POST", &format!("/buckets/{name}/"), "")? {
-            // Made, or there already.
+            // Created, or existed already.
             201 | 409 => Ok(()),
             status => Err(io::Error::other(format!("its filer answered {status}"))),
         }

@@ -1,18 +1,18 @@
-//! Credentials that are given for a while.
+//! Temporary credentials.
 
-/// Credentials for a while, with fewer rights than the server's own.
+/// Temporary credentials, with fewer rights than those of the server.
 #[derive(Debug, Clone)]
 pub struct Session {
-    /// Their id.
+    /// The id.
     pub access_key: String,
-    /// Their secret.
+    /// The secret.
     pub secret_key: String,
-    /// What has to be sent with them.
+    /// The token to send with them.
     pub token: String,
 }
 
 impl Session {
-    /// Out of the answer of a server that gave them.
+    /// Parses the answer of the server that issued them.
     pub(crate) fn parse(answer: &str) -> Option<Self> {
         let element = |name: &str| {
             let (_, rest) = answer.split_once(&format!("<{name}>"))?;
@@ -25,7 +25,7 @@ impl Session {
         })
     }
 
-    /// The usual environment variables with them.
+    /// The usual environment variables with these credentials.
     pub fn environment(&self) -> [(&'static str, String); 3] {
         [
             ("AWS_ACCESS_KEY_ID", self.access_key.clone()),

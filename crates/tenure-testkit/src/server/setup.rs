@@ -1,8 +1,8 @@
-//! What is different about one server.
+//! Setup of one server.
 
 use crate::authority::Certificate;
 
-/// How a server of a test's own differs from the usual one.
+/// Differences of one server from the default.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     pub(crate) variables: Vec<(String, String)>,
@@ -10,7 +10,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// In nothing.
+    /// No differences.
     pub fn new() -> Self {
         Self::default()
     }
@@ -21,7 +21,7 @@ impl Setup {
         self
     }
 
-    /// Serves encrypted, with this certificate. MinIO can.
+    /// Serves over TLS, with this certificate. Only MinIO supports it.
     pub fn encrypted(mut self, certificate: Certificate) -> Self {
         self.certificate = Some(certificate);
         self

@@ -1,4 +1,4 @@
-//! One connection that says exactly what it is told and repeats nothing.
+//! One connection that sends exactly the given requests, and never retries.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -26,7 +26,7 @@ impl Client {
         Self { address, peer: Peer::new(stream) }.patient_for(Duration::from_secs(30))
     }
 
-    /// Gives up on an answer after this.
+    /// Sets the longest time to wait for an answer.
     pub(crate) fn patient_for(self, time: Duration) -> Self {
         self.peer.stream.set_read_timeout(Some(time)).unwrap();
         self
@@ -55,7 +55,7 @@ impl Client {
         self.raw(&request)
     }
 
-    /// Sends these very bytes.
+    /// Sends exactly these bytes.
     pub(crate) fn raw(&mut self, request: &str) -> io::Result<Answer> {
         self.peer.stream.write_all(request.as_bytes())?;
         self.answer(request.starts_with("HEAD"))

@@ -1,5 +1,5 @@
-//! What the tests of the test kit share: a plain client that sends exactly one request, signed or not, and a server that
-//! remembers them.
+//! Helpers for the tests of the test kit: a plain client that sends exactly one request, signed or not, and a server
+//! that records requests.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub(crate) mod client;

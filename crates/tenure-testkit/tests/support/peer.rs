@@ -1,11 +1,11 @@
-//! One end of a connection, read a piece at a time.
+//! One end of a connection, read in parts.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
 
 pub(crate) struct Peer {
     pub(crate) stream: TcpStream,
-    /// Read and not yet used.
+    /// Bytes that were read and not yet used.
     rest: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! A small real server that remembers every request that reached it.
+//! A small real server that records every request.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::peer::Peer;
 
-/// Answers each request with its number: as a body with a length, unless the path asks for something else.
+/// Answers each request with its number: as a body with a length, unless the path demands another form.
 pub(crate) struct Recorder {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
@@ -30,7 +30,7 @@ impl Recorder {
         self.address
     }
 
-    /// Method, path and body of what reached it.
+    /// Method, path and body of each request.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! A server that remembers, a proxy before it, and what became of the proxy's rules.
+//! A recording server, a proxy in front of it, and checks of the proxy's rules.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tenure_testkit::{Fault, FaultyProxy, InstalledRule, Rule};
 use super::client::Client;
 use super::recorder::Recorder;
 
-/// A server that remembers, and a proxy before it.
+/// A recording server, and a proxy in front of it.
 pub(crate) struct World {
     pub(crate) recorder: Recorder,
     pub(crate) proxy: FaultyProxy,
@@ -31,12 +31,12 @@ impl World {
         Client::new(self.proxy.address())
     }
 
-    /// A put whose answer never came: why.
+    /// The error of a put that gets no answer.
     pub(crate) fn put_fails(&self) -> ErrorKind {
         self.client().put("/key", "one").unwrap_err().kind()
     }
 
-    /// What reached the server, once nothing is under way.
+    /// The requests that reached the server, once none is pending.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.proxy.settle(LONG);
         self.recorder.requests()
@@ -49,8 +49,8 @@ pub(crate) fn assert_counts(rule: &InstalledRule, installed: u64, applied: u64, 
     assert_eq!((counts.installed, counts.applied, counts.skipped), (installed, applied, skipped));
 }
 
-/// Long enough for others to do something before it is over, on a busy machine.
+/// Long enough for other requests to happen within it, on a busy machine.
 pub(crate) const SHORT: Duration = Duration::from_secs(2);
 
-/// Longer than anything takes.
+/// Longer than any step takes.
 pub(crate) const LONG: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! The binaries of one lane, one after another or some at once.
+//! Runs the binaries of one lane, one after another or several at once.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -11,7 +11,7 @@ use crate::outcome::{Outcome, failures};
 use crate::plan::{Lane, is_left_out, unfit};
 use crate::test_binary::TestBinary;
 
-/// Runs the binaries of a lane, at most so many at once. False if one of them failed.
+/// Runs the binaries of a lane, at most `at_once` at a time. False if one of them failed.
 pub(crate) fn run(folder: &Path, lane: &str, at_once: usize) -> bool {
     let messages = std::fs::read_to_string(folder.join("build.json")).expect("the messages of the build");
     let all = TestBinary::all_in(&messages);
@@ -65,5 +65,5 @@ fn has_ceph(binary: &TestBinary) -> bool {
 
 const USUAL: &[&str] = &["--show-output"];
 
-/// The tests of a server that runs only when it is asked for.
+/// The tests of a server that runs only on request.
 const CEPH: &[&str] = &["--show-output", "--ignored", "ceph"];

@@ -1,12 +1,12 @@
-//! Runs the built test binaries for `./test`, in lanes, and reports what each of them cost.
+//! Runs the built test binaries for `./test`, in lanes, and reports the cost of each.
 //!
 //! ```text
 //! test-lanes FOLDER LANE [AT_ONCE]   runs the binaries of a lane: busy, waiting or alone
 //! test-lanes FOLDER report           prints what ran and what it cost; fails above the budget of a store
 //! ```
 //!
-//! `FOLDER/build.json` has what `cargo test --no-run --message-format=json` printed. Rows and logs are added to the folder.
-//! `TENURE_TEST_MODE` is `quick`, `long` or nothing; see [`plan`].
+//! `FOLDER/build.json` has the output of `cargo test --no-run --message-format=json`. The program adds rows and logs to
+//! the directory. `TENURE_TEST_MODE` is `quick`, `long` or empty; see [`plan`].
 #![allow(clippy::disallowed_methods, reason = "it starts processes and measures real time")]
 
 mod lane;

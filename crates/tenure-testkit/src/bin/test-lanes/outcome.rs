@@ -1,4 +1,4 @@
-//! What came of one test binary, and what it cost.
+//! Result and cost of one test binary.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::test_binary::TestBinary;
 
-/// What came of one test binary, and what it cost in seconds.
+/// Result of one test binary, and its cost in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) name: String,
@@ -18,11 +18,11 @@ pub(crate) struct Outcome {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) ignored: u64,
-    /// On the clock.
+    /// Elapsed time.
     pub(crate) wall: f64,
-    /// Of processors, by the binary and the processes that it waited for.
+    /// Processor time of the binary, and of the processes that it waited for.
     pub(crate) busy: f64,
-    /// On the clock, while some process of the machine waited for a processor.
+    /// Elapsed time during which some process of the machine waited for a processor.
     pub(crate) stalled: f64,
 }
 
@@ -40,7 +40,7 @@ impl Outcome {
             .stdout(output)
             .spawn()?;
         let pid = Pid::from_child(&child);
-        // It stays a zombie until its times are read.
+        // The child stays a zombie until its times are read.
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         while waitid(WaitId::Pid(pid), ended)?.is_none() {
             if began.elapsed() > PATIENCE {
@@ -60,14 +60,15 @@ impl Outcome {
             ignored,
             wall: began.elapsed().as_secs_f64(),
             busy,
-            // Where the kernel does not count, nothing but processor time is charged.
+            // If the kernel does not count waiting, only processor time is charged.
             stalled: stalled_so_far().zip(stalled).map_or(f64::INFINITY, |(now, then)| now - then),
         })
     }
 
-    /// What it is charged with: the longer of its processor time, divided by the processors, and of its time without the
-    /// parts in which some process had to wait for a processor. On a calm machine that is its time; on a loaded one, where
-    /// the time says more about the load than about the tests, it is less.
+    /// The time to charge. It is the larger of two numbers: the processor time divided by the number of processors, and
+    /// the elapsed time without the periods in which some process waited for a processor. On an idle machine that is
+    /// the elapsed time. On a loaded one, where the elapsed time depends more on the load than on the tests, it is
+    /// less.
     pub(crate) fn cost(&self) -> f64 {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         (self.busy / processors as f64).max(self.wall - self.stalled)
@@ -95,7 +96,7 @@ impl Outcome {
     }
 }
 
-/// The part of a log that says what failed; the end of it where the binary did not come to say so.
+/// The part of a log that reports the failures; the end of the log if the binary did not report any.
 pub(crate) fn failures(said: &str) -> String {
     match said.find("\nfailures:\n") {
         Some(at) => said[at..].to_owned(),
@@ -106,7 +107,7 @@ pub(crate) fn failures(said: &str) -> String {
     }
 }
 
-/// Passed, failed and ignored, from the last result in a log: those above are of binaries that the tests started.
+/// Passed, failed and ignored, from the last result in a log: earlier results are of binaries that the tests started.
 fn counts(said: &str) -> [u64; 3] {
     let last = said.lines().rev().find(|line| line.starts_with("test result: ")).unwrap_or_default();
     let words: Vec<_> = last.split([' ', ';']).filter(|word| !word.is_empty()).collect();
@@ -116,7 +117,7 @@ fn counts(said: &str) -> [u64; 3] {
     })
 }
 
-/// The processor time of a process that has ended and was not waited for, and of its children, in seconds.
+/// Processor time of a process that has exited but is not reaped, and of its children, in seconds.
 fn busy_of(pid: Pid) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
@@ -124,14 +125,14 @@ fn busy_of(pid: Pid) -> f64 {
     ticks / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// How long some process has waited for a processor since the machine was started; `None` where the kernel does not count.
+/// Total time during which some process waited for a processor, since boot; `None` if the kernel does not count it.
 fn stalled_so_far() -> Option<f64> {
     let pressure = std::fs::read_to_string("/proc/pressure/cpu").ok()?;
     let (_, micros) = pressure.lines().find_map(|line| line.strip_prefix("some ")?.rsplit_once("total="))?;
     Some(micros.parse::<f64>().ok()? / 1e6)
 }
 
-/// A binary that runs for longer hangs.
+/// Longest time of a binary: one that runs longer hangs.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
 #[cfg(test)]
@@ -143,7 +144,7 @@ mod tests {
         test result: FAILED. 12 passed; 2 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
 
     #[test]
-    fn the_last_result_counts_and_what_failed_is_shown() {
+    fn the_last_result_counts_and_failures_are_shown() {
         assert_eq!(counts(SAID), [12, 2, 3]);
         assert_eq!(counts("it crashed"), [0, 0, 0]);
         assert!(failures(SAID).contains("something") && !failures(SAID).contains("7 passed"));

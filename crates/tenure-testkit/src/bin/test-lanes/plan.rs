@@ -1,18 +1,19 @@
 //! The lane of each test binary, and the stores whose tests have a budget.
 
-/// Where a binary runs. Patterns are beginnings of names.
+/// The lane in which a binary runs. Patterns are prefixes of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// It counts on no real time and needs a processor all the time: it runs at the lowest priority, beside what waits.
+    /// The binary does not depend on real time and needs a processor all the time. It runs at the lowest priority,
+    /// beside the waiting lane.
     Busy,
-    /// It mostly waits, and bears that a process of low priority runs beside it.
+    /// The binary mostly waits, and tolerates a process of low priority beside it.
     Waiting,
-    /// It has tight clocks, or asserts that nobody was late: nothing runs beside it. What nothing else is said of is here.
+    /// The binary has tight time limits, or asserts that nothing was late: nothing runs beside it. This is the default.
     Alone,
 }
 
 impl Lane {
-    /// The lane of this name.
+    /// The lane with this name.
     pub(crate) fn named(name: &str) -> Self {
         match name {
             "busy" => Self::Busy,
@@ -32,7 +33,7 @@ impl Lane {
     }
 }
 
-/// True for what `./test quick` leaves out.
+/// True for a binary that `./test quick` leaves out.
 pub(crate) fn is_left_out(binary: &str) -> bool {
     mode() == "quick" && is_in(LONG, binary)
 }
@@ -42,12 +43,12 @@ pub(crate) fn store_of(binary: &str) -> Option<&'static str> {
     STORES.iter().find(|(_, patterns)| is_in(patterns, binary)).map(|(store, _)| *store)
 }
 
-/// What `./test` was called with.
+/// The argument of `./test`.
 pub(crate) fn mode() -> String {
     std::env::var("TENURE_TEST_MODE").unwrap_or_default()
 }
 
-/// The patterns that fit no binary: a plan about something that is called otherwise now.
+/// The patterns that match no binary: its name has changed since the plan was written.
 pub(crate) fn unfit(binaries: &[&str]) -> Vec<&'static str> {
     let patterns =
         [BUSY, WAITING, LONG].into_iter().chain(STORES.iter().map(|(_, patterns)| *patterns)).flatten();
@@ -72,7 +73,7 @@ const WAITING: &[&str] = &[
     "tenure-testkit/",
 ];
 
-/// Crowds, gauntlets and the longest suites: some minutes that daily work does without.
+/// Crowds, gauntlets and the longest suites: they take minutes, and daily work omits them.
 const LONG: &[&str] = &[
     "tenure-cli/run_contention",
     "tenure-conformance/broken_stores",
@@ -82,7 +83,7 @@ const LONG: &[&str] = &[
     "tenure-object/seaweedfs",
 ];
 
-/// The first that fits counts. A store on two servers, and the command on it, are a line each.
+/// The first match counts. Each server of a store has its own line, and so does the command on that store.
 const STORES: &[(&str, &[&str])] = &[
     ("s3 on SeaweedFS", &["tenure-object/seaweedfs"]),
     ("s3 on MinIO", &["tenure-object/"]),
@@ -91,5 +92,5 @@ const STORES: &[(&str, &[&str])] = &[
     ("memory", &["tenure-conformance/memory"]),
 ];
 
-/// What the tests of one store may cost, in seconds: with it, six more stores take a quarter of an hour.
+/// Budget for the tests of one store, in seconds: with it, six more stores take a quarter of an hour.
 pub(crate) const BUDGET: f64 = 165.0;

@@ -1,4 +1,4 @@
-//! What all lanes did, and what it cost.
+//! Summary of all lanes, and their cost.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::outcome::Outcome;
 use crate::plan::{BUDGET, mode, store_of};
 
-/// Prints what ran, and what the tests of each store cost. False if a store is above its budget.
+/// Prints the tests that ran, and the cost of each store's tests. False if a store is above its budget.
 pub(crate) fn report(folder: &Path) -> bool {
     let rows = std::fs::read_to_string(folder.join("rows")).unwrap_or_default();
     let outcomes: Vec<_> = rows.lines().filter_map(Outcome::parse).collect();
@@ -21,7 +21,7 @@ pub(crate) fn report(folder: &Path) -> bool {
             println!("tests of no store: {cost:.0} s");
             continue;
         }
-        // The whole quotas of `./test long` have no budget.
+        // The full quotas of `./test long` have no budget.
         let above = cost > BUDGET && mode() != "long";
         good &= !above;
         println!("{store}: {cost:.0} s of {BUDGET:.0} s{}", if above { ", ABOVE ITS BUDGET" } else { "" });

@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// A test binary, and the folder of its package, in which cargo would start it.
+/// A test binary, and the directory of its package, in which cargo would start it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TestBinary {
-    /// `PACKAGE/TARGET`, or `PACKAGE/unit` for the tests inside of a library or a command.
+    /// `PACKAGE/TARGET`, or `PACKAGE/unit` for the tests inside a library or a command.
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
     pub(crate) program: PathBuf,
 }
 
 impl TestBinary {
-    /// All test binaries among the messages of a build, in the order of their names.
+    /// All test binaries in the messages of a build, in the order of their names.
     pub(crate) fn all_in(messages: &str) -> Vec<Self> {
         let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let mut all: Vec<_> = messages.filter_map(|message| Self::built_by(&message)).collect();
