@@ -1,3 +1,3 @@
-//! The atomics that a lease and its keeper meet in. `tests/loom.rs` puts those of the model checker in their place.
+//! Atomics that a lease and its keeper share. `tests/loom.rs` replaces them with those of the model checker.
 
 pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};

@@ -3,23 +3,23 @@ use std::time::Duration;
 use crate::Instant;
 use crate::atomic::{AtomicU64, Ordering};
 
-/// Until when a holder believes, as one atomic word; zero once it believes no more.
+/// The belief of a holder: its deadline as one atomic word, or zero once the belief has ended.
 ///
-/// Whoever first sees the deadline passed latches it, and the keeper can only extend what is not latched, so nothing
-/// revives.
+/// The first thread that sees the deadline passed latches it. The keeper can only extend a belief that is not latched,
+/// so a lost lease never revives.
 #[derive(Debug, Default)]
 pub struct Belief(AtomicU64);
 
 impl Belief {
-    /// Belief until `deadline`.
+    /// A belief until `deadline`.
     pub fn until(deadline: Instant) -> Self {
         Self(AtomicU64::new(deadline.as_nanos()))
     }
 
-    /// How much longer to believe, by this clock. `None` when it is over, and from then on for ever.
+    /// Time until the deadline, by this clock; `None` once the belief has ended, and from then on.
     ///
-    /// The word is loaded first, then the clock is read: the other way round, a pause in between would make an old
-    /// instant look young.
+    /// The word is loaded before the clock is read. In the other order, a pause in between would make an old instant
+    /// look young.
     #[inline]
     pub fn left(&self, clock: impl Fn() -> Instant) -> Option<Duration> {
         let deadline = self.0.load(Ordering::SeqCst);
@@ -31,7 +31,7 @@ impl Belief {
         }
     }
 
-    /// Latches a belief whose deadline has passed, unless the keeper has extended it just then.
+    /// Latches a belief whose deadline has passed, unless the keeper has just extended it.
     #[cold]
     fn expire(&self, deadline: u64, clock: impl Fn() -> Instant) -> Option<Duration> {
         match self.0.compare_exchange(deadline, 0, Ordering::SeqCst, Ordering::SeqCst) {
@@ -41,7 +41,7 @@ impl Belief {
         }
     }
 
-    /// Believes for longer, unless it is over or `now` is past the deadline it had. Says whether it does.
+    /// Extends the belief, unless it has ended or `now` is past its deadline. True if it was extended.
     pub fn extend(&self, now: Instant, deadline: Instant) -> bool {
         let had = self.0.load(Ordering::SeqCst);
         if had <= now.as_nanos() {
@@ -50,7 +50,7 @@ impl Belief {
         self.0.compare_exchange(had, deadline.as_nanos(), Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// True once it was latched. A deadline that has passed and that no thread has looked at is not.
+    /// True once latched. A deadline that has passed without being checked is not latched.
     pub fn is_over(&self) -> bool {
         self.0.load(Ordering::SeqCst) == 0
     }

@@ -1,24 +1,24 @@
 use std::fmt;
 use std::time::Duration;
 
-/// How far the rate of this machine's clock may be from true time, in parts per million.
+/// Bound on the difference between the rate of this machine's clock and true time, in parts per million.
 ///
-/// Each party bounds *its own* clock only: a holder counts less than the ttl, a contender counts more, and within the
-/// bound the first always ends before the second begins.
+/// Each process bounds *its own* clock: a holder counts less than the ttl, and a contender counts more. Within the
+/// bound, the first always ends before the second begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Drift(u32);
 
 impl Drift {
-    /// One percent: twenty times what NTP slews by at most.
+    /// One percent: twenty times the largest slew of NTP.
     pub const DEFAULT: Self = Self(10_000);
 
-    /// The smallest bound, 500 ppm: NTP alone may slew a healthy clock by that much.
+    /// The smallest bound, 500 ppm: NTP may slew a healthy clock by that much.
     pub const MIN: Self = Self(500);
 
-    /// The largest bound, one fifth: beyond it a clock is broken.
+    /// The largest bound, one fifth: a clock beyond it is broken.
     pub const MAX: Self = Self(200_000);
 
-    /// A bound of this many parts per million; `None` outside of [`MIN`](Self::MIN) to [`MAX`](Self::MAX).
+    /// A bound of this many parts per million; `None` outside [`MIN`](Self::MIN) to [`MAX`](Self::MAX).
     pub const fn from_ppm(ppm: u32) -> Option<Self> {
         if ppm >= Self::MIN.0 && ppm <= Self::MAX.0 { Some(Self(ppm)) } else { None }
     }
@@ -28,14 +28,14 @@ impl Drift {
         self.0
     }
 
-    /// `span × (1 − drift)`, rounded down: what a holder may count on.
+    /// `span × (1 − drift)`, rounded down: the time that a holder may count on.
     pub const fn shorten(self, span: Duration) -> Duration {
         let nanos = nanos(span);
         let kept = MILLION - self.0 as u64;
         Duration::from_nanos(nanos / MILLION * kept + nanos % MILLION * kept / MILLION)
     }
 
-    /// `span × (1 + drift)`, rounded up: what a contender must wait.
+    /// `span × (1 + drift)`, rounded up: the time that a contender must wait.
     pub const fn lengthen(self, span: Duration) -> Duration {
         let nanos = nanos(span);
         let extra = self.0 as u64;
@@ -55,7 +55,7 @@ impl fmt::Display for Drift {
     }
 }
 
-/// Ttls are at most a day, so their nanoseconds fit with room for the arithmetic.
+/// Ttls are at most a day, so their nanoseconds leave room for the arithmetic.
 const fn nanos(span: Duration) -> u64 {
     let nanos = span.as_nanos();
     assert!(nanos < u64::MAX as u128 / 4, "a span beyond a century is not a ttl");

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Who has, or wants, a lease. The name is for people: it is never a proof of anything.
+/// The holder of a lease, or a contender for it. Its name is informational, and never proves anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     id: Arc<str>,
@@ -10,7 +10,7 @@ pub struct Holder {
     address: Option<String>,
 }
 
-/// Why a description of a holder is not accepted.
+/// Error of an invalid holder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct HolderError(String);
@@ -28,7 +28,7 @@ impl Holder {
         Ok(Self { id: id.into(), labels: BTreeMap::new(), address: None })
     }
 
-    /// Adds a label for people, or replaces one.
+    /// Adds or replaces an informational label.
     pub fn label(mut self, name: &str, text: &str) -> Result<Self, HolderError> {
         check("the name of a label", name)?;
         check("the text of a label", text)?;
@@ -39,7 +39,7 @@ impl Holder {
         Ok(self)
     }
 
-    /// Says where the holder can be reached.
+    /// Sets the address at which the holder can be reached.
     pub fn at(mut self, address: &str) -> Result<Self, HolderError> {
         check("the address of a holder", address)?;
         self.address = Some(address.to_owned());
@@ -56,7 +56,7 @@ impl Holder {
         &self.labels
     }
 
-    /// Where the holder can be reached, if it said so.
+    /// The address at which the holder can be reached, if it is set.
     pub fn address(&self) -> Option<&str> {
         self.address.as_deref()
     }

@@ -2,14 +2,14 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// A point on one process's own clock, which counts through suspend and never goes back.
+/// A point on the clock of one process, which counts through suspend and never goes back.
 ///
-/// Instants of two machines, or of one machine before and after a reboot, have nothing to do with each other.
+/// Instants of two machines, or of one machine before and after a reboot, cannot be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The given number of nanoseconds after the clock's zero.
+    /// The instant this many nanoseconds after the clock's zero.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -19,7 +19,7 @@ impl Instant {
         self.0
     }
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// Time since `earlier`; zero if `earlier` is not earlier.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -28,7 +28,7 @@ impl Instant {
 impl Add<Duration> for Instant {
     type Output = Self;
 
-    /// Saturates: an absurdly late instant is never reached, instead of being one that has passed.
+    /// Saturates: an absurdly late instant is never reached, instead of lying in the past.
     fn add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(nanos(span)))
     }

@@ -8,7 +8,7 @@ use crate::machine::rules;
 use crate::record::Ttl;
 use crate::{Drift, Error, ErrorKind};
 
-/// Durations that are safe together. Others cannot be built, and the error shows the arithmetic.
+/// Durations that are safe together. Unsafe ones cannot be built, and the error shows the arithmetic.
 ///
 /// ```
 /// # extern crate tenure_core as tenure;
@@ -35,7 +35,7 @@ pub struct Timing {
     margin: Duration,
 }
 
-/// Chooses the durations that the default does not fit.
+/// Builds a [`Timing`] with durations other than the defaults.
 #[derive(Clone, Debug)]
 #[must_use = "a builder builds nothing until build() is called"]
 pub struct TimingBuilder {
@@ -48,7 +48,7 @@ pub struct TimingBuilder {
 }
 
 impl Timing {
-    /// The defaults for this ttl: a renewal every third of it, requests of at most a tenth, one percent of drift.
+    /// The defaults for this ttl: a renewal every third of it, a request timeout of a tenth, and one percent of drift.
     pub fn new(ttl: Duration) -> Result<Self, Error> {
         Self::builder(ttl).build()
     }
@@ -65,82 +65,81 @@ impl Timing {
         }
     }
 
-    /// How long a held version lasts.
+    /// Time for which a held version lasts.
     pub const fn ttl(&self) -> Ttl {
         self.ttl
     }
 
-    /// How far the rate of this machine's clock may be off.
+    /// Bound on the rate of this machine's clock.
     pub const fn drift(&self) -> Drift {
         self.drift
     }
 
-    /// How long after one renewal was sent the next one is. Jitter only makes it earlier.
+    /// Time between two renewals. Jitter only shortens it.
     pub const fn period(&self) -> Duration {
         self.period
     }
 
-    /// How long one call on the store may take before its outcome counts as unknown.
+    /// Time after which the outcome of a call on the store counts as unknown.
     pub const fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// How long to wait before a call that failed is tried again.
+    /// Pause before a failed call is retried.
     pub const fn retry(&self) -> Duration {
         self.retry
     }
 
-    /// The longest pause that repeated failures of a renewal grow to: a fortieth of the ttl, or the first pause.
+    /// Longest pause after repeated failures of a renewal: a fortieth of the ttl, or the first pause.
     pub fn retry_max(&self) -> Duration {
         self.retry.max(self.ttl.as_duration() / 40)
     }
 
-    /// How long work needs to stop in order.
+    /// Time that work needs to stop.
     pub const fn grace(&self) -> Duration {
         self.grace
     }
 
-    /// How late a timer or a signal may come.
+    /// Largest delay of a timer or a signal.
     pub const fn margin(&self) -> Duration {
         self.margin
     }
 
-    /// How long a holder believes from one successful request: `ttl × (1 − drift)`.
+    /// Time for which a holder believes after one successful request: `ttl × (1 − drift)`.
     pub const fn belief(&self) -> Duration {
         self.drift.shorten(self.ttl.as_duration())
     }
 
-    /// What of the ttl is left for renewing: `ttl × (1 − drift) − grace − margin`.
+    /// The part of the ttl for renewals: `ttl × (1 − drift) − grace − margin`.
     pub const fn usable(&self) -> Duration {
         self.belief().saturating_sub(self.grace).saturating_sub(self.margin)
     }
 
-    /// The longest time without any writer after a holder died without letting go: a contender may have looked just
-    /// before the last renewal, then waits out the ttl, and then writes.
+    /// Longest time without a holder after one died without releasing: a contender may have read just before the last
+    /// renewal, then waits for the ttl, and then writes.
     pub fn worst_write_outage(&self) -> Duration {
         let ttl = self.ttl.as_duration();
         rules::poll_period(self.ttl) + self.timeout + self.drift.lengthen(ttl) + self.timeout
     }
 
-    /// The longest outage of the store that cannot end a term: it may begin just before a renewal, its last victim
+    /// Longest outage of the store that cannot end a term. It may begin just before a renewal. The last affected call
     /// waits for its timeout and the pause, and then one read and one write must fit.
     pub fn rides_out(&self) -> Duration {
         self.usable().saturating_sub(self.period + 3 * self.timeout + self.retry_max())
     }
 
-    /// How many renewals a holder sends in this time: one write of the store each. Jitter makes each of them up to a tenth
-    /// earlier, so this is what it comes to on average.
+    /// Average number of renewals of a holder in this time, each of which is one write. Jitter makes each up to a tenth
+    /// earlier.
     pub fn renewals_in(&self, span: Duration) -> u64 {
         times(span, self.period)
     }
 
-    /// How many looks a contender takes in this time while somebody else holds a lease of this ttl: one read of the store
-    /// each, on average, where the store gives no hints.
+    /// Average number of reads of a waiting contender in this time, for a lease of this ttl, on a store without hints.
     pub fn looks_in(&self, span: Duration) -> u64 {
         times(span, rules::poll_period(self.ttl))
     }
 
-    /// Refuses durations that would write one key more often than the store bears.
+    /// Refuses durations that would write one key more often than the store allows.
     pub fn bearable_for(&self, store: &str, guarantees: &Guarantees) -> Result<(), Error> {
         let shortest = (self.period - self.period / rules::JITTER_PART).min(self.retry);
         if shortest >= guarantees.write_interval {
@@ -161,44 +160,44 @@ impl Timing {
 }
 
 impl TimingBuilder {
-    /// The bound on this machine's clock rate, in parts per million.
+    /// Sets the bound on this machine's clock rate.
     pub fn drift(mut self, drift: Drift) -> Self {
         self.drift = drift;
         self
     }
 
-    /// How often to renew. A third of the ttl unless said.
+    /// Sets the time between two renewals. Default: a third of the ttl.
     pub fn period(mut self, period: Duration) -> Self {
         self.period = Some(period);
         self
     }
 
-    /// How long one call may take. A tenth of the ttl unless said, and at most five seconds.
+    /// Sets the request timeout. Default: a tenth of the ttl, at most five seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How long work needs to stop in order. Nothing unless said.
+    /// Sets the time that work needs to stop. Default: none.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// How late a timer or a signal may come. A fiftieth of the ttl unless said.
+    /// Sets the largest delay of a timer or a signal. Default: a fiftieth of the ttl.
     pub fn margin(mut self, margin: Duration) -> Self {
         self.margin = Some(margin);
         self
     }
 
-    /// The durations, if they are safe together.
+    /// The durations; an error if they are not safe together.
     pub fn build(self) -> Result<Timing, Error> {
         let ttl = parse_ttl(self.ttl)?;
         let whole = ttl.as_duration();
         let margin = self.margin.unwrap_or(whole / 50);
         let timeout = self.timeout.unwrap_or((whole / 10).min(Duration::from_secs(5)));
         let usable = self.drift.shorten(whole).saturating_sub(self.grace).saturating_sub(margin);
-        // A third, or what the grace leaves of it: one lost answer must still fit behind it.
+        // A third, or as much of it as the grace leaves: one lost answer must still fit behind it.
         let room = usable.saturating_sub(timeout.saturating_mul(3));
         let third = whole / 3;
         let period = self.period.unwrap_or(if room < LEAST { third } else { third.min(room) });
@@ -228,7 +227,7 @@ impl TimingBuilder {
     }
 }
 
-/// How often something happens that happens every `period`, or by chance up to one part in [`JITTER_PART`] earlier.
+/// Number of events in a span, one per `period`, each up to one part in [`JITTER_PART`] earlier.
 ///
 /// [`JITTER_PART`]: rules::JITTER_PART
 fn times(span: Duration, period: Duration) -> u64 {
@@ -237,12 +236,12 @@ fn times(span: Duration, period: Duration) -> u64 {
     u64::try_from(times).unwrap_or(u64::MAX)
 }
 
-/// For people, who read no nanoseconds.
+/// Rounds to milliseconds, for messages.
 fn in_millis(span: Duration) -> Duration {
     span - Duration::from_nanos(u64::from(span.subsec_nanos() % 1_000_000))
 }
 
-/// A period or timeout below this is no time at all.
+/// Shortest period or timeout.
 const LEAST: Duration = Duration::from_millis(1);
 
 fn parse_ttl(ttl: Duration) -> Result<Ttl, Error> {
@@ -264,7 +263,7 @@ fn unsafe_together(ttl: Ttl, arithmetic: String) -> Error {
 impl FromStr for Timing {
     type Err = Error;
 
-    /// The defaults for a ttl as people write it: `15s`, `500ms`, `2m`.
+    /// The defaults for a ttl in written form: `15s`, `500ms`, `2m`.
     fn from_str(text: &str) -> Result<Self, Error> {
         let parsed: Result<jiff::SignedDuration, _> = text.parse();
         let ttl = parsed.map_err(|error| {

@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A whole number that is strictly greater for every new grant of a key, for ever.
+/// A whole number that is strictly greater for every new grant of a key.
 ///
 /// Send it with every write. A resource that remembers the greatest token it has seen, and refuses smaller ones
 /// atomically with the write, is safe from a holder that was paused and acts late.
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "u64", into = "u64")]
 pub struct Token(u64);
 
-/// The reason why a text or a number is not a token.
+/// Error of a text or a number that is not a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not a token: a token is a whole number up to {max}", max = Token::MAX)]
 pub struct TokenError(String);
@@ -30,7 +30,8 @@ impl Token {
     /// The token of a key that was never granted.
     pub const ZERO: Self = Self(0);
 
-    /// The greatest token: what JSON and Lua numbers hold exactly. As microseconds since 1970 it is the year 2255.
+    /// The greatest token: the largest integer that JSON and Lua numbers represent exactly. As microseconds since 1970
+    /// it is in the year 2255.
     pub const MAX: Self = Self((1 << 53) - 1);
 
     /// The token with this number; `None` beyond [`MAX`](Self::MAX).

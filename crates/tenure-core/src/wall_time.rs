@@ -1,11 +1,11 @@
 use std::fmt;
 
-/// Wall time, for people: milliseconds since 1970. It is shown, and never compared.
+/// Wall time in milliseconds since 1970. It is informational, and never compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WallTime(u64);
 
 impl WallTime {
-    /// The given number of milliseconds after the beginning of 1970.
+    /// The time this many milliseconds after the beginning of 1970.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }

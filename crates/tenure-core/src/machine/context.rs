@@ -14,17 +14,18 @@ use super::{
 use crate::Instant;
 use crate::record::{Nonce, Record, Ttl};
 
-/// What a stage may use in one step besides its own fields: the parts of the lease that outlive a stage, and the world.
+/// Everything that a stage may use in one step besides its own fields: the parts of the lease that outlive a stage, and
+/// the world.
 pub(super) struct Context<'a> {
     pub(super) rules: &'static dyn Rules,
     pub(super) params: &'a AcquireParams,
     pub(super) attempts: &'a mut Attempts,
     pub(super) in_flight: &'a mut Option<InFlight>,
-    /// The reason why the work under the term cannot be stopped, once its holder has said so.
+    /// Reason why the work under the term cannot be stopped, if its holder has said so.
     pub(super) unstoppable: Option<&'a Arc<str>>,
     /// The record that was last seen to run out by its ttl.
     pub(super) outlived: &'a mut Option<Outlived>,
-    /// True if a look at a witness is under way.
+    /// True if an inspection of a witness is pending.
     pub(super) looking: &'a mut bool,
     pub(super) ambient: &'a Ambient,
     pub(super) sightings: &'a mut Sightings,
@@ -34,7 +35,7 @@ pub(super) struct Context<'a> {
 impl<'a> Context<'a> {
     // ── effects ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Sends a read; the stage stays until its answer comes.
+    /// Sends a read; the stage stays until its answer arrives.
     pub(super) fn read(&mut self) -> Next {
         assert!(self.is_idle(), "one call at a time");
         *self.in_flight = Some(InFlight::Read { sent: self.ambient.now, highest: self.sightings.highest() });
@@ -42,7 +43,7 @@ impl<'a> Context<'a> {
         STAY
     }
 
-    /// Sends a write; the stage stays until its answer comes. A write that expects a version is accounted for until it is
+    /// Sends a write; the stage stays until its answer arrives. A write that expects a version is tracked until it is
     /// settled.
     pub(super) fn write(&mut self, purpose: Purpose, expect: Expect, record: Record) -> Next {
         assert!(self.is_idle(), "one call at a time");
@@ -64,7 +65,7 @@ impl<'a> Context<'a> {
 
     // ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Takes in the answer to the read under way, for all leases of the key.
+    /// Takes in the answer to the pending read, for all leases of the key.
     pub(super) fn read_answered(&mut self, answer: Result<Look, Fault>) -> Result<Content, Fault> {
         let Some(InFlight::Read { sent, highest }) = self.in_flight.take() else {
             unreachable!("an answer to a read that was not sent");
@@ -85,7 +86,7 @@ impl<'a> Context<'a> {
         Ok(look.content)
     }
 
-    /// Takes in the answer to the write under way, and returns that write.
+    /// Takes in the answer to the pending write, and returns that write.
     pub(super) fn write_answered(&mut self, outcome: &Outcome) -> SentWrite {
         let Some(InFlight::Write(write)) = self.in_flight.take() else {
             unreachable!("an answer to a write that was not sent");
@@ -111,17 +112,17 @@ impl<'a> Context<'a> {
 
     // ── small questions ───────────────────────────────────────────────────────────────────────────────────────────
 
-    /// True if no call is under way.
+    /// True if no call is pending.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight.is_none()
     }
 
-    /// What this lease can prove to be its own, in a stage of this term.
+    /// Facts by which this lease recognises its own records, in a stage of this term.
     pub(super) fn mine(&self, term: Option<Nonce>) -> Mine<'_> {
         Mine { term, attempts: self.attempts, holder: self.params.holder.id() }
     }
 
-    /// The write of ours that left this record. Only a wrong rule calls a record ours that none of them left.
+    /// The own write that left this record. Only a wrong rule recognises a record that none of them left.
     pub(super) fn attempt_behind(&self, record: &Record) -> Attempt {
         let unknown = Attempt { nonce: record.nonce, sent: self.ambient.now, purpose: Purpose::Grant };
         self.attempts.find(record.holders_nonce()).copied().unwrap_or(unknown)
@@ -131,7 +132,7 @@ impl<'a> Context<'a> {
         self.rules.nonce(self.ambient.nonce, previous.nonce)
     }
 
-    /// The end of the patience, if it has one.
+    /// End of the patience, if it has one.
     pub(super) fn limit(&self) -> Option<Instant> {
         match self.params.patience {
             Patience::Until(limit) => Some(limit),
@@ -143,30 +144,30 @@ impl<'a> Context<'a> {
         self.params.timing.ttl()
     }
 
-    /// Whether the record was granted with the secret of the handle, or with none if it has none. The nonces are in the
-    /// record for everybody to read.
+    /// True if the record was granted with the secret of the handle, or without one if the handle has none. The nonces
+    /// are no proof: every reader of the record sees them.
     pub(super) fn knows_the_secret(&self, record: &Record) -> bool {
         record.secret_hash == self.params.secret_hash
     }
 
-    /// When whatever this lease may have left in the store has run out for everybody.
+    /// Instant at which every possible remains of this lease have run out for all contenders.
     pub(super) fn lapsed_at(&self) -> Instant {
         let sent = self.attempts.latest_sent().unwrap_or(self.ambient.now);
         sent + self.params.timing.drift().lengthen(self.own_ttl().as_duration())
     }
 
-    /// When to renew what was sent at `sent`.
+    /// Time of the renewal after a write that was sent at `sent`.
     pub(super) fn renewal_after(&self, sent: Instant) -> Instant {
         (sent + earlier_by_chance(self.params.timing.period(), self.ambient.jitter)).max(self.ambient.now)
     }
 
-    /// The pause after so many failures in a row of a renewal: it doubles with each of them.
+    /// Pause after this many failed renewals in a row: it doubles each time.
     pub(super) fn pause_after(&self, failures: u32) -> Duration {
         let growing = self.params.timing.retry() * 2u32.pow(failures.clamp(1, 16) - 1);
         earlier_by_chance(growing.min(self.params.timing.retry_max()), self.ambient.jitter)
     }
 
-    /// True if the record of this term is kept when its belief is over.
+    /// True if the record of this term is kept after the belief has ended.
     pub(super) fn keeps(&self) -> bool {
         self.unstoppable.is_some() && self.rules.keeps_unstoppable()
     }

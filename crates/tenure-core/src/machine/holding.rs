@@ -15,29 +15,29 @@ use super::{Attempt, Content, Event, Fault, Left, Lost, Outcome, Purpose, TermRe
 use crate::Instant;
 use crate::record::{Record, State, Ttl};
 
-/// Where a holder is.
+/// State of a holder.
 #[derive(Debug)]
 pub(super) struct Holding {
-    /// The record as it was confirmed last.
+    /// The record as last confirmed.
     record: Arc<Record>,
     /// Its version.
     version: Version,
-    /// Until when the holder believes.
+    /// Deadline of the belief.
     deadline: Instant,
-    /// When to renew, or to look again after a failure.
+    /// Time of the next renewal, or of the retry after a failure.
     next: Option<Instant>,
-    /// Whether the outcome of a renewal must be read back before the next one.
+    /// True if the outcome of a renewal must be read back before the next one.
     must_read: bool,
-    /// Whether the latest renewal was answered with a conflict.
+    /// True if the answer to the latest renewal was a conflict.
     conflicted: bool,
-    /// How many calls in a row failed.
+    /// Number of failed calls in a row.
     failures: u32,
-    /// A hint that the term may be lost came while a call was under way, whose answer may be older than that.
+    /// True if a hint of a loss came during a call, whose answer may be older than the hint.
     doubted: bool,
 }
 
 impl Holding {
-    /// Begins to hold what this write has left in the store.
+    /// Starts to hold the record that this write left in the store.
     pub(super) fn begin(
         ctx: &mut Context<'_>,
         attempt: Attempt,
@@ -95,7 +95,7 @@ impl Holding {
         if ctx.is_idle() { self.renew_in_time(ctx) } else { STAY }
     }
 
-    /// The store hints that the entry or the store itself has gone. Only an answer proves it, and a renewal asks for one.
+    /// The store hints that the entry or the store itself is gone. Only an answer proves it, so a renewal is sent.
     pub(super) fn doubted(&mut self, ctx: &mut Context<'_>) -> Next {
         self.doubted |= !ctx.is_idle();
         self.renew_asked(ctx)
@@ -143,17 +143,17 @@ impl Holding {
         }
     }
 
-    /// A renewal without success. It is not a loss: what the ttl is for.
+    /// A failed renewal. It is not a loss: the term lasts until its deadline.
     fn renewal_failed(&mut self, ctx: &mut Context<'_>, fault: Fault, must_read: bool) -> Next {
         let now = ctx.ambient.now;
         self.must_read |= must_read;
         self.failures = self.failures.saturating_add(1);
-        // One lost answer is read back at once; a store that answers nothing gets its pause.
+        // One lost answer is read back at once; after that the store gets a pause.
         let at_once = self.failures == 1 && fault == Fault::Unknown;
         let pause = if at_once {
             Duration::ZERO
         } else {
-            // Whatever the store asks for, there is another try before the deadline.
+            // Whatever delay the store asks for, there is another attempt before the deadline.
             let asked = fault.asked_pause().min(self.deadline.since(now) / 2);
             ctx.pause_after(self.failures).max(asked)
         };
@@ -189,7 +189,7 @@ impl Holding {
         }
     }
 
-    /// Why a record that is not our own write is there instead of one.
+    /// Cause of the loss, when another record is in the place of the own one.
     fn superseded_by(&self, record: &Record) -> Lost {
         let mine = &self.record;
         let earlier = record.is_held() && record.term == mine.term && record.sequence <= mine.sequence;
@@ -201,12 +201,12 @@ impl Holding {
         Lost::to(record, mine.token)
     }
 
-    /// The version is still the one we confirmed last: the renewal has not landed yet, so it is tried again. The
-    /// earlier one stays outstanding.
+    /// The version is still the last confirmed one: the renewal has not landed yet, and is retried. The earlier one
+    /// stays outstanding.
     fn retry(&mut self, ctx: &mut Context<'_>) -> Next {
         self.must_read = false;
         if std::mem::take(&mut self.conflicted) {
-            // The store refused a write that nothing stood against: that is a failure, and gets its pause.
+            // The store refused a write without a conflict: that is a failure, and gets a pause.
             return self.renewal_failed(ctx, Fault::Unknown, false);
         }
         self.renew_in_time(ctx)
@@ -229,7 +229,7 @@ impl Holding {
         let ttl = record.ttl.unwrap_or(ctx.own_ttl());
         let deadline = ctx.rules.deadline(attempt.sent, now, ttl, ctx.params.timing.drift());
         let deadline = deadline.max(self.deadline);
-        // What was on its way when its holder said that it cannot stop the work does not say so.
+        // A renewal that was sent before its holder said that it cannot stop the work does not say so.
         let unsaid = ctx.unstoppable.is_some() && record.cannot_stop().is_none();
         let at_once = unsaid || self.doubted;
         let next = if at_once { Some(now) } else { next_renewal(ctx, attempt.sent) };
@@ -238,18 +238,18 @@ impl Holding {
         STAY
     }
 
-    /// Ends the term; what is in the store is the record we confirmed last, as far as we know.
+    /// Ends the term. The store has the last confirmed record, as far as is known.
     pub(super) fn lose(&self, ctx: &mut Context<'_>, why: Lost) -> Next {
         let unsettled = ctx.attempts.may_land();
         let known = (Arc::clone(&self.record), self.version.clone());
         self.lose_to(ctx, why, Some(known).filter(|_| !unsettled))
     }
 
-    /// Ends the term. `target` is what may have to be vacated, if that is known without reading.
+    /// Ends the term. `target` is the record to vacate, if it is known without a read.
     fn lose_to(&self, ctx: &mut Context<'_>, why: Lost, target: Option<Target>) -> Next {
         let left = match why {
             Lost::Superseded { .. } | Lost::Deleted | Lost::Replaced { .. } => Some(Left::Nothing),
-            // The record is still there, wherever that is now, and says held. It may come back to its place.
+            // The record still exists somewhere, and says held. It may come back to its place.
             Lost::StoreGone => Some(Left::Lapsing),
             _ => None,
         };
@@ -265,7 +265,7 @@ impl Holding {
     }
 }
 
-/// When to renew what was sent at `sent`, unless the holder does it itself.
+/// Time of the renewal after a write that was sent at `sent`; `None` with manual renewal.
 fn next_renewal(ctx: &Context<'_>, sent: Instant) -> Option<Instant> {
     Some(ctx.renewal_after(sent)).filter(|_| !ctx.params.manual)
 }

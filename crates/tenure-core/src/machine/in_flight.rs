@@ -6,7 +6,7 @@ use super::{Attempt, Outcome};
 use crate::record::Record;
 use crate::{Instant, Token};
 
-/// The one call that is under way, with the greatest token that had been seen when it was sent.
+/// The one pending call, with the greatest token that had been seen when it was sent.
 #[derive(Debug)]
 pub(super) enum InFlight {
     Read { sent: Instant, highest: Token },
@@ -23,7 +23,7 @@ pub(super) struct SentWrite {
 }
 
 impl SentWrite {
-    /// The version that it left behind. Only a wrong rule comes here without one.
+    /// The version that it left behind. Only a wrong rule reaches this without one.
     pub(super) fn landed_version(&self, outcome: &Outcome) -> Version {
         match (outcome, &self.expect) {
             (Outcome::Applied { version, .. }, _) | (_, Expect::Version(version)) => version.clone(),

@@ -1,5 +1,5 @@
-//! Keeping a record: belief is over, the work under the term cannot be stopped, and until it has ended no contender may be
-//! granted. So the record is renewed without belief, as long as it is still ours.
+//! Keeping a record: the belief has ended, the work under the term cannot be stopped, and no contender may be granted
+//! until it has ended. So the record is renewed without belief, as long as it belongs to this term.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use super::{Content, Event, Fault, Left, Outcome, Purpose, writes};
 use crate::Instant;
 use crate::record::Nonce;
 
-/// A term without belief, whose work goes on.
+/// A term without belief whose work still runs.
 #[derive(Debug)]
 pub(super) struct Keeping {
     term: Nonce,
-    /// The record that is kept; `None` if only a read will tell.
+    /// The kept record; `None` if only a read can tell.
     known: Option<Target>,
-    /// The instant to renew, or to try again.
+    /// Time of the next renewal or retry.
     next: Option<Instant>,
-    /// The number of calls in a row that failed.
+    /// Number of failed calls in a row.
     failures: u32,
 }
 
 impl Keeping {
-    /// Begins with the next step: if no work goes on, that is the first thing the machine is told now.
+    /// Starts with the next step: if no work runs, that is the next input.
     pub(super) fn begin(ctx: &mut Context<'_>, term: Nonce, known: Option<Target>) -> Next {
         if let Some(because) = ctx.unstoppable {
             ctx.tell(Event::Keeping { because: Arc::clone(because) });
@@ -70,7 +70,7 @@ impl Keeping {
             }
             Verdict::NoEffect => self.keep_later(ctx, fault.unwrap_or(Fault::Unknown)),
             Verdict::ReadBack | Verdict::Lost => {
-                // One lost answer is read back at once; a store that answers nothing gets its pause.
+                // One lost answer is read back at once; after that the store gets a pause.
                 self.known = None;
                 self.failures = self.failures.saturating_add(1);
                 match fault {
@@ -95,7 +95,7 @@ impl Keeping {
                 self.known = Some((record, version));
                 self.keep(ctx)
             }
-            // It is another's by now, or gone. What is not ours is not kept.
+            // It belongs to another holder by now, or is gone. A foreign record is not kept.
             Ok(Content::Absent | Content::Foreign { .. } | Content::Record(..)) => {
                 ctx.tell(Event::Left(Left::Nothing));
                 Some(Stage::Ended(Left::Nothing))
@@ -103,14 +103,14 @@ impl Keeping {
         }
     }
 
-    /// The work has ended: the record is vacated.
+    /// The work has ended: vacate the record.
     pub(super) fn drained(&mut self, ctx: &mut Context<'_>) -> Next {
         let settled = ctx.is_idle() && !ctx.attempts.may_land();
         let known = self.known.take().filter(|_| settled);
         Leaving::without_work(ctx, Some(self.term), known, false).enter(ctx)
     }
 
-    /// However long the store asks for, a try comes before the record has run out.
+    /// Whatever delay the store asks for, there is an attempt before the record has run out.
     fn keep_later(&mut self, ctx: &Context<'_>, fault: Fault) -> Next {
         let asked = fault.asked_pause().min(ctx.params.timing.period());
         self.next = Some(ctx.ambient.now + ctx.pause_after(self.failures).max(asked));

@@ -1,4 +1,4 @@
-//! Leaving a lease: belief is over, and what may be in the store of ours is vacated.
+//! Leaving a lease: the belief has ended, and the remaining record of this lease is vacated.
 
 use std::sync::Arc;
 
@@ -16,35 +16,35 @@ use super::{
 use crate::Instant;
 use crate::record::{Nonce, Record};
 
-/// Where somebody is who lets go.
+/// State of a former holder that leaves.
 #[derive(Debug)]
 pub(super) struct Leaving {
-    /// The term that is over; `None` if there never was one.
+    /// The term that is over; `None` if there was none.
     term: Option<Nonce>,
-    /// What to vacate; `None` if only reading will tell.
+    /// The record to vacate; `None` if only a read can tell.
     target: Option<Target>,
-    /// When whatever is there of ours has run out for everybody.
+    /// Instant at which the remaining record has run out for all contenders.
     until: Instant,
-    /// Whether nobody acts under the term any more.
+    /// True if no work runs under the term any more.
     drained: bool,
-    /// When to try again.
+    /// Time of the next attempt.
     next: Option<Instant>,
-    /// How many vacates have failed.
+    /// Number of failed vacates.
     failures: u32,
-    /// Whether to want the lease again afterwards: a grant was learned of too late.
+    /// True if the lease is wanted again afterwards: a grant was learned of too late.
     seek_again: bool,
 }
 
-/// A record of ours as it is in the store, and its version.
+/// An own record in the store, with its version.
 pub(super) type Target = (Arc<Record>, Version);
 
 impl Leaving {
-    /// After a term under which work may still go on.
+    /// After a term under which work may still run.
     pub(super) fn after_term(ctx: &Context<'_>, term: Nonce, target: Option<Target>) -> Self {
         Self { drained: false, ..Self::without_work(ctx, Some(term), target, false) }
     }
 
-    /// After a term under which no work goes on any more, or after a grant that nobody ever believed.
+    /// After a term without remaining work, or after a grant that was never believed.
     pub(super) fn without_work(
         ctx: &Context<'_>,
         term: Option<Nonce>,
@@ -54,7 +54,7 @@ impl Leaving {
         Self { term, target, until: ctx.lapsed_at(), drained: true, next: None, failures: 0, seek_again }
     }
 
-    /// After a term of another process: its record is ours to vacate if it is the one that the handle tells of.
+    /// After a term of another process: its record may be vacated if it is the one of the handle.
     pub(super) fn by_handle(ctx: &mut Context<'_>, handle: &TermRef) -> Self {
         let sent = ctx.ambient.now;
         ctx.attempts.confirm(Attempt { nonce: handle.nonce, sent, purpose: Purpose::Renew });
@@ -63,18 +63,18 @@ impl Leaving {
         leaving
     }
 
-    /// Begins to leave.
+    /// Starts to leave.
     pub(super) fn enter(mut self, ctx: &mut Context<'_>) -> Next {
         self.leave(ctx).or(Some(Stage::Leaving(self)))
     }
 
     pub(super) fn wakes_at(&self, ctx: &Context<'_>) -> Option<Instant> {
-        // While a call is under way there is nothing to do at the end but wait for its answer.
+        // While a call is pending there is nothing to do at the end but wait for its answer.
         let limit = ctx.limit().filter(|_| self.seek_again);
         earliest(limit, earliest(Some(self.until), self.next).filter(|_| ctx.is_idle()))
     }
 
-    /// Does the next thing towards having left.
+    /// Takes the next step.
     fn leave(&mut self, ctx: &mut Context<'_>) -> Next {
         if !ctx.is_idle() {
             return STAY;
@@ -102,7 +102,7 @@ impl Leaving {
         match (ctx.rules.verdict(&outcome), write.attempt.purpose) {
             (Verdict::Done, Purpose::Vacate) => self.finish(ctx, Left::Vacated),
             (Verdict::Done, Purpose::Grant | Purpose::Resume | Purpose::Renew) => {
-                // It was under way when we decided to leave, and has landed.
+                // It was pending when leaving began, and has landed.
                 let version = write.landed_version(&outcome);
                 ctx.attempts.confirm(write.attempt);
                 self.term.get_or_insert(write.record.term);
@@ -115,7 +115,7 @@ impl Leaving {
             (Verdict::NoEffect, _) if fault == Some(Fault::STORE_GONE) => self.finish(ctx, Left::Lapsing),
             (Verdict::NoEffect, _) => self.leave_later(ctx, fault.unwrap_or(Fault::Unknown)),
             (Verdict::ReadBack | Verdict::Lost | Verdict::Done, _) => {
-                // One lost answer is read back at once; a store that answers nothing gets its pause.
+                // One lost answer is read back at once; after that the store gets a pause.
                 self.target = None;
                 self.failures += 1;
                 match fault {
@@ -129,9 +129,9 @@ impl Leaving {
 
     pub(super) fn read_answered(&mut self, ctx: &mut Context<'_>, answer: Result<Content, Fault>) -> Next {
         let (record, version) = match answer {
-            // Nothing that is vacated there is seen by others any more.
+            // A vacate there would not be visible to other processes any more.
             Err(Fault::STORE_GONE) => return self.finish(ctx, Left::Lapsing),
-            // Whoever has only a handle is told at once what trying again cannot change.
+            // The owner of a handle is told at once about an error that a retry cannot change.
             Err(Fault::Refused(reason))
                 if reason != Reason::Unreachable && matches!(ctx.params.mode, AcquireMode::Leave(_)) =>
             {
@@ -152,7 +152,7 @@ impl Leaving {
             return self.finish(ctx, Left::Vacated);
         }
         if ctx.attempts.expects() == Some(&version) {
-            // A grant of ours may land yet. Look again until nobody could mistake it for held.
+            // An own grant may still land. Read again until no contender could mistake it for held.
             return self.leave_later(ctx, Fault::Unknown);
         }
         self.finish(ctx, Left::Nothing)
@@ -192,7 +192,7 @@ impl Leaving {
         }
     }
 
-    /// The term whose work may still go on, if there is one.
+    /// The term whose work may still run, if there is one.
     fn undrained_term(&self) -> Option<Nonce> {
         self.term.filter(|_| !self.drained)
     }

@@ -5,42 +5,42 @@ use super::TermRef;
 use crate::Token;
 use crate::record::{End, Past, Record, State};
 
-/// Why a lease is not held any more. Whatever it says: stop acting.
+/// Cause of a loss. Whatever it is: stop acting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lost {
-    /// The holder let go itself.
+    /// The holder released it.
     Released,
     /// No renewal was confirmed before the deadline.
     Expired,
-    /// Somebody else was granted.
+    /// Another holder was granted.
     Superseded {
-        /// Who: whoever took it on purpose, or else whoever the record names.
+        /// The contender that took over, or else the holder that the record names.
         by: Option<Arc<str>>,
-        /// The token of that grant, or of what is there by now.
+        /// The token of that grant, or of the current record.
         token: Token,
-        /// Why it was taken, if that was on purpose and without waiting, as far as the record remembers it.
+        /// The reason of a takeover without waiting, as far as the record keeps it.
         because: Option<Arc<str>>,
     },
-    /// Somebody takes it on purpose, and waits until it is let go.
+    /// A contender takes over, and waits for the release.
     Revoked {
-        /// Who.
+        /// The contender.
         by: Arc<str>,
-        /// Why.
+        /// The reason.
         because: Arc<str>,
     },
     /// The record was deleted from outside.
     Deleted,
-    /// The record was replaced by something that is not a record of ours.
+    /// The record was replaced by a value that is not a Tenure record.
     Replaced {
-        /// What is there, in words.
+        /// The value, in words.
         what: Arc<str>,
     },
-    /// The store was removed, moved or replaced under its holders: others who open it now see another one.
+    /// The store was removed, moved or replaced under its holders: processes that open it now see another one.
     StoreGone,
     /// A renewal failed, and the lease is strict.
     RenewalFailed,
-    /// Somebody else went on with the term, by a copy of its handle.
+    /// Another process continued the term with a copy of its handle.
     Resumed,
     /// The thread that keeps the lease has ended.
     KeeperGone,
@@ -49,7 +49,7 @@ pub enum Lost {
 }
 
 impl Lost {
-    /// Somebody else's record is there instead of one of the term with this token.
+    /// Another record is in the place of one of the term with this token.
     pub(super) fn to(record: &Record, token: Token) -> Self {
         let taken = record.history.iter().rev().find_map(|past| match &past.end {
             End::Revoked { by, because } if past.token == token => Some((by, because)),
@@ -66,7 +66,7 @@ impl Lost {
         Self::Revoked { by: Arc::clone(by), because: Arc::clone(because) }
     }
 
-    /// Why a handle of an earlier process is not good for this record any more.
+    /// Reason why a handle of an earlier process is not valid for this record any more.
     pub fn of_handle(record: &Record, handle: &TermRef) -> Self {
         match &record.state {
             _ if record.term != handle.term => Self::to(record, handle.token),

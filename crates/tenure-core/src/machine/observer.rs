@@ -7,32 +7,32 @@ use super::{Content, Look, Recalled, Rules, Sighting, Standard, Standing, sighti
 use crate::record::Record;
 use crate::{Instant, Token, WallTime};
 
-/// Looks at a key from outside and shows what it sees, never an older token after a newer one.
+/// Observes a key without contending, and never shows an older token after a newer one.
 #[derive(Debug)]
 pub struct Observer {
     rules: &'static dyn Rules,
     shown: Token,
-    /// The version that was seen last, and since when it is known.
+    /// The last version seen, and since when it is known.
     known: Option<Recalled>,
 }
 
-/// A read that an observer made.
+/// A read of an observer.
 #[derive(Clone, Debug)]
 pub struct ObservedRead {
-    /// What it showed.
+    /// Its answer.
     pub look: Look,
-    /// What the store's clock is good for.
+    /// Abilities of the store's clock.
     pub clock: StoreClock,
-    /// When the request was sent.
+    /// Time of sending.
     pub sent: Instant,
-    /// When the answer was there.
+    /// Time of the answer.
     pub returned: Instant,
-    /// The wall time of the answer, for people.
+    /// Wall time of the answer. Informational.
     pub wall: WallTime,
 }
 
 impl Observer {
-    /// An observer that has shown nothing.
+    /// An observer without an observation.
     pub fn new() -> Self {
         Self::with_rules(&Standard)
     }
@@ -42,17 +42,17 @@ impl Observer {
         Self { rules, shown: Token::ZERO, known: None }
     }
 
-    /// What was seen before this observer looked counts for its first read, if that shows the very same version.
+    /// Takes in an earlier sighting, which counts for the first read if that shows the same version.
     pub fn recall(&mut self, recalled: Recalled) {
         self.known.get_or_insert(recalled);
     }
 
-    /// What there is to recall, for whoever looks next.
+    /// The sighting to recall, for the next process.
     pub fn to_recall(&self) -> Option<&Recalled> {
         self.known.as_ref()
     }
 
-    /// What may be shown of this content: `None` if it is older than what was shown before.
+    /// The content if it may be shown; `None` if it is older than what was shown before.
     pub fn show(&mut self, content: &Content) -> Option<Arc<Record>> {
         let Content::Record(record, _) = content else { return None };
         if !self.rules.may_show(self.shown, record.token) {
@@ -62,8 +62,8 @@ impl Observer {
         Some(Arc::clone(record))
     }
 
-    /// How the key stands by this read, and what `sighting` says of the record's witness: `None` if it is older than
-    /// what was shown before. What was seen earlier of the same version counts.
+    /// The standing of the key by this read and this sighting of the record's witness; `None` if the read is older than
+    /// what was shown before. Earlier sightings of the same version count.
     pub fn judge(&mut self, read: &ObservedRead, sighting: Sighting) -> Option<Standing> {
         let (record, version) = match &read.look.content {
             Content::Absent => return Some(Standing::Absent),

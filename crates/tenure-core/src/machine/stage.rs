@@ -7,27 +7,27 @@ use super::{Denied, Input, Left, Lost};
 use crate::Instant;
 use crate::record::Nonce;
 
-/// Where a lease is between wanting it and having left it.
+/// Stages of a lease, from wanting it to having left it.
 #[derive(Debug)]
 pub(super) enum Stage {
     Seeking(Seeking),
     Holding(Holding),
-    /// Belief is over, and the work goes on.
+    /// The belief has ended, and the work still runs.
     Keeping(Keeping),
     Leaving(Leaving),
-    /// The record has run out, and the work under this term may still go on.
+    /// The record has run out, and the work under this term may still run.
     Lapsed(Nonce),
     Ended(Left),
 }
 
-/// The stage that a stage gives way to, or [`STAY`].
+/// The next stage, or [`STAY`].
 pub(super) type Next = Option<Stage>;
 
 /// The stage stays.
 pub(super) const STAY: Next = None;
 
 impl Stage {
-    /// The reaction of each stage to each input. An input that is not listed with a stage does nothing there.
+    /// The reaction of each stage to each input. An input that is not listed with a stage has no effect there.
     pub(super) fn step(&mut self, ctx: &mut Context<'_>, input: Input) -> Next {
         match (input, self) {
             (Input::Start, Self::Seeking(seeking)) => seeking.started(ctx),
@@ -70,7 +70,7 @@ impl Stage {
             (Input::Drained, Self::Leaving(leaving)) => leaving.drained(ctx),
             (Input::Drained, Self::Lapsed(_)) => Some(Self::Ended(Left::Lapsing)),
             (Input::Latched, Self::Holding(holding)) => holding.lose(ctx, Lost::Expired),
-            // Stealers read it in the record, so it must be there soon.
+            // A contender that steals reads it in the record, so it must be there soon.
             (Input::CannotStop(_), Self::Holding(holding)) => holding.renew_asked(ctx),
             (Input::CannotStop(_), Self::Leaving(leaving)) => leaving.cannot_stop(ctx),
             (Input::CannotStop(_), Self::Lapsed(term)) if ctx.keeps() => Keeping::begin(ctx, *term, None),
@@ -89,7 +89,7 @@ impl Stage {
         }
     }
 
-    /// When the stage next has something to do by itself.
+    /// The time at which the stage next acts by itself.
     pub(super) fn wakes_at(&self, ctx: &Context<'_>) -> Option<Instant> {
         match self {
             Self::Seeking(seeking) => seeking.wakes_at(ctx),
@@ -101,7 +101,7 @@ impl Stage {
     }
 }
 
-/// The earlier of two instants, or the one that there is.
+/// The earlier of two instants, or the only one.
 pub(super) fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

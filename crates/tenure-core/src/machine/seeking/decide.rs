@@ -1,4 +1,4 @@
-//! What a contender does about what it has seen: take it, look at its witness, ask for it, or wait.
+//! Decision of a contender after a read: take the record, inspect its witness, ask for it, or wait.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::machine::stage::{Next, STAY, earliest};
 use crate::machine::{AcquireMode, Content, Denied, Effect, Patience, Purpose, Seen, writes};
 use crate::record::{End, Record, State};
 
-/// A record that was seen.
+/// A record that was read.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'a> {
     pub(super) seen: &'a Seen,
@@ -21,7 +21,7 @@ pub(super) struct Found<'a> {
     pub(super) version: &'a Version,
 }
 
-/// How a held version came to be free.
+/// Reason why a held version is free.
 #[derive(Clone, Copy, Debug)]
 enum RunOut {
     Not,
@@ -30,11 +30,11 @@ enum RunOut {
 }
 
 impl Seeking {
-    /// Does the next thing towards the lease, given what was seen.
+    /// Takes the next step towards the lease.
     pub(super) fn seek(&mut self, ctx: &mut Context<'_>) -> Next {
         self.next = None;
         let Some(seen) = ctx.sightings.latest().cloned() else { return self.read(ctx) };
-        // What was seen before is good for one try: while a write of ours may have landed, only a read tells.
+        // An earlier sighting allows one attempt: while an own write may have landed, only a read can tell.
         let must_read = seen.went_back.is_some() || ctx.attempts.may_land() || !self.could_take(ctx, &seen);
         let fresh = ctx.rules.is_fresh(&seen, ctx.ambient.now, ctx.own_ttl());
         if !fresh || (!self.looked && must_read) {
@@ -61,13 +61,13 @@ impl Seeking {
         if record.is_held() && ctx.rules.is_ours(record, ctx.mine(resumed_term(ctx))) {
             return self.adopt(ctx, ctx.attempt_behind(record), record, version);
         }
-        // A read that was sent after our writes shows another version: the one they expect is gone for good.
+        // A read that was sent after our writes shows another version: the expected one is gone for good.
         let later = ctx.attempts.latest_sent().is_none_or(|sent| sent <= seen.sent);
         if later && ctx.attempts.expects().is_some_and(|expected| expected != version) {
             ctx.attempts.forget_outstanding();
             self.failures = 0;
         }
-        // Somebody else planted it: the store did not fail.
+        // Another contender planted it: the store did not fail.
         if std::mem::take(&mut self.planted_in_vain) {
             self.failures = 0;
         }
@@ -99,9 +99,9 @@ impl Seeking {
         }
     }
 
-    /// A stealer revokes the term that it found when it came, once. One that finds work which cannot be stopped is told so,
-    /// and revokes nothing; first its witness is looked at, since the holder may be dead. A stealer that has revoked
-    /// already, or waits for another's revocation, waits on.
+    /// A stealing contender revokes the term that it found at its start, once. If the work under it cannot be stopped,
+    /// it is denied and revokes nothing; its witness is inspected first, since the holder may be dead. A contender that
+    /// has revoked already, or waits for another revocation, keeps waiting.
     fn revoke_or_wait(&mut self, ctx: &mut Context<'_>, found: Found<'_>, because: &Arc<str>) -> Next {
         let Found { record, version, .. } = found;
         let rules = ctx.rules;
@@ -123,7 +123,7 @@ impl Seeking {
         self.wait(ctx, found)
     }
 
-    /// Looks at the witness of a record, once for each answer that shows it; `false` if that was done or there is none.
+    /// Inspects the witness of a record, once for each answer that shows it; `false` if that was done or there is none.
     fn looks_at_witness(&mut self, ctx: &mut Context<'_>, record: &Record) -> bool {
         let Some(witness) = &record.witness else { return false };
         if self.witness_asked.replace(record.nonce) == Some(record.nonce) {
@@ -144,7 +144,7 @@ impl Seeking {
         self.look_later(ctx, found, Some(runs_out_at(ctx, seen, record)))
     }
 
-    /// The record has run out, and the work under it goes on.
+    /// The record has run out, and the work under it still runs.
     fn wait_for_tree(&mut self, ctx: &mut Context<'_>, found: Found<'_>, limit: Option<Instant>) -> Next {
         match ctx.waits_for_tree(found.record) {
             Some(sighting) if ctx.params.patience == Patience::Once => {
@@ -154,7 +154,7 @@ impl Seeking {
         }
     }
 
-    /// Looks again when it is time to, or at this instant at the latest.
+    /// Reads again when it is time to, or at this instant at the latest.
     fn look_later(&mut self, ctx: &Context<'_>, found: Found<'_>, latest: Option<Instant>) -> Next {
         let Found { seen, record, .. } = found;
         let ttl = record.ttl.unwrap_or(ctx.own_ttl());
@@ -167,7 +167,7 @@ impl Seeking {
         STAY
     }
 
-    /// Whether what was seen before can be taken without another look: then one write is all it costs.
+    /// True if an earlier sighting allows to take the record without a read: then one write is enough.
     fn could_take(&self, ctx: &Context<'_>, seen: &Seen) -> bool {
         let Content::Record(record, _) = &seen.content else { return false };
         let floor = ctx.rules.floor(seen, ctx.params.store_clock);
@@ -193,7 +193,7 @@ impl Seeking {
     }
 }
 
-/// When the version that was seen has run out.
+/// Instant at which the version has run out.
 fn runs_out_at(ctx: &Context<'_>, seen: &Seen, record: &Record) -> Instant {
     let own = ctx.own_ttl();
     ctx.rules.runs_out_at(seen.from, record.ttl.unwrap_or(own), own, ctx.params.timing.drift())

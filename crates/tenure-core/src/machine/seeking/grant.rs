@@ -1,4 +1,4 @@
-//! The writes of a contender, and what it does once one of them has landed.
+//! Writes of a contender, and the steps after one of them has landed.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Seeking {
             Floor::None => None,
             Floor::At(time) => Some(time),
             Floor::ReadFirst if self.looked => {
-                // The store declares a clock, and the read we just made did not tell its time.
+                // The store declares a clock, but the answer to the read had no time.
                 return self.deny(ctx, Denied::Refused(Reason::Unsupported));
             }
             Floor::ReadFirst => return self.read(ctx),
@@ -52,7 +52,7 @@ impl Seeking {
         ctx.write(Purpose::Grant, Expect::Version(version.clone()), record)
     }
 
-    /// Goes on with the term of a handle, if it is the one in this record.
+    /// Continues the term of a handle, if it is the one in this record.
     pub(super) fn resume(
         &mut self,
         ctx: &mut Context<'_>,
@@ -77,7 +77,7 @@ impl Seeking {
         ctx.write(Purpose::Resume, Expect::Version(version.clone()), record)
     }
 
-    /// A held record that is our own write: belief counts from when that very attempt was sent.
+    /// A held record that is our own write: the belief counts from when that attempt was sent.
     pub(super) fn adopt(
         &mut self,
         ctx: &mut Context<'_>,
@@ -96,7 +96,7 @@ impl Seeking {
         if record.state == State::Held && ctx.rules.may_go_on(now, learned_by) {
             return Holding::begin(ctx, attempt, target, deadline);
         }
-        // Learned too late, or revoked before it was learned: nobody ever believed it, and it is not wanted like that.
+        // Learned too late, or revoked before it was learned: it was never believed, and is not wanted like that.
         ctx.attempts.confirm(attempt);
         if let AcquireMode::Resume(handle) = &ctx.params.mode {
             let why = match &record.state {

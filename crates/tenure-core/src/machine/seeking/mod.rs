@@ -20,32 +20,32 @@ use crate::Instant;
 use crate::record::{Nonce, State};
 use pace::Pace;
 
-/// Where a contender is.
+/// State of a contender.
 #[derive(Debug, Default)]
 pub(super) struct Seeking {
-    /// Whether the latest sighting was made, or waited out, by this contender itself.
+    /// True if this contender made or waited out the latest sighting itself.
     looked: bool,
-    /// When to look or try again.
+    /// Time of the next read or attempt.
     next: Option<Instant>,
-    /// How many calls in a row failed.
+    /// Number of failed calls in a row.
     failures: u32,
-    /// Whether the latest of them was a plant.
+    /// True if the latest of them was a plant.
     planted_in_vain: bool,
-    /// How the latest call failed.
+    /// Fault of the latest call.
     trouble: Option<Fault>,
     pace: Pace,
-    /// The nonce whose witness was looked at.
+    /// The nonce whose witness was inspected.
     witness_asked: Option<Nonce>,
-    /// The nonce whose witness proved that nobody acts under it.
+    /// The nonce whose witness proved that no process acts under it.
     dead: Option<Nonce>,
-    /// The term that this contender wants to end: the one it found when it came. Not those that come after.
+    /// The term that this contender wants to end: the one it found at its start, and none after it.
     revokes: Option<Nonce>,
-    /// Whether this contender has revoked it.
+    /// True if this contender has revoked it.
     revoked: bool,
 }
 
 impl Seeking {
-    /// Begins to want the lease again.
+    /// Starts to want the lease again.
     pub(super) fn enter(mut self, ctx: &mut Context<'_>) -> Next {
         self.seek(ctx).or(Some(Stage::Seeking(self)))
     }
@@ -59,7 +59,7 @@ impl Seeking {
         }
     }
 
-    /// Whether a hint that the key changed would make it look, if no call is under way.
+    /// True if a hint would cause a read, provided no call is pending.
     pub(super) fn is_waiting(&self) -> bool {
         self.next.is_some()
     }
@@ -93,7 +93,7 @@ impl Seeking {
                     let version = write.landed_version(&outcome);
                     return self.adopt(ctx, write.attempt, &write.record, &version);
                 }
-                // What we wrote ourselves need not be read.
+                // Our own write need not be read.
                 self.looked = purpose == Purpose::Revoke;
                 self.revoked |= self.looked;
                 self.seek(ctx)
@@ -101,8 +101,8 @@ impl Seeking {
             (Verdict::NoEffect, Outcome::Fault(fault))
             | (Verdict::ReadBack, Outcome::Fault(fault @ Fault::Throttled(_))) => self.failed(ctx, *fault),
             (_, outcome) => {
-                // One lost answer, or one conflict, is read back at once. If nothing has changed after that and it fails
-                // again, the store gets its pause.
+                // One lost answer, or one conflict, is read back at once. If it fails again without a change, the store
+                // gets a pause.
                 if matches!(outcome, Outcome::Conflict) {
                     self.pace.others_were_faster();
                 }
@@ -116,7 +116,7 @@ impl Seeking {
         }
     }
 
-    /// A call failed: come back later, unless that cannot help.
+    /// A call failed: retry later, unless that cannot help.
     fn failed(&mut self, ctx: &mut Context<'_>, fault: Fault) -> Next {
         self.looked = false;
         self.trouble = Some(fault);
@@ -145,7 +145,7 @@ impl Seeking {
         if !ctx.is_idle() || self.next.is_none_or(|next| next > now) {
             return STAY;
         }
-        // Either the version seen has run out by now, or it is time to look again.
+        // Either the version seen has run out by now, or it is time to read again.
         self.looked = false;
         self.seek(ctx)
     }
@@ -166,11 +166,11 @@ impl Seeking {
         }
     }
 
-    /// A hint is worth a look, but with a pause between two of them: some stores hint at every renewal, and some all the
-    /// time.
+    /// A hint is worth a read, but with a pause between two of them: some stores hint at every renewal, and some all
+    /// the time.
     pub(super) fn hinted(&mut self, ctx: &mut Context<'_>) -> Next {
         let Some(next) = self.next.filter(|_| ctx.is_idle()) else {
-            // The store is being read, or a witness looked at.
+            // A read or an inspection of a witness is pending.
             self.pace.overtaken = true;
             return STAY;
         };
@@ -187,7 +187,7 @@ impl Seeking {
         STAY
     }
 
-    /// A witness was looked at. `freed` if it shows the end of the work that was waited for.
+    /// A witness was inspected. `freed` if it shows the end of the work that was waited for.
     pub(super) fn witnessed(
         &mut self,
         ctx: &mut Context<'_>,
@@ -202,7 +202,7 @@ impl Seeking {
         if ctx.is_idle() && self.looked && matters { self.seek(ctx) } else { STAY }
     }
 
-    /// Ends the wanting. What may still land is left to be vacated.
+    /// Ends the wanting. A write that may still land is left to be vacated.
     pub(super) fn deny(&self, ctx: &mut Context<'_>, denied: Denied) -> Next {
         ctx.tell(Event::Denied(denied));
         if !ctx.attempts.may_land() {
@@ -221,7 +221,7 @@ impl Seeking {
     }
 }
 
-/// The term that a contender goes on with, if it has one.
+/// The term that a contender resumes, if it has one.
 fn resumed_term(ctx: &Context<'_>) -> Option<Nonce> {
     match &ctx.params.mode {
         AcquireMode::Resume(handle) => Some(handle.term),

@@ -5,24 +5,24 @@ use crate::Instant;
 use crate::machine::rules::part_by_chance;
 use crate::record::{Nonce, Record};
 
-/// The pace of a contender's looks after hints.
+/// Pace of a contender's reads after hints.
 ///
-/// Everybody who waits gets the hint at one moment, and only one of them can be granted. Whoever finds others faster
-/// again and again is one of many: it takes its look at a random moment of a longer and longer time, so that most of
-/// them find the key taken and spare the store a write.
+/// All waiting contenders get a hint at the same moment, and only one of them can be granted. A contender that is
+/// repeatedly too late is one of many: it reads at a random moment of a growing interval, so that most contenders find
+/// the key taken and save the store a write.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Whether a hint came while a look was under way, which may have missed what it hints at.
+    /// True if a hint came during a read, which may have missed the change.
     pub(super) overtaken: bool,
-    /// The nonce of the record that is waited for.
+    /// Nonce of the record that this contender waits for.
     nonce: Option<Nonce>,
-    /// The term that is waited for.
+    /// Term that this contender waits for.
     term: Option<Nonce>,
-    /// Whether the latest look was made because of a hint.
+    /// True if a hint caused the latest read.
     hinted: bool,
-    /// How many hints in a row hinted at nothing.
+    /// Number of hints in a row without a change.
     in_vain: u32,
-    /// How often others were faster of late.
+    /// Number of recent times that another contender was faster.
     crowd: u32,
 }
 
@@ -36,7 +36,7 @@ impl Pace {
         self.crowd = self.crowd.saturating_sub(1);
     }
 
-    /// A look showed that this record is to be waited for.
+    /// A read showed that this contender must wait for this record.
     pub(super) fn waits_for(&mut self, record: &Record) {
         let hinted = std::mem::take(&mut self.hinted);
         if self.term.replace(record.term).is_some_and(|term| term != record.term) {
@@ -49,8 +49,8 @@ impl Pace {
         }
     }
 
-    /// When to look again because of a hint: after a pause since the last look, and a longer one the more hints were in
-    /// vain. `None` if a hint has made it look already.
+    /// Time of the read after a hint: a pause after the last read, which grows with each hint without a change. `None`
+    /// if a hint has caused a read already.
     pub(super) fn look_soon(&mut self, ctx: &Context<'_>, looked: Instant) -> Option<Instant> {
         if std::mem::replace(&mut self.hinted, true) {
             return None;
@@ -66,11 +66,11 @@ impl Pace {
     }
 }
 
-/// Doubled for each time that others were faster.
+/// Doubled each time that another contender was faster.
 const CROWD_PAUSE: Duration = Duration::from_millis(1);
 
-/// So that a look comes after 63 ms at most.
+/// A read comes after 63 ms at most.
 const CROWD_MAX: u32 = 6;
 
-/// After the first hint in vain; then eight times as long for each.
+/// After the first hint without a change; then eight times as long for each.
 const VAIN_PAUSE: Duration = Duration::from_millis(8);
