@@ -315,13 +315,15 @@ fn a_watchdog_that_is_stopped_for_longer_than_the_ttl_does_no_harm_when_continue
 /// Starts a run whose watchdog is stopped before it has said anything: often enough, sooner or later.
 fn start_with_watchdog_stopped_early(world: &World, words: &[&str]) -> Started {
     for _ in 0..100 {
-        let started = world.start(world.run(words));
+        let mut started = world.start(world.run(words));
         let supervisor = started.process().number;
         // Without a pause in between: it has its name within a millisecond.
         let children = format!("/proc/{supervisor}/task/{supervisor}/children");
         let first =
             || fs::read_to_string(&children).unwrap().split(' ').next().and_then(|word| word.parse().ok());
-        let watchdog = std::iter::repeat_with(first).flatten().next().and_then(Process::of).unwrap();
+        let found = std::iter::repeat_with(first).find(|found| found.is_some() || started.has_ended());
+        // On a busy machine all of it may be over before this looks.
+        let Some(watchdog) = found.flatten().and_then(Process::of) else { continue };
         watchdog.send(Signal::STOP);
         let name = fs::read_to_string(format!("/proc/{}/comm", watchdog.number)).unwrap_or_default();
         if name.trim() == "tenure" {
