@@ -8,7 +8,7 @@ use crate::prices::{Charge, Prices};
 use crate::{duration, table};
 
 /// What a lease costs on a store that is paid by request. The fields and their names are a contract:
-/// `docs/reference/command.md`.
+/// `docs/reference/command/status.md`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Cost {
     ttl_ms: u64,

@@ -16,7 +16,7 @@ use crate::output::{self, plain};
 use crate::store::{self, ChosenStore};
 use crate::table;
 
-/// The fields and their names are a contract: `docs/reference/command.md`.
+/// The fields and their names are a contract: `docs/reference/command/watch.md`.
 #[derive(Serialize)]
 struct HistoryAnswer {
     store: String,

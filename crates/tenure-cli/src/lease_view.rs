@@ -9,7 +9,7 @@ use tenure::{Error, ErrorKind, Key, Observation, Remaining, Standing, Survivors}
 use crate::output::plain;
 use crate::{duration, outlived_reports};
 
-/// A lease as it is shown. The fields and their names are a contract: `docs/reference/command.md`.
+/// A lease as it is shown. The fields and their names are a contract: `docs/reference/command/status.md`.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct LeaseView {
     pub(crate) name: String,

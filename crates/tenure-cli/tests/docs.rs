@@ -46,13 +46,18 @@ fn every_link_of_the_documentation_leads_somewhere() {
 
 #[test]
 fn every_page_can_be_found_from_the_index() {
-    let index = std::fs::read_to_string(root().join("docs/README.md")).unwrap();
+    let docs = root().join("docs");
     let missing = |page: &page::Page| {
-        let name = page.name.strip_prefix("docs/")?.to_owned();
-        (name != "README.md" && !index.contains(&format!("({name})")))
-            .then(|| format!("docs/README.md: no link to {name}"))
+        // Pages in a directory `x` are parts of the page `x.md` beside it.
+        let whole = page.path.parent().unwrap().with_extension("md");
+        let index = if whole.is_file() { whole } else { docs.join("README.md") };
+        let link = page.path.strip_prefix(index.parent().unwrap()).unwrap().display();
+        let text = std::fs::read_to_string(&index).unwrap();
+        let is_linked = [format!("({link})"), format!("({link}#")].iter().any(|link| text.contains(link));
+        (page.path != index && !is_linked).then(|| format!("{}: no link to {link}", index.display()))
     };
-    nothing_is_wrong(page::pages(root()).iter().filter_map(missing).collect());
+    let pages = page::pages(root());
+    nothing_is_wrong(pages.iter().filter(|page| page.path.starts_with(&docs)).filter_map(missing).collect());
 }
 
 #[test]

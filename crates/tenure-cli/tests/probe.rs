@@ -95,7 +95,7 @@ fn a_signal_breaks_it_off_and_it_cleans_up() {
 
 #[test]
 fn the_page_has_the_table_that_is_judged_by() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/command.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/command/probe.md");
     let page = std::fs::read_to_string(page).unwrap();
     for clause in &TABLE {
         let follows = match clause.weight {
@@ -103,7 +103,7 @@ fn the_page_has_the_table_that_is_judged_by() {
             Weight::Limits => "a limit",
         };
         let row = format!("\n| {} | {follows} | {} |\n", clause.title, clause.because);
-        assert!(page.contains(&row), "docs/reference/command.md lacks {row}");
+        assert!(page.contains(&row), "docs/reference/command/probe.md lacks {row}");
     }
 }
 

@@ -20,7 +20,7 @@ use tenure::clock::BootClock;
 use crate::duration;
 use crate::exit::{self, Failure};
 
-/// What programs are told of a handle. The fields and their names are a contract: `docs/reference/command.md`.
+/// What programs are told of a handle. The fields and their names are a contract: `docs/reference/command/acquire.md`.
 #[derive(Debug, Serialize)]
 struct HandleAnswer<'a> {
     store: &'a str,

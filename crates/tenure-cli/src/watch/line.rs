@@ -8,7 +8,7 @@ use crate::duration;
 use crate::lease_view::{Colour, FREE, IN_USE, LeaseView, SUSPECT};
 use crate::output::plain;
 
-/// One event as it is told. The fields and their names are a contract: `docs/reference/command.md`.
+/// One event as it is told. The fields and their names are a contract: `docs/reference/command/watch.md`.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Line {
     event: &'static str,
