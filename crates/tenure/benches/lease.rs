@@ -1,6 +1,6 @@
-//! What a lease costs, beside the bare operation in the same run.
+//! Cost of a lease, next to the bare operation in the same run.
 //!
-//! Times are shown and never asserted: they belong to the machine. The ratios are what to look at.
+//! Times are printed and never asserted, because they depend on the machine. Compare the ratios.
 
 use std::fs;
 use std::io::Write;
@@ -28,7 +28,7 @@ fn check(runtime: &Runtime) {
     let mut check = Samples::new("check");
     let mut remaining = Samples::new("remaining");
     for _ in 0..ROUNDS {
-        // In turn, so that whatever else the machine does falls on all of them.
+        // Interleaved, so that other load on the machine affects all of them.
         clock.take_thousand(|| rustix::time::clock_gettime(rustix::time::ClockId::Boottime));
         check.take_thousand(|| lease.check().is_ok());
         remaining.take_thousand(|| lease.remaining());
@@ -56,7 +56,7 @@ fn in_memory(runtime: &Runtime) {
     print_ratio("acquire and release, to two bare replaces", pair.at(50), replace.at(50) * 2, None);
 }
 
-/// Two writes that are on the disk when they return, and the witness.
+/// Two writes that are on disk when they return, and the witness.
 fn on_a_disk(runtime: &Runtime) {
     let folder = Folder::new();
     let connect = |name: &str| {
@@ -98,7 +98,7 @@ fn acquire_and_release(runtime: &Runtime, coordinator: &Coordinator, witness: bo
     });
 }
 
-/// Write, sync, rename, sync: what it takes to replace a file so that it stays replaced.
+/// Write, sync, rename, sync: the calls that replace a file durably.
 fn bare_chain(folder: &Path) {
     let from = folder.join("from");
     let mut file = fs::File::create(&from).unwrap();
@@ -108,7 +108,7 @@ fn bare_chain(folder: &Path) {
     fs::File::open(folder).unwrap().sync_all().unwrap();
 }
 
-/// A store without anything on it.
+/// A store with no lease layer on top.
 struct Bare<'a, S> {
     store: S,
     runtime: &'a Runtime,
@@ -121,7 +121,7 @@ impl<'a, S: Store> Bare<'a, S> {
         Self { store, runtime, key: key("k"), version: None }
     }
 
-    /// As many bytes as a record has.
+    /// Writes as many bytes as a record has.
     fn replace(&mut self) {
         let expect = self.version.take().map_or(Expect::Absent, Expect::Version);
         match self.runtime.block_on(self.store.put(&self.key, Bytes::from_static(&[b'x'; 500]), expect)) {
@@ -131,7 +131,7 @@ impl<'a, S: Store> Bare<'a, S> {
     }
 }
 
-/// A folder on the disk that the target folder is on, which goes when it is dropped.
+/// A directory on the disk of the target directory; deleted when dropped.
 struct Folder(PathBuf);
 
 impl Folder {

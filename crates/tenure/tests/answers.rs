@@ -1,4 +1,4 @@
-//! Every answer a store can give to every kind of write, and what the lease makes of it.
+//! Every answer of a store to every kind of write, and the reaction of the lease.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::World;
 
 const TTL: Duration = Duration::from_secs(15);
 
-/// Everything but success.
+/// Every answer except success.
 const PUT_FAULTS: [PutFault; 11] = [
     PutFault::LoseRequest,
     PutFault::LoseAnswer,
@@ -149,7 +149,7 @@ async fn without_a_store_clock_a_token_that_went_back_is_corruption_and_nothing_
     a.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
     world.pass(Duration::from_millis(1)).await;
     world.memory.restore(&early);
-    // The cached version is gone: the conflict is read back, and the reading shows that the token went back.
+    // The cached version is gone. Tenure reads the record back after the conflict, and sees that the token went back.
     let error = a.lease("k").unwrap().try_acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert!(error.to_string().contains("token 2 was seen before"), "{error}");

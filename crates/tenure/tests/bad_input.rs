@@ -1,4 +1,4 @@
-//! Bad input gets an error of a documented kind, in words, and nothing is overwritten.
+//! Bad input returns an error of a documented kind with an explanation, and overwrites nothing.
 
 mod support;
 
@@ -79,7 +79,7 @@ async fn values_and_reasons_beyond_their_limits_are_invalid() {
     for id in ["", "a\0b", &"h".repeat(201)] {
         assert_eq!(Error::from(tenure::Holder::new(id).unwrap_err()).kind(), ErrorKind::Invalid, "{id:?}");
     }
-    // The largest value of the most expensive characters still makes a record.
+    // The longest value, of the characters with the longest encoding, still fits into a record.
     let worst = "\u{1}".repeat(Record::VALUE_MAX);
     let lease = request().value(&worst).acquire().await.unwrap();
     assert_eq!(*a.record("k").await.unwrap().unwrap().value, *worst);

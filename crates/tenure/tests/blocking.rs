@@ -18,13 +18,13 @@ use tenure_store::Store;
 
 use file_support::Scratch;
 
-/// Longer than any test takes: what ends before it does not end by it.
+/// Longer than any test: no wait ends because of it.
 const TTL: Duration = Duration::from_secs(600);
 
-/// How long anything may take that should happen at once, on a busy machine.
+/// Maximum time for an immediate action, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Calls `test` with two coordinators of one store in memory, and of one in a folder.
+/// Calls `test` with two coordinators on one store in memory, and on one store in a directory.
 fn on_each_store(test: impl Fn(&Coordinator, &Coordinator)) {
     with_each_store(|store| test(&connect(Arc::clone(&store), "one"), &connect(store, "other")));
 }
@@ -88,7 +88,7 @@ fn a_renewal_by_hand_is_confirmed_by_the_store() {
     assert_eq!(lease.remaining(), whole);
 }
 
-/// Tells of every call on the store.
+/// Reports every call on the store.
 #[derive(Debug)]
 struct Calls(Sender<()>);
 
@@ -130,7 +130,7 @@ fn lost_blocks_until_the_lease_is_lost_and_says_why() {
         let (lost, loss) = channel();
         let held = Arc::clone(&lease);
         spawn(move || lost.send(held.lost()));
-        // Renewals go on meanwhile, and do not end the wait.
+        // Renewals continue during the wait, and do not end it.
         lease.renew().unwrap();
         assert_eq!(loss.try_recv(), Err(TryRecvError::Empty));
         let revoking = request(other).revoke("it is needed elsewhere").wait(PATIENCE);
@@ -249,7 +249,7 @@ fn a_call_that_waits_panics_inside_an_asynchronous_task_and_works_beside_it() {
             reason = "users of an executor have threads there that may block"
         )]
         let lease = tokio::task::spawn_blocking(move || acquire(&beside)).await.unwrap();
-        // Neither of these waits.
+        // Neither call waits.
         lease.check().unwrap();
         drop(lease);
     });

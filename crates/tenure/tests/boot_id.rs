@@ -1,4 +1,4 @@
-//! A boot id that is empty or garbled, as containers may have one over the kernel's, costs the witness and no lease.
+//! A boot id that is empty or garbled, as a container may mount over the kernel's, costs the witness but no lease.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::World;
 
 const TTL: Duration = Duration::from_secs(15);
 
-/// Also run by the test below, each time with another boot id.
+/// The test below also runs this test, each time with another boot id.
 #[tokio::test]
 async fn leases_are_held_and_renewed_whatever_the_boot_id_is() {
     let world = World::built(|builder| builder.reach(Reach::Network));

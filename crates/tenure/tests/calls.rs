@@ -1,4 +1,4 @@
-//! What a lease costs, in calls on the store.
+//! Cost of a lease, in calls on the store.
 
 mod support;
 
@@ -87,7 +87,7 @@ async fn the_keeper_renews_three_times_per_ttl_and_nothing_else() {
     );
 }
 
-/// `tenure status --cost` makes money of these two numbers.
+/// `tenure status --cost` computes the price from these two numbers.
 #[tokio::test]
 async fn a_holder_and_a_standby_cost_what_the_timing_says() {
     const LONG: Duration = TTL.saturating_mul(100);
@@ -171,7 +171,8 @@ async fn a_throttled_renewal_is_read_back_after_a_pause() {
     }
 }
 
-/// The keeper remembers 10,000 keys, and those of its leases besides. A key without a lease makes room for another.
+/// The keeper remembers 10,000 keys, and the keys of its leases in addition. A key without a lease makes room for
+/// another.
 #[tokio::test]
 async fn more_than_ten_thousand_leases_of_one_process_share_one_keeper_and_only_idle_keys_are_forgotten() {
     const CROWD: u64 = 10_100;
@@ -191,14 +192,14 @@ async fn more_than_ten_thousand_leases_of_one_process_share_one_keeper_and_only_
     assert!(leases.iter().all(|lease| lease.check().is_err()));
 }
 
-/// R2 and Google's take one write of an object in a second.
+/// R2 and Google Cloud Storage accept one write of an object per second.
 #[tokio::test]
 async fn writes_of_one_key_are_as_far_apart_as_a_strict_store_wants() {
     const INTERVAL: Duration = Duration::from_millis(1100);
     let world = World::built(|builder| builder.declare(|guarantees| guarantees.write_interval = INTERVAL));
     let a = world.process("a").await;
     let request = || a.lease("k").unwrap().ttl(Duration::from_secs(30)).acquire();
-    // The plant is sent at once, and the grant when the store bears it.
+    // The keeper sends the plant at once, and the grant when the write interval has passed.
     let (lease, puts) = tokio::join!(request(), async {
         world.pass(INTERVAL - Duration::from_millis(1)).await;
         let early = world.memory.calls().puts;
@@ -206,7 +207,7 @@ async fn writes_of_one_key_are_as_far_apart_as_a_strict_store_wants() {
         (early, world.memory.calls().puts)
     });
     assert_eq!(puts, (1, 2));
-    // So is a release that comes soon, and a grant after that; what comes late is sent at once.
+    // An early release waits as well; a grant that comes after the interval is sent at once.
     let before = world.memory.calls();
     let releasing = lease.unwrap();
     let (released, ()) = tokio::join!(releasing.release(), world.pass(INTERVAL));
@@ -217,14 +218,15 @@ async fn writes_of_one_key_are_as_far_apart_as_a_strict_store_wants() {
     assert!(again.check().is_ok(), "without any time passing");
 }
 
-/// However many want the key, each write waits for one interval at most, and the next one counts from the last.
+/// With any number of contenders, each write waits for one interval at most. The next interval counts from the last
+/// write.
 #[tokio::test]
 async fn of_three_writers_of_one_key_two_wait_for_one_interval_and_a_later_write_waits_for_the_next() {
     const INTERVAL: Duration = Duration::from_millis(1100);
     const MOMENT: Duration = Duration::from_millis(1);
     let world = World::built(|builder| builder.declare(|guarantees| guarantees.write_interval = INTERVAL));
     let a = world.process("a").await;
-    // All of them find nothing there, at the same moment.
+    // All of them find no record, at the same moment.
     for _ in 0..3 {
         world.memory.faults().next_get(GetFault::SlowAnswer(MOMENT));
     }

@@ -1,4 +1,4 @@
-//! Futures are dropped at every poll, and at worst one unused grant is left, which is gone after one ttl.
+//! Futures are dropped at every poll. At worst this leaves one unused grant, which is gone after one ttl.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::{World, poll_times};
 
 const TTL: Duration = Duration::from_secs(15);
 
-/// Somebody else is granted within one ttl of their own looking, and tokens have grown.
+/// Asserts that another contender is granted within one ttl of its own first read, with a greater token.
 async fn assert_free_within_a_ttl(world: &World, least: u64) -> Lease {
     let b = world.process("b").await;
     let limit = TTL + TTL / 10;

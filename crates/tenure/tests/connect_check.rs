@@ -1,4 +1,4 @@
-//! What a store declares, and what it is seen to do, before anything is granted on it.
+//! The guarantees that a store declares, and the check of its behaviour before the first grant.
 
 #[path = "connect_check/wrapper.rs"]
 mod wrapper;
@@ -22,7 +22,7 @@ use self::wrapper::{How, Wrapper};
 
 const NONCE: u128 = 0xfeed_0000_1234_5678_9abc_def0_0000_beef;
 
-/// Pauses that take no time at all, and yet have passed on this clock.
+/// Pauses that take no real time, but advance this clock.
 fn leaps(clock: &ManualClock) -> impl Fn(Duration) -> BoxFuture<'static, ()> + Sync + use<> {
     let clock = clock.clone();
     move |span| {
@@ -31,17 +31,17 @@ fn leaps(clock: &ManualClock) -> impl Fn(Duration) -> BoxFuture<'static, ()> + S
     }
 }
 
-/// Pauses that take no time at all.
+/// Pauses that take no time.
 fn leap(_: Duration) -> BoxFuture<'static, ()> {
     Box::pin(std::future::ready(()))
 }
 
-/// A store on the network, as far as anybody can tell.
+/// A memory store that declares itself to be on the network.
 fn on_network() -> Memory {
     Memory::builder().name("x").reach(Reach::Network).build()
 }
 
-/// The same, and somebody else has checked it before.
+/// The same, after a check by another process.
 fn checked_before() -> Memory {
     let memory = on_network();
     memory.overwrite(&Key::scratch(), "somebody else's scratch");
@@ -52,7 +52,7 @@ async fn check(store: &dyn Store) -> Result<(), Error> {
     check_live(store, &leap, NONCE).await
 }
 
-/// What a store that lies is told, whether or not the scratch key existed before.
+/// The message for a store that lies. It is the same whether or not the scratch key existed before.
 async fn conviction(how: How) -> String {
     let mut messages = Vec::new();
     for memory in [on_network(), checked_before()] {
@@ -131,7 +131,7 @@ mod an_honest_store {
         assert!(error.to_string().contains("keeps changing the key .tenure/scratch"), "{error}");
     }
 
-    /// `SlowAnswer(ZERO)` stands for a call that goes well.
+    /// `SlowAnswer(ZERO)` stands for a call that succeeds.
     fn put_faults() -> impl Strategy<Value = PutFault> {
         prop_oneof![
             Just(PutFault::SlowAnswer(Duration::ZERO)),

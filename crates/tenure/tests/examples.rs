@@ -1,4 +1,4 @@
-//! The examples do what they say.
+//! The examples do what their comments say.
 #![expect(clippy::disallowed_methods, reason = "other processes are given time")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long anything may take that should happen at once, on a busy machine.
+/// Maximum time for an immediate action, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A folder of leases, which goes when it is dropped.
+/// A directory of leases; deleted when dropped.
 struct Leases(PathBuf);
 
 impl Leases {
@@ -31,16 +31,16 @@ impl Drop for Leases {
     }
 }
 
-/// An example that runs, and is killed when it is dropped.
+/// A running example; killed when dropped.
 struct Running {
     child: Child,
     says: BufReader<ChildStdout>,
 }
 
 impl Running {
-    /// `None` if it was not built.
+    /// `None` if the example was not built.
     fn start(name: &str, leases: &Leases) -> Option<Self> {
-        // Beside the folder of this test: target/debug/deps.
+        // Next to the directory of this test, target/debug/deps.
         let this = std::env::current_exe().unwrap();
         let path = this.parent()?.parent()?.join("examples").join(name);
         if !path.exists() {
@@ -54,7 +54,7 @@ impl Running {
         Some(Self { child, says })
     }
 
-    /// The next line it says; empty when it has ended.
+    /// The next line of its output; empty after it has exited.
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.says.read_line(&mut line).unwrap();

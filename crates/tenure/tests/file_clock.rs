@@ -1,4 +1,4 @@
-//! The folder's time never goes back, and ages are told only between those who share a clock.
+//! The time of the directory never goes back, and only processes that share a clock see ages.
 
 mod file_support;
 
@@ -49,7 +49,7 @@ fn a_wall_clock_set_back_does_not_take_the_time_with_it_for_any_key_in_any_proce
         write(&store, &key("a"), "value", Expect::Absent).await;
         for round in 0..5 {
             clock.set_wall(WallTime::from_millis(clock.wall().as_millis() - 3_600_000));
-            // What is opened anew stands for another process, and for one that starts after a reboot.
+            // A store that is opened again stands for another process, and for a process that starts after a reboot.
             for (store, name) in
                 [(&store, "a"), (&open(&scratch, &clock), "a"), (&open(&scratch, &clock), "never written")]
             {
@@ -63,7 +63,8 @@ fn a_wall_clock_set_back_does_not_take_the_time_with_it_for_any_key_in_any_proce
     });
 }
 
-/// A token may be made of any time that was told, so it must not be told again once a write could have carried it.
+/// A token may be derived from any reported time. So the store must not report a time again after a write that could
+/// carry it.
 #[test]
 fn what_was_told_before_a_write_is_less_than_what_is_told_after_it_though_the_clock_stands_still() {
     let (scratch, clock) = (Scratch::new("still"), ManualClock::new());
@@ -166,12 +167,13 @@ fn nobody_in_another_time_namespace_is_told_an_age_nor_tells_one() {
     }
 }
 
-// ── folders that several clocks share ───────────────────────────────────────────────────────────────────────────────
+// ── directories that several clocks share ───────────────────────────────────────────────────────────────────────────
 
-/// In microseconds: what the first program of a boot adds, because the mark may have lost so much.
+/// Microseconds that the first program of a boot adds, because the mark may have lost as much.
 const ADDED: u64 = 20_000_000;
 
-/// A folder whose time is ahead of the clock: its clock was set back by five minutes. What that time is.
+/// Creates a directory whose time is ahead of the clock, because the clock was set back by five minutes. Returns that
+/// time.
 fn clock_set_back(scratch: &Scratch) -> u64 {
     let clock = ManualClock::new();
     clock.set_wall(WallTime::from_millis(BootClock::new().wall().as_millis() + 300_000));
@@ -182,15 +184,15 @@ fn clock_set_back(scratch: &Scratch) -> u64 {
     })
 }
 
-/// By how much the folder's time is later than it was, in microseconds.
+/// Microseconds by which the time of the directory is later than before.
 fn ahead(puppet: &mut Puppet, before: u64) -> u64 {
     let answer = puppet.get("k").unwrap();
     let told: u64 = answer.split(' ').next().unwrap().parse().unwrap();
-    // Each write counts for a microsecond or a few.
+    // Each write adds a few microseconds at most.
     told - before - 1_000.min(told - before)
 }
 
-/// A process that reads another boot id, as in a container of systemd-nspawn.
+/// A process that reads another boot id, as in a systemd-nspawn container.
 fn with_boot_id(scratch: &Scratch, id: usize) -> Puppet {
     let file = scratch.0.with_extension(format!("boot-{id}"));
     std::fs::write(&file, format!("0f3c7a52-1b7e-4f0e-9a53-{id:012x}\n")).unwrap();
@@ -203,7 +205,7 @@ fn with_boot_id(scratch: &Scratch, id: usize) -> Puppet {
     puppet
 }
 
-/// Sixty writes of each, in turns.
+/// Sixty writes by each puppet, in turn.
 fn alternate(puppets: &mut [Puppet]) {
     for round in 0..60 {
         for (number, puppet) in puppets.iter_mut().enumerate() {
@@ -259,13 +261,13 @@ fn any_number_of_boot_ids_put_the_time_of_a_folder_ahead_by_a_few_minutes_at_mos
         }
     }
     let ahead = ahead(&mut puppets[0], before);
-    // The boot that made the mark has the first of ten places, and added nothing.
+    // The boot that created the mark has the first of ten places, and added nothing.
     assert!((9 * ADDED - 1_000..=9 * ADDED).contains(&ahead), "{} s ahead", ahead / 1_000_000);
 }
 
-// ── clocks that cannot be right ─────────────────────────────────────────────────────────────────────────────────────
+// ── clocks with impossible times ────────────────────────────────────────────────────────────────────────────────────
 
-/// A time that no clock may tell.
+/// A time that no clock may report.
 const YEAR_2200: WallTime = WallTime::from_millis(7_258_118_400_000);
 
 #[test]
@@ -312,7 +314,7 @@ fn the_token_of_a_record_that_was_moved_away_does_not_go_back_though_the_clock_w
     });
 }
 
-/// As version 0.1.0 left it: what it says is beyond all that may be said, so it would be passed over for ever.
+/// The mark as version 0.1.0 left it. Its time is beyond the permitted range, so a program would ignore it for ever.
 #[test]
 fn a_mark_that_says_the_year_2200_is_corrupt_and_the_words_say_what_to_do() {
     let (scratch, clock) = (Scratch::new("corrupt"), ManualClock::new());
@@ -332,12 +334,12 @@ fn a_mark_that_says_the_year_2200_is_corrupt_and_the_words_say_what_to_do() {
             assert!(error.to_string().contains(word), "{word:?} is missing: {error}");
         }
         assert_eq!(std::fs::read_to_string(&mark).unwrap(), line, "it was written to");
-        // A look at the folder needs no time.
+        // Opening for reads needs no time.
         assert!(File::builder().open_to_read(&scratch.0).unwrap().is_some());
     }
     std::fs::remove_file(&mark).unwrap();
     open(&scratch, &clock);
 }
 
-/// The checksum of that line.
+/// The checksum of the line above.
 const EARLY_SUM: &str = "312940870b90d8cf";

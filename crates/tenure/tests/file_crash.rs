@@ -1,4 +1,4 @@
-//! A writer that dies, stops or meets an error at any point leaves the old entry or the new, and the next one goes on.
+//! A writer that dies, stops or fails at any point leaves the old entry or the new, and the next writer continues.
 
 mod file_support;
 
@@ -15,7 +15,7 @@ fn puppet() {
     be_a_puppet();
 }
 
-/// A folder in which `k` holds `old`, or nothing; and what a puppet must expect there.
+/// A directory in which `k` holds `old`, or nothing; and the version that a puppet must expect there.
 fn folder(replace: bool) -> (Scratch, String) {
     let scratch = Scratch::new("crash");
     let store = scratch.store();
@@ -27,8 +27,8 @@ fn folder(replace: bool) -> (Scratch, String) {
     (scratch, expect)
 }
 
-/// The system calls of one write, as the kernel sees them. The first write of a process then cleans the folder up, beside its
-/// answer: those calls are not among them.
+/// The system calls of one write, as the kernel sees them. Without the calls of the clean-up, which the first write of
+/// a process starts beside its answer.
 fn calls_of_a_write(replace: bool) -> Vec<Call> {
     let (scratch, expect) = folder(replace);
     let mut puppet = Puppet::start(&scratch.0);
@@ -42,7 +42,7 @@ fn calls_of_a_write(replace: bool) -> Vec<Call> {
     calls
 }
 
-/// Whether the new entry is there; nothing but the old or the new may be. Then somebody else goes on.
+/// True if the new entry is there; asserts that the entry is the old or the new one. Then another writer continues.
 fn old_or_new_and_goes_on(scratch: &Scratch, replace: bool, when: &str) -> bool {
     let store = scratch.store();
     block_on(async {
@@ -75,7 +75,7 @@ fn a_writer_killed_before_any_of_its_calls_leaves_the_old_entry_or_the_new() {
             let mut puppet = Puppet::start(&scratch.0);
             let strace = Strace::attach(&puppet, &[format!("{name}:signal=KILL:when={number}")]);
             let answer = puppet.put("k", "new", &expect);
-            // The last calls come after the answer was on its way.
+            // The last calls come after the answer was sent.
             let acknowledged = answer.is_some_and(|answer| answer.starts_with("applied"));
             let when = format!("killed before {name} number {number}");
             assert!(puppet.answer().is_none(), "{when}: it lives");
@@ -92,7 +92,7 @@ fn a_writer_killed_before_any_of_its_calls_leaves_the_old_entry_or_the_new() {
     }
 }
 
-/// What a writer says is true, whichever of its calls fails, and with whatever.
+/// The answer of a writer is true, whichever of its calls fails, and with whichever error.
 #[test]
 fn a_writer_whose_call_fails_says_what_is_true() {
     if !Strace::is_there() {
@@ -100,7 +100,7 @@ fn a_writer_whose_call_fails_says_what_is_true() {
     }
     let mut said: BTreeMap<String, usize> = BTreeMap::new();
     for replace in [false, true] {
-        // No file system fails to close what it has opened, nor the kernel to give a random number.
+        // Left out: no file system fails to close an open file, and the kernel does not fail to return random numbers.
         let calls = calls_of_a_write(replace);
         for Call { name, number, .. } in
             calls.iter().filter(|call| !["close", "getrandom"].contains(&&*call.name))
@@ -131,8 +131,8 @@ fn a_writer_whose_call_fails_says_what_is_true() {
     println!("what was said, and what was so: {said:?}");
 }
 
-/// The one error that strace cannot bring about by itself: it fails a call instead of making it. So the writer is stopped in
-/// its failing call, and the test makes that call in its place.
+/// Strace cannot cause this error by itself, because it fails a call instead of making it. So strace stops the writer
+/// in its failing call, and the test makes the call in its place.
 #[test]
 fn a_rename_that_the_disk_makes_and_then_fails_is_unknown_and_never_refused() {
     if !Strace::is_there() {
@@ -173,7 +173,7 @@ fn an_entry_that_could_not_be_put_on_the_disk_is_not_shown_until_it_was() {
     }
     let (scratch, expect) = folder(true);
     let mut puppet = Puppet::start(&scratch.0);
-    // The first sync is of the file, the second of the folder; from then on the disk fails.
+    // The first sync is of the file, the second of the directory. From then on the disk fails.
     let strace = Strace::attach_to_all(&puppet, &["fsync:error=EIO:when=2+".to_owned()]);
     let answer = puppet.put("k", "new", &expect).unwrap();
     assert!(answer.starts_with("unknown") && answer.contains("kernel's log"), "{answer}");
@@ -200,7 +200,7 @@ fn a_writer_stopped_at_any_call_under_its_lock_stops_nobody_and_does_no_harm_whe
         let when = format!("stopped at {name} number {number}");
         let (scratch, expect) = folder(true);
         let mut stopped = Puppet::start(&scratch.0);
-        // The signal comes with the call and takes effect after it.
+        // The signal arrives with the call and takes effect after it.
         let strace = Strace::attach(&stopped, &[format!("{name}:signal=STOP:when={number}")]);
         stopped.order_put("k", "new", &expect);
         stopped.until_stopped();
@@ -222,7 +222,7 @@ fn a_writer_stopped_at_any_call_under_its_lock_stops_nobody_and_does_no_harm_whe
             other => panic!("{when}: {other}"),
         }
         *said.entry(answer.to_owned()).or_default() += 1;
-        // Nothing of it stays: the key goes from hand to hand as before.
+        // The stopped write leaves no trace: writers replace the key in turn as before.
         let applied = stopped.put("k", "again", version.as_str()).unwrap();
         let applied = applied.strip_prefix("applied ").unwrap_or_else(|| panic!("{when}: {applied}"));
         block_on(write(&store, &key("k"), "once more", Expect::Version(Version::new(applied))));
@@ -245,7 +245,7 @@ fn calls_that_are_given_up_after_a_moment_get_past_a_stopped_owner_too() {
     stopped.order_put("k", "new", &expect);
     stopped.until_stopped();
     let store = scratch.store();
-    // As long as a call has at a ttl of one second. Each is given up, and the next one begins anew.
+    // The limit of a call at a ttl of one second. Each attempt is given up, and the next one starts over.
     let (limit, key) = (std::time::Duration::from_millis(100), key("k"));
     let applied = (0..50).any(|_| {
         let put = store.put(&key, "mine".into(), Expect::Version(Version::new(expect.as_str())));
@@ -270,7 +270,7 @@ fn of_writers_that_are_stopped_and_continued_at_random_one_wins_each_round() {
         }
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let victim = (dice >> 33) as usize % puppets.len();
-        // A write takes a millisecond or a few.
+        // A write takes a few milliseconds.
         sleep_ms((dice >> 40) % 4);
         puppets[victim].signal("STOP");
         let mut answers = Vec::new();
@@ -292,7 +292,7 @@ fn of_writers_that_are_stopped_and_continued_at_random_one_wins_each_round() {
     assert_ne!(version, "-", "nothing was ever applied");
 }
 
-/// The mark is the one thing that all keys share.
+/// All keys share one file only: the mark.
 #[test]
 fn a_writer_stopped_while_it_raises_the_mark_stops_nobody() {
     if !Strace::is_there() {
@@ -316,7 +316,7 @@ fn a_writer_stopped_while_it_raises_the_mark_stops_nobody() {
     assert_eq!(stopped.answer().as_deref(), Some("conflict"));
 }
 
-/// Eight processes count, and are killed at random. Nothing that was acknowledged is missing or there twice.
+/// Eight processes increment a counter, and are killed at random. No acknowledged write is missing or applied twice.
 #[test]
 fn whoever_is_killed_at_random_loses_no_acknowledged_write_and_hinders_nobody() {
     const WRITERS: usize = 8;

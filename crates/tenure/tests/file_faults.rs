@@ -1,4 +1,4 @@
-//! A disk that is full, a folder that is gone, a file that is none: a clear sentence, and nothing is lost.
+//! A full disk, a deleted directory, an entry that is not a file: a clear error, and no data is lost.
 
 mod file_support;
 
@@ -27,7 +27,7 @@ fn refused<T: std::fmt::Debug>(answer: Result<T, StoreError>, reason: Reason, wo
     }
 }
 
-/// A small file system in memory, which goes when it is dropped.
+/// A small file system in memory; unmounted when dropped.
 struct Mount(Scratch);
 
 impl Mount {
@@ -64,12 +64,12 @@ fn on_a_full_disk_writes_are_refused_without_effect_and_go_on_when_there_is_room
             refused(answer, Reason::Unreachable, &["Free some space", mount.folder().to_str().unwrap()]);
         }
         assert_eq!(look(&store, &key("k")).await, Some(("small".to_owned(), small.clone())));
-        // Nothing of the attempts is left in the way.
+        // The failed attempts left nothing that blocks the next write.
         write(&store, &key("k"), "next", Expect::Version(small)).await;
     });
 }
 
-/// Inodes run out as well, and then not even a lock can be made.
+/// A disk also runs out of inodes, and then not even a lock file can be created.
 #[test]
 fn on_a_disk_without_inodes_what_is_there_can_be_read() {
     let Some(mount) = Mount::new("size=4m,nr_inodes=12") else { return };
@@ -98,7 +98,7 @@ fn a_store_on_a_disk_mounted_read_only_is_refused_at_opening_and_whole_when_it_i
         let version = write(&store, &key("k"), "value", Expect::Absent).await;
         let path = mount.0.0.display();
         drop(store);
-        // What other tests start has, until it runs its own program, a copy of everything that is open here.
+        // A process that another test starts has a copy of every open file here until it executes its own program.
         let remounted = (0..PATIENCE).any(|_| {
             let remounted = shell(&format!("mount -o remount,ro {path}"));
             if !remounted {
@@ -108,7 +108,7 @@ fn a_store_on_a_disk_mounted_read_only_is_refused_at_opening_and_whole_when_it_i
         });
         assert!(remounted, "somebody has something open for writing there");
         refused_opening(&mount);
-        // Whoever only looks needs nothing more.
+        // A reader needs no write access.
         let store = File::builder().open_to_read(mount.folder()).unwrap().unwrap();
         assert_eq!(look(&store, &key("k")).await, Some(("value".to_owned(), version.clone())));
         drop(store);
@@ -118,7 +118,7 @@ fn a_store_on_a_disk_mounted_read_only_is_refused_at_opening_and_whole_when_it_i
     });
 }
 
-/// In hundredths of a second.
+/// Number of attempts, 10 ms apart.
 const PATIENCE: usize = 1_000;
 
 fn refused_opening(mount: &Mount) {
@@ -127,7 +127,7 @@ fn refused_opening(mount: &Mount) {
     assert!(error.to_string().contains("Mount it writable"), "{error}");
 }
 
-/// The limit is set for another process: descriptors are the whole process's.
+/// The test sets the limit for another process, because descriptors are per process.
 #[test]
 fn without_a_free_descriptor_a_call_is_refused_and_says_what_to_raise() {
     let scratch = Scratch::new("descriptors");
@@ -147,7 +147,7 @@ fn without_a_free_descriptor_a_call_is_refused_and_says_what_to_raise() {
     assert!(puppet.get("k").unwrap().contains(" value "), "it goes on when there are some again");
 }
 
-/// Of many who wait for a key and are woken at once, all but one have lost before they begin.
+/// If many waiting contenders wake at once, all but one of them have lost before they write.
 #[test]
 fn whoever_has_lost_already_hears_of_it_without_waiting_for_the_disk() {
     if !Strace::is_there() {
@@ -253,8 +253,9 @@ fn what_is_not_even_a_file_stops_nobody_and_is_not_followed() {
     std::fs::remove_file(&secret.0).unwrap();
 }
 
-/// Nobody should delete lock files: two writers can meet then, as the docs say. Everything else still holds: no call hangs or
-/// guesses, what is there is what was applied, and once the lock files stay, one of many writers wins again.
+/// Operators should not delete lock files: two writers can then meet, as the docs say. Everything else still holds. No
+/// call hangs or guesses, and the entry is one that was applied. Once the lock files stay, exactly one writer wins
+/// again.
 #[test]
 fn lock_files_that_disappear_all_the_time_stop_nobody_and_once_they_stay_one_writer_wins_again() {
     let scratch = Scratch::new("locks");
@@ -281,7 +282,8 @@ fn lock_files_that_disappear_all_the_time_stop_nobody_and_once_they_stay_one_wri
     });
 }
 
-/// Everybody replaces the same version at once. The versions of those who did; nobody may be left in doubt.
+/// All stores replace the same version at once. Returns the versions that were applied; an unknown outcome fails the
+/// test.
 async fn contend(stores: &[File], key: &Key, value: String, expect: Version) -> Vec<Version> {
     let writes =
         stores.iter().map(|store| store.put(key, value.clone().into(), Expect::Version(expect.clone())));

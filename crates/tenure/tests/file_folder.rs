@@ -1,4 +1,4 @@
-//! Which folders are opened, which are refused, and what lies in them.
+//! Directories that the store opens, directories that it refuses, and their contents.
 
 mod file_support;
 
@@ -70,7 +70,7 @@ fn a_folder_with_other_things_in_it_is_left_alone() {
     std::fs::write(scratch.0.join("notes.txt"), "mine").unwrap();
     refused(File::open(&scratch.0), ErrorKind::Invalid, &["not empty", "notes.txt", "/tenure"]);
     assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1);
-    // A store in which somebody leaves a note stays a store.
+    // A note in the directory does not stop it from being a store.
     let store = File::open(scratch.0.join("tenure")).unwrap();
     std::fs::write(store.path().join("notes.txt"), "mine").unwrap();
     File::open(store.path()).unwrap();
@@ -150,7 +150,7 @@ fn a_folder_in_which_a_group_may_replace_the_store_is_refused_unless_accepted() 
     File::open(&path).unwrap();
 }
 
-/// It is an ordinary user, and in a user namespace it stands for every user without a number there.
+/// It is an ordinary user id, and in a user namespace it stands for every unmapped user.
 #[test]
 fn a_folder_below_one_of_user_65534_is_refused_unless_accepted() {
     if !is_root() {
@@ -165,7 +165,7 @@ fn a_folder_below_one_of_user_65534_is_refused_unless_accepted() {
     File::builder().accept_foreign_owner().open(&path).unwrap();
 }
 
-// ── files that are put where the mark belongs ───────────────────────────────────────────────────────────────────────
+// ── foreign files in the place of the mark ──────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn a_mark_that_is_a_link_to_another_file_is_not_written_to() {
@@ -177,7 +177,7 @@ fn a_mark_that_is_a_link_to_another_file_is_not_written_to() {
     let (folder, file) = (scratch.0.display(), victim.0.display());
     std::fs::create_dir(&scratch.0).unwrap();
     assert!(shell(&format!("chown 12345 {folder} && chmod 700 {folder}")));
-    // The owner of the folder, and root who works for them there, are not the owner of what is put into it.
+    // The owner of the directory may put a foreign file there; root, who acts for the owner, must not write to it.
     let cases = [
         (format!("ln {file} {folder}/tenure.mark"), "hard link"),
         (format!("ln -s {file} {folder}/tenure.mark"), "symbolic link"),
@@ -244,7 +244,7 @@ fn a_file_system_that_is_not_local_is_refused_unless_named() {
     }
     let scratch = Scratch::new("named");
     std::fs::create_dir(&scratch.0).unwrap();
-    // Something that can be written to and is on no list.
+    // A writable file system that is not in the table of known ones.
     let mount = format!("mount -t cgroup2 none {}", scratch.0.display());
     if !shell(&mount) {
         file_support::skipped("no file system can be mounted here");
@@ -265,7 +265,7 @@ fn an_overlay_of_local_disks_is_one() {
     for name in all {
         std::fs::create_dir_all(scratch.0.join(name)).unwrap();
     }
-    // What was there before the container started lies in the lower layer.
+    // Files from before the start of the container are in the lower layer.
     let below = File::open(scratch.0.join("lower/store")).unwrap();
     let first = block_on(write(&below, &key("k"), "lower", Expect::Absent));
     let [lower, upper, work, merged] = all.map(|name| scratch.0.join(name).display().to_string());
@@ -299,7 +299,7 @@ fn a_url_of_any_path_is_plain_text_without_surprises() {
     );
 }
 
-// ── only to look ──────────────────────────────────────────────────────────────────────────────────────────────────
+// ── read-only access ──────────────────────────────────────────────────────────────────────────────────────────────
 
 fn open_to_read(path: &Path) -> File {
     File::builder().open_to_read(path).unwrap().expect("there is a folder")
@@ -310,7 +310,7 @@ fn whoever_only_looks_makes_no_folder_and_is_told_that_there_is_none() {
     let scratch = Scratch::new("look-nothing");
     assert!(File::builder().open_to_read(scratch.0.join("state/tenure")).unwrap().is_none());
     assert!(!scratch.0.exists(), "not even what is above it is made");
-    // Nor is anything put into an empty one.
+    // Nor does it create anything in an empty directory.
     std::fs::create_dir(&scratch.0).unwrap();
     let store = open_to_read(&scratch.0);
     assert_eq!(block_on(look(&store, &key("k"))), None);
@@ -331,7 +331,7 @@ fn whoever_only_looks_sees_what_is_there_and_changes_nothing() {
         let answer = store.put(&key("k"), "mine".into(), Expect::Version(version.clone())).await;
         let error = answer.expect_err("it may only look").to_string();
         assert!(error.contains("opened to be read"), "{error}");
-        // It is no copy: what others write is seen.
+        // It is not a copy: the writes of other processes show.
         write(&writer, &key("k"), "next", Expect::Version(version)).await;
         assert_eq!(look(&store, &key("k")).await.unwrap().0, "next");
     });
@@ -352,7 +352,7 @@ fn whoever_only_looks_is_as_careful_about_whom_to_believe() {
     assert!(error.to_string().contains("not a store"), "{error}");
 }
 
-// ── what the file system does, whatever it is called ────────────────────────────────────────────────────────────────
+// ── behaviour of the file system, whatever its name ─────────────────────────────────────────────────────────────────
 
 #[test]
 #[ignore = "a process of other tests"]
@@ -372,7 +372,7 @@ fn opening_where(folder: &Path, inject: &str) -> Command {
     command
 }
 
-/// What another process says that opens the folder, where the kernel answers its calls like this.
+/// Output of another process that opens the directory while strace injects these answers into its calls.
 fn opened_where(folder: &Path, inject: &str) -> String {
     let output = opening_where(folder, inject).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -380,7 +380,7 @@ fn opened_where(folder: &Path, inject: &str) -> String {
     answer.lines().next().unwrap().to_owned()
 }
 
-/// Locks that exclude nobody are those of a network file system that was mounted with `nolock`, say.
+/// For example, locks exclude no other process on a network file system that is mounted with `nolock`.
 #[test]
 fn a_folder_whose_file_system_does_not_behave_is_refused_whatever_it_is_called() {
     if !Strace::is_there() {
@@ -405,7 +405,7 @@ fn a_folder_whose_file_system_does_not_behave_is_refused_whatever_it_is_called()
     }
 }
 
-/// A folder that is mounted in another place as well, until this is dropped.
+/// A directory that is also mounted in a second place, until this is dropped.
 struct Bind(PathBuf);
 
 impl Bind {
@@ -432,7 +432,7 @@ fn what_passed_its_trial_is_not_tried_again_in_this_boot_through_this_mount() {
     File::open(&folder).unwrap();
     let misbehaves = "flock:retval=0";
     assert_eq!(opened_where(&folder, misbehaves), "opened", "it is not looked at again");
-    // Another mount may have other options, though it shows the same folder.
+    // Another mount may have other options, even if it shows the same directory.
     let other = Bind::new(&folder, &scratch.0.join("other"));
     assert!(opened_where(&other.0, misbehaves).contains("two have one lock"));
     File::open(&other.0).unwrap();
@@ -440,18 +440,19 @@ fn what_passed_its_trial_is_not_tried_again_in_this_boot_through_this_mount() {
         assert_eq!(opened_where(path, misbehaves), "opened", "both are remembered: {}", path.display());
     }
     drop(other);
-    // Copied, moved or restored, the note tells of another folder.
+    // After a copy, move or restore, the note describes another directory.
     let copy = scratch.0.join("copy");
     assert!(shell(&format!("cp -a {} {}", folder.display(), copy.display())));
     assert!(opened_where(&copy, misbehaves).contains("two have one lock"));
-    // Half a note is none.
+    // Half a note does not count.
     let note = folder.join("tenure.tried");
     let whole = std::fs::read(&note).unwrap();
     std::fs::write(&note, &whole[..whole.len() / 4]).unwrap();
     assert!(opened_where(&folder, misbehaves).contains("two have one lock"));
 }
 
-/// The mark of the folder must not have a second name for a moment: a process that dies then would leave a trap.
+/// The mark must never have a second name, not even for a moment: a process that dies then would leave a store that
+/// cannot be opened.
 #[test]
 fn a_folder_whose_first_user_was_killed_while_it_removed_a_name_can_be_opened() {
     if !Strace::is_there() {

@@ -1,4 +1,5 @@
-//! The folder under a held lease is removed, moved or mounted over: the lease is lost at once, and not at its deadline.
+//! The directory under a held lease is deleted, moved or mounted over: the holder loses the lease at once, not at its
+//! deadline.
 
 mod file_support;
 
@@ -12,13 +13,13 @@ use tenure::{Coordinator, ErrorKind, Lost};
 
 use file_support::{FOLDER, Puppet, Scratch, block_on, shell, skipped, sleep_ms};
 
-/// So long that no renewal comes by itself during a test.
+/// Long enough that no automatic renewal happens during a test.
 const TTL: Duration = Duration::from_secs(3_600);
 
-/// What "at once" means on a machine that is busy with other tests.
+/// Limit for an immediate action, on a machine that is busy with other tests.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// What is mounted below this path is unmounted when it is dropped.
+/// Unmounts everything below this path when dropped.
 struct Unmount(PathBuf);
 
 impl Drop for Unmount {
@@ -27,7 +28,7 @@ impl Drop for Unmount {
     }
 }
 
-/// The output of a future; `None` if it takes longer than this.
+/// The output of a future; `None` if it takes longer than `limit`.
 async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     let clock = BootClock::new();
     tokio::select! {
@@ -36,8 +37,8 @@ async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T
     }
 }
 
-/// Holds a lease in `PARENT/store` below a folder of the test, does this to it, and says why the lease was lost, and how long
-/// that took.
+/// Holds a lease in `PARENT/store` below a directory of the test, and runs `harm` on it. Returns why the lease was
+/// lost, and how long that took.
 async fn lost_by(scratch: &Scratch, harm: &str) -> (Lost, Duration) {
     let parent = scratch.0.join("parent");
     let folder = parent.join("store");
@@ -76,7 +77,7 @@ fn a_holder_whose_folder_is_removed_moved_or_mounted_over_stops_at_once_whatever
         println!("{harm}: {why} after {took:?}");
         match expected {
             Some(expected) => assert_eq!(why, expected, "{harm}"),
-            // The entry goes first, and the folder after it.
+            // `rm` deletes the entry first, and the directory after it.
             None => assert!(matches!(why, Lost::Deleted | Lost::StoreGone), "{harm}: {why}"),
         }
     }
@@ -123,12 +124,12 @@ fn what_happens_to_other_folders_and_mounts_costs_no_renewal_and_no_lease() {
         shell(&format!("mount -t tmpfs tenure {}", other.display()));
         std::fs::write(scratch.0.join("parent/store/other.tmp"), "").unwrap();
         std::fs::remove_file(scratch.0.join("parent/store/other.tmp")).unwrap();
-        // A renewal that is asked for by hand shows that what would have been done by then was done.
+        // After a manual renewal, every earlier reaction of the keeper would be visible.
         sleep_ms(100);
         assert_eq!(std::fs::read(&entry).unwrap(), before, "it was renewed");
         lease.renew().await.unwrap();
         lease.check().unwrap();
-        // What took the place of the entry by the renewal is watched in its turn.
+        // The keeper also watches the entry that replaced the old one by the renewal.
         std::fs::remove_file(&entry).unwrap();
         let why = within(AT_ONCE, lease.lost()).await.expect("it stops at once");
         assert_eq!(why, Lost::Deleted);
@@ -156,7 +157,7 @@ fn whoever_waits_for_a_lease_in_a_folder_that_goes_is_told_so_and_does_not_wait_
     });
 }
 
-// ── where the kernel tells nothing ──────────────────────────────────────────────────────────────────────────────────
+// ── without inotify ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 #[ignore = "a process of other tests"]
@@ -170,7 +171,7 @@ fn puppet() {
     });
 }
 
-/// A user namespace has limits of its own.
+/// Limits are per user namespace.
 #[test]
 fn a_holder_to_whom_the_kernel_tells_nothing_looks_once_a_second() {
     let none = "echo 0 >/proc/sys/user/max_inotify_instances";
@@ -188,7 +189,7 @@ fn a_holder_to_whom_the_kernel_tells_nothing_looks_once_a_second() {
         let mut puppet = Puppet::start_with(command, &scratch.0);
         assert!(!has_inotify(puppet.id()), "the limit does not hold");
         assert!(shell(&harm.replace("FOLDER", scratch.0.to_str().unwrap())));
-        // As long as for any answer: it is an hour without a look.
+        // The usual limit for an answer. Without the check once a second, the next read is an hour away.
         let why = puppet.answer().expect("it says why");
         assert_eq!(why, expected.to_string(), "{harm}");
         shell(&format!("rm -rf {}.away", scratch.0.display()));

@@ -1,4 +1,4 @@
-//! A held lease is renewed although the machine gives no more of what others use up.
+//! Tenure renews a held lease although other programs have used up a limit of the machine.
 #![expect(unsafe_code, reason = "there is no safe way to become another user")]
 
 mod file_support;
@@ -11,18 +11,18 @@ use tenure::store::File;
 
 use file_support::{FOLDER, Puppet, Scratch, block_on, shell, skipped};
 
-/// A user who has no other processes.
+/// A user without other processes.
 const USER: u32 = 54_321;
 
-/// More than the time after which threads that have nothing to do may go.
+/// Longer than the time after which idle threads may exit.
 const IDLE: Duration = Duration::from_millis(5_500);
 
 #[test]
 #[ignore = "a process of other tests"]
 fn puppet() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
-    // Root may have as many threads as it likes.
-    // SAFETY: a plain call of the C library, for all threads; nothing here rests on who the user is.
+    // Root has no limit on threads.
+    // SAFETY: a plain call of the C library, for all threads; no code here depends on the user.
     assert_eq!(unsafe { libc::setresuid(USER, USER, USER) }, 0);
     block_on(async {
         let coordinator = Coordinator::connect(File::open(folder).unwrap()).await.unwrap();

@@ -1,7 +1,7 @@
 //! A power cut at any point, on a small model of the disk, for the calls that the store really makes.
 //!
-//! What was not synced may be on the disk or not, in any combination: of the changes of the folder any subset, of the
-//! bytes of a file none, some or all. That is weaker than any real file system, and all that POSIX promises.
+//! Unsynced data may be on disk or not, in any combination: any subset of the changes of the directory, and none, some
+//! or all bytes of a file. That is weaker than any real file system, and all that POSIX promises.
 
 mod file_support;
 
@@ -15,7 +15,7 @@ fn puppet() {
     be_a_puppet();
 }
 
-/// What the calls of a write do to the disk.
+/// Effect of a system call of a write on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// A new file, under a temporary name.
@@ -28,7 +28,7 @@ enum Step {
     SyncFolder,
 }
 
-/// What may be found under the name of the entry.
+/// Possible contents under the name of the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Found {
     Old,
@@ -37,7 +37,7 @@ enum Found {
     New,
 }
 
-/// All that may be found if the power goes after so many steps.
+/// All possible contents after a power cut that follows these steps.
 fn after_a_power_cut(steps: &[Step]) -> Vec<Found> {
     let mut bytes = vec![Found::Empty];
     let (mut pending, mut entry_is_new) = (0_u32, false);
@@ -67,12 +67,12 @@ fn after_a_power_cut(steps: &[Step]) -> Vec<Found> {
     found
 }
 
-/// What the running system sees in the new file.
+/// Contents of the new file for the running system.
 fn bytes_now(steps: &[Step]) -> Found {
     if steps.contains(&Step::Write) { Found::New } else { Found::Empty }
 }
 
-/// Why this order of steps is not safe, if it is not. The last step is followed by the answer.
+/// The reason why this order of steps is not safe; `None` if it is safe. The answer follows the last step.
 fn flaw(steps: &[Step]) -> Option<String> {
     for done in 0..=steps.len() {
         let found = after_a_power_cut(&steps[..done]);
@@ -104,7 +104,7 @@ fn the_model_finds_what_is_wrong_with_every_other_order() {
     assert!(flaw(&sync_then_write).is_some());
 }
 
-/// The steps of a write, as strace saw them.
+/// The steps of a write, from the log of strace.
 fn steps(log: &str, folder: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     for call in calls(log) {

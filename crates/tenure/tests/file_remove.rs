@@ -1,4 +1,5 @@
-//! An operator removes an entry: only the version that was seen, at one stroke, and the folder's time stays where it was.
+//! An operator removes an entry: only the version that the operator saw, atomically, and the time of the directory
+//! stays.
 
 mod file_support;
 
@@ -70,7 +71,7 @@ fn tokens_grow_though_the_record_is_gone_and_the_clock_was_set_back() {
     clock.set_wall(WallTime::from_millis(1_794_720_600_000));
     let mut latest = None;
     for round in 0..4 {
-        // Each is another process, or the same after a reboot.
+        // Each store is another process, or the same process after a reboot.
         let store = File::builder().clock(Arc::new(clock.clone())).open(&scratch.0).unwrap();
         block_on(async {
             let connecting = Coordinator::builder().clock(Arc::new(clock.clone())).connect(store);
@@ -118,7 +119,7 @@ fn a_key_whose_writer_is_stopped_is_not_waited_for_without_end() {
     });
 }
 
-/// A removal has no file that could be unlinked to make it harmless, so its lock is not replaced.
+/// A removal has no temporary file that could be unlinked to make it harmless, so its lock is not replaced.
 #[test]
 fn while_a_removal_is_under_way_no_lock_is_replaced_and_the_message_names_the_stopped_process() {
     let scratch = Scratch::new("gate");
@@ -141,7 +142,7 @@ fn while_a_removal_is_under_way_no_lock_is_replaced_and_the_message_names_the_st
     });
 }
 
-/// A stopped process that has a lock.
+/// A stopped process that owns a lock.
 struct Sleeper(std::process::Child);
 
 impl Sleeper {
@@ -166,7 +167,7 @@ impl Drop for Sleeper {
     }
 }
 
-/// Without the mark nothing would be left of the token.
+/// Without the mark, no trace of the token would remain.
 #[test]
 fn nothing_is_removed_while_the_mark_cannot_be_raised() {
     let scratch = Scratch::new("mark");
@@ -181,7 +182,7 @@ fn nothing_is_removed_while_the_mark_cannot_be_raised() {
     });
 }
 
-// ── whoever dies or fails in between ────────────────────────────────────────────────────────────────────────────────
+// ── crashes and failures during a removal ───────────────────────────────────────────────────────────────────────────
 
 fn folder() -> (Scratch, String) {
     let scratch = Scratch::new("remove-crash");
@@ -205,7 +206,7 @@ fn calls_of_a_removal() -> Vec<Call> {
     calls
 }
 
-/// Whether it is gone: nothing but the old entry, or none, may be there. Then somebody else goes on.
+/// True if the entry is deleted; asserts that the old entry or none is there. Then another writer continues.
 fn is_gone_and_goes_on(scratch: &Scratch, when: &str) -> bool {
     let store = scratch.store();
     block_on(async {

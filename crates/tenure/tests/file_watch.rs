@@ -1,4 +1,4 @@
-//! Hints come soon, to those concerned, over one inotify instance for the whole process.
+//! Hints arrive soon, at the right watches, over one inotify instance for the whole process.
 
 mod file_support;
 
@@ -30,7 +30,7 @@ fn instances() -> usize {
     targets.filter(|target| target.to_string_lossy().contains("inotify")).count()
 }
 
-/// Waits until it is so.
+/// Waits until `seen` returns `wanted`.
 #[track_caller]
 fn soon<T: PartialEq + std::fmt::Debug>(seen: impl Fn() -> T, wanted: T) {
     for _ in 0..500 {
@@ -42,7 +42,7 @@ fn soon<T: PartialEq + std::fmt::Debug>(seen: impl Fn() -> T, wanted: T) {
     assert_eq!(seen(), wanted);
 }
 
-/// One test, because it counts what the whole process has.
+/// One test, because it counts resources of the whole process.
 #[test]
 fn a_thousand_waiters_in_three_folders_share_one_instance_and_one_thread_which_go_with_them() {
     let threads = || {
@@ -60,18 +60,18 @@ fn a_thousand_waiters_in_three_folders_share_one_instance_and_one_thread_which_g
         let mut waiters: Vec<_> = (0..1_000)
             .map(|number| stores[number % 3].watch(&Prefix::of(&key(&format!("k{number}")))).unwrap())
             .collect();
-        // A thread gives itself its name when it begins to run.
+        // A thread sets its name when it starts to run.
         soon(|| (instances(), threads()), (1, 1));
         for number in [0, 1, 2, 500, 999] {
             write(&stores[number % 3], &key(&format!("k{number}")), "value", Expect::Absent).await;
             assert!(hint(&mut waiters[number]).await);
         }
-        // In the same folder, and not concerned.
+        // In the same directory, but for another key.
         assert!(waiters[3].next().now_or_never().is_none());
         drop(waiters);
         soon(|| (instances(), threads()), (0, 0));
 
-        // And again from the beginning.
+        // The same again, with a new instance.
         let mut watch = stores[0].watch(&Prefix::all()).unwrap();
         write(&stores[0], &key("again"), "value", Expect::Absent).await;
         assert!(hint(&mut watch).await);
@@ -99,7 +99,7 @@ async fn another_process_wakes_a_waiter_soon(folder: &Scratch) {
     for round in 0..20 {
         puppet.order_put("woken", &round.to_string(), &version);
         assert!(hint(&mut watch).await);
-        // The age is counted from before the sync, so this is the whole way and not only the hint.
+        // The age counts from before the sync, so this measures the complete path and not only the hint.
         let (value, seen) = look(&store, &key("woken")).await.unwrap();
         assert_eq!(value, round.to_string());
         late.push(store.get(&key("woken")).await.unwrap().entry.unwrap().age.unwrap());
@@ -118,7 +118,7 @@ async fn a_folder_that_goes_ends_its_streams() {
     let store = folder.store();
     let mut watch = store.watch(&Prefix::all()).unwrap();
     std::fs::remove_dir_all(&folder.0).unwrap();
-    // The kernel keeps the folder as long as somebody has it open.
+    // The kernel keeps the directory while a process has it open.
     drop(store);
     assert!(hint(&mut watch).await, "a last hint");
     while watch.next().await.is_some() {}

@@ -1,4 +1,4 @@
-//! Leases that nobody wants any more are forgotten, and their tokens are not.
+//! Forgetting removes the records of unused leases, but tokens still grow.
 
 mod support;
 
@@ -45,7 +45,7 @@ async fn a_vacant_record_goes_and_the_next_token_is_greater_for_those_who_saw_it
         assert!(Some(token) > latest, "round {round}: {token} after {latest:?}");
         latest = Some(token);
         lease.release().await.unwrap();
-        // To the resolution of the store's clock, which is in milliseconds here.
+        // To the resolution of the store's clock, which is one millisecond here.
         world.clock.advance(Duration::from_millis(1) + DAY);
         assert_eq!(
             a.forget("k", 2 * DAY).await.unwrap(),
@@ -71,7 +71,7 @@ async fn a_clock_that_is_set_back_takes_no_token_with_it() {
         latest = Some(lease.token());
         lease.release().await.unwrap();
         world.clock.set_wall(WallTime::from_millis(world.clock.wall().as_millis() - 3_600_000));
-        // Where the time stands still until the clock has come up with it, so does forgetting.
+        // While the store's time stands still, until the clock catches up, nothing can be forgotten.
         let kept = coordinator.forget("k", Duration::ZERO).await.unwrap();
         assert!(matches!(kept, Forgotten::Kept(WhyKept::AheadOfClock { .. })), "{kept:?}");
         world.clock.set_wall(WallTime::from_millis(world.clock.wall().as_millis() + 3_600_001));
@@ -112,7 +112,7 @@ async fn whatever_is_not_vacant_is_kept_and_says_why() {
     assert_eq!(a.keys(&Prefix::all()).await.unwrap().len(), 6);
 }
 
-/// Made by a clock that was wrong, or copied from another store.
+/// Such a record comes from a clock that was wrong, or from another store.
 #[tokio::test]
 async fn a_record_whose_token_is_ahead_of_the_stores_time_is_kept() {
     let world = a_month_later();
@@ -165,7 +165,7 @@ async fn a_store_that_cannot_remove_is_refused_in_a_sentence() {
     );
 }
 
-/// Counts how often a token is reported to have gone back.
+/// Counts the reports that a token has gone back.
 #[derive(Debug, Default)]
 struct Alarms(AtomicUsize);
 
@@ -182,10 +182,10 @@ impl Recorder for Alarms {
     }
 }
 
-/// Reports come in order: once the end is told, everything before it was.
+/// Reports arrive in order: after the report of an end, all earlier ones have arrived.
 const ENDED: usize = 1_000;
 
-/// A process that stays for long, with what it is told.
+/// A long-running process, and the alarms that it reports.
 async fn watched(world: &World) -> (tenure::Coordinator, Arc<Alarms>) {
     let alarms = Arc::new(Alarms::default());
     let builder = tenure::Coordinator::builder().clock(Arc::new(world.clock.clone()));
@@ -193,7 +193,7 @@ async fn watched(world: &World) -> (tenure::Coordinator, Arc<Alarms>) {
     (builder.connect(world.memory.clone()).await.unwrap(), alarms)
 }
 
-/// How often it was reported, after so many leases have ended.
+/// Number of alarms, after this many leases have ended.
 async fn alarms(alarms: &Alarms, ended: usize) -> usize {
     support::eventually("the end is reported", || alarms.0.load(Ordering::SeqCst) / ENDED >= ended).await;
     alarms.0.load(Ordering::SeqCst) % ENDED
@@ -210,7 +210,7 @@ async fn a_lease_that_was_forgotten_is_no_alarm_for_those_who_saw_it_vacant() {
         // By another process, and by itself.
         let other = if round == 2 { stays.clone() } else { world.process("b").await };
         assert!(matches!(other.forget("k", DAY).await.unwrap(), Forgotten::Removed { .. }));
-        // What it saw last is still fresh where nobody has read since, so both ways are gone.
+        // In the rounds without a read of its own, its last observation is still fresh. So the test covers both paths.
         let next = stays.lease("k").unwrap().ttl(2 * DAY / 3).acquire().await.unwrap();
         assert!(next.token() > first.token());
         next.release().await.unwrap();

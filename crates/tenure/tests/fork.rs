@@ -1,4 +1,4 @@
-//! A forked copy of the process believes nothing.
+//! A forked copy of the process does not believe that it holds the lease.
 #![expect(unsafe_code, reason = "there is no safe fork")]
 
 use tenure::store::Memory;
@@ -10,13 +10,13 @@ fn a_forked_copy_of_the_holder_believes_nothing_while_the_holder_goes_on() {
     let coordinator = runtime.block_on(Coordinator::connect(Memory::new())).unwrap();
     let lease = runtime.block_on(coordinator.lease("k").unwrap().acquire()).unwrap();
     assert!(lease.check().is_ok());
-    // SAFETY: the child only looks at atomics and the clock, and leaves by _exit.
+    // SAFETY: the child only reads atomics and the clock, and leaves by _exit.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "fork failed");
     if child == 0 {
         let believes = lease.check().is_ok() || !lease.remaining().is_zero();
         drop(lease);
-        // Nobody there could answer, so nobody waits for it.
+        // The child has no keeper that could answer, so the call returns at once.
         let asked = std::pin::pin!(coordinator.lease("other").unwrap().acquire());
         let answer = asked.poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
         let believes = believes || !matches!(answer, std::task::Poll::Ready(Err(_)));

@@ -1,4 +1,4 @@
-//! A forked child that connects anew has hints of its own, and leaves those of its parent alone.
+//! A forked child that connects anew has its own hints, and does not disturb those of its parent.
 #![expect(unsafe_code, reason = "there is no safe fork")]
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
@@ -14,7 +14,7 @@ use tenure::{Coordinator, Error, Lease};
 use tenure_testkit::{sleep_ms, wait_until};
 use tokio::runtime::Runtime;
 
-/// Polls come once in twenty seconds: whoever is granted earlier was told by the kernel.
+/// Polls come once in twenty seconds: an earlier grant came from a hint of the kernel.
 const TTL: Duration = Duration::from_secs(60);
 
 #[test]
@@ -23,7 +23,7 @@ fn a_forked_child_that_waits_for_a_lease_is_told_of_its_release_and_takes_no_wat
     let runtime = runtime();
     let _other = runtime.block_on(hold(&folders.other));
     let held = runtime.block_on(hold(&folders.shared));
-    // The parent waits for something, so that its hub is there when it forks.
+    // The parent waits for a lease, so that its inotify hub exists when it forks.
     let waits = runtime.block_on(connect(&folders.other));
     let mut waiting = pin!(waits.lease("k").unwrap().wait(TTL).acquire());
     start(&runtime, waiting.as_mut());
@@ -60,7 +60,7 @@ fn a_forked_child_that_waits_for_a_lease_is_told_of_its_release_and_takes_no_wat
     runtime.block_on(granted.release()).unwrap();
 }
 
-/// Waits for the lease, and for a while for nothing: as long as the parent is to look at it.
+/// Waits for the lease, and then blocks until the parent has inspected it.
 fn live_as_child(folder: &Path, mut ready: PipeWriter, mut may_go: PipeReader) {
     let runtime = runtime();
     let before = instances();
@@ -72,7 +72,7 @@ fn live_as_child(folder: &Path, mut ready: PipeWriter, mut may_go: PipeReader) {
         ready.write_all(&[0]).unwrap();
         let _ = may_go.read(&mut [0]);
     }
-    // Also in the child the kernel's hints come in: its own thread reads them.
+    // The kernel's hints also reach the child: its own thread reads them.
     let mine = runtime.block_on(async { waits.lease("mine").unwrap().ttl(TTL).acquire().await.unwrap() });
     let second = runtime.block_on(connect(folder));
     let mut waiting = pin!(second.lease("mine").unwrap().ttl(TTL).wait(2 * TTL).acquire());
@@ -100,13 +100,13 @@ async fn hold(folder: &Path) -> Lease {
     connect(folder).await.lease("k").unwrap().ttl(TTL).without_witness().acquire().await.unwrap()
 }
 
-/// The keeper does the rest.
+/// Polls once; the keeper does the remaining work.
 fn start(runtime: &Runtime, request: Pin<&mut impl Future<Output = Result<Lease, Error>>>) {
     let _in = runtime.enter();
     assert!(request.poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
 
-/// Whether an inotify instance of this process watches this folder.
+/// True if an inotify instance of this process watches this directory.
 fn is_watched(folder: &Path) -> bool {
     let inode = format!(" ino:{:x} ", std::fs::metadata(folder).unwrap().ino());
     inotify().any(|info| info.contains(&inode))
@@ -116,7 +116,7 @@ fn instances() -> usize {
     inotify().count()
 }
 
-/// What the kernel says of each inotify instance of this process.
+/// The kernel's description of each inotify instance of this process.
 fn inotify() -> impl Iterator<Item = String> {
     let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     let inotify =

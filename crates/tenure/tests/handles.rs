@@ -1,4 +1,4 @@
-//! Terms that no process keeps: whoever has the handle renews and releases them.
+//! Terms that no process keeps: the owner of the handle renews and releases them.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn copied(handle: &Handle) -> Handle {
     handle.reveal().parse().unwrap()
 }
 
-/// Whether somebody else would have to wait.
+/// True if another contender would have to wait.
 async fn is_held(world: &World) -> bool {
     let denied = world.process("b").await.lease("k").unwrap().ttl(TTL).try_acquire().await;
     match denied {
@@ -98,7 +98,7 @@ async fn after_its_deadline_a_handle_is_not_renewed_although_nobody_else_was_gra
     let writes = world.memory.calls();
     assert_lost(a.renew(&handle).await, "no renewal was confirmed before the deadline");
     assert_eq!(world.calls_since(writes).1, 0);
-    // Nobody else had it, which the release proves.
+    // The release proves that no other contender held it.
     a.release(&handle).await.unwrap();
 }
 
@@ -135,7 +135,7 @@ async fn a_deadline_beyond_the_ttl_is_on_another_clock_whatever_that_is_called()
     let a = world.process("a").await;
     world.pass(TTL * 10).await;
     let handle = acquire(&a).await;
-    // The text of a handle whose machine was put back by an hour: the same clock, at an earlier time.
+    // The text of a handle from a machine that was rolled back by an hour: the same clock, at an earlier time.
     let text = edited(&handle, "deadline", |deadline| deadline + 3_600 * 1_000_000_000);
     assert_lost(a.renew(&text.parse().unwrap()).await, "another boot");
 }
@@ -212,7 +212,7 @@ async fn a_lost_answer_does_not_end_a_term_that_is_renewed_by_its_handle() {
     }
 }
 
-/// Whoever has the handle believes until its deadline, whatever becomes of the command that renews it.
+/// The owner of the handle believes until its deadline, whatever happens to the command that renews it.
 #[tokio::test]
 async fn a_renewal_that_is_given_up_at_any_poll_never_vacates_the_term() {
     let faults = [
@@ -243,7 +243,7 @@ async fn a_renewal_that_is_given_up_at_any_poll_never_vacates_the_term() {
     }
 }
 
-/// Nobody keeps such a term, so one that nobody has the handle of would be held for a whole ttl by nobody.
+/// No process keeps such a term. Without a handle, it would be held for a whole ttl without an owner.
 #[tokio::test]
 async fn an_acquisition_that_is_given_up_at_any_poll_leaves_no_term_behind() {
     let faults = [None, Some(PutFault::LoseAnswer), Some(PutFault::LoseRequest), Some(PutFault::Late)];
@@ -355,7 +355,7 @@ async fn taking_a_lease_on_purpose_needs_a_reason() {
     }
 }
 
-// ── handles that somebody made up ─────────────────────────────────────────────────────────────────────────────────
+// ── forged handles ────────────────────────────────────────────────────────────────────────────────────────────────
 
 fn payload(handle: &Handle) -> serde_json::Value {
     use base64::Engine;
@@ -364,7 +364,7 @@ fn payload(handle: &Handle) -> serde_json::Value {
     serde_json::from_slice(&bytes[..bytes.len() - 8]).unwrap()
 }
 
-/// The handle with one field changed, and its checksum made good.
+/// The handle with one field changed, and its checksum corrected.
 fn with(handle: &Handle, name: &str, value: serde_json::Value) -> String {
     use base64::Engine;
     let mut payload = payload(handle);

@@ -1,5 +1,5 @@
-//! Work that outlives its holder on this machine: contenders that heed the tree wait for it, and the others take the
-//! lease by its ttl and tell.
+//! Work that outlives its holder on this machine: contenders with `heed_tree` wait for it. Other contenders take the
+//! lease by its ttl and report the work.
 
 mod file_support;
 
@@ -16,16 +16,16 @@ use tenure_core::machine::{Denied, Event, Sighting};
 
 use file_support::{Scratch, block_on};
 
-/// Short, because it is waited out.
+/// Short, because tests wait until it has passed.
 const TTL: Duration = Duration::from_millis(600);
 
-/// How long a contender tries that must not get the lease.
+/// Time limit of a contender that must not get the lease.
 const LONG_ENOUGH: Duration = Duration::from_millis(1800);
 
-/// How long a contender may take that gets it, on a machine that is busy with other tests.
+/// Time limit of a contender that gets it, on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Remembers what happened to leases.
+/// Records the events of leases.
 #[derive(Debug, Default)]
 struct Events(Mutex<Vec<Event>>);
 
@@ -38,7 +38,7 @@ impl Recorder for Events {
 }
 
 impl Events {
-    /// What was told of work that outlived its holder: what was seen, and whether the lease was taken. In order.
+    /// Reports of work that outlived its holder, in order: the sighting, and whether the contender took the lease.
     fn outlived(&self) -> Vec<(Sighting, bool)> {
         let told = self.0.lock().unwrap();
         let outlived = told.iter().filter_map(|event| match event {
@@ -48,13 +48,13 @@ impl Events {
         outlived.collect()
     }
 
-    /// The same once there are so many of them: reports come from another thread.
+    /// The same, once there are `count` of them: reports come from another thread.
     async fn until_outlived(&self, count: usize) -> Vec<(Sighting, bool)> {
         self.until(|_| self.outlived().len() >= count).await;
         self.outlived()
     }
 
-    /// Waits for reports, which come from another thread, and only so long.
+    /// Waits for reports, which come from another thread, up to a limit.
     async fn until(&self, told: impl Fn(&[Event]) -> bool) {
         for _ in 0..10_000 {
             let events = self.0.lock().unwrap().clone();
@@ -67,7 +67,7 @@ impl Events {
     }
 }
 
-/// A holder that never renews and whose work never ends, so that its record runs out and is not vacated.
+/// A holder that never renews and whose work never ends, so that its record runs out without a vacate.
 async fn late_holder(scratch: &Scratch) -> (Lease, WorkGuard) {
     let holder = Holder::new("late").unwrap();
     let late = Coordinator::builder().holder(holder).connect(scratch.store()).await.unwrap();
@@ -139,7 +139,7 @@ fn a_contender_that_heeds_the_tree_waits_until_it_has_ended_and_not_for_its_guar
         assert_eq!((once.kind(), once.to_string()), (ErrorKind::Held, denied.to_string()));
         let told = events.until_outlived(2).await;
         assert!(told.iter().all(|(sighting, taken)| sighting.tree_locked && !taken), "{told:?}");
-        // Only the tree's part is freed: the holder lives and is late.
+        // Only the tree's part is freed: the holder is alive and late.
         let waiting = request(&coordinator).heed_tree(None).acquire();
         let (lease, ()) = tokio::join!(waiting, async {
             events.until_outlived(3).await;
@@ -186,7 +186,7 @@ fn survivors_are_the_processes_that_have_the_witness_open_with_their_command_lin
         let alone = coordinator.survivors(&record).await;
         assert!(alone.guards && !alone.tree && alone.processes.is_empty(), "{alone:?}");
         let tree = tree_of(&late);
-        // As its standard input, the child has the witness open.
+        // The child has the witness open as its standard input.
         let mut child = Command::new("sleep").arg("31").stdin(Stdio::from(tree)).spawn().unwrap();
         let seen = coordinator.survivors(&record).await;
         child.kill().unwrap();

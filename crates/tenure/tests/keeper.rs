@@ -1,4 +1,4 @@
-//! The keeper is a thread of its own: what it survives, and what happens when it does not.
+//! The keeper is a thread of its own: faults that it survives, and the effect of its death.
 
 mod support;
 
@@ -80,7 +80,7 @@ async fn a_store_that_hangs_for_ever_does_not_hang_the_keeper() {
     assert!(healthy.check().is_ok());
 }
 
-/// Writes down what it is told.
+/// Writes down its calls.
 #[derive(Debug, Default)]
 struct Notes(Mutex<Vec<String>>);
 
@@ -141,7 +141,7 @@ async fn the_recorder_is_told_of_every_attempt_and_every_event_in_order() {
     assert_eq!(notes.all(), expected);
 }
 
-/// Blocks for ever, like an exporter whose other end is gone.
+/// Blocks for ever, like an exporter whose receiver has stopped.
 #[derive(Debug)]
 struct Stuck(Mutex<mpsc::Receiver<()>>);
 
@@ -234,7 +234,7 @@ async fn a_release_between_the_look_of_a_contender_and_its_first_hint_is_not_mis
     let store = Odd::new(&world.memory).watch({
         let (listens, released) = (Arc::clone(&listens), Arc::clone(&released));
         move |memory, prefix| {
-            // The contender has looked. The holder releases before the store gives hints.
+            // The contender has read the record. The holder releases before the store gives hints.
             listens.store(true, Ordering::SeqCst);
             while !released.load(Ordering::SeqCst) {
                 std::thread::yield_now();
@@ -328,7 +328,7 @@ async fn a_keeper_whose_last_lease_lapses_by_a_timer_ends_in_peace() {
     }));
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
-    // Nobody is left to ask for anything, and what is left cannot be vacated.
+    // No caller can order anything any more, and the keeper cannot vacate the record.
     world.memory.faults().every_put(Some(PutFault::Refuse(tenure_store::Reason::Unreachable)));
     drop(lease);
     world.pass(2 * TTL).await;

@@ -1,4 +1,4 @@
-//! What this machine saw counts: for programs that look for a moment and end, on stores that tell no age.
+//! Observations on this machine count: for programs that read once and exit, on stores that report no age.
 
 mod support;
 
@@ -19,7 +19,7 @@ use support::World;
 const TTL: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A folder for logbooks, which goes when it is dropped.
+/// A directory for logbooks; deleted when dropped.
 struct Desk(PathBuf);
 
 impl Desk {
@@ -41,7 +41,7 @@ impl Desk {
         Logbook::in_folder(self.folder())
     }
 
-    /// The one file that holds what was seen.
+    /// The only page in the directory.
     fn page(&self) -> PathBuf {
         let files = fs::read_dir(self.folder()).unwrap().map(|entry| entry.unwrap().path());
         let pages: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
@@ -49,12 +49,12 @@ impl Desk {
         pages.into_iter().next().unwrap()
     }
 
-    /// A program that is started, and has seen nothing itself.
+    /// A new program, which has observed nothing itself.
     async fn process(&self, world: &World, name: &str) -> Coordinator {
         connect(world, name, self.logbook(), Arc::new(world.clock.clone())).await
     }
 
-    /// A program that does not wait: it is started, tries once, and ends.
+    /// A program that does not wait: it starts, tries once, and exits.
     async fn tries(&self, world: &World, key: &str) -> Result<u64, ErrorKind> {
         let process = self.process(world, "cron").await;
         let tried = process.lease(key).unwrap().ttl(TTL).try_acquire().await;
@@ -64,7 +64,7 @@ impl Desk {
         granted
     }
 
-    /// A program that only looks.
+    /// A program that only reads.
     async fn looks(&self, world: &World, key: &str) -> Standing {
         let process = self.process(world, "status").await;
         let standing = process.observe(key).await.unwrap().standing;
@@ -88,7 +88,7 @@ fn clockless() -> World {
     World::with_store_clock(StoreClock::Nothing)
 }
 
-/// A record that somebody left behind who died.
+/// A record that a dead holder left behind.
 fn held(nonce: u128, token: u64, holder: &str) -> Record {
     Record {
         state: State::Held,
@@ -109,7 +109,7 @@ fn held(nonce: u128, token: u64, holder: &str) -> Record {
     }
 }
 
-/// Somebody holds the key and is never heard of again.
+/// A holder takes the key and never writes again.
 async fn dies_holding(world: &World, key: &str) {
     let key = Key::parse(key).unwrap();
     let value = record::encode(&held(7, 1, "dead"));
@@ -119,7 +119,7 @@ async fn dies_holding(world: &World, key: &str) {
     ));
 }
 
-/// How long a version must be seen before it has run out.
+/// Time to observe a version before it has run out.
 fn runs_out_after() -> Duration {
     Drift::DEFAULT.lengthen(TTL)
 }
@@ -190,7 +190,7 @@ async fn looking_again_tells_how_much_is_left_and_then_that_it_has_run_out() {
     assert_eq!((second.judged, second.at_most), (true, runs_out_after() - 4 * SECOND));
     world.clock.advance(TTL);
     assert_eq!(desk.looks(&world, "k").await, Standing::RanOut);
-    // What somebody saw who only looked counts for whoever wants it.
+    // The observation of a program that only reads counts for a contender.
     assert_eq!(desk.tries(&world, "k").await, Ok(2));
 }
 
@@ -222,7 +222,7 @@ async fn a_version_of_the_same_name_with_another_nonce_is_another_version() {
     dies_holding(&world, "k").await;
     assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
     world.clock.advance(2 * TTL);
-    // The same version, as a store would give it that counts anew: what was written says another nonce.
+    // The same version, as from a store that restarts its count: the page names another nonce.
     let page = desk.page();
     let (text, nonce) = (fs::read_to_string(&page).unwrap(), Nonce::from_bits(7).to_string());
     assert!(text.contains(&nonce));
@@ -283,7 +283,7 @@ async fn the_folder_and_its_files_are_for_this_user_alone() {
     assert_eq!(mode(&desk.page()), 0o600);
 }
 
-/// Writes a page as if it had been written so: with a checksum that is right.
+/// Writes a page with a correct checksum.
 fn rewrite(page: &Path, text: &str) {
     let text = text.trim_end();
     let (body, _) = text.rsplit_once('\n').unwrap();
@@ -293,7 +293,7 @@ fn rewrite(page: &Path, text: &str) {
     fs::write(page, format!("{body}{{\"entries\":{entries},\"checksum\":\"{sum:016x}\"}}\n")).unwrap();
 }
 
-/// FNV-1a over the bytes and their number, as the format has it.
+/// FNV-1a over the bytes and their number, as the format requires.
 fn checksum(bytes: &[u8]) -> u64 {
     let length = (bytes.len() as u64).to_le_bytes();
     bytes.iter().chain(&length).fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -377,7 +377,7 @@ async fn each_kind_of_bad_file_is_ignored_and_an_honest_one_is_believed() {
         let granted = desk.tries(&world, "k").await;
         assert_eq!(granted, if *believed { Ok(2) } else { Err(ErrorKind::Held) }, "{what}");
         if !believed {
-            // The bad one was replaced by what was seen now.
+            // The new observation has replaced the bad file.
             assert!(fs::symlink_metadata(&page).unwrap().is_file(), "{what}");
             world.clock.advance(runs_out_after());
             assert_eq!(desk.tries(&world, "k").await, Ok(2), "{what}");
@@ -406,7 +406,7 @@ async fn a_file_of_somebody_else_is_not_believed() {
     assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
 }
 
-/// A clock that says where it is.
+/// A clock that names its domain.
 #[derive(Clone, Debug)]
 struct Elsewhere(ManualClock, Option<&'static str>);
 

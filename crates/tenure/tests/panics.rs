@@ -24,21 +24,21 @@ use support::{World, eventually};
 
 const TTL: Duration = Duration::from_secs(15);
 
-/// Where the store panics, once.
+/// The place where the store panics, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
-    /// Before there is a future.
+    /// Before a future exists.
     GetCall,
     /// In the future.
     GetPoll,
-    /// When the future goes, after its answer.
+    /// In the drop of the future, after its answer.
     GetDrop,
-    /// The answer is an error that cannot be shown.
+    /// The answer is an error whose `Display` panics.
     GetError,
     PutCall,
-    /// Before anything is written.
+    /// Before the write.
     PutPoll,
-    /// After it is written.
+    /// After the write.
     PutDone,
     ListCall,
     ListPoll,
@@ -77,7 +77,7 @@ impl Buggy {
     }
 }
 
-/// Panics when it goes.
+/// Panics when dropped.
 struct Grenade;
 
 impl Drop for Grenade {
@@ -86,7 +86,7 @@ impl Drop for Grenade {
     }
 }
 
-/// Answers, and panics when it goes.
+/// Answers, and panics when dropped.
 struct Late(#[allow(dead_code, reason = "it is only dropped")] Grenade);
 
 impl Future for Late {
@@ -172,7 +172,7 @@ impl Store for Buggy {
     }
 }
 
-/// Writes down the outcome of each attempt that failed.
+/// Records the outcome of each failed attempt.
 #[derive(Debug, Default)]
 struct Failures(Mutex<Vec<(AttemptOutcome, String)>>);
 
@@ -209,7 +209,7 @@ impl Process {
         Self { world, store, coordinator, failures, healthy }
     }
 
-    /// The bug has shown itself, it was reported once as of unknown outcome, and everything goes on.
+    /// Asserts that the bug happened, that one report had an unknown outcome, and that everything continues.
     async fn goes_on_after(&self, bug: Bug) {
         assert!(self.store.is_over(), "{bug:?} was never met");
         eventually("the attempt is reported", || !self.failures.0.lock().unwrap().is_empty()).await;
@@ -272,7 +272,7 @@ async fn a_write_that_panics_after_it_was_applied_is_read_back_and_adopted() {
 async fn a_future_of_the_store_that_panics_when_it_is_dropped_costs_no_lease() {
     let process = Process::new().await;
     process.store.next(Bug::GetDrop);
-    // As long as it takes: on a busy machine the time of this world passes before the keeper has had its turn.
+    // Without a limit: on a busy machine, the time of this world passes before the keeper can run.
     let request = process.coordinator.lease("k").unwrap().ttl(TTL);
     let mut acquiring = std::pin::pin!(request.acquire());
     let lease = loop {
@@ -336,7 +336,7 @@ async fn a_store_that_panics_instead_of_giving_hints_costs_the_hints_and_no_leas
     }
 }
 
-/// Panics whatever it is told.
+/// Panics at every call.
 #[derive(Debug, Default)]
 struct Panicky(AtomicU64);
 

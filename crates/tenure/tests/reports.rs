@@ -1,4 +1,4 @@
-//! Reports go to whoever listens, from when they listen. One test, because a process has one subscriber.
+//! Reports go to a subscriber from the moment it exists. One test, because a process has one subscriber.
 
 mod support;
 

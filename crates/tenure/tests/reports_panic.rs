@@ -1,5 +1,5 @@
-//! A trace subscriber that panics costs no lease, and the recorder hears of everything. One test, because a process has
-//! one subscriber.
+//! A trace subscriber that panics costs no lease, and the recorder receives every event. One test, because a process
+//! has one subscriber.
 
 mod support;
 
@@ -50,7 +50,7 @@ async fn a_subscriber_that_panics_costs_no_lease_and_the_recorder_is_told_of_eve
     world.pass(2 * TTL).await;
     lease.check().unwrap();
     lease.release().await.unwrap();
-    // A look, three writes, granted, lost and left, and two for each of the six renewals at least.
+    // One read, three writes, granted, lost and left, and at least two for each of the six renewals.
     eventually("everything is recorded", || counting.0.load(Ordering::SeqCst) >= 19).await;
     assert!(PANICKED.load(Ordering::SeqCst) > 19, "each report, and the loss of each");
 }

@@ -1,10 +1,10 @@
-//! The rooms of the library: no folder of `src` depends on one that depends on it.
+//! The modules of the library: no directory of `src` depends on one that depends on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What each room names of the others, by `crate::room`. Tests inside of the rooms may name anything.
+/// The modules that each module names, by `crate::module`. Tests inside the modules may name any module.
 fn arrows() -> BTreeMap<String, BTreeSet<String>> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let entries = fs::read_dir(&source).unwrap().map(|entry| entry.unwrap().path());
@@ -21,7 +21,7 @@ fn arrows() -> BTreeMap<String, BTreeSet<String>> {
     rooms.iter().filter(|(room, _)| *room != "lib" && *room != "docs").map(of_room).collect()
 }
 
-/// The code of a file, or of all files in a folder, without tests and comments.
+/// The code of a file, or of all files in a directory, without tests and comments.
 fn sources(path: &Path) -> Vec<String> {
     if path.is_dir() {
         return fs::read_dir(path).unwrap().flat_map(|entry| sources(&entry.unwrap().path())).collect();

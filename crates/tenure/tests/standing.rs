@@ -1,4 +1,4 @@
-//! How a key stands for somebody who only looks.
+//! The standing of a key for an observer.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::World;
 
 const TTL: Duration = Duration::from_secs(10);
 
-/// What a contender waits for a ttl of ten seconds.
+/// Time that a contender waits for a ttl of ten seconds.
 const WHOLE: Duration = Duration::from_millis(10_100);
 
 fn key(name: &str) -> Key {

@@ -1,4 +1,4 @@
-//! Stopping in time: once the lease is lost nothing goes on, and nobody lets go under work that does.
+//! Stopping in time: no work continues after the lease is lost, and no release happens under running work.
 
 mod support;
 
@@ -24,7 +24,7 @@ async fn held(world: &World) -> Lease {
     world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap()
 }
 
-/// Says when it is dropped.
+/// Records that it was dropped.
 #[derive(Clone, Debug, Default)]
 struct Dropped(Arc<AtomicBool>);
 
@@ -73,7 +73,7 @@ async fn work_that_wakes_up_late_is_not_polled_even_if_no_timer_told_it() {
     let world = World::new();
     let lease = held(&world).await;
     let polled = AtomicBool::new(false);
-    // The keeper has no chance to act between the jump of the clock and the poll.
+    // The keeper cannot act between the jump of the clock and the poll.
     world.memory.faults().every_put(Some(PutFault::Hang));
     world.clock.advance(TTL);
     let ended = lease.run(async { polled.store(true, Ordering::SeqCst) }).await;
@@ -127,7 +127,7 @@ async fn if_the_work_never_ends_the_lease_lapses_instead_of_being_vacated() {
     worker.await.unwrap();
 }
 
-/// Work under the lease that blocks, and has begun, until it is told to go on.
+/// Starts work under the lease that blocks until the flag is set; returns after the work has begun.
 async fn blocked_under(lease: &Arc<Lease>) -> (tokio::task::JoinHandle<()>, Arc<AtomicBool>) {
     let (begun, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let worker = spawn({

@@ -1,5 +1,5 @@
-//! A store that was found sound is not checked again; one that is seen to break a promise is not trusted any more, here or
-//! by anybody who connects next.
+//! A store that has passed the safety check is not checked again. After a breach, neither this process nor the next one
+//! that connects trusts it.
 
 mod support;
 
@@ -22,7 +22,7 @@ use tenure_testkit::key;
 
 use support::eventually;
 
-/// A store of the network at some place, which can begin to break its promises.
+/// A networked store at a place, which can start to break its guarantees.
 #[derive(Clone, Debug)]
 struct Remote {
     memory: Memory,
@@ -32,11 +32,11 @@ struct Remote {
 
 #[derive(Debug, Default)]
 struct Lies {
-    /// Writes whatever is there.
+    /// Applies every write without its condition.
     ignores_conditions: AtomicBool,
     /// Gives a replace the version that it replaced.
     keeps_version: AtomicBool,
-    /// Takes no conditional writes, as it says.
+    /// Reports that it does not support conditional writes.
     is_unable: AtomicBool,
 }
 
@@ -50,7 +50,7 @@ impl Remote {
         Self { memory, place: "remote:here", lies: Arc::default() }
     }
 
-    /// Reads and writes since the last time.
+    /// Reads and writes since the last call.
     fn calls(&self, before: &mut (u64, u64)) -> (u64, u64) {
         let calls = self.memory.calls();
         let now = (calls.gets, calls.puts);
@@ -109,7 +109,7 @@ impl Store for Remote {
     }
 }
 
-/// A folder for verdicts, which goes when it is dropped.
+/// A directory for verdicts; deleted when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -130,11 +130,11 @@ impl Folder {
         Coordinator::builder().verdicts(self.verdicts()).connect(store.clone()).await
     }
 
-    /// Whether whoever connects now goes by an earlier verdict. Makes the scratch key where there is none.
+    /// True if a process that connects now relies on an earlier verdict. Creates the scratch key if it does not exist.
     async fn is_trusted(&self, store: &Remote) -> bool {
         let mut calls = (0, 0);
         store.calls(&mut calls);
-        // One who does not tell others what it finds.
+        // A process with its own copy, so that its findings do not reach others.
         let copy = Self::new();
         let shell = format!("cp -r {} {}", self.0.display(), copy.0.display());
         assert!(std::process::Command::new("sh").args(["-c", &shell]).status().unwrap().success());
@@ -149,7 +149,7 @@ impl Drop for Folder {
     }
 }
 
-/// In this process, whose own witnesses are nobody's concern.
+/// Without a witness, because all contenders are in this process.
 fn request(coordinator: &Coordinator, name: &str) -> Request {
     coordinator.lease(name).unwrap().ttl(Duration::from_secs(600)).without_witness().manual()
 }
@@ -158,7 +158,7 @@ async fn hold(coordinator: &Coordinator, name: &str) -> Lease {
     request(coordinator, name).acquire().await.unwrap()
 }
 
-/// Nothing more is granted, and the sentence says why.
+/// Asserts that the coordinator grants nothing more, and that the error says why.
 async fn assert_refuses(coordinator: &Coordinator, what: &str) {
     let error = request(coordinator, "another").acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
@@ -225,7 +225,7 @@ async fn a_write_without_a_new_version_ends_the_trust_here_and_for_everybody_els
     let other = hold(&coordinator, "other").await;
     let lease = hold(&coordinator, "k").await;
     assert!(folder.is_trusted(&store).await);
-    // Somebody waits meanwhile for what another process holds.
+    // At the same time, a contender waits for a lease that another process holds.
     let elsewhere = Coordinator::connect(store.clone()).await.unwrap();
     let _held = hold(&elsewhere, "wanted").await;
     let waiting = request(&coordinator, "wanted").acquire();
@@ -252,10 +252,11 @@ async fn two_holders_with_one_token_end_the_trust() {
     let coordinator = folder.connect(&store).await.unwrap();
     hold(&coordinator, "k").await.release().await.unwrap();
     let lease = hold(&coordinator, "k").await;
-    // So that the store's time is beyond the token when the term is seen: no restored record could give the same again.
+    // So that the store's time is past the token when the keeper sees the term: no restored record could give the same
+    // token again.
     support::real_pause(Duration::from_millis(3)).await;
     lease.renew().await.unwrap();
-    // A store that checks conditions and writes in two steps lets both of two racing grants through.
+    // A store that checks the condition and writes in two separate steps applies both of two racing grants.
     let ours = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
     let nonce = Nonce::from_bits(7);
     store.memory.overwrite(&key("k"), record::encode(&record::Record { term: nonce, nonce, ..ours }));
@@ -264,7 +265,7 @@ async fn two_holders_with_one_token_end_the_trust() {
     assert!(!folder.is_trusted(&store).await);
 }
 
-/// The next token comes from the record alone, and the record of before the grant is back.
+/// The next token comes from the record alone, and the record from before the grant is back.
 #[tokio::test]
 async fn a_backup_that_is_restored_convicts_no_store_on_which_the_next_token_is_the_same() {
     let ahead = |store: &Remote| {
@@ -284,7 +285,7 @@ async fn a_backup_that_is_restored_convicts_no_store_on_which_the_next_token_is_
         let lease = hold(&coordinator, "k").await;
         lease.renew().await.unwrap();
         store.memory.restore(&backup);
-        // A process that has seen nothing of it.
+        // A process that has observed none of this.
         let elsewhere = Coordinator::connect(store.clone()).await.unwrap();
         let next = hold(&elsewhere, "k").await;
         assert_eq!(next.token(), lease.token(), "{clock:?}: as the test has it");
@@ -297,7 +298,7 @@ async fn a_backup_that_is_restored_convicts_no_store_on_which_the_next_token_is_
     }
 }
 
-/// As on a store whose clock has whole seconds, where a record is deleted and made anew within one.
+/// As on a store whose clock has whole seconds, if a record is deleted and created anew within one second.
 #[tokio::test]
 async fn a_record_that_was_deleted_and_has_the_same_token_again_makes_others_check_and_work_goes_on() {
     let (folder, store) = (Folder::new(), Remote::new());
@@ -333,7 +334,7 @@ async fn a_record_that_was_deleted_or_restored_makes_others_check_and_work_goes_
     let _granted = hold(&coordinator, "l").await;
 }
 
-/// Whether the file says that something is sound.
+/// True if the file contains a verdict that the store is sound.
 fn has_sound(folder: &Folder) -> bool {
     let mut files = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path());
     files.any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.contains("\"sound\":true")))
@@ -346,7 +347,7 @@ async fn the_verdict_is_gone_before_the_next_grant_is_there() {
     let lease = hold(&coordinator, "k").await;
     lease.release().await.unwrap();
     store.memory.delete(&key("k"));
-    // What it remembers of the key does not fit any more: it reads, sees that the token went back, and goes on.
+    // Its memory of the key is out of date: it reads, sees that the token went back, and continues.
     let _granted = hold(&coordinator, "k").await;
     assert!(!has_sound(&folder));
 }

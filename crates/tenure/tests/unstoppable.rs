@@ -1,4 +1,5 @@
-//! Work that its holder cannot stop: the record says so, stealers are told, and it is kept until the work has ended.
+//! Work that its holder cannot stop: the record says so, stealers receive an error, and the holder keeps the record
+//! until the work has ended.
 
 mod support;
 
@@ -29,7 +30,7 @@ fn is_revoked(world: &World) -> bool {
     matches!(record_of(world).state, State::Revoked(_))
 }
 
-/// A stealer that waits, and whether it has been granted.
+/// A stealer that waits, and the task that returns its lease.
 async fn steals(world: &World) -> (Coordinator, tokio::task::JoinHandle<Result<Lease, tenure::Error>>) {
     let thief = world.process("thief").await;
     let request = thief.lease("k").unwrap().ttl(TTL).revoke("maintenance");

@@ -1,4 +1,4 @@
-//! A watch tells what happens to keys, in order, whatever the store does.
+//! A watch reports the changes of keys, in order, whatever the store does.
 
 mod support;
 
@@ -17,7 +17,7 @@ use support::{World, eventually};
 
 const TTL: Duration = Duration::from_secs(15);
 
-/// How often a key is looked at that nobody holds, and the keys are listed.
+/// Interval between reads of a free key, and between listings of the keys.
 const SLOW: Duration = Duration::from_secs(10);
 
 fn key(name: &str) -> Key {
@@ -42,9 +42,9 @@ fn silent(builder: MemoryBuilder) -> MemoryBuilder {
     builder.declare(|guarantees| guarantees.watch = false)
 }
 
-/// What is told after this much time, one line for each.
+/// The changes that the watch reports during this time, one line for each.
 async fn told(world: &World, watch: &mut Watch, span: Duration) -> Vec<String> {
-    // The first poll begins it.
+    // The first poll starts the watch.
     let mut lines: Vec<_> =
         watch.next().now_or_never().into_iter().flatten().map(|event| line(&event)).collect();
     world.pass(span).await;
@@ -75,7 +75,7 @@ fn line(event: &WatchEvent) -> String {
     }
 }
 
-/// Hints are taken with a pause in between.
+/// Longer than the pause that a watch makes between two hints.
 const SOON: Duration = Duration::from_millis(200);
 
 #[tokio::test]
@@ -129,14 +129,14 @@ async fn renewals_are_told_on_request() {
 async fn what_changes_by_time_alone_is_told_when_it_is_expected() {
     for clock in [StoreClock::Nothing, StoreClock::Ages] {
         let world = World::built(|builder| silent(builder).store_clock(clock));
-        // Its holder is gone without a word.
+        // Its holder has died without a release.
         world.memory.overwrite(&key("k"), fixture("held"));
         let b = world.process("b").await;
         let mut watch = watch(&b, "k");
         assert_eq!(told(&world, &mut watch, TTL).await, ["k stands Held"]);
         assert_eq!(told(&world, &mut watch, TTL / 50).await, ["k RanOut host-a"], "{clock:?}");
         assert!(told(&world, &mut watch, 3 * TTL).await.is_empty(), "once");
-        // The keeper has not looked yet, and counts for itself where the store tells no ages.
+        // The keeper has not read the key yet, and counts for itself if the store reports no ages.
         let waiting = b.lease("k").unwrap().ttl(TTL).acquire();
         let (next, lines) = tokio::join!(waiting, told(&world, &mut watch, 3 * TTL));
         assert_eq!((lines, next.is_ok()), (vec!["k Granted b".to_owned()], true), "{clock:?}");
@@ -153,7 +153,7 @@ async fn a_revoked_holder_is_told_with_who_and_why() {
     let taking = b.lease("k").unwrap().ttl(TTL).revoke("it is stuck").acquire();
     let (taken, lines) = tokio::join!(taking, told(&world, &mut watch, 2 * TTL));
     let _lease = taken.unwrap();
-    // It is asked to let go, and then it has.
+    // First the request to release, then the release.
     assert_eq!(lines, ["k Revoked a", "k Revoked a", "k Granted b"]);
 }
 
@@ -277,7 +277,7 @@ async fn a_store_that_goes_away_and_comes_back_is_told_once_each_and_then_what_c
         assert_eq!(told(&world, &mut watch, 10 * TTL).await, ["unavailable Unavailable"], "hints: {hints}");
         let calls = world.memory.calls() - before;
         assert!(calls.total() < 60, "the pauses grow: {calls:?}");
-        // Meanwhile the lease was let go, and another was taken and let go.
+        // During the outage, the lease was released; another one was granted and released.
         lease.release().await.unwrap_err();
         world.memory.faults().clear();
         let next = hold(&a, "k").await;

@@ -1,4 +1,4 @@
-//! The witness: a holder that is dead is replaced at once, and one that is alive never is. With real processes.
+//! The witness: a dead holder is replaced at once, and a live one never is. With real processes.
 #![expect(unsafe_code, reason = "there is no safe fork, and no safe way to hand a descriptor to a child")]
 
 mod file_support;
@@ -17,16 +17,16 @@ use file_support::{
     FOLDER, Puppet, Scratch, Strace, block_on, kill, machine_witnesses, open, shell, skipped, sleep_ms,
 };
 
-/// So long that nobody gets a lease here by waiting it out.
+/// So long that no contender gets a lease here by waiting until it runs out.
 const TTL: Duration = Duration::from_secs(60);
 
-/// What "at once" means on a machine that is busy with other tests.
+/// Limit for an immediate action, on a machine that is busy with other tests.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// How long a contender tries that must not get the lease.
+/// Time limit of a contender that must not get the lease.
 const LONG_ENOUGH: Duration = Duration::from_millis(700);
 
-// ── a process that holds ────────────────────────────────────────────────────────────────────────────────────────────
+// ── a process that holds a lease ────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 #[ignore = "a process of other tests"]
@@ -62,16 +62,16 @@ fn puppet() {
             ["spawn"] => sleeper().spawn().unwrap().id().to_string(),
             ["inherit"] => {
                 let witness = leases[0].witness(WitnessPart::Tree).unwrap().expect("there is one");
-                // SAFETY: a number that nothing here has, for a copy that the child inherits.
+                // SAFETY: no descriptor here has this number; the child inherits the copy.
                 assert_eq!(unsafe { libc::dup2(witness.as_raw_fd(), 150) }, 150);
                 let child = sleeper().spawn().unwrap().id();
-                // SAFETY: the copy just made.
+                // SAFETY: closes the copy just made.
                 unsafe { libc::close(150) };
                 child.to_string()
             }
             ["unlock"] => {
                 let witness = leases[0].witness(WitnessPart::Tree).unwrap().expect("there is one");
-                // SAFETY: all zeroes is a lock of the whole file, of which only the kind is missing.
+                // SAFETY: all zeroes is a lock of the whole file; only its kind is missing.
                 let mut lock: libc::flock = unsafe { std::mem::zeroed() };
                 lock.l_type = libc::F_UNLCK as _;
                 // SAFETY: the descriptor is open and the lock lives.
@@ -96,7 +96,7 @@ fn at(lease: &Result<Lease, Error>) -> String {
     }
 }
 
-/// Sleeps for longer than any test, and is killed by the test.
+/// Sleeps for longer than any test; the test kills it.
 fn sleeper() -> Command {
     let mut command = Command::new("sleep");
     command.arg("30");
@@ -107,7 +107,7 @@ fn fork_and_sleep() -> i32 {
     // SAFETY: the child only sleeps and leaves by _exit.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: as above.
+        // SAFETY: see above.
         unsafe {
             libc::sleep(30);
             libc::_exit(0);
@@ -116,7 +116,7 @@ fn fork_and_sleep() -> i32 {
     child
 }
 
-// ── what the tests share ────────────────────────────────────────────────────────────────────────────────────────────
+// ── shared by the tests ─────────────────────────────────────────────────────────────────────────────────────────────
 
 fn request(coordinator: &Coordinator, name: &str) -> Request {
     coordinator.lease(name).unwrap().ttl(TTL)
@@ -137,7 +137,7 @@ fn granted_at(answer: &str) -> Instant {
     Instant::from_nanos(answer.parse().unwrap_or_else(|_| panic!("not granted: {answer}")))
 }
 
-/// Nobody may have it, however long they try.
+/// Asserts that a contender does not get the lease.
 fn stays_held(scratch: &Scratch) {
     block_on(async {
         let contender = connect(scratch).await;
@@ -147,7 +147,7 @@ fn stays_held(scratch: &Scratch) {
     });
 }
 
-/// Whoever comes now has it at once.
+/// Asserts that a new contender gets the lease at once.
 fn is_free(scratch: &Scratch) -> Coordinator {
     block_on(async {
         let contender = connect(scratch).await;
@@ -157,7 +157,7 @@ fn is_free(scratch: &Scratch) -> Coordinator {
     })
 }
 
-/// How long after `event` somebody who waits already, in this process, is granted the lease.
+/// Time from `event` until a contender that already waits, in this process, is granted the lease.
 fn latency(scratch: &Scratch, event: impl FnOnce() -> Instant) -> Duration {
     block_on(async {
         let contender = connect(scratch).await;
@@ -186,7 +186,7 @@ fn witnesses(scratch: &Scratch) -> usize {
     witness_paths(scratch).len()
 }
 
-/// In the store's folder, and in the one of the machine.
+/// The witnesses in the store's directory and in the machine's.
 fn witness_paths(scratch: &Scratch) -> Vec<PathBuf> {
     let folders = [Some(scratch.0.clone()), machine_witnesses()].into_iter().flatten();
     let files = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
@@ -194,7 +194,7 @@ fn witness_paths(scratch: &Scratch) -> Vec<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|ending| ending == "witness")).collect()
 }
 
-// ── the dead ────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── dead holders ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn a_holder_that_was_killed_is_replaced_at_once_again_and_again() {
@@ -222,7 +222,7 @@ fn those_who_wait_in_other_processes_are_woken_too_and_only_one_of_them_gets_it(
     waiters.iter_mut().for_each(|waiter| waiter.order("acquire k"));
     sleep_ms(300);
     let (mut before, mut killed) = (holder.kill(), holder.id());
-    // Each of them has its turn, and is killed.
+    // Each of them gets the lease in turn, and is killed.
     for _ in 0..3 {
         let id = successor_of(killed, &scratch);
         let winner = waiters.iter().position(|waiter| waiter.id() == id).expect("one of those who wait");
@@ -234,7 +234,7 @@ fn those_who_wait_in_other_processes_are_woken_too_and_only_one_of_them_gets_it(
     }
 }
 
-/// The process that holds `k` after the one that was killed.
+/// The process that holds `k` after the killed one.
 fn successor_of(killed: u32, scratch: &Scratch) -> u32 {
     let mut found = 0;
     block_on(async {
@@ -259,7 +259,7 @@ fn one_look_is_enough_when_the_holder_is_dead_already() {
     let holder = holder(&scratch);
     holder.kill();
     drop(holder);
-    // As after a reboot: all processes are gone, and nobody waited.
+    // As after a reboot: all processes have exited, and no contender waited.
     block_on(async {
         let contender = connect(&scratch).await;
         let lease = request(&contender, "k").try_acquire().await.expect("its holder is dead");
@@ -285,7 +285,7 @@ fn a_holder_that_died_in_another_pid_namespace_is_replaced_at_once() {
     assert!(latency < AT_ONCE, "{latency:?}");
 }
 
-// ── the living ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── live holders ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn a_holder_that_is_stopped_is_not_mistaken_for_dead() {
@@ -297,7 +297,7 @@ fn a_holder_that_is_stopped_is_not_mistaken_for_dead() {
     assert_eq!(holder.ask("renew"), "true");
 }
 
-/// The kernel keeps two locks for what looks like one file there.
+/// The kernel keeps separate locks for the file in the overlay and for the same file in the directory below.
 #[test]
 fn a_holder_in_an_overlay_is_not_judged_dead_from_the_folder_below_it() {
     let scratch = Scratch::new("witness-overlay");
@@ -384,14 +384,14 @@ fn a_lease_that_is_meant_to_outlive_its_process_does() {
     stays_held(&scratch);
 }
 
-// ── what goes wrong ─────────────────────────────────────────────────────────────────────────────────────────────────
+// ── failures ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn a_nonce_that_cannot_be_listed_does_not_stop_a_renewal_and_proves_nothing() {
     let scratch = Scratch::new("witness-unlisted");
     let mut holder = holder(&scratch);
     let path = witness_paths(&scratch).remove(0);
-    // Another file under its name: the holder does not write to it, and nobody believes it.
+    // Another file under its name: the holder does not write to it, and no contender trusts it.
     let copy = path.with_extension("tmp");
     std::fs::copy(&path, &copy).unwrap();
     std::fs::rename(&copy, &path).unwrap();
@@ -406,7 +406,7 @@ fn a_nonce_that_cannot_be_listed_does_not_stop_a_renewal_and_proves_nothing() {
     stays_held(&scratch);
 }
 
-/// More often than the ring has slots.
+/// More renewals than the ring has slots.
 #[test]
 fn the_nonce_of_all_that_a_holder_was_told_is_listed() {
     let scratch = Scratch::new("witness-listed");
@@ -433,7 +433,7 @@ fn a_list_that_takes_for_ever_is_not_waited_for() {
     }
     let scratch = Scratch::new("witness-slow-list");
     let mut holder = holder(&scratch);
-    // Whoever opens a witness asks who it is, and nobody else does.
+    // Only code that opens a witness calls `geteuid`.
     let strace = Strace::attach_to_all(&holder, &["geteuid:delay_enter=20000000".to_owned()]);
     for _ in 0..2 {
         let asked = BootClock::new().now();
@@ -457,7 +457,7 @@ fn where_no_witness_can_be_made_a_lease_is_granted_without() {
     ] {
         let scratch = Scratch::new("witness-none");
         let mut holder = Puppet::start(&scratch.0);
-        // Some of what it needs is there already, so that what fails is the witness.
+        // The first lease creates the other resources, so that only the witness fails.
         holder.ask("acquire other");
         let strace = Strace::attach_to_all(&holder, &[inject.to_owned()]);
         granted_at(&holder.ask("acquire k"));
@@ -481,7 +481,7 @@ fn a_witness_that_takes_for_ever_to_make_is_not_waited_for() {
     let asked = BootClock::new().now();
     let granted = granted_at(&holder.ask("acquire k"));
     assert!(granted.since(asked) < Duration::from_secs(2), "{:?}", granted.since(asked));
-    // The keeper is not held up by it, and the lease is kept.
+    // The hanging call does not block the keeper, and the lease stays.
     assert_eq!(holder.ask("renew"), "true");
     sleep_ms(2_000);
     drop(strace);
@@ -491,7 +491,7 @@ fn a_witness_that_takes_for_ever_to_make_is_not_waited_for() {
     assert_eq!(witnesses(&scratch), 0, "what came too late is taken away again");
 }
 
-// ── what it costs ───────────────────────────────────────────────────────────────────────────────────────────────────
+// ── cost ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn whoever_leaves_and_whoever_waits_in_vain_leaves_no_file_behind() {
@@ -505,7 +505,7 @@ fn whoever_leaves_and_whoever_waits_in_vain_leaves_no_file_behind() {
             lease.release().await.unwrap();
             assert_eq!(witnesses(&scratch), 0, "it is gone when the release is told");
         }
-        // Nor does one who gives up in the middle, or a lease that is dropped.
+        // Nor does a contender that gives up midway, or a dropped lease.
         for _ in 0..10 {
             drop(poll_for(Duration::ZERO, request(&a, "k").acquire()).await);
         }
@@ -529,7 +529,7 @@ fn witnesses_that_nobody_came_for_go_after_a_day_and_locked_ones_never() {
             assert!(shell(&format!("touch -d '25 hours ago' {}", scratch.0.join(name).display())));
         }
         assert!(shell(&format!("touch -d '23 hours ago' {}", scratch.0.join(named(2)).display())));
-        // Whoever writes for the first time tidies up.
+        // The first write of a process cleans up.
         let other = connect(&scratch).await;
         other.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
         wait_until("the old one goes", || !scratch.0.join(named(1)).exists());
@@ -573,9 +573,9 @@ fn inotify_instances() -> usize {
     links.filter(|link| std::fs::read_link(link).is_ok_and(|to| to.ends_with("anon_inode:inotify"))).count()
 }
 
-// ── inside of other file systems ────────────────────────────────────────────────────────────────────────────────────
+// ── inside other file systems ───────────────────────────────────────────────────────────────────────────────────────
 
-/// What must be so wherever the store's folder lies.
+/// Tests that must pass wherever the store's directory is.
 const EVERYWHERE: [&str; 10] = [
     "a_holder_that_was_killed_is_replaced_at_once",
     "those_who_wait_in_other_processes",
@@ -591,7 +591,7 @@ const EVERYWHERE: [&str; 10] = [
 
 #[test]
 fn witnesses_hold_inside_every_file_system() {
-    // On FUSE no contender is told of changes, so one that lost a race learns of the winner at its next poll.
+    // FUSE reports no changes, so a contender that loses a race learns of the winner at its next poll.
     let on_fuse = ["those_who_wait_in_other_processes"];
     Mounted::each(&FileSystem::ALL, |mounted| {
         mounted.rerun(&EVERYWHERE, if mounted.kind().is_fuse() { &on_fuse } else { &[] });

@@ -1,4 +1,4 @@
-//! The witness on a store of the network: it lies on this machine, and only this machine goes by it. With real processes.
+//! The witness of a networked store: it is on this machine, and only this machine uses it. With real processes.
 
 mod file_support;
 mod support;
@@ -12,10 +12,10 @@ use tenure::{Coordinator, ErrorKind};
 use file_support::{FOLDER, Puppet, Scratch, shell};
 use support::tcp::{TcpServer, TcpStore};
 
-/// So long that nobody gets a lease here by waiting it out.
+/// So long that no contender gets a lease here by waiting until it runs out.
 const TTL: Duration = Duration::from_secs(600);
 
-/// How long a contender tries that gets the lease at once, or never. The next look is far away.
+/// Time limit of a contender that gets the lease at once, or never. The next poll is far away.
 const LONG_ENOUGH: Duration = Duration::from_secs(20);
 
 /// A process that takes leases on the store at this address.
@@ -55,7 +55,7 @@ fn puppet() {
     std::mem::forget(leases);
 }
 
-/// A machine: a store elsewhere, and folders for the witnesses of those who share one.
+/// A machine: a remote store, and directories for witnesses. Processes with the same directory share a machine.
 struct Machine {
     server: TcpServer,
     scratch: Scratch,
@@ -72,7 +72,7 @@ impl Machine {
         folder
     }
 
-    /// A process whose witnesses are there.
+    /// A process with its witnesses in this directory.
     fn process(&self, folder: &str) -> Puppet {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.env("XDG_RUNTIME_DIR", self.folder(folder));

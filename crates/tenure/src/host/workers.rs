@@ -251,7 +251,7 @@ mod tests {
                 clock.sleep_until(clock.now() + Duration::from_millis(1)).await;
             }
             seen.push(workers.run(|| std::thread::current().id()).await.unwrap());
-            // Several idle times, after each of which the thread would have ended.
+            // Several idle times; the thread could exit after each of them.
             clock.sleep_until(clock.now() + Duration::from_millis(50)).await;
         }
         assert_eq!(seen[0], seen[1], "a new thread was started");

@@ -8,7 +8,7 @@ use tenure_store::{
     StoreError, Version,
 };
 
-/// A memory store with something in front of it that lies, or that meddles.
+/// A memory store behind a wrapper that lies or interferes.
 #[derive(Debug)]
 pub(crate) struct Wrapper {
     pub(crate) inner: Memory,
@@ -19,21 +19,21 @@ pub(crate) struct Wrapper {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum How {
-    /// Honest; every call gives way to others a few times, before and after.
+    /// Honest; every call yields to other tasks a few times, before and after.
     Yields,
     /// Accepts the condition of a create and ignores it.
     IgnoresCreate,
     /// Accepts the condition of a replace and ignores it.
     IgnoresReplace,
-    /// Says that everything was applied, and writes nothing.
+    /// Reports that every write was applied, and writes nothing.
     OkWithoutWriting,
-    /// Writes whatever comes, and says that it was refused.
+    /// Applies every write, and reports that it refused it.
     WritesAndRefuses,
-    /// Writes whatever comes, and the answer is lost.
+    /// Applies every write, and loses the answer.
     WritesAndSaysNothing,
     /// Refuses every write as a conflict.
     AlwaysConflicts,
-    /// Keeps its writes and never shows them.
+    /// Applies its writes and never shows them.
     NeverShows,
     /// Every entry has the empty version.
     EmptyVersions,
@@ -58,7 +58,7 @@ impl Wrapper {
         Self { inner, how, puts: AtomicUsize::new(0), gets: AtomicUsize::new(0) }
     }
 
-    /// How many writes it was sent.
+    /// Number of writes received.
     pub(crate) fn puts(&self) -> usize {
         self.puts.load(Ordering::SeqCst)
     }

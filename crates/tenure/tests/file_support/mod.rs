@@ -1,4 +1,5 @@
-//! What the tests of the file store share: folders that go, and processes that can be watched and killed.
+//! Shared by the tests of the file store: directories that delete themselves, and processes that a test watches and
+//! kills.
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -12,11 +13,11 @@ use tenure_store::{Administration, Expect, Key, Put, Removal, Store, StoreError,
 pub(crate) use tenure_testkit::{block_on, key, shell, skipped, sleep_ms, tests_in};
 use tenure_testkit::{state_of, wait_until};
 
-/// A place for a folder, which goes when it is dropped.
+/// A path for a directory; deleted when dropped.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
-    /// On the disk that the build is on, or in the file system that the test is run inside of.
+    /// On the disk of the build, or in the file system in which the test runs.
     pub(crate) fn new(name: &str) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -32,7 +33,7 @@ impl Scratch {
         open(&self.0)
     }
 
-    /// The names in the folder that end like this.
+    /// The names in the directory with this ending.
     pub(crate) fn names(&self, ending: &str) -> Vec<String> {
         let names = std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name());
         names.map(|name| name.into_string().unwrap()).filter(|name| name.ends_with(ending)).collect()
@@ -45,7 +46,7 @@ impl Drop for Scratch {
     }
 }
 
-/// The folder of the machine for witnesses, where a test that is run inside of a file system has one of its own.
+/// The machine's directory for witnesses, if the test runs in a mounted file system and has its own.
 pub(crate) fn machine_witnesses() -> Option<PathBuf> {
     tests_in("")
         .is_dir()
@@ -54,12 +55,12 @@ pub(crate) fn machine_witnesses() -> Option<PathBuf> {
         .map(|path| Path::new(&path).join("tenure"))
 }
 
-/// The store in a folder of our own. FUSE is accepted by name.
+/// The store in a directory of the test. FUSE is accepted by name.
 pub(crate) fn open(folder: impl AsRef<Path>) -> File {
     File::builder().accept_file_system("fuse").open(folder).expect("a folder of our own")
 }
 
-/// Writes, and must succeed.
+/// Writes, and asserts that the store applied the write.
 pub(crate) async fn write(store: &File, key: &Key, value: &str, expect: Expect) -> Version {
     match store.put(key, value.to_owned().into(), expect).await.unwrap() {
         Put::Applied(applied) => applied.version,
@@ -78,19 +79,19 @@ pub(crate) fn kill(id: u32) {
     rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
 }
 
-// ── a process that does what it is told ─────────────────────────────────────────────────────────────────────────────
+// ── a process that executes orders ──────────────────────────────────────────────────────────────────────────────────
 
-/// In seconds: a puppet that does not answer must not stop the test for ever.
+/// In seconds. A puppet that does not answer must not block the test for ever.
 const PATIENCE: i64 = 30;
 
 pub(crate) const FOLDER: &str = "TENURE_TEST_PUPPET_IN";
 
-/// Another process with the store open, which does as it is told on its stdin. See [`be_a_puppet`].
+/// Another process with the store open, which executes orders from its stdin. See [`be_a_puppet`].
 pub(crate) struct Puppet {
     child: Child,
     orders: ChildStdin,
     answers: BufReader<ChildStdout>,
-    /// The thread that waits for the disk.
+    /// The worker thread that waits for the disk.
     pub(crate) worker: String,
 }
 
@@ -119,24 +120,24 @@ impl Puppet {
         self.child.id()
     }
 
-    /// Tells it something, without waiting for the answer.
+    /// Sends an order, without waiting for the answer.
     pub(crate) fn order(&mut self, order: &str) {
         let _ = writeln!(self.orders, "{order}");
     }
 
-    /// Tells it something, and gives its answer.
+    /// Sends an order, and returns the answer.
     pub(crate) fn ask(&mut self, order: &str) -> String {
         self.order(order);
         self.answer().expect("it lives")
     }
 
-    /// Ends it without a word, and says when, on the boot-time clock.
+    /// Kills the process with SIGKILL, and returns the time on the boot-time clock.
     pub(crate) fn kill(&self) -> Instant {
         kill(self.id());
         BootClock::new().now()
     }
 
-    /// Tells it to write, without waiting for the answer. `-` expects nothing to be there.
+    /// Orders a write, without waiting for the answer. `-` expects that there is no entry.
     pub(crate) fn order_put(&mut self, key: &str, value: &str, expect: &str) {
         let _ = writeln!(self.orders, "put {key} {value} {expect}");
     }
@@ -151,7 +152,7 @@ impl Puppet {
         self.answer()
     }
 
-    /// The next answer; `None` if it has died.
+    /// The next answer; `None` if the process has died.
     pub(crate) fn answer(&mut self) -> Option<String> {
         let mut line = String::new();
         loop {
@@ -159,7 +160,7 @@ impl Puppet {
             assert!(self.has_something_to_say(), "no answer from a puppet in {PATIENCE} s");
             match self.answers.read_line(&mut line) {
                 Ok(0) | Err(_) => return None,
-                // The test harness has something to say as well, and not always on a line of its own.
+                // The test harness prints as well, and not always on a line of its own.
                 Ok(_) => {
                     if let Some(at) = line.find("> ") {
                         return Some(line[at + 2..].trim_end().to_owned());
@@ -176,7 +177,7 @@ impl Puppet {
         !self.answers.buffer().is_empty() || poll(&mut stdout, Some(&patience)).is_ok_and(|ready| ready == 1)
     }
 
-    /// Waits until a signal has stopped it.
+    /// Waits until a signal has stopped the process.
     pub(crate) fn until_stopped(&self) {
         wait_until("it stops", || matches!(state_of(self.id() as i32), Some('T' | 't')));
     }
@@ -193,12 +194,12 @@ impl Drop for Puppet {
     }
 }
 
-/// The body of a test named `puppet`: nothing, unless this process is one.
+/// The body of a test named `puppet`: does nothing, unless this process is a puppet.
 pub(crate) fn be_a_puppet() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     let store = File::open(folder).unwrap();
     block_on(async {
-        // Brings the thread to life that waits for the disk.
+        // Starts the worker thread that waits for the disk.
         let _ = store.get(&key("unused")).await;
         println!("> ready {}", worker());
         for order in std::io::stdin().lines() {
@@ -247,7 +248,7 @@ fn worker() -> String {
         std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim() == "tenure-disk")
     };
     let worker = threads.into_iter().find(named).unwrap();
-    // It sleeps once it waits for work. A job that comes before that is given to another thread.
+    // It sleeps when it waits for work. An earlier job would go to another thread.
     let sleeps = || {
         let stat = std::fs::read_to_string(worker.path().join("stat")).unwrap();
         stat.rsplit_once(") ").unwrap().1.starts_with('S')
@@ -258,7 +259,7 @@ fn worker() -> String {
     worker.file_name().into_string().unwrap()
 }
 
-// ── somebody who watches it ─────────────────────────────────────────────────────────────────────────────────────────
+// ── strace, which watches it ────────────────────────────────────────────────────────────────────────────────────────
 
 /// `strace`, attached to the thread of a puppet that waits for the disk.
 pub(crate) struct Strace {
@@ -267,7 +268,7 @@ pub(crate) struct Strace {
 }
 
 impl Strace {
-    /// Whether there is one, and it may look. Says so if not.
+    /// True if strace is installed and permitted. Prints a note if not.
     pub(crate) fn is_there() -> bool {
         let there = shell("strace -o /dev/null true");
         if !there {
@@ -276,12 +277,12 @@ impl Strace {
         there
     }
 
-    /// `inject` is what it does to the calls of the puppet, in its own words.
+    /// `inject` changes the calls of the puppet, in strace's syntax.
     pub(crate) fn attach(puppet: &Puppet, inject: &[String]) -> Self {
         Self::attach_to(puppet, &["-p", &puppet.worker], inject)
     }
 
-    /// To all threads of the puppet, those to come included.
+    /// Attaches to all threads of the puppet, including future ones.
     pub(crate) fn attach_to_all(puppet: &Puppet, inject: &[String]) -> Self {
         Self::attach_to(puppet, &["-f", "-p", &puppet.id().to_string()], inject)
     }
@@ -298,12 +299,12 @@ impl Strace {
         let mut line = String::new();
         said.read_line(&mut line).unwrap();
         assert!(line.contains("attached"), "{line}");
-        // The rest is not read: it is a few lines at most.
+        // The remaining output is not read: it is a few lines at most.
         std::mem::forget(said);
         Self { child, log }
     }
 
-    /// Lets go, and gives what it saw.
+    /// Detaches, and returns the log.
     pub(crate) fn detach(mut self) -> String {
         assert!(shell(&format!("kill -INT {}", self.child.id())));
         self.child.wait().unwrap();
@@ -319,7 +320,7 @@ impl Drop for Strace {
     }
 }
 
-/// One system call of a log: its name, how many of its kind there were up to it, and how it looked.
+/// One system call of a log: its name, its number among the calls of this name, and its line.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) name: String,
@@ -327,7 +328,7 @@ pub(crate) struct Call {
     pub(crate) line: String,
 }
 
-/// The calls of a log, in order, as far as they have to do with files: the thread is woken and wakes others too.
+/// The calls of a log that concern files, in order. The thread also makes calls to sleep and to wake others.
 pub(crate) fn calls(log: &str) -> Vec<Call> {
     let mut seen = std::collections::HashMap::new();
     let mut calls = Vec::new();

@@ -1,4 +1,4 @@
-//! What the tests of leases share.
+//! Shared by the tests of leases.
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 
 pub(crate) mod odd;
@@ -16,7 +16,7 @@ use tenure::store::memory::{Calls, MemoryBuilder};
 use tenure::{Coordinator, Holder};
 use tenure_store::StoreClock;
 
-/// One store and one clock that only moves when told to.
+/// One store, and one clock that only the test moves.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) clock: ManualClock,
@@ -38,7 +38,7 @@ impl World {
         Self { clock, memory: choose(builder).build() }
     }
 
-    /// A process of its own: it has seen nothing of what others saw.
+    /// A separate process, without the observations of others.
     pub(crate) async fn process(&self, name: &str) -> Coordinator {
         Coordinator::builder()
             .clock(Arc::new(self.clock.clone()))
@@ -48,13 +48,13 @@ impl World {
             .unwrap()
     }
 
-    /// What the store was asked since `before`, once the keeper has come to rest.
+    /// Calls on the store since `before`, once the keeper is idle.
     pub(crate) fn calls_since(&self, before: Calls) -> (u64, u64) {
         let since = self.memory.calls().since(before);
         (since.gets, since.puts)
     }
 
-    /// Moves the clock from one timer to the next, so that everybody acts in time, as in real life.
+    /// Moves the clock from one timer to the next, so that every task acts in time, as in real life.
     pub(crate) async fn pass(&self, span: Duration) {
         self.settle().await;
         let end = self.clock.now() + span;
@@ -66,14 +66,14 @@ impl World {
         }
     }
 
-    /// Lets the keepers do what they have to do at this instant.
+    /// Lets the keepers finish their work for this instant.
     pub(crate) async fn settle(&self) {
         self.until_asleep(self.clock.sleepers()).await;
     }
 
-    /// Waits, in real time, until as many sleep as before and nobody's timer is due, twice in a row. Whoever does not
-    /// sleep again has nothing to wait for any more, so this ends without them; but never while a keeper has something to do
-    /// and the machine is too busy to let it, or time would pass it by.
+    /// Waits, in real time, until as many tasks sleep as before and no timer is due, twice in a row. A task that does
+    /// not sleep again has nothing left to wait for, so after 60 rounds this returns without it. It never returns while
+    /// a keeper is runnable, or time would pass that keeper by on a busy machine.
     async fn until_asleep(&self, asleep: usize) {
         let mut calm = 0;
         for round in 0..5_000 {
@@ -88,7 +88,7 @@ impl World {
     }
 }
 
-/// Whether a keeper of this process runs, or would if it had a processor.
+/// True if a keeper of this process is running, or is ready to run.
 fn is_a_keeper_running() -> bool {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("stat")).ok()).any(|stat| {
@@ -109,7 +109,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     tokio::spawn(future)
 }
 
-/// Polls `future` so many times, letting the keeper work in between, and then drops it.
+/// Polls `future` `polls` times, lets the keeper work in between, and then drops it.
 pub(crate) async fn poll_times<F: Future>(world: &World, future: F, polls: u32) -> Option<F::Output> {
     let mut future = pin!(future);
     for _ in 0..polls {
@@ -121,7 +121,7 @@ pub(crate) async fn poll_times<F: Future>(world: &World, future: F, polls: u32) 
     None
 }
 
-/// Waits in real time, and only so long, for something that other threads bring about.
+/// Waits in real time, up to a limit, for an effect of other threads.
 pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..10_000 {
         if is_so() {

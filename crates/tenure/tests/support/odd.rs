@@ -1,4 +1,4 @@
-//! A memory store with somebody else's bugs.
+//! A memory store with bugs of a third-party store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tenure_store::{
 type Hook = Arc<dyn Fn() + Send + Sync>;
 type Watch = Arc<dyn Fn(&Memory, &Prefix) -> Option<BoxStream<'static, ()>> + Send + Sync>;
 
-/// Does something odd at every read, write or watch, and otherwise what the memory store does.
+/// Does something odd at every read, write or watch; otherwise it behaves like the memory store.
 #[derive(Clone)]
 pub(crate) struct Odd {
     memory: Memory,

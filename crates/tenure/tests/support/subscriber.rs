@@ -1,7 +1,7 @@
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Calls this for each event of Tenure, and has no spans.
+/// Calls this function for each event of Tenure, and has no spans.
 pub(crate) struct OnEvent(pub(crate) fn());
 
 impl Subscriber for OnEvent {

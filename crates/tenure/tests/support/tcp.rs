@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, oneshot};
 
-/// Serves a memory store on a free port of loopback, on a thread of its own, until it is dropped.
+/// Serves a memory store on a free loopback port, on a thread of its own, until dropped.
 #[derive(Debug)]
 pub(crate) struct TcpServer {
     address: SocketAddr,
@@ -101,7 +101,7 @@ async fn answer(mut connection: BufStream<TcpStream>, memory: Memory) {
     }
 }
 
-/// The client: one connection, made when it is connected.
+/// The client: one connection, opened at connect.
 #[derive(Debug)]
 pub(crate) struct TcpStore {
     address: SocketAddr,

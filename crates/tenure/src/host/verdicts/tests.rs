@@ -76,7 +76,7 @@ fn only_so_many_are_kept_and_the_oldest_goes_first() {
 
 // ── on a disk ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Verdicts in a folder that goes when it is dropped.
+/// Verdicts in a directory; deleted when dropped.
 struct Kept(Verdicts);
 
 impl Kept {
@@ -166,7 +166,7 @@ fn a_file_that_others_may_have_written_is_not_believed() {
 fn where_nothing_can_be_written_it_is_taken_away_and_where_that_cannot_be_the_error_says_so() {
     let (kept, clock) = (Kept::new(), ManualClock::new());
     kept.0.write_sound(PLACE, clock.now(), &domain(), &clock);
-    // A folder in the place of the new file: it can be neither written nor removed.
+    // A directory in the place of the new file: Tenure can neither write nor remove the file.
     let new = kept.files()[0].with_extension("new");
     std::fs::create_dir_all(new.join("in the way")).unwrap();
     kept.0.write_broken(PLACE, Some(&domain()), &clock).unwrap();

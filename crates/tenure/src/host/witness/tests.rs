@@ -15,7 +15,7 @@ use tenure_testkit::{FileSystem, Mounted, skipped, tests_in};
 use super::folder::WitnessFolder;
 use super::*;
 
-/// A folder for witnesses, which goes when it is dropped.
+/// A directory for witnesses; deleted when dropped.
 pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
@@ -79,7 +79,7 @@ fn a_witness_is_locked_from_the_start_until_it_is_dropped() {
     lock.list(NONCE).unwrap();
     assert_eq!(folder.look(&named, NONCE), Sighting { lists_nonce: true, ..living });
     assert_eq!(std::fs::metadata(scratch.path_of(&named)).unwrap().mode() & 0o777, 0o600);
-    // Another folder of the same path is what another process has.
+    // A second `WitnessFolder` on the same path stands for another process.
     drop(lock);
     assert!(proves_death(&scratch.folder(), &named));
     assert!(!Standard.is_dead(folder.look(&named, Nonce::from_bits(1))), "a nonce that is not listed");
@@ -189,7 +189,7 @@ fn a_second_name_hides_nothing_that_is_locked() {
     let lock = folder.create(rand()).unwrap();
     let tree = lock.share(WitnessPart::Tree).unwrap();
     let path = scratch.path_of(lock.named());
-    // As a backup by hard links gives it one.
+    // A backup by hard links creates such a second name.
     std::fs::hard_link(&path, path.with_extension("second")).unwrap();
     let seen = folder.look(lock.named(), NONCE);
     assert!(seen.same_file && seen.guards_locked && seen.tree_locked, "{seen:?}");
@@ -226,7 +226,7 @@ fn a_file_of_a_stranger_proves_nothing() {
     let named = dead(&folder);
     std::os::unix::fs::chown(scratch.path_of(&named), Some(54_321), None).unwrap();
     assert!(!proves_death(&folder, &named));
-    // Unless it is the one whose folder it is; and root gives what it makes there to that one.
+    // Exception: the user who owns the directory. Root gives the files that it creates there to that user.
     std::os::unix::fs::chown(&scratch.0, Some(54_321), Some(54_321)).unwrap();
     let folder = scratch.folder();
     assert!(proves_death(&folder, &named));
@@ -265,7 +265,7 @@ fn on_a_network_only_the_boot_that_made_it_can_judge_it() {
     let named = dead(&here);
     assert_eq!(named.boot.as_deref(), Some("this-boot"));
     assert!(proves_death(&here, &named));
-    // A clone of the disk has the same file with the same inode, and another boot.
+    // A clone of the disk has the same file with the same inode, but another boot.
     let clone = WitnessFolder::open(&scratch.0, Some("another-boot".to_owned())).unwrap();
     assert!(!proves_death(&clone, &named));
     assert!(
@@ -337,9 +337,9 @@ fn daemon() {
     let folder = Arc::new(WitnessFolder::open(std::path::Path::new(&path), None).unwrap());
     let lock = folder.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
-    // SAFETY: this is what daemons do, and what the lock must survive. Nothing here is closed again.
+    // SAFETY: daemons do this, and the lock must survive it. Nothing here is closed again.
     assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
-    // Others open something in the place of what was closed.
+    // The closed descriptor numbers are reused for other files.
     let strangers: Vec<_> = (0..20).map(|_| std::fs::File::open("/").unwrap().as_raw_fd()).collect();
     assert!(
         !strangers.is_empty() && lock.list(Nonce::from_bits(1)).is_err() && folder.create(rand()).is_err()
@@ -347,7 +347,7 @@ fn daemon() {
     println!("\n> {} {}", lock.named().name, lock.named().inode);
     std::mem::forget((lock, folder));
     let _ = std::io::stdin().lines().next();
-    // SAFETY: nothing is torn down.
+    // SAFETY: nothing needs to be torn down.
     unsafe { libc::_exit(0) };
 }
 
@@ -380,7 +380,7 @@ fn closing_every_descriptor_does_not_free_it_and_death_does() {
 
 // ── file systems ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// The rest of these tests, where a mapping keeps the lock.
+/// Runs the other tests of this module in each file system where a mapping keeps the lock.
 #[test]
 fn these_tests_hold_inside_every_file_system_that_keeps_a_lock() {
     let kinds = [FileSystem::Tmpfs, FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs];
@@ -393,7 +393,7 @@ const OVERLAYS: [FileSystem; 2] = [FileSystem::OverlayOnTmpfs, FileSystem::Overl
 fn inside_an_overlay_no_lock_is_seen_to_hold_and_nothing_is_left_behind() {
     Mounted::each(&OVERLAYS, |mounted| {
         let folder = Arc::new(WitnessFolder::open(mounted.path(), None).unwrap());
-        // By the look alone, but for those that another test deceives which forks meanwhile.
+        // The sighting alone refuses most of them. A few may pass, because another test forks at the same time.
         let given = (0..20).filter_map(|_| folder.make(rand()).ok());
         assert!(given.map(|lock| lock.remove().unwrap()).count() < 10, "inside {:?}", mounted.kind());
         assert!((0..20).all(|_| folder.create(rand()).is_err()), "inside {:?}", mounted.kind());
@@ -401,7 +401,7 @@ fn inside_an_overlay_no_lock_is_seen_to_hold_and_nothing_is_left_behind() {
     });
 }
 
-/// A child that was forked while the descriptor was open has a copy of it, and keeps the lock for a moment.
+/// A child that is forked while the descriptor is open has a copy of it, and keeps the lock for a moment.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a thread of the test forks while another one makes witnesses")]
 fn inside_an_overlay_a_program_that_forks_all_the_time_is_not_deceived() {
@@ -414,13 +414,13 @@ fn inside_an_overlay_a_program_that_forks_all_the_time_is_not_deceived() {
                 // SAFETY: the child only sleeps and leaves by _exit.
                 let child = unsafe { libc::fork() };
                 if child == 0 {
-                    // SAFETY: as above.
+                    // SAFETY: see above.
                     unsafe {
                         libc::usleep(300);
                         libc::_exit(0);
                     }
                 }
-                // SAFETY: it is our own child.
+                // SAFETY: this process forked the child.
                 unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
             }
         });
@@ -438,12 +438,12 @@ fn a_lock_that_is_lost_takes_its_witness_with_it_before_another_nonce_is_listed(
     lock.list(NONCE).unwrap();
     let path = scratch.path_of(lock.named());
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    // Protected from everybody and shared, as nothing else is.
+    // The mapping of the witness is the only one without access rights that is also shared.
     let inode = lock.named().inode.to_string();
     let is_it = |line: &&str| line.contains(" ---s ") && line.split_whitespace().nth(4) == Some(&inode);
     let mapped = maps.lines().find(is_it).expect("it is mapped");
     let start = usize::from_str_radix(mapped.split_once('-').unwrap().0, 16).unwrap();
-    // SAFETY: it is the mapping of the witness, which nothing reads or writes, and which is forgotten below.
+    // SAFETY: this is the mapping of the witness. No code reads or writes it, and the test forgets it below.
     assert_eq!(unsafe { libc::munmap(start as *mut _, 4096) }, 0);
     assert!(proves_death(&folder, lock.named()), "as a contender sees it now");
     assert!(lock.list(Nonce::from_bits(1)).is_err());

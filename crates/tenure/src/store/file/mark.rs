@@ -385,7 +385,7 @@ mod tests {
     fn the_first_program_of_a_boot_takes_the_mark_for_later_and_those_after_it_do_not() {
         let folder = folder("boot");
         make(&folder, &first(NOON, Boots::id(Some("boot 0")))).unwrap();
-        // A clock that is a little late after the reboot hides nothing of what was lost.
+        // A clock that is slightly behind after the reboot hides no part of the loss.
         let told = at_boot(&folder, 1).time(NOON + LOST_MAX / 2).as_micros();
         assert!(told > NOON + LOST_MAX, "{told}");
         at_boot(&folder, 1).raise(&folder, NOON).unwrap();
@@ -398,7 +398,7 @@ mod tests {
         std::fs::remove_dir_all(folder.path()).unwrap();
     }
 
-    /// The mark says what of it is on the disk, so the test cuts the power after each raise.
+    /// The mark records which part of it is on disk, so the test cuts the power after each raise.
     #[test]
     fn after_a_power_cut_and_a_reboot_with_the_clock_behind_no_time_of_an_earlier_write_is_told_again() {
         let folder = folder("power");
@@ -414,7 +414,7 @@ mod tests {
                 on_disk = raised.clone();
             }
             lost += usize::from(on_disk != raised);
-            // The memory of the machine is lost, and what the disk has is found by the next boot.
+            // The machine loses its memory; the next boot finds the contents of the disk.
             write(&before.file(), &on_disk).unwrap();
             for wall in [0, NOON - 3_600_000_000, NOON, now] {
                 let told = at_boot(&folder, 1).time(wall).as_micros();

@@ -25,7 +25,7 @@ fn on_manual_clock() -> (Memory, ManualClock) {
     (Memory::builder().clock(Arc::new(clock.clone())).build(), clock)
 }
 
-/// Writes, and expects that it is applied.
+/// Writes, and asserts that the store applied the write.
 async fn write(memory: &Memory, key: &Key, value: &'static str, expect: Expect) -> Version {
     match memory.put(key, value.into(), expect).await {
         Ok(Put::Applied(Applied { version, .. })) => version,
@@ -388,7 +388,7 @@ mod watching {
 mod faults {
     use super::*;
 
-    /// What a create that goes wrong is answered with, and whether it was applied.
+    /// Answer to a create with this fault, and whether the store applied it.
     async fn create_with(fault: PutFault) -> (Result<Put, StoreError>, bool) {
         let memory = Memory::new();
         memory.faults().next_put(fault);

@@ -28,7 +28,8 @@ fn what_is_named_on_purpose_is_first_and_what_comes_with_a_login_is_passed_over(
     }
 }
 
-/// Folders `names` below a folder of the test's own, where all are as they are on a machine: made when they are needed.
+/// Directories `names` below a directory of the test, in the state they have on a machine: each is created on first
+/// use.
 fn machine_dirs(scratch: &Scratch, names: &[&str]) -> MachineDirs {
     MachineDirs::new(names.iter().map(|name| scratch.0.join(name)).collect(), "this-boot".to_owned())
 }
@@ -51,7 +52,7 @@ fn assert_locked_until_dropped(dirs: &MachineDirs, lock: Lock) {
     assert!(Standard.is_dead(look(dirs, &named)));
 }
 
-/// A witness that nobody holds.
+/// A witness without a holder.
 fn dead(dirs: &MachineDirs) -> Witness {
     let lock = dirs.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
@@ -154,7 +155,8 @@ fn many_witnesses_share_one_descriptor_of_their_folder() {
     let folder = dirs.folders().next().unwrap();
     let more: Vec<_> = (0..50).map(|_| dirs.create(rand()).unwrap()).collect();
     assert!(Arc::ptr_eq(&folder, &dirs.folders().next().unwrap()));
-    // Its witnesses and this test have the folder, and nobody else: other tests open what they like meanwhile.
+    // Only its witnesses and this test have the directory open. Counted by references, because other tests open
+    // descriptors at the same time.
     assert_eq!(Arc::strong_count(&folder), 1 + 1 + more.len());
     drop((first, more));
     assert_eq!(dirs.latest().strong_count(), 1);
@@ -180,7 +182,7 @@ fn what_dead_holders_left_goes_after_a_day_and_nothing_else_does() {
     let mut expected = vec![young.name.clone(), living.named().name.clone(), "note".to_owned()];
     expected.sort();
     assert_eq!(left, expected);
-    // Once is enough.
+    // A process sweeps only once.
     age(&young.name);
     dirs.sweep();
     assert!(names(&folder).contains(&young.name));

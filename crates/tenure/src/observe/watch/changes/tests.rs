@@ -15,7 +15,7 @@ fn number(token: u64) -> Token {
     Token::new(token).unwrap()
 }
 
-/// The record of the term with this token, after these.
+/// The record of the term with this token, after the terms in `history`.
 fn held(token: u64, history: &[Past]) -> Record {
     Record {
         state: State::Held,
@@ -78,7 +78,7 @@ fn seen_as(record: &Record, standing: Standing) -> Observation {
     Observation { record: Some(Arc::new(record.clone())), ..nothing(standing) }
 }
 
-/// One line for each change that the looks lead to, after the first.
+/// One line for each change between the observations, after the first observation.
 fn reported(looks: &[Observation]) -> Vec<String> {
     told_with(looks, false)
 }
@@ -152,7 +152,7 @@ fn more_terms_than_the_record_remembers_are_said_to_be_missed() {
     assert_eq!(lines.last().unwrap(), "Granted 18 h18");
     let lines = reported(&[seen(&vacant(3, &[past(3, End::Released)])), seen(&held(18, &history))]);
     assert_eq!(lines[0], "Missed 3 -");
-    // It was made anew, and what became of the term of before nobody knows.
+    // The record was created anew, so the end of the earlier term is unknown.
     assert_eq!(reported(&[seen(&held(3, &[])), seen(&held(8, &[]))]), ["Missed 3 -", "Granted 8 h8"]);
 }
 
@@ -166,7 +166,7 @@ fn a_version_that_runs_out_and_a_holder_that_dies_are_told_once_and_not_again_by
         let next = seen(&held(6, &[past(5, end)]));
         assert_eq!(reported(&[seen(&first), over.clone(), over.clone(), next]), [word, "Granted 6 h6"]);
     }
-    // Found dead, and then run out too: it is over once.
+    // First found dead, then run out: the watch reports one end.
     let looks = [seen(&first), seen_as(&first, Standing::Dead), seen_as(&first, Standing::RanOut)];
     assert_eq!(reported(&looks), ["Died 5 h5"]);
 }
@@ -178,7 +178,7 @@ fn a_term_that_seemed_to_be_over_and_is_not_is_told_without_request() {
     assert_eq!(reported(&looks), ["Renewed 5 h5"]);
     let left = vacant(5, &[past(5, End::Released)]);
     assert_eq!(reported(&[seen_as(&first, Standing::RanOut), seen(&left)]), ["Released 5 h5"]);
-    // An old copy came back, under the same token.
+    // An old copy is back, under the same token.
     assert_eq!(reported(&[seen(&left), seen(&first)]), ["Renewed 5 h5"]);
 }
 
@@ -189,7 +189,7 @@ fn taking_on_purpose_is_told_when_it_is_asked_for_and_when_it_is_done() {
     let looks =
         [seen(&first), seen(&revoked(&first)), seen(&revoked(&first)), seen(&held(6, &[past(5, end)]))];
     assert_eq!(reported(&looks), ["Revoked 5 h5", "Revoked 5 h5", "Granted 6 h6"]);
-    // Both at once.
+    // Both in one observation.
     let second = revoked(&held(6, &[past(5, End::Released)]));
     assert_eq!(reported(&[seen(&first), seen(&second)]), ["Released 5 h5", "Granted 6 h6", "Revoked 6 h6"]);
     let dead = seen_as(&revoked(&first), Standing::Dead);

@@ -64,7 +64,7 @@ mod tests {
         }
     }
 
-    /// As version 0.1.0 wrote it.
+    /// The line that version 0.1.0 wrote.
     #[test]
     fn the_line_of_an_earlier_program_is_read_with_its_boot_and_what_a_longer_line_left_behind_it_is_not() {
         let boot = "0f3c7a52-1b7e-4f0e-9a53-0d6a1c1f2b3d";
