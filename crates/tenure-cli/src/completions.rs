@@ -8,7 +8,7 @@ use crate::args::{Args, Completions};
 use crate::exit::Failure;
 use crate::output;
 
-/// Writes what a shell needs to complete command lines, made of the definitions of the arguments.
+/// Writes the completions of a shell, generated from the definitions of the arguments.
 pub(crate) fn completions(completions: &Completions) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(completions.shell, &mut Args::command(), "tenure", &mut script);

@@ -7,23 +7,23 @@ use crate::args::RUN_TTL;
 use crate::prices::{Charge, Prices};
 use crate::{duration, table};
 
-/// What a lease costs on a store that is paid by request. The fields and their names are a contract:
-/// `docs/reference/command/status.md`.
+/// The cost of a lease on a store that charges per request. The fields and their names are a contract:
+/// `docs/reference/command.md`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Cost {
     ttl_ms: u64,
-    /// Whether the record says so. Otherwise it is what `tenure run` takes unless told.
+    /// True if the record has this ttl. Otherwise it is the default of `tenure run`.
     ttl_is_of_the_lease: bool,
-    /// Who holds it renews.
+    /// Renewals of the holder.
     held: Part,
-    /// Each of those who wait for it looks.
+    /// Reads of each waiting contender.
     waiting: Part,
     prices: Option<PricesTold>,
     #[serde(skip)]
     charge: Charge,
 }
 
-/// The requests of one process, all of the same kind.
+/// Requests of one process, all of the same kind.
 #[derive(Debug, Serialize)]
 struct Part {
     request: &'static str,
@@ -42,7 +42,7 @@ struct PricesTold {
 }
 
 impl Cost {
-    /// For a lease with this ttl, if its record says one.
+    /// The cost of a lease with this ttl, if its record has one.
     pub(crate) fn of(ttl: Option<Duration>, charge: Charge) -> Result<Self, Error> {
         let unless_told = || duration::parse(RUN_TTL).expect("it is the default of tenure run");
         let timing = Timing::new(ttl.unwrap_or_else(unless_told))?;
@@ -65,7 +65,7 @@ impl Cost {
         })
     }
 
-    /// For people.
+    /// The cost as text.
     pub(crate) fn text(&self) -> String {
         let ttl = duration::exact(Duration::from_millis(self.ttl_ms));
         let whose = match self.ttl_is_of_the_lease {
@@ -112,7 +112,7 @@ impl From<Prices> for PricesTold {
     }
 }
 
-/// Billionths of a dollar as dollars, to be shown.
+/// Billionths of a dollar as dollars.
 fn usd(nanos: u128) -> f64 {
     nanos as f64 / 1e9
 }

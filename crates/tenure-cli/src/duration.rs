@@ -1,4 +1,4 @@
-//! Durations as people write them: `15s`, `1m30s`, `500ms`.
+//! Durations in written form: `15s`, `1m30s`, `500ms`.
 
 use std::time::Duration;
 
@@ -47,13 +47,13 @@ pub(crate) fn exact(span: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
-/// The duration for people, rounded up: what lasts at most so long lasts no longer.
+/// The duration in short form, rounded up, for upper bounds.
 pub(crate) fn at_most(span: Duration) -> String {
     let step = resolution(span);
     exact(Duration::from_millis(millis_up(span).div_ceil(step) * step))
 }
 
-/// The duration for people, rounded down.
+/// The duration in short form, rounded down.
 pub(crate) fn at_least(span: Duration) -> String {
     let step = resolution(span);
     let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
@@ -65,7 +65,7 @@ pub(crate) fn millis_up(span: Duration) -> u64 {
     u64::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX / 2)
 }
 
-/// How finely a duration is shown, in milliseconds: two units say enough.
+/// Resolution of the short form, in milliseconds: two units are enough.
 fn resolution(span: Duration) -> u64 {
     match span.as_secs() {
         0 => 1,

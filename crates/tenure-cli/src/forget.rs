@@ -23,7 +23,7 @@ struct ForgetAnswer<'a> {
     leases: &'a [ForgetOutcome],
 }
 
-/// A lease that was looked at. The fields and their names are a contract: `docs/reference/command/forget.md`.
+/// A lease that was examined. The fields and their names are a contract: `docs/reference/command.md`.
 #[derive(Debug, Serialize)]
 struct ForgetOutcome {
     name: String,
@@ -34,7 +34,7 @@ struct ForgetOutcome {
     problem: Option<String>,
 }
 
-/// Removes the records of leases that nobody wants any more, or says which it would remove.
+/// Removes records that have been vacant for long, or lists them in a dry run.
 pub(crate) fn forget(args: &Args, forget: &Forget) -> Result<ExitCode, Failure> {
     let prefix = Prefix::parse(&forget.prefix)?;
     let store = store::choose(args)?;
@@ -42,7 +42,7 @@ pub(crate) fn forget(args: &Args, forget: &Forget) -> Result<ExitCode, Failure> 
     let mut leases = Vec::new();
     for (key, outcome) in store::block_on(sweep(args, &store, &prefix, forget))? {
         match outcome {
-            // Somebody else was faster.
+            // Another process was faster.
             Ok(Forgotten::Absent) => {}
             Ok(Forgotten::Removed { token, vacant_for }) => {
                 leases.push(ForgetOutcome::removed(&key, token, vacant_for, forget.yes));
@@ -68,14 +68,14 @@ pub(crate) fn forget(args: &Args, forget: &Forget) -> Result<ExitCode, Failure> 
     failed.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }
 
-/// Every key under the prefix, and what became of it, or would.
+/// Every key under the prefix, and its result.
 async fn sweep(
     args: &Args,
     store: &ChosenStore,
     prefix: &Prefix,
     forget: &Forget,
 ) -> Result<Vec<(Key, Result<Forgotten, Error>)>, Failure> {
-    // What is not there is not made in order to forget nothing.
+    // A store that does not exist is not created in order to forget nothing.
     let Some(mut coordinator) = store.connect_to_read().await? else { return Ok(Vec::new()) };
     if forget.yes {
         coordinator = store::coordinator_without_logbook(args).connect(store::open(args)?.store).await?;
@@ -96,7 +96,7 @@ async fn sweep(
     let mut swept = Vec::new();
     while let Some((key, outcome)) = looks.next().await {
         match outcome {
-            // It is the store that cannot, so it is the same for all of them.
+            // The store lacks the ability, so every key fails the same way.
             Err(error) if error.kind() == ErrorKind::Unsupported => return Err(error.into()),
             outcome => swept.push((key, outcome)),
         }
@@ -105,7 +105,7 @@ async fn sweep(
     Ok(swept)
 }
 
-/// The answer for people.
+/// The answer as text.
 fn print_for_people(
     store: &ChosenStore,
     prefix: &Prefix,
@@ -205,7 +205,7 @@ impl ForgetOutcome {
     }
 }
 
-/// A reason as people say it.
+/// A reason in words.
 fn words(reason: &str) -> &str {
     match reason {
         "not-let-go" => "not let go by a holder that is gone",
@@ -221,7 +221,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How far it is, for somebody who waits at a terminal.
+/// Progress on a terminal.
 struct ForgetProgress {
     total: usize,
     done: usize,

@@ -20,7 +20,7 @@ struct GuaranteesAnswer {
     guarantees: Vec<Value>,
 }
 
-/// Says what the store promises, in words. It only looks.
+/// Prints the guarantees of the store. It only reads.
 pub(crate) fn guarantees(args: &Args, guarantees: &Guarantees) -> Result<ExitCode, Failure> {
     let store = match &guarantees.url {
         Some(url) => store::named(url)?,

@@ -18,7 +18,7 @@ struct LsAnswer<'a> {
     leases: &'a [LeaseView],
 }
 
-/// Lists the leases. Those that could not be read are listed too, and are a failure only after that.
+/// Lists the leases. Unreadable ones are listed too, and fail the command afterwards.
 pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
     let prefix = Prefix::parse(&ls.prefix)?;
     let store = store::choose(args)?;
@@ -29,7 +29,7 @@ pub(crate) fn ls(args: &Args, ls: &Ls) -> Result<ExitCode, Failure> {
             Ok(seen) => LeaseView::observed(seen),
             Err(error) => LeaseView::unreadable(&key, error),
         });
-        // What is not ours is shown as that, which is all there is to say about it.
+        // A foreign value is listed as such; that is all there is to say.
         unread = unread.or(seen.err().filter(|error| error.kind() != ErrorKind::Corrupt));
     }
     if ls.json {

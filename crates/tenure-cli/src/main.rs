@@ -1,4 +1,4 @@
-//! `tenure`: runs a program only while it holds a lease, and shows who holds what.
+//! `tenure`: runs a program only while it holds a lease, and inspects leases.
 
 mod acquire;
 mod args;

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::output;
 
-/// Receives the keeper's reports that a former lease has run out while its command is alive.
+/// Receives the keeper's reports about leases that have run out while their command is alive.
 #[derive(Debug)]
 pub(crate) struct OutlivedReports(watch::Sender<OutlivedRecords>);
 
@@ -26,7 +26,7 @@ impl OutlivedReports {
         Arc::new(Self(watch::Sender::default()))
     }
 
-    /// The next record that is waited for although it has run out.
+    /// The next record that has run out and is still waited for.
     pub(crate) async fn waited_for(&self, before: Option<&Arc<Record>>) -> Arc<Record> {
         let mut heard = self.0.subscribe();
         let is_next = |heard: &OutlivedRecords| {
@@ -41,8 +41,8 @@ impl OutlivedReports {
         }
     }
 
-    /// The record that was taken under a command that is alive, if the lease was just granted like that. Reports come from
-    /// another thread, in their order.
+    /// The record that the latest grant took although its command is alive. Reports arrive from another thread, in
+    /// order.
     pub(crate) async fn taken(&self) -> Option<Arc<Record>> {
         let mut heard = self.0.subscribe();
         tokio::select! {
@@ -70,7 +70,7 @@ impl Recorder for OutlivedReports {
     }
 }
 
-/// The processes of a former command that are alive, in words.
+/// The surviving processes of a former command, in words.
 pub(crate) fn sentence(survivors: &Survivors) -> String {
     let guards = match survivors.guards {
         true => "under a process that guards it and does not renew the lease",
@@ -85,5 +85,5 @@ pub(crate) fn sentence(survivors: &Survivors) -> String {
     }
 }
 
-/// Time that a report may take on a busy machine.
+/// Longest delay of a report on a busy machine.
 const REPORT_MAX: Duration = Duration::from_secs(1);

@@ -2,34 +2,34 @@ use tenure::Error;
 use tenure_connect::StoreUrl;
 use tenure_store::Reach;
 
-/// What a store takes for requests.
+/// Charge of a store for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Charge {
-    /// Nothing: there is nobody to be paid.
+    /// None: the store is local.
     Nothing,
-    /// So much for each.
+    /// A price per request.
     Each(Prices),
-    /// Nobody here knows: it is a server of somebody's own, or of a provider that is not in the table.
+    /// Not known: a private server, or a provider that is not in the table.
     Unknown,
 }
 
-/// What a provider takes for requests, in billionths of a US dollar.
+/// Prices of a provider, in billionths of a US dollar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prices {
-    /// Who takes them, and where if that makes a difference.
+    /// The provider, and the region if prices differ.
     pub(crate) of: &'static str,
-    /// When they were looked up, as `2026-09`.
+    /// Date of the prices, as `2026-09`.
     pub(crate) date: &'static str,
-    /// For one write: a PUT, whether it was refused or not.
+    /// For one write: a PUT, refused or not.
     pub(crate) write: u64,
-    /// For one read: a GET, also one that is answered with "not modified".
+    /// For one read: a GET, including one that is answered with "not modified".
     pub(crate) read: u64,
-    /// What is free, in words.
+    /// The free allowance, in words.
     pub(crate) free: Option<&'static str>,
 }
 
 impl Charge {
-    /// The charge of a store. Nothing is made or sent to find out.
+    /// The charge of a store. Sends nothing.
     pub(crate) fn of(url: &StoreUrl) -> Result<Self, Error> {
         if url.guarantees()?.reach < Reach::Network {
             return Ok(Self::Nothing);

@@ -4,40 +4,41 @@ use serde_json::{Value, json};
 
 use crate::output;
 
-/// What the command says on standard error while it works. Under `tenure run` that otherwise belongs to the child.
+/// Messages on standard error while the command works. Under `tenure run`, standard error otherwise belongs to the
+/// child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressOutput {
-    /// Trouble alone.
+    /// Errors only.
     Quiet,
-    /// One JSON object for each event.
+    /// One JSON object per event.
     Json,
     /// Sentences.
     People { on_terminal: bool },
 }
 
-/// What happens, for people and for programs.
+/// An event.
 #[derive(Clone, Debug)]
 pub(crate) struct Notice {
-    /// Its name, for programs.
+    /// Its name, in JSON.
     pub(crate) name: &'static str,
-    /// More of it, for programs.
+    /// Its fields, in JSON.
     pub(crate) fields: Value,
-    /// The sentence for people.
+    /// Its sentence.
     pub(crate) sentence: String,
-    /// Who wants to hear it.
+    /// Its importance.
     pub(crate) importance: Importance,
 }
 
-/// How much an event matters to people. Programs are told everything.
+/// Importance of an event for a reader of sentences. JSON has all events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Importance {
-    /// To programs alone: people see it for themselves.
+    /// JSON only.
     Detail,
-    /// To somebody who sits at a terminal.
+    /// For a terminal.
     Interactive,
-    /// To whoever reads the log.
+    /// For a log, too.
     News,
-    /// To everybody, also those who asked for quiet.
+    /// Always, even with `--quiet`.
     Trouble,
 }
 

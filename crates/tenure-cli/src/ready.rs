@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A descriptor whose readiness to be read the runtime watches.
+/// A descriptor that the runtime watches for readability.
 #[expect(
     deprecated,
     reason = "its successor is unsafe for the sake of types that change their descriptor; none of ours can"

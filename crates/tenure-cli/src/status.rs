@@ -21,7 +21,7 @@ struct StatusAnswer<'a> {
     cost: Option<Cost>,
 }
 
-/// Says who holds a lease.
+/// Prints the holder of a lease.
 pub(crate) fn status(args: &Args, status: &Status) -> Result<ExitCode, Failure> {
     let key = Key::parse(&status.name)?;
     let store = store::choose(args)?;

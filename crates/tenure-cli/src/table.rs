@@ -1,10 +1,10 @@
-//! A table whose columns line up on a terminal.
+//! A table with aligned columns.
 
 use clap::builder::styling::Style;
 use unicode_width::UnicodeWidthStr;
 
-/// The table as text. Numbers, in the third column, end where the others end. The last column is as wide as it is, so
-/// that it may have styles.
+/// The table as text. Numbers, in the third column, are right-aligned. The last column is not padded, so it may have
+/// styles.
 pub(crate) fn lines<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].width());

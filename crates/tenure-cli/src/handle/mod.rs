@@ -1,4 +1,4 @@
-//! `tenure acquire`, `renew`, `release` and `steal`: leases for scripts, which have no process that stays.
+//! `tenure acquire`, `renew`, `release` and `steal`: leases for scripts, which have no long-lived process.
 
 mod acquire;
 mod file;
@@ -20,7 +20,7 @@ use tenure::clock::BootClock;
 use crate::duration;
 use crate::exit::{self, Failure};
 
-/// What programs are told of a handle. The fields and their names are a contract: `docs/reference/command/acquire.md`.
+/// A handle as JSON. The fields and their names are a contract: `docs/reference/command.md`.
 #[derive(Debug, Serialize)]
 struct HandleAnswer<'a> {
     store: &'a str,
@@ -28,10 +28,10 @@ struct HandleAnswer<'a> {
     holder: &'a str,
     token: u64,
     ttl_ms: u64,
-    /// How much longer it is held if nothing renews it; none once it is released.
+    /// Time until the deadline; absent once it is released.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_ms: Option<u64>,
-    /// None if it is in a file.
+    /// Absent if it is in a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     handle: Option<String>,
 }
@@ -50,7 +50,7 @@ impl<'a> HandleAnswer<'a> {
     }
 
     fn with_time_left(mut self, handle: &Handle) -> Self {
-        // Rounded down: whoever counts on it stops in time.
+        // Rounded down, so that a script that relies on it stops in time.
         self.left_ms = u64::try_from(handle.remaining(&BootClock::new()).as_millis()).ok();
         self
     }
@@ -61,7 +61,7 @@ impl<'a> HandleAnswer<'a> {
     }
 }
 
-/// A last look at the deadline, when the handle has been handed out: a disk or a reader may have taken longer than that.
+/// Checks the deadline after the handle was written: a disk or a reader may have taken longer than the ttl.
 fn check_deadline(handle: &Handle) -> Result<(), Failure> {
     if !handle.remaining(&BootClock::new()).is_zero() {
         return Ok(());
@@ -73,13 +73,13 @@ fn check_deadline(handle: &Handle) -> Result<(), Failure> {
     Err(Failure::new(exit::LOST, sentence))
 }
 
-/// Which lease it is, for an error.
+/// The lease, for an error.
 fn lease_words(handle: &Handle) -> String {
     let (key, holder, token, store) = (handle.key(), handle.holder(), handle.token(), handle.store());
     format!("lease {key} of {holder} (token {token}) on {store}")
 }
 
-/// Until when it lasts without a renewal, for an error.
+/// The time at which it runs out without a renewal, for an error.
 fn time_left_words(handle: &Handle) -> String {
     duration::at_most(handle.remaining(&BootClock::new()))
 }

@@ -7,22 +7,22 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// The open folder in which a file lies, and the name of the file in it.
+/// The open directory of a file, and the name of the file in it.
 ///
-/// Every step of the way is opened by itself and looked at, and the file is opened in the folder that was looked at. So no
-/// other user can put a different file in its place: not by a link, and not by moving what lies above it.
+/// Each directory on the path is opened and checked, and the file is opened in the checked directory. So no other user
+/// can substitute a different file: neither with a link, nor by moving a parent directory.
 #[derive(Debug)]
 pub(super) struct FilePlace {
     folder: OwnedFd,
     name: OsString,
 }
 
-/// The reason why a place cannot be used.
+/// Reason why a place cannot be used.
 #[derive(Debug)]
 pub(super) enum PlaceError {
-    /// The kernel's word.
+    /// An error of the kernel.
     Kernel(Errno),
-    /// Another user could put something else there, in words that follow a colon.
+    /// Another user could put another file there, in words that follow a colon.
     Unsafe(String),
 }
 
@@ -33,15 +33,15 @@ impl From<Errno> for PlaceError {
 }
 
 impl FilePlace {
-    /// Walks from the root to the folder of the file, whose path is absolute. Links of root and of the caller are followed on the way; the file itself must not be
-    /// one, which [`open`](Self::open) sees.
+    /// Walks from the root to the directory of the file, whose path is absolute. Links of root and of the caller are
+    /// followed; the file itself must not be a link, which [`open`](Self::open) checks.
     pub(super) fn find(path: &Path) -> Result<Self, PlaceError> {
         let name = path.file_name().ok_or(Errno::ISDIR)?.to_owned();
         let mut ahead = steps(path.parent().unwrap_or(path));
         let mut walked = ReachedFolder::from_root()?;
         let mut links = 0;
         while let Some(step) = ahead.pop_front() {
-            // With O_DIRECTORY first, without which the kernel mounts nothing on the way.
+            // With O_DIRECTORY, because without it the kernel does not trigger automounts.
             let opened = match rustix::fs::openat(&walked.folder, &step, FOLDER_FLAGS, Mode::empty()) {
                 Err(Errno::NOTDIR) => rustix::fs::openat(&walked.folder, &step, STEP_FLAGS, Mode::empty())?,
                 opened => opened?,
@@ -74,24 +74,24 @@ impl FilePlace {
         Ok(Self { folder: walked.folder, name })
     }
 
-    /// Opens the file to read it. A link is `ELOOP`; a fifo does not block.
+    /// Opens the file for reading. A link gives `ELOOP`; a fifo does not block.
     pub(super) fn open(&self) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())
     }
 
-    /// The status of what has the name of the file, a link included.
+    /// The status of the entry with the name of the file, which may be a link.
     pub(super) fn status(&self) -> rustix::io::Result<Stat> {
         rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Makes a file beside it that no other user can read, under a name that is not there yet.
+    /// Creates a private file beside it, under a new name.
     pub(super) fn create_beside(&self, name: &OsStr) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)
     }
 
-    /// Puts the file beside it in its place.
+    /// Renames the file beside it to its name.
     pub(super) fn replace_by(&self, beside: &OsStr) -> rustix::io::Result<()> {
         rustix::fs::renameat(&self.folder, beside, &self.folder, &self.name)
     }
@@ -106,17 +106,17 @@ impl FilePlace {
     }
 }
 
-/// The folder that the walk has reached.
+/// The directory that the walk has reached.
 struct ReachedFolder {
     folder: OwnedFd,
     path: PathBuf,
     outside: OutsideOwner,
 }
 
-/// Whose a thing is that belongs to a user outside of this user namespace.
+/// Owner of an entry that belongs to a user outside this user namespace.
 ///
-/// The kernel shows all of those users by one number. The first folders of a path, down to one in which other users may
-/// make something, are root's. What lies below may be any user's.
+/// The kernel shows all of those users as one number. The first directories of a path belong to root, down to one in
+/// which other users may create entries. Below it, the owner may be any user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutsideOwner {
     Root,
@@ -132,7 +132,7 @@ impl ReachedFolder {
         Ok(root)
     }
 
-    /// Goes into a folder.
+    /// Enters a directory.
     fn enter(&mut self, folder: OwnedFd, step: &OsStr, status: &Stat) -> Result<(), PlaceError> {
         match step.as_bytes() {
             b".." => drop(self.path.pop()),
@@ -142,14 +142,14 @@ impl ReachedFolder {
         self.check(status)
     }
 
-    /// Another user must not be able to put something else into a folder under a name that is there.
+    /// Verifies that no other user can replace an entry of the directory.
     fn check(&mut self, status: &Stat) -> Result<(), PlaceError> {
         let path = self.path.display();
         if !is_trusted(status, self.outside) {
             let (owner, me) = (status.st_uid, rustix::process::geteuid().as_raw());
             return Err(PlaceError::Unsafe(format!("{path} belongs to user {owner}, and this is user {me}")));
         }
-        // The sticky bit leaves what lies in a folder to its owner.
+        // The sticky bit protects the entries of each owner.
         let is_sticky = status.st_mode & STICKY != 0;
         if status.st_mode & OTHERS_WRITE != 0 && !is_sticky {
             return Err(PlaceError::Unsafe(format!("anybody may replace what lies in {path}")));
@@ -165,7 +165,7 @@ impl ReachedFolder {
     }
 }
 
-/// The steps of a path, without its root.
+/// The components of a path, without its root.
 fn steps(path: &Path) -> VecDeque<OsString> {
     let steps = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_owned()),
@@ -175,8 +175,8 @@ fn steps(path: &Path) -> VecDeque<OsString> {
     steps.collect()
 }
 
-/// True if it belongs to the caller or to root. Where the user namespace has a user of the number by which the kernel shows
-/// those outside, it is that user's.
+/// True if it belongs to the caller or to root. If the user namespace maps the overflow number, it belongs to that
+/// user.
 fn is_trusted(status: &Stat, outside: OutsideOwner) -> bool {
     match status.st_uid {
         0 => true,
@@ -186,7 +186,7 @@ fn is_trusted(status: &Stat, outside: OutsideOwner) -> bool {
     }
 }
 
-/// True if this user namespace has no user of that number.
+/// True if this user namespace does not map that number.
 fn is_unmapped(user: u32) -> bool {
     let Ok(map) = std::fs::read_to_string("/proc/self/uid_map") else { return false };
     let is_in = |line: &str| {
@@ -201,7 +201,7 @@ fn is_unmapped(user: u32) -> bool {
     !map.lines().any(is_in)
 }
 
-/// True if the group is root's, or the one that distributions give each user for itself alone.
+/// True if the group is root's, or the private group that distributions give each user.
 fn is_own_group(group: u32) -> bool {
     let mine = rustix::process::getegid().as_raw();
     group == 0 || (group == mine && group == rustix::process::geteuid().as_raw())
@@ -214,8 +214,8 @@ const STICKY: u32 = 0o1000;
 const GROUP_WRITE: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// The number that the kernel shows where a user namespace has none for the owner.
+/// Overflow number: the kernel shows it for owners that the user namespace does not map.
 const NOBODY_HERE: u32 = 65534;
 
-/// The number of links that the kernel follows.
+/// Maximum number of links, as in the kernel.
 const LINKS_MAX: u32 = 40;

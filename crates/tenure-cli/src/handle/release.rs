@@ -6,7 +6,7 @@ use crate::args::{Args, HandleArgs};
 use crate::exit::Failure;
 use crate::{output, store};
 
-/// Lets go of the lease of a handle.
+/// Releases the lease of a handle.
 pub(crate) fn release(args: &Args, release: &HandleArgs) -> Result<ExitCode, Failure> {
     let source = HandleSource::of(release);
     let handle = source.read()?;

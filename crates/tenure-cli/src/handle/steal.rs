@@ -5,7 +5,7 @@ use crate::args::{Args, Run, Steal, Waiting};
 use crate::exit::{self, Failure};
 use crate::run;
 
-/// Takes a lease from whoever holds it, and runs a command under it, or hands out its handle.
+/// Takes over a lease, and runs a command under it, or prints its handle.
 pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
     let Steal {
         name,

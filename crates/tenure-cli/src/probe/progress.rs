@@ -5,7 +5,7 @@ use tenure_probe::Progress;
 
 use crate::output;
 
-/// Says how far a probe has come: on one line of a terminal, or a line for each part of it.
+/// Reports the progress of a probe: on one line of a terminal, or with one line for each part.
 #[derive(Debug)]
 pub(crate) struct ProbeProgress {
     style: ProgressStyle,
@@ -29,7 +29,7 @@ impl ProbeProgress {
         Self { style, last: Mutex::new("") }
     }
 
-    /// A sentence of its own.
+    /// Prints a separate sentence.
     pub(crate) fn say(&self, sentence: &str) {
         self.end();
         if self.style != ProgressStyle::Silent {
@@ -51,7 +51,7 @@ impl ProbeProgress {
         }
     }
 
-    /// Leaves the line to whoever comes next.
+    /// Clears the line for the next output.
     pub(crate) fn end(&self) {
         if self.style == ProgressStyle::OneLine {
             rewrite("");
@@ -59,11 +59,11 @@ impl ProbeProgress {
     }
 }
 
-/// Puts this in the place of the last line, cut off so that it stays one.
+/// Replaces the last line, cut to one line.
 fn rewrite(line: &str) {
     let line: String = line.chars().take(LINE_MAX).collect();
     let _ = std::io::stderr().lock().write_all(format!("\r\x1b[K{line}").as_bytes());
 }
 
-/// What fits on nearly every terminal.
+/// Fits on nearly every terminal.
 const LINE_MAX: usize = 78;

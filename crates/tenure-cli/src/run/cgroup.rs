@@ -13,28 +13,29 @@ use tenure::clock::{BootClock, Clock};
 
 use super::mount::Mount;
 
-/// A cgroup of the child's own, where this process may make one: all that is in it dies by one write, however fast it
-/// forks, and whoever it runs as.
+/// A cgroup for the child, if this process may create one: one write kills everything in it, however fast it forks, and
+/// as whatever user it runs.
 ///
-/// Root may make one, and so may users whose service manager leaves them theirs. Elsewhere the sub-reapers do without.
+/// Root may create one, and so may users to whom the service manager delegates theirs. Elsewhere the sub-reapers work
+/// without.
 ///
-/// Everything that ends the tree is open from the start: a machine that has run out of descriptors cannot keep a guard
-/// from its work.
+/// All descriptors that are needed to kill the tree are open from the start: a machine without free descriptors cannot
+/// stop a guard.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     path: PathBuf,
-    /// The folder, with a shared lock. Only guards hold one, so an exclusive lock proves that both are dead.
+    /// The directory, with a shared lock. Only guards hold one, so an exclusive lock proves that both are dead.
     folder: OwnedFd,
     kill: OwnedFd,
     events: OwnedFd,
 }
 
-/// The lease of a cgroup's command: a hash of store and key.
+/// Identifies the lease of a cgroup's command: a hash of store and key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeaseMark(u64);
 
 impl LeaseMark {
-    /// Two builds that hash differently only miss what the other one left behind.
+    /// Two builds with different hashes only miss each other's leftovers.
     pub(super) fn of(store: &str, key: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         (store, key).hash(&mut hasher);
@@ -42,9 +43,9 @@ impl LeaseMark {
     }
 }
 
-/// Where the cgroup of a run is, if there can be one, under a name that no two supervisors have.
+/// Path of the cgroup of a run, if there can be one, with a unique name for each supervisor.
 ///
-/// It is found out once, before the guards part: either may be moved to another cgroup later.
+/// It is determined once, before the guards fork: either may be moved to another cgroup later.
 #[derive(Clone, Debug)]
 pub(super) struct CgroupPath(Option<PathBuf>);
 
@@ -67,20 +68,20 @@ fn prefix_of(LeaseMark(mark): LeaseMark) -> String {
 }
 
 impl Cgroup {
-    /// Makes it; `None` where that cannot be.
+    /// Creates it; `None` if that is not possible.
     pub(super) fn make(CgroupPath(path): &CgroupPath) -> Option<Self> {
         let path = path.clone()?;
-        // For this user alone: what others cannot open they cannot lock, and so they cannot pass for a guard.
+        // For this user alone: other users cannot open it, so they cannot lock it, and cannot pass for a guard.
         fs::DirBuilder::new().mode(0o700).create(&path).ok()?;
         let made = Self::open(path.clone());
         if made.is_none() {
-            // A kernel before 5.14 cannot kill a cgroup by one write.
+            // A kernel before 5.14 cannot kill a cgroup with one write.
             let _ = fs::remove_dir(&path);
         }
         made
     }
 
-    /// Finds the one that another process made.
+    /// Opens the one that another process created.
     pub(super) fn find(CgroupPath(path): &CgroupPath) -> Option<Self> {
         Self::open(path.clone()?)
     }
@@ -99,34 +100,34 @@ impl Cgroup {
         Ok(Self { path, folder, kill, events })
     }
 
-    /// The descriptors that the watchdog keeps.
+    /// Descriptors that the watchdog keeps.
     pub(super) fn descriptors(&self) -> [RawFd; 3] {
         [&self.folder, &self.kill, &self.events].map(AsRawFd::as_raw_fd)
     }
 
-    /// Kills all that is in it.
+    /// Kills everything in it.
     pub(super) fn kill(&self) {
         let _ = rustix::io::write(&self.kill, b"1");
     }
 
-    /// True if a process is in it or below it, also one of another pid namespace that `/proc` does not show here.
+    /// True if a process is in it or below it, including one of another pid namespace that `/proc` does not show here.
     pub(super) fn is_populated(&self) -> bool {
         let mut text = [0; 256];
         let read = rustix::io::pread(&self.events, &mut text, 0).unwrap_or(0);
         text[..read].split(|&byte| byte == b'\n').any(|line| line == b"populated 1")
     }
 
-    /// Removes it with those below it, which a nested `tenure run` may have left, if nobody is in them any more.
+    /// Removes it and those below it, which a nested `tenure run` may have left, if they are empty.
     pub(super) fn remove(&self) {
         remove(&self.path);
     }
 
-    /// Removes those that were left behind beside it, because supervisor and watchdog were killed together.
+    /// Removes those that were left beside it because supervisor and watchdog were killed together.
     pub(super) fn remove_leftovers(&self) {
         let Some(beside) = self.path.parent().and_then(|parent| fs::read_dir(parent).ok()) else { return };
         for entry in beside.flatten() {
             let is_ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
-            // One that was just made is empty too. The kernel does not remove one that is not.
+            // A new one is empty too. The kernel does not remove one with processes.
             let is_old =
                 || entry.metadata().and_then(|made| made.modified()?.elapsed().map_err(io::Error::other));
             if is_ours && is_old().is_ok_and(|age| age > LEFTOVER_AGE) {
@@ -137,18 +138,18 @@ impl Cgroup {
 }
 
 impl AsFd for Cgroup {
-    /// The folder, by which a process is born in it.
+    /// The directory, in which the child is created.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
     }
 }
 
-/// Ends what earlier runs of the same lease left behind in their cgroups, wherever these are. True if processes were in
-/// them.
+/// Kills the leftovers of earlier runs of the same lease in their cgroups, wherever these are. True if there were
+/// processes.
 ///
-/// A cgroup is only touched once both guards of its run are dead: each of them holds a lock on it until then. A process
-/// that may make no cgroup may end none either, and does not look: a listing for each cgroup of the machine takes
-/// milliseconds.
+/// A cgroup is touched only after both guards of its run are dead: each of them holds a lock on it until then. A
+/// process that may not create a cgroup may not kill one either, and skips the search: listing all cgroups of a machine
+/// takes milliseconds.
 pub(super) fn end_leftovers(mark: LeaseMark) -> bool {
     let may_make = own().is_some_and(|own| rustix::fs::access(&own, Access::WRITE_OK).is_ok());
     let prefix = prefix_of(mark);
@@ -172,7 +173,7 @@ pub(super) fn end_leftovers(mark: LeaseMark) -> bool {
 /// True if processes were in it, and are killed.
 fn end_leftover(path: &Path) -> bool {
     let Ok(folder) = open_folder(path) else { return false };
-    // Where neither lock can be had, another run has the exclusive one, which proves the same. It may be stopped.
+    // If neither lock can be taken, another run has the exclusive one, which proves the same. That run may be stopped.
     if rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err()
         && rustix::fs::flock(&folder, FlockOperation::NonBlockingLockShared).is_ok()
     {
@@ -198,7 +199,7 @@ fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// The files in a cgroup go with its folder, and cannot be removed one by one.
+/// The kernel removes the files of a cgroup with its directory; they cannot be removed one by one.
 fn remove(path: &Path) {
     if fs::remove_dir(path).is_ok() {
         return;
@@ -216,7 +217,7 @@ fn own() -> Option<PathBuf> {
     own_folder_in(&mounts()?, &fs::read_to_string("/proc/self/cgroup").ok()?)
 }
 
-/// The folder where the hierarchy is mounted.
+/// The mount point of the hierarchy.
 fn mount_point() -> Option<PathBuf> {
     let mounts = mounts()?;
     Some(PathBuf::from(hierarchies(&mounts).next()?.point))
@@ -226,14 +227,14 @@ fn mounts() -> Option<String> {
     fs::read_to_string("/proc/self/mountinfo").ok()
 }
 
-/// Where the cgroup of this process is. Only where the whole hierarchy is mounted, or a part of it that this process is
-/// in: what is mounted in a container may be another part.
+/// The directory of this process's cgroup. Only if the whole hierarchy is mounted, or a part that contains this
+/// process: a container may mount another part.
 fn own_folder_in(mounts: &str, own: &str) -> Option<PathBuf> {
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     hierarchies(mounts).find_map(|mount| mount.folder_of(own))
 }
 
-/// The parts of the unified hierarchy that are mounted.
+/// The mounted parts of the unified hierarchy.
 fn hierarchies(mounts: &str) -> impl Iterator<Item = Mount<'_>> {
     Mount::all(mounts).filter(|mount| mount.kind == "cgroup2")
 }
@@ -242,12 +243,12 @@ const PREFIX: &str = "tenure-";
 
 const LEFTOVER_AGE: Duration = Duration::from_secs(60);
 
-/// Time that a run waits for killed processes, and the pause between two looks. One that sleeps in the kernel is not waited
-/// for longer: it does nothing until it dies.
+/// Time that a run waits for killed processes, and the pause between two checks. A process that sleeps in the kernel is
+/// not waited for longer: it does nothing until it dies.
 const DYING_MAX: Duration = Duration::from_secs(2);
 const DYING_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
-/// The number of cgroups that are looked through for leftovers: more than a machine has services.
+/// Maximum number of cgroups to search: more than a machine has services.
 const FOLDERS_MAX: usize = 4096;
 
 #[cfg(test)]

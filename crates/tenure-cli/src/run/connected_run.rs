@@ -30,7 +30,7 @@ use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::ready::when_readable;
 use crate::signals::Signals;
 
-/// One `tenure run`, connected.
+/// One `tenure run`, connected to its store.
 #[derive(Debug)]
 pub(super) struct ConnectedRun<'a> {
     pub(super) run: &'a Run,
@@ -38,18 +38,18 @@ pub(super) struct ConnectedRun<'a> {
     pub(super) timing: Timing,
     pub(super) progress: ProgressOutput,
     pub(super) coordinator: Coordinator,
-    /// Names the store, for the child and for people.
+    /// The URL of the store, for the child and for messages.
     pub(super) url: String,
     pub(super) signals: Signals,
-    /// Names the cgroups of this lease.
+    /// Identifies the cgroups of this lease.
     pub(super) mark: LeaseMark,
-    /// Hears of commands that outlive their holders.
+    /// Reports of commands that outlive their holders.
     pub(super) outlived_reports: Arc<OutlivedReports>,
     pub(super) lateness_meter: LatenessMeter,
 }
 
 impl ConnectedRun<'_> {
-    /// Gets the lease, runs the command, and lets go.
+    /// Acquires the lease, runs the command, and releases.
     pub(super) async fn acquire_and_run(&self, launch: Launch) -> Result<ExitCode, Failure> {
         let control = LinkListener::new(launch.control).map_err(|_| self.no_watchdog())?;
         let stub = Cell::new(None);
@@ -61,7 +61,7 @@ impl ConnectedRun<'_> {
         };
         let child = match stub.get() {
             Some(child) => Some(child),
-            // A watchdog that is stopped says nothing, and would keep the lease for nothing.
+            // A stopped watchdog does not answer, and would keep the lease for nothing.
             None => tokio::select! {
                 child = ready_stub(&control) => child,
                 signal = self.signals.ended() => return Ok(self.give_up(signal).await),
@@ -82,7 +82,7 @@ impl ConnectedRun<'_> {
         self.finish(&lease, &ending, work_guard).await
     }
 
-    /// Ends leftovers for as long as this process waits: guards may be killed meanwhile.
+    /// Kills leftovers as long as this process waits: guards may be killed at any time.
     async fn keep_ending_leftovers(&self) -> Infallible {
         let mut pause = LEFTOVERS_FIRST;
         loop {
@@ -92,7 +92,7 @@ impl ConnectedRun<'_> {
         }
     }
 
-    /// Ends what earlier runs of this lease have left in their cgroups.
+    /// Kills the leftovers of earlier runs of this lease in their cgroups.
     fn end_leftovers(&self) {
         if cgroup::end_leftovers(self.mark) {
             self.progress.say(&Notice {
@@ -108,12 +108,12 @@ impl ConnectedRun<'_> {
         }
     }
 
-    /// The instant from which on it is too late to begin.
+    /// The instant from which it is too late to start.
     fn start_before(&self, lease: &Lease) -> Instant {
         Until::of(lease, self.timing).times(self.timing.grace(), self.timing.margin()).term_at
     }
 
-    /// The lease, with a witness that can be passed on, where it has one.
+    /// The lease, with a witness to pass on, if it has one.
     async fn acquire(&self) -> Result<Lease, Failure> {
         let mut request = self.coordinator.lease(self.key.as_str())?.timing(self.timing);
         request = request.heed_tree(self.run.orphan_wait);
@@ -132,7 +132,7 @@ impl ConnectedRun<'_> {
             tree: (&self.outlived_reports, self.run.orphan_wait),
         };
         if self.run.waiting.limit() == Some(Duration::ZERO) {
-            // One that does not wait has no time to look later.
+            // A run that does not wait cannot check later.
             self.end_leftovers();
         }
         let mut once_more = true;
@@ -144,7 +144,7 @@ impl ConnectedRun<'_> {
                     self.say_granted(&lease, waited);
                     return Ok(lease);
                 }
-                // It was made before we waited, in a folder that somebody has cleaned up since. The next one is new.
+                // It was created before the wait, in a directory that was cleaned up since. The next one is new.
                 Err(error) => {
                     let _ = lease.release().await;
                     if !std::mem::take(&mut once_more) {
@@ -155,7 +155,7 @@ impl ConnectedRun<'_> {
         }
     }
 
-    /// Lets the child go.
+    /// Starts the child.
     fn start_child<'l>(
         &self,
         lease: &'l Lease,
@@ -166,17 +166,17 @@ impl ConnectedRun<'_> {
         child: Option<Pid>,
     ) -> Result<Supervisor<'l>, Failure> {
         self.end_leftovers();
-        // The stub waits at its gate, so the number is its own.
+        // The stub waits at its gate, so the process id is its own.
         let child = child.ok_or_else(|| self.no_watchdog())?;
         let descriptor = pidfd_open(child, PidfdFlags::empty()).map_err(|_| self.no_watchdog())?;
         let child_fd = when_readable(descriptor).map_err(|_| self.no_watchdog())?;
         let work_guard = lease.work_guard()?;
         let cgroup = Cgroup::find(&place);
         if cgroup.is_none() && place.exists() {
-            // Without a lock on it, this process would not count as a guard that is alive.
+            // Without a lock on it, this process would not count as a living guard.
             return Err(self.no_watchdog());
         }
-        // A cgroup is killed as a whole, whatever users its processes run as.
+        // A cgroup is killed as a whole, as whatever users its processes run.
         if cgroup.is_none()
             && let Some(user) = setuid::foreign_user(&self.run.command[0])
         {
@@ -197,7 +197,7 @@ impl ConnectedRun<'_> {
         Ok(supervisor)
     }
 
-    /// What the child finds in its environment.
+    /// Environment of the child.
     fn environment(&self, lease: &Lease) -> Vec<(String, String)> {
         let variables = [
             ("TENURE_NAME", lease.key().to_string()),
@@ -208,16 +208,17 @@ impl ConnectedRun<'_> {
         variables.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
-    /// Somebody sent a signal while we waited: what may have been granted meanwhile is let go.
+    /// A signal arrived during the wait: releases the lease, if it was granted by now.
     async fn give_up(&self, signal: Signal) -> ExitCode {
         let _ = self.release_or_lapse().await;
         ExitCode::from(128 + signal as u8)
     }
 
-    /// Lets go, unless somebody is in a hurry: then the lease lapses.
+    /// Releases the lease, unless a second signal arrives: then the lease lapses.
     async fn release_or_lapse(&self) -> Result<(), String> {
         let hurried = async {
-            // What ended the command often comes again at once: from the terminal that hangs up and from its shell.
+            // The signal that ended the command often arrives twice: from the terminal that hangs up and from its
+            // shell.
             BootClock::new().sleep_until(BootClock::new().now() + RELEASE_USUAL).await;
             self.signals.ended().await
         };
@@ -240,7 +241,7 @@ impl ConnectedRun<'_> {
         self.say_ended(ending);
         let what =
             format!("lease {} of {} (token {}) on {}", lease.key(), lease.holder(), lease.token(), self.url);
-        // Nothing of the tree is left.
+        // The tree is dead.
         drop(work_guard);
         match self.release_or_lapse().await {
             Ok(()) if ending.stop_reason.as_ref().is_some_and(StopReason::is_definite) => {}
@@ -289,7 +290,7 @@ impl ConnectedRun<'_> {
         }
     }
 
-    /// Nothing is run without a watchdog.
+    /// Error: no command runs without a watchdog.
     fn no_watchdog(&self) -> Failure {
         let sentence = format!(
             "{:?} was not run under lease {}: its watchdog could not be started, or was killed. Try again",
@@ -311,7 +312,7 @@ impl ConnectedRun<'_> {
                 "ttl_ms": self.timing.ttl().as_millis(),
             }),
             sentence: format!("lease {} is held now, with token {}", lease.key(), lease.token()),
-            // Whoever was told that it waits wants to know when it does not.
+            // After a message that it waits, the user needs to know when it no longer does.
             importance: if waited { Importance::Interactive } else { Importance::Detail },
         });
     }
@@ -332,7 +333,7 @@ impl ConnectedRun<'_> {
         });
     }
 
-    /// Says before the command starts that it cannot be stopped.
+    /// Reports, before the command starts, that it cannot be stopped.
     fn say_cannot_stop(&self, lease: &Lease, user: u32) {
         self.progress.say(&Notice {
             name: "cannot_stop",
@@ -362,24 +363,24 @@ fn overrun_sentence(what: &str, by: Duration, kept: bool) -> String {
     }
 }
 
-/// Time until the first look for leftovers while this process waits. It doubles up to the longest: a look lists every cgroup of
-/// the machine, and what is left after all is ended before the command starts.
+/// Time until the first search for leftovers during the wait. It doubles up to the maximum: a search lists every cgroup
+/// of the machine. Remaining leftovers are killed before the command starts.
 const LEFTOVERS_FIRST: Duration = Duration::from_millis(100);
 const LEFTOVERS_MAX: Duration = Duration::from_secs(10);
 
-/// How long letting go may take before a signal cuts it short: longer than on any healthy store.
+/// Time after which a signal cuts the release short: longer than a release takes on any healthy store.
 const RELEASE_USUAL: Duration = Duration::from_millis(500);
 
 /// The witness for the watchdog and for the child; the lease itself has that of the supervisor.
 ///
-/// Waits until the watchdog is gone, and notes the stub's number when it comes.
+/// Waits until the watchdog is gone, and stores the process id of the stub when it arrives.
 async fn wait_for_watchdog_end(control: &LinkListener, stub: &Cell<Option<Pid>>) {
     while let Some(number) = ready_stub(control).await {
         stub.set(Some(number));
     }
 }
 
-/// The number of the stub that waits at its gate; `None` if the watchdog is gone.
+/// The process id of the stub at its gate; `None` if the watchdog is gone.
 async fn ready_stub(control: &LinkListener) -> Option<Pid> {
     loop {
         if let Report::Ready { stub } = Report::next(control).await? {
@@ -388,7 +389,7 @@ async fn ready_stub(control: &LinkListener) -> Option<Pid> {
     }
 }
 
-/// The child's own code, or 128 and the number of the signal that ended it.
+/// The exit code of the child, or 128 and the number of the signal that killed it.
 fn exit_code(status: Option<ExitStatus>) -> u8 {
     let Some(status) = status else { return exit::LOST };
     let number = status.code().or(status.signal().map(|signal| 128 + signal));

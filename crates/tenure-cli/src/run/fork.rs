@@ -1,5 +1,4 @@
-//! The one place of the command that needs `unsafe`: forking, hearing of the end of what was forked, and asking whether it
-//! may be signalled.
+//! The only `unsafe` code of the command: forking, the disposition of SIGCHLD, and a test signal.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::{fs, io};
@@ -8,23 +7,23 @@ use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use rustix::process::Pid;
 
-/// Which of the two this process is.
+/// The side of a fork.
 pub(super) enum Side {
     Parent { child: Pid },
     Child,
 }
 
-/// Forks this process, which must not have a second thread: what another thread had locked would stay locked in the
-/// child for ever, the allocator included.
+/// Forks this process, which must not have a second thread: a lock of another thread would stay locked in the child,
+/// including that of the allocator.
 ///
-/// Forking is what `std` has no way for. A fresh program in between would cost a millisecond of each `tenure run`, twice.
+/// `std` cannot fork. A fresh program instead would cost a millisecond of each `tenure run`, twice.
 #[expect(
     unsafe_code,
     reason = "the kernel copies a process by fork alone, and only the caller knows its threads"
 )]
 pub(super) fn fork() -> io::Result<Side> {
     check_single_threaded()?;
-    // SAFETY: this is the only thread, as just counted, so the child is a whole copy in which everything works.
+    // SAFETY: this is the only thread, as just counted, so the child is a complete copy in which everything works.
     match unsafe { nix::unistd::fork() }? {
         nix::unistd::ForkResult::Parent { child } => Ok(parent(child.as_raw())),
         nix::unistd::ForkResult::Child => Ok(Side::Child),
@@ -33,8 +32,8 @@ pub(super) fn fork() -> io::Result<Side> {
 
 /// Forks so that the child is in this cgroup from its first instruction.
 ///
-/// Moving it there later would make every process of the machine that starts or ends wait for some milliseconds. The C
-/// library has no such fork, so that in the child it knows a wrong thread id, which only `abort` and `raise` use.
+/// Moving it there later would delay every process of the machine that starts or ends by some milliseconds. The C
+/// library has no such fork, so in the child it has a wrong thread id, which only `abort` and `raise` use.
 #[expect(
     unsafe_code,
     reason = "the kernel forks into a cgroup by clone3 alone, which the C library does not have"
@@ -48,8 +47,8 @@ pub(super) fn fork_into(cgroup: BorrowedFd<'_>) -> io::Result<Side> {
         ..CloneArguments::default()
     };
     let size = size_of::<CloneArguments>();
-    // SAFETY: the arguments live for the call and have the size that is told. Neither memory nor a stack is shared, so
-    // that this is a fork; and this is the only thread, as just counted.
+    // SAFETY: the arguments live for the call and have the given size. Neither memory nor a stack is shared, so this is
+    // a fork; and this is the only thread, as just counted.
     let number = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size) };
     match i32::try_from(number) {
         Ok(0) => Ok(Side::Child),
@@ -58,24 +57,24 @@ pub(super) fn fork_into(cgroup: BorrowedFd<'_>) -> io::Result<Side> {
     }
 }
 
-/// Sets what happens when a child ends, and tells what it was before.
+/// Sets the disposition of SIGCHLD, and returns the previous one.
 ///
-/// A caller that ignores it leaves that to those it starts, and then the kernel reaps in our place: no status, no
-/// signal, and a number that may be somebody else's.
+/// A caller that ignores SIGCHLD passes that on to its children, and then the kernel reaps in place of this process: no
+/// status, no signal, and a process id that may be reused.
 #[expect(unsafe_code, reason = "the call is unsafe for the sake of handlers that are functions")]
 pub(super) fn set_child_action(action: SigHandler) -> io::Result<SigHandler> {
-    // SAFETY: the default, or ignoring: nothing of ours is called.
+    // SAFETY: default or ignore: no handler is called.
     Ok(unsafe { signal(Signal::SIGCHLD, action) }?)
 }
 
-/// Verifies that this process may signal another one through a descriptor, by a signal that does nothing.
+/// Verifies, with signal 0, that this process may signal another one through a descriptor.
 ///
-/// A filter of system calls may allow to open such a descriptor and not to use it. Then nothing but the child itself could
-/// be ended.
+/// A filter of system calls may allow to open such a descriptor but not to use it. Then only the child itself could be
+/// killed.
 #[expect(unsafe_code, reason = "no library has the signal that does nothing for this call")]
 pub(super) fn may_signal(process: BorrowedFd<'_>) -> io::Result<()> {
     let nothing = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: the kernel reads no memory: there is no information to go with the signal.
+    // SAFETY: the kernel reads no memory: the signal carries no information.
     match unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), 0, nothing, 0) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

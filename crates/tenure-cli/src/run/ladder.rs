@@ -6,10 +6,10 @@ use tenure::clock::Instant;
 use super::lateness::Lateness;
 use super::until::{Times, Until};
 
-/// The steps by which one guard ends the tree: TERM, KILL after the grace, and KILL again until no process is left.
+/// The steps by which one guard stops the tree: TERM, KILL after the grace, and KILL again until no process is left.
 ///
-/// It does no I/O: the time and an input go in, the actions of the guard come out. Supervisor and watchdog have one each,
-/// so that either ends the tree by the same rules when the other cannot.
+/// It does no I/O: the time and an event go in, the actions of the guard come out. Supervisor and watchdog have one
+/// each, so that either stops the tree by the same rules when the other cannot.
 #[derive(Clone, Debug)]
 pub(super) struct Ladder {
     guard: Guard,
@@ -17,11 +17,11 @@ pub(super) struct Ladder {
     /// The least time between KILL and the deadline.
     margin: Duration,
     lateness: Lateness,
-    /// The end of the lease as it is held now; `None` before it is granted.
+    /// The current end of the lease; `None` before the grant.
     until: Option<Until>,
     phase: Phase,
     child_is_dead: bool,
-    /// The instant since which KILL reaches no process although one is left.
+    /// Instant since which KILL reaches no process although one is left.
     stuck_since: Option<Instant>,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Guard {
     Watchdog,
 }
 
-/// The step that a guard has reached. It never goes back.
+/// The phase of a guard. It never goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Running,
@@ -51,13 +51,13 @@ pub(super) enum Input {
     Held(Until),
     /// The child has ended.
     ChildEnded,
-    /// The tree must end in order.
+    /// The tree must be stopped with TERM and grace.
     Stop,
     /// The other guard has sent TERM. KILL at this instant at the latest.
     TermSent { kill_at: Instant },
-    /// The tree must end at once.
+    /// The tree must be killed at once.
     Kill,
-    /// The guard looks at the clock.
+    /// The guard checks the clock.
     Time,
 }
 
@@ -94,7 +94,7 @@ impl Ladder {
         self.child_is_dead
     }
 
-    /// The times at which this guard ends the tree unless the lease is renewed before; `None` before it is granted.
+    /// The times at which this guard stops the tree unless the lease is renewed before; `None` before the grant.
     pub(super) fn times(&self) -> Option<Times> {
         Some(self.until?.times_if_late(self.grace, self.margin, &self.lateness))
     }
@@ -125,7 +125,7 @@ impl Ladder {
         actions
     }
 
-    /// The instant at which this guard next has to look at the clock; `None` if only an event can make it act.
+    /// The instant at which this guard must next check the clock; `None` if it only waits for events.
     pub(super) fn next(&self, now: Instant) -> Option<Instant> {
         match self.phase {
             Phase::Running => self.term_at(),
@@ -134,8 +134,8 @@ impl Ladder {
         }
     }
 
-    /// Takes in a sweep that reached a process, or none. True if no sweep has reached one for so long that what is left
-    /// cannot be ended.
+    /// Takes in a sweep that reached a process, or none. True if no sweep has reached one for so long that the rest
+    /// cannot be killed.
     pub(super) fn note_sweep(&mut self, now: Instant, reached: bool) -> bool {
         if reached {
             self.stuck_since = None;
@@ -144,14 +144,14 @@ impl Ladder {
         *self.stuck_since.get_or_insert(now) + self.guard.stuck_after() <= now
     }
 
-    /// The instant of the next sweep. What cannot be killed is tried less and less often.
+    /// The instant of the next sweep. Unkillable processes are tried less and less often.
     pub(super) fn sweep_at(&self, now: Instant) -> Instant {
         let stuck = self.stuck_since.map_or(Duration::ZERO, |since| now.since(since));
         now + (stuck / 10).clamp(self.guard.sweep_pause(), PAUSE_MAX)
     }
 
-    /// Takes in a timer that was due at `due` and woke the guard at `now`. `measure` returns the instant at which the guard
-    /// has done the work of a sweep.
+    /// Takes in a timer that was due at `due` and woke the guard at `now`. `measure` returns the instant at which the
+    /// guard has done the work of a sweep.
     pub(super) fn note_wakeup(&mut self, due: Instant, now: Instant, measure: impl FnOnce() -> Instant) {
         // A guard that is late for the end of the tree itself has no time to measure, and waits for no renewal.
         if self.phase == Phase::Running && self.times().is_some_and(|times| now < times.term_at) {
@@ -161,13 +161,13 @@ impl Ladder {
         }
     }
 
-    /// The lateness of this guard, if the tree is ended at `now` only because of it.
+    /// The lateness of this guard, if it is the only reason to stop the tree at `now`.
     pub(super) fn late(&self, now: Instant) -> Option<Duration> {
         let in_time = self.until?.times(self.grace, self.margin);
         (self.times()? < in_time && now < in_time.term_at).then(|| self.lateness.worst())
     }
 
-    /// The time since the deadline, if that has passed.
+    /// Time since the deadline, if it has passed.
     pub(super) fn overrun(&self, now: Instant) -> Option<Duration> {
         let deadline = self.until?.deadline;
         (deadline <= now).then(|| now.since(deadline))
@@ -185,7 +185,7 @@ impl Ladder {
         Action::Kill
     }
 
-    /// Enters the phase of TERM. Neither a renewal nor a second TERM makes KILL later.
+    /// Enters the phase of TERM. Neither a renewal nor a second TERM delays KILL.
     fn stop_by(&mut self, kill_at: Instant) -> Instant {
         let kill_at = self.kill_at(kill_at);
         match &mut self.phase {
@@ -198,7 +198,7 @@ impl Ladder {
 
     /// The instant of TERM, unless another guard sends it.
     fn term_at(&self) -> Option<Instant> {
-        // The watchdog ends what outlives the child. A watchdog that does not is replaced.
+        // The watchdog stops the processes that outlive the child. A watchdog that does not is replaced.
         let leaves_it = self.child_is_dead && self.guard == Guard::Supervisor;
         let times = self.times().filter(|_| self.phase == Phase::Running && !leaves_it);
         times.map(|times| times.term_at + self.guard.term_delay())
@@ -211,8 +211,8 @@ impl Ladder {
 }
 
 impl Guard {
-    /// The supervisor sends TERM itself, if it can. The watchdog waits this long for it, so that the child gets one TERM, not
-    /// two.
+    /// The supervisor sends TERM itself, if it can. The watchdog waits this long for it, so that the child gets one
+    /// TERM, not two.
     fn term_delay(self) -> Duration {
         Duration::from_millis(match self {
             Self::Supervisor => 0,
@@ -228,7 +228,7 @@ impl Guard {
         })
     }
 
-    /// Time that processes which may not be signalled have to end by themselves, as those that watch over others do.
+    /// Time for processes that may not be signalled to end by themselves, as those that supervise others do.
     fn stuck_after(self) -> Duration {
         Duration::from_millis(match self {
             Self::Supervisor => 1_000,
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// What happens to a guard, so many milliseconds after what happened before.
+    /// An event, with its delay in milliseconds after the previous one.
     #[derive(Clone, Copy, Debug)]
     enum Happens {
         Renewed,
@@ -379,11 +379,11 @@ mod tests {
         (0..7_000u64, what)
     }
 
-    /// A guard that looks at its clock when the ladder tells it to.
+    /// A guard that checks its clock when the ladder says so.
     struct Simulated {
         ladder: Ladder,
         now: Instant,
-        /// The instant by which KILL must have been sent because TERM was.
+        /// The instant by which KILL must have been sent after TERM.
         stopped: Option<Instant>,
         terms: usize,
         kills: usize,
@@ -467,7 +467,7 @@ mod tests {
                     }
                     Happens::Woke => run.step(Input::Time),
                 }
-                // What is due at this very instant.
+                // Everything that is due at this instant.
                 run.sleep_until(run.now);
                 let times = until.times(grace, Duration::from_millis(150));
                 // A watchdog with less grace than its slack sends both signals at the end of the slack.

@@ -6,13 +6,13 @@ use tenure::clock::{BootClock, Clock, Instant};
 use super::schedule::Schedule;
 use super::tree::Tree;
 
-/// The recent lateness of the timers of one guard. Each guard measures its own: they are scheduled apart.
+/// Recent lateness of the timers of one guard. Each guard measures its own: they are scheduled separately.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lateness {
-    /// The worst of the present window, and of the one before.
+    /// The worst of the current window, and of the one before.
     worst: [Duration; 2],
     window_ends: Instant,
-    /// The instant at which the worst of the present window was seen.
+    /// The instant of the worst lateness of the current window.
     grew_at: Option<Instant>,
 }
 
@@ -30,7 +30,7 @@ impl Lateness {
         }
     }
 
-    /// Takes in one of a guard that should have ended the tree already: what it learns makes it end the tree sooner only.
+    /// Takes in the lateness of a guard that should have stopped the tree already: it can only make it act sooner.
     pub(super) fn note_at_the_end(&mut self, due: Instant, now: Instant) {
         if self.window_ends <= now {
             self.worst = [Duration::ZERO, self.worst[0]];
@@ -49,20 +49,19 @@ impl Lateness {
         self.worst[0].max(self.worst[1])
     }
 
-    /// The margin of a guard that has been as late: twice of what was seen, and the time that a process takes to die.
+    /// The margin for this lateness: twice the measured value, plus the time that a process takes to die.
     pub(super) fn margin(&self, least: Duration) -> Duration {
         (self.worst() * 2 + DYING).max(least)
     }
 }
 
-/// The way in which a guard measures how late it would be.
+/// Method of a guard for measuring its lateness.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LatenessMeter {
     /// Time between two measurements.
     pub(super) pause: Duration,
-    /// Instant from which the work of a sweep counts again; `None` for a guard that shares the processor as others do, and
-    /// has done it in milliseconds. One of low priority may wake up in time, and then wait for a second for each millisecond
-    /// that it works.
+    /// Instant from which the work of a sweep counts again; `None` for a guard of normal priority, which does it in
+    /// milliseconds. A guard of low priority may wake up in time, and then wait a second for each millisecond of work.
     rehearse_at: Option<Instant>,
 }
 
@@ -82,19 +81,20 @@ impl LatenessMeter {
         let before = processor_time();
         tree.rehearse();
         let done = BootClock::new().now();
-        // On a machine with many processes, and little time for this one, measuring would use up what it measures.
+        // On a machine with many processes and little time for this one, measuring would use up the time that it
+        // measures.
         self.rehearse_at = Some(done + processor_time().saturating_sub(before) * REHEARSAL_PART);
         done
     }
 }
 
-/// Processor time that this thread has used.
+/// Processor time of this thread.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Rehearsals take at most one part in so many of a guard's time.
+/// Rehearsals use at most one part in this many of a guard's time.
 const REHEARSAL_PART: u32 = 200;
 
 /// Time for which a lateness counts: between one and two of these.

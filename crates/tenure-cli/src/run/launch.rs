@@ -15,13 +15,13 @@ use super::link::Link;
 use super::tree::Tree;
 use super::watchdog::{self, WatchdogSetup};
 
-/// The watchdog, and below it the stub, before anything is held.
+/// The watchdog, and below it the stub, before the lease is acquired.
 #[derive(Debug)]
 pub(super) struct Launch {
     pub(super) watchdog: Pid,
     pub(super) cgroup: cgroup::CgroupPath,
     pub(super) control: Link,
-    /// Children that this process has from before: a shell that became it by `exec` may have left it some.
+    /// Earlier children of this process: a shell that became it by `exec` may have left some.
     pub(super) strangers: Vec<Pid>,
 }
 
@@ -40,7 +40,7 @@ impl Launch {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         match fork()? {
             Side::Child => {
-                // This end lives in the supervisor alone, or its end would never be seen.
+                // This end must exist in the supervisor alone, or its end would never be seen.
                 drop(control);
                 let setup = WatchdogSetup { timing, lateness_meter, cgroup, child_action };
                 watchdog::run(setup, theirs, command)
@@ -49,17 +49,16 @@ impl Launch {
         }
     }
 
-    /// Verifies that processes can be signalled here in the way in which the guards do it.
+    /// Verifies that the guards' way of signalling works here.
     pub(super) fn can_signal(&self) -> io::Result<()> {
         may_signal(pidfd_open(self.watchdog, PidfdFlags::empty())?.as_fd())
     }
 }
 
-/// Waits until a watchdog whose link is gone has ended, so that nobody else has to reap it. One that does not end is
-/// stopped, and is ended: there is no tree any more.
+/// Reaps a watchdog whose link is gone. If it does not end, it is stopped, and is killed: there is no tree any more.
 pub(super) fn reap_watchdog(watchdog: Pid, cgroup: &cgroup::CgroupPath) {
     let mut ended = rustix::process::waitpid(Some(watchdog), WaitOptions::NOHANG);
-    // Otherwise it is reaped, now or long ago: the number may be somebody else's.
+    // Otherwise it was reaped, now or earlier: its process id may be reused.
     if matches!(ended, Ok(None)) {
         if let Ok(descriptor) = pidfd_open(watchdog, PidfdFlags::empty()) {
             let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&PATIENCE));
@@ -70,7 +69,7 @@ pub(super) fn reap_watchdog(watchdog: Pid, cgroup: &cgroup::CgroupPath) {
     if matches!(ended, Ok(Some((_, status))) if status.signaled())
         && let Some(cgroup) = Cgroup::find(cgroup)
     {
-        // It could not tidy up after itself.
+        // It could not clean up after itself.
         cgroup.remove();
     }
 }
@@ -88,7 +87,7 @@ mod tests {
         let place = cgroup::CgroupPath::new(cgroup::LeaseMark::of("memory:", "x")).unwrap();
         let mut sleeper = Command::new("sleep").arg("100").spawn().unwrap();
         let number = |id: u32| Pid::from_raw(id as i32).unwrap();
-        // The child of a child is a stranger, like one that has got the number of the watchdog.
+        // A grandchild is not reaped here, as is a process that reuses the id of the watchdog.
         let mut script = Command::new("sh");
         script
             .args(["-c", "sleep 100 >&- & echo $!; exec sleep 100 >&-"])

@@ -12,18 +12,18 @@ use tokio::io::unix::AsyncFd;
 
 use crate::ready::when_readable;
 
-/// One end of a connection between two of our processes. Messages stay whole, may carry descriptors, and the end of the
-/// other process is the end of the stream.
+/// One end of a connection between two of our processes. Messages stay complete and may carry descriptors. The end of
+/// the other process is the end of the stream.
 #[derive(Debug)]
 pub(super) struct Link(OwnedFd);
 
-/// What came over a link.
+/// Result of a receive.
 #[derive(Debug)]
 pub(super) enum Received {
     Message(Vec<u8>, Vec<OwnedFd>),
     /// Nothing yet.
     Nothing,
-    /// The other end is gone.
+    /// The other end is closed.
     End,
 }
 
@@ -39,7 +39,7 @@ impl Link {
         Ok((Self(a), Self(b)))
     }
 
-    /// Sends without waiting: an end that does not read for so long that the kernel keeps no more is as good as gone.
+    /// Sends without waiting: an end that does not read until the kernel's buffer is full is as good as gone.
     pub(super) fn send(&self, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -51,7 +51,7 @@ impl Link {
         Ok(())
     }
 
-    /// What there is to receive, without waiting. Whatever is wrong with the connection is its end.
+    /// Receives without waiting. Every error of the connection counts as its end.
     pub(super) fn receive(&self) -> Received {
         let mut message = vec![0; MESSAGE_MAX];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
@@ -59,7 +59,8 @@ impl Link {
         let mut parts = [IoSliceMut::new(&mut message)];
         let received = loop {
             match rustix::net::recvmsg(&self.0, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
-                // The other end went without having read all: that is said once, before what it has sent.
+                // The other end closed without reading everything: the kernel reports that once, before the messages
+                // that it had sent.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received,
             }
@@ -94,7 +95,7 @@ impl AsRawFd for Link {
     }
 }
 
-/// One end of a link, in a runtime that watches it.
+/// One end of a link, watched by a runtime.
 #[derive(Debug)]
 pub(super) struct LinkListener(AsyncFd<Link>);
 
@@ -120,7 +121,7 @@ impl LinkListener {
     }
 }
 
-/// How many descriptors a message carries at most.
+/// Maximum number of descriptors of a message.
 const DESCRIPTORS_MAX: usize = 1;
 
 /// More than the longest message: a name, a holder and a store.

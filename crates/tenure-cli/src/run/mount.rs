@@ -3,7 +3,7 @@ use std::path::PathBuf;
 /// One line of `/proc/self/mountinfo`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mount<'a> {
-    /// The part of the file system that is mounted.
+    /// The mounted part of the file system.
     root: &'a str,
     pub(super) point: &'a str,
     pub(super) kind: &'a str,
@@ -23,7 +23,7 @@ impl<'a> Mount<'a> {
         })
     }
 
-    /// The folder of a cgroup of this hierarchy; `None` if another part of it is mounted here, as in a container.
+    /// The directory of a cgroup of this hierarchy; `None` if another part of it is mounted here, as in a container.
     pub(super) fn folder_of(&self, cgroup: &str) -> Option<PathBuf> {
         let inside = cgroup.strip_prefix(if self.root == "/" { "" } else { self.root })?;
         Some(PathBuf::from(format!("{}{inside}", self.point)))

@@ -1,28 +1,28 @@
 use super::link::LinkListener;
 
-/// What the watchdog tells the supervisor.
+/// Message of the watchdog to the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
-    /// The stub waits at its gate, under this number.
+    /// The stub waits at its gate, under this process id.
     Ready { stub: i32 },
     /// The witness is held, the timer set, and the gate open.
     Started,
-    /// The stub could not become the program: the number of the error, or zero if it was too late to begin.
+    /// The stub could not execute the program: the error number, or zero if it was too late to start.
     NotStarted { error: i32 },
-    /// No renewal was told in time: the tree was sent TERM. If it would not have been yet but for a late timer, how late.
+    /// No renewal arrived in time: the tree got TERM. With the lateness, if only a late timer is the cause.
     Terminating { late_ms: i32 },
     /// The child is reaped, with this status of `wait(2)`.
     Ended { status: i32 },
-    /// KILL reaches nothing although a process is left: this is one that may not be signalled, or zero if none can be seen.
+    /// KILL reaches nothing although a process is left: one that may not be signalled, or zero if none is visible.
     Left { pid: i32 },
-    /// A process of the tree was alive so long after the deadline.
+    /// A process of the tree was alive this long after the deadline.
     Overrun { millis: i32 },
-    /// The whole tree is reaped.
+    /// The complete tree is reaped.
     Alone,
 }
 
 impl Report {
-    /// The next one; `None` when the watchdog is gone.
+    /// The next message; `None` when the watchdog is gone.
     pub(super) async fn next(control: &LinkListener) -> Option<Self> {
         loop {
             let (message, _) = control.next().await?;

@@ -6,10 +6,10 @@ use std::{fs, io};
 use super::mount::Mount;
 use super::stat::Stat;
 
-/// The scheduling of the guards of a tree, which decides how late they may wake up.
+/// Scheduling of the guards of a tree, which decides how late they may wake up.
 ///
-/// A guard that wakes up late kills late. Seen on one processor beside 16 busy loops: 1 s late at nice 19, in time at
-/// nice −20; with 2 ms of processor time in each 100 ms: 0.45 s late.
+/// A guard that wakes up late kills late. Measured on one processor beside 16 busy loops: 1 s late at nice 19, in time
+/// at nice −20; with 2 ms of processor time in each 100 ms: 0.45 s late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Schedule {
     class: Class,
@@ -45,7 +45,7 @@ impl Schedule {
         Self { class, quota: quota(&mounts, &own, |path| fs::read_to_string(path).ok()) }
     }
 
-    /// The lateness with which a guard still has the tree dead in time.
+    /// The largest lateness with which a guard still has the tree dead in time.
     pub(super) fn margin(&self) -> Duration {
         let class = match self.class {
             Class::RealTime => Duration::ZERO,
@@ -78,13 +78,13 @@ impl fmt::Display for Schedule {
 }
 
 impl Quota {
-    /// Time for which a guard may be throttled before it has had the processor time that it needs to end a tree.
+    /// Time for which a guard may be throttled before it has had the processor time to kill a tree.
     fn throttled(self) -> Duration {
         let periods = SWEEP.as_nanos().div_ceil(self.time.as_nanos().max(1)) + 1;
         self.period.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX))
     }
 
-    /// The part of a processor that it leaves, in millionths.
+    /// The share of a processor, in millionths.
     fn share(&self) -> u128 {
         self.time.as_nanos() * 1_000_000 / self.period.as_nanos().max(1)
     }
@@ -98,12 +98,12 @@ pub(super) fn raise_priority() {
         .find(Result::is_ok);
 }
 
-/// The priorities to try, in this order. Only higher ones: a lower one is always allowed, and could not be given back.
+/// Priorities to try, in this order. Only higher ones: a lower one is always allowed, and could not be undone.
 fn priorities_to_try(present: i32) -> impl Iterator<Item = i32> {
     PRIORITIES.into_iter().filter(move |&nice| nice < present)
 }
 
-/// The priority that [`raise_priority`] reaches. It is given back: the command keeps the one of its caller.
+/// The priority that [`raise_priority`] reaches. It is undone: the command keeps that of its caller.
 fn attainable(nice: i32) -> i32 {
     let raised: io::Result<i32> = (|| {
         raise_priority();
@@ -126,7 +126,7 @@ fn class_of(stat: &[u8]) -> Class {
     }
 }
 
-/// The smallest quota of the cgroups that a process is in.
+/// The smallest quota of the cgroups of a process.
 fn quota(mounts: &str, own: &str, read: impl Fn(&Path) -> Option<String>) -> Option<Quota> {
     let found = own.lines().flat_map(|line| {
         // id:controllers:path; the unified hierarchy has no controllers here.
@@ -143,13 +143,13 @@ fn quota(mounts: &str, own: &str, read: impl Fn(&Path) -> Option<String>) -> Opt
     found.min_by_key(Quota::share)
 }
 
-/// The folders of a cgroup and of those above it.
+/// The directories of a cgroup and of its parents.
 fn folders(mount: Mount<'_>, cgroup: &str) -> Vec<PathBuf> {
     let own = mount.folder_of(cgroup).unwrap_or_else(|| PathBuf::from(mount.point));
     own.ancestors().take_while(|folder| folder.starts_with(mount.point)).map(Path::to_owned).collect()
 }
 
-/// The mounted hierarchy that has the quotas.
+/// The mounted hierarchy with the quotas.
 fn mount_of(mounts: &str, unified: bool) -> Option<Mount<'_>> {
     Mount::all(mounts).find(|mount| match unified {
         true => mount.kind == "cgroup2",
@@ -162,21 +162,21 @@ fn quota_in(folder: &Path, unified: bool, read: impl Fn(&Path) -> Option<String>
     let (time, period) = if unified {
         let text = read(&folder.join("cpu.max"))?;
         let (time, period) = text.split_once(' ')?;
-        // "max" is no number.
+        // "max" is not a number.
         (micros(time)?, micros(period)?)
     } else {
         // −1 is no quota.
         let time = micros(&read(&folder.join("cpu.cfs_quota_us"))?)?;
         (time, micros(&read(&folder.join("cpu.cfs_period_us"))?)?)
     };
-    // A whole processor and more throttles only what uses more.
+    // A quota of a whole processor or more throttles only what uses more.
     (time < period).then_some(Quota { time, period })
 }
 
 /// A watchdog woke up 87 ms late on two cores with 64 busy loops.
 const MARGIN_LEAST: Duration = Duration::from_millis(150);
 
-/// For each step of nice: twice what was seen at nice 19.
+/// For each step of nice: twice the lateness measured at nice 19.
 const PER_NICE: Duration = Duration::from_millis(100);
 
 /// A guard of this class waits for every other process.
@@ -185,7 +185,7 @@ const IDLE: Duration = Duration::from_secs(5);
 /// Processor time that a guard needs to find and kill a tree.
 const SWEEP: Duration = Duration::from_millis(10);
 
-/// The priorities that a process may have by CAP_SYS_NICE, and by common settings of RLIMIT_NICE.
+/// Priorities that CAP_SYS_NICE and common settings of RLIMIT_NICE allow.
 const PRIORITIES: [i32; 4] = [-20, -10, -1, 0];
 
 #[cfg(test)]

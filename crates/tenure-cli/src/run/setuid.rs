@@ -6,9 +6,9 @@ use std::{env, fs};
 
 use rustix::fs::StatVfsMountFlags;
 
-/// The user as whom a program always runs, if this process may not signal that user's processes.
+/// The user as whom a setuid program runs, if this process may not signal that user's processes.
 ///
-/// `sudo` is such a program: KILL ends it, and what it started goes on.
+/// `sudo` is such a program: KILL ends it, but not what it started.
 pub(super) fn foreign_user(program: &OsStr) -> Option<u32> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     if may_signal_all(&status) || field(&status, "NoNewPrivs:") == Some("1") {
@@ -32,7 +32,7 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
-/// The file that `exec` takes for a program.
+/// The file that `exec` would execute.
 fn find(program: &OsStr) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(program));

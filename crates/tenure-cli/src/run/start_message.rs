@@ -1,16 +1,16 @@
 use tenure::clock::Instant;
 
-/// What opens the gate of the stub.
+/// Message that opens the gate of the stub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StartMessage {
-    /// From this instant on it is too late to begin.
+    /// The instant from which it is too late to start.
     pub(super) before: Instant,
-    /// What the child finds in its environment.
+    /// Environment of the child.
     pub(super) environment: Vec<(String, String)>,
 }
 
 impl StartMessage {
-    /// Names and values hold no NUL byte: no environment can.
+    /// Names and values contain no NUL byte: no environment can.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.before.as_nanos().to_ne_bytes().to_vec();
         for (name, value) in &self.environment {

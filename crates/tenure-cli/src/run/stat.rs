@@ -1,11 +1,11 @@
 use std::str::FromStr;
 
-/// The fields of `/proc/PID/stat`, numbered as proc(5) does it.
+/// The fields of `/proc/PID/stat`, numbered as in proc(5).
 #[derive(Debug)]
 pub(super) struct Stat<'a>(Vec<&'a str>);
 
 impl<'a> Stat<'a> {
-    /// `1 (name) S 0 …`: the name may hold anything, so the fields are counted from the last bracket.
+    /// `1 (name) S 0 …`: the name may contain anything, so the fields are counted from the last bracket.
     pub(super) fn parse(stat: &'a [u8]) -> Option<Self> {
         let end = stat.iter().rposition(|&byte| byte == b')')?;
         Some(Self(std::str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace().collect()))

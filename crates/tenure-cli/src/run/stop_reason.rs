@@ -4,14 +4,14 @@ use tenure::Lost;
 
 use crate::duration;
 
-/// StopReason the child was stopped.
+/// Reason why the child was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StopReason {
-    /// No renewal succeeded for so long that the child had to end.
+    /// No renewal succeeded in time.
     Risk,
-    /// The guards have woken up so late that the next renewal would have come too late.
+    /// The guards woke up so late that they could not have stopped the child after the next renewal.
     Late(Duration),
-    /// The lease is not held any more.
+    /// The lease is lost.
     Lost(Lost),
     /// This process was stopped, and the watchdog acted.
     Stopped,
@@ -20,7 +20,7 @@ pub(super) enum StopReason {
 }
 
 impl StopReason {
-    /// For programs.
+    /// The reason in JSON.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Risk => "not_renewed",
@@ -33,7 +33,7 @@ impl StopReason {
         }
     }
 
-    /// Whether there was nothing left to let go of.
+    /// True if there is no lease left to release.
     pub(super) fn is_definite(&self) -> bool {
         matches!(
             self,
@@ -41,12 +41,12 @@ impl StopReason {
         )
     }
 
-    /// Whether what the store said last explains it.
+    /// True if the last error of the store explains it.
     pub(super) fn is_of_the_store(&self) -> bool {
         matches!(self, Self::Risk | Self::Lost(Lost::Expired | Lost::RenewalFailed))
     }
 
-    /// What people do about it.
+    /// The next step for the user.
     pub(super) fn next_step(&self) -> &'static str {
         match self {
             Self::Risk | Self::Lost(Lost::Expired | Lost::RenewalFailed) => {
@@ -68,7 +68,7 @@ impl StopReason {
         }
     }
 
-    /// For people.
+    /// The reason as a sentence.
     pub(super) fn sentence(&self) -> String {
         match self {
             Self::Risk => {

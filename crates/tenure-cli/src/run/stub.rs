@@ -1,5 +1,5 @@
-//! What the child is before it is the child: a process that waits at a gate, so that nothing but one exec lies between
-//! the grant and the user's program.
+//! The child before it executes the user's program: a process that waits at a gate, so that only one exec is between
+//! the grant and the program.
 
 use std::ffi::OsString;
 use std::io;
@@ -22,11 +22,11 @@ pub(super) const NOT_FOUND: i32 = 127;
 /// The program cannot be executed.
 pub(super) const NOT_EXECUTABLE: i32 = 126;
 
-/// Waits for the gate to open, and becomes the user's program. Where that cannot be, the watchdog is told the number of
-/// the error, or zero if it was too late.
+/// Waits until the gate opens, and executes the user's program. If that fails, it sends the watchdog the error number,
+/// or zero if it was too late.
 pub(super) fn run(watchdog: Pid, gate: Link, child_action: SigHandler, command: &[OsString]) -> ! {
     die_with(watchdog);
-    // What comes while it waits is for the program. Only the end of the supervisor ends the stub.
+    // Signals during the wait are for the program. Only the end of the supervisor ends the stub.
     let usual = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let (message, witness) = match wait(&gate) {
         Received::Message(message, descriptors) => (message, descriptors.into_iter().next()),
@@ -38,7 +38,7 @@ pub(super) fn run(watchdog: Pid, gate: Link, child_action: SigHandler, command: 
     }
     let mut program = Command::new(&command[0]);
     program.args(&command[1..]).envs(start.environment);
-    // The last look: a process can be stopped for any time between the grant and this line.
+    // The last check: the process may have been stopped for any time between the grant and this line.
     if BootClock::new().now() >= start.before {
         let _ = gate.send(&0i32.to_ne_bytes(), &[]);
         exit(NOT_EXECUTABLE);
@@ -63,9 +63,9 @@ fn wait(gate: &Link) -> Received {
     }
 }
 
-/// Has the kernel kill this process, and the program that it becomes, when the watchdog dies: where both guards are
-/// killed at once, nothing else would end it. The watchdog has one thread, and the kernel counts the death of the thread
-/// that forked.
+/// Makes the kernel kill this process, and the program that it executes, when the watchdog dies: if both guards are
+/// killed at once, nothing else would. The watchdog has one thread; the kernel acts on the death of the thread that
+/// forked.
 fn die_with(watchdog: Pid) {
     let set = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     // A watchdog that died before the call sends no signal.
@@ -74,7 +74,7 @@ fn die_with(watchdog: Pid) {
     }
 }
 
-/// The program inherits the witness, under a number that scripts do not redirect. If that cannot be, supervisor and
+/// The program inherits the witness, under a number that scripts do not redirect. If that fails, supervisor and
 /// watchdog still hold it.
 fn keep_through_exec(witness: OwnedFd) {
     let witness = rustix::io::fcntl_dupfd_cloexec(&witness, FIRST_KEPT).unwrap_or(witness);
@@ -83,5 +83,5 @@ fn keep_through_exec(witness: OwnedFd) {
     }
 }
 
-/// Shell scripts redirect 3 to 9, and some programs count on low numbers.
+/// Shell scripts redirect 3 to 9, and some programs rely on low numbers.
 const FIRST_KEPT: i32 = 101;

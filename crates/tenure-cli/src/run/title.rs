@@ -4,9 +4,9 @@ use std::os::unix::fs::FileExt;
 
 use super::stat::Stat;
 
-/// Gives this process a name of its own, as `ps`, `pkill` and `pidof` see it.
+/// Sets the name of this process, as `ps`, `pkill` and `pidof` see it.
 ///
-/// If that fails, the process keeps the name that it has: only people depend on it.
+/// If that fails, the process keeps its name: nothing else depends on it.
 pub(super) fn set(title: &str) {
     if let Ok(name) = CString::new(title) {
         let _ = rustix::thread::set_name(&name);
@@ -14,7 +14,7 @@ pub(super) fn set(title: &str) {
     let _ = overwrite_arguments(title);
 }
 
-/// The kernel shows the arguments from where the process has them in its memory.
+/// The kernel reads the arguments from the memory of the process.
 fn overwrite_arguments(title: &str) -> Option<()> {
     let stat = fs::read("/proc/self/stat").ok()?;
     let stat = Stat::parse(&stat)?;

@@ -6,22 +6,22 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::stat::Stat;
 
-/// All descendants of a process. It is a sub-reaper, so that none of them can leave: whoever leaves its group, its
-/// session or loses its parent is still found below it.
+/// All descendants of a process. It is a sub-reaper, so none of them can escape: a process that leaves its group or
+/// session, or loses its parent, is still found below it.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     root: Pid,
     except: Option<Pid>,
-    /// Children of the root that are not of the tree, with all below them.
+    /// Children of the root that do not belong to the tree, with everything below them.
     strangers: Vec<Pid>,
 }
 
-/// What became of a signal to all of a tree.
+/// Result of a signal to a complete tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Swept {
     /// The processes that got it.
     pub(super) reached: Vec<Pid>,
-    /// Those that may not be signalled: they run as somebody else.
+    /// Processes that may not be signalled: they run as another user.
     pub(super) denied: Vec<Pid>,
 }
 
@@ -29,11 +29,11 @@ pub(super) struct Swept {
 #[derive(Clone, Copy, Debug)]
 struct ProcessStat {
     parent: i32,
-    /// In ticks since boot. Together with the number it names one process for ever.
+    /// In ticks since boot. With the process id it identifies one process.
     started: u64,
-    /// Dead and not yet reaped, and no thread of it lives on.
+    /// Dead and not yet reaped, and without a living thread.
     is_dead: bool,
-    /// Stopped by a signal: others wait until it goes on.
+    /// Stopped by a signal.
     is_stopped: bool,
 }
 
@@ -42,17 +42,17 @@ impl Tree {
         Self { root, except: None, strangers: Vec::new() }
     }
 
-    /// The same tree without this process, but with what is below it.
+    /// The same tree without this process, but with everything below it.
     pub(super) fn without(self, except: Pid) -> Self {
         Self { except: Some(except), ..self }
     }
 
-    /// The same tree without these processes and all below them.
+    /// The same tree without these processes and everything below them.
     pub(super) fn without_strangers(self, strangers: &[Pid]) -> Self {
         Self { strangers: strangers.to_owned(), ..self }
     }
 
-    /// The children of this process, of all its threads; `None` where the kernel does not list them.
+    /// The children of all threads of this process; `None` if the kernel does not list them.
     pub(super) fn own_children() -> Option<Vec<Pid>> {
         let mut children = Vec::new();
         for thread in fs::read_dir("/proc/self/task").ok()? {
@@ -63,35 +63,35 @@ impl Tree {
         Some(children)
     }
 
-    /// Whether this process sees its own namespace in `/proc`. Where it does not, the numbers there are strangers.
+    /// True if `/proc` shows the pid namespace of this process. Otherwise the numbers there belong to other processes.
     pub(super) fn can_be_seen() -> bool {
         let own = rustix::process::getpid().as_raw_nonzero().to_string();
         fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == own.as_str())
     }
 
-    /// Does the work of a sweep without its signals: a guard that gets little processor time measures how long it takes.
+    /// Does the work of a sweep without its signals: a guard with little processor time measures how long it takes.
     pub(super) fn rehearse(&self) {
         let _ = scan().map(|all| self.members(&all));
     }
 
-    /// Tells each process of the tree to end. Those that are stopped are continued, or they could not.
+    /// Sends TERM to each process of the tree. Stopped ones are continued, or they could not end.
     pub(super) fn terminate(&self) -> Swept {
         self.signal(Signal::TERM).unwrap_or_default()
     }
 
-    /// Kills each process of the tree. What is forked meanwhile is found by the next call.
+    /// Kills each process of the tree. The next call finds those that were forked during this one.
     pub(super) fn kill(&self) -> Swept {
         self.signal(Signal::KILL).unwrap_or_default()
     }
 
-    /// One by one and not by group: `kill(-group)` succeeds while a member that runs as another user is left out, and it
-    /// never reaches those who left the group.
+    /// One by one and not by group: `kill(-group)` succeeds although it leaves out a member that runs as another user,
+    /// and never reaches processes that left the group.
     fn signal(&self, signal: Signal) -> io::Result<Swept> {
         let all = scan()?;
         let mut swept = Swept::default();
         for (number, seen) in self.members(&all) {
             let Some(pid) = Pid::from_raw(number) else { continue };
-            // The number may be somebody else's by now. The descriptor cannot become so: look again behind it.
+            // The process id may be reused by now. The descriptor cannot: check again behind it.
             let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
             let still = read_stat(number).is_some_and(|now| {
                 now.started == seen.started && (now.parent == seen.parent || all.contains_key(&now.parent))
@@ -136,7 +136,7 @@ impl Tree {
     }
 }
 
-/// All processes of this namespace. Those that end meanwhile are left out.
+/// All processes of this pid namespace. Those that end during the listing are left out.
 fn scan() -> io::Result<HashMap<i32, ProcessStat>> {
     let mut all = HashMap::new();
     for entry in fs::read_dir("/proc")? {

@@ -8,15 +8,15 @@ use super::lateness::Lateness;
 /// The end of the lease unless it is renewed, as both guards know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Until {
-    /// The instant by which the whole tree must be dead.
+    /// The instant by which the complete tree must be dead.
     pub(super) deadline: Instant,
     /// The instant by which a healthy store has answered the next renewal.
     pub(super) renewed_by: Instant,
-    /// Time that this answer may take.
+    /// Longest duration of this answer.
     pub(super) answer: Duration,
 }
 
-/// The times at which one guard ends the tree unless the lease is renewed before.
+/// The times at which one guard stops the tree unless the lease is renewed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Times {
     pub(super) term_at: Instant,
@@ -24,7 +24,7 @@ pub(super) struct Times {
 }
 
 impl Until {
-    /// As the lease is held now. Rounded to the safe side: the clock is read before the lease.
+    /// The current state of the lease. Rounded to the safe side: the clock is read before the lease.
     pub(super) fn of(lease: &Lease, timing: Timing) -> Self {
         let now = BootClock::new().now();
         let answer = timing.timeout();
@@ -37,8 +37,8 @@ impl Until {
         Times { term_at: kill_at - grace, kill_at }
     }
 
-    /// The times of a guard that has been late: earlier ones, but not so early that a renewal which comes as usual comes
-    /// too late. Nor does a guard act on a lateness before its supervisor, which may have been frozen with it, could renew.
+    /// The times of a guard that has been late: earlier, but not so early that a regular renewal comes too late. A
+    /// guard does not act on a lateness before its supervisor, which may have been frozen with it, could renew.
     pub(super) fn times_if_late(&self, grace: Duration, least: Duration, lateness: &Lateness) -> Times {
         let renewed_by =
             lateness.grew_at().map_or(self.renewed_by, |at| self.renewed_by.max(at + self.answer));
@@ -77,7 +77,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const LEAST: Duration = Duration::from_millis(150);
 
-    /// The times of a guard that was late by so many milliseconds, as it found at `now`.
+    /// The times of a guard that was late by this many milliseconds, as it found at `now`.
     fn times(late: u64, now: u64) -> Times {
         let until = Until { deadline: at(15_000), renewed_by: at(6_500), answer: 3 * SECOND / 2 };
         let mut lateness = Lateness::new(at(0));

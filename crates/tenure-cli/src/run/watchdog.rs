@@ -1,8 +1,8 @@
-//! The process that ends the tree when the supervisor cannot.
+//! The process that stops the tree when the supervisor cannot.
 //!
-//! It is the parent of the child and a sub-reaper like the supervisor: whichever of the two is left finds every process of
-//! the tree below itself. It has a session of its own, so that no key on the user's terminal reaches it, and nothing of
-//! the user's is open in it.
+//! It is the parent of the child and a sub-reaper like the supervisor: the surviving one finds every process of the
+//! tree below itself. It has its own session, so that no key on the user's terminal reaches it, and it has no file of
+//! the user open.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -32,19 +32,19 @@ use super::tree::Tree;
 use super::watchdog_command::WatchdogCommand;
 use super::{schedule, stub};
 
-/// What a watchdog is made with.
+/// Parameters of a watchdog.
 #[derive(Clone, Debug)]
 pub(super) struct WatchdogSetup {
     pub(super) timing: Timing,
-    /// The way in which a guard measures how late it would be.
+    /// Method of a guard for measuring its lateness.
     pub(super) lateness_meter: LatenessMeter,
-    /// Where the cgroup of the child is, if there can be one.
+    /// Path of the child's cgroup, if there can be one.
     pub(super) cgroup: cgroup::CgroupPath,
-    /// What the caller does when a child of its own ends, and so shall the program.
+    /// The caller's disposition of SIGCHLD, which the program gets back.
     pub(super) child_action: SigHandler,
 }
 
-/// Starts the stub, watches over it, and never returns.
+/// Starts the stub, watches it, and never returns.
 pub(super) fn run(setup: WatchdogSetup, control: Link, command: &[OsString]) -> ! {
     match Watchdog::start(setup, control, command) {
         Ok(watchdog) => watchdog.watch(),
@@ -57,7 +57,7 @@ struct Watchdog {
     setup: WatchdogSetup,
     /// The supervisor, while it lives.
     control: Option<Link>,
-    /// The stub, until it is the program.
+    /// The stub, until it executes the program.
     gate: Link,
     signals: SignalFd,
     timer: OwnedFd,
@@ -69,7 +69,7 @@ struct Watchdog {
     child: Pid,
     /// Held until the tree is reaped.
     witness: Option<OwnedFd>,
-    /// True if the supervisor knows that a process is left which cannot be ended.
+    /// True if the supervisor knows about an unkillable process.
     told_left: bool,
     told_overrun: bool,
 }
@@ -91,14 +91,14 @@ impl Watchdog {
         };
         let child = match forked? {
             Side::Child => {
-                // The gate's own end lives in the watchdog alone: its end is the stub's.
+                // The gate's own end exists in the watchdog alone: its end ends the stub.
                 drop((control, gate));
                 stub::run(own, stubs, setup.child_action, command)
             }
             Side::Parent { child } => child,
         };
         drop(stubs);
-        // After the stub, which stays in the terminal's session.
+        // After the stub, which stays in the session of the terminal.
         rustix::process::setsid()?;
         title::set(TITLE);
         // After the stub too: the command keeps the priority of its caller.
@@ -134,8 +134,7 @@ impl Watchdog {
 
     fn watch(mut self) -> ! {
         loop {
-            // The clock first: a watchdog that was stopped itself, wherever that was, hears of the renewals before it acts
-            // on what the clock says.
+            // The clock first: a watchdog that was stopped itself processes the renewals before it acts on the clock.
             let now = BootClock::new().now();
             self.measure(now);
             self.read_commands(now);
@@ -167,7 +166,7 @@ impl Watchdog {
                     }
                 }
                 Received::Nothing => return,
-                // Nobody renews any more.
+                // No process renews any more.
                 Received::End => {
                     self.control = None;
                     self.step(now, Input::Kill);
@@ -184,7 +183,7 @@ impl Watchdog {
                 let own = witness.and_then(|witness| WitnessPart::Both.lock(witness).ok());
                 let childs = witness.and_then(|witness| WitnessPart::Tree.lock(witness).ok());
                 if witnessed && (own.is_none() || childs.is_none()) {
-                    // No descriptor could be had. Without the witness, nobody may act: the gate goes with this process.
+                    // No free descriptor. Without the witness no work may run: the gate closes with this process.
                     exit(1);
                 }
                 self.step(now, Input::Held(until));
@@ -198,7 +197,7 @@ impl Watchdog {
         }
     }
 
-    /// Passes on what the stub says if it cannot become the program.
+    /// Passes on the error of a stub that cannot execute the program.
     fn hear_stub(&self) {
         if let Received::Message(message, _) = self.gate.receive()
             && let Ok(error) = message.try_into().map(i32::from_ne_bytes)
@@ -207,7 +206,7 @@ impl Watchdog {
         }
     }
 
-    /// Reaps the processes that have ended. When none is left, the work is done.
+    /// Reaps processes that have ended. When none is left, the work is done.
     fn reap(&mut self, now: Instant) {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -218,18 +217,18 @@ impl Watchdog {
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break,
-                // A process that left for another pid namespace is no child any more, and still in the cgroup.
+                // A process that left for another pid namespace is not a child any more, but still in the cgroup.
                 Err(_) if self.cgroup.as_ref().is_some_and(Cgroup::is_populated) => break,
                 Err(_) => self.finish(now),
             }
         }
-        // The child has ended and others have not: they are told to, as the child would be.
+        // The child has ended and others have not: they get TERM.
         if self.ladder.child_is_dead() {
             self.step(BootClock::new().now(), Input::Stop);
         }
     }
 
-    /// Ends this process: nothing of the tree is left.
+    /// Ends this process: the tree is dead.
     fn finish(&self, now: Instant) -> ! {
         if self.told_overrun {
             self.report_overrun(now);
@@ -259,21 +258,21 @@ impl Watchdog {
 
     fn terminate(&self) {
         let swept = self.tree.terminate();
-        // A child that `/proc` hides is signalled by its number, which is its own until it is reaped.
+        // A child that `/proc` hides is signalled by its process id, which is not reused until it is reaped.
         if !self.ladder.child_is_dead() && !swept.reached.contains(&self.child) {
             let _ = kill_process(self.child, Signal::TERM);
         }
     }
 
-    /// The child first, by its number: that needs neither `/proc` nor a new descriptor.
+    /// The child first, by its process id: that needs neither `/proc` nor a new descriptor.
     fn kill(&mut self, now: Instant) {
         if !self.ladder.child_is_dead() {
             let _ = kill_process(self.child, Signal::KILL);
         }
         self.cgroup.as_ref().inspect(|cgroup| cgroup.kill());
         let swept = self.tree.kill();
-        // What is left may not be signalled, or not even be seen. It is watched for as long as it lives: the witness that
-        // this process holds keeps the next command from starting on this machine.
+        // The rest may not be signalled, or not even be seen. It is watched as long as it lives: the witness of this
+        // process keeps the next command from starting on this machine.
         if self.ladder.note_sweep(now, !swept.reached.is_empty()) && !self.told_left {
             self.told_left = true;
             let pid = swept.denied.first().map_or(0, |pid| pid.as_raw_nonzero().get());
@@ -326,8 +325,8 @@ impl Watchdog {
     }
 }
 
-/// A pipe whose reader waits for its end, a terminal that shall hang up, a folder that shall be unmounted: nothing of
-/// that may wait for the watchdog.
+/// Closes all descriptors of the user. A pipe whose reader waits for its end, a terminal that should hang up, a
+/// directory that should be unmounted: none of them may wait for the watchdog.
 fn close_all_but(kept: &HashSet<RawFd>) -> io::Result<()> {
     let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     rustix::stdio::dup2_stdin(&nothing)?;
@@ -351,8 +350,9 @@ fn millis(duration: Duration) -> i32 {
     i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
 }
 
-/// Time until the cgroup is looked at again.
+/// Time until the cgroup is checked again.
 const CGROUP_LOOK: Duration = Duration::from_millis(50);
 
-/// The name in `ps`. Not the name of the command: `pkill tenure` ends the supervisor, and the watchdog then ends the tree.
+/// The name in `ps`. It differs from the name of the command: `pkill tenure` ends the supervisor, and the watchdog then
+/// stops the tree.
 const TITLE: &str = "lease-watchdog";

@@ -3,13 +3,13 @@ use tenure::clock::Instant;
 use super::start_message::StartMessage;
 use super::until::{Until, take_instant};
 
-/// What the supervisor tells the watchdog.
+/// Message of the supervisor to the watchdog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WatchdogCommand {
-    /// The lease is granted: watch by this deadline, and then open the gate of the stub. It carries the witness, where
-    /// there is one.
+    /// The lease is granted: watch this deadline, and then open the gate of the stub. It carries the witness, if there
+    /// is one.
     Start { until: Until, witnessed: bool, message: StartMessage },
-    /// The lease is held for longer.
+    /// The lease is renewed.
     Until(Until),
     /// The supervisor has sent TERM. KILL at this instant at the latest.
     Stopping { kill_at: Instant },

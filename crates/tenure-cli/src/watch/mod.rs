@@ -18,14 +18,14 @@ use crate::output;
 use crate::store::{self, ChosenStore};
 use line::Line;
 
-/// Tells what happens to leases until nobody reads it any more.
+/// Reports changes of leases until the reader closes the pipe.
 pub(crate) fn watch(args: &Args, watch: &args::Watch) -> Result<ExitCode, Failure> {
     let prefix = Prefix::parse(&watch.prefix)?;
     let store = store::choose(args)?;
     store::block_on(async {
         tokio::select! {
             told = print_events(&store, &prefix, watch) => told,
-            // Not only when there is something to tell, which may be in a week.
+            // At once, and not only at the next report, which may be in a week.
             () = nobody_reads() => Ok(()),
         }
     })?;
@@ -48,7 +48,7 @@ async fn print_events(store: &ChosenStore, prefix: &Prefix, watch: &args::Watch)
     Ok(())
 }
 
-/// Waits for a store that is not there yet, without making it.
+/// Waits for a store that does not exist yet, without creating it.
 async fn connect(store: &ChosenStore, json: bool) -> Result<Coordinator, Failure> {
     let mut said = false;
     loop {
@@ -66,7 +66,7 @@ async fn connect(store: &ChosenStore, json: bool) -> Result<Coordinator, Failure
     }
 }
 
-/// Completes when the reader of standard output is gone. What is no pipe (a file, say) is never closed by others.
+/// Completes when the reader of standard output is gone. Anything but a pipe, such as a file, is never closed.
 #[expect(deprecated, reason = "its replacement is unsafe code, and standard output stays open until the end")]
 async fn nobody_reads() {
     let Ok(out) = AsyncFd::with_interest(std::io::stdout(), Interest::ERROR) else { return pending().await };
@@ -75,5 +75,5 @@ async fn nobody_reads() {
     }
 }
 
-/// How often it is looked for a store that is not there yet.
+/// Interval of checks for a store that does not exist yet.
 const LOOK_PAUSE: Duration = Duration::from_millis(500);

@@ -31,7 +31,7 @@ use crate::run::until::Until;
 use crate::run::watchdog_command::WatchdogCommand;
 use crate::signals::{ReceivedSignal, Signals};
 
-/// The child and the watchdog as the supervisor has them.
+/// The child and the watchdog, as the supervisor sees them.
 #[derive(Debug)]
 pub(super) struct Processes {
     pub(super) watchdog: Pid,
@@ -39,31 +39,31 @@ pub(super) struct Processes {
     pub(super) cgroup: Option<Cgroup>,
     pub(super) control: LinkListener,
     pub(super) child: Pid,
-    /// Stays the child's when its number is somebody else's.
+    /// Still refers to the child when its process id is reused.
     pub(super) child_fd: AsyncFd<OwnedFd>,
-    /// The witness, of which a supervisor locks the guards' part alone: when it is stopped after its tree has died, nothing
-    /// of the tree is locked any more.
+    /// The witness, of which a supervisor locks the guards' part alone: when it is stopped after its tree has died, no
+    /// part of the tree is locked any more.
     pub(super) witness: Option<OwnedFd>,
-    /// Children of this process that are not of the tree.
+    /// Children of this process that do not belong to the tree.
     pub(super) strangers: Vec<Pid>,
 }
 
-/// How it ended.
+/// The end of a run.
 #[derive(Clone, Debug)]
 pub(super) struct RunEnd {
-    /// The child's status; `None` if it could not be waited for.
+    /// Status of the child; `None` if it could not be waited for.
     pub(super) status: Option<ExitStatus>,
-    /// StopReason the child was stopped; `None` if it ended by itself.
+    /// Reason why the child was stopped; `None` if it ended by itself.
     pub(super) stop_reason: Option<StopReason>,
-    /// StopReason the program was not started: the number of the error, or zero if it was too late.
+    /// Reason why the program was not started: the error number, or zero if it was too late.
     pub(super) not_started: Option<i32>,
-    /// The least time that a process of the tree was alive after the deadline; `None` if none was seen to be.
+    /// Least time that a process of the tree was alive after the deadline; `None` if none was seen.
     pub(super) overrun: Option<Duration>,
-    /// True if the record was kept while a process that could not be ended was alive.
+    /// True if the record was kept while an unkillable process was alive.
     pub(super) kept: bool,
 }
 
-/// What wakes the supervisor.
+/// Event that wakes the supervisor.
 enum Wakeup {
     Signal(ReceivedSignal),
     Report(Option<Report>),
@@ -85,21 +85,21 @@ pub(super) struct Supervisor<'a> {
     ladder: Ladder,
     watched: bool,
     watchdog_is_reaped: bool,
-    /// True if this process has ended the watchdog.
+    /// True if this process has killed the watchdog.
     replaced: bool,
-    /// Whether the gate of the stub was opened, as the watchdog said.
+    /// True if the watchdog has reported that the gate of the stub is open.
     started: bool,
     status: Option<ExitStatus>,
     alone: bool,
     stop_reason: Option<StopReason>,
-    /// When the watchdog has had its time, and its work is done here.
+    /// Instant at which this process takes over the work of the watchdog.
     replace_at: Option<Instant>,
-    /// When this process was continued after somebody had stopped it.
+    /// Instant at which this process was continued after a stop.
     continued_at: Option<Instant>,
-    /// The sentence about processes that cannot be ended, once they are known.
+    /// Sentence about unkillable processes, once they are known.
     cannot_end: Option<String>,
     overrun: Option<Duration>,
-    /// Held in the place of a watchdog that is gone, until the tree is reaped.
+    /// Held in place of a dead watchdog, until the tree is reaped.
     tree_witness: Option<OwnedFd>,
     not_started: Option<i32>,
 }
@@ -137,7 +137,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Has the child started, by a watchdog that is armed. The watchdog locks what it and the child need of the witness.
+    /// Starts the child through an armed watchdog. The watchdog locks the parts of the witness that it and the child
+    /// need.
     pub(super) fn start(&mut self, environment: Vec<(String, String)>) {
         let until = Until::of(self.lease, self.timing);
         self.step(BootClock::new().now(), Input::Held(until), None);
@@ -152,13 +153,13 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Watches until the whole tree is gone, and gives back the promise not to vacate with it.
+    /// Watches until the complete tree is dead, and returns the work guard.
     pub(super) async fn watch(mut self, signals: &Signals) -> (RunEnd, WorkGuard) {
         let lease = self.lease;
         let mut renewals = std::pin::pin!(lease.renewals());
         let mut states = std::pin::pin!(lease.states());
         let mut lost = false;
-        // What was renewed before this listened.
+        // Renewals before this subscription.
         self.renewed();
         while !self.alone {
             let next = self.next_wakeup();
@@ -172,7 +173,7 @@ impl<'a> Supervisor<'a> {
                 _ = self.processes.child_fd.readable(), if !self.ladder.child_is_dead() => Wakeup::ChildDied,
                 () = BootClock::new().sleep_until(next) => Wakeup::Time,
             };
-            // Signals before anything else: that this process was stopped explains whatever follows.
+            // Signals first: a stop of this process explains everything that follows.
             while let Some(came) = signals.pending() {
                 self.signalled(came);
             }
@@ -236,11 +237,11 @@ impl<'a> Supervisor<'a> {
             self.stop_reason =
                 Some(if self.was_stopped() { StopReason::Stopped } else { StopReason::Lost(Lost::Expired) });
         }
-        // What the child leaves behind is ended in order; the watchdog does it, and has its time for it.
+        // The watchdog stops the leftovers of the child, and has its time for it.
         self.replace_at = Some(now + self.timing.grace() + 2 * WATCHDOG_SILENCE_MAX);
     }
 
-    /// The child is dead, and the watchdog should say so soon.
+    /// The child is dead, and the watchdog should report so soon.
     fn child_died(&mut self) {
         let now = BootClock::new().now();
         self.step(now, Input::ChildEnded, None);
@@ -295,8 +296,8 @@ impl<'a> Supervisor<'a> {
         } else {
             StopReason::Lost(why)
         };
-        // Whoever revokes waits for the acknowledgement or the ttl, and a strict lease is still in the record: there is
-        // time to stop in order. Everything else means that somebody else may act already.
+        // A contender that revokes waits for the acknowledgement or the ttl, and a strict lease is still in the record:
+        // there is time for TERM and grace. Every other cause means that another holder may act already.
         if in_order {
             self.stop(why);
         } else {
@@ -310,8 +311,8 @@ impl<'a> Supervisor<'a> {
         match signal {
             Heard::SIGCHLD => self.reap(),
             Heard::SIGCONT => self.continued_at = Some(BootClock::new().now()),
-            // The child has got it from the kernel, as this process has. Only of a hang-up the kernel tells the leader of
-            // the session alone, which is this process where no shell is around it (`ssh -t host tenure run …`).
+            // The kernel has sent it to the child as well. Only a hang-up goes to the leader of the session alone,
+            // which is this process if there is no shell around it (`ssh -t host tenure run …`).
             _ if by_terminal && !(signal == Heard::SIGHUP && leads_its_session()) => {}
             _ => {
                 if let Some(sentence) = &self.cannot_end {
@@ -324,7 +325,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// A timer that was due at `due` has come.
+    /// A timer that was due at `due` has fired.
     fn timer_came(&mut self, due: Instant, now: Instant) {
         if !self.was_stopped() {
             let tree = self.tree();
@@ -348,9 +349,9 @@ impl<'a> Supervisor<'a> {
 
     // ── a process outlives its time ───────────────────────────────────────────────────────────────────────────────────
 
-    /// KILL reaches nothing, and a process of the tree is left: the lease is kept until that has ended by itself.
+    /// KILL reaches nothing, and a process of the tree is left: the lease is kept until it has ended by itself.
     fn cannot_end(&mut self, left: &[Pid]) {
-        // The watchdog watches what is left, and is not late.
+        // The watchdog watches the rest, and is not late.
         self.replace_at = None;
         if self.cannot_end.is_some() {
             return;
@@ -373,7 +374,7 @@ impl<'a> Supervisor<'a> {
         self.cannot_end = Some(sentence);
     }
 
-    /// True if the record is not this holder's any more, so that it cannot be kept.
+    /// True if the record does not belong to this holder any more, so that it cannot be kept.
     fn has_lost_for_good(&self) -> bool {
         self.stop_reason.as_ref().is_some_and(StopReason::is_definite)
     }
@@ -387,7 +388,7 @@ impl<'a> Supervisor<'a> {
         });
     }
 
-    /// Notes that the child is alive after the deadline, if it is: both guards were stopped, or woke up late.
+    /// Records that the child is alive after the deadline, if it is: both guards were stopped, or woke up late.
     fn check_overrun(&mut self) {
         let now = BootClock::new().now();
         if let Some(by) = self.ladder.overrun(now).filter(|_| self.child_lives()) {
@@ -395,12 +396,12 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// A process of the tree was alive so long after the deadline.
+    /// A process of the tree was alive this long after the deadline.
     fn note_overrun(&mut self, by: Duration) {
         self.overrun = self.overrun.max(Some(by));
     }
 
-    /// As the kernel knows it now.
+    /// As the kernel reports it now.
     fn child_lives(&self) -> bool {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut readable = [PollFd::new(self.processes.child_fd.get_ref(), PollFlags::IN)];
@@ -409,12 +410,12 @@ impl<'a> Supervisor<'a> {
 
     // ── small things ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Whether this process goes on after a stop. Whatever was lost meanwhile is found at once.
+    /// True if this process continues after a stop. A loss during the stop is found at once.
     fn was_stopped(&self) -> bool {
         self.continued_at.is_some_and(|at| BootClock::new().now().since(at) < WATCHDOG_SILENCE_MAX)
     }
 
-    /// The reason why no renewal came before the time to stop.
+    /// Reason why no renewal came before the time to stop.
     fn why_not_renewed(&self) -> StopReason {
         if self.was_stopped() {
             return StopReason::Stopped;
@@ -427,7 +428,7 @@ impl<'a> Supervisor<'a> {
             return;
         }
         match self.processes.control.link().send(&command.to_bytes(), &[]) {
-            // It has not listened for so long that it is as good as gone, and its end will end the child.
+            // It has not read for so long that it is as good as gone, and its end will kill the child.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stop(StopReason::Unwatched),
             _ => {}
         }
@@ -447,7 +448,7 @@ fn leads_its_session() -> bool {
     rustix::process::getsid(None) == Ok(rustix::process::getpid())
 }
 
-/// How long the watchdog may be silent when it has something to say: under heavy load it is late by a tenth of this.
+/// Longest silence of a watchdog that has something to report: under heavy load it is late by a tenth of this.
 const WATCHDOG_SILENCE_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -465,7 +466,7 @@ mod tests {
     use crate::run::link::Link;
     use crate::run::schedule::Schedule;
 
-    /// The reason for which a supervisor stops a child whose end it hears of so long after the grant.
+    /// Reason for which a supervisor stops a child, if it learns of its end this long after the grant.
     async fn reason_after(span: Duration) -> Option<StopReason> {
         let timing = Timing::new(Duration::from_secs(15)).unwrap();
         let clock = Arc::new(ManualClock::new());

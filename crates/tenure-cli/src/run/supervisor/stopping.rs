@@ -1,4 +1,4 @@
-//! How the tree is ended, by the watchdog or without it.
+//! Stopping the tree, with the watchdog or without it.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -15,12 +15,13 @@ use crate::run::tree::Tree;
 use crate::run::watchdog_command::WatchdogCommand;
 
 impl Supervisor<'_> {
-    /// In order: TERM, and KILL after the grace.
+    /// Stops it with TERM, and KILL after the grace.
     pub(super) fn stop(&mut self, why: StopReason) {
         self.step(BootClock::new().now(), Input::Stop, Some(why));
     }
 
-    /// Takes a step of the ladder. `why` is the reason for TERM, if that is due; `None` if the child has ended by itself.
+    /// Takes a step of the ladder. `why` is the reason for TERM, if that is due; `None` if the child has ended by
+    /// itself.
     pub(super) fn step(&mut self, now: Instant, input: Input, why: Option<StopReason>) {
         for action in self.ladder.step(now, input) {
             match action {
@@ -40,7 +41,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// TERM to all of the tree. A child that `/proc` hides gets it through its descriptor.
+    /// TERM to the complete tree. A child that `/proc` hides gets it through its descriptor.
     fn signal_term(&self) {
         let swept = self.tree().terminate();
         if !self.ladder.child_is_dead() && !swept.reached.contains(&self.processes.child) {
@@ -48,7 +49,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Again and again: what was forked during a sweep is found by the next.
+    /// Repeats KILL: the next sweep finds a process that was forked during this one.
     ///
     /// The child first, through a descriptor that is open since the start: that needs neither `/proc` nor a new one.
     fn sweep(&mut self, now: Instant) {
@@ -59,20 +60,20 @@ impl Supervisor<'_> {
         let swept = self.tree().kill();
         let reached = !swept.reached.is_empty() || (child.is_ok() && !self.ladder.child_is_dead());
         let stuck = self.ladder.note_sweep(now, reached);
-        // While the watchdog lives, an empty sweep means that it has not reaped yet. Without it, there are children that
-        // `/proc` does not show (`hidepid`).
+        // While the watchdog lives, an empty sweep means that it has not reaped yet. Without it, there are children
+        // that `/proc` does not show (`hidepid`).
         if stuck && (!swept.denied.is_empty() || !self.watched) {
             self.cannot_end(&swept.denied);
         }
     }
 
-    /// The watchdog does not do its work, most likely because it is stopped: it is ended, and what was below it is below
+    /// The watchdog does not work, most likely because it is stopped: it is killed, and its children become those of
     /// this process.
     pub(super) fn replace_watchdog(&mut self) {
         self.replace_at = None;
         self.replaced = true;
         if !self.watchdog_is_reaped {
-            // A child that was not reaped has its number for itself.
+            // The process id of an unreaped child is not reused.
             let _ = kill_process(self.processes.watchdog, Signal::KILL);
         }
     }
@@ -80,12 +81,12 @@ impl Supervisor<'_> {
     pub(super) fn watchdog_is_gone(&mut self) {
         self.watched = false;
         self.replace_at = None;
-        // The watchdog held the part of the witness that tells of the tree.
+        // The watchdog held the tree's part of the witness.
         self.tree_witness =
             self.processes.witness.as_ref().and_then(|witness| WitnessPart::Tree.lock(witness).ok());
         self.reap();
         if !self.started {
-            // The stub ends with its watchdog, and its code is not the program's.
+            // The stub ends with its watchdog, and its code is not that of the program.
             self.stop_reason.get_or_insert(StopReason::Unwatched);
         }
         if self.alone {
@@ -94,20 +95,21 @@ impl Supervisor<'_> {
         if self.ladder.child_is_dead() {
             self.step(BootClock::new().now(), Input::Stop, None);
         } else if let Phase::Stopping { .. } = self.ladder.phase() {
-            // Whoever was below it when TERM was sent, and below this process a moment later, may have got none.
+            // A process that was below the watchdog at TERM, and below this process a moment later, may not have got
+            // it.
             self.signal_term();
         } else {
             self.stop(StopReason::Unwatched);
         }
     }
 
-    /// Takes in those who ended: the watchdog, and after it those whom it leaves to this process.
+    /// Takes in processes that ended: the watchdog, and after it those that it leaves to this process.
     pub(super) fn reap(&mut self) {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.processes.child => {
                     let status = ExitStatus::from_raw(status.as_raw());
-                    // A watchdog that was killed took the child with it, and left it to this process.
+                    // A killed watchdog took the child with it, and left it to this process.
                     if !self.replaced && status.signal() == Some(Signal::KILL.as_raw()) {
                         self.stop_reason.get_or_insert(StopReason::Unwatched);
                     }
@@ -119,12 +121,12 @@ impl Supervisor<'_> {
                 }
                 Err(Errno::INTR) => {}
                 Ok(None) if !self.has_only_strangers() => return,
-                // A process that left for another pid namespace is no child any more, and still in the cgroup.
+                // A process that left for another pid namespace is not a child any more, but still in the cgroup.
                 Ok(None) | Err(_) if self.processes.cgroup.as_ref().is_some_and(Cgroup::is_populated) => {
                     return;
                 }
                 Ok(None) | Err(_) => {
-                    // What the watchdog said before it ended is heard first.
+                    // Messages that the watchdog sent before its end come first.
                     self.alone |= !self.watched;
                     return;
                 }
@@ -132,8 +134,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// What is below the watchdog, and below this process once that is gone. Not more: a shell that became this process
-    /// by `exec` may have left it children of its own, such as the logger of `exec > >(logger)`.
+    /// Everything below the watchdog, and below this process once that is gone. Not more: a shell that became this
+    /// process by `exec` may have left it children, such as the logger of `exec > >(logger)`.
     pub(super) fn tree(&self) -> Tree {
         match self.watched && !self.watchdog_is_reaped {
             true => Tree::below(self.processes.watchdog),
@@ -143,7 +145,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// True if this process has children, and all of them are from before.
+    /// True if this process has children, and all of them are earlier ones.
     fn has_only_strangers(&self) -> bool {
         let strangers = &self.processes.strangers;
         !strangers.is_empty()
