@@ -131,12 +131,12 @@ impl Timing {
     /// Average number of renewals of a holder in this time, each of which is one write. Jitter makes each up to a tenth
     /// earlier.
     pub fn renewals_in(&self, span: Duration) -> u64 {
-        times(span, self.period)
+        occurrences(span, self.period)
     }
 
     /// Average number of reads of a waiting contender in this time, for a lease of this ttl, on a store without hints.
     pub fn looks_in(&self, span: Duration) -> u64 {
-        times(span, rules::poll_period(self.ttl))
+        occurrences(span, rules::poll_period(self.ttl))
     }
 
     /// Refuses durations that would write one key more often than the store allows.
@@ -230,7 +230,7 @@ impl TimingBuilder {
 /// Number of events in a span, one per `period`, each up to one part in [`JITTER_PART`] earlier.
 ///
 /// [`JITTER_PART`]: rules::JITTER_PART
-fn times(span: Duration, period: Duration) -> u64 {
+fn occurrences(span: Duration, period: Duration) -> u64 {
     let parts = u128::from(2 * rules::JITTER_PART);
     let times = (span.as_nanos() * parts).div_ceil(period.as_nanos() * (parts - 1));
     u64::try_from(times).unwrap_or(u64::MAX)

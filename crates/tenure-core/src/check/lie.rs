@@ -23,7 +23,7 @@ pub(super) enum Lie {
 
 impl Lie {
     /// How many lies convict a store: a single one may be an operator who deleted the scratch key just then.
-    pub(super) const CONVICTING: u32 = 2;
+    pub(super) const LIES_TO_REFUSE: u32 = 2;
 
     /// The writes that must be refused; accepting one is the lie.
     pub(super) const FORBIDDEN: [Self; 2] = [Self::Create, Self::Replace];
@@ -45,7 +45,7 @@ impl Lie {
     }
 
     /// The end of the trust in this store.
-    pub(super) fn convict(self, store: &dyn Store) -> Error {
+    pub(super) fn refusal(self, store: &dyn Store) -> Error {
         let (promised, seen) = match self {
             Self::Create => ("atomic create", "it accepted a create over an entry that exists"),
             Self::Replace => ("atomic replace", "it accepted a replace of a version that no entry ever had"),

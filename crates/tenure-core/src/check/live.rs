@@ -24,11 +24,11 @@ use crate::{Error, ErrorKind};
 /// * [`ErrorKind::Unavailable`]: the store could not be asked, or would not answer clearly.
 pub async fn check_live(store: &dyn Store, pause: Pause<'_>, nonce: u128) -> Result<(), Error> {
     let check =
-        Check { store, pause, nonce, scratch: Key::scratch(), forbidden: vec![], lies: 0, setbacks: 0 };
+        LiveCheck { store, pause, nonce, scratch: Key::scratch(), forbidden: vec![], lies: 0, setbacks: 0 };
     check.run().await
 }
 
-struct Check<'a> {
+struct LiveCheck<'a> {
     store: &'a dyn Store,
     pause: Pause<'a>,
     nonce: u128,
@@ -67,9 +67,9 @@ const PAUSE_ASKED_MAX: Duration = Duration::from_secs(5);
 /// address lies only now and then.
 const REFUSALS_AFTER_LIE: u32 = 3;
 
-impl Check<'_> {
+impl LiveCheck<'_> {
     async fn run(mut self) -> Result<(), Error> {
-        let mut entry = self.establish().await?;
+        let mut entry = self.scratch_entry().await?;
         for lie in Lie::FORBIDDEN {
             entry = self.must_refuse(lie, entry).await?;
         }
@@ -77,12 +77,12 @@ impl Check<'_> {
     }
 
     /// The scratch entry, which is created if there is none. This is the only write of the check that may succeed.
-    async fn establish(&mut self) -> Result<Entry, Error> {
+    async fn scratch_entry(&mut self) -> Result<Entry, Error> {
         loop {
             if let Some(entry) = self.read().await? {
                 return Ok(entry);
             }
-            let document = self.document("creation");
+            let document = self.scratch_value("creation");
             let setback = match self.store.put(&self.scratch, document, Expect::Absent).await {
                 Ok(Put::Applied(_)) => Setback::Lied(Lie::Vanished),
                 // Somebody else was faster.
@@ -101,13 +101,13 @@ impl Check<'_> {
     async fn must_refuse(&mut self, lie: Lie, mut before: Entry) -> Result<Entry, Error> {
         let mut refusals_owed = 1;
         while refusals_owed > 0 {
-            let document = self.document(lie.name());
+            let document = self.scratch_value(lie.name());
             self.forbidden.push((lie, document.clone()));
             let answer = self.store.put(&self.scratch, document, lie.expect(self.store)).await;
             let Some(after) = self.read().await? else {
                 // Deleted from outside. If the write was accepted, then perhaps because of that.
                 self.repeat(Setback::Disturbed).await?;
-                before = self.establish().await?;
+                before = self.scratch_entry().await?;
                 continue;
             };
             match self.judge(lie, answer, &before, &after) {
@@ -170,8 +170,8 @@ impl Check<'_> {
     async fn repeat(&mut self, setback: Setback) -> Result<(), Error> {
         if let Setback::Lied(lie) = setback {
             self.lies += 1;
-            if self.lies >= Lie::CONVICTING {
-                return Err(lie.convict(self.store));
+            if self.lies >= Lie::LIES_TO_REFUSE {
+                return Err(lie.refusal(self.store));
             }
         }
         if let Setback::Failed(StoreError::Refused(Refused { reason, .. })) = &setback
@@ -254,7 +254,7 @@ impl Check<'_> {
     }
 
     /// What is written: for people who look at the key, and unlike anything that another check or attempt writes.
-    fn document(&self, write: &str) -> Bytes {
+    fn scratch_value(&self, write: &str) -> Bytes {
         let document = serde_json::json!({
             "tenure": 1,
             "scratch": true,

@@ -26,7 +26,7 @@ pub(super) struct Context<'a> {
     /// The record that was last seen to run out by its ttl.
     pub(super) outlived: &'a mut Option<Outlived>,
     /// True if an inspection of a witness is pending.
-    pub(super) looking: &'a mut bool,
+    pub(super) looking_at_witness: &'a mut bool,
     pub(super) ambient: &'a Ambient,
     pub(super) sightings: &'a mut Sightings,
     pub(super) effects: &'a mut Vec<Effect>,

@@ -8,7 +8,7 @@ use tenure_store::{Expect, Version};
 use super::context::Context;
 use super::in_flight::SentWrite;
 use super::keeping::Keeping;
-use super::leaving::{Leaving, Target};
+use super::leaving::{Leaving, OwnRecord};
 use super::rules::Verdict;
 use super::stage::{Next, STAY, Stage, earliest};
 use super::{Attempt, Content, Event, Fault, Left, Lost, Outcome, Purpose, TermRef, writes};
@@ -41,7 +41,7 @@ impl Holding {
     pub(super) fn begin(
         ctx: &mut Context<'_>,
         attempt: Attempt,
-        (record, version): Target,
+        (record, version): OwnRecord,
         deadline: Instant,
     ) -> Next {
         ctx.attempts.confirm(attempt);
@@ -220,7 +220,7 @@ impl Holding {
     }
 
     /// A renewal is known to have landed.
-    fn renewed(&mut self, ctx: &mut Context<'_>, attempt: Attempt, (record, version): Target) -> Next {
+    fn renewed(&mut self, ctx: &mut Context<'_>, attempt: Attempt, (record, version): OwnRecord) -> Next {
         let now = ctx.ambient.now;
         ctx.attempts.confirm(attempt);
         if !ctx.rules.may_go_on(now, self.deadline) {
@@ -246,7 +246,7 @@ impl Holding {
     }
 
     /// Ends the term. `target` is the record to vacate, if it is known without a read.
-    fn lose_to(&self, ctx: &mut Context<'_>, why: Lost, target: Option<Target>) -> Next {
+    fn lose_to(&self, ctx: &mut Context<'_>, why: Lost, target: Option<OwnRecord>) -> Next {
         let left = match why {
             Lost::Superseded { .. } | Lost::Deleted | Lost::Replaced { .. } => Some(Left::Nothing),
             // The record still exists somewhere, and says held. It may come back to its place.

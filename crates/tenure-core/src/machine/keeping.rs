@@ -7,7 +7,7 @@ use tenure_store::Expect;
 
 use super::context::Context;
 use super::in_flight::SentWrite;
-use super::leaving::{Leaving, Target};
+use super::leaving::{Leaving, OwnRecord};
 use super::rules::Verdict;
 use super::stage::{Next, STAY, Stage};
 use super::{Content, Event, Fault, Left, Outcome, Purpose, writes};
@@ -19,7 +19,7 @@ use crate::record::Nonce;
 pub(super) struct Keeping {
     term: Nonce,
     /// The kept record; `None` if only a read can tell.
-    known: Option<Target>,
+    known: Option<OwnRecord>,
     /// Time of the next renewal or retry.
     next: Option<Instant>,
     /// Number of failed calls in a row.
@@ -28,7 +28,7 @@ pub(super) struct Keeping {
 
 impl Keeping {
     /// Starts with the next step: if no work runs, that is the next input.
-    pub(super) fn begin(ctx: &mut Context<'_>, term: Nonce, known: Option<Target>) -> Next {
+    pub(super) fn begin(ctx: &mut Context<'_>, term: Nonce, known: Option<OwnRecord>) -> Next {
         if let Some(because) = ctx.unstoppable {
             ctx.tell(Event::Keeping { because: Arc::clone(because) });
         }

@@ -22,7 +22,7 @@ pub(super) struct Leaving {
     /// The term that is over; `None` if there was none.
     term: Option<Nonce>,
     /// The record to vacate; `None` if only a read can tell.
-    target: Option<Target>,
+    target: Option<OwnRecord>,
     /// Instant at which the remaining record has run out for all contenders.
     until: Instant,
     /// True if no work runs under the term any more.
@@ -36,11 +36,11 @@ pub(super) struct Leaving {
 }
 
 /// An own record in the store, with its version.
-pub(super) type Target = (Arc<Record>, Version);
+pub(super) type OwnRecord = (Arc<Record>, Version);
 
 impl Leaving {
     /// After a term under which work may still run.
-    pub(super) fn after_term(ctx: &Context<'_>, term: Nonce, target: Option<Target>) -> Self {
+    pub(super) fn after_term(ctx: &Context<'_>, term: Nonce, target: Option<OwnRecord>) -> Self {
         Self { drained: false, ..Self::without_work(ctx, Some(term), target, false) }
     }
 
@@ -48,7 +48,7 @@ impl Leaving {
     pub(super) fn without_work(
         ctx: &Context<'_>,
         term: Option<Nonce>,
-        target: Option<Target>,
+        target: Option<OwnRecord>,
         seek_again: bool,
     ) -> Self {
         Self { term, target, until: ctx.lapsed_at(), drained: true, next: None, failures: 0, seek_again }

@@ -70,7 +70,7 @@ pub struct Machine {
     asleep_until: Option<Instant>,
     unstoppable: Option<Arc<str>>,
     outlived: Option<Outlived>,
-    looking: bool,
+    looking_at_witness: bool,
 }
 
 impl Machine {
@@ -90,7 +90,7 @@ impl Machine {
             asleep_until: None,
             unstoppable: None,
             outlived: None,
-            looking: false,
+            looking_at_witness: false,
         }
     }
 
@@ -125,7 +125,7 @@ impl Machine {
             in_flight: &mut self.in_flight,
             unstoppable: self.unstoppable.as_ref(),
             outlived: &mut self.outlived,
-            looking: &mut self.looking,
+            looking_at_witness: &mut self.looking_at_witness,
             ambient,
             sightings,
             effects,

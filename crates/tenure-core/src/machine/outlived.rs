@@ -23,7 +23,7 @@ pub(super) struct Outlived {
 
 /// The decision of a contender on a record that has run out by its ttl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
+pub(super) enum AfterRunOut {
     /// Take it.
     Take,
     /// Wait for what its witness shows.
@@ -35,41 +35,45 @@ pub(super) enum After {
 impl Context<'_> {
     /// The decision on this record, which has run out by its ttl. A contender that does not heed the tree takes it, and
     /// looks beside that, to tell of it.
-    pub(super) fn after_run_out(&mut self, record: &Arc<Record>) -> After {
+    pub(super) fn after_run_out(&mut self, record: &Arc<Record>) -> AfterRunOut {
         let (now, heed) = (self.ambient.now, self.heed());
-        let Some(witness) = record.witness.as_ref().filter(|_| record.is_held()) else { return After::Take };
+        let Some(witness) = record.witness.as_ref().filter(|_| record.is_held()) else {
+            return AfterRunOut::Take;
+        };
         if self.outlived.as_ref().is_none_or(|outlived| outlived.record.nonce != record.nonce) {
             let record = Arc::clone(record);
             *self.outlived = Some(Outlived { record, since: now, asked: false, sighting: None, told: false });
         }
-        let Some(outlived) = self.outlived else { return After::Take };
+        let Some(outlived) = self.outlived else { return AfterRunOut::Take };
         let limit = match heed {
             Heed::Ttl => None,
             Heed::Tree { limit } => Some(limit.map(|limit| outlived.since + limit)),
         };
         let Some(sighting) = outlived.sighting else {
             // The answer to a look that was begun before may show a time before the run-out, so it must come first.
-            if !*self.looking {
+            if !*self.looking_at_witness {
                 outlived.asked = true;
-                *self.looking = true;
+                *self.looking_at_witness = true;
                 let (witness, nonce) = (Arc::clone(witness), record.holders_nonce());
                 self.effects.push(Effect::LookAtWitness { witness, nonce });
             }
-            return if limit.is_some() { After::Look } else { After::Take };
+            return if limit.is_some() { AfterRunOut::Look } else { AfterRunOut::Take };
         };
-        let Some(limit) = limit.filter(|_| self.rules.work_goes_on(sighting)) else { return After::Take };
+        let Some(limit) = limit.filter(|_| self.rules.work_goes_on(sighting)) else {
+            return AfterRunOut::Take;
+        };
         if limit.is_none_or(|limit| limit > now) {
-            return After::Wait(limit);
+            return AfterRunOut::Wait(limit);
         }
         let record = Arc::clone(record);
         self.tell(Event::Outlived { record, sighting, taken: true });
-        After::Take
+        AfterRunOut::Take
     }
 
     /// A witness was looked at. If it is that of a record that has run out, and still locked, that is told once. Returns
     /// whether it shows the end of the work that was waited for.
     pub(super) fn outlived_seen(&mut self, nonce: Nonce, sighting: Sighting) -> bool {
-        *self.looking = false;
+        *self.looking_at_witness = false;
         let (goes_on, heed) = (self.rules.work_goes_on(sighting), self.heed());
         let Some(outlived) = self.outlived else { return false };
         if outlived.record.holders_nonce() != nonce || !(outlived.asked || outlived.sighting.is_some()) {

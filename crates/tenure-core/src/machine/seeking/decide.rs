@@ -7,7 +7,7 @@ use tenure_store::{Expect, Version};
 use super::{Seeking, resumed_term};
 use crate::Instant;
 use crate::machine::context::Context;
-use crate::machine::outlived::After;
+use crate::machine::outlived::AfterRunOut;
 use crate::machine::rules::Floor;
 use crate::machine::stage::{Next, STAY, earliest};
 use crate::machine::{AcquireMode, Content, Denied, Effect, Patience, Purpose, Seen, writes};
@@ -15,7 +15,7 @@ use crate::record::{End, Record, State};
 
 /// A record that was read.
 #[derive(Clone, Copy)]
-pub(super) struct Found<'a> {
+pub(super) struct FoundRecord<'a> {
     pub(super) seen: &'a Seen,
     pub(super) record: &'a Arc<Record>,
     pub(super) version: &'a Version,
@@ -35,7 +35,8 @@ impl Seeking {
         self.next = None;
         let Some(seen) = ctx.sightings.latest().cloned() else { return self.read(ctx) };
         // An earlier sighting allows one attempt: while an own write may have landed, only a read can tell.
-        let must_read = seen.went_back.is_some() || ctx.attempts.may_land() || !self.could_take(ctx, &seen);
+        let must_read =
+            seen.went_back.is_some() || ctx.attempts.may_land() || !self.can_take_unread(ctx, &seen);
         let fresh = ctx.rules.is_fresh(&seen, ctx.ambient.now, ctx.own_ttl());
         if !fresh || (!self.looked && must_read) {
             return self.read(ctx);
@@ -52,12 +53,14 @@ impl Seeking {
                 self.plant(ctx, floor, Expect::Version(version.clone()))
             }
             Content::Foreign { what, .. } => self.deny(ctx, Denied::Foreign(Arc::clone(what))),
-            Content::Record(record, version) => self.seek_record(ctx, Found { seen: &seen, record, version }),
+            Content::Record(record, version) => {
+                self.seek_record(ctx, FoundRecord { seen: &seen, record, version })
+            }
         }
     }
 
-    fn seek_record(&mut self, ctx: &mut Context<'_>, found: Found<'_>) -> Next {
-        let Found { seen, record, version } = found;
+    fn seek_record(&mut self, ctx: &mut Context<'_>, found: FoundRecord<'_>) -> Next {
+        let FoundRecord { seen, record, version } = found;
         if record.is_held() && ctx.rules.is_ours(record, ctx.mine(resumed_term(ctx))) {
             return self.adopt(ctx, ctx.attempt_behind(record), record, version);
         }
@@ -83,9 +86,9 @@ impl Seeking {
             State::Held | State::Revoked(_) | State::Reserved(_) => {
                 match (self.run_out(ctx, seen, record), &ctx.params.mode) {
                     (RunOut::Ttl, _) => match ctx.after_run_out(record) {
-                        After::Take => self.grant(ctx, found, End::RanOut),
-                        After::Look => STAY,
-                        After::Wait(limit) => self.wait_for_tree(ctx, found, limit),
+                        AfterRunOut::Take => self.grant(ctx, found, End::RanOut),
+                        AfterRunOut::Look => STAY,
+                        AfterRunOut::Wait(limit) => self.wait_for_tree(ctx, found, limit),
                     },
                     (RunOut::Dead, _) => self.grant(ctx, found, End::Died),
                     (RunOut::Not, AcquireMode::TakeNow(because)) => {
@@ -102,19 +105,19 @@ impl Seeking {
     /// A stealing contender revokes the term that it found at its start, once. If the work under it cannot be stopped,
     /// it is denied and revokes nothing; its witness is inspected first, since the holder may be dead. A contender that
     /// has revoked already, or waits for another revocation, keeps waiting.
-    fn revoke_or_wait(&mut self, ctx: &mut Context<'_>, found: Found<'_>, because: &Arc<str>) -> Next {
-        let Found { record, version, .. } = found;
+    fn revoke_or_wait(&mut self, ctx: &mut Context<'_>, found: FoundRecord<'_>, because: &Arc<str>) -> Next {
+        let FoundRecord { record, version, .. } = found;
         let rules = ctx.rules;
         let is_held = record.state == State::Held;
-        let is_first = self.revokes.is_none() || is_held;
-        let is_wanted = !self.revoked && self.revokes.is_none_or(|term| term == record.term);
+        let is_first = self.term_to_end.is_none() || is_held;
+        let is_wanted = !self.revoked && self.term_to_end.is_none_or(|term| term == record.term);
         if is_wanted && is_first && rules.is_unstoppable(record) && !rules.revokes_unstoppable() {
             if self.looks_at_witness(ctx, record) {
                 return STAY;
             }
             return self.deny(ctx, Denied::Unstoppable(Arc::clone(record)));
         }
-        self.revokes.get_or_insert(record.term);
+        self.term_to_end.get_or_insert(record.term);
         if is_wanted && (is_held || rules.revokes_again()) {
             let nonce = ctx.nonce(record);
             let revoked = writes::revoked(record, nonce, because, ctx.params, ctx.ambient);
@@ -130,13 +133,13 @@ impl Seeking {
             return false;
         }
         let nonce = record.holders_nonce();
-        *ctx.looking = true;
+        *ctx.looking_at_witness = true;
         ctx.effects.push(Effect::LookAtWitness { witness: Arc::clone(witness), nonce });
         true
     }
 
-    fn wait(&mut self, ctx: &mut Context<'_>, found: Found<'_>) -> Next {
-        let Found { seen, record, .. } = found;
+    fn wait(&mut self, ctx: &mut Context<'_>, found: FoundRecord<'_>) -> Next {
+        let FoundRecord { seen, record, .. } = found;
         let looks = self.looks_at_witness(ctx, record);
         if ctx.params.patience == Patience::Once {
             return if looks { STAY } else { self.deny(ctx, Denied::Held(Arc::clone(record))) };
@@ -145,7 +148,12 @@ impl Seeking {
     }
 
     /// The record has run out, and the work under it still runs.
-    fn wait_for_tree(&mut self, ctx: &mut Context<'_>, found: Found<'_>, limit: Option<Instant>) -> Next {
+    fn wait_for_tree(
+        &mut self,
+        ctx: &mut Context<'_>,
+        found: FoundRecord<'_>,
+        limit: Option<Instant>,
+    ) -> Next {
         match ctx.waits_for_tree(found.record) {
             Some(sighting) if ctx.params.patience == Patience::Once => {
                 self.deny(ctx, Denied::Outlived { record: Arc::clone(found.record), sighting })
@@ -155,8 +163,8 @@ impl Seeking {
     }
 
     /// Reads again when it is time to, or at this instant at the latest.
-    fn look_later(&mut self, ctx: &Context<'_>, found: Found<'_>, latest: Option<Instant>) -> Next {
-        let Found { seen, record, .. } = found;
+    fn look_later(&mut self, ctx: &Context<'_>, found: FoundRecord<'_>, latest: Option<Instant>) -> Next {
+        let FoundRecord { seen, record, .. } = found;
         let ttl = record.ttl.unwrap_or(ctx.own_ttl());
         let look = ctx.ambient.now + ctx.rules.poll_after(ttl, ctx.ambient.jitter);
         self.next = earliest(Some(look), latest);
@@ -168,7 +176,7 @@ impl Seeking {
     }
 
     /// True if an earlier sighting allows to take the record without a read: then one write is enough.
-    fn could_take(&self, ctx: &Context<'_>, seen: &Seen) -> bool {
+    fn can_take_unread(&self, ctx: &Context<'_>, seen: &Seen) -> bool {
         let Content::Record(record, _) = &seen.content else { return false };
         let floor = ctx.rules.floor(seen, ctx.params.store_clock);
         let free = match &record.state {
@@ -184,7 +192,7 @@ impl Seeking {
     }
 
     fn run_out(&self, ctx: &Context<'_>, seen: &Seen, record: &Record) -> RunOut {
-        if self.dead == Some(record.holders_nonce()) && record.is_held() {
+        if self.dead_nonce == Some(record.holders_nonce()) && record.is_held() {
             return RunOut::Dead;
         }
         let revoked = self.revoked && matches!(record.state, State::Revoked(_));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tenure_store::{Expect, Reason, Version};
 
-use super::decide::Found;
+use super::decide::FoundRecord;
 use super::{Seeking, resumed_term};
 use crate::Token;
 use crate::machine::context::Context;
@@ -33,8 +33,8 @@ impl Seeking {
         ctx.write(Purpose::Grant, expect, granted)
     }
 
-    pub(super) fn grant(&mut self, ctx: &mut Context<'_>, found: Found<'_>, end: End) -> Next {
-        let Found { seen, record: old, version } = found;
+    pub(super) fn grant(&mut self, ctx: &mut Context<'_>, found: FoundRecord<'_>, end: End) -> Next {
+        let FoundRecord { seen, record: old, version } = found;
         let floor = match ctx.rules.floor(seen, ctx.params.store_clock) {
             Floor::None => None,
             Floor::At(time) => Some(time),

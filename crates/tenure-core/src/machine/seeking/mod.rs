@@ -32,14 +32,14 @@ pub(super) struct Seeking {
     /// True if the latest of them was a plant.
     planted_in_vain: bool,
     /// Fault of the latest call.
-    trouble: Option<Fault>,
+    last_fault: Option<Fault>,
     pace: Pace,
     /// The nonce whose witness was inspected.
     witness_asked: Option<Nonce>,
     /// The nonce whose witness proved that no process acts under it.
-    dead: Option<Nonce>,
+    dead_nonce: Option<Nonce>,
     /// The term that this contender wants to end: the one it found at its start, and none after it.
-    revokes: Option<Nonce>,
+    term_to_end: Option<Nonce>,
     /// True if this contender has revoked it.
     revoked: bool,
 }
@@ -73,7 +73,7 @@ impl Seeking {
             return self.failed(ctx, fault);
         }
         self.looked = true;
-        self.trouble = None;
+        self.last_fault = None;
         self.witness_asked = None;
         ctx.forget_outlived_sighting();
         self.seek(ctx)
@@ -119,7 +119,7 @@ impl Seeking {
     /// A call failed: retry later, unless that cannot help.
     fn failed(&mut self, ctx: &mut Context<'_>, fault: Fault) -> Next {
         self.looked = false;
-        self.trouble = Some(fault);
+        self.last_fault = Some(fault);
         match fault {
             Fault::Refused(reason) if reason != Reason::Unreachable => {
                 return self.deny(ctx, Denied::Refused(reason));
@@ -151,7 +151,7 @@ impl Seeking {
     }
 
     fn out_of_patience(&self, ctx: &Context<'_>) -> Denied {
-        match (self.trouble, ctx.sightings.latest()) {
+        match (self.last_fault, ctx.sightings.latest()) {
             _ if matches!(ctx.params.mode, AcquireMode::Resume(_)) => Denied::StaleHandle(Lost::Expired),
             (None, Some(Seen { content: Content::Record(record, _), .. }))
                 if record.state != State::Vacant =>
@@ -162,7 +162,7 @@ impl Seeking {
                     None => Denied::Held(record),
                 }
             }
-            (trouble, _) => Denied::Unavailable(trouble),
+            (last_fault, _) => Denied::Unavailable(last_fault),
         }
     }
 
@@ -174,7 +174,7 @@ impl Seeking {
             self.pace.overtaken = true;
             return STAY;
         };
-        if self.trouble.is_some() {
+        if self.last_fault.is_some() {
             return STAY;
         }
         let now = ctx.ambient.now;
@@ -196,9 +196,9 @@ impl Seeking {
         freed: bool,
     ) -> Next {
         if ctx.rules.is_dead(sighting) {
-            self.dead = Some(nonce);
+            self.dead_nonce = Some(nonce);
         }
-        let matters = self.dead == Some(nonce) || self.next.is_none() || freed;
+        let matters = self.dead_nonce == Some(nonce) || self.next.is_none() || freed;
         if ctx.is_idle() && self.looked && matters { self.seek(ctx) } else { STAY }
     }
 
