@@ -111,6 +111,7 @@ impl Promises {
                 ("machine", "leases hold between all processes of one machine, and not beyond it")
             }
             Reach::Network => ("network", "leases hold between any number of machines"),
+            _ => ("unknown", "this version of tenure does not know how far leases reach: count on one process"),
         };
         row("reach", "reach", json!(value), self.guarantees.reach.to_string()).meaning(means)
     }
@@ -132,6 +133,7 @@ impl Promises {
                 "token floors and ages",
                 "tokens grow though a record is deleted; one look tells what has run out",
             ),
+            _ => ("unknown", "unknown", "this version of tenure does not know it, and counts itself"),
         };
         row("clock", "clock", json!(value), answer.to_owned()).meaning(means)
     }

@@ -170,7 +170,7 @@ impl<'h> Trial<'h> {
                     let reading = self.reading(store, key).await?;
                     return Ok(match reading.entry {
                         Some(entry) if entry.value == *value => {
-                            Put::Applied(Applied { version: entry.version, time: reading.time })
+                            Put::Applied(Applied::new(entry.version).with_time(reading.time))
                         }
                         _ => Put::Conflict(tenure_store::Conflict),
                     });

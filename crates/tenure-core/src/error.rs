@@ -37,9 +37,10 @@ impl From<Reason> for ErrorKind {
     fn from(reason: Reason) -> Self {
         match reason {
             Reason::Unreachable | Reason::Denied | Reason::Gone => Self::Unavailable,
-            Reason::Unsupported => Self::Unsupported,
             Reason::Invalid => Self::Invalid,
             Reason::Damaged => Self::Corrupt,
+            // A reason that this version does not know is none to try again.
+            _ => Self::Unsupported,
         }
     }
 }

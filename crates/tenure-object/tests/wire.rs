@@ -119,10 +119,10 @@ async fn a_store_that_asks_for_patience_is_not_a_lost_write() {
         Reply::Send("HTTP/1.1 429 Too Many Requests\r\nretry-after: 3\r\ncontent-length: 0\r\n\r\n".into());
     let after = Some(Duration::from_secs(3));
     assert!(
-        matches!(put(version(), slow).await, Err(StoreError::Throttled(Throttled { after: a })) if a == after)
+        matches!(put(version(), slow).await, Err(StoreError::Throttled(Throttled { after: a, .. })) if a == after)
     );
     let slow = error("503 Slow Down", "SlowDown");
-    assert!(matches!(put(version(), slow).await, Err(StoreError::Throttled(Throttled { after: None }))));
+    assert!(matches!(put(version(), slow).await, Err(StoreError::Throttled(Throttled { after: None, .. }))));
 }
 
 #[tokio::test]

@@ -92,13 +92,13 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
 /// What a call must be given, however fast the store was today.
 fn least_call(reach: Reach) -> (Duration, &'static str) {
     match reach {
-        Reach::Network => (
-            Duration::from_millis(1_500),
-            "on a network: when the first packet of a connection is lost, the next comes a second later",
-        ),
         Reach::Nothing | Reach::Process | Reach::Machine => {
             (Duration::from_millis(200), "on one machine: it may be busy")
         }
+        _ => (
+            Duration::from_millis(1_500),
+            "on a network: when the first packet of a connection is lost, the next comes a second later",
+        ),
     }
 }
 

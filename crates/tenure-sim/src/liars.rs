@@ -100,7 +100,7 @@ impl Liar {
             *entry = Some((value, number));
         }
         match holds || self.lie == LiarKind::WritesNothing {
-            true => Put::Applied(Applied { version: self.version(number), time: None }),
+            true => Put::Applied(Applied::new(self.version(number))),
             false => Put::Conflict(Conflict),
         }
     }
@@ -132,8 +132,8 @@ impl Store for Liar {
 
     fn get<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
         let entry = self.entry.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let entry = entry.map(|(value, number)| Entry { value, version: self.version(number), age: None });
-        Box::pin(std::future::ready(Ok(Reading { entry, time: None })))
+        let entry = entry.map(|(value, number)| Entry::new(value, self.version(number)));
+        Box::pin(std::future::ready(Ok(Reading::new(entry))))
     }
 
     fn put<'a>(&'a self, _: &'a Key, value: Bytes, expect: Expect) -> BoxFuture<'a, Result<Put, StoreError>> {

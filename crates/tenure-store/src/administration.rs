@@ -23,6 +23,8 @@ pub trait Administration: Send + Sync {
 }
 
 /// The definite answers to a removal. Whatever is not definite is a [`StoreError`].
+///
+/// Exhaustive: it happened or it did not, and who asked acts on both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a removal whose answer nobody reads is a guess"]
 pub enum Removal {

@@ -5,7 +5,8 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A call without a definite answer, or one that the store would not take.
 ///
-/// The three kinds lead to three different actions, so they are three types.
+/// The three kinds lead to three different actions, so they are three types. Exhaustive: a call had no effect, may have one,
+/// or comes later, and a caller that forgets one of them guesses.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Certainly no effect, now or later.
@@ -22,6 +23,7 @@ pub enum StoreError {
 /// The call certainly had no effect, and never will have.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}: {source}")]
+#[non_exhaustive]
 pub struct Refused {
     /// What the caller can do about it.
     pub reason: Reason,
@@ -31,6 +33,7 @@ pub struct Refused {
 
 /// Why a call was refused, as an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reason {
     /// It could not even be sent. Try again later.
     Unreachable,
@@ -52,12 +55,17 @@ pub enum Reason {
 
 /// The outcome is not known: a timeout, a cut connection, a server error. It may have happened, or may happen yet.
 #[derive(Debug, thiserror::Error)]
-#[error("the outcome is not known: {0}")]
-pub struct Unknown(#[source] pub BoxError);
+#[error("the outcome is not known: {source}")]
+#[non_exhaustive]
+pub struct Unknown {
+    /// What the store, or the way to it, said last.
+    pub source: BoxError,
+}
 
 /// The store asks the caller to come back later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("the store asks for fewer calls")]
+#[non_exhaustive]
 pub struct Throttled {
     /// How long the store asks to be left alone, where it says so.
     pub after: Option<Duration>,
@@ -71,7 +79,7 @@ impl StoreError {
 
     /// A call that may have happened, or may happen yet.
     pub fn unknown(source: impl Into<BoxError>) -> Self {
-        Self::Unknown(Unknown(source.into()))
+        Self::Unknown(Unknown { source: source.into() })
     }
 
     /// A call that the store wants later.

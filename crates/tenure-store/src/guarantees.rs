@@ -30,6 +30,7 @@ pub struct Guarantees {
 
 /// How far apart the programs may be that see the same keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Reach {
     /// Nobody is promised to see anything.
     #[default]
@@ -44,6 +45,7 @@ pub enum Reach {
 
 /// What the store's own clock is good for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum StoreClock {
     /// Nothing: there is none, or it cannot be trusted to go forward.
     #[default]

@@ -31,13 +31,13 @@ impl Identity {
         Self { impossible_version, place: None, witness_folder: None }
     }
 
-    /// The same, with a place.
-    pub fn at(self, place: impl Into<String>) -> Self {
+    /// The same with a place.
+    pub fn with_place(self, place: impl Into<String>) -> Self {
         Self { place: Some(place.into()), ..self }
     }
 
-    /// The same, with a folder for witnesses.
-    pub fn with_witnesses_in(self, folder: Option<PathBuf>) -> Self {
-        Self { witness_folder: folder, ..self }
+    /// The same with a folder for witnesses.
+    pub fn with_witness_folder(self, folder: impl Into<Option<PathBuf>>) -> Self {
+        Self { witness_folder: folder.into(), ..self }
     }
 }

@@ -86,14 +86,14 @@ impl Store for Remote {
             }
             if self.lies.ignores_conditions.load(Ordering::SeqCst) {
                 let version = self.memory.overwrite(key, value);
-                return Ok(Put::Applied(Applied { version, time: None }));
+                return Ok(Put::Applied(Applied::new(version)));
             }
             let put = self.memory.put(key, value, expect.clone()).await?;
             match (put, expect) {
                 (Put::Applied(Applied { time, .. }), Expect::Version(version))
                     if self.lies.keeps_version.load(Ordering::SeqCst) =>
                 {
-                    Ok(Put::Applied(Applied { version, time }))
+                    Ok(Put::Applied(Applied::new(version).with_time(time)))
                 }
                 (put, _) => Ok(put),
             }
@@ -105,7 +105,7 @@ impl Store for Remote {
     }
 
     fn identity(&self) -> Identity {
-        self.memory.identity().at(self.place)
+        self.memory.identity().with_place(self.place)
     }
 }
 

@@ -122,7 +122,8 @@ impl ProbeAnswer<'_> {
         match self.store_guarantees().reach {
             Reach::Network => "any number of machines",
             Reach::Machine => "all processes of one machine",
-            Reach::Process | Reach::Nothing => "one process",
+            // Nor beyond it, as far as this version knows.
+            _ => "one process",
         }
     }
 

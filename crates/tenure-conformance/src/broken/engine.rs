@@ -82,12 +82,12 @@ impl Engine {
                 (slot.value.clone(), slot.version.clone())
             };
             let version = if unsteady { Version::new(format!("{version}@{reads}")) } else { version };
-            Some(Entry { value, version, age: Some(age) })
+            Some(Entry::new(value, version).with_age(age))
         });
         let invented =
-            || Entry { value: Bytes::new(), version: Version::new("0"), age: Some(Duration::ZERO) };
+            || Entry::new(Bytes::new(), Version::new("0")).with_age(Duration::ZERO);
         let entry = entry.or_else(|| self.has_lie(Lie::EmptyForMissing).then(invented));
-        Reading { entry, time: self.time(&mut state) }
+        Reading::new(entry).with_time(self.time(&mut state))
     }
 
     pub(super) async fn put(
@@ -297,7 +297,7 @@ impl Engine {
         if self.has_lie(Lie::ConflictButWrites) && state.writes.is_multiple_of(3) {
             return Put::Conflict(Conflict);
         }
-        Put::Applied(Applied { version, time: self.time(state) })
+        Put::Applied(Applied::new(version).with_time(self.time(state)))
     }
 
     /// What the store makes of the bytes.
@@ -365,7 +365,7 @@ impl Engine {
     }
 
     fn applied(&self, version: Version) -> Applied {
-        Applied { version, time: self.time(&mut self.state()) }
+        Applied::new(version).with_time(self.time(&mut self.state()))
     }
 
     fn time(&self, state: &mut EngineState) -> Option<StoreTime> {

@@ -191,7 +191,7 @@ mod tests {
 
     fn judge(told: &[RacerAnswer], stored: Option<&'static str>) -> Result<RoundEnd, Stop> {
         let values = [Bytes::from("a"), Bytes::from("b")];
-        let entry = stored.map(|value| Entry { value: value.into(), version: Version::new("1"), age: None });
+        let entry = stored.map(|value| Entry::new(value.into(), Version::new("1")));
         super::judge(&values, told, entry.as_ref())
     }
 
@@ -240,7 +240,7 @@ mod tests {
         let mut referee = Referee::default();
         for round in 0..10 {
             let told = [won(), if round % 4 == 1 { won() } else { RacerAnswer::Conflict }];
-            let entry = Entry { value: "a".into(), version: Version::new("1"), age: None };
+            let entry = Entry::new("a".into(), Version::new("1"));
             referee.judge(&["a".into(), "b".into()], &told, Some(&entry)).unwrap();
         }
         let Err(Stop::Failed(why)) = referee.sum() else { panic!("it was seen to lie") };

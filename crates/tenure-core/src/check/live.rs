@@ -184,7 +184,7 @@ impl LiveCheck<'_> {
             return Err(self.give_up(setback));
         }
         let asked = match setback {
-            Setback::Failed(StoreError::Throttled(Throttled { after })) => after.unwrap_or_default(),
+            Setback::Failed(StoreError::Throttled(Throttled { after, .. })) => after.unwrap_or_default(),
             _ => Duration::ZERO,
         };
         let pause = self.next_pause().max(asked.min(PAUSE_ASKED_MAX));
@@ -235,18 +235,19 @@ impl LiveCheck<'_> {
                  must be allowed to read and to write there"
                 ),
             ),
-            Some(Reason::Unsupported | Reason::Invalid | Reason::Damaged) => Error::new(
-                ErrorKind::Unsupported,
-                format!(
-                    "{store} did not bear the check of the key {scratch}, without which nothing is granted"
-                ),
-            ),
             Some(Reason::Unreachable | Reason::Gone) | None => Error::new(
                 ErrorKind::Unavailable,
                 format!(
                     "{store} could not be checked before anything is granted: it gave no clear answer {} times. See \
                  whether it runs and can be reached, and try again",
                     self.setbacks
+                ),
+            ),
+            // Unsupported, invalid, damaged, and what this version does not know: nothing is granted on it.
+            Some(_) => Error::new(
+                ErrorKind::Unsupported,
+                format!(
+                    "{store} did not bear the check of the key {scratch}, without which nothing is granted"
                 ),
             ),
         };

@@ -110,6 +110,7 @@ impl Denied {
                     }
                     Reason::Unreachable => format!("was not granted to {holder}: {reason}, try again later"),
                     Reason::Gone => format!("was not granted to {holder}: {reason}, open it anew"),
+                    _ => format!("was not granted to {holder}: {reason}"),
                 },
             ),
             Self::Foreign(what) => (

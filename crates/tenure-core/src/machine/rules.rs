@@ -40,7 +40,8 @@ pub trait Rules: fmt::Debug + Send + Sync {
         let _ = clocks;
         match clock {
             StoreClock::Ages => age.map(|age| returned - age),
-            StoreClock::Floors | StoreClock::Nothing => None,
+            // Nor by a clock that this version does not know.
+            _ => None,
         }
     }
 
@@ -95,7 +96,7 @@ pub trait Rules: fmt::Debug + Send + Sync {
     /// Which store time may be the floor of a grant that replaces what `seen` showed? The one of that very answer.
     fn floor(&self, seen: &Seen, clock: StoreClock) -> Floor {
         match (clock, seen.time) {
-            (StoreClock::Nothing, _) => Floor::None,
+            (clock, _) if clock < StoreClock::Floors => Floor::None,
             (_, None) => Floor::ReadFirst,
             (_, Some(time)) if !is_plausible(time) => Floor::None,
             (_, Some(time)) => Floor::At(time),

@@ -117,7 +117,7 @@ impl S3Inner {
             AnswerMeaning::Conflict => Ok(Put::Conflict(Conflict)),
             AnswerMeaning::Done => match result.map(|done| done.e_tag) {
                 Ok(Some(etag)) => {
-                    Ok(Put::Applied(Applied { version: Version::new(etag), time: answer.time() }))
+                    Ok(Put::Applied(Applied::new(Version::new(etag)).with_time(answer.time())))
                 }
                 // It was written, and under which version has to be read.
                 Ok(None) => Err(StoreError::unknown("the write was answered without an ETag")),
@@ -278,7 +278,7 @@ impl Store for S3 {
     /// The place has endpoint, bucket and prefix, and how they are reached and spoken to: a policy of the bucket may differ by
     /// prefix, and a proxy may have a memory of its own.
     fn identity(&self) -> Identity {
-        Identity::new(Version::new("\"00000000000000000000000000000000\"")).at(&self.0.place)
+        Identity::new(Version::new("\"00000000000000000000000000000000\"")).with_place(&self.0.place)
     }
 }
 

@@ -31,9 +31,9 @@ impl S3Inner {
         }
         let entry = body.map(|body| {
             let age = if self.judges_ages() { answer.age_of(body.modified) } else { None };
-            Entry { value: body.value, version: body.version, age }
+            Entry::new(body.value, body.version).with_age(age)
         });
-        Ok(Reading { entry, time: answer.time() })
+        Ok(Reading::new(entry).with_time(answer.time()))
     }
 
     /// Whether the server's wall clock was accepted as a judge.

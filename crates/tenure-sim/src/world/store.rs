@@ -215,12 +215,8 @@ impl Store {
     }
 
     fn time(&self, now: u64) -> Option<StoreTime> {
-        match self.kind.clock {
-            StoreClock::Nothing => None,
-            StoreClock::Floors | StoreClock::Ages => {
-                Some(StoreTime::from_micros(self.kind.epoch + (now + self.stepped) / MICRO))
-            }
-        }
+        let time = || StoreTime::from_micros(self.kind.epoch + (now + self.stepped) / MICRO);
+        (self.kind.clock >= StoreClock::Floors).then(time)
     }
 }
 

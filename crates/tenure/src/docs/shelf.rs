@@ -37,12 +37,9 @@ impl Store for Shelf {
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
         Box::pin(async move {
             let state = self.0.lock().unwrap();
-            let entry = state.entries.get(key).map(|(value, stamp)| Entry {
-                value: value.clone(),
-                version: version(*stamp),
-                age: None, // only for stores with a clock that does not jump
-            });
-            Ok(Reading { entry, time: None })
+            let entry = state.entries.get(key);
+            // A store with a clock adds its time to the reading, and the age of the entry if that clock does not jump.
+            Ok(Reading::new(entry.map(|(value, stamp)| Entry::new(value.clone(), version(*stamp)))))
         })
     }
 
@@ -68,7 +65,7 @@ impl Store for Shelf {
             }
             *writes += 1;
             entries.insert(key.clone(), (value, *writes));
-            Ok(Put::Applied(Applied { version: version(*writes), time: None }))
+            Ok(Put::Applied(Applied::new(version(*writes))))
         })
     }
 

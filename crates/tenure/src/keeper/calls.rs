@@ -55,7 +55,7 @@ pub(crate) async fn write(store: Arc<dyn Store>, key: Key, value: Bytes, expect:
             let answer = CallAnswer::new(Input::Written(Outcome::Fault(refused)), Some(error.into()));
             CallAnswer { breach: Some(breach), ..answer }
         }
-        Ok(Put::Applied(Applied { version, time })) => {
+        Ok(Put::Applied(Applied { version, time, .. })) => {
             CallAnswer::new(Input::Written(Outcome::Applied { version, time }), None)
         }
         Ok(Put::Conflict(_)) => CallAnswer::new(Input::Written(Outcome::Conflict), None),

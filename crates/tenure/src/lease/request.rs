@@ -241,7 +241,8 @@ impl Request {
             manual: self.manual,
             hint_pause: match guarantees.reach {
                 Reach::Process | Reach::Machine => Duration::ZERO,
-                Reach::Network | Reach::Nothing => timing.retry(),
+                // A look may cost a call on a network.
+                _ => timing.retry(),
             },
             heed: self.heed,
             mode: self.mode.clone(),

@@ -64,7 +64,7 @@ impl Wrapper {
     }
 
     fn applied(&self, key: &Key, value: Bytes) -> Put {
-        Put::Applied(Applied { version: self.inner.overwrite(key, value), time: None })
+        Put::Applied(Applied::new(self.inner.overwrite(key, value)))
     }
 
     async fn give_way(&self, number: usize) {
@@ -120,7 +120,7 @@ impl Store for Wrapper {
                 }
                 (How::OneBadServerOfThree, _) if number % 3 == 2 => return Ok(self.applied(key, value)),
                 (How::OkWithoutWriting, _) => {
-                    return Ok(Put::Applied(Applied { version: Version::new("7"), time: None }));
+                    return Ok(Put::Applied(Applied::new(Version::new("7"))));
                 }
                 (How::WritesAndRefuses, _) => {
                     self.inner.overwrite(key, value);

@@ -151,12 +151,11 @@ impl Store for TcpStore {
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
         Box::pin(async move {
             let answer = self.call(json!({"key": key.as_str()})).await?;
-            let entry = answer["entry"].as_object().map(|entry| Entry {
-                value: entry["value"].as_str().unwrap().to_owned().into(),
-                version: Version::new(entry["version"].as_str().unwrap()),
-                age: None,
+            let entry = answer["entry"].as_object().map(|entry| {
+                let value = entry["value"].as_str().unwrap().to_owned();
+                Entry::new(value.into(), Version::new(entry["version"].as_str().unwrap()))
             });
-            Ok(Reading { entry, time: answer["time"].as_u64().map(StoreTime::from_micros) })
+            Ok(Reading::new(entry).with_time(answer["time"].as_u64().map(StoreTime::from_micros)))
         })
     }
 
@@ -175,10 +174,10 @@ impl Store for TcpStore {
             let answer = self.call(json!({"key": key.as_str(), "value": value, "expect": expect})).await?;
             Ok(match answer["version"].as_str() {
                 None => Put::Conflict(Conflict),
-                Some(version) => Put::Applied(Applied {
-                    version: Version::new(version),
-                    time: answer["time"].as_u64().map(StoreTime::from_micros),
-                }),
+                Some(version) => {
+                    let time = answer["time"].as_u64().map(StoreTime::from_micros);
+                    Put::Applied(Applied::new(Version::new(version)).with_time(time))
+                }
             })
         })
     }

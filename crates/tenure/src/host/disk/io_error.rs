@@ -35,9 +35,9 @@ impl IoError {
     /// The directory could not be opened.
     pub(crate) fn at_opening(self) -> Error {
         let kind = match reason(self.errno) {
-            Reason::Unreachable | Reason::Denied | Reason::Gone => ErrorKind::Unavailable,
-            Reason::Unsupported => ErrorKind::Unsupported,
-            Reason::Invalid | Reason::Damaged => ErrorKind::Invalid,
+            // What lies there was never a store: the path is wrong.
+            Reason::Damaged => ErrorKind::Invalid,
+            other => other.into(),
         };
         Error::new(kind, self.to_string()).because(self)
     }

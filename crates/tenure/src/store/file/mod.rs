@@ -170,7 +170,7 @@ impl Store for File {
     /// Witnesses lie in the folder itself, where its locks are this kernel's own.
     fn identity(&self) -> Identity {
         Identity::new(version_of(IMPOSSIBLE))
-            .with_witnesses_in(self.shared.is_local().then(|| self.path().to_owned()))
+            .with_witness_folder(self.shared.is_local().then(|| self.path().to_owned()))
     }
 }
 

@@ -126,7 +126,7 @@ impl FileInner {
         }
         self.clean_once();
         match attempt {
-            WriteTry::Applied(version, time) => Ok(Put::Applied(Applied { version, time })),
+            WriteTry::Applied(version, time) => Ok(Put::Applied(Applied::new(version).with_time(time))),
             WriteTry::Conflict => Ok(WriteTry::CONFLICT),
             WriteTry::Unsynced(_, error) | WriteTry::Failed(error) => Err(error),
             WriteTry::Busy(_) => unreachable!("it was waited for"),
@@ -222,12 +222,11 @@ impl FolderState {
         }
         // After the read: an age is at least what it was when the entry was seen.
         let now = self.clock.now();
-        let entry = there.map(|envelope| Entry {
-            age: envelope.stamp.age(self.domain.as_ref(), now).filter(|_| tells_ages),
-            value: envelope.value,
-            version: envelope.version,
+        let entry = there.map(|envelope| {
+            let age = envelope.stamp.age(self.domain.as_ref(), now).filter(|_| tells_ages);
+            Entry::new(envelope.value, envelope.version).with_age(age)
         });
-        Ok(Reading { entry, time: Some(self.time()) })
+        Ok(Reading::new(entry).with_time(self.time()))
     }
 
     fn time(&self) -> StoreTime {

@@ -124,12 +124,11 @@ impl Memory {
         // Clock and entries are read under one lock: no age is of a write that came after it was measured.
         let state = self.lock();
         let now = self.now();
-        let entry = state.get(key).map(|stored| Entry {
-            value: stored.value.clone(),
-            version: stored.version.clone(),
-            age: tells_ages.then(|| now.since(stored.written)),
+        let entry = state.get(key).map(|stored| {
+            let age = tells_ages.then(|| now.since(stored.written));
+            Entry::new(stored.value.clone(), stored.version.clone()).with_age(age)
         });
-        Reading { entry, time: self.time() }
+        Reading::new(entry).with_time(self.time())
     }
 
     /// What the store itself does with a conditional write that arrives.
@@ -143,7 +142,7 @@ impl Memory {
             (version, self.time(), hints)
         };
         hints.send();
-        Put::Applied(Applied { version, time })
+        Put::Applied(Applied::new(version).with_time(time))
     }
 
     async fn pause(&self, span: Duration) {
