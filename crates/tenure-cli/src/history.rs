@@ -103,6 +103,7 @@ impl Term {
             End::Died => ("died", None, None),
             End::Revoked { by, because } => ("revoked", Some(by.to_string()), Some(because.to_string())),
             End::Other(word) => (&**word, None, None),
+            _ => ("ended", None, None),
         };
         let words = match (&past.end, &by, &because) {
             (End::RanOut, ..) => "run out".to_owned(),

@@ -75,7 +75,7 @@ impl LeaseView {
         if let Some(record) = &seen.record {
             lease.describe(record);
         }
-        if let Some(Remaining { at_most, judged }) = seen.standing.remaining() {
+        if let Some(Remaining { at_most, judged, .. }) = seen.standing.remaining() {
             (lease.left_ms, lease.judged) = (Some(duration::millis_up(at_most)), Some(judged));
         }
         if let Some(record) = seen.record.as_ref().filter(|_| seen.standing.is_held()) {
@@ -117,7 +117,6 @@ impl LeaseView {
         self.value = Some(record.value.to_string()).filter(|value| !value.is_empty());
         self.cannot_stop = record.cannot_stop().map(|because| because.to_string());
         match &record.state {
-            State::Vacant | State::Held => {}
             State::Reserved(successor) => self.successor = Some(successor.to_string()),
             State::Revoked(revocation) => {
                 (self.by, self.because) =
@@ -126,6 +125,8 @@ impl LeaseView {
             State::Closed(closure) => {
                 (self.by, self.because) = (Some(closure.by.to_string()), Some(closure.because.to_string()));
             }
+            // Of the others the standing says it all.
+            _ => {}
         }
     }
 

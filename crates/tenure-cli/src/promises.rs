@@ -111,7 +111,9 @@ impl Promises {
                 ("machine", "leases hold between all processes of one machine, and not beyond it")
             }
             Reach::Network => ("network", "leases hold between any number of machines"),
-            _ => ("unknown", "this version of tenure does not know how far leases reach: count on one process"),
+            _ => {
+                ("unknown", "this version of tenure does not know how far leases reach: count on one process")
+            }
         };
         row("reach", "reach", json!(value), self.guarantees.reach.to_string()).meaning(means)
     }

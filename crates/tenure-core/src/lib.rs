@@ -8,6 +8,13 @@
 //!
 //! Programs use the crate `tenure`, which drives this on a store and a clock, and re-exports the types that its users
 //! see. The simulation drives the same code in a world of its own.
+//!
+//! # What is exhaustive
+//!
+//! The types between a machine and its driver (inputs, effects, events, outcomes, parameters, what was seen) are exhaustive:
+//! the keeper of `tenure` and the simulation each handle every case, and the compiler sees to it. A new case is a new major
+//! version of this crate. The types that users of `tenure` see (records, standings, losses, denials, purposes)
+//! are non-exhaustive and have constructors.
 
 mod atomic;
 mod belief;

@@ -246,7 +246,8 @@ fn a_stealer_ends_the_term_it_found_and_not_those_that_come_after() {
     assert_eq!(stealer.sent().purpose, Purpose::Revoke);
     // It never learns what became of it, and then somebody else holds the key.
     stealer.answer(Outcome::Fault(Fault::Unknown));
-    let second = Record { term: Nonce::from_bits(77), nonce: Nonce::from_bits(77), ..(*first).clone() };
+    let mut second = (*first).clone();
+    (second.term, second.nonce) = (Nonce::from_bits(77), Nonce::from_bits(77));
     stealer.read_shows(Content::Record(Arc::new(second), Version::new("2")));
     assert!(stealer.call.is_none(), "it waits like everybody");
 }
@@ -425,7 +426,7 @@ fn stopped(tree_locked: bool) -> Sighting {
 
 /// A record with a witness, and a contender that has read it and looks at that.
 fn heeding() -> (Solo, Content) {
-    let witness = Witness { name: "w".to_owned(), inode: 1, boot: None };
+    let witness = Witness::new("w", 1);
     let (_, held) = Solo::holding("a", |params| params.witness = Some(Arc::new(witness)));
     let mut solo = Solo::new("b", |params| params.heed = Heed::Tree { limit: None });
     solo.step(Input::Start);
@@ -483,7 +484,7 @@ fn a_witness_that_cannot_be_looked_at_after_the_run_out_is_as_good_as_none() {
 #[test]
 fn a_stealer_of_work_that_cannot_be_stopped_takes_the_lease_of_a_holder_that_is_dead() {
     let (mut solo, held) = {
-        let witness = Witness { name: "w".to_owned(), inode: 1, boot: None };
+        let witness = Witness::new("w", 1);
         let (mut holder, _) = Solo::holding("a", |params| params.witness = Some(Arc::new(witness)));
         holder.step(Input::CannotStop("it runs as another user".into()));
         let held = holder.apply("renewed");

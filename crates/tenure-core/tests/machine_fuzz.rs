@@ -238,7 +238,7 @@ impl World {
         let timing = Timing::new(Duration::from_millis(ttl)).unwrap();
         let id = self.slots.len();
         let process = self.dice.below(self.sightings.len() as u64) as usize;
-        let witness = Witness { name: format!("w{id}"), inode: id as u64, boot: None };
+        let witness = Witness::new(format!("w{id}"), id as u64);
         let wait = Duration::from_millis(self.dice.below(12_000));
         let known = match self.handles.is_empty() {
             true => None,
@@ -525,20 +525,15 @@ impl World {
             1 => Content::Foreign { what: "not one of ours".into(), version },
             2 => match &self.content {
                 Content::Record(record, _) => {
-                    let closure = record::Closure { by: "op".into(), because: "retired".into() };
-                    let state = State::Closed(Arc::new(closure));
-                    let bare =
-                        Record { holder: None, witness: None, secret_hash: None, ..(**record).clone() };
-                    Content::Record(Arc::new(Record { state, ..bare }), version)
+                    let closure = record::Closure::new("op", "retired");
+                    let closed = bare(record, State::Closed(Arc::new(closure)));
+                    Content::Record(Arc::new(closed), version)
                 }
                 _ => return,
             },
             3 => match &self.content {
                 Content::Record(record, _) if record.ttl.is_some() => {
-                    let bare =
-                        Record { holder: None, witness: None, secret_hash: None, ..(**record).clone() };
-                    let state = State::Reserved("h1".into());
-                    Content::Record(Arc::new(Record { state, ..bare }), version)
+                    Content::Record(Arc::new(bare(record, State::Reserved("h1".into()))), version)
                 }
                 _ => return,
             },
@@ -608,7 +603,7 @@ impl World {
                 let believer = self.slots.iter().position(|slot| slot.belief > self.now);
                 assert!(!self.is_exclusive() || believer.is_none(), "S2: {id} was granted over {believer:?}");
             }
-            Purpose::Renew | Purpose::Resume | Purpose::Revoke | Purpose::Vacate => {
+            _ => {
                 let vacates = write.purpose == Purpose::Vacate;
                 assert!(
                     vacates || new.secret_hash == old.secret_hash,
@@ -799,4 +794,11 @@ impl Slot {
     fn is_alive(&self) -> bool {
         !self.crashed && !self.machine.is_ended()
     }
+}
+
+/// The record without what only a holder has.
+fn bare(record: &Record, state: State) -> Record {
+    let mut bare = record.clone();
+    (bare.holder, bare.witness, bare.secret_hash, bare.state) = (None, None, None, state);
+    bare
 }

@@ -68,53 +68,38 @@ fn expected() -> Vec<(&'static str, Record)> {
 const HALF_PAST_FIVE: u64 = 1_794_720_600_000;
 
 fn planted() -> Record {
-    Record {
-        state: State::Vacant,
-        term: Nonce::ZERO,
-        token: Token::new(1_794_720_600_000_000).unwrap(),
-        ttl: None,
-        nonce: Nonce::from_bits(0x0c9a_7be2_5d41_4e6f_8a1b_2c3d_4e5f_6071),
-        sequence: 0,
-        witness: None,
-        secret_hash: None,
-        holder: None,
-        value: "".into(),
-        history: Arc::new([]),
-        granted_at: WallTime::default(),
-        written_at: WallTime::from_millis(HALF_PAST_FIVE),
-        unstoppable: None,
-        unknown: Arc::new([]),
-    }
+    let token = Token::new(1_794_720_600_000_000).unwrap();
+    let nonce = Nonce::from_bits(0x0c9a_7be2_5d41_4e6f_8a1b_2c3d_4e5f_6071);
+    Record::new(token, nonce, WallTime::from_millis(HALF_PAST_FIVE))
+}
+
+fn changed(mut record: Record, change: impl FnOnce(&mut Record)) -> Record {
+    change(&mut record);
+    record
 }
 
 fn granted() -> Record {
-    Record {
-        state: State::Held,
-        term: Nonce::from_bits(0x8d3f_6a5b_1c2e_4f70_8192_a3b4_c5d6_e7f8),
-        token: Token::new(1_794_720_600_250_000).unwrap(),
-        ttl: Ttl::from_millis(15_000),
-        granted_at: WallTime::from_millis(HALF_PAST_FIVE + 250),
-        written_at: WallTime::from_millis(HALF_PAST_FIVE + 5250),
-        ..planted()
-    }
+    changed(planted(), |it| {
+        it.state = State::Held;
+        it.term = Nonce::from_bits(0x8d3f_6a5b_1c2e_4f70_8192_a3b4_c5d6_e7f8);
+        it.token = Token::new(1_794_720_600_250_000).unwrap();
+        it.ttl = Ttl::from_millis(15_000);
+        it.granted_at = WallTime::from_millis(HALF_PAST_FIVE + 250);
+        it.written_at = WallTime::from_millis(HALF_PAST_FIVE + 5250);
+    })
 }
 
 fn held() -> Record {
     let holder = Holder::new("host-a").unwrap().label("version", "2.4.1").unwrap();
     let holder = holder.label("pid", "4711").unwrap().at("10.0.0.7:7070").unwrap();
     let boot = "6c1f2f0e-5f0b-4b52-8d2c-6a3a6f0f5f11".to_owned();
-    Record {
-        sequence: 17,
-        witness: Some(Arc::new(Witness {
-            name: "9f86d081884c7d65".to_owned(),
-            inode: 1_835_021,
-            boot: Some(boot),
-        })),
-        holder: Some(Arc::new(holder)),
-        value: "shard-7".into(),
-        history: Arc::new([first_term()]),
-        ..granted()
-    }
+    changed(granted(), |it| {
+        it.sequence = 17;
+        it.witness = Some(Arc::new(Witness::new("9f86d081884c7d65", 1_835_021).with_boot(boot)));
+        it.holder = Some(Arc::new(holder));
+        it.value = "shard-7".into();
+        it.history = Arc::new([first_term()]);
+    })
 }
 
 fn held_by_handle() -> Record {
@@ -122,36 +107,37 @@ fn held_by_handle() -> Record {
         0x9f, 0x86, 0xd0, 0x81, 0x88, 0x4c, 0x7d, 0x65, 0x9a, 0x2f, 0xea, 0xa0, 0xc5, 0x5a, 0xd0, 0x15, 0xa3,
         0xbf, 0x4f, 0x1b, 0x2b, 0x0b, 0x82, 0x2c, 0xd1, 0x5d, 0x6c, 0x15, 0xb0, 0xf0, 0x0a, 0x08,
     ];
-    Record {
-        sequence: 2,
-        secret_hash: Some(hash),
-        holder: Some(Arc::new(Holder::new("nightly.sh").unwrap())),
-        ..granted()
-    }
+    changed(granted(), |it| {
+        it.sequence = 2;
+        it.secret_hash = Some(hash);
+        it.holder = Some(Arc::new(Holder::new("nightly.sh").unwrap()));
+    })
 }
 
 fn vacant() -> Record {
-    Record {
-        state: State::Vacant,
-        sequence: 18,
-        value: "shard-7".into(),
-        history: Arc::new([first_term(), second_term()]),
-        ..granted()
-    }
+    changed(granted(), |it| {
+        it.state = State::Vacant;
+        it.sequence = 18;
+        it.value = "shard-7".into();
+        it.history = Arc::new([first_term(), second_term()]);
+    })
 }
 
 fn revoked() -> Record {
-    let revocation = Revocation {
-        by: "ops@laptop".into(),
-        because: "host-a is stuck; see \"INC-42\"".into(),
-        nonce: Nonce::from_bits(0x3f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0),
-    };
-    Record { state: State::Revoked(Arc::new(revocation)), sequence: 18, ..held() }
+    let revocation = Revocation::new(
+        "ops@laptop",
+        "host-a is stuck; see \"INC-42\"",
+        Nonce::from_bits(0x3f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0),
+    );
+    changed(held(), |it| {
+        it.state = State::Revoked(Arc::new(revocation));
+        it.sequence = 18;
+    })
 }
 
 fn unstoppable() -> Record {
-    let because = "process 4711 (sudo) runs as another user".into();
-    Record { unstoppable: Some(Arc::new(Unstoppable { term: held().term, because })), ..held() }
+    let because = "process 4711 (sudo) runs as another user";
+    changed(held(), |it| it.unstoppable = Some(Arc::new(Unstoppable::new(held().term, because))))
 }
 
 /// As its holder renews it: the nonce of its own last write is that of the record.
@@ -161,14 +147,17 @@ fn unstoppable_revoked() -> Record {
         other => unreachable!("{other:?}"),
     };
     revocation.nonce = revoked().nonce;
-    Record { state: State::Revoked(Arc::new(revocation)), sequence: 19, ..unstoppable() }
+    changed(unstoppable(), |it| {
+        it.state = State::Revoked(Arc::new(revocation));
+        it.sequence = 19;
+    })
 }
 
 /// As a program leaves it that does not know the field: it means nothing here.
 fn unstoppable_of_an_earlier_term() -> Record {
     let term = Nonce::from_bits(0x3f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0);
-    let because = "process 4711 (sudo) runs as another user".into();
-    Record { unstoppable: Some(Arc::new(Unstoppable { term, because })), ..held_by_handle() }
+    let because = "process 4711 (sudo) runs as another user";
+    changed(held_by_handle(), |it| it.unstoppable = Some(Arc::new(Unstoppable::new(term, because))))
 }
 
 #[test]
@@ -183,35 +172,32 @@ fn a_term_cannot_be_stopped_if_its_own_holder_says_so() {
 }
 
 fn reserved() -> Record {
-    Record {
-        state: State::Reserved("host-c".into()),
-        sequence: 18,
-        history: Arc::new([second_term()]),
-        ..granted()
-    }
+    changed(granted(), |it| {
+        it.state = State::Reserved("host-c".into());
+        it.sequence = 18;
+        it.history = Arc::new([second_term()]);
+    })
 }
 
 fn closed() -> Record {
-    let closure = Closure { by: "ops@laptop".into(), because: "moved to billing/hourly".into() };
-    Record {
-        state: State::Closed(Arc::new(closure)),
-        sequence: 19,
-        history: Arc::new([first_term()]),
-        ..granted()
-    }
+    let closure = Closure::new("ops@laptop", "moved to billing/hourly");
+    changed(granted(), |it| {
+        it.state = State::Closed(Arc::new(closure));
+        it.sequence = 19;
+        it.history = Arc::new([first_term()]);
+    })
 }
 
 fn unknown_fields() -> Record {
     let zone = r#"{ "term" : "8d3f6a5b1c2e4f708192a3b4c5d6e7f8", "name":"eu\u002dwest" }"#;
     let fields =
         [("zone", zone), ("big", "12345678901234567890123"), ("float", "-0.0e+00"), ("audit", "[null, {}]")];
-    Record {
-        state: State::Vacant,
-        sequence: 18,
-        value: "a\tb\0é𝄞".into(),
-        unknown: fields.map(|(name, json)| (name.to_owned(), json.to_owned())).into(),
-        ..granted()
-    }
+    changed(granted(), |it| {
+        it.state = State::Vacant;
+        it.sequence = 18;
+        it.value = "a\tb\0é𝄞".into();
+        it.unknown = fields.map(|(name, json)| (name.to_owned(), json.to_owned())).into();
+    })
 }
 
 fn full_history() -> Record {
@@ -223,40 +209,41 @@ fn full_history() -> Record {
     ];
     // 2026-11-15T00:00:00.000Z, and an hour for each term.
     let hour = |index: u64| HALF_PAST_FIVE - 19_800_000 + index * 3_600_000;
-    let past = |(index, end): (u64, &End)| Past {
-        token: Token::new(41 + index).unwrap(),
-        holder: format!("host-{index}").into(),
-        granted_at: WallTime::from_millis(hour(index)),
-        ended_at: WallTime::from_millis(hour(index + 1) - 1),
-        end: end.clone(),
+    let past = |(index, end): (u64, &End)| {
+        Past::new(
+            Token::new(41 + index).unwrap(),
+            format!("host-{index}"),
+            WallTime::from_millis(hour(index)),
+            WallTime::from_millis(hour(index + 1) - 1),
+            end.clone(),
+        )
     };
-    Record {
-        token: Token::new(49).unwrap(),
-        ttl: Ttl::from_millis(2000),
-        sequence: (1 << 53) - 1,
-        witness: Some(Arc::new(Witness { name: "w".to_owned(), inode: u64::MAX, boot: None })),
-        holder: Some(Arc::new(Holder::new("host-8").unwrap())),
-        history: (0..8).zip(ends.iter().cycle()).map(past).collect(),
-        ..granted()
-    }
+    changed(granted(), |it| {
+        it.token = Token::new(49).unwrap();
+        it.ttl = Ttl::from_millis(2000);
+        it.sequence = (1 << 53) - 1;
+        it.witness = Some(Arc::new(Witness::new("w", u64::MAX)));
+        it.holder = Some(Arc::new(Holder::new("host-8").unwrap()));
+        it.history = (0..8).zip(ends.iter().cycle()).map(past).collect();
+    })
 }
 
 fn first_term() -> Past {
-    Past {
-        token: Token::new(1_794_700_000_000_000).unwrap(),
-        holder: "host-b".into(),
-        granted_at: WallTime::from_millis(1_794_700_000_000),
-        ended_at: WallTime::from_millis(HALF_PAST_FIVE - 100),
-        end: End::Released,
-    }
+    Past::new(
+        Token::new(1_794_700_000_000_000).unwrap(),
+        "host-b",
+        WallTime::from_millis(1_794_700_000_000),
+        WallTime::from_millis(HALF_PAST_FIVE - 100),
+        End::Released,
+    )
 }
 
 fn second_term() -> Past {
-    Past {
-        token: Token::new(1_794_720_600_250_000).unwrap(),
-        holder: "host-a".into(),
-        granted_at: WallTime::from_millis(HALF_PAST_FIVE + 250),
-        ended_at: WallTime::from_millis(HALF_PAST_FIVE + 5250),
-        end: End::Released,
-    }
+    Past::new(
+        Token::new(1_794_720_600_250_000).unwrap(),
+        "host-a",
+        WallTime::from_millis(HALF_PAST_FIVE + 250),
+        WallTime::from_millis(HALF_PAST_FIVE + 5250),
+        End::Released,
+    )
 }

@@ -19,17 +19,19 @@ mod trust;
 
 pub use coordinator::{Coordinator, CoordinatorBuilder, Forgotten, WhyKept};
 pub use host::{Logbook, Survivor, Survivors, Verdicts, WitnessPart, process_holder};
-pub use keeper::{AttemptOutcome, AttemptReport, EventReport, LeaseState, Operation, Recorder, Renewal};
+pub use keeper::{
+    AttemptOutcome, AttemptReport, Event, EventReport, LeaseState, Operation, Recorder, Renewal,
+};
 pub use lease::{Handle, Lease, Request, WorkGuard};
 pub use observe::{Change, ChangeKind, Observation, Observations, Watch, WatchEvent};
 #[doc(inline)]
-pub use tenure_core::machine::{Denied, Event, Left, Lost, Purpose, Remaining, Sighting, Standing};
+pub use tenure_core::machine::{Denied, Fault, Left, Lost, Purpose, Remaining, Sighting, Standing};
 #[doc(inline)]
 pub use tenure_core::{
     Drift, Error, ErrorKind, Holder, HolderError, Timing, TimingBuilder, Token, TokenError,
 };
 #[doc(inline)]
-pub use tenure_store::{Key, KeyError, Prefix};
+pub use tenure_store::{Key, KeyError, Prefix, Reason};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

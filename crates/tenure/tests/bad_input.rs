@@ -193,14 +193,15 @@ async fn a_closed_key_is_never_granted_and_a_reserved_one_only_to_its_successor(
     let world = World::new();
     world.process("x").await.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
     let vacant = record::decode(&world.memory.contents(&key()).unwrap()).unwrap();
-    let reserved = Record { state: State::Reserved("heir".into()), ..vacant.clone() };
+    let mut reserved = vacant.clone();
+    reserved.state = State::Reserved("heir".into());
     world.memory.overwrite(&key(), record::encode(&reserved));
     let other = world.process("other").await.lease("k").unwrap().try_acquire().await.unwrap_err();
     assert_eq!(other.kind(), ErrorKind::Held, "{other}");
     assert!(other.to_string().contains("is reserved for heir"), "{other}");
     world.process("heir").await.lease("k").unwrap().try_acquire().await.unwrap().release().await.unwrap();
-    let closure = record::Closure { by: "ops".into(), because: "moved to another key".into() };
-    let closed = Record { state: State::Closed(closure.into()), ..vacant };
+    let mut closed = vacant;
+    closed.state = State::Closed(record::Closure::new("ops", "moved to another key").into());
     world.memory.overwrite(&key(), record::encode(&closed));
     let error = refused_on(&world).await;
     assert_eq!(error.kind(), ErrorKind::Invalid);

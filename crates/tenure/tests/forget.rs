@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tenure::clock::{Clock, WallTime};
-use tenure::{AttemptReport, ErrorKind, EventReport, Forgotten, Key, Prefix, Recorder, WhyKept, record};
-use tenure_core::machine::Event;
+use tenure::{
+    AttemptReport, ErrorKind, Event, EventReport, Forgotten, Key, Prefix, Recorder, WhyKept, record,
+};
 use tenure_store::StoreClock;
 
 use support::World;

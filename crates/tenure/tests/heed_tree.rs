@@ -9,10 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tenure::{
-    AttemptReport, Coordinator, ErrorKind, EventReport, Holder, Lease, Recorder, Request, WitnessPart,
-    WorkGuard,
+    AttemptReport, Coordinator, Denied, ErrorKind, Event, EventReport, Holder, Lease, Recorder, Request,
+    Sighting, WitnessPart, WorkGuard,
 };
-use tenure_core::machine::{Denied, Event, Sighting};
 
 use file_support::{Scratch, block_on};
 

@@ -102,7 +102,7 @@ impl Recorder for Notes {
 
     fn event(&self, it: &EventReport) {
         let name = match &it.event {
-            tenure_core::machine::Event::Lost(why) => format!("Lost {why:?}"),
+            tenure::Event::Lost(why) => format!("Lost {why:?}"),
             other => format!("{other:?}").split([' ', '(']).next().unwrap_or_default().to_owned(),
         };
         self.write(format!("{} {name}", it.key));

@@ -90,23 +90,12 @@ fn clockless() -> World {
 
 /// A record that a dead holder left behind.
 fn held(nonce: u128, token: u64, holder: &str) -> Record {
-    Record {
-        state: State::Held,
-        term: Nonce::from_bits(nonce),
-        token: Token::new(token).unwrap(),
-        ttl: Ttl::from_millis(TTL.as_millis() as u64),
-        nonce: Nonce::from_bits(nonce),
-        sequence: 1,
-        witness: None,
-        secret_hash: None,
-        holder: Some(Arc::new(Holder::new(holder).unwrap())),
-        value: "".into(),
-        history: Arc::new([]),
-        granted_at: WallTime::from_millis(1_767_225_600_000),
-        written_at: WallTime::from_millis(1_767_225_600_000),
-        unstoppable: None,
-        unknown: Arc::new([]),
-    }
+    let (nonce, at) = (Nonce::from_bits(nonce), WallTime::from_millis(1_767_225_600_000));
+    let mut record = Record::new(Token::new(token).unwrap(), nonce, at);
+    (record.state, record.term, record.sequence, record.granted_at) = (State::Held, nonce, 1, at);
+    record.ttl = Ttl::from_millis(TTL.as_millis() as u64);
+    record.holder = Some(Arc::new(Holder::new(holder).unwrap()));
+    record
 }
 
 /// A holder takes the key and never writes again.

@@ -34,7 +34,7 @@ async fn where_the_store_tells_ages_what_has_passed_is_taken_off_at_the_first_lo
     world.clock.advance(Duration::from_secs(4));
     let b = world.process("b").await;
     let seen = b.observe("k").await.unwrap();
-    let remaining = Remaining { at_most: WHOLE - Duration::from_secs(4), judged: true };
+    let remaining = Remaining::new(WHOLE - Duration::from_secs(4), true);
     assert_eq!(seen.standing, Standing::Held(remaining));
     assert_eq!(seen.record.unwrap().token, lease.token());
     assert!(!seen.standing.is_free() && seen.standing.is_held());
@@ -50,10 +50,10 @@ async fn where_it_does_not_the_first_look_cannot_judge_and_the_next_counts_from_
     world.clock.advance(Duration::from_secs(4));
     let b = world.process("b").await;
     let first = b.observe("k").await.unwrap().standing;
-    assert_eq!(first, Standing::Held(Remaining { at_most: WHOLE, judged: false }));
+    assert_eq!(first, Standing::Held(Remaining::new(WHOLE, false)));
     world.clock.advance(Duration::from_secs(1));
     let second = b.observe("k").await.unwrap().standing;
-    assert_eq!(second, Standing::Held(Remaining { at_most: WHOLE - Duration::from_secs(1), judged: true }));
+    assert_eq!(second, Standing::Held(Remaining::new(WHOLE - Duration::from_secs(1), true)));
     world.clock.advance(WHOLE - Duration::from_secs(1));
     assert_eq!(b.observe("k").await.unwrap().standing, Standing::RanOut);
 }
@@ -67,7 +67,7 @@ async fn a_renewal_is_another_version_and_counts_anew() {
     world.clock.advance(Duration::from_secs(3));
     lease.renew().await.unwrap();
     let seen = b.observe("k").await.unwrap().standing;
-    assert_eq!(seen, Standing::Held(Remaining { at_most: WHOLE, judged: false }));
+    assert_eq!(seen, Standing::Held(Remaining::new(WHOLE, false)));
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn every_state_of_a_record_has_its_word() {
     }
     world.memory.overwrite(&key("foreign"), "{}");
     let a = world.process("a").await;
-    let left = Remaining { at_most: Duration::from_millis(15_150), judged: false };
+    let left = Remaining::new(Duration::from_millis(15_150), false);
     let standing = async |name: &str| a.observe(name).await.unwrap().standing;
     assert_eq!(standing("reserved").await, Standing::Reserved(left));
     assert_eq!(standing("revoked").await, Standing::Revoked(left));

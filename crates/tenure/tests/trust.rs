@@ -257,9 +257,9 @@ async fn two_holders_with_one_token_end_the_trust() {
     support::real_pause(Duration::from_millis(3)).await;
     lease.renew().await.unwrap();
     // A store that checks the condition and writes in two separate steps applies both of two racing grants.
-    let ours = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
-    let nonce = Nonce::from_bits(7);
-    store.memory.overwrite(&key("k"), record::encode(&record::Record { term: nonce, nonce, ..ours }));
+    let mut ours = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
+    (ours.term, ours.nonce) = (Nonce::from_bits(7), Nonce::from_bits(7));
+    store.memory.overwrite(&key("k"), record::encode(&ours));
     assert_eq!(lease.renew().await.unwrap_err().kind(), ErrorKind::Lost);
     assert_refuses(&coordinator, "two holders have token").await;
     assert!(!folder.is_trusted(&store).await);
@@ -304,9 +304,9 @@ async fn a_record_that_was_deleted_and_has_the_same_token_again_makes_others_che
     let (folder, store) = (Folder::new(), Remote::new());
     let coordinator = folder.connect(&store).await.unwrap();
     let lease = hold(&coordinator, "k").await;
-    let ours = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
-    let nonce = Nonce::from_bits(7);
-    store.memory.overwrite(&key("k"), record::encode(&record::Record { term: nonce, nonce, ..ours }));
+    let mut ours = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
+    (ours.term, ours.nonce) = (Nonce::from_bits(7), Nonce::from_bits(7));
+    store.memory.overwrite(&key("k"), record::encode(&ours));
     assert_eq!(lease.renew().await.unwrap_err().kind(), ErrorKind::Lost);
     let _granted = hold(&coordinator, "another").await;
     assert!(!has_sound(&folder));

@@ -81,6 +81,7 @@ impl Line {
             ChangeKind::Ended(End::Died) => "died",
             ChangeKind::Ended(End::Revoked { by, because }) => line.with_cause("taken", by, because),
             ChangeKind::Ended(End::Other(word)) => line.with_message("ended", word),
+            ChangeKind::Ended(_) => "ended",
             ChangeKind::Reserved { successor } => {
                 line.successor = Some(successor.to_string());
                 "reserved"

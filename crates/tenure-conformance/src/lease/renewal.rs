@@ -127,14 +127,12 @@ async fn replace(world: &World<'_>, key: &Key, replacement: Replacement) -> Resu
 /// What a successor would have written.
 fn grant_over(record: &Record) -> Record {
     let nonce = Nonce::from_bits(record.nonce.to_bits() ^ 1);
-    Record {
-        term: nonce,
-        nonce,
-        token: record.token.next().unwrap_or(Token::MAX),
-        holder: Some(Arc::new(Holder::new("successor").expect("a name without surprises"))),
-        sequence: record.sequence + 1,
-        ..record.clone()
-    }
+    let mut grant = record.clone();
+    (grant.term, grant.nonce) = (nonce, nonce);
+    grant.token = record.token.next().unwrap_or(Token::MAX);
+    grant.holder = Some(Arc::new(Holder::new("successor").expect("a name without surprises")));
+    grant.sequence += 1;
+    grant
 }
 
 /// How often to ask, eight times per ttl.

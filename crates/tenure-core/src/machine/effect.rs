@@ -40,6 +40,7 @@ pub struct Write {
 
 /// What a write is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Purpose {
     /// To create the vacant record of a key that has none.
     Plant,
@@ -61,6 +62,14 @@ impl Purpose {
         match self {
             Self::Grant | Self::Resume | Self::Renew | Self::Vacate => true,
             Self::Plant | Self::Revoke => false,
+        }
+    }
+
+    /// Whether it leaves a record that somebody may be acting under, by which others look for its nonce.
+    pub fn is_of_a_holder(self) -> bool {
+        match self {
+            Self::Grant | Self::Resume | Self::Renew => true,
+            Self::Plant | Self::Revoke | Self::Vacate => false,
         }
     }
 }
@@ -115,6 +124,8 @@ pub enum Event {
 }
 
 /// What a machine left behind when it ended.
+///
+/// Exhaustive: the next one is granted at once, or perhaps after one ttl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// A vacant record: the next one is granted at once.

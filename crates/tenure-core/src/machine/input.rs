@@ -108,6 +108,8 @@ impl Outcome {
 }
 
 /// A call without a definite answer, or one that the store would not take.
+///
+/// Exhaustive, as [`StoreError`](tenure_store::StoreError) is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It may have happened, or may happen yet.
@@ -133,6 +135,8 @@ impl Fault {
 }
 
 /// What a contender saw when it looked for the witness that a record names.
+///
+/// Exhaustive: who looks says of every part what it saw, because a lock that nobody looked at is not free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sighting {
     /// A file of that name is there.

@@ -131,7 +131,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::machine::{Ambient, Standard, writes};
+    use crate::machine::Standard;
+    use crate::record::Record;
 
     fn at(seconds: u64) -> Instant {
         Instant::from_nanos(seconds * 1_000_000_000)
@@ -139,8 +140,7 @@ mod tests {
 
     fn seen(version: &str, nonce: u128, when: u64) -> Seen {
         let nonce = Nonce::from_bits(nonce);
-        let ambient = Ambient { now: at(when), wall: WallTime::from_millis(0), nonce, jitter: 0 };
-        let record = Arc::new(writes::planted(nonce, Token::ZERO, &ambient));
+        let record = Arc::new(Record::new(Token::ZERO, nonce, WallTime::default()));
         let content = Content::Record(record, Version::new(version));
         Seen { content, from: at(when), sent: at(when), returned: at(when), time: None, went_back: None }
     }

@@ -31,12 +31,20 @@ pub enum Standing {
 
 /// How much longer a version lasts at most, unless its holder renews it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Remaining {
     /// At most this long, counted from when it was looked at.
     pub at_most: Duration,
     /// Whether the time that has passed since the version was written, or first seen, is taken off already. If not, it
     /// cannot be judged yet: the store tells no age, and this is the first look.
     pub judged: bool,
+}
+
+impl Remaining {
+    /// At most this long, and whether that is judged already.
+    pub fn new(at_most: Duration, judged: bool) -> Self {
+        Self { at_most, judged }
+    }
 }
 
 impl Standing {

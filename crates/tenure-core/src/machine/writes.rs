@@ -3,29 +3,8 @@
 use std::sync::Arc;
 
 use super::{AcquireParams, Ambient};
+use crate::Token;
 use crate::record::{End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable};
-use crate::{Token, WallTime};
-
-/// The vacant record of a key that has none.
-pub(super) fn planted(nonce: Nonce, token: Token, ambient: &Ambient) -> Record {
-    Record {
-        state: State::Vacant,
-        term: Nonce::ZERO,
-        token,
-        ttl: None,
-        nonce,
-        sequence: 0,
-        witness: None,
-        secret_hash: None,
-        holder: None,
-        value: "".into(),
-        history: Arc::new([]),
-        granted_at: WallTime::default(),
-        written_at: ambient.wall,
-        unstoppable: None,
-        unknown: Arc::new([]),
-    }
-}
 
 /// The record of a new term over `old`, whose term ended as `end` says if it was held.
 pub(super) fn granted(

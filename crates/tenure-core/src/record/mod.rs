@@ -25,6 +25,7 @@ use crate::{Holder, Token, WallTime};
 
 /// What a key holds. Cheap to clone: everything of size is shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Record {
     /// Whether the key is held.
     pub state: State,
@@ -64,6 +65,27 @@ impl Record {
 
     /// How many past terms the history keeps.
     pub const HISTORY_MAX: usize = 8;
+
+    /// The vacant record of a key that was never granted. The next token is greater than this one.
+    pub fn new(token: Token, nonce: Nonce, written_at: WallTime) -> Self {
+        Self {
+            state: State::Vacant,
+            term: Nonce::ZERO,
+            token,
+            ttl: None,
+            nonce,
+            sequence: 0,
+            witness: None,
+            secret_hash: None,
+            holder: None,
+            value: "".into(),
+            history: Arc::new([]),
+            granted_at: WallTime::default(),
+            written_at,
+            unstoppable: None,
+            unknown: Arc::new([]),
+        }
+    }
 
     /// Whether somebody may be acting under this record: it is held, or revoked and not acknowledged.
     pub fn is_held(&self) -> bool {

@@ -4,6 +4,7 @@ use crate::{Token, WallTime};
 
 /// A term that is over, as the history of a record tells it to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Past {
     /// The token of its grant.
     pub token: Token,
@@ -17,8 +18,22 @@ pub struct Past {
     pub end: End,
 }
 
+impl Past {
+    /// A term of this holder with this token, from its grant to the end that was written.
+    pub fn new(
+        token: Token,
+        holder: impl Into<Arc<str>>,
+        granted_at: WallTime,
+        ended_at: WallTime,
+        end: End,
+    ) -> Self {
+        Self { token, holder: holder.into(), granted_at, ended_at, end }
+    }
+}
+
 /// How a term ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum End {
     /// Its holder let go.
     Released,

@@ -4,6 +4,7 @@ use super::Nonce;
 
 /// What a record says about its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum State {
     /// Nobody holds the key.
     Vacant,
@@ -20,6 +21,7 @@ pub enum State {
 
 /// Who asks the holder to let go, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Revocation {
     /// Who asks.
     pub by: Arc<str>,
@@ -31,9 +33,24 @@ pub struct Revocation {
 
 /// Who retired a key, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Closure {
     /// Who.
     pub by: Arc<str>,
     /// Why.
     pub because: Arc<str>,
+}
+
+impl Revocation {
+    /// Somebody asks, and says why. `nonce` is that of the holder's last write.
+    pub fn new(by: impl Into<Arc<str>>, because: impl Into<Arc<str>>, nonce: Nonce) -> Self {
+        Self { by: by.into(), because: because.into(), nonce }
+    }
+}
+
+impl Closure {
+    /// Somebody retires the key, and says why.
+    pub fn new(by: impl Into<Arc<str>>, because: impl Into<Arc<str>>) -> Self {
+        Self { by: by.into(), because: because.into() }
+    }
 }

@@ -2,6 +2,7 @@
 ///
 /// Any of the three alone can be copied or reused; together they name one file of one boot of one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Witness {
     /// The random name of the file.
     pub name: String,
@@ -9,4 +10,16 @@ pub struct Witness {
     pub inode: u64,
     /// The boot id of the machine, on stores of network reach.
     pub boot: Option<String>,
+}
+
+impl Witness {
+    /// A file of this machine, for a store that no other machine sees.
+    pub fn new(name: impl Into<String>, inode: u64) -> Self {
+        Self { name: name.into(), inode, boot: None }
+    }
+
+    /// The same with the boot id of the machine.
+    pub fn with_boot(self, boot: impl Into<Option<String>>) -> Self {
+        Self { boot: boot.into(), ..self }
+    }
 }

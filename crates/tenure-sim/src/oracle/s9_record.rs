@@ -18,7 +18,6 @@ pub(crate) fn follows(purpose: Purpose, old: &Record, new: &Record) -> Judgement
     let same_term = (old.term, old.token, old.ttl) == (new.term, new.token, new.ttl);
     let same_holder = old.holder == new.holder && old.witness == new.witness;
     let kept = match purpose {
-        Purpose::Plant => false,
         Purpose::Grant => new.state == State::Held && new.term == new.nonce && old.term != new.term,
         Purpose::Resume => new.state == State::Held && same_term && old.holder == new.holder,
         Purpose::Renew => {
@@ -40,6 +39,8 @@ pub(crate) fn follows(purpose: Purpose, old: &Record, new: &Record) -> Judgement
                 && old.holders_nonce() == new.holders_nonce()
         }
         Purpose::Vacate => new.state == State::Vacant && same_term,
+        // A record is planted where there is none, and a purpose that this oracle does not know has none to keep.
+        _ => false,
     };
     let counted = new.sequence == old.sequence + 1 && new.nonce != old.nonce && new.value == old.value;
     if kept && counted {

@@ -92,7 +92,7 @@ impl World<'_> {
         let follows = write.record.sequence == old.sequence + 1;
         let same = match write.purpose {
             Purpose::Renew | Purpose::Vacate => old.term == write.record.term,
-            Purpose::Plant | Purpose::Grant | Purpose::Resume | Purpose::Revoke => {
+            _ => {
                 let meant = basis.is_none_or(|basis| basis == self.store.generation());
                 meant || !(late || self.store.has_repeated_version())
             }
@@ -170,7 +170,7 @@ impl World<'_> {
                 }
                 self.races.grant = (now, target.lease);
             }
-            Purpose::Plant | Purpose::Resume | Purpose::Revoke | Purpose::Vacate => {}
+            _ => {}
         }
     }
 

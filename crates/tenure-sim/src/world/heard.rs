@@ -14,7 +14,7 @@ impl fmt::Display for AnswerWords<'_> {
                     State::Vacant => "vacant",
                     State::Held => "held",
                     State::Revoked(_) => "revoked",
-                    State::Reserved(_) | State::Closed(_) => "kept",
+                    _ => "kept",
                 };
                 let (token, nonce) = (record.token, record.nonce);
                 write!(f, "read: {state}, token {token}, version {version}, nonce {nonce}")

@@ -71,7 +71,7 @@ impl World<'_> {
             && copied.is_some()
         {
             self.tally.fault(Fault::FieldCopied);
-            write.record = Arc::new(Record { unstoppable: copied, ..(*write.record).clone() });
+            Arc::make_mut(&mut write.record).unstoppable = copied;
         }
         write
     }

@@ -48,7 +48,7 @@ impl Witnesses {
     pub(super) fn make(&mut self, host: usize, boot: u32, networked: bool) -> u32 {
         let number = self.files.len() as u32;
         let boot_id = networked.then(|| format!("boot-{host}-{boot}"));
-        let named = Witness { name: format!("w{number}"), inode: u64::from(number), boot: boot_id };
+        let named = Witness::new(format!("w{number}"), u64::from(number)).with_boot(boot_id);
         self.files.push(WitnessFile {
             named: Arc::new(named),
             host,

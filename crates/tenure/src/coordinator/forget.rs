@@ -126,7 +126,8 @@ impl ForgetVisit<'_> {
         match &record.state {
             State::Vacant => {}
             State::Closed(_) => return kept(WhyKept::Closed),
-            State::Held | State::Revoked(_) | State::Reserved(_) => return Ok(ForgetLook::NotVacant),
+            // Held, revoked, reserved, or in a state that this version does not know.
+            _ => return Ok(ForgetLook::NotVacant),
         }
         if let Some((name, _)) = record.unknown.first() {
             return kept(WhyKept::Foreign(format!("a later version wrote {name:?} into it").into()));

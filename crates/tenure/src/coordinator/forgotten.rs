@@ -5,6 +5,8 @@ use std::time::Duration;
 use tenure_core::Token;
 
 /// Result of forgetting a lease.
+///
+/// Exhaustive: the record is removed, was not there, or stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forgotten {
     /// The record was removed, with its value and history. Its token is not lost, because the store's time is beyond

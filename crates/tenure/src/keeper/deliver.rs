@@ -137,7 +137,7 @@ impl Keeper {
             Event::WentBack { seen, shown: None } if forgotten => {
                 Report::Forgotten { store, key, token: seen }
             }
-            event => Report::Event(EventReport { store, key, holder, token, event }),
+            event => Report::Event(EventReport { store, key, holder, token, event: event.into() }),
         });
         input
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::Shared;
-use tenure_core::machine::{Content, Denied, Event, Fault, Input, Look, Lost, Purpose};
+use tenure_core::machine::{Content, Denied, Event, Fault, Input, Look, Lost, Purpose, Write};
 use tenure_store::{BoxFuture, Key, Reason};
 use tokio::sync::oneshot;
 
@@ -89,13 +89,9 @@ impl Keeper {
     }
 
     /// Work that must complete before this write is sent.
-    pub(crate) fn before_write(
-        &mut self,
-        id: LeaseId,
-        write: &super::Write,
-    ) -> Option<BoxFuture<'static, ()>> {
+    pub(crate) fn before_write(&mut self, id: LeaseId, write: &Write) -> Option<BoxFuture<'static, ()>> {
         let listed = match &self.leases[&id].witness {
-            Some(witness) if super::is_of_a_holder(write) => {
+            Some(witness) if write.purpose.is_of_a_holder() => {
                 Some(self.witnesses.list(witness, write.record.nonce))
             }
             _ => None,

@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
     use crate::store::Memory;
-    use tenure_core::record::{Nonce, Record};
+    use tenure_core::record::Nonce;
 
     #[test]
     fn a_record_that_could_not_be_read_back_is_refused_and_nothing_is_sent() {
@@ -147,7 +147,8 @@ mod tests {
             env!("CARGO_MANIFEST_DIR"),
             "/../tenure-core/tests/fixtures/records/v1/vacant.json"
         ));
-        let record = Record { nonce: Nonce::ZERO, ..record::decode(vacant).unwrap() };
+        let mut record = record::decode(vacant).unwrap();
+        record.nonce = Nonce::ZERO;
         let write = Write { purpose: Purpose::Plant, expect: Expect::Absent, record: Arc::new(record) };
         let (handle, _commands) =
             crate::keeper::KeeperHandle::new(crate::host::fork::ForkGuard::present().unwrap());

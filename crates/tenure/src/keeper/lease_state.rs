@@ -2,6 +2,7 @@ use tenure_core::machine::Lost;
 
 /// State of a lease, as its holder sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LeaseState {
     /// Held, and the latest renewal succeeded. Continue.
     Held,
@@ -13,6 +14,7 @@ pub enum LeaseState {
 
 /// One successful renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Renewal {
     /// The new deadline, on the coordinator's clock.
     pub deadline: crate::clock::Instant,

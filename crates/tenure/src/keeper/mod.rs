@@ -11,6 +11,7 @@ mod connection;
 mod deadlines;
 mod deliver;
 mod distrust;
+mod event;
 mod held_lease;
 mod hints;
 mod host_state;
@@ -30,7 +31,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::machine::{Ambient, Effect, Input, Left, Lost, Purpose, Sighting, Sightings, Write};
+use tenure_core::machine::{Ambient, Effect, Input, Left, Lost, Sighting, Sightings};
 use tenure_core::record;
 use tenure_store::{BoxFuture, Key, Store, StoreClock};
 use tokio::sync::{mpsc, oneshot};
@@ -55,6 +56,7 @@ use witnesses::{WitnessEvent, Witnesses};
 pub(crate) use command::{Command, KeeperHandle, LeaseId};
 pub(crate) use connection::Connection;
 pub(crate) use deliver::stale_handle_error;
+pub use event::Event;
 pub(crate) use held_lease::HeldLease;
 pub(crate) use host_state::HostState;
 pub use lease_state::{LeaseState, Renewal};
@@ -519,14 +521,6 @@ impl Keeper {
         if let Some(idle) = idle {
             self.keys.remove(&idle);
         }
-    }
-}
-
-/// True if the write leaves a record under which a holder may act. Contenders look for the nonce of such a record.
-fn is_of_a_holder(write: &Write) -> bool {
-    match write.purpose {
-        Purpose::Grant | Purpose::Resume | Purpose::Renew => true,
-        Purpose::Plant | Purpose::Revoke | Purpose::Vacate => false,
     }
 }
 

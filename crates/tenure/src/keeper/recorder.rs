@@ -2,9 +2,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::machine::{Event, Purpose};
+use tenure_core::machine::Purpose;
 use tenure_core::{Holder, Token};
 use tenure_store::Key;
+
+use super::Event;
 
 /// Receives a report of every call on the store, and of every grant, renewal, risk and loss. Exporters and alerts build
 /// on it.
@@ -48,6 +50,7 @@ pub struct AttemptReport {
 
 /// Purpose of a call on the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Operation {
     /// A read.
     Read,
@@ -57,6 +60,7 @@ pub enum Operation {
 
 /// Outcome of a call on the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AttemptOutcome {
     /// The read was answered.
     Answered,

@@ -3,11 +3,11 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::{io, thread};
 
 use tenure_core::Token;
-use tenure_core::machine::Event;
 use tenure_store::Key;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
+use super::Event;
 use super::recorder::{AttemptReport, EventReport, Recorder};
 use crate::store::caught::caught;
 

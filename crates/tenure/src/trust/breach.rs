@@ -124,23 +124,13 @@ mod tests {
     const NOW: u64 = 1_790_000_000_000_000;
 
     fn record(term: u128, token: u64, nonce: u128) -> Record {
-        Record {
-            state: State::Vacant,
-            term: Nonce::from_bits(term),
-            token: Token::new(token).unwrap(),
-            ttl: None,
-            nonce: Nonce::from_bits(nonce),
-            sequence: 0,
-            witness: None,
-            secret_hash: None,
-            holder: None,
-            value: "".into(),
-            history: Arc::new([]),
-            granted_at: WallTime::default(),
-            written_at: WallTime::default(),
-            unstoppable: None,
-            unknown: Arc::new([]),
-        }
+        let (token, nonce) = (Token::new(token).unwrap(), Nonce::from_bits(nonce));
+        changed(Record::new(token, nonce, WallTime::default()), |it| it.term = Nonce::from_bits(term))
+    }
+
+    fn changed(mut record: Record, change: impl FnOnce(&mut Record)) -> Record {
+        change(&mut record);
+        record
     }
 
     fn content(record: Record, version: &str) -> Content {
@@ -161,8 +151,8 @@ mod tests {
     fn after(token: u64, record: Record) -> Record {
         let time = WallTime::default();
         let token = Token::new(token).unwrap();
-        let past = Past { token, holder: "h".into(), granted_at: time, ended_at: time, end: End::Released };
-        Record { history: Arc::new([past]), ..record }
+        let past = Past::new(token, "h", time, time, End::Released);
+        changed(record, |it| it.history = Arc::new([past]))
     }
 
     #[test]
@@ -201,7 +191,8 @@ mod tests {
     #[test]
     fn one_token_of_two_terms_with_another_past_is_doubtful_since_the_record_may_have_been_deleted() {
         let shown = |old: Record, new: Record| {
-            let (before, look) = (seen(content(old, "v")), look(content(Record { sequence: 9, ..new }, "w")));
+            let (before, look) =
+                (seen(content(old, "v")), look(content(changed(new, |it| it.sequence = 9), "w")));
             let breach = Breach::shown(Some(&before), &look, StoreClock::Floors);
             (breach, is_doubtful(Some(&before), Instant::from_nanos(1), &look))
         };
@@ -213,9 +204,9 @@ mod tests {
 
     #[test]
     fn another_record_with_the_same_version_or_no_later_in_the_count_of_writes_is_doubtful() {
-        let before = seen(content(Record { sequence: 5, ..record(1, 7, 1) }, "v"));
+        let before = seen(content(changed(record(1, 7, 1), |it| it.sequence = 5), "v"));
         let doubtful = |sequence, nonce, version, sent| {
-            let new = Record { sequence, ..record(2, 8, nonce) };
+            let new = changed(record(2, 8, nonce), |it| it.sequence = sequence);
             is_doubtful(Some(&before), Instant::from_nanos(sent), &look(content(new, version)))
         };
         assert!(doubtful(6, 2, "v", 1), "one version of two records");

@@ -25,7 +25,7 @@ impl Seeking {
             Floor::None | Floor::ReadFirst => Token::ZERO,
         };
         let token = floor.max(ctx.sightings.highest());
-        let planted = writes::planted(ctx.ambient.nonce, token, ctx.ambient);
+        let planted = Record::new(token, ctx.ambient.nonce, ctx.ambient.wall);
         if ctx.rules.plants_first() {
             return ctx.write(Purpose::Plant, expect, planted);
         }

@@ -91,7 +91,7 @@ impl WitnessFolder {
         // Only the mapping stays, so only the mapping may hold the lock during the check.
         drop(file);
         let lock =
-            Lock::new(Arc::clone(self), Witness { name, inode, boot: self.boot.clone() }, lock_mapping);
+            Lock::new(Arc::clone(self), Witness::new(name, inode).with_boot(self.boot.clone()), lock_mapping);
         if let Err(error) = self.verify_lock(&lock, Nonce::from_bits(random)) {
             // By its name alone: the inode may be what differs.
             let _ = rustix::fs::unlinkat(self.descriptor()?, &lock.named().name, AtFlags::empty());

@@ -8,7 +8,7 @@ use super::ofd;
 /// Part of a witness, for a process that acts under the lease to lock.
 ///
 /// The parts show what is alive: the processes that guard the work, or the work itself. A record whose witness has any
-/// part locked is never replaced before its ttl has run out.
+/// part locked is never replaced before its ttl has run out. Exhaustive: there are two parts, and both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WitnessPart {
     /// For a process that keeps the lease, or stops the work in time. The lease itself locks this part. After the ttl

@@ -268,9 +268,7 @@ fn on_a_network_only_the_boot_that_made_it_can_judge_it() {
     // A clone of the disk has the same file with the same inode, but another boot.
     let clone = WitnessFolder::open(&scratch.0, Some("another-boot".to_owned())).unwrap();
     assert!(!proves_death(&clone, &named));
-    assert!(
-        !proves_death(&scratch.folder(), &named) && !proves_death(&here, &Witness { boot: None, ..named })
-    );
+    assert!(!proves_death(&scratch.folder(), &named) && !proves_death(&here, &named.with_boot(None)));
 }
 
 #[test]
@@ -278,7 +276,7 @@ fn names_that_are_no_witness_are_not_opened() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     for name in ["", ".", "..", "a/b", "tenure.mark", "../x.witness", "/etc/passwd"] {
-        let named = Witness { name: name.to_owned(), inode: 1, boot: None };
+        let named = Witness::new(name, 1);
         assert_eq!(folder.look(&named, NONCE), Sighting::default(), "{name}");
     }
 }
@@ -363,7 +361,7 @@ fn start_daemon(scratch: &Scratch) -> (Child, Witness) {
     let mut said = lines.filter_map(|line| line.strip_prefix("> ").map(str::to_owned));
     let said = said.next().expect("it says which witness is its own");
     let (name, inode) = said.split_once(' ').unwrap();
-    (child, Witness { name: name.to_owned(), inode: inode.parse().unwrap(), boot: None })
+    (child, Witness::new(name, inode.parse().unwrap()))
 }
 
 #[test]

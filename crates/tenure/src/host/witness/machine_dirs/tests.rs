@@ -63,7 +63,7 @@ fn dead(dirs: &MachineDirs) -> Witness {
 fn whoever_looks_makes_nothing_and_the_first_witness_makes_one_folder_for_its_user_alone() {
     let scratch = Scratch::new();
     let dirs = machine_dirs(&scratch, &["a", "b"]);
-    let stranger = Witness { name: "0".repeat(32) + ".witness", inode: 1, boot: None };
+    let stranger = Witness::new("0".repeat(32) + ".witness", 1);
     assert_eq!(look(&dirs, &stranger), Sighting::default());
     dirs.sweep();
     assert!(names(&scratch.0).is_empty());

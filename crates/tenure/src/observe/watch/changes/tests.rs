@@ -17,51 +17,59 @@ fn number(token: u64) -> Token {
 
 /// The record of the term with this token, after the terms in `history`.
 fn held(token: u64, history: &[Past]) -> Record {
-    Record {
-        state: State::Held,
-        token: number(token),
-        nonce: Nonce::from_bits(u128::from(token) << 64),
-        holder: Some(Arc::new(Holder::new(&format!("h{token}")).unwrap())),
-        history: history.into(),
-        ..decode(HELD).unwrap()
-    }
+    changed(decode(HELD).unwrap(), |it| {
+        it.state = State::Held;
+        it.token = number(token);
+        it.nonce = Nonce::from_bits(u128::from(token) << 64);
+        it.holder = Some(Arc::new(Holder::new(&format!("h{token}")).unwrap()));
+        it.history = history.into();
+    })
+}
+
+fn changed(mut record: Record, change: impl FnOnce(&mut Record)) -> Record {
+    change(&mut record);
+    record
 }
 
 fn vacant(token: u64, history: &[Past]) -> Record {
-    Record { state: State::Vacant, holder: None, ..renewed(&held(token, history)) }
+    changed(renewed(&held(token, history)), |it| {
+        it.state = State::Vacant;
+        it.holder = None;
+    })
 }
 
 fn planted(token: u64) -> Record {
-    Record { ttl: None, ..vacant(token, &[]) }
+    changed(vacant(token, &[]), |it| it.ttl = None)
 }
 
 fn renewed(record: &Record) -> Record {
-    Record { nonce: Nonce::from_bits(record.nonce.to_bits() + 1), ..record.clone() }
+    changed(record.clone(), |it| it.nonce = Nonce::from_bits(record.nonce.to_bits() + 1))
 }
 
 fn revoked(record: &Record) -> Record {
-    let revocation = Revocation { by: "ops".into(), because: "stuck".into(), nonce: record.nonce };
-    Record { state: State::Revoked(Arc::new(revocation)), ..renewed(record) }
+    let revocation = Revocation::new("ops", "stuck", record.nonce);
+    changed(renewed(record), |it| it.state = State::Revoked(Arc::new(revocation)))
 }
 
 fn past(token: u64, end: End) -> Past {
-    Past {
-        token: number(token),
-        holder: format!("h{token}").into(),
-        granted_at: WallTime::from_millis(token),
-        ended_at: WallTime::from_millis(token + 1),
+    Past::new(
+        number(token),
+        format!("h{token}"),
+        WallTime::from_millis(token),
+        WallTime::from_millis(token + 1),
         end,
-    }
+    )
 }
 
 fn standing(record: &Record) -> Standing {
-    let left = Remaining { at_most: Duration::from_secs(1), judged: true };
+    let left = Remaining::new(Duration::from_secs(1), true);
     match &record.state {
         State::Vacant => Standing::Vacant,
         State::Held => Standing::Held(left),
         State::Reserved(_) => Standing::Reserved(left),
         State::Revoked(_) => Standing::Revoked(left),
         State::Closed(_) => Standing::Closed,
+        other => unreachable!("{other:?}"),
     }
 }
 
@@ -200,7 +208,10 @@ fn taking_on_purpose_is_told_when_it_is_asked_for_and_when_it_is_done() {
 fn a_reservation_begins_and_runs_out() {
     let first = held(5, &[]);
     let left = vacant(5, &[past(5, End::Released)]);
-    let reserved = Record { state: State::Reserved("h6".into()), ttl: Ttl::from_millis(9_000), ..left };
+    let reserved = changed(left, |it| {
+        it.state = State::Reserved("h6".into());
+        it.ttl = Ttl::from_millis(9_000);
+    });
     let looks = [seen(&first), seen(&reserved), seen_as(&reserved, Standing::RanOut)];
     assert_eq!(reported(&looks), ["Released 5 h5", "Reserved 5 -", "RanOut 5 -"]);
 }
@@ -208,8 +219,8 @@ fn a_reservation_begins_and_runs_out() {
 #[test]
 fn a_key_is_closed_deleted_and_taken_by_another_program() {
     let left = vacant(5, &[past(5, End::Released)]);
-    let closure = Closure { by: "ops".into(), because: "moved".into() };
-    let closed = Record { state: State::Closed(Arc::new(closure)), ..left.clone() };
+    let closure = Closure::new("ops", "moved");
+    let closed = changed(left.clone(), |it| it.state = State::Closed(Arc::new(closure)));
     let foreign = nothing(Standing::Foreign("of another".into()));
     let gone = nothing(Standing::Absent);
     let looks = [seen(&left), seen(&closed), gone, foreign, seen(&closed), seen(&closed)];

@@ -1,0 +1,77 @@
+use std::sync::Arc;
+
+use tenure_core::Token;
+use tenure_core::machine::{self, Denied, Fault, Left, Lost, Sighting};
+use tenure_core::record::{Nonce, Record};
+
+use crate::clock::Instant;
+
+/// Something that happened to a lease, as a [`Recorder`](crate::Recorder) is told.
+///
+/// The keeper goes by the events of the machine, of which it must handle every one. Recorders need not know all.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The lease is held, until the deadline.
+    Granted {
+        /// The term.
+        term: Nonce,
+        /// The token to send with every write.
+        token: Token,
+        /// The deadline, on the coordinator's clock.
+        deadline: Instant,
+    },
+    /// The lease is held for longer.
+    Renewed {
+        /// The new deadline, on the coordinator's clock.
+        deadline: Instant,
+    },
+    /// A renewal failed. The lease is still held, until the deadline it had.
+    AtRisk(Fault),
+    /// The lease is not held any more.
+    Lost(Lost),
+    /// The lease is lost and the work under the term cannot be stopped: the record is renewed until that work has ended.
+    Keeping {
+        /// The reason why it cannot be stopped.
+        because: Arc<str>,
+    },
+    /// The keeper has nothing more to do for the lease.
+    Left(Left),
+    /// The lease was not granted, and will not be.
+    Denied(Denied),
+    /// The record of another holder has run out by its ttl, and its witness is still locked: a process of the former term
+    /// is alive.
+    Outlived {
+        /// That record.
+        record: Arc<Record>,
+        /// The sighting of its witness.
+        sighting: Sighting,
+        /// True if the lease is taken all the same; otherwise it is waited for.
+        taken: bool,
+    },
+    /// The key showed a smaller token than before: it was restored or tampered with.
+    WentBack {
+        /// The greatest token seen before.
+        seen: Token,
+        /// What is there now; `None` if there is no record.
+        shown: Option<Token>,
+    },
+}
+
+impl From<machine::Event> for Event {
+    fn from(event: machine::Event) -> Self {
+        match event {
+            machine::Event::Granted { term, token, deadline } => Self::Granted { term, token, deadline },
+            machine::Event::Renewed { deadline } => Self::Renewed { deadline },
+            machine::Event::AtRisk(fault) => Self::AtRisk(fault),
+            machine::Event::Lost(why) => Self::Lost(why),
+            machine::Event::Keeping { because } => Self::Keeping { because },
+            machine::Event::Left(left) => Self::Left(left),
+            machine::Event::Denied(denied) => Self::Denied(denied),
+            machine::Event::Outlived { record, sighting, taken } => {
+                Self::Outlived { record, sighting, taken }
+            }
+            machine::Event::WentBack { seen, shown } => Self::WentBack { seen, shown },
+        }
+    }
+}
