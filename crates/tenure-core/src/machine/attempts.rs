@@ -33,17 +33,17 @@ impl Attempts {
     }
 
     /// Whether a write may still land.
-    pub fn may_land(&self) -> bool {
+    pub(super) fn may_land(&self) -> bool {
         !self.outstanding.is_empty()
     }
 
     /// The version that the unsettled writes expect.
-    pub fn expects(&self) -> Option<&Version> {
+    pub(super) fn expects(&self) -> Option<&Version> {
         self.expects.as_ref()
     }
 
     /// When the latest write was sent.
-    pub fn latest_sent(&self) -> Option<Instant> {
+    pub(super) fn latest_sent(&self) -> Option<Instant> {
         self.outstanding.iter().chain(&self.confirmed).map(|attempt| attempt.sent).max()
     }
 

@@ -13,7 +13,7 @@
 //! Between Holding and Leaving there may be Keeping (keeping.rs): belief is over, and the work cannot be stopped.
 //!
 //! It never asks anybody anything. [`step`](Machine::step) takes an [`Input`] and the [`Ambient`] world, and answers
-//! with [`Effect`]s: at most one read or write is under way at any time. *How* it decides is in [`rules`], one named
+//! with [`Effect`]s: at most one read or write is under way at any time. *How* it decides is in [`Rules`], one named
 //! function per decision; the stages only ask them in the right order. The same code runs in the simulation and under
 //! the real driver.
 
@@ -30,7 +30,7 @@ mod leaving;
 mod lost;
 mod observer;
 mod outlived;
-pub mod rules;
+pub(crate) mod rules;
 mod seeking;
 mod sightings;
 mod stage;
@@ -46,7 +46,7 @@ pub use effect::{Effect, Event, Left, Purpose, Write};
 pub use input::{Ambient, Content, Fault, Input, Look, Outcome, Sighting};
 pub use lost::Lost;
 pub use observer::{ObservedRead, Observer};
-pub use rules::{Rules, Standard};
+pub use rules::{Floor, Mine, Rules, Standard, Verdict, Walls, YEAR_2020, is_plausible};
 pub use sightings::{Recalled, Seen, Sightings};
 pub use standing::{Remaining, Standing};
 

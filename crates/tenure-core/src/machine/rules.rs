@@ -305,22 +305,22 @@ pub struct Walls {
 }
 
 /// How often a contender looks: never more than three times per ttl of the record, also when jitter takes a tenth.
-pub fn poll_period(records: Ttl) -> Duration {
+pub(crate) fn poll_period(records: Ttl) -> Duration {
     records.as_duration() * 3 / 8
 }
 
 /// Makes a span up to a tenth shorter.
-pub fn earlier_by_chance(span: Duration, jitter: u32) -> Duration {
+pub(crate) fn earlier_by_chance(span: Duration, jitter: u32) -> Duration {
     span - part_by_chance(span / JITTER_PART, jitter)
 }
 
 /// A random part of a span.
-pub fn part_by_chance(span: Duration, jitter: u32) -> Duration {
+pub(crate) fn part_by_chance(span: Duration, jitter: u32) -> Duration {
     Duration::from_nanos(((span.as_nanos() * u128::from(jitter)) >> 32) as u64)
 }
 
 /// Jitter takes away at most one part in so many.
-pub const JITTER_PART: u32 = 10;
+pub(crate) const JITTER_PART: u32 = 10;
 
 /// A store time before 2020 or after 2200 is a clock that was never set, or nonsense.
 pub fn is_plausible(time: StoreTime) -> bool {

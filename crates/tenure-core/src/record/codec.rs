@@ -32,10 +32,10 @@ const FORMAT: u64 = 1;
 pub const RECORD_MAX: usize = 64 * 1024;
 
 /// The most room that fields of later versions may take together, in bytes of JSON.
-pub const UNKNOWN_MAX: usize = 8 * 1024;
+const UNKNOWN_MAX: usize = 8 * 1024;
 
 /// The largest number of fields of later versions.
-pub const UNKNOWN_FIELDS_MAX: usize = 64;
+const UNKNOWN_FIELDS_MAX: usize = 64;
 
 /// The longest name and boot id of a witness, in bytes.
 const WITNESS_TEXT_MAX: usize = 64;

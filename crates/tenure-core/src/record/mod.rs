@@ -13,7 +13,7 @@ mod witness;
 
 use std::sync::Arc;
 
-pub use codec::{Foreign, RECORD_MAX, UNKNOWN_FIELDS_MAX, UNKNOWN_MAX, check, decode, encode, try_encode};
+pub use codec::{Foreign, RECORD_MAX, check, decode, encode, try_encode};
 pub use nonce::Nonce;
 pub use past::{End, Past};
 pub use state::{Closure, Revocation, State};

@@ -1,7 +1,6 @@
 //! Wrong rules about outcomes.
 
-use tenure_core::machine::rules::{Mine, Standard, Verdict};
-use tenure_core::machine::{Fault, Outcome, Rules};
+use tenure_core::machine::{Fault, Mine, Outcome, Rules, Standard, Verdict};
 use tenure_core::record::{Nonce, Record};
 
 #[derive(Debug)]

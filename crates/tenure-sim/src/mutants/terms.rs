@@ -1,8 +1,7 @@
 //! Wrong rules about terms.
 
 use tenure_core::Instant;
-use tenure_core::machine::rules::Mine;
-use tenure_core::machine::{Rules, TermRef};
+use tenure_core::machine::{Mine, Rules, TermRef};
 use tenure_core::record::{Record, State, Ttl};
 
 #[derive(Debug)]

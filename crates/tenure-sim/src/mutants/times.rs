@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::machine::Rules;
-use tenure_core::machine::rules::Walls;
+use tenure_core::machine::{Rules, Walls};
 use tenure_core::record::{Nonce, Ttl};
 use tenure_core::{Drift, Instant};
 use tenure_store::{StoreClock, Version};

@@ -1,7 +1,6 @@
 //! Wrong rules about tokens.
 
-use tenure_core::machine::rules::Floor;
-use tenure_core::machine::{Rules, Seen};
+use tenure_core::machine::{Floor, Rules, Seen};
 use tenure_core::record::Ttl;
 use tenure_core::{Instant, Token};
 use tenure_store::{StoreClock, StoreTime};

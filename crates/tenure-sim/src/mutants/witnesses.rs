@@ -1,7 +1,6 @@
 //! Wrong rules about witnesses.
 
-use tenure_core::machine::rules::Standard;
-use tenure_core::machine::{Rules, Sighting};
+use tenure_core::machine::{Rules, Sighting, Standard};
 
 #[derive(Debug)]
 pub(super) struct WithoutNonce;

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::Token;
-use tenure_core::machine::rules::Floor;
-use tenure_core::machine::{Content, Rules, Seen, Standard, Standing};
+use tenure_core::machine::{Content, Floor, Rules, Seen, Standard, Standing};
 use tenure_core::record::{Record, State};
 use tenure_store::{Administration, Key, Prefix, Reading, Removal, Store, StoreClock, Version};
 

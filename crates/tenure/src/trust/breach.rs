@@ -1,7 +1,6 @@
 use std::fmt;
 
-use tenure_core::machine::rules::Floor;
-use tenure_core::machine::{Content, Look, Rules, Seen, Standard};
+use tenure_core::machine::{Content, Floor, Look, Rules, Seen, Standard};
 use tenure_core::record::{Nonce, Record, State};
 use tenure_core::{Drift, Token};
 use tenure_store::{StoreClock, Version};

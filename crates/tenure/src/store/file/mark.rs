@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::fs::{FileType, FlockOperation, OFlags};
 use rustix::io::Errno;
-use tenure_core::machine::rules::{YEAR_2020, is_plausible};
+use tenure_core::machine::{YEAR_2020, is_plausible};
 use tenure_store::StoreTime;
 
 use super::folder::Folder;
