@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use run_crowd::{Place, Plan, contend, setting};
 use run_support::{World, sleep_ms};
+use tenure_object::Environment;
 use tenure_object::S3;
-use tenure_object::s3::Environment;
 use tenure_testkit::{Counts, ErrorAnswer, Fault, FaultyProxy, Kind, Rule, Server, quota};
 
 /// The bucket, as commands reach it at this endpoint; the test looks at it over a network of its own.

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use percent_encoding::percent_decode_str;
 use tenure::Error;
 use tenure_object::S3;
-use tenure_object::s3::Builder;
+use tenure_object::S3Builder;
 use tenure_store::{Guarantees, Store, StoreError};
 
 use crate::UrlError;
 
 /// A bucket, and how it is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct S3Place(Box<Builder>);
+pub(crate) struct S3Place(Box<S3Builder>);
 
 impl S3Place {
     /// What comes after `s3:`. It is never repeated: somebody may have written a secret into it.
@@ -82,7 +82,7 @@ impl S3Place {
     }
 }
 
-fn accept(builder: Builder, name: &str, value: &str) -> Result<Builder, UrlError> {
+fn accept(builder: S3Builder, name: &str, value: &str) -> Result<S3Builder, UrlError> {
     match (name, value) {
         ("endpoint", url) => Ok(builder.endpoint(url)),
         ("region", region) => Ok(builder.region(region)),

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use tenure::clock::{BootClock, Clock};
 use tenure::{Coordinator, Lease, Timing};
+use tenure_object::Environment;
 use tenure_object::S3;
-use tenure_object::s3::Environment;
 use tenure_store::{Expect, Key, Put, Store, Version};
 use tenure_testkit::{Kind, Samples, Server, key, print_ratio};
 

@@ -21,9 +21,9 @@
 //! (`s3::classify`). Nothing is ever sent twice.
 
 mod name;
-pub mod s3;
+mod s3;
 mod tls;
 mod wire;
 
-pub use s3::S3;
+pub use s3::{Environment, OpenError, S3, S3Builder};
 pub use wire::Requests;

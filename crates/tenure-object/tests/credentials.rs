@@ -5,13 +5,13 @@ mod scripted;
 use bytes::Bytes;
 use scripted::{Scripted, answer};
 use tenure_object::S3;
-use tenure_object::s3::{Builder, Environment};
+use tenure_object::{Environment, S3Builder};
 use tenure_store::{Expect, Key, Put, Reason, Store, StoreError};
 use tenure_testkit::Authority;
 
 const FETCHED: &str = r#"{"AccessKeyId":"AKIAFETCHED","SecretAccessKey":"hush","Token":"passing","Expiration":"2099-01-01T00:00:00Z"}"#;
 
-fn bucket(server: &Scripted) -> Builder {
+fn bucket(server: &Scripted) -> S3Builder {
     S3::builder("leases").endpoint(&server.endpoint())
 }
 

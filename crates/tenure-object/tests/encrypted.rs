@@ -9,7 +9,7 @@ use bytes::Bytes;
 use scripted::Scripted;
 use tenure::Coordinator;
 use tenure_object::S3;
-use tenure_object::s3::{Builder, Environment, OpenError};
+use tenure_object::{Environment, OpenError, S3Builder};
 use tenure_store::{Expect, Reason, Store, StoreError};
 use tenure_testkit::{Authority, Kind, Server, Setup, key};
 
@@ -39,7 +39,7 @@ impl Encrypted {
     }
 
     /// By this name of the machine.
-    fn at(&self, host: &str) -> Builder {
+    fn at(&self, host: &str) -> S3Builder {
         let port = self.server.address().port();
         let builder = S3::builder("leases").prefix("locks").endpoint(&format!("https://{host}:{port}"));
         builder.keys(self.server.access_key(), self.server.secret_key())
@@ -52,7 +52,7 @@ impl Drop for Encrypted {
     }
 }
 
-fn open(builder: &Builder) -> S3 {
+fn open(builder: &S3Builder) -> S3 {
     builder.open_in(&Environment::default()).unwrap()
 }
 
@@ -140,7 +140,7 @@ async fn whoever_speaks_another_language_than_the_endpoint_says_is_said() {
 
 #[test]
 fn a_file_of_certificates_that_is_none_is_said_before_anything_is_sent() {
-    let refused = |builder: &Builder, environment: &Environment| -> OpenError {
+    let refused = |builder: &S3Builder, environment: &Environment| -> OpenError {
         let error = builder.open_in(environment).expect_err("there is no such file");
         assert_eq!(error.reason(), Reason::Unreachable, "{error}");
         error

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use tenure::{Coordinator, ErrorKind};
 use tenure_conformance::{Harness, Suite};
-use tenure_object::s3::Environment;
+use tenure_object::Environment;
 use tenure_object::{Requests, S3};
 use tenure_store::{Expect, Key, Prefix, Put, Store, StoreError};
 use tenure_testkit::{ErrorAnswer, Fault, Kind as Server, Rule, key, quota};

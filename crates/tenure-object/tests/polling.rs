@@ -8,7 +8,7 @@ use bucket::Bucket;
 use futures_util::future::join_all;
 use tenure::clock::{BootClock, Clock};
 use tenure::{Coordinator, ErrorKind};
-use tenure_object::s3::Environment;
+use tenure_object::Environment;
 use tenure_store::{Applied, Entry, Expect, Key, Put, Store, Version};
 use tenure_testkit::{ErrorAnswer, Exchange, Fault, Kind as Server, Rule, key};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bucket::Bucket;
 use tenure::clock::{BootClock, Clock};
 use tenure::{Coordinator, ErrorKind, Lease};
+use tenure_object::Environment;
 use tenure_object::S3;
-use tenure_object::s3::Environment;
 use tenure_store::{Expect, Store};
 use tenure_testkit::{FaultyProxy, Kind as Server, key};
 

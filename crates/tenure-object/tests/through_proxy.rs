@@ -9,11 +9,11 @@ use futures_util::StreamExt;
 use scripted::{Scripted, answer};
 use tenure::Coordinator;
 use tenure_object::S3;
-use tenure_object::s3::{Builder, Environment};
+use tenure_object::{Environment, S3Builder};
 use tenure_store::{Expect, Prefix, Reason, Store, StoreError};
 use tenure_testkit::{Authority, ForwardProxy, Kind, Server, Setup, key};
 
-fn bucket(server: &Server, endpoint: &str) -> Builder {
+fn bucket(server: &Server, endpoint: &str) -> S3Builder {
     let builder = S3::builder("leases").prefix("locks").endpoint(endpoint);
     builder.keys(server.access_key(), server.secret_key())
 }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use bucket::Bucket;
 use futures_util::future::join_all;
 use tenure::{Coordinator, Verdicts};
+use tenure_object::Environment;
 use tenure_object::S3;
-use tenure_object::s3::Environment;
 use tenure_store::Store;
 use tenure_testkit::Kind as Server;
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use scripted::{DATE, Reply, Scripted, answer, error};
 use tenure::clock::{BootClock, Clock};
-use tenure_object::s3::Environment;
+use tenure_object::Environment;
 use tenure_store::{
     Conflict, Expect, Key, Prefix, Put, Reason, Store, StoreError, StoreTime, Throttled, Version,
 };

@@ -26,7 +26,7 @@ use crate::wire::{Connector, NetworkSettings, Proxy};
 /// Its `Display` is the URL that says the same, without any secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a builder opens nothing until open() is called"]
-pub struct Builder {
+pub struct S3Builder {
     bucket: String,
     prefix: String,
     endpoint: Option<Endpoint>,
@@ -45,7 +45,7 @@ pub struct Builder {
     first_error: Option<OpenError>,
 }
 
-impl Builder {
+impl S3Builder {
     pub(super) fn new(bucket: &str) -> Self {
         let builder = Self {
             bucket: bucket.to_owned(),
@@ -363,7 +363,7 @@ impl Builder {
     }
 }
 
-impl fmt::Display for Builder {
+impl fmt::Display for S3Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "s3://{}", self.bucket)?;
         if !self.prefix.is_empty() {

@@ -9,7 +9,7 @@ pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
     /// The variables of this process.
-    pub fn of_process() -> Self {
+    pub(super) fn of_process() -> Self {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| name.starts_with("AWS_") || OTHERS.contains(&name.as_str()))

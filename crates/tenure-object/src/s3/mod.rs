@@ -29,7 +29,7 @@ use tenure_store::{
     Scratch, Store, StoreError, Version,
 };
 
-pub use builder::Builder;
+pub use builder::S3Builder;
 use classify::{AnswerMeaning, RequestKind};
 pub use environment::Environment;
 pub use error::OpenError;
@@ -66,8 +66,8 @@ impl S3 {
     pub const VALUE_MAX: usize = 64 * 1024;
 
     /// Says where the bucket is and how it is reached.
-    pub fn builder(bucket: &str) -> Builder {
-        Builder::new(bucket)
+    pub fn builder(bucket: &str) -> S3Builder {
+        S3Builder::new(bucket)
     }
 
     /// How many requests this store has sent since it was opened.

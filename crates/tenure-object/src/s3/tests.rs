@@ -10,12 +10,12 @@ type Variables<'a> = &'a [(&'a str, &'a str)];
 
 const KEYS: Variables<'_> = &[("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE"), ("AWS_SECRET_ACCESS_KEY", "hush")];
 
-fn open(builder: &Builder, more: Variables<'_>) -> Result<S3, OpenError> {
+fn open(builder: &S3Builder, more: Variables<'_>) -> Result<S3, OpenError> {
     builder.open_in(&KEYS.iter().chain(more).copied().collect())
 }
 
 #[track_caller]
-fn refused(builder: &Builder, more: Variables<'_>, reason: Reason, part: &str) {
+fn refused(builder: &S3Builder, more: Variables<'_>, reason: Reason, part: &str) {
     let error = open(builder, more).expect_err(part);
     let sentence = error.to_string();
     assert!(sentence.contains(part), "{sentence}");
@@ -53,7 +53,7 @@ fn what_the_url_says_goes_before_the_environment() {
         ("AWS_DEFAULT_REGION", "old-1"),
         ("AWS_REGION", "new-1"),
     ];
-    let name = |builder: &Builder, more: Variables<'_>| {
+    let name = |builder: &S3Builder, more: Variables<'_>| {
         let all: Vec<_> = environment.iter().chain(more).copied().collect();
         open(builder, &all).unwrap().to_string()
     };
@@ -157,7 +157,7 @@ fn keys_of_a_profile_are_taken_from_the_files_that_the_environment_names() {
     let credentials = write("credentials", "[ci]\naws_access_key_id = A\naws_secret_access_key = hush\n");
     let variables = [("AWS_CONFIG_FILE", config.as_str()), ("AWS_SHARED_CREDENTIALS_FILE", &credentials)];
     let environment: Environment = variables.into_iter().collect();
-    let open = |builder: Builder| builder.open_in(&environment);
+    let open = |builder: S3Builder| builder.open_in(&environment);
 
     let store = open(S3::builder("bucket").profile("ci")).unwrap();
     assert_eq!(

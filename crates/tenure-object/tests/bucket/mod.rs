@@ -13,7 +13,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use tenure::clock::{BootClock, Clock};
 use tenure_conformance::{Harness, Suite, Supported, Verdict};
 use tenure_object::S3;
-use tenure_object::s3::{Builder, Environment};
+use tenure_object::{Environment, S3Builder};
 use tenure_store::{BoxFuture, Key, Store};
 use tenure_testkit::{Fault, FaultyProxy, Kind, Rule, Server};
 
@@ -85,13 +85,13 @@ impl Bucket {
         &self.proxy
     }
 
-    pub(crate) fn builder_at_the_top(&self) -> Builder {
+    pub(crate) fn builder_at_the_top(&self) -> S3Builder {
         let builder = S3::builder(self.name).endpoint(&self.proxy.endpoint()).region(self.server.region());
         let builder = if self.server.kind() == Kind::CephRgw { builder.bare_etags() } else { builder };
         builder.keys(self.server.access_key(), self.server.secret_key())
     }
 
-    pub(crate) fn builder(&self) -> Builder {
+    pub(crate) fn builder(&self) -> S3Builder {
         self.builder_at_the_top().prefix("some/locks")
     }
 

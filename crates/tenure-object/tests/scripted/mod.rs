@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tenure_object::S3;
-use tenure_object::s3::{Builder, Environment};
+use tenure_object::{Environment, S3Builder};
 use tenure_testkit::Authority;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -81,7 +81,7 @@ impl Scripted {
         format!("{}://127.0.0.1:{}", self.scheme, self.port)
     }
 
-    pub(crate) fn builder(&self) -> Builder {
+    pub(crate) fn builder(&self) -> S3Builder {
         S3::builder("leases").prefix("locks").endpoint(&self.endpoint()).keys("id", "hush")
     }
 
