@@ -5,7 +5,7 @@ mod support;
 use std::process::{Command, Stdio};
 
 use support::{Did, Home, did, refused};
-use tenure_probe::judge::{TABLE, Weight};
+use tenure_probe::{Clause, Weight};
 use tenure_testkit::wait_until;
 
 #[test]
@@ -97,7 +97,7 @@ fn a_signal_breaks_it_off_and_it_cleans_up() {
 fn the_page_has_the_table_that_is_judged_by() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/command/probe.md");
     let page = std::fs::read_to_string(page).unwrap();
-    for clause in &TABLE {
+    for clause in Clause::ALL {
         let follows = match clause.weight {
             Weight::Refuses => "refused",
             Weight::Limits => "a limit",

@@ -4,6 +4,7 @@ use crate::Verdict;
 
 /// One check and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// The clause of the contract that the check belongs to, such as `races`.
     pub clause: &'static str,

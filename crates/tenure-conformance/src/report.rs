@@ -4,6 +4,7 @@ use crate::Finding;
 
 /// Everything the suite found out about one store, in the order of the checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 #[must_use = "a report that nobody reads finds nothing: see assert_passed"]
 pub struct Report {
     /// What the harness calls the store.

@@ -1,6 +1,6 @@
 use crate::stop::Stop;
 
-/// Whether a [`Harness`](crate::Harness) could do what the suite asked for.
+/// Whether a [`Harness`](crate::Harness) could do what the suite asked for. Exhaustive, as every yes or no is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a hook that is not supported must make its check skipped, not passed"]
 pub enum Supported {

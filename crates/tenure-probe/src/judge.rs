@@ -1,6 +1,6 @@
 //! What it means for leases when a store breaks a clause of the contract.
 //!
-//! The whole judgement is one [`TABLE`]: leases rest on conditional writes, on reads that show them, and on what was
+//! The whole judgement is one table, [`Clause::ALL`]: leases rest on conditional writes, on reads that show them, and on what was
 //! acknowledged being kept; nothing but convenience rests on the others.
 
 use tenure_conformance::{Finding, Verdict};
@@ -19,7 +19,42 @@ pub struct Clause {
     pub because: &'static str,
 }
 
+impl Clause {
+    /// Every clause, in the order in which they are checked.
+    pub const ALL: &[Self] = &[
+        refuses("guarantees", "what it declares", "it does not do what it says of itself"),
+        refuses("create", "conditional create", "two could make the same record"),
+        refuses("replace", "conditional replace", "two could be granted the same lease"),
+        refuses("reads", "reads", "somebody could act on what is over"),
+        refuses("values", "values", "a record could come back as one that nobody understands"),
+        limits(
+            "keys",
+            "unusual keys",
+            "keep to plain names for leases: some others do not work there, or mean the same",
+        ),
+        refuses("versions", "versions", "somebody who slept could replace what it never saw"),
+        refuses("races", "races", "two could be granted the same lease at once"),
+        refuses("unknown", "lost answers", "a grant could be taken for a loss, or be torn"),
+        limits(
+            "list",
+            "listing",
+            "ls, watch and forget cannot be relied on there; leases do not need a listing",
+        ),
+        limits("watch", "hints", "whoever waits there notices a release later; leases do not need hints"),
+        limits(
+            "clock",
+            "the store's time",
+            "tokens may not grow there when a record is deleted from outside",
+        ),
+        refuses("ages", "ages", "a lease could be taken from a holder that is alive"),
+        limits("removal", "removal", "do not use forget there: it could remove what somebody holds"),
+        refuses("keeps", "acknowledged writes", "a grant could be forgotten, and given to somebody else"),
+    ];
+}
+
 /// What follows if a clause is broken.
+///
+/// Exhaustive: whoever uses the store must not, or must know its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
     /// The store is refused: two could act at once.
@@ -42,29 +77,6 @@ pub struct Judged {
     pub note: String,
 }
 
-/// Every clause, in the order in which they are checked.
-pub const TABLE: [Clause; 15] = [
-    refuses("guarantees", "what it declares", "it does not do what it says of itself"),
-    refuses("create", "conditional create", "two could make the same record"),
-    refuses("replace", "conditional replace", "two could be granted the same lease"),
-    refuses("reads", "reads", "somebody could act on what is over"),
-    refuses("values", "values", "a record could come back as one that nobody understands"),
-    limits(
-        "keys",
-        "unusual keys",
-        "keep to plain names for leases: some others do not work there, or mean the same",
-    ),
-    refuses("versions", "versions", "somebody who slept could replace what it never saw"),
-    refuses("races", "races", "two could be granted the same lease at once"),
-    refuses("unknown", "lost answers", "a grant could be taken for a loss, or be torn"),
-    limits("list", "listing", "ls, watch and forget cannot be relied on there; leases do not need a listing"),
-    limits("watch", "hints", "whoever waits there notices a release later; leases do not need hints"),
-    limits("clock", "the store's time", "tokens may not grow there when a record is deleted from outside"),
-    refuses("ages", "ages", "a lease could be taken from a holder that is alive"),
-    limits("removal", "removal", "do not use forget there: it could remove what somebody holds"),
-    refuses("keeps", "acknowledged writes", "a grant could be forgotten, and given to somebody else"),
-];
-
 const fn refuses(name: &'static str, title: &'static str, because: &'static str) -> Clause {
     Clause { name, title, weight: Weight::Refuses, because }
 }
@@ -74,8 +86,8 @@ const fn limits(name: &'static str, title: &'static str, because: &'static str) 
 }
 
 /// The clause of this name. One that the table does not know is judged as one that leases rest on.
-pub fn clause(name: &'static str) -> Clause {
-    let known = TABLE.iter().find(|clause| clause.name == name);
+pub(crate) fn clause(name: &'static str) -> Clause {
+    let known = Clause::ALL.iter().find(|clause| clause.name == name);
     known.copied().unwrap_or(refuses(name, name, "it breaks a promise"))
 }
 
@@ -97,7 +109,7 @@ impl Judged {
 /// Why a store is not simply fit: a sentence for each clause of this weight that it breaks.
 pub(crate) fn reasons(checks: &[Judged], weight: Weight) -> Vec<String> {
     let mut reasons = Vec::new();
-    for clause in TABLE.iter().filter(|clause| clause.weight == weight) {
+    for clause in Clause::ALL.iter().filter(|clause| clause.weight == weight) {
         let broken: Vec<_> = checks
             .iter()
             .filter(|check| check.clause.name == clause.name)
@@ -122,7 +134,7 @@ mod tests {
 
     #[test]
     fn every_clause_of_the_contract_has_its_row_and_no_other() {
-        let named: Vec<_> = TABLE.iter().map(|clause| clause.name).collect();
+        let named: Vec<_> = Clause::ALL.iter().map(|clause| clause.name).collect();
         assert_eq!(named, Suite::clauses()[..named.len()]);
         let contract = Suite::new(1).only_contract();
         let rows = named.iter().fold(Suite::new(1), |suite, name| suite.only(*name));

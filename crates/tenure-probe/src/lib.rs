@@ -34,7 +34,7 @@
 //!
 //! # What makes it say no
 //!
-//! [`judge`] has the table: which clause of the contract leases rest on, so that a store which breaks it is refused, and
+//! [`Clause::ALL`] is the table: which clause of the contract leases rest on, so that a store which breaks it is refused, and
 //! which they do not need, so that it is a limit for whoever uses the store.
 //!
 //! # What it does not find
@@ -45,7 +45,7 @@
 mod cleaning;
 mod error;
 mod harness;
-pub mod judge;
+mod judge;
 mod ledger;
 mod measure;
 mod plan;
@@ -59,6 +59,7 @@ mod words;
 
 pub use cleaning::CleanUp;
 pub use error::ProbeError;
+pub use judge::{Clause, Judged, Weight};
 pub use ledger::Calls;
 pub use measure::{ClockSeen, Latency, Measured, WriteRate};
 pub use plan::{Plan, PlanError};

@@ -21,11 +21,11 @@ pub struct PlanError {
 
 impl Plan {
     /// How many racers there may be.
-    pub const RACERS: RangeInclusive<usize> = 2..=512;
+    const RACERS: RangeInclusive<usize> = 2..=512;
     /// How many rounds there may be.
-    pub const ROUNDS: RangeInclusive<usize> = 1..=10_000;
+    const ROUNDS: RangeInclusive<usize> = 1..=10_000;
     /// How many samples there may be.
-    pub const SAMPLES: RangeInclusive<usize> = 10..=10_000;
+    const SAMPLES: RangeInclusive<usize> = 10..=10_000;
 
     /// How many racers want the same key at the same time. 32 unless told.
     pub fn racers(mut self, racers: usize) -> Result<Self, PlanError> {

@@ -26,6 +26,8 @@ pub struct Qualification {
 }
 
 /// The final word about a store.
+///
+/// Exhaustive: whoever asks acts on each of the three.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fitness {
     /// Nothing speaks against it.

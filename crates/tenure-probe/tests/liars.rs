@@ -7,8 +7,7 @@ use std::time::Duration;
 use tenure::clock::{Clock, Instant, WallTime};
 use tenure_conformance::Harness;
 use tenure_conformance::broken::{Broken, Lie};
-use tenure_probe::judge::{TABLE, Weight};
-use tenure_probe::{Fitness, Plan, Probe, ProbeError, Qualification};
+use tenure_probe::{Clause, Fitness, Plan, Probe, ProbeError, Qualification, Weight};
 use tenure_store::{BoxFuture, Guarantees, Store};
 
 /// The clock of a broken store, which whoever sleeps moves on.
@@ -65,7 +64,8 @@ const UNSEEN: &[Lie] = &[
 async fn every_lie_is_refused_or_is_a_limit_as_the_table_says() {
     for lie in Lie::ALL.iter().filter(|lie| !UNSEEN.contains(lie)) {
         let found = qualify(&Broken::lying(*lie)).await;
-        let clause = TABLE.iter().find(|clause| clause.name == lie.caught_by()).expect("it is in the table");
+        let clause =
+            Clause::ALL.iter().find(|clause| clause.name == lie.caught_by()).expect("it is in the table");
         let reasons = found.fitness.reasons();
         println!("{lie:<30} {}: {reasons:#?}", found.fitness);
         let as_judged = match clause.weight {

@@ -1,8 +1,7 @@
 use serde_json::{Value, json};
-
-use tenure_probe::judge::{Judged, TABLE, Weight};
 use tenure_probe::{
-    Advice, CleanUp, Fitness, Latency, Measured, Probe, Qualification, Quoting, Taken, Verdict, WriteRate,
+    Advice, Clause, CleanUp, Fitness, Judged, Latency, Measured, Probe, Qualification, Quoting, Taken,
+    Verdict, Weight, WriteRate,
 };
 use tenure_store::Reach;
 
@@ -51,7 +50,7 @@ impl ProbeAnswer<'_> {
     /// A row for each clause, and one more for each of its checks that failed.
     fn check_rows(&self) -> Vec<[String; 3]> {
         let mut rows = Vec::new();
-        for clause in &TABLE {
+        for clause in Clause::ALL {
             let of = |check: &&Judged| check.clause.name == clause.name;
             let checks: Vec<_> = self.qualification.checks.iter().filter(of).collect();
             let kept = checks.iter().filter(|check| check.verdict == Verdict::Passed).count();

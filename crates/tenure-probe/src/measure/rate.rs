@@ -42,7 +42,7 @@ impl WriteRate {
     }
 
     /// The shortest interval at which a key should be written: what is declared, or more where writes were throttled.
-    pub fn sensible_interval(&self, declared: Duration) -> Duration {
+    pub(crate) fn sensible_interval(&self, declared: Duration) -> Duration {
         match self.interval() {
             Some(interval) if self.throttled > 0 => declared.max(interval),
             _ => declared,
