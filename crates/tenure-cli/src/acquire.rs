@@ -272,7 +272,7 @@ impl Acquisition<'_> {
 
     /// Whoever tries next may find a dead holder held for as long as this one did.
     fn say_logbook_failed(&self) {
-        let Some(sentence) = self.coordinator.logbook_trouble() else { return };
+        let Some(sentence) = self.coordinator.logbook_error() else { return };
         self.progress.say(&Notice {
             name: "forgetful",
             fields: json!({ "message": sentence }),

@@ -269,7 +269,7 @@ fn with_logbook(builder: CoordinatorBuilder) -> CoordinatorBuilder {
 /// Warns on standard error if what was seen could not be remembered. The command goes on: it is the next one that knows
 /// less.
 pub(crate) fn warn_if_logbook_failed(coordinator: &Coordinator, json: bool) {
-    if let Some(sentence) = coordinator.logbook_trouble() {
+    if let Some(sentence) = coordinator.logbook_error() {
         output::warn(&sentence, json);
     }
 }

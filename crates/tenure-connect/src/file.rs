@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use percent_encoding::percent_decode;
 use tenure::Error;
-use tenure::store::File;
-use tenure::store::file::{self, FileBuilder};
+use tenure::store::{File, FileBuilder};
 use tenure_store::{Guarantees, Store};
 
 use crate::UrlError;
@@ -100,10 +99,7 @@ impl FilePlace {
     }
 
     pub(crate) fn guarantees(&self) -> Result<Guarantees, Error> {
-        match self.open_to_read()? {
-            Some(store) => Ok(store.guarantees()),
-            None => Ok(file::guarantees(self.builder().would_be_local(&self.path)?)),
-        }
+        self.builder().guarantees(&self.path)
     }
 
     /// The URL of the folder without links in its path, and without the risks that are accepted.

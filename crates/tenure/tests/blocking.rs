@@ -205,7 +205,7 @@ fn a_program_that_only_looks_sees_who_holds_what() {
         assert_eq!(other.would_forget("k", TTL).unwrap(), Forgotten::Kept(WhyKept::Held));
         assert_eq!(other.forget("k", TTL).unwrap(), Forgotten::Kept(WhyKept::Held));
         assert_eq!((one.store_name(), &**one.holder().id()), (other.store_name(), "one"));
-        assert_eq!((one.guarantees(), one.logbook_trouble()), (other.guarantees(), None));
+        assert_eq!((one.guarantees(), one.logbook_error()), (other.guarantees(), None));
     });
 }
 

@@ -58,7 +58,7 @@ impl Desk {
     async fn tries(&self, world: &World, key: &str) -> Result<u64, ErrorKind> {
         let process = self.process(world, "cron").await;
         let tried = process.lease(key).unwrap().ttl(TTL).try_acquire().await;
-        assert_eq!(process.logbook_trouble(), None);
+        assert_eq!(process.logbook_error(), None);
         let granted = tried.map(|lease| lease.token().get()).map_err(|error| error.kind());
         process.shutdown().await.unwrap();
         granted
@@ -68,7 +68,7 @@ impl Desk {
     async fn looks(&self, world: &World, key: &str) -> Standing {
         let process = self.process(world, "status").await;
         let standing = process.observe(key).await.unwrap().standing;
-        assert_eq!(process.logbook_trouble(), None);
+        assert_eq!(process.logbook_error(), None);
         standing
     }
 }
@@ -250,7 +250,7 @@ async fn ten_thousand_keys_that_are_listed_do_not_push_out_the_one_that_is_wante
     let list = async || {
         let process = desk.process(&world, "ls").await;
         assert_eq!(process.observe_all(&Prefix::parse("").unwrap()).await.unwrap().len(), 10_001);
-        assert_eq!(process.logbook_trouble(), None);
+        assert_eq!(process.logbook_error(), None);
     };
     list().await;
     assert_eq!(desk.tries(&world, "wanted").await, Err(ErrorKind::Held));
@@ -425,7 +425,7 @@ async fn what_was_seen_on_another_clock_does_not_count_and_without_a_domain_noth
         let clock = Arc::new(Elsewhere(world.clock.clone(), domain));
         let process = connect(&world, "cron", desk.logbook(), clock).await;
         let tried = process.lease("k").unwrap().ttl(TTL).try_acquire().await;
-        assert_eq!(process.logbook_trouble(), None);
+        assert_eq!(process.logbook_error(), None);
         tried.map(|lease| lease.token().get()).map_err(|error| error.kind())
     };
     assert_eq!(tries(None).await, Err(ErrorKind::Held));
@@ -477,11 +477,11 @@ async fn a_logbook_that_cannot_be_used_fails_nothing_and_says_why() {
     let tries = async |logbook: &Path| {
         let process =
             connect(&world, "cron", Logbook::in_folder(logbook), Arc::new(world.clock.clone())).await;
-        assert_eq!(process.logbook_trouble(), None, "nothing was needed yet");
+        assert_eq!(process.logbook_error(), None, "nothing was needed yet");
         let error = process.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Held);
         assert!(process.observe("k").await.unwrap().standing.is_held());
-        process.logbook_trouble().unwrap_or_default()
+        process.logbook_error().unwrap_or_default()
     };
     let real = desk.0.join("real");
     fs::create_dir(&real).unwrap();

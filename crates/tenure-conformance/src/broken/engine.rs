@@ -84,8 +84,7 @@ impl Engine {
             let version = if unsteady { Version::new(format!("{version}@{reads}")) } else { version };
             Some(Entry::new(value, version).with_age(age))
         });
-        let invented =
-            || Entry::new(Bytes::new(), Version::new("0")).with_age(Duration::ZERO);
+        let invented = || Entry::new(Bytes::new(), Version::new("0")).with_age(Duration::ZERO);
         let entry = entry.or_else(|| self.has_lie(Lie::EmptyForMissing).then(invented));
         Reading::new(entry).with_time(self.time(&mut state))
     }

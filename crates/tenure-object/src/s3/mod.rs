@@ -116,9 +116,7 @@ impl S3Inner {
         match meaning {
             AnswerMeaning::Conflict => Ok(Put::Conflict(Conflict)),
             AnswerMeaning::Done => match result.map(|done| done.e_tag) {
-                Ok(Some(etag)) => {
-                    Ok(Put::Applied(Applied::new(Version::new(etag)).with_time(answer.time())))
-                }
+                Ok(Some(etag)) => Ok(Put::Applied(Applied::new(Version::new(etag)).with_time(answer.time()))),
                 // It was written, and under which version has to be read.
                 Ok(None) => Err(StoreError::unknown("the write was answered without an ETag")),
                 Err(error) => Err(StoreError::unknown(error)),

@@ -57,6 +57,6 @@ impl Coordinator {
         store_name() -> &str;
         guarantees() -> &Guarantees;
         holder() -> &Arc<Holder>;
-        logbook_trouble() -> Option<String>;
+        logbook_error() -> Option<String>;
     }
 }

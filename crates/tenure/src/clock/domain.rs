@@ -35,7 +35,7 @@ impl Domain {
     }
 
     /// The longest written form.
-    pub const MAX_BYTES: usize = 128;
+    const MAX_BYTES: usize = 128;
 }
 
 /// Offset of this namespace's boot-time clock, in written form. The kernel shows the offset of the namespace for

@@ -175,7 +175,7 @@ impl Coordinator {
     }
 
     /// Sentence about the last problem with the logbook; `None` if there was none. No other call fails because of it.
-    pub fn logbook_trouble(&self) -> Option<String> {
+    pub fn logbook_error(&self) -> Option<String> {
         self.logbook.as_ref()?.problem()
     }
 }

@@ -46,7 +46,7 @@ impl Logbook {
     }
 
     /// The directory.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 

@@ -10,7 +10,7 @@
 
 mod page;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::clock::{BootClock, Clock, Domain, Instant};
 use crate::host::disk::per_boot_files::PerBootFiles;
@@ -40,11 +40,6 @@ impl Verdicts {
     /// Verdicts in this directory, which must have no other use.
     pub fn in_folder(path: impl Into<PathBuf>) -> Self {
         Self { folder: path.into() }
-    }
-
-    /// The directory.
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// Voids the verdict on the store at this [place](tenure_store::Identity::place): the next connect checks it. Waits

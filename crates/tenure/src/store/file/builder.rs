@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::Dir;
-use tenure_store::{Guarantees, Reach, StoreClock};
+use tenure_store::{Guarantees, Reach, Store, StoreClock};
 
 use super::filesystem::FileSystem;
 use super::folder::Folder;
@@ -105,11 +105,14 @@ impl FileBuilder {
         ))))
     }
 
-    /// Whether a folder that is not there yet would be on a file system that is known to be local. What would be refused
-    /// when opening is refused here too.
-    pub fn would_be_local(&self, path: impl AsRef<Path>) -> Result<bool, Error> {
+    /// What the store in this folder guarantees, or will once it is made. Nothing is made or changed for it; what would be
+    /// refused when opening is refused here too.
+    pub fn guarantees(&self, path: impl AsRef<Path>) -> Result<Guarantees, Error> {
+        if let Some(store) = self.clone().open_to_read(&path)? {
+            return Ok(store.guarantees());
+        }
         let path = self.resolve(path.as_ref())?;
-        Ok(self.check_file_system(&path, &path_safety::nearest(&path)?)?.is_local())
+        Ok(guarantees(self.check_file_system(&path, &path_safety::nearest(&path)?)?.is_local()))
     }
 
     /// Where the folder is. Nothing is made where it must not be, and a new folder is on the file system of the one
@@ -178,7 +181,7 @@ fn try_out(folder: &Folder, domain: Option<&Domain>) -> Result<(), Error> {
 
 /// What a store in a folder guarantees. On a file system that was only accepted by name, all that goes by the kernel's
 /// own knowledge is not promised.
-pub fn guarantees(local: bool) -> Guarantees {
+fn guarantees(local: bool) -> Guarantees {
     let mut guarantees = Guarantees::default();
     guarantees.atomic_create = true;
     guarantees.atomic_replace = true;

@@ -12,7 +12,7 @@ use super::envelope::Flaw;
     "{path} is not an entry that may be overwritten, and nothing was: {flaw}. Look at it, and move it away to begin \
      anew"
 )]
-pub struct Damaged {
+pub(super) struct Damaged {
     path: String,
     flaw: String,
 }

@@ -36,8 +36,7 @@ use tenure_store::{
     Scratch, Store, StoreError, Version,
 };
 
-pub use builder::{FileBuilder, guarantees};
-pub use damaged::Damaged;
+pub use builder::FileBuilder;
 
 use crate::Error;
 use crate::clock::Clock;

@@ -12,6 +12,7 @@ use std::ops::Sub;
 /// assert_eq!(used.total(), 0);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Calls {
     /// Reads.
     pub gets: u64,
@@ -22,15 +23,6 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// What came after `earlier`, which is a count of the same store.
-    pub fn since(self, earlier: Self) -> Self {
-        Self {
-            gets: self.gets.saturating_sub(earlier.gets),
-            puts: self.puts.saturating_sub(earlier.puts),
-            lists: self.lists.saturating_sub(earlier.lists),
-        }
-    }
-
     /// All calls of any kind.
     pub fn total(self) -> u64 {
         self.gets + self.puts + self.lists
@@ -40,7 +32,12 @@ impl Calls {
 impl Sub for Calls {
     type Output = Self;
 
+    /// What came after `earlier`, which is a count of the same store.
     fn sub(self, earlier: Self) -> Self {
-        self.since(earlier)
+        Self {
+            gets: self.gets.saturating_sub(earlier.gets),
+            puts: self.puts.saturating_sub(earlier.puts),
+            lists: self.lists.saturating_sub(earlier.lists),
+        }
     }
 }

@@ -109,11 +109,6 @@ impl Faults {
         *plan = FaultPlan { held_back: std::mem::take(&mut plan.held_back), ..FaultPlan::default() };
     }
 
-    /// How many requests are held back.
-    pub fn held_back(&self) -> usize {
-        self.memory.lock().plan.held_back.len()
-    }
-
     /// The requests that were held back arrive now, in the order in which they were sent, each under its own
     /// condition. Says how many of them were applied.
     pub fn deliver_late(&self) -> usize {
@@ -136,12 +131,12 @@ pub(super) struct FaultPlan {
     every_put: Option<PutFault>,
     next_gets: VecDeque<GetFault>,
     every_get: Option<GetFault>,
-    held_back: Vec<LatePut>,
+    pub(super) held_back: Vec<LatePut>,
 }
 
 /// A request that has not arrived yet.
 #[derive(Debug)]
-struct LatePut {
+pub(super) struct LatePut {
     key: Key,
     value: Bytes,
     expect: Expect,

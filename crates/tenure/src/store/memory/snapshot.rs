@@ -11,15 +11,3 @@ pub struct Snapshot {
     /// The version that was to be given next: a store that is restored from this never gives an earlier one.
     pub(super) next_version: u64,
 }
-
-impl Snapshot {
-    /// How many keys it holds.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether it holds no key.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-}

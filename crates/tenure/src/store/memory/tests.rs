@@ -453,7 +453,7 @@ mod faults {
             assert!(is_unknown(memory.put(key, "late".into(), expect).await));
         }
         faults.clear();
-        assert_eq!(faults.held_back(), 2, "what is on its way stays on its way");
+        assert_eq!(memory.lock().plan.held_back.len(), 2, "what is on its way stays on its way");
 
         write(&memory, &a, "two", Expect::Version(version)).await;
         assert_eq!(faults.deliver_late(), 1);
@@ -562,7 +562,7 @@ mod administration {
         let (a, b) = (key("a"), key("b"));
         let version = create(&memory, &a, "one").await;
         let backup = memory.snapshot();
-        assert_eq!((backup.len(), backup.is_empty()), (1, false));
+        assert_eq!(backup.entries.len(), 1);
 
         clock.advance(SECOND);
         write(&memory, &a, "two", Expect::Version(version.clone())).await;
@@ -639,7 +639,7 @@ async fn calls_are_counted_by_kind_and_can_be_subtracted() {
     let _ = memory.get(&key("b")).await;
     let used = memory.clone().calls() - before;
     assert_eq!(used, Calls { gets: 2, puts: 1, lists: 0 });
-    assert_eq!((used, used.total()), (memory.calls().since(before), 3));
+    assert_eq!(used.total(), 3);
 }
 
 #[tokio::test]
