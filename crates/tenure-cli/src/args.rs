@@ -8,14 +8,14 @@ use tenure::Holder;
 use crate::duration;
 use crate::help;
 
-/// Run a program only while it holds a lease, and see who holds what
+/// Run a program only while it holds a lease, and inspect leases
 #[derive(Debug, Parser)]
 #[command(name = "tenure", version = env!("TENURE_VERSION"), arg_required_else_help = true, after_help = help::TENURE)]
 pub(crate) struct Args {
-    /// Where the leases are kept, such as file:///var/lib/jobs/tenure; TENURE_STORE if this is not given
+    /// The store, such as file:///var/lib/jobs/tenure; default: TENURE_STORE
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// Check a store of the network again before anything is granted, although it was found sound in the last day
+    /// Check a networked store before granting, even if it passed the safety check in the last day
     #[arg(long, global = true)]
     pub(crate) check_store: bool,
     #[command(subcommand)]
@@ -26,33 +26,33 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run CMD only while NAME is held
     Run(Run),
-    /// Get NAME for a script, and print a handle to renew and release it with
+    /// Acquire NAME for a script, and print a handle for renew and release
     Acquire(Acquire),
     /// Renew the lease of a handle, and print the next handle
     #[command(after_help = help::RENEW)]
     Renew(HandleArgs),
-    /// Let go of the lease of a handle
+    /// Release the lease of a handle
     #[command(after_help = help::RELEASE)]
     Release(HandleArgs),
-    /// Take NAME from whoever holds it: ask them to stop, wait, and then hold it
+    /// Take over NAME: ask its holder to stop, wait, and hold it
     Steal(Steal),
-    /// Say who holds NAME: exit 0 if somebody does, 1 if it is free
+    /// Print the holder of NAME: exit 0 if it is held, 1 if it is free
     Status(Status),
-    /// List the leases: who holds what, and for how much longer at most
+    /// List leases with holder and time left
     Ls(Ls),
-    /// Tell what happens to leases, as it happens
+    /// Report changes of leases as they happen
     Watch(Watch),
-    /// Show the last terms of NAME: who held it, for how long, and how each ended
+    /// Print the last terms of NAME: holder, duration and end
     History(History),
     /// Remove the records of leases that have been vacant for long
     Forget(Forget),
-    /// Ask about the store itself
+    /// Inspect the store itself
     Store(Store),
-    /// Find out whether a store is fit for leases: under races, how fast, and with which ttl
+    /// Test whether a store is fit for leases: races, latency and ttl
     Probe(Probe),
     /// Write the completions for a shell to standard output
     Completions(Completions),
-    /// Write the manual page to standard output, or all pages to a folder
+    /// Write the manual page to standard output, or all pages to a directory
     Man(Man),
 }
 
@@ -61,33 +61,33 @@ pub(crate) enum Command {
 pub(crate) struct Run {
     /// The lease, such as backup or billing/nightly
     pub(crate) name: String,
-    /// How long the lease lasts without a renewal: CMD is dead before that
+    /// Duration of the lease without a renewal: CMD is dead before it is over
     #[arg(long, value_name = "DURATION", default_value = RUN_TTL, value_parser = duration::parse)]
     pub(crate) ttl: Duration,
     #[command(flatten)]
     pub(crate) waiting: Waiting,
-    /// Who holds it, for people to read; the host and the process if this is not given
+    /// Name of the holder, informational; default: host and process
     #[arg(long, value_name = "ID")]
     pub(crate) holder: Option<String>,
-    /// How long CMD has between TERM and KILL; 5s, or a third of the ttl if that is less
+    /// Time between TERM and KILL; default: 5s, or a third of the ttl if that is less
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) kill_grace: Option<Duration>,
-    /// Stop CMD at the first renewal that fails, and not only before the lease runs out
+    /// Stop CMD at the first failed renewal, instead of just before the lease runs out
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait until it ends
+    /// Continue after this time even if a process of the former holder's CMD is alive; default: wait until it ends
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) orphan_wait: Option<Duration>,
-    /// Exit with this when somebody else holds it, for a CMD that uses 75 itself
+    /// Exit code if another holder has the lease, for a CMD that uses 75 itself
     #[arg(long, value_name = "N", default_value_t = crate::exit::HELD)]
     pub(crate) conflict_exit_code: u8,
-    /// Say nothing on standard error but errors; that somebody else holds it is told by the exit code alone
+    /// Print only errors; if another holder has the lease, only the exit code shows it
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Say what happens as JSON on standard error, one object on each line
+    /// Print events as JSON on standard error, one object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Whether it is taken from whoever holds it: what `steal` does with a command.
+    /// Set if `steal` runs the command: the lease is taken over from its holder.
     #[arg(skip)]
     pub(crate) taking: Option<Taking>,
     /// The program and its arguments, after --
@@ -95,21 +95,21 @@ pub(crate) struct Run {
     pub(crate) command: Vec<OsString>,
 }
 
-/// How long to wait for a lease.
+/// Options for waiting.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Waiting {
-    /// Wait at most this long while somebody else holds it; without this, for ever
+    /// Longest wait while another holder has the lease; default: unlimited
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
     pub(crate) wait: Option<Duration>,
-    /// Do not wait: give up at once if somebody else holds it
+    /// Do not wait: give up at once if another holder has the lease
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
 
-/// Why a lease is taken from whoever holds it, and how.
+/// Options for taking over a lease.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Taking {
-    /// Why it is taken: told to the holder, and written into the history
+    /// The reason: shown to the holder, and recorded in the history
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub(crate) reason: String,
     /// Do not wait for the holder to stop: both may act at once, and only a resource that checks tokens is safe
@@ -122,24 +122,24 @@ pub(crate) struct Taking {
 pub(crate) struct Acquire {
     /// The lease, such as backup or billing/nightly
     pub(crate) name: String,
-    /// How long the lease lasts without a renewal
+    /// Duration of the lease without a renewal
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration::parse)]
     pub(crate) ttl: Duration,
     #[command(flatten)]
     pub(crate) waiting: Waiting,
-    /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait until it ends
+    /// Continue after this time even if a process of the former holder's CMD is alive; default: wait until it ends
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) orphan_wait: Option<Duration>,
-    /// Who holds it, for people to read; the host and the process if this is not given
+    /// Name of the holder, informational; default: host and process
     #[arg(long, value_name = "ID")]
     pub(crate) holder: Option<String>,
-    /// Write the handle to this file, for you alone to read, and print the token
+    /// Write the handle to this private file, and print the token
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Say nothing on standard error but errors; that somebody else holds it is told by the exit code alone
+    /// Print only errors; if another holder has the lease, only the exit code shows it
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Answer with a JSON object on standard output
+    /// Print a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -147,13 +147,13 @@ pub(crate) struct Acquire {
 /// A handle, for `renew` and `release`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HandleArgs {
-    /// The handle that acquire or the latest renew printed; - or nothing reads it from standard input
+    /// The handle that acquire or the latest renew printed; default, and with -: from standard input
     #[arg(conflicts_with = "file", hide_possible_values = true)]
     pub(crate) handle: Option<String>,
-    /// The file that has the handle
+    /// File with the handle
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Answer with a JSON object on standard output
+    /// Print a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -165,34 +165,34 @@ pub(crate) struct Steal {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) taking: Taking,
-    /// How long the lease lasts without a renewal; 15s for a CMD, 60s for a handle
+    /// Duration of the lease without a renewal; default: 15s for a CMD, 60s for a handle
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) ttl: Option<Duration>,
-    /// Wait at most this long for the holder to stop; without this, until it has stopped or its ttl is over
+    /// Longest wait for the holder to stop; default: until it has stopped or its ttl is over
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) wait: Option<Duration>,
-    /// Who takes it, for people to read; the host and the process if this is not given
+    /// Name of the new holder, informational; default: host and process
     #[arg(long, value_name = "ID")]
     pub(crate) holder: Option<String>,
-    /// Write the handle to this file, for you alone to read, and print the token
+    /// Write the handle to this private file, and print the token
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub(crate) file: Option<PathBuf>,
-    /// How long CMD has between TERM and KILL; 5s, or a third of the ttl if that is less
+    /// Time between TERM and KILL; default: 5s, or a third of the ttl if that is less
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "command")]
     pub(crate) kill_grace: Option<Duration>,
-    /// Go on after this time although a process of the former holder's CMD is still alive; without this, wait until it ends
+    /// Continue after this time even if a process of the former holder's CMD is alive; default: wait until it ends
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) orphan_wait: Option<Duration>,
-    /// Stop CMD at the first renewal that fails, and not only before the lease runs out
+    /// Stop CMD at the first failed renewal, instead of just before the lease runs out
     #[arg(long, requires = "command")]
     pub(crate) strict: bool,
-    /// Say nothing on standard error but errors
+    /// Print only errors
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Answer with a JSON object on standard output; with a CMD, say what happens as JSON on standard error
+    /// Print a JSON object on standard output; with a CMD, print events as JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
-    /// The program and its arguments, after --; without one, the handle is printed
+    /// The program and its arguments, after --; without one, steal prints a handle
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
@@ -202,10 +202,10 @@ pub(crate) struct Steal {
 pub(crate) struct Status {
     /// The lease, such as backup or billing/nightly
     pub(crate) name: String,
-    /// Say too what it costs in requests, and in money where that is known
+    /// Also print its cost in requests, and in money if the price is known
     #[arg(long)]
     pub(crate) cost: bool,
-    /// Answer with a JSON object on standard output
+    /// Print a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -213,10 +213,10 @@ pub(crate) struct Status {
 #[derive(Debug, clap::Args)]
 #[command(after_help = help::LS)]
 pub(crate) struct Ls {
-    /// Only this lease and those below it: billing lists billing and billing/nightly
+    /// Only this lease and those below it: billing covers billing and billing/nightly
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) prefix: String,
-    /// Answer with a JSON object on standard output
+    /// Print a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -224,13 +224,13 @@ pub(crate) struct Ls {
 #[derive(Debug, clap::Args)]
 #[command(after_help = help::WATCH)]
 pub(crate) struct Watch {
-    /// This lease and those below it: billing is billing and billing/nightly. All leases if it is not given
+    /// This lease and those below it: billing covers billing and billing/nightly; default: all leases
     #[arg(value_name = "NAME|PREFIX", default_value = "", hide_default_value = true)]
     pub(crate) prefix: String,
-    /// Tell renewals too
+    /// Report renewals too
     #[arg(long)]
     pub(crate) renewals: bool,
-    /// Tell it as JSON on standard output, one object on each line
+    /// Print events as JSON on standard output, one object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -240,7 +240,7 @@ pub(crate) struct Watch {
 pub(crate) struct History {
     /// The lease, such as backup or billing/nightly
     pub(crate) name: String,
-    /// Answer with a JSON object on standard output
+    /// Print a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -248,18 +248,18 @@ pub(crate) struct History {
 #[derive(Debug, clap::Args)]
 #[command(after_help = help::FORGET)]
 pub(crate) struct Forget {
-    /// Only this lease and those below it, by whole parts of the name; '' is all of them
+    /// Only this lease and those below it, by complete parts of the name; '' means all leases
     pub(crate) prefix: String,
-    /// Only what has been vacant for so long at least, such as 30d
+    /// Only leases that have been vacant for at least this long, such as 30d
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) vacant_for: Duration,
-    /// Remove them; without this, only say what would be removed
+    /// Remove the records; default: dry run
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Name what is kept too, each with the reason
+    /// Also list the kept leases, each with the reason
     #[arg(long, short)]
     pub(crate) verbose: bool,
-    /// Answer with a JSON object on standard output
+    /// Print a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -273,17 +273,17 @@ pub(crate) struct Store {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum StoreCommand {
-    /// Say what the store guarantees, and what that means
+    /// Print the guarantees of the store and their meaning
     Guarantees(Guarantees),
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = help::GUARANTEES)]
 pub(crate) struct Guarantees {
-    /// The store, such as file:///var/lib/jobs/tenure; the one that is used if this is not given
+    /// The store, such as file:///var/lib/jobs/tenure; default: the current store
     #[arg(value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Answer with a JSON object on standard output
+    /// Print a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -291,22 +291,22 @@ pub(crate) struct Guarantees {
 #[derive(Debug, clap::Args)]
 #[command(after_help = help::PROBE)]
 pub(crate) struct Probe {
-    /// The store, such as s3://my-bucket/locks; the one that is used if this is not given
+    /// The store, such as s3://my-bucket/locks; default: the current store
     #[arg(value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// How many want the same key at the same time, from 2 to 512
+    /// Number of concurrent contenders for a key, from 2 to 512
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub(crate) racers: usize,
-    /// How many rounds each kind of race has, from 1 to 10000: more find servers that lose one in many
+    /// Number of rounds of each race, from 1 to 10000: more rounds find servers that fail rarely
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) rounds: usize,
-    /// How many calls of each kind are timed, from 10 to 10000
+    /// Number of timed calls of each kind, from 10 to 10000
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) samples: usize,
-    /// Do not say how far it has come
+    /// Do not print progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Answer with a JSON object on standard output
+    /// Print a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -321,15 +321,15 @@ pub(crate) struct Completions {
 #[derive(Debug, clap::Args)]
 #[command(after_help = help::MAN)]
 pub(crate) struct Man {
-    /// Write one page for each command to this folder, and make it where there is none
+    /// Write one page per command to this directory, and create it if necessary
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }
 
-/// A reason that says something, in one line.
+/// A non-empty reason, in one line.
 fn reason(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
-        return Err("it says nothing: whoever loses the lease is told why".to_owned());
+        return Err("it is empty: the former holder is shown the reason".to_owned());
     }
     if text.len() > Holder::TEXT_MAX || text.chars().any(char::is_control) {
         return Err(format!("it must be one line of at most {} bytes", Holder::TEXT_MAX));
@@ -338,7 +338,7 @@ fn reason(text: &str) -> Result<String, String> {
 }
 
 impl Run {
-    /// The ttl unless one is given.
+    /// Default ttl.
     pub(crate) const TTL: Duration = Duration::from_secs(15);
 }
 
