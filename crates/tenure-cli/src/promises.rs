@@ -6,9 +6,10 @@ use tenure::record::RECORD_MAX;
 use tenure_connect::StoreUrl;
 use tenure_store::{Guarantees, Reach, StoreClock};
 
-/// What a store promises, for people: one row for each primitive and guarantee, in words.
+/// The promises of a store in words: one row for each primitive and guarantee.
 ///
-/// It is the only place that has these words: the command shows them, and the README's table of stores is made of them.
+/// These words are written here alone: `tenure store guarantees` prints them, and `docs/stores/guarantees.md` has a table of
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Promises {
     pub(crate) guarantees: Guarantees,
@@ -225,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    const BEGIN: &str = "<!-- stores: begin. Made by src/promises.rs of tenure-cli: UPDATE_README=1 cargo test -p tenure-cli promises -->\n";
+    const BEGIN: &str = "<!-- stores: begin. Made by src/promises.rs of tenure-cli: UPDATE_DOCS=1 cargo test -p tenure-cli promises -->\n";
     const END: &str = "<!-- stores: end -->\n";
 
     const BUCKET: &str = "s3://bucket/prefix?region=eu-central-1";
@@ -253,9 +254,9 @@ mod tests {
     /// One column for each store that can be opened, in the order in which people meet them.
     fn columns() -> [(&'static str, Promises); 4] {
         [
-            ("[`file:///path`](docs/stores/file.md)", of_a_folder(true)),
+            ("[`file:///path`](file.md)", of_a_folder(true)),
             ("`file:///path?accept=nfs`, on one machine", of_a_folder(false)),
-            ("[`s3://bucket/prefix`](docs/stores/s3.md)", of(BUCKET)),
+            ("[`s3://bucket/prefix`](s3.md)", of(BUCKET)),
             ("`memory:`, in the library", kept_by(&Memory::new())),
         ]
     }
@@ -273,16 +274,16 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_stores_in_the_readme_is_what_the_stores_promise() {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-        let readme = std::fs::read_to_string(&path).unwrap();
-        let (before, rest) = readme.split_once(BEGIN).expect("the README has a mark where the table begins");
-        let (there, after) = rest.split_once(END).expect("the README has a mark where the table ends");
+    fn the_table_of_guarantees_in_the_docs_is_what_the_stores_promise() {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/stores/guarantees.md");
+        let page = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = page.split_once(BEGIN).expect("the page has a mark where the table begins");
+        let (there, after) = rest.split_once(END).expect("the page has a mark where the table ends");
         let expected = format!("\n{}\n", table());
-        if std::env::var_os("UPDATE_README").is_some() {
+        if std::env::var_os("UPDATE_DOCS").is_some() {
             return std::fs::write(&path, [before, BEGIN, &expected, END, after].concat()).unwrap();
         }
-        assert_eq!(there, expected, "run it once more with UPDATE_README=1, and look at what changed");
+        assert_eq!(there, expected, "run it once more with UPDATE_DOCS=1, and review the difference");
     }
 
     #[test]
