@@ -102,7 +102,7 @@ fn the_manual_has_a_page_for_every_command_and_can_be_read() {
     }
     let rendered = render(&page.out);
     assert_eq!(rendered.err, "", "groff has nothing to complain about");
-    let example = "tenure run backup --no-wait -- backup --all\n              or none, if somebody else is at it: exit 75\n";
+    let example = "tenure run backup --no-wait -- backup --all\n              exit 75 if another holder has the lease\n";
     assert!(rendered.out.contains(example), "{}", rendered.out);
     for words in COMMANDS
         .iter()
