@@ -112,6 +112,7 @@ mod contract;
 mod finding;
 mod harness;
 mod lease;
+mod machine_clock;
 mod report;
 mod step;
 mod stop;

@@ -1,12 +1,15 @@
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tenure::clock::{BootClock, Clock, ManualClock};
 
+use crate::machine_clock::MachineClock;
+
 /// Time that a test owns, for a [`Harness`](crate::Harness) that does not want to wait. Clones are the same time.
 ///
-/// Give its [`clock`](Self::clock) to the store and to [`Harness::clock`](crate::Harness::clock), and let
-/// [`Harness::pause`](crate::Harness::pause) be [`pass`](Self::pass). It must be polled in a tokio runtime with io
-/// enabled: the keepers of leases are other threads, and need a little real time to act.
+/// Give its [`clock`](Self::clock) to the store, let [`Harness::clock`](crate::Harness::clock) be
+/// [`machine`](Self::machine), and [`Harness::pause`](crate::Harness::pause) be [`pass`](Self::pass). It must be polled in
+/// a tokio runtime with io enabled: the keepers of leases are other threads, and need a little real time to act.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -24,6 +27,8 @@ use tenure::clock::{BootClock, Clock, ManualClock};
 #[derive(Clone, Debug, Default)]
 pub struct TestTime {
     clock: ManualClock,
+    /// The clocks of machines, as long as somebody has them.
+    machines: Arc<Mutex<Vec<Weak<MachineClock>>>>,
 }
 
 impl TestTime {
@@ -37,42 +42,61 @@ impl TestTime {
         &self.clock
     }
 
+    /// A clock that shows it, for one machine: time waits for the keeper that sleeps on it.
+    pub fn machine(&self) -> Arc<dyn Clock> {
+        self.machine_on(self.clock.clone())
+    }
+
+    /// The clock of a machine on which another time is shown. Time waits for its keeper too.
+    pub(crate) fn machine_on(&self, clock: ManualClock) -> Arc<dyn Clock> {
+        let machine = Arc::new(MachineClock::new(clock));
+        self.machines.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&machine));
+        machine
+    }
+
     /// Moves the clock from one timer to the next, so that whoever sleeps on it acts in time, as in real life.
     pub async fn pass(&self, span: Duration) {
         let end = self.clock.now() + span;
-        // Where nobody sleeps, a thread is about to start or to answer, and has not come to its clock yet.
-        self.settle(self.clock.sleepers().max(1)).await;
+        self.settle().await;
         while self.clock.now() < end {
             let next = self.clock.next_wake().filter(|next| *next < end);
-            let asleep = self.clock.sleepers();
             self.clock.advance_to(next.unwrap_or(end));
-            self.settle(asleep).await;
+            self.settle().await;
         }
     }
 
-    /// Lets those whose time has come do what they have to do, until as many are asleep as before. Whoever does not
-    /// sleep again has nothing to wait for any more, so this ends without them.
-    async fn settle(&self, asleep: usize) {
+    /// Lets those whose time has come do what they have to do, until the keepers of all machines rest.
+    async fn settle(&self) {
+        let mut at_rest = 0;
         for _ in 0..SETTLE_PAUSES_MAX {
             BootClock.sleep_until(BootClock.now() + SETTLE_PAUSE).await;
             let due = self.clock.next_wake().is_some_and(|next| next <= self.clock.now());
-            if !due && self.clock.sleepers() >= asleep {
+            at_rest = if !due && self.all_rest() { at_rest + 1 } else { 0 };
+            if at_rest == PAUSES_AT_REST {
                 break;
             }
         }
+    }
+
+    fn all_rest(&self) -> bool {
+        let mut machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner);
+        machines.retain(|machine| machine.strong_count() > 0);
+        // The one that came last is the likeliest to be at work.
+        machines.iter().rev().filter_map(Weak::upgrade).all(|machine| machine.rests())
     }
 }
 
 /// In real time: enough for a thread that is woken to make its calls on a store in memory.
 const SETTLE_PAUSE: Duration = Duration::from_micros(500);
 
+/// A thread that waits for a lock, and not for its clock, looks like one at rest; not for as long as this.
+const PAUSES_AT_REST: u32 = 2;
+
 /// In real time 50 ms: what a thread may have to wait for its turn on a busy machine.
 const SETTLE_PAUSES_MAX: u32 = 100;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use futures_util::future::join;
     use tenure::Coordinator;
     use tenure::store::Memory;
@@ -100,8 +124,7 @@ mod tests {
     #[tokio::test]
     async fn a_keeper_renews_however_fast_time_passes() {
         let time = TestTime::new();
-        let clock = Arc::new(time.clock().clone());
-        let coordinator = Coordinator::builder().clock(clock).connect(Memory::new()).await.unwrap();
+        let coordinator = Coordinator::builder().clock(time.machine()).connect(Memory::new()).await.unwrap();
         let lease = coordinator.lease("k").unwrap().acquire().await.unwrap();
         for _ in 0..20 {
             time.pass(3 * SECOND).await;

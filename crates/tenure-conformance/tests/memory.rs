@@ -50,7 +50,7 @@ impl Harness for InMemory {
 
     fn clock(&self) -> Arc<dyn Clock> {
         match &self.time {
-            Some(time) => Arc::new(time.clock().clone()),
+            Some(time) => time.machine(),
             None => Arc::new(BootClock::new()),
         }
     }

@@ -23,8 +23,10 @@ impl Harness for Broken {
     }
 
     fn clock(&self) -> Arc<dyn Clock> {
-        let stands = self.lie() == Some(Lie::StoppedClock);
-        Arc::new(if stands { self.stopped.clone() } else { self.time.clock().clone() })
+        match self.lie() {
+            Some(Lie::StoppedClock) => self.time.machine_on(self.stopped.clone()),
+            _ => self.time.machine(),
+        }
     }
 
     fn restart(&self) -> BoxFuture<'_, Supported> {
