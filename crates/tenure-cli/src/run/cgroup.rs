@@ -1,7 +1,8 @@
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
@@ -148,26 +149,45 @@ impl AsFd for Cgroup {
 /// processes.
 ///
 /// A cgroup is touched only after both guards of its run are dead: each of them holds a lock on it until then. A
-/// process that may not create a cgroup may not kill one either, and skips the search: listing all cgroups of a machine
-/// takes milliseconds.
+/// process that may not create a cgroup may not kill one either, and skips the search.
 pub(super) fn end_leftovers(mark: LeaseMark) -> bool {
     let may_make = own().is_some_and(|own| rustix::fs::access(&own, Access::WRITE_OK).is_ok());
+    let Some(top) = mount_point().filter(|_| may_make) else { return false };
     let prefix = prefix_of(mark);
     let mut ended = false;
-    let mut folders: VecDeque<_> = mount_point().filter(|_| may_make).into_iter().collect();
+    for_each_below(
+        top,
+        |folder| fs::read_dir(folder),
+        |path, name| {
+            if name.as_encoded_bytes().starts_with(prefix.as_bytes()) {
+                ended |= end_leftover(path);
+            }
+        },
+    );
+    ended
+}
+
+/// Visits the cgroups below this one. A cgroup without others below it is not listed: a listing takes far longer than a
+/// look, and the machine may have thousands.
+fn for_each_below(
+    top: PathBuf,
+    mut list: impl FnMut(&Path) -> io::Result<fs::ReadDir>,
+    mut visit: impl FnMut(&Path, &OsStr),
+) {
+    let mut folders = VecDeque::from([top]);
     for _ in 0..FOLDERS_MAX {
         let Some(folder) = folders.pop_front() else { break };
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        for entry in list(&folder).into_iter().flatten().flatten() {
             if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
-            if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
-                ended |= end_leftover(&entry.path());
+            visit(&entry.path(), &entry.file_name());
+            // Its own two names, and one for each folder below it. Some file systems do not count, and say 1.
+            if entry.metadata().is_ok_and(|folder| folder.nlink() != 2) {
+                folders.push_back(entry.path());
             }
-            folders.push_back(entry.path());
         }
     }
-    ended
 }
 
 /// True if processes were in it, and are killed.
@@ -248,7 +268,7 @@ const LEFTOVER_AGE: Duration = Duration::from_secs(60);
 const DYING_MAX: Duration = Duration::from_secs(2);
 const DYING_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
-/// Maximum number of cgroups to search: more than a machine has services.
+/// Maximum number of cgroups to list: more than a machine has services.
 const FOLDERS_MAX: usize = 4096;
 
 #[cfg(test)]
@@ -273,5 +293,33 @@ mod tests {
         assert_eq!(find(&part, "0::/other\n"), None);
         assert_eq!(find("36 25 0:30 / /proc rw - proc proc rw\n", "0::/\n"), None);
         assert_eq!(find(WHOLE, "1:cpu:/\n"), None, "no unified hierarchy");
+    }
+
+    /// The cgroups of the machine, and those that killed runs left behind, must not make each run slower.
+    #[test]
+    fn a_cgroup_with_none_below_it_is_visited_and_not_listed() {
+        let top = std::env::temp_dir().join(format!("tenure-cgroups-{}", std::process::id()));
+        for leaf in 0..50 {
+            fs::create_dir_all(top.join(format!("leaf-{leaf}"))).unwrap();
+        }
+        fs::create_dir_all(top.join("slice/service/tenure-1")).unwrap();
+        fs::write(top.join("slice/cgroup.procs"), "").unwrap();
+        if fs::metadata(top.join("slice/service")).unwrap().nlink() != 3 {
+            fs::remove_dir_all(&top).unwrap();
+            return tenure_testkit::skipped("folders are not counted here");
+        }
+        let (mut listed, mut visited) = (Vec::new(), Vec::new());
+        let list = |folder: &Path| {
+            listed.push(folder.to_owned());
+            fs::read_dir(folder)
+        };
+        for_each_below(top.clone(), list, |path, name| {
+            assert_eq!(path.file_name(), Some(name));
+            visited.push(path.to_owned());
+        });
+        fs::remove_dir_all(&top).unwrap();
+        assert_eq!(listed, [top.clone(), top.join("slice"), top.join("slice/service")]);
+        assert_eq!(visited.len(), 53);
+        assert!(visited.contains(&top.join("slice/service/tenure-1")), "{visited:?}");
     }
 }
