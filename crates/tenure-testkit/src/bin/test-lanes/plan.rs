@@ -8,7 +8,10 @@ pub(crate) enum Lane {
     Busy,
     /// The binary mostly waits, and tolerates a process of low priority beside it.
     Waiting,
-    /// The binary has tight time limits, or asserts that nothing was late: nothing runs beside it. This is the default.
+    /// The binary has time limits, and mostly waits: one other of its lane runs beside it, and nothing else.
+    Clocks,
+    /// The binary asserts that nothing was late, or loads the machine so that others would be late: nothing runs beside it.
+    /// This is the default.
     Alone,
 }
 
@@ -18,8 +21,9 @@ impl Lane {
         match name {
             "busy" => Self::Busy,
             "waiting" => Self::Waiting,
+            "clocks" => Self::Clocks,
             "alone" => Self::Alone,
-            _ => panic!("no lane is called {name}: busy, waiting or alone"),
+            _ => panic!("no lane is called {name}: busy, waiting, clocks or alone"),
         }
     }
 
@@ -28,6 +32,7 @@ impl Lane {
         match () {
             () if is_in(BUSY, binary) => Self::Busy,
             () if is_in(WAITING, binary) => Self::Waiting,
+            () if is_in(CLOCKS, binary) => Self::Clocks,
             () => Self::Alone,
         }
     }
@@ -50,8 +55,10 @@ pub(crate) fn mode() -> String {
 
 /// The patterns that match no binary: its name has changed since the plan was written.
 pub(crate) fn unfit(binaries: &[&str]) -> Vec<&'static str> {
-    let patterns =
-        [BUSY, WAITING, LONG].into_iter().chain(STORES.iter().map(|(_, patterns)| *patterns)).flatten();
+    let patterns = [BUSY, WAITING, CLOCKS, LONG]
+        .into_iter()
+        .chain(STORES.iter().map(|(_, patterns)| *patterns))
+        .flatten();
     patterns.copied().filter(|pattern| !binaries.iter().any(|name| name.starts_with(pattern))).collect()
 }
 
@@ -71,6 +78,70 @@ const WAITING: &[&str] = &[
     "tenure-probe/",
     "tenure-store/",
     "tenure-testkit/",
+];
+
+/// They need a processor for about a tenth of their time. Not here: the pages of the documentation, whose output changes when
+/// a guard is late; crowds and gauntlets, which load the machine; and tests of the machine's cgroups and limits.
+const CLOCKS: &[&str] = &[
+    "tenure-cli/bucket",
+    "tenure-cli/examples",
+    "tenure-cli/forget",
+    "tenure-cli/generated",
+    "tenure-cli/guarantees",
+    "tenure-cli/handle_places",
+    "tenure-cli/handles",
+    "tenure-cli/history",
+    "tenure-cli/logbook",
+    "tenure-cli/run_contract",
+    "tenure-cli/run_foreign",
+    "tenure-cli/run_gone",
+    "tenure-cli/run_outlived",
+    "tenure-cli/run_terminal",
+    "tenure-cli/run_tree",
+    "tenure-cli/run_witness",
+    "tenure-cli/steal",
+    "tenure-cli/unit",
+    "tenure-cli/usage",
+    "tenure-cli/watch",
+    "tenure-cli/which_store",
+    "tenure-object/credentials",
+    "tenure-object/encrypted",
+    "tenure-object/polling",
+    "tenure-object/server_clock",
+    "tenure-object/through_proxy",
+    "tenure-object/unit",
+    "tenure-object/verdicts",
+    "tenure-object/wire",
+    "tenure/answers",
+    "tenure/bad_input",
+    "tenure/blocking",
+    "tenure/boot_id",
+    "tenure/calls",
+    "tenure/cancel",
+    "tenure/connect_check",
+    "tenure/examples",
+    "tenure/file_clock",
+    "tenure/file_crash",
+    "tenure/file_faults",
+    "tenure/file_folder",
+    "tenure/file_gone",
+    "tenure/file_model",
+    "tenure/file_remove",
+    "tenure/forget",
+    "tenure/handles",
+    "tenure/heed_tree",
+    "tenure/keeper",
+    "tenure/lease",
+    "tenure/logbook",
+    "tenure/panics",
+    "tenure/reports",
+    "tenure/rooms",
+    "tenure/standing",
+    "tenure/stop",
+    "tenure/trust",
+    "tenure/unit",
+    "tenure/watch",
+    "tenure/witness",
 ];
 
 /// Crowds, gauntlets and the longest suites: they take minutes, and daily work omits them.
