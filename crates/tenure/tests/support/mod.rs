@@ -88,12 +88,12 @@ impl World {
     }
 }
 
-/// True if a keeper of this process is running, or is ready to run.
+/// True if a keeper of this process is running, is ready to run, or waits for the disk.
 fn is_a_keeper_running() -> bool {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("stat")).ok()).any(|stat| {
         let (name, state) = stat.rsplit_once(')').unwrap();
-        name.ends_with("tenure-keeper") && state.trim_start().starts_with('R')
+        name.ends_with("tenure-keeper") && state.trim_start().starts_with(['R', 'D'])
     })
 }
 
