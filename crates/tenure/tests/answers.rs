@@ -73,7 +73,7 @@ async fn no_single_fault_of_any_kind_costs_a_healthy_term() {
 }
 
 #[tokio::test]
-async fn no_single_fault_of_any_kind_keeps_a_release_from_letting_go() {
+async fn no_single_fault_of_any_kind_prevents_a_release() {
     for fault in PUT_FAULTS {
         let world = World::new();
         let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -89,7 +89,7 @@ async fn no_single_fault_of_any_kind_keeps_a_release_from_letting_go() {
 }
 
 #[tokio::test]
-async fn an_outage_as_long_as_the_timing_promises_is_ridden_out() {
+async fn a_lease_survives_an_outage_as_long_as_the_timing_promises() {
     let timing = tenure::Timing::new(TTL).unwrap();
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().timing(timing).acquire().await.unwrap();
@@ -177,7 +177,7 @@ async fn with_a_store_clock_tokens_grow_across_a_restore() {
 }
 
 #[tokio::test]
-async fn a_holder_under_whom_the_store_was_restored_stops_and_says_so() {
+async fn a_holder_whose_store_was_restored_stops_and_reports_it() {
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
     let early = world.memory.snapshot();
@@ -189,7 +189,7 @@ async fn a_holder_under_whom_the_store_was_restored_stops_and_says_so() {
 }
 
 #[tokio::test]
-async fn nobody_is_shown_an_older_token_after_a_newer_one() {
+async fn no_caller_sees_an_older_token_after_a_newer_one() {
     let world = World::new();
     let a = world.process("a").await;
     a.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
@@ -206,7 +206,7 @@ async fn nobody_is_shown_an_older_token_after_a_newer_one() {
 }
 
 #[tokio::test]
-async fn a_holder_asked_to_let_go_stops_acknowledges_and_learns_who_and_why() {
+async fn a_revoked_holder_stops_acknowledges_and_learns_who_and_why() {
     let world = World::new();
     let old = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
     let b = world.process("b").await;

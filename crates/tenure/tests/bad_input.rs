@@ -46,7 +46,7 @@ async fn absurd_durations_are_invalid_and_cost_no_call() {
 }
 
 #[tokio::test]
-async fn a_wait_of_no_time_and_one_beyond_all_time_are_both_waits() {
+async fn a_wait_of_zero_and_an_endless_wait_are_both_valid() {
     let world = World::new();
     let _held = world.process("a").await.lease("k").unwrap().acquire().await.unwrap();
     let b = world.process("b").await;
@@ -87,7 +87,7 @@ async fn values_and_reasons_beyond_their_limits_are_invalid() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_record_of_ours_is_corrupt_and_never_overwritten() {
+async fn a_value_that_is_not_a_tenure_record_is_corrupt_and_never_overwritten() {
     let world = World::new();
     world.process("x").await.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
     let ours = world.memory.contents(&key()).unwrap();
@@ -125,7 +125,7 @@ async fn what_is_not_a_record_of_ours_is_corrupt_and_never_overwritten() {
 }
 
 #[tokio::test]
-async fn a_holder_whose_record_is_replaced_by_something_foreign_stops_and_leaves_it_alone() {
+async fn a_holder_whose_record_is_replaced_by_a_foreign_value_stops_and_keeps_it() {
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().acquire().await.unwrap();
     world.memory.overwrite(&key(), "somebody else's");
@@ -135,7 +135,7 @@ async fn a_holder_whose_record_is_replaced_by_something_foreign_stops_and_leaves
 }
 
 #[tokio::test]
-async fn a_token_at_the_top_of_its_range_grants_nothing_more() {
+async fn a_token_at_the_top_of_its_range_allows_no_further_grant() {
     let world = World::with_store_clock(StoreClock::Nothing);
     world.process("x").await.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
     let mut record = record::decode(&world.memory.contents(&key()).unwrap()).unwrap();
@@ -159,7 +159,7 @@ async fn a_store_time_of_1970_or_9999_is_ignored_rather_than_believed() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_end_an_acquire_at_once_instead_of_waiting_for_ever() {
+async fn wrong_credentials_fail_an_acquire_at_once() {
     use tenure::store::memory::GetFault;
     let world = World::new();
     for (reason, kind) in

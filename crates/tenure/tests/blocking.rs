@@ -188,7 +188,7 @@ fn a_handle_is_acquired_renewed_resumed_and_released() {
 }
 
 #[test]
-fn a_program_that_only_looks_sees_who_holds_what() {
+fn an_observer_sees_who_holds_which_key() {
     on_each_store(|one, other| {
         assert!(other.record("k").unwrap().is_none());
         assert!(other.observe("k").unwrap().standing.is_free());
@@ -210,7 +210,7 @@ fn a_program_that_only_looks_sees_who_holds_what() {
 }
 
 #[test]
-fn errors_have_the_kinds_that_they_have_elsewhere() {
+fn errors_have_the_same_kinds_as_in_the_async_api() {
     on_each_store(|one, other| {
         let lease = acquire(one);
         assert_kind(request(other).try_acquire(), ErrorKind::Held);

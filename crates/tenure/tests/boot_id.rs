@@ -28,7 +28,7 @@ async fn leases_are_held_and_renewed_whatever_the_boot_id_is() {
 }
 
 #[test]
-fn a_boot_id_that_names_no_boot_costs_the_witness_and_no_lease() {
+fn an_invalid_boot_id_costs_the_witness_and_no_lease() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("boot-id-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("boot_id");

@@ -63,7 +63,7 @@ async fn a_warm_acquire_a_renewal_and_a_release_cost_one_write_each() {
 }
 
 #[tokio::test]
-async fn what_was_seen_longer_than_a_ttl_ago_is_read_again_before_it_raises_a_token() {
+async fn an_observation_older_than_a_ttl_is_read_again_before_it_raises_a_token() {
     let world = World::with_store_clock(StoreClock::Floors);
     let a = world.process("a").await;
     a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap().release().await.unwrap();
@@ -74,7 +74,7 @@ async fn what_was_seen_longer_than_a_ttl_ago_is_read_again_before_it_raises_a_to
 }
 
 #[tokio::test]
-async fn the_keeper_renews_three_times_per_ttl_and_nothing_else() {
+async fn the_keeper_renews_three_times_per_ttl_and_makes_no_other_call() {
     let world = World::new();
     let _lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
     let before = world.memory.calls();
@@ -112,7 +112,7 @@ async fn a_holder_and_a_standby_cost_what_the_timing_says() {
 }
 
 #[tokio::test]
-async fn a_standby_looks_at_most_three_times_per_ttl_and_once_per_hint() {
+async fn a_standby_reads_at_most_three_times_per_ttl_and_once_per_hint() {
     for watch in [false, true] {
         let reads = reads_of_a_standby(watch).await;
         let most = if watch { 50 } else { 30 };
@@ -148,7 +148,7 @@ async fn a_lost_request_of_a_renewal_costs_one_read_and_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_conflict_with_ourselves_is_read_back_and_believed() {
+async fn a_conflict_with_our_own_write_is_read_back_and_accepted() {
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().manual().acquire().await.unwrap();
     world.memory.faults().next_put(PutFault::Twice);
@@ -194,7 +194,7 @@ async fn more_than_ten_thousand_leases_of_one_process_share_one_keeper_and_only_
 
 /// R2 and Google Cloud Storage accept one write of an object per second.
 #[tokio::test]
-async fn writes_of_one_key_are_as_far_apart_as_a_strict_store_wants() {
+async fn writes_of_one_key_are_as_far_apart_as_the_write_interval() {
     const INTERVAL: Duration = Duration::from_millis(1100);
     let world = World::built(|builder| builder.declare(|guarantees| guarantees.write_interval = INTERVAL));
     let a = world.process("a").await;

@@ -69,7 +69,7 @@ async fn a_third_one_gets_it_at_once(world: &World) -> bool {
 }
 
 #[tokio::test]
-async fn a_release_dropped_at_any_poll_goes_on_without_its_future() {
+async fn a_release_dropped_at_any_poll_continues_without_its_future() {
     for polls in 1..4 {
         let world = World::new();
         let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -109,7 +109,7 @@ async fn a_renewal_dropped_at_any_poll_neither_ends_nor_endangers_the_lease() {
 }
 
 #[tokio::test]
-async fn work_dropped_at_any_poll_is_counted_out_so_that_a_release_does_not_wait_for_it() {
+async fn a_release_does_not_wait_for_work_dropped_at_any_poll() {
     for polls in 0..3 {
         let world = World::new();
         let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();

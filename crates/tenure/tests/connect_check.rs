@@ -68,7 +68,7 @@ mod an_honest_store {
     use super::*;
 
     #[tokio::test]
-    async fn is_believed_and_the_scratch_key_is_created_once_and_then_left_alone() {
+    async fn is_trusted_and_the_scratch_key_is_created_once_and_then_left_alone() {
         let memory = on_network();
         check(&memory).await.unwrap();
         let first = memory.snapshot();
@@ -85,7 +85,7 @@ mod an_honest_store {
     }
 
     #[tokio::test]
-    async fn holds_a_note_for_people_that_names_its_writer() {
+    async fn holds_a_readable_note_that_names_its_writer() {
         let memory = on_network();
         check(&memory).await.unwrap();
         let bytes = memory.contents(&Key::scratch()).unwrap();
@@ -97,7 +97,7 @@ mod an_honest_store {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     #[expect(clippy::disallowed_methods, reason = "the clients are to run in different threads")]
-    async fn is_never_convicted_by_a_crowd_that_checks_at_once() {
+    async fn is_never_convicted_by_many_concurrent_checks() {
         for _round in 0..50 {
             let store = Arc::new(Wrapper::new(on_network(), How::Yields));
             let clients = (0..64).map(|n| {
@@ -113,7 +113,7 @@ mod an_honest_store {
     }
 
     #[tokio::test]
-    async fn is_not_convicted_for_what_an_operator_or_a_foreign_program_does_meanwhile() {
+    async fn is_not_convicted_for_concurrent_changes_by_an_operator_or_a_foreign_program() {
         for nth in 1..=6 {
             let meddling =
                 [How::DeletedBeforePut(nth), How::DeletedBeforeGet(nth), How::OverwrittenBeforePut(nth)];
@@ -127,7 +127,7 @@ mod an_honest_store {
     }
 
     #[tokio::test]
-    async fn is_not_convicted_when_the_key_never_comes_to_rest_but_not_trusted_either() {
+    async fn is_neither_convicted_nor_trusted_if_the_key_keeps_changing() {
         let error = check(&Wrapper::new(on_network(), How::KeepsBeingOverwritten)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.to_string().contains("keeps changing the key .tenure/scratch"), "{error}");
@@ -161,7 +161,7 @@ mod an_honest_store {
         #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..Default::default() })]
 
         #[test]
-        fn is_believed_or_not_reached_whatever_the_network_does(
+        fn is_trusted_or_not_reached_whatever_the_network_does(
             puts in prop::collection::vec(put_faults(), 0..12),
             gets in prop::collection::vec(get_faults(), 0..12),
             existed in any::<bool>(),
@@ -187,7 +187,7 @@ mod a_liar {
     use super::*;
 
     #[tokio::test]
-    async fn that_ignores_create_is_convicted_with_a_sentence_that_names_it_and_the_guarantee() {
+    async fn that_ignores_create_is_convicted_with_a_message_that_names_it_and_the_guarantee() {
         assert_eq!(
             conviction(How::IgnoresCreate).await,
             "memory:x promises atomic create, but it accepted a create over an entry that exists \
@@ -197,7 +197,7 @@ mod a_liar {
     }
 
     #[tokio::test]
-    async fn is_convicted_by_the_second_lie_and_not_asked_again() {
+    async fn is_convicted_by_the_second_lie_and_not_called_again() {
         for (how, puts) in [(How::IgnoresCreate, 2), (How::IgnoresReplace, 3), (How::OkWithoutWriting, 2)] {
             let store = Wrapper::new(checked_before(), how);
             check(&store).await.unwrap_err();
@@ -227,7 +227,7 @@ mod a_liar {
     }
 
     #[tokio::test]
-    async fn that_writes_behind_another_answer_is_convicted_by_our_own_bytes() {
+    async fn that_applies_a_write_and_answers_otherwise_is_convicted_by_our_own_bytes() {
         for how in [How::WritesAndRefuses, How::WritesAndSaysNothing] {
             let message = conviction(how).await;
             assert!(message.contains("it accepted a create over an entry that exists"), "{how:?}: {message}");
@@ -235,7 +235,7 @@ mod a_liar {
     }
 
     #[tokio::test]
-    async fn that_never_shows_what_is_there_is_convicted() {
+    async fn that_never_shows_its_writes_is_convicted() {
         for how in [How::NeverShows, How::AlwaysConflicts] {
             let error = check(&Wrapper::new(on_network(), how)).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{how:?}: {error}");
@@ -266,7 +266,7 @@ mod a_liar {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     #[expect(clippy::disallowed_methods, reason = "the clients are to run in different threads")]
-    async fn is_believed_by_nobody_in_a_crowd_that_checks_at_once() {
+    async fn is_trusted_by_none_of_many_concurrent_checks() {
         for how in [How::IgnoresCreate, How::IgnoresReplace, How::OkWithoutWriting, How::WritesAndRefuses] {
             let store = Arc::new(Wrapper::new(on_network(), how));
             let clients = (0..64).map(|n| {
@@ -284,7 +284,7 @@ mod a_store_that_does_not_answer {
     use super::*;
 
     #[tokio::test]
-    async fn is_asked_a_bounded_number_of_times_with_pauses_and_then_is_unavailable() {
+    async fn is_retried_a_bounded_number_of_times_with_pauses_and_is_then_unavailable() {
         let memory = on_network();
         memory.faults().every_get(Some(GetFault::Fail));
         let clock = ManualClock::new();
@@ -312,7 +312,7 @@ mod a_store_that_does_not_answer {
     }
 
     #[tokio::test]
-    async fn recovers_and_is_believed() {
+    async fn recovers_and_is_trusted() {
         let memory = on_network();
         for _ in 0..3 {
             memory.faults().next_get(GetFault::Fail);
@@ -322,7 +322,7 @@ mod a_store_that_does_not_answer {
     }
 
     #[tokio::test]
-    async fn and_asks_for_patience_is_given_it_within_bounds() {
+    async fn and_asks_for_more_time_is_given_it_within_bounds() {
         for (asked, at_least, at_most) in [(3, 3, 4), (3_600, 5, 6)] {
             let memory = checked_before();
             memory.faults().next_put(PutFault::Throttle(Some(Duration::from_secs(asked))));
@@ -335,7 +335,7 @@ mod a_store_that_does_not_answer {
     }
 
     #[tokio::test]
-    async fn is_not_asked_again_by_everybody_at_the_same_moment() {
+    async fn is_not_retried_by_every_process_at_the_same_moment() {
         let mut pauses = Vec::new();
         for nonce in [0_u128, 0x4000, 0x8000, u128::MAX] {
             let memory = checked_before();
@@ -350,7 +350,7 @@ mod a_store_that_does_not_answer {
     }
 
     #[tokio::test]
-    async fn because_of_the_credentials_says_so_at_once() {
+    async fn because_of_the_credentials_fails_at_once() {
         let memory = on_network();
         memory.faults().every_get(Some(GetFault::Refuse(Reason::Denied)));
         let error = check(&memory).await.unwrap_err();
@@ -369,7 +369,7 @@ mod a_store_that_does_not_answer {
     }
 
     #[tokio::test]
-    async fn because_it_cannot_do_this_is_unsupported_at_once() {
+    async fn because_it_lacks_the_operation_is_unsupported_at_once() {
         for reason in [Reason::Unsupported, Reason::Invalid] {
             let memory = checked_before();
             memory.faults().every_put(Some(PutFault::Refuse(reason)));
@@ -379,7 +379,7 @@ mod a_store_that_does_not_answer {
     }
 
     #[tokio::test]
-    async fn at_all_keeps_the_check_waiting_which_can_then_be_dropped() {
+    async fn at_all_blocks_the_check_which_can_then_be_dropped() {
         let memory = checked_before();
         memory.faults().next_put(PutFault::Hang);
         assert!(check(&memory).now_or_never().is_none());
@@ -400,7 +400,7 @@ mod connecting {
     }
 
     #[tokio::test]
-    async fn checks_a_store_on_the_network_by_its_acts() {
+    async fn checks_the_behaviour_of_a_networked_store() {
         let memory = on_network();
         connect_check(&memory, &leap, NONCE).await.unwrap();
         assert!(memory.contents(&Key::scratch()).is_some());
@@ -410,7 +410,7 @@ mod connecting {
     }
 
     #[tokio::test]
-    async fn sends_nothing_to_a_store_that_does_not_even_promise() {
+    async fn sends_nothing_to_a_store_that_lacks_a_guarantee() {
         let memory = Memory::builder()
             .reach(Reach::Network)
             .declare(|guarantees| guarantees.atomic_replace = false)
@@ -431,7 +431,7 @@ mod connecting {
     }
 }
 
-mod what_a_store_declares {
+mod declared_guarantees {
     use super::*;
 
     fn refusal(change: impl FnOnce(&mut Guarantees)) -> Error {
@@ -440,7 +440,7 @@ mod what_a_store_declares {
     }
 
     #[test]
-    fn a_store_that_promises_everything_is_believed_so_far() {
+    fn a_store_that_declares_every_guarantee_is_accepted() {
         check_declared(&Memory::new()).unwrap();
     }
 
@@ -475,7 +475,7 @@ mod what_a_store_declares {
     }
 
     #[test]
-    fn room_for_a_record_to_the_byte_is_enough_and_a_byte_less_is_not() {
+    fn a_value_limit_of_exactly_one_record_is_enough_and_a_byte_less_is_not() {
         let with = |max| Memory::builder().declare(|guarantees| guarantees.value_max = max).build();
         check_declared(&with(RECORD_MAX)).unwrap();
         let error = check_declared(&with(RECORD_MAX - 1)).unwrap_err();

@@ -95,7 +95,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn of_two_cron_jobs_at_once_one_works_and_the_other_leaves_politely() {
+fn of_two_cron_jobs_at_once_one_works_and_the_other_exits() {
     let leases = Leases::new();
     let Some(mut one) = Running::start("cron_job", &leases) else { return };
     let mut other = Running::start("cron_job", &leases).unwrap();
@@ -109,7 +109,7 @@ fn of_two_cron_jobs_at_once_one_works_and_the_other_leaves_politely() {
 }
 
 #[test]
-fn a_singleton_worker_that_is_killed_is_replaced_and_one_that_is_told_to_end_lets_go() {
+fn a_killed_singleton_worker_is_replaced_and_a_stopped_one_releases() {
     let leases = Leases::new();
     let Some(mut first) = Running::start("singleton_worker", &leases) else { return };
     assert_eq!(first.line(), "standing by");

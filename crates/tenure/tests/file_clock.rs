@@ -28,7 +28,7 @@ async fn time(store: &File, name: &str) -> u64 {
 }
 
 #[test]
-fn the_time_is_that_of_the_wall_clock_as_long_as_it_goes_forward() {
+fn the_time_is_that_of_the_wall_clock_while_it_advances() {
     let (scratch, clock) = (Scratch::new("wall"), ManualClock::new());
     let store = open(&scratch, &clock);
     block_on(async {
@@ -41,7 +41,7 @@ fn the_time_is_that_of_the_wall_clock_as_long_as_it_goes_forward() {
 }
 
 #[test]
-fn a_wall_clock_set_back_does_not_take_the_time_with_it_for_any_key_in_any_process() {
+fn a_wall_clock_set_back_does_not_set_back_the_time_of_any_key_in_any_process() {
     let (scratch, clock) = (Scratch::new("back"), ManualClock::new());
     block_on(async {
         let store = open(&scratch, &clock);
@@ -66,7 +66,7 @@ fn a_wall_clock_set_back_does_not_take_the_time_with_it_for_any_key_in_any_proce
 /// A token may be derived from any reported time. So the store must not report a time again after a write that could
 /// carry it.
 #[test]
-fn what_was_told_before_a_write_is_less_than_what_is_told_after_it_though_the_clock_stands_still() {
+fn the_time_after_a_write_is_greater_than_before_even_if_the_clock_stands_still() {
     let (scratch, clock) = (Scratch::new("still"), ManualClock::new());
     block_on(async {
         let (one, two) = (open(&scratch, &clock), open(&scratch, &clock));
@@ -82,8 +82,7 @@ fn what_was_told_before_a_write_is_less_than_what_is_told_after_it_though_the_cl
 }
 
 #[test]
-fn what_the_writer_was_told_is_less_than_what_is_told_after_its_write_though_the_clock_was_set_back_between()
-{
+fn the_time_after_a_write_is_greater_than_the_writer_saw_even_if_the_clock_was_set_back() {
     let (scratch, clock) = (Scratch::new("between"), ManualClock::new());
     block_on(async {
         let (one, two) = (open(&scratch, &clock), open(&scratch, &clock));
@@ -104,7 +103,7 @@ fn what_the_writer_was_told_is_less_than_what_is_told_after_its_write_though_the
 }
 
 #[test]
-fn a_mark_that_is_deleted_damaged_or_restored_is_made_up_for_by_those_who_remember() {
+fn running_processes_correct_a_mark_that_is_deleted_damaged_or_restored() {
     let (scratch, clock) = (Scratch::new("mark"), ManualClock::new());
     let mark = scratch.0.join("tenure.mark");
     block_on(async {
@@ -129,7 +128,7 @@ fn a_mark_that_is_deleted_damaged_or_restored_is_made_up_for_by_those_who_rememb
 }
 
 #[test]
-fn ages_count_from_the_write_for_everybody_on_the_same_clock() {
+fn ages_count_from_the_write_for_every_process_on_the_same_clock() {
     let (scratch, clock) = (Scratch::new("age"), ManualClock::new());
     block_on(async {
         let (one, two) = (open(&scratch, &clock), open(&scratch, &clock));
@@ -145,7 +144,7 @@ fn ages_count_from_the_write_for_everybody_on_the_same_clock() {
 }
 
 #[test]
-fn nobody_in_another_time_namespace_is_told_an_age_nor_tells_one() {
+fn a_process_in_another_time_namespace_neither_sees_nor_gives_an_age() {
     let namespace = "unshare --time --boottime 86400 --fork --";
     if !shell(&format!("{namespace} true")) {
         file_support::skipped("no time namespaces here");
@@ -216,7 +215,7 @@ fn alternate(puppets: &mut [Puppet]) {
 }
 
 #[test]
-fn two_boot_ids_that_share_a_folder_put_its_time_ahead_once_and_not_with_every_write() {
+fn two_boot_ids_that_share_a_directory_put_its_time_ahead_once_and_not_with_every_write() {
     if !shell("unshare --mount true") {
         file_support::skipped("no mount namespaces here");
         return;
@@ -230,7 +229,7 @@ fn two_boot_ids_that_share_a_folder_put_its_time_ahead_once_and_not_with_every_w
 }
 
 #[test]
-fn two_time_namespaces_that_share_a_folder_do_not_put_its_time_ahead() {
+fn two_time_namespaces_that_share_a_directory_do_not_put_its_time_ahead() {
     let namespace = ["--time", "--boottime", "86400", "--fork", "--kill-child", "--"];
     if !shell(&format!("unshare {} true", namespace.join(" "))) {
         file_support::skipped("no time namespaces here");
@@ -247,7 +246,7 @@ fn two_time_namespaces_that_share_a_folder_do_not_put_its_time_ahead() {
 }
 
 #[test]
-fn any_number_of_boot_ids_put_the_time_of_a_folder_ahead_by_a_few_minutes_at_most() {
+fn any_number_of_boot_ids_puts_the_time_of_a_directory_ahead_by_a_few_minutes_at_most() {
     if !shell("unshare --mount true") {
         file_support::skipped("no mount namespaces here");
         return;
@@ -271,7 +270,7 @@ fn any_number_of_boot_ids_put_the_time_of_a_folder_ahead_by_a_few_minutes_at_mos
 const YEAR_2200: WallTime = WallTime::from_millis(7_258_118_400_000);
 
 #[test]
-fn a_clock_that_was_once_set_to_the_year_2200_leaves_the_time_of_the_folder_as_it_was() {
+fn a_clock_that_was_once_set_to_the_year_2200_does_not_change_the_time_of_the_directory() {
     let (scratch, clock) = (Scratch::new("future"), ManualClock::new());
     let right = clock.wall();
     block_on(async {
@@ -293,7 +292,7 @@ fn a_clock_that_was_once_set_to_the_year_2200_leaves_the_time_of_the_folder_as_i
 }
 
 #[test]
-fn the_token_of_a_record_that_was_moved_away_does_not_go_back_though_the_clock_was_once_wrong() {
+fn the_token_of_a_record_that_was_moved_away_does_not_go_back_after_a_wrong_clock() {
     let (scratch, clock) = (Scratch::new("token"), ManualClock::new());
     block_on(async {
         let grant = async || {
@@ -316,7 +315,7 @@ fn the_token_of_a_record_that_was_moved_away_does_not_go_back_though_the_clock_w
 
 /// The mark as version 0.1.0 left it. Its time is beyond the permitted range, so a program would ignore it for ever.
 #[test]
-fn a_mark_that_says_the_year_2200_is_corrupt_and_the_words_say_what_to_do() {
+fn a_mark_of_the_year_2200_is_corrupt_and_the_message_says_what_to_do() {
     let (scratch, clock) = (Scratch::new("corrupt"), ManualClock::new());
     drop(open(&scratch, &clock));
     let mark = scratch.0.join("tenure.mark");

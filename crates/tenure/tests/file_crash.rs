@@ -94,7 +94,7 @@ fn a_writer_killed_before_any_of_its_calls_leaves_the_old_entry_or_the_new() {
 
 /// The answer of a writer is true, whichever of its calls fails, and with whichever error.
 #[test]
-fn a_writer_whose_call_fails_says_what_is_true() {
+fn a_writer_whose_call_fails_reports_the_truth() {
     if !Strace::is_there() {
         return;
     }
@@ -167,7 +167,7 @@ fn a_rename_that_the_disk_makes_and_then_fails_is_unknown_and_never_refused() {
 }
 
 #[test]
-fn an_entry_that_could_not_be_put_on_the_disk_is_not_shown_until_it_was() {
+fn an_entry_that_could_not_be_synced_is_not_shown_until_it_is() {
     if !Strace::is_there() {
         return;
     }
@@ -188,7 +188,7 @@ fn an_entry_that_could_not_be_put_on_the_disk_is_not_shown_until_it_was() {
 
 /// From the call that takes the lock to the one that renames.
 #[test]
-fn a_writer_stopped_at_any_call_under_its_lock_stops_nobody_and_does_no_harm_when_it_goes_on() {
+fn a_writer_stopped_at_any_call_under_its_lock_blocks_no_other_and_does_no_harm_when_it_continues() {
     if !Strace::is_there() {
         return;
     }
@@ -233,7 +233,7 @@ fn a_writer_stopped_at_any_call_under_its_lock_stops_nobody_and_does_no_harm_whe
 }
 
 #[test]
-fn calls_that_are_given_up_after_a_moment_get_past_a_stopped_owner_too() {
+fn calls_with_a_short_limit_get_past_a_stopped_owner_too() {
     if !Strace::is_there() {
         return;
     }
@@ -294,7 +294,7 @@ fn of_writers_that_are_stopped_and_continued_at_random_one_wins_each_round() {
 
 /// All keys share one file only: the mark.
 #[test]
-fn a_writer_stopped_while_it_raises_the_mark_stops_nobody() {
+fn a_writer_stopped_while_it_raises_the_mark_blocks_no_other() {
     if !Strace::is_there() {
         return;
     }
@@ -318,7 +318,7 @@ fn a_writer_stopped_while_it_raises_the_mark_stops_nobody() {
 
 /// Eight processes increment a counter, and are killed at random. No acknowledged write is missing or applied twice.
 #[test]
-fn whoever_is_killed_at_random_loses_no_acknowledged_write_and_hinders_nobody() {
+fn writers_killed_at_random_lose_no_acknowledged_write_and_block_no_other() {
     const WRITERS: usize = 8;
     const KILLS: usize = 150;
     let scratch = Scratch::new("random");

@@ -52,7 +52,7 @@ impl Drop for Mount {
 }
 
 #[test]
-fn on_a_full_disk_writes_are_refused_without_effect_and_go_on_when_there_is_room() {
+fn on_a_full_disk_writes_are_refused_without_effect_and_continue_when_there_is_room() {
     let Some(mount) = Mount::new("size=512k") else { return };
     let store = File::open(mount.folder()).unwrap();
     block_on(async {
@@ -70,7 +70,7 @@ fn on_a_full_disk_writes_are_refused_without_effect_and_go_on_when_there_is_room
 
 /// A disk also runs out of inodes, and then not even a lock file can be created.
 #[test]
-fn on_a_disk_without_inodes_what_is_there_can_be_read() {
+fn on_a_disk_without_inodes_existing_entries_can_be_read() {
     let Some(mount) = Mount::new("size=4m,nr_inodes=12") else { return };
     let store = File::open(mount.folder()).unwrap();
     block_on(async {
@@ -90,7 +90,7 @@ fn on_a_disk_without_inodes_what_is_there_can_be_read() {
 }
 
 #[test]
-fn a_store_on_a_disk_mounted_read_only_is_refused_at_opening_and_whole_when_it_is_writable_again() {
+fn a_store_on_a_read_only_disk_is_refused_at_opening_and_intact_when_it_is_writable_again() {
     let Some(mount) = Mount::new("size=4m") else { return };
     let store = File::open(mount.folder()).unwrap();
     block_on(async {
@@ -148,7 +148,7 @@ fn without_a_free_descriptor_a_call_is_refused_and_says_what_to_raise() {
 
 /// If many waiting contenders wake at once, all but one of them have lost before they write.
 #[test]
-fn whoever_has_lost_already_hears_of_it_without_waiting_for_the_disk() {
+fn a_writer_that_has_already_lost_gets_its_conflict_without_waiting_for_the_disk() {
     if !Strace::is_there() {
         return;
     }
@@ -170,7 +170,7 @@ fn whoever_has_lost_already_hears_of_it_without_waiting_for_the_disk() {
 }
 
 #[test]
-fn a_folder_that_was_deleted_or_moved_away_is_noticed_at_once() {
+fn a_directory_that_was_deleted_or_moved_is_noticed_at_once() {
     for command in ["rm -r PATH", "mv PATH PATH.away && mkdir -m 700 PATH"] {
         let scratch = Scratch::new("gone");
         let store = scratch.store();
@@ -189,7 +189,7 @@ fn a_folder_that_was_deleted_or_moved_away_is_noticed_at_once() {
 }
 
 #[test]
-fn what_is_no_entry_is_neither_believed_nor_overwritten() {
+fn an_invalid_entry_is_neither_trusted_nor_overwritten() {
     let scratch = Scratch::new("damaged");
     let store = scratch.store();
     block_on(async {
@@ -224,7 +224,7 @@ fn what_is_no_entry_is_neither_believed_nor_overwritten() {
 }
 
 #[test]
-fn what_is_not_even_a_file_stops_nobody_and_is_not_followed() {
+fn an_entry_that_is_not_a_file_blocks_no_caller_and_is_not_followed() {
     let scratch = Scratch::new("strange");
     let store = scratch.store();
     let secret = Scratch::new("secret");
@@ -256,7 +256,7 @@ fn what_is_not_even_a_file_stops_nobody_and_is_not_followed() {
 /// call hangs or guesses, and the entry is one that was applied. Once the lock files stay, exactly one writer wins
 /// again.
 #[test]
-fn lock_files_that_disappear_all_the_time_stop_nobody_and_once_they_stay_one_writer_wins_again() {
+fn lock_files_that_keep_disappearing_block_no_writer_and_once_they_stay_one_writer_wins_again() {
     let scratch = Scratch::new("locks");
     let stores = [scratch.store(), scratch.store(), scratch.store(), scratch.store()];
     let name = key("k");
@@ -295,7 +295,7 @@ async fn contend(stores: &[File], key: &Key, value: String, expect: Version) -> 
 }
 
 #[test]
-fn what_dead_writers_left_is_cleaned_up_and_what_living_ones_write_is_not() {
+fn remains_of_dead_writers_are_deleted_and_files_of_live_ones_are_not() {
     let scratch = Scratch::new("orphans");
     scratch.store();
     let old = |name: &str| {

@@ -39,7 +39,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_missing_folder_is_made_for_its_user_alone_with_all_that_is_above_it() {
+fn a_missing_directory_is_created_for_its_user_alone_with_its_parents() {
     let scratch = Scratch::new("made");
     let path = scratch.0.join("state/tenure");
     let store = File::open(&path).unwrap();
@@ -57,14 +57,14 @@ fn a_missing_folder_is_made_for_its_user_alone_with_all_that_is_above_it() {
 }
 
 #[test]
-fn what_a_folder_promises() {
+fn a_directory_promises_ages_and_hints_on_one_machine() {
     let promises = Scratch::new("promises").store().guarantees();
     assert_eq!(promises.missing_for_leases(), Vec::<&str>::new());
     assert_eq!((promises.reach, promises.clock, promises.watch), (Reach::Machine, StoreClock::Ages, true));
 }
 
 #[test]
-fn a_folder_with_other_things_in_it_is_left_alone() {
+fn a_directory_with_other_files_is_refused_and_unchanged() {
     let scratch = Scratch::new("other");
     std::fs::create_dir(&scratch.0).unwrap();
     std::fs::write(scratch.0.join("notes.txt"), "mine").unwrap();
@@ -77,7 +77,7 @@ fn a_folder_with_other_things_in_it_is_left_alone() {
 }
 
 #[test]
-fn a_store_that_was_restored_without_its_mark_is_a_store() {
+fn a_store_that_was_restored_without_its_mark_can_be_opened() {
     let scratch = Scratch::new("no-mark");
     block_on(write(&scratch.store(), &key("k"), "value", Expect::Absent));
     std::fs::remove_file(scratch.0.join("tenure.mark")).unwrap();
@@ -85,7 +85,7 @@ fn a_store_that_was_restored_without_its_mark_is_a_store() {
 }
 
 #[test]
-fn links_files_and_the_root_are_no_folders_for_a_store() {
+fn links_files_and_the_root_are_no_directories_for_a_store() {
     let scratch = Scratch::new("links");
     let store = scratch.store();
     let link = Scratch::new("link");
@@ -97,7 +97,7 @@ fn links_files_and_the_root_are_no_folders_for_a_store() {
 }
 
 #[test]
-fn a_link_on_the_way_is_resolved_once_and_what_it_leads_to_is_looked_at() {
+fn a_link_on_the_way_is_resolved_once_and_its_target_is_checked() {
     let scratch = Scratch::new("way");
     std::fs::create_dir(&scratch.0).unwrap();
     std::fs::create_dir(scratch.0.join("real")).unwrap();
@@ -109,7 +109,7 @@ fn a_link_on_the_way_is_resolved_once_and_what_it_leads_to_is_looked_at() {
 }
 
 #[test]
-fn a_folder_that_others_may_write_to_is_refused_unless_accepted() {
+fn a_directory_that_others_may_write_to_is_refused_unless_accepted() {
     let scratch = Scratch::new("writable");
     scratch.store();
     for open_to in [0o770, 0o777, 0o1777] {
@@ -122,7 +122,7 @@ fn a_folder_that_others_may_write_to_is_refused_unless_accepted() {
 }
 
 #[test]
-fn in_a_shared_temporary_folder_the_sticky_bit_decides() {
+fn in_a_shared_temporary_directory_the_sticky_bit_decides() {
     let shared = Scratch::new("shared");
     std::fs::create_dir(&shared.0).unwrap();
     let path = shared.0.join("store");
@@ -133,7 +133,7 @@ fn in_a_shared_temporary_folder_the_sticky_bit_decides() {
 }
 
 #[test]
-fn a_folder_in_which_a_group_may_replace_the_store_is_refused_unless_accepted() {
+fn a_directory_in_which_a_group_may_replace_the_store_is_refused_unless_accepted() {
     let shared = Scratch::new("group");
     std::fs::create_dir(&shared.0).unwrap();
     let path = shared.0.join("store");
@@ -152,7 +152,7 @@ fn a_folder_in_which_a_group_may_replace_the_store_is_refused_unless_accepted() 
 
 /// It is an ordinary user id, and in a user namespace it stands for every unmapped user.
 #[test]
-fn a_folder_below_one_of_user_65534_is_refused_unless_accepted() {
+fn a_directory_below_one_of_user_65534_is_refused_unless_accepted() {
     if !is_root() {
         return;
     }
@@ -203,7 +203,7 @@ fn a_mark_that_is_a_link_to_another_file_is_not_written_to() {
 }
 
 #[test]
-fn a_backup_by_hard_links_closes_no_store_and_is_not_written_to() {
+fn a_backup_by_hard_links_makes_no_store_unusable_and_is_not_written_to() {
     let (scratch, backup) = (Scratch::new("mark-backup"), Scratch::new("backup"));
     drop(File::open(&scratch.0).unwrap());
     let mark = scratch.0.join("tenure.mark");
@@ -218,7 +218,7 @@ fn a_backup_by_hard_links_closes_no_store_and_is_not_written_to() {
 }
 
 #[test]
-fn a_folder_of_somebody_else_is_refused_unless_accepted_and_then_stays_theirs() {
+fn a_directory_of_another_user_is_refused_unless_accepted_and_then_stays_theirs() {
     if !is_root() {
         return;
     }
@@ -256,7 +256,7 @@ fn a_file_system_that_is_not_local_is_refused_unless_named() {
 }
 
 #[test]
-fn an_overlay_of_local_disks_is_one() {
+fn an_overlay_of_local_disks_is_local() {
     if !is_root() {
         return;
     }
@@ -289,7 +289,7 @@ fn an_overlay_of_local_disks_is_one() {
 }
 
 #[test]
-fn a_url_of_any_path_is_plain_text_without_surprises() {
+fn the_url_of_any_path_is_plain_printable_text() {
     use std::os::unix::ffi::OsStrExt;
     let url = |bytes: &[u8]| File::url_of(Path::new(std::ffi::OsStr::from_bytes(bytes)));
     assert_eq!(url(b"/var/lib/tenure"), "file:///var/lib/tenure");
@@ -306,7 +306,7 @@ fn open_to_read(path: &Path) -> File {
 }
 
 #[test]
-fn whoever_only_looks_makes_no_folder_and_is_told_that_there_is_none() {
+fn a_reader_creates_no_directory_and_learns_that_there_is_none() {
     let scratch = Scratch::new("look-nothing");
     assert!(File::builder().open_to_read(scratch.0.join("state/tenure")).unwrap().is_none());
     assert!(!scratch.0.exists(), "not even what is above it is made");
@@ -318,7 +318,7 @@ fn whoever_only_looks_makes_no_folder_and_is_told_that_there_is_none() {
 }
 
 #[test]
-fn whoever_only_looks_sees_what_is_there_and_changes_nothing() {
+fn a_reader_sees_every_entry_and_changes_nothing() {
     let scratch = Scratch::new("look-only");
     let writer = scratch.store();
     let version = block_on(write(&writer, &key("k"), "value", Expect::Absent));
@@ -339,7 +339,7 @@ fn whoever_only_looks_sees_what_is_there_and_changes_nothing() {
 }
 
 #[test]
-fn whoever_only_looks_is_as_careful_about_whom_to_believe() {
+fn a_reader_makes_the_same_safety_checks() {
     let scratch = Scratch::new("look-careful");
     scratch.store();
     set_mode(&scratch.0, 0o777);
@@ -382,7 +382,7 @@ fn opened_where(folder: &Path, inject: &str) -> String {
 
 /// For example, locks exclude no other process on a network file system that is mounted with `nolock`.
 #[test]
-fn a_folder_whose_file_system_does_not_behave_is_refused_whatever_it_is_called() {
+fn a_directory_on_a_misbehaving_file_system_is_refused_whatever_its_name() {
     if !Strace::is_there() {
         return;
     }
@@ -423,7 +423,7 @@ impl Drop for Bind {
 }
 
 #[test]
-fn what_passed_its_trial_is_not_tried_again_in_this_boot_through_this_mount() {
+fn a_tested_directory_is_not_tested_again_in_this_boot_through_this_mount() {
     if !Strace::is_there() || !is_root() {
         return;
     }
@@ -454,7 +454,7 @@ fn what_passed_its_trial_is_not_tried_again_in_this_boot_through_this_mount() {
 /// The mark must never have a second name, not even for a moment: a process that dies then would leave a store that
 /// cannot be opened.
 #[test]
-fn a_folder_whose_first_user_was_killed_while_it_removed_a_name_can_be_opened() {
+fn a_directory_whose_first_user_was_killed_while_it_removed_a_name_can_be_opened() {
     if !Strace::is_there() {
         return;
     }

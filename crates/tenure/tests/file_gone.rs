@@ -57,7 +57,7 @@ async fn lost_by(scratch: &Scratch, harm: &str) -> (Lost, Duration) {
 }
 
 #[test]
-fn a_holder_whose_folder_is_removed_moved_or_mounted_over_stops_at_once_whatever_its_ttl() {
+fn a_holder_whose_directory_is_deleted_moved_or_mounted_over_stops_at_once_whatever_its_ttl() {
     let mounts = shell("unshare --mount true");
     if !mounts {
         skipped("nothing can be mounted here");
@@ -84,7 +84,7 @@ fn a_holder_whose_folder_is_removed_moved_or_mounted_over_stops_at_once_whatever
 }
 
 #[test]
-fn a_folder_that_comes_back_is_granted_at_once_since_its_holder_has_stopped() {
+fn a_lease_in_a_directory_that_returns_is_granted_at_once_since_its_holder_has_stopped() {
     let scratch = Scratch::new("gone-back");
     let folder = scratch.0.join("parent/store");
     block_on(async {
@@ -98,7 +98,7 @@ fn a_folder_that_comes_back_is_granted_at_once_since_its_holder_has_stopped() {
 }
 
 #[test]
-fn a_mount_over_a_folder_above_is_seen_too() {
+fn a_mount_over_a_parent_directory_is_noticed_too() {
     if !shell("unshare --mount true") {
         return skipped("nothing can be mounted here");
     }
@@ -110,7 +110,7 @@ fn a_mount_over_a_folder_above_is_seen_too() {
 }
 
 #[test]
-fn what_happens_to_other_folders_and_mounts_costs_no_renewal_and_no_lease() {
+fn changes_of_other_directories_and_mounts_cost_no_renewal_and_no_lease() {
     let scratch = Scratch::new("gone-others");
     block_on(async {
         let store = File::open(scratch.0.join("parent/store")).unwrap();
@@ -137,7 +137,7 @@ fn what_happens_to_other_folders_and_mounts_costs_no_renewal_and_no_lease() {
 }
 
 #[test]
-fn whoever_waits_for_a_lease_in_a_folder_that_goes_is_told_so_and_does_not_wait_for_ever() {
+fn a_contender_in_a_deleted_directory_gets_an_error_and_does_not_wait_for_ever() {
     let scratch = Scratch::new("gone-wait");
     block_on(async {
         let [one, two] = [scratch.store(), scratch.store()];
@@ -173,7 +173,7 @@ fn puppet() {
 
 /// Limits are per user namespace.
 #[test]
-fn a_holder_to_whom_the_kernel_tells_nothing_looks_once_a_second() {
+fn a_holder_without_inotify_checks_once_a_second() {
     let none = "echo 0 >/proc/sys/user/max_inotify_instances";
     if !shell(&format!("unshare --user --map-root-user sh -c '{none}'")) {
         return skipped("no user namespaces with limits of their own here");

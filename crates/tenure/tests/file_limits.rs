@@ -40,7 +40,7 @@ fn puppet() {
 }
 
 #[test]
-fn a_lease_that_was_idle_for_long_is_renewed_though_no_thread_can_be_started() {
+fn a_long_idle_lease_is_renewed_even_if_no_thread_can_be_started() {
     if !rustix::process::geteuid().is_root() {
         return skipped("only root can become another user");
     }

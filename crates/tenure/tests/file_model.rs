@@ -87,7 +87,7 @@ fn flaw(steps: &[Step]) -> Option<String> {
 const RIGHT: [Step; 5] = [Step::Create, Step::Write, Step::SyncFile, Step::Rename, Step::SyncFolder];
 
 #[test]
-fn the_model_finds_what_is_wrong_with_every_other_order() {
+fn the_model_finds_a_flaw_in_every_other_order() {
     assert_eq!(flaw(&RIGHT), None);
     let without = |step| RIGHT.into_iter().filter(|other| *other != step).collect::<Vec<_>>();
     assert!(flaw(&without(Step::SyncFile)).unwrap().contains("Empty"), "the empty file after a power cut");

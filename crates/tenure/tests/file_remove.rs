@@ -22,7 +22,7 @@ fn puppet() {
 }
 
 #[test]
-fn only_the_version_that_was_seen_is_removed_and_the_lock_stays() {
+fn only_the_observed_version_is_removed_and_the_lock_stays() {
     let scratch = Scratch::new("remove");
     let (store, k) = (scratch.store(), key("jobs/k"));
     block_on(async {
@@ -43,7 +43,7 @@ fn only_the_version_that_was_seen_is_removed_and_the_lock_stays() {
 }
 
 #[test]
-fn a_sweep_leaves_neither_entry_nor_lock_and_takes_nothing_that_a_lease_rests_on() {
+fn a_sweep_leaves_neither_entry_nor_lock_and_removes_nothing_that_a_lease_needs() {
     let scratch = Scratch::new("sweep");
     let (store, swept, kept) = (scratch.store(), Key::from_stored(".tenure/probe/1/a").unwrap(), key("k"));
     block_on(async {
@@ -66,7 +66,7 @@ fn a_sweep_leaves_neither_entry_nor_lock_and_takes_nothing_that_a_lease_rests_on
 }
 
 #[test]
-fn tokens_grow_though_the_record_is_gone_and_the_clock_was_set_back() {
+fn tokens_grow_even_if_the_record_is_deleted_and_the_clock_set_back() {
     let (scratch, clock) = (Scratch::new("forget"), ManualClock::new());
     clock.set_wall(WallTime::from_millis(1_794_720_600_000));
     let mut latest = None;
@@ -92,7 +92,7 @@ fn tokens_grow_though_the_record_is_gone_and_the_clock_was_set_back() {
 }
 
 #[test]
-fn a_store_that_was_opened_to_be_read_removes_nothing() {
+fn a_store_opened_for_reads_removes_nothing() {
     let scratch = Scratch::new("read-only");
     let version = block_on(write(&scratch.store(), &key("k"), "value", Expect::Absent));
     let store = File::builder().open_to_read(&scratch.0).unwrap().unwrap();
@@ -104,7 +104,7 @@ fn a_store_that_was_opened_to_be_read_removes_nothing() {
 }
 
 #[test]
-fn a_key_whose_writer_is_stopped_is_not_waited_for_without_end() {
+fn a_removal_does_not_wait_without_limit_for_a_stopped_writer() {
     let scratch = Scratch::new("stopped");
     let store = scratch.store();
     block_on(async {
@@ -121,7 +121,7 @@ fn a_key_whose_writer_is_stopped_is_not_waited_for_without_end() {
 
 /// A removal has no temporary file that could be unlinked to make it harmless, so its lock is not replaced.
 #[test]
-fn while_a_removal_is_under_way_no_lock_is_replaced_and_the_message_names_the_stopped_process() {
+fn during_a_removal_no_lock_is_replaced_and_the_message_names_the_stopped_process() {
     let scratch = Scratch::new("gate");
     let store = scratch.store();
     block_on(async {
@@ -220,7 +220,7 @@ fn is_gone_and_goes_on(scratch: &Scratch, when: &str) -> bool {
 }
 
 #[test]
-fn whoever_is_killed_while_removing_leaves_the_whole_entry_or_none() {
+fn a_removal_killed_at_any_call_leaves_the_complete_entry_or_none() {
     if !Strace::is_there() {
         return;
     }
@@ -241,7 +241,7 @@ fn whoever_is_killed_while_removing_leaves_the_whole_entry_or_none() {
 }
 
 #[test]
-fn whoever_fails_to_remove_says_what_is_true() {
+fn a_removal_whose_call_fails_reports_the_truth() {
     if !Strace::is_there() {
         return;
     }

@@ -44,7 +44,7 @@ fn soon<T: PartialEq + std::fmt::Debug>(seen: impl Fn() -> T, wanted: T) {
 
 /// One test, because it counts resources of the whole process.
 #[test]
-fn a_thousand_waiters_in_three_folders_share_one_instance_and_one_thread_which_go_with_them() {
+fn a_thousand_waiters_in_three_directories_share_one_instance_and_one_thread_until_they_end() {
     let threads = || {
         std::fs::read_dir("/proc/self/task")
             .unwrap()

@@ -35,7 +35,7 @@ fn a_month_later() -> World {
 }
 
 #[tokio::test]
-async fn a_vacant_record_goes_and_the_next_token_is_greater_for_those_who_saw_it_and_those_who_did_not() {
+async fn a_vacant_record_is_removed_and_the_next_token_is_greater_with_and_without_memory_of_it() {
     let world = a_month_later();
     let a = world.process("a").await;
     let mut latest = None;
@@ -62,7 +62,7 @@ async fn a_vacant_record_goes_and_the_next_token_is_greater_for_those_who_saw_it
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_takes_no_token_with_it() {
+async fn a_clock_that_is_set_back_sets_no_token_back() {
     let world = a_month_later();
     let mut latest = None;
     for round in 0..3 {
@@ -82,7 +82,7 @@ async fn a_clock_that_is_set_back_takes_no_token_with_it() {
 }
 
 #[tokio::test]
-async fn whatever_is_not_vacant_is_kept_and_says_why() {
+async fn a_record_that_is_not_vacant_is_kept_with_a_reason() {
     let world = a_month_later();
     let a = world.process("a").await;
     for name in ["reserved", "closed", "revoked", "unknown-fields", "vacant", "planted"] {
@@ -129,7 +129,7 @@ async fn a_record_whose_token_is_ahead_of_the_stores_time_is_kept() {
 }
 
 #[tokio::test]
-async fn where_the_stores_clock_was_never_set_nothing_is_forgotten() {
+async fn a_store_whose_clock_was_never_set_forgets_nothing() {
     let world = World::new();
     world.clock.set_wall(WallTime::from_millis(86_400_000));
     let a = world.process("a").await;
@@ -139,7 +139,7 @@ async fn where_the_stores_clock_was_never_set_nothing_is_forgotten() {
 }
 
 #[tokio::test]
-async fn a_store_without_a_clock_is_refused_in_a_sentence() {
+async fn a_store_without_a_clock_is_refused_with_a_message() {
     let world = World::with_store_clock(StoreClock::Nothing);
     let a = world.process("a").await;
     a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap().release().await.unwrap();
@@ -154,7 +154,7 @@ async fn a_store_without_a_clock_is_refused_in_a_sentence() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_remove_is_refused_in_a_sentence() {
+async fn a_store_that_cannot_remove_is_refused_with_a_message() {
     let world = World::new();
     let odd = support::odd::Odd::new(&world.memory);
     let a = tenure::Coordinator::builder().clock(Arc::new(world.clock.clone())).connect(odd).await.unwrap();
@@ -201,7 +201,7 @@ async fn alarms(alarms: &Alarms, ended: usize) -> usize {
 }
 
 #[tokio::test]
-async fn a_lease_that_was_forgotten_is_no_alarm_for_those_who_saw_it_vacant() {
+async fn a_forgotten_lease_is_no_alarm_for_a_process_that_saw_it_vacant() {
     let world = a_month_later();
     let (stays, told) = watched(&world).await;
     for round in 1..=3 {
@@ -220,7 +220,7 @@ async fn a_lease_that_was_forgotten_is_no_alarm_for_those_who_saw_it_vacant() {
 }
 
 #[tokio::test]
-async fn a_lease_that_was_forgotten_is_no_alarm_for_those_who_saw_it_held_long_ago() {
+async fn a_forgotten_lease_is_no_alarm_for_a_process_that_saw_it_held_long_ago() {
     let world = a_month_later();
     let (stays, told) = watched(&world).await;
     let held = world.process("b").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -235,7 +235,7 @@ async fn a_lease_that_was_forgotten_is_no_alarm_for_those_who_saw_it_held_long_a
 }
 
 #[tokio::test]
-async fn a_record_that_goes_while_it_may_be_held_or_that_is_an_earlier_one_is_an_alarm() {
+async fn a_record_that_vanishes_while_it_may_be_held_or_goes_back_is_an_alarm() {
     let world = a_month_later();
     let (stays, told) = watched(&world).await;
     let held = world.process("b").await.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
@@ -259,7 +259,7 @@ async fn a_record_that_goes_while_it_may_be_held_or_that_is_an_earlier_one_is_an
 }
 
 #[tokio::test]
-async fn where_the_store_has_no_clock_a_record_that_goes_is_an_alarm() {
+async fn on_a_store_without_a_clock_a_record_that_vanishes_is_an_alarm() {
     let world = World::with_store_clock(StoreClock::Nothing);
     let (stays, told) = watched(&world).await;
     stays.lease("k").unwrap().ttl(TTL).acquire().await.unwrap().release().await.unwrap();

@@ -5,7 +5,7 @@ use tenure::store::Memory;
 use tenure::{Coordinator, ErrorKind};
 
 #[test]
-fn a_forked_copy_of_the_holder_believes_nothing_while_the_holder_goes_on() {
+fn a_forked_copy_of_the_holder_does_not_believe_and_the_holder_continues() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let coordinator = runtime.block_on(Coordinator::connect(Memory::new())).unwrap();
     let lease = runtime.block_on(coordinator.lease("k").unwrap().acquire()).unwrap();

@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 const TTL: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_forked_child_that_waits_for_a_lease_is_told_of_its_release_and_takes_no_watch_from_its_parent() {
+fn a_forked_child_that_waits_gets_its_own_hints_and_takes_no_watch_from_its_parent() {
     let folders = Folders::new();
     let runtime = runtime();
     let _other = runtime.block_on(hold(&folders.other));

@@ -59,7 +59,7 @@ async fn a_handle_goes_from_process_to_process_and_keeps_its_term() {
 }
 
 #[tokio::test]
-async fn acquiring_costs_what_it_costs_otherwise_and_renewing_and_releasing_a_look_more() {
+async fn acquiring_by_handle_costs_the_same_and_renewing_and_releasing_one_read_more() {
     let world = World::new();
     let a = world.process("a").await;
     let before = world.memory.calls();
@@ -74,7 +74,7 @@ async fn acquiring_costs_what_it_costs_otherwise_and_renewing_and_releasing_a_lo
 }
 
 #[tokio::test]
-async fn of_two_copies_the_one_that_is_used_first_counts() {
+async fn of_two_copies_of_a_handle_the_one_used_first_counts() {
     let world = World::new();
     let a = world.process("a").await;
     let handle = acquire(&a).await;
@@ -88,7 +88,7 @@ async fn of_two_copies_the_one_that_is_used_first_counts() {
 }
 
 #[tokio::test]
-async fn after_its_deadline_a_handle_is_not_renewed_although_nobody_else_was_granted() {
+async fn after_its_deadline_a_handle_is_not_renewed_even_without_another_grant() {
     let world = World::new();
     let a = world.process("a").await;
     let handle = acquire(&a).await;
@@ -103,7 +103,7 @@ async fn after_its_deadline_a_handle_is_not_renewed_although_nobody_else_was_gra
 }
 
 #[tokio::test]
-async fn a_renewal_counts_on_the_drift_that_the_grant_counted_on() {
+async fn a_renewal_uses_the_drift_of_the_grant() {
     let world = World::new();
     let a = world.process("a").await;
     let drift = Drift::from_ppm(100_000).unwrap();
@@ -118,7 +118,7 @@ async fn a_renewal_counts_on_the_drift_that_the_grant_counted_on() {
 }
 
 #[tokio::test]
-async fn a_handle_of_another_boot_is_refused_and_can_still_be_let_go() {
+async fn a_handle_of_another_boot_is_refused_and_can_still_be_released() {
     let world = World::new();
     let handle = acquire(&world.process("a").await).await;
     let rebooted = World { clock: ManualClock::new(), memory: world.memory.clone() };
@@ -130,7 +130,7 @@ async fn a_handle_of_another_boot_is_refused_and_can_still_be_let_go() {
 }
 
 #[tokio::test]
-async fn a_deadline_beyond_the_ttl_is_on_another_clock_whatever_that_is_called() {
+async fn a_deadline_beyond_the_ttl_is_on_another_clock_whatever_its_name() {
     let world = World::new();
     let a = world.process("a").await;
     world.pass(TTL * 10).await;
@@ -141,7 +141,7 @@ async fn a_deadline_beyond_the_ttl_is_on_another_clock_whatever_that_is_called()
 }
 
 #[tokio::test]
-async fn a_handle_is_good_for_its_own_store_only() {
+async fn a_handle_is_valid_for_its_own_store_only() {
     let world = World::new();
     let handle = acquire(&world.process("a").await).await;
     let elsewhere =
@@ -154,7 +154,7 @@ async fn a_handle_is_good_for_its_own_store_only() {
 }
 
 #[tokio::test]
-async fn a_handle_of_an_earlier_term_names_who_has_it_now() {
+async fn a_handle_of_an_earlier_term_reports_the_current_holder() {
     let world = World::new();
     let a = world.process("a").await;
     let handle = acquire(&a).await;
@@ -167,7 +167,7 @@ async fn a_handle_of_an_earlier_term_names_who_has_it_now() {
 }
 
 #[tokio::test]
-async fn whoever_reads_the_record_has_no_handle() {
+async fn a_reader_of_the_record_has_no_handle() {
     let world = World::new();
     let a = world.process("a").await;
     let handle = acquire(&a).await;
@@ -183,7 +183,7 @@ async fn whoever_reads_the_record_has_no_handle() {
 }
 
 #[tokio::test]
-async fn a_text_that_is_cut_short_or_edited_is_no_handle_and_is_not_repeated() {
+async fn a_text_that_is_truncated_or_edited_is_no_handle_and_is_not_echoed() {
     let world = World::new();
     let text = acquire(&world.process("a").await).await.reveal();
     let cuts = (0..text.len()).map(|end| text[..end].to_owned());
@@ -214,7 +214,7 @@ async fn a_lost_answer_does_not_end_a_term_that_is_renewed_by_its_handle() {
 
 /// The owner of the handle believes until its deadline, whatever happens to the command that renews it.
 #[tokio::test]
-async fn a_renewal_that_is_given_up_at_any_poll_never_vacates_the_term() {
+async fn a_renewal_dropped_at_any_poll_never_vacates_the_term() {
     let faults = [
         None,
         Some(PutFault::LoseAnswer),
@@ -245,7 +245,7 @@ async fn a_renewal_that_is_given_up_at_any_poll_never_vacates_the_term() {
 
 /// No process keeps such a term. Without a handle, it would be held for a whole ttl without an owner.
 #[tokio::test]
-async fn an_acquisition_that_is_given_up_at_any_poll_leaves_no_term_behind() {
+async fn an_acquire_dropped_at_any_poll_leaves_no_term_behind() {
     let faults = [None, Some(PutFault::LoseAnswer), Some(PutFault::LoseRequest), Some(PutFault::Late)];
     for fault in faults {
         for polls in 0..3 {
@@ -265,7 +265,7 @@ async fn an_acquisition_that_is_given_up_at_any_poll_leaves_no_term_behind() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_until_the_deadline_is_a_loss_and_vacates_nothing() {
+async fn an_outage_until_the_deadline_is_a_loss_and_vacates_nothing() {
     let world = World::new();
     let handle = acquire(&world.process("a").await).await;
     world.memory.faults().every_put(Some(PutFault::Hang));
@@ -279,7 +279,7 @@ async fn a_store_that_is_away_until_the_deadline_is_a_loss_and_vacates_nothing()
 }
 
 #[tokio::test]
-async fn a_term_can_be_taken_over_by_a_process_that_keeps_it() {
+async fn a_term_can_be_resumed_by_a_process_that_keeps_it() {
     let world = World::new();
     let handle = acquire(&world.process("a").await).await;
     let b = world.process("b").await;
@@ -294,7 +294,7 @@ async fn a_term_can_be_taken_over_by_a_process_that_keeps_it() {
 }
 
 #[tokio::test]
-async fn whoever_has_the_handle_of_a_revoked_term_learns_who_wants_it_and_lets_go() {
+async fn the_owner_of_the_handle_of_a_revoked_term_learns_who_wants_it_and_releases() {
     let world = World::new();
     let a = world.process("a").await;
     let handle = acquire(&a).await;
@@ -315,7 +315,7 @@ async fn whoever_has_the_handle_of_a_revoked_term_learns_who_wants_it_and_lets_g
 }
 
 #[tokio::test]
-async fn a_lease_that_is_taken_now_is_granted_at_once_and_its_holder_learns_of_it() {
+async fn a_lease_that_is_stolen_at_once_is_granted_at_once_and_its_holder_learns_of_it() {
     let world = World::new();
     let a = world.process("a").await;
     let held = a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -332,7 +332,7 @@ async fn a_lease_that_is_taken_now_is_granted_at_once_and_its_holder_learns_of_i
 }
 
 #[tokio::test]
-async fn a_revoked_term_ends_as_revoked_also_if_its_holder_never_answers() {
+async fn a_revoked_term_ends_as_revoked_even_if_its_holder_never_answers() {
     let world = World::new();
     let dead = acquire(&world.process("a").await).await;
     let b = world.process("b").await;
@@ -345,7 +345,7 @@ async fn a_revoked_term_ends_as_revoked_also_if_its_holder_never_answers() {
 }
 
 #[tokio::test]
-async fn taking_a_lease_on_purpose_needs_a_reason() {
+async fn stealing_a_lease_needs_a_reason() {
     let world = World::new();
     let a = world.process("a").await;
     for reason in ["", "  ", "two\nlines", &"x".repeat(201)] {

@@ -90,7 +90,7 @@ fn tree_of(lease: &Lease) -> OwnedFd {
 }
 
 #[test]
-fn a_library_holder_that_is_late_is_succeeded_by_its_ttl_and_that_is_told() {
+fn a_late_library_holder_is_replaced_after_its_ttl_and_that_is_reported() {
     block_on(async {
         for heeds in [false, true] {
             let scratch = Scratch::new("heed-late");
@@ -108,7 +108,7 @@ fn a_library_holder_that_is_late_is_succeeded_by_its_ttl_and_that_is_told() {
 }
 
 #[test]
-fn a_contender_without_the_option_takes_the_lease_although_the_tree_is_alive_and_tells() {
+fn a_contender_without_the_option_takes_the_lease_under_a_live_tree_and_reports_it() {
     block_on(async {
         let scratch = Scratch::new("heed-not");
         let (late, _acting) = late_holder(&scratch).await;
@@ -122,7 +122,7 @@ fn a_contender_without_the_option_takes_the_lease_although_the_tree_is_alive_and
 }
 
 #[test]
-fn a_contender_that_heeds_the_tree_waits_until_it_has_ended_and_not_for_its_guards() {
+fn a_contender_that_heeds_the_tree_waits_for_the_tree_and_not_for_its_guards() {
     block_on(async {
         let scratch = Scratch::new("heed-tree");
         let (late, _acting) = late_holder(&scratch).await;
@@ -149,7 +149,7 @@ fn a_contender_that_heeds_the_tree_waits_until_it_has_ended_and_not_for_its_guar
 }
 
 #[test]
-fn after_the_limit_the_lease_is_taken_under_a_tree_that_lives_and_that_is_told() {
+fn after_the_limit_the_lease_is_taken_under_a_live_tree_and_that_is_reported() {
     block_on(async {
         let scratch = Scratch::new("heed-limit");
         let (late, _acting) = late_holder(&scratch).await;
@@ -163,7 +163,7 @@ fn after_the_limit_the_lease_is_taken_under_a_tree_that_lives_and_that_is_told()
 }
 
 #[test]
-fn a_contender_that_takes_it_at_once_does_not_wait_for_the_tree() {
+fn a_contender_that_steals_at_once_does_not_wait_for_the_tree() {
     block_on(async {
         let scratch = Scratch::new("heed-now");
         let (late, _acting) = late_holder(&scratch).await;
@@ -199,7 +199,7 @@ fn survivors_are_the_processes_that_have_the_witness_open_with_their_command_lin
 }
 
 #[test]
-fn a_denial_for_work_that_goes_on_carries_what_was_seen() {
+fn a_denial_for_running_work_carries_the_sighting() {
     block_on(async {
         let scratch = Scratch::new("heed-event");
         let (late, _acting) = late_holder(&scratch).await;

@@ -41,7 +41,7 @@ impl Clock for Broken {
 }
 
 #[tokio::test]
-async fn if_the_keeper_dies_every_lease_is_lost_at_once_and_everybody_is_told() {
+async fn if_the_keeper_dies_every_lease_is_lost_at_once_and_every_caller_learns_of_it() {
     let world = World::new();
     let bug = Arc::new(AtomicBool::new(false));
     let clock = Broken { clock: world.clock.clone(), bug: Arc::clone(&bug) };
@@ -62,7 +62,7 @@ async fn if_the_keeper_dies_every_lease_is_lost_at_once_and_everybody_is_told() 
 }
 
 #[tokio::test]
-async fn the_coordinator_may_be_dropped_while_its_leases_live_on() {
+async fn the_coordinator_may_be_dropped_while_its_leases_continue() {
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
     world.pass(3 * TTL).await;
@@ -110,7 +110,7 @@ impl Recorder for Notes {
 }
 
 #[tokio::test]
-async fn the_recorder_is_told_of_every_attempt_and_every_event_in_order() {
+async fn the_recorder_receives_every_attempt_and_every_event_in_order() {
     let world = World::new();
     let notes = Arc::new(Notes::default());
     let a = Coordinator::builder()
@@ -173,7 +173,7 @@ async fn a_recorder_that_blocks_costs_no_lease() {
 }
 
 #[tokio::test]
-async fn letting_go_does_not_hammer_a_store_whose_writes_fail_at_once() {
+async fn a_release_does_not_hammer_a_store_whose_writes_fail_at_once() {
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
     world.memory.faults().every_put(Some(PutFault::LoseRequest));
@@ -186,7 +186,7 @@ async fn letting_go_does_not_hammer_a_store_whose_writes_fail_at_once() {
 }
 
 #[tokio::test]
-async fn a_store_that_asks_for_more_patience_than_the_lease_has_is_asked_again_in_time() {
+async fn a_throttling_store_that_asks_for_more_time_than_the_lease_has_is_retried_in_time() {
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
     world.memory.faults().next_put(PutFault::Throttle(Some(Duration::from_secs(60))));
@@ -195,7 +195,7 @@ async fn a_store_that_asks_for_more_patience_than_the_lease_has_is_asked_again_i
 }
 
 #[tokio::test]
-async fn a_call_that_hangs_while_a_release_lapses_keeps_nobody_else_from_their_lease() {
+async fn a_call_that_hangs_while_a_release_lapses_blocks_no_other_lease() {
     let world = World::new();
     let a = world.process("a").await;
     let innocent = a.lease("innocent").unwrap().ttl(4 * TTL).acquire().await.unwrap();
@@ -227,7 +227,7 @@ async fn a_watch_that_always_has_a_hint_costs_neither_a_lease_nor_many_reads() {
 }
 
 #[tokio::test]
-async fn a_release_between_the_look_of_a_contender_and_its_first_hint_is_not_missed() {
+async fn a_release_between_the_read_of_a_contender_and_its_first_hint_is_not_missed() {
     let world = World::new();
     let held = world.process("b").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
     let (listens, released) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
@@ -252,7 +252,7 @@ async fn a_release_between_the_look_of_a_contender_and_its_first_hint_is_not_mis
 }
 
 #[tokio::test]
-async fn hints_are_asked_for_again_after_the_store_ended_them() {
+async fn the_keeper_subscribes_again_after_the_store_ended_its_hints() {
     let world = World::new();
     let _held = world.process("b").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
     let asked = Arc::new(AtomicU64::new(0));
@@ -316,7 +316,7 @@ async fn a_release_that_meets_a_finished_renewal_is_reported_as_a_release() {
 }
 
 #[tokio::test]
-async fn a_keeper_whose_last_lease_lapses_by_a_timer_ends_in_peace() {
+async fn a_keeper_whose_last_lease_lapses_by_a_timer_ends_without_a_panic() {
     let panics = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&panics);
     let before = std::panic::take_hook();

@@ -36,7 +36,7 @@ async fn release_keeps_the_token_so_the_next_grant_is_newer() {
 }
 
 #[tokio::test]
-async fn a_second_contender_is_told_who_holds_it() {
+async fn a_second_contender_learns_who_holds_the_lease() {
     let world = World::new();
     let lease = world.process("host-a").await.lease("k").unwrap().acquire().await.unwrap();
     let error = world.process("host-b").await.lease("k").unwrap().try_acquire().await.unwrap_err();
@@ -50,7 +50,7 @@ async fn a_second_contender_is_told_who_holds_it() {
 }
 
 #[tokio::test]
-async fn the_keeper_renews_for_as_long_as_it_takes() {
+async fn the_keeper_renews_for_many_ttls() {
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
     world.pass(10 * TTL).await;
@@ -77,7 +77,7 @@ async fn a_holder_that_cannot_renew_stops_by_itself_and_then_another_is_granted(
 }
 
 #[tokio::test]
-async fn states_tell_held_then_at_risk_then_lost() {
+async fn the_states_are_held_then_at_risk_then_lost() {
     use futures_util::StreamExt;
     use tenure::store::memory::PutFault;
     let world = World::new();

@@ -144,7 +144,7 @@ async fn not_a_nanosecond_before_the_ttl_and_the_drift_have_passed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_logbook_a_dead_holder_is_held_for_ever() {
+async fn without_a_logbook_the_lease_of_a_dead_holder_stays_held_for_ever() {
     let world = clockless();
     dies_holding(&world, "k").await;
     for _ in 0..20 {
@@ -169,7 +169,7 @@ async fn a_holder_that_renews_is_never_judged_run_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn looking_again_tells_how_much_is_left_and_then_that_it_has_run_out() {
+async fn a_second_observation_reports_the_remaining_time_and_then_that_it_has_run_out() {
     let (world, desk) = (clockless(), Desk::new("looks"));
     dies_holding(&world, "k").await;
     let first = desk.looks(&world, "k").await.remaining().unwrap();
@@ -184,7 +184,7 @@ async fn looking_again_tells_how_much_is_left_and_then_that_it_has_run_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_in_vain_or_is_interrupted_leaves_behind_what_it_saw() {
+async fn a_contender_that_gives_up_or_is_interrupted_leaves_its_observation_behind() {
     for interrupted in [false, true] {
         let (world, desk) = (clockless(), Desk::new("waits"));
         dies_holding(&world, "k").await;
@@ -206,7 +206,7 @@ async fn whoever_waits_in_vain_or_is_interrupted_leaves_behind_what_it_saw() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_version_of_the_same_name_with_another_nonce_is_another_version() {
+async fn an_equal_version_with_another_nonce_is_another_version() {
     let (world, desk) = (clockless(), Desk::new("nonce"));
     dies_holding(&world, "k").await;
     assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
@@ -220,7 +220,7 @@ async fn a_version_of_the_same_name_with_another_nonce_is_another_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_tells_ages_needs_no_logbook_and_none_is_made() {
+async fn a_store_that_reports_ages_needs_no_logbook_and_none_is_created() {
     let (world, desk) = (World::with_store_clock(StoreClock::Ages), Desk::new("aged"));
     dies_holding(&world, "k").await;
     assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
@@ -238,7 +238,7 @@ async fn free_keys_are_not_remembered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_keys_that_are_listed_do_not_push_out_the_one_that_is_wanted() {
+async fn ten_thousand_listed_keys_do_not_push_out_the_wanted_one() {
     let (world, desk) = (clockless(), Desk::new("many"));
     let record = record::encode(&held(7, 1, "dead"));
     for number in 0..10_000 {
@@ -263,7 +263,7 @@ async fn ten_thousand_keys_that_are_listed_do_not_push_out_the_one_that_is_wante
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_folder_and_its_files_are_for_this_user_alone() {
+async fn the_directory_and_its_files_are_for_this_user_alone() {
     let (world, desk) = (clockless(), Desk::new("modes"));
     dies_holding(&world, "k").await;
     assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
@@ -291,7 +291,7 @@ fn checksum(bytes: &[u8]) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_kind_of_bad_file_is_ignored_and_an_honest_one_is_believed() {
+async fn each_kind_of_bad_file_is_ignored_and_a_good_one_is_trusted() {
     type Spoil = fn(&Path, &str);
     let spoils: &[(&str, Spoil, bool)] = &[
         ("honest", |_, _| {}, true),
@@ -383,7 +383,7 @@ fn pad(text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_somebody_else_is_not_believed() {
+async fn a_file_of_another_user_is_not_trusted() {
     if !rustix::process::geteuid().is_root() {
         return tenure_testkit::skipped("only root can give files away");
     }
@@ -418,7 +418,7 @@ impl Clock for Elsewhere {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_seen_on_another_clock_does_not_count_and_without_a_domain_nothing_is_remembered() {
+async fn an_observation_on_another_clock_does_not_count_and_without_a_domain_nothing_is_remembered() {
     let (world, desk) = (clockless(), Desk::new("domains"));
     dies_holding(&world, "k").await;
     let tries = async |domain: Option<&'static str>| {
@@ -440,7 +440,7 @@ async fn what_was_seen_on_another_clock_does_not_count_and_without_a_domain_noth
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_other_boots_only_a_few_files_stay() {
+async fn only_a_few_files_of_other_boots_stay() {
     let (world, desk) = (clockless(), Desk::new("boots"));
     dies_holding(&world, "k").await;
     for boot in 0..30 {
@@ -455,7 +455,7 @@ async fn of_other_boots_only_a_few_files_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_who_write_at_once_lose_nothing() {
+async fn many_concurrent_writers_lose_nothing() {
     let (world, desk) = (clockless(), Desk::new("writers"));
     let keys: Vec<_> = (0..24).map(|number| format!("k{number}")).collect();
     for key in &keys {
@@ -471,7 +471,7 @@ async fn many_who_write_at_once_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_logbook_that_cannot_be_used_fails_nothing_and_says_why() {
+async fn an_unusable_logbook_fails_no_call_and_reports_why() {
     let (world, desk) = (clockless(), Desk::new("unusable"));
     dies_holding(&world, "k").await;
     let tries = async |logbook: &Path| {
@@ -511,7 +511,7 @@ async fn a_logbook_that_cannot_be_used_fails_nothing_and_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_that_somebody_keeps_costs_a_moment_and_nothing_else() {
+async fn a_lock_that_another_process_keeps_costs_a_moment_and_nothing_else() {
     let (world, desk) = (clockless(), Desk::new("locked"));
     dies_holding(&world, "k").await;
     assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));

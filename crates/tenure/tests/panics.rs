@@ -251,7 +251,7 @@ async fn a_store_that_panics_in_a_renewal_costs_that_call_and_no_lease() {
 }
 
 #[tokio::test]
-async fn a_store_that_panics_in_a_look_of_a_contender_costs_that_call_and_no_lease() {
+async fn a_store_that_panics_in_a_read_of_a_contender_costs_that_call_and_no_lease() {
     for bug in [Bug::GetCall, Bug::GetPoll, Bug::GetError] {
         let process = Process::new().await;
         process.store.next(bug);
@@ -313,7 +313,7 @@ async fn a_store_that_panics_for_an_observer_gives_an_error_and_costs_no_lease()
 }
 
 #[tokio::test]
-async fn a_store_that_panics_while_it_says_what_it_promises_promises_nothing() {
+async fn a_store_that_panics_while_it_declares_its_guarantees_has_none() {
     for bug in [Bug::Guarantees, Bug::Administration] {
         let process = Process::new().await;
         let lease = process.coordinator.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -366,7 +366,7 @@ impl Recorder for Panicky {
 }
 
 #[tokio::test]
-async fn a_recorder_that_panics_is_told_the_next_time_too_and_costs_no_lease() {
+async fn a_recorder_that_panics_receives_the_next_report_too_and_costs_no_lease() {
     let world = World::new();
     let recorder = Arc::new(Panicky::default());
     let a = Coordinator::builder()

@@ -24,7 +24,7 @@ fn has_a_reporter() -> bool {
 }
 
 #[tokio::test]
-async fn while_nobody_listens_there_is_no_thread_and_whoever_listens_later_is_told() {
+async fn without_a_subscriber_there_is_no_thread_and_a_later_subscriber_gets_reports() {
     let coordinator = Coordinator::connect(Memory::new()).await.unwrap();
     let turn = async || coordinator.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap();
     turn().await;

@@ -36,7 +36,7 @@ impl Recorder for Counting {
 }
 
 #[tokio::test]
-async fn a_subscriber_that_panics_costs_no_lease_and_the_recorder_is_told_of_everything() {
+async fn a_subscriber_that_panics_costs_no_lease_and_the_recorder_receives_every_report() {
     tracing::subscriber::set_global_default(OnEvent(panics)).unwrap();
     let world = World::new();
     let counting = Arc::new(Counting::default());

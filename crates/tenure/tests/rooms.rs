@@ -35,7 +35,7 @@ fn sources(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn no_room_depends_on_one_that_depends_on_it() {
+fn no_module_depends_on_one_that_depends_on_it() {
     let arrows = arrows();
     assert!(arrows["coordinator"].contains("keeper"), "the arrows are found: {arrows:?}");
     for start in arrows.keys() {

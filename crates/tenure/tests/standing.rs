@@ -28,7 +28,7 @@ fn fixture(name: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn where_the_store_tells_ages_what_has_passed_is_taken_off_at_the_first_look() {
+async fn on_a_store_with_ages_the_first_read_subtracts_the_elapsed_time() {
     let world = World::with_store_clock(StoreClock::Ages);
     let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
     world.clock.advance(Duration::from_secs(4));
@@ -44,7 +44,7 @@ async fn where_the_store_tells_ages_what_has_passed_is_taken_off_at_the_first_lo
 }
 
 #[tokio::test]
-async fn where_it_does_not_the_first_look_cannot_judge_and_the_next_counts_from_it() {
+async fn on_a_store_without_ages_the_first_read_cannot_judge_and_the_next_counts_from_it() {
     let world = World::new();
     let _lease = world.process("a").await.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
     world.clock.advance(Duration::from_secs(4));
@@ -59,7 +59,7 @@ async fn where_it_does_not_the_first_look_cannot_judge_and_the_next_counts_from_
 }
 
 #[tokio::test]
-async fn a_renewal_is_another_version_and_counts_anew() {
+async fn a_renewal_is_another_version_and_restarts_the_count() {
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
     let b = world.process("b").await;
@@ -71,7 +71,7 @@ async fn a_renewal_is_another_version_and_counts_anew() {
 }
 
 #[tokio::test]
-async fn every_state_of_a_record_has_its_word() {
+async fn every_state_of_a_record_has_its_standing() {
     let world = World::new();
     for name in ["reserved", "closed", "revoked", "vacant"] {
         world.memory.overwrite(&key(name), fixture(name));
@@ -93,7 +93,7 @@ async fn every_state_of_a_record_has_its_word() {
 }
 
 #[tokio::test]
-async fn a_listing_has_every_key_in_order_and_an_error_is_only_that_keys_own() {
+async fn a_listing_has_every_key_in_order_and_an_error_concerns_only_its_key() {
     let world = World::with_store_clock(StoreClock::Ages);
     let a = world.process("a").await;
     let held = a.lease("jobs/b").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -131,7 +131,7 @@ async fn a_listing_reads_each_key_once() {
 }
 
 #[test]
-fn a_holder_whose_witness_is_gone_is_dead_and_any_doubt_keeps_it_alive() {
+fn a_holder_whose_witness_is_free_is_dead_and_any_doubt_keeps_it_alive() {
     let record = Arc::new(record::decode(&fixture("revoked")).unwrap());
     let content = Content::Record(Arc::clone(&record), Version::new("1"));
     let read = ObservedRead {
@@ -163,7 +163,7 @@ fn a_holder_whose_witness_is_gone_is_dead_and_any_doubt_keeps_it_alive() {
 }
 
 #[tokio::test]
-async fn a_shared_store_of_an_unnamed_type_does_what_the_store_does() {
+async fn a_shared_store_of_an_erased_type_behaves_like_the_store() {
     let world = World::new();
     let shared: Arc<dyn Store> = Arc::new(world.memory.clone());
     assert_eq!(shared.guarantees(), world.memory.guarantees());

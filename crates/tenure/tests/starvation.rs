@@ -46,7 +46,7 @@ async fn a_blocked_executor_does_not_cost_a_lease_behind_a_tcp_connection_made_a
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_server_that_goes_away_costs_the_lease_in_time_and_a_new_connect_says_why() {
+async fn a_server_that_stops_costs_the_lease_in_time_and_a_new_connect_says_why() {
     let server = TcpServer::start();
     let address = server.address();
     let coordinator = Coordinator::builder().connect_with(move || TcpStore::connect(address)).await.unwrap();

@@ -69,7 +69,7 @@ async fn work_is_dropped_the_moment_the_lease_is_lost_and_never_polled_again() {
 }
 
 #[tokio::test]
-async fn work_that_wakes_up_late_is_not_polled_even_if_no_timer_told_it() {
+async fn work_that_wakes_up_late_is_not_polled_even_if_no_timer_fired() {
     let world = World::new();
     let lease = held(&world).await;
     let polled = AtomicBool::new(false);
@@ -159,7 +159,7 @@ async fn dropping_a_lease_ends_belief_at_once_and_vacates_in_the_background() {
 }
 
 #[tokio::test]
-async fn the_cancellation_token_tells_of_the_loss_and_cannot_cause_one() {
+async fn the_cancellation_token_reports_the_loss_and_cannot_cause_one() {
     let world = World::new();
     let lease = held(&world).await;
     lease.cancellation_token().cancel();
@@ -204,7 +204,7 @@ async fn every_renewal_is_delivered_and_none_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_manual_lease_is_renewed_by_nobody_else_and_nothing_revives_it() {
+async fn a_manual_lease_is_not_renewed_by_the_keeper_and_nothing_revives_it() {
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().ttl(TTL).manual().acquire().await.unwrap();
     for _ in 0..4 {
@@ -218,7 +218,7 @@ async fn a_manual_lease_is_renewed_by_nobody_else_and_nothing_revives_it() {
 }
 
 #[tokio::test]
-async fn shutdown_lets_everything_go_and_grants_no_more() {
+async fn shutdown_releases_every_lease_and_grants_no_more() {
     let world = World::new();
     let a = world.process("a").await;
     let one = a.lease("one").unwrap().acquire().await.unwrap();

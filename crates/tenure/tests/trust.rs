@@ -169,7 +169,7 @@ async fn assert_refuses(coordinator: &Coordinator, what: &str) {
 }
 
 #[tokio::test]
-async fn a_store_is_checked_once_and_again_when_that_is_wanted() {
+async fn a_store_is_checked_once_and_again_on_request() {
     let (folder, store) = (Folder::new(), Remote::new());
     let mut calls = (0, 0);
     folder.connect(&store).await.unwrap();
@@ -219,7 +219,7 @@ async fn a_damaged_verdict_costs_a_check() {
 }
 
 #[tokio::test]
-async fn a_write_without_a_new_version_ends_the_trust_here_and_for_everybody_else() {
+async fn a_write_without_a_new_version_ends_the_trust_in_this_and_every_other_process() {
     let (folder, store) = (Folder::new(), Remote::new());
     let coordinator = folder.connect(&store).await.unwrap();
     let other = hold(&coordinator, "other").await;
@@ -267,7 +267,7 @@ async fn two_holders_with_one_token_end_the_trust() {
 
 /// The next token comes from the record alone, and the record from before the grant is back.
 #[tokio::test]
-async fn a_backup_that_is_restored_convicts_no_store_on_which_the_next_token_is_the_same() {
+async fn a_restored_backup_does_not_convict_a_store_that_gives_the_same_token_again() {
     let ahead = |store: &Remote| {
         let mut record = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
         record.token = Token::new(record.token.get() + 3_600_000_000).unwrap();
@@ -300,7 +300,7 @@ async fn a_backup_that_is_restored_convicts_no_store_on_which_the_next_token_is_
 
 /// As on a store whose clock has whole seconds, if a record is deleted and created anew within one second.
 #[tokio::test]
-async fn a_record_that_was_deleted_and_has_the_same_token_again_makes_others_check_and_work_goes_on() {
+async fn a_deleted_record_with_the_same_token_again_makes_others_check_and_work_continues() {
     let (folder, store) = (Folder::new(), Remote::new());
     let coordinator = folder.connect(&store).await.unwrap();
     let lease = hold(&coordinator, "k").await;
@@ -313,7 +313,7 @@ async fn a_record_that_was_deleted_and_has_the_same_token_again_makes_others_che
 }
 
 #[tokio::test]
-async fn a_record_that_was_deleted_or_restored_makes_others_check_and_work_goes_on() {
+async fn a_deleted_or_restored_record_makes_others_check_and_work_continues() {
     let (folder, store) = (Folder::new(), Remote::new());
     let coordinator = folder.connect(&store).await.unwrap();
     let lease = hold(&coordinator, "k").await;
@@ -341,7 +341,7 @@ fn has_sound(folder: &Folder) -> bool {
 }
 
 #[tokio::test]
-async fn the_verdict_is_gone_before_the_next_grant_is_there() {
+async fn the_verdict_is_deleted_before_the_next_grant() {
     let (folder, store) = (Folder::new(), Remote::new());
     let coordinator = folder.connect(&store).await.unwrap();
     let lease = hold(&coordinator, "k").await;
@@ -353,7 +353,7 @@ async fn the_verdict_is_gone_before_the_next_grant_is_there() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_do_it_any_more_is_checked_by_the_next_one() {
+async fn a_store_that_stops_supporting_conditions_is_checked_by_the_next_process() {
     let (folder, store) = (Folder::new(), Remote::new());
     let coordinator = folder.connect(&store).await.unwrap();
     store.lies.is_unable.store(true, Ordering::SeqCst);
@@ -364,7 +364,7 @@ async fn a_store_that_cannot_do_it_any_more_is_checked_by_the_next_one() {
 }
 
 #[tokio::test]
-async fn whoever_only_looks_and_sees_a_token_go_back_makes_others_check() {
+async fn an_observer_that_sees_a_token_go_back_makes_others_check() {
     let (folder, store) = (Folder::new(), Remote::with_clock(StoreClock::Nothing));
     let coordinator = folder.connect(&store).await.unwrap();
     hold(&coordinator, "k").await.release().await.unwrap();
@@ -379,7 +379,7 @@ async fn whoever_only_looks_and_sees_a_token_go_back_makes_others_check() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_checked_is_neither_remembered_nor_forgotten() {
+async fn an_inconclusive_check_is_neither_remembered_nor_forgotten() {
     let (folder, store) = (Folder::new(), Remote::new());
     folder.connect(&store).await.unwrap();
     let again = || Coordinator::builder().verdicts(folder.verdicts()).check_again().connect(store.clone());

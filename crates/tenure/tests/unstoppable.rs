@@ -39,7 +39,7 @@ async fn steals(world: &World) -> (Coordinator, tokio::task::JoinHandle<Result<L
 }
 
 #[tokio::test]
-async fn a_stealer_is_told_that_the_work_cannot_be_stopped_and_revokes_nothing() {
+async fn a_stealer_learns_that_the_work_cannot_be_stopped_and_revokes_nothing() {
     let world = World::new();
     let (lease, acting) = held(&world).await;
     acting.cannot_stop(WHY);
@@ -85,7 +85,7 @@ async fn a_holder_that_was_revoked_before_it_knew_keeps_the_record_until_its_wor
 }
 
 #[tokio::test]
-async fn a_term_that_has_expired_is_kept_as_well_also_if_that_is_said_after_it_ran_out() {
+async fn an_expired_term_is_kept_too_even_if_cannot_stop_is_declared_after_the_expiry() {
     for late in [false, true] {
         let world = World::new();
         let (lease, acting) = held(&world).await;
@@ -133,7 +133,7 @@ async fn a_strict_lease_that_was_lost_by_one_failed_renewal_is_kept_too() {
 }
 
 #[tokio::test]
-async fn what_has_become_anothers_is_not_kept() {
+async fn a_record_of_another_holder_is_not_kept() {
     let world = World::new();
     let (lease, acting) = held(&world).await;
     let other = world.process("b").await;

@@ -79,7 +79,7 @@ fn line(event: &WatchEvent) -> String {
 const SOON: Duration = Duration::from_millis(200);
 
 #[tokio::test]
-async fn it_begins_with_how_the_key_stands_and_goes_on_with_what_happens() {
+async fn a_watch_starts_with_the_standing_of_the_key_and_continues_with_its_changes() {
     let world = World::new();
     let (a, b) = (world.process("a").await, world.process("b").await);
     let mut watch = watch(&b, "k");
@@ -116,7 +116,7 @@ async fn a_change_says_who_and_when_and_under_which_token() {
 }
 
 #[tokio::test]
-async fn renewals_are_told_on_request() {
+async fn renewals_are_reported_on_request() {
     let world = World::new();
     let lease = hold(&world.process("a").await, "k").await;
     let mut watch = watch(&world.process("b").await, "k").renewals();
@@ -126,7 +126,7 @@ async fn renewals_are_told_on_request() {
 }
 
 #[tokio::test]
-async fn what_changes_by_time_alone_is_told_when_it_is_expected() {
+async fn a_change_by_time_alone_is_reported_when_it_is_due() {
     for clock in [StoreClock::Nothing, StoreClock::Ages] {
         let world = World::built(|builder| silent(builder).store_clock(clock));
         // Its holder has died without a release.
@@ -144,7 +144,7 @@ async fn what_changes_by_time_alone_is_told_when_it_is_expected() {
 }
 
 #[tokio::test]
-async fn a_revoked_holder_is_told_with_who_and_why() {
+async fn a_revoked_holder_is_reported_with_who_and_why() {
     let world = World::new();
     let (a, b) = (world.process("a").await, world.process("b").await);
     let _lease = hold(&a, "k").await;
@@ -181,7 +181,7 @@ async fn keys_that_appear_under_a_prefix_are_found_by_hints_and_without_them() {
 }
 
 #[tokio::test]
-async fn what_others_do_to_a_key_is_told() {
+async fn changes_by_other_programs_are_reported() {
     let world = World::new();
     let a = world.process("a").await;
     world.memory.overwrite(&key("k"), fixture("vacant"));
@@ -200,7 +200,7 @@ async fn what_others_do_to_a_key_is_told() {
 }
 
 #[tokio::test]
-async fn a_store_that_goes_back_in_time_is_an_error_and_the_watch_goes_on() {
+async fn a_store_that_goes_back_in_time_is_an_error_and_the_watch_continues() {
     let world = World::new();
     let (a, b) = (world.process("a").await, world.process("b").await);
     hold(&a, "k").await.release().await.unwrap();
@@ -217,7 +217,7 @@ async fn a_store_that_goes_back_in_time_is_an_error_and_the_watch_goes_on() {
 }
 
 #[tokio::test]
-async fn a_store_whose_answers_are_old_now_and_then_never_makes_a_token_go_back() {
+async fn a_store_with_occasional_old_answers_never_makes_a_token_go_back() {
     let world = World::new();
     let a = world.process("a").await;
     hold(&a, "k").await.release().await.unwrap();
@@ -265,7 +265,7 @@ async fn a_store_whose_answers_are_old_now_and_then_never_makes_a_token_go_back(
 }
 
 #[tokio::test]
-async fn a_store_that_goes_away_and_comes_back_is_told_once_each_and_then_what_changed() {
+async fn an_outage_and_its_end_are_reported_once_each_and_then_the_changes() {
     for hints in [true, false] {
         let world = World::built(|builder| if hints { builder } else { silent(builder) });
         let (a, b) = (world.process("a").await, world.process("b").await);
@@ -292,7 +292,7 @@ async fn a_store_that_goes_away_and_comes_back_is_told_once_each_and_then_what_c
 }
 
 #[tokio::test]
-async fn a_watch_that_begins_while_the_store_is_away_begins_when_it_is_there() {
+async fn a_watch_that_is_created_during_an_outage_starts_after_it() {
     let world = World::new();
     let (a, b) = (world.process("a").await, world.process("b").await);
     let _lease = a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -304,7 +304,7 @@ async fn a_watch_that_begins_while_the_store_is_away_begins_when_it_is_there() {
 }
 
 #[tokio::test]
-async fn a_read_that_fails_once_is_nothing_to_tell() {
+async fn a_single_failed_read_is_not_reported() {
     let world = World::built(silent);
     let (a, b) = (world.process("a").await, world.process("b").await);
     let lease = hold(&a, "k").await;
@@ -350,7 +350,7 @@ async fn a_quiet_key_costs_three_reads_per_ttl_and_a_vacant_one_a_read_in_ten_se
 }
 
 #[tokio::test]
-async fn hints_cost_one_read_each_and_a_store_that_always_hints_is_not_read_all_the_time() {
+async fn each_hint_costs_one_read_and_constant_hints_are_throttled() {
     let world = World::new();
     let (a, b) = (world.process("a").await, world.process("b").await);
     let _lease = a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -372,7 +372,7 @@ async fn hints_cost_one_read_each_and_a_store_that_always_hints_is_not_read_all_
 }
 
 #[tokio::test]
-async fn hints_that_end_are_asked_for_again_and_meanwhile_it_looks_by_itself() {
+async fn a_watch_subscribes_again_after_its_hints_end_and_polls_until_then() {
     let world = World::new();
     let a = world.process("a").await;
     let asked = Arc::new(AtomicBool::new(false));
@@ -394,7 +394,7 @@ async fn hints_that_end_are_asked_for_again_and_meanwhile_it_looks_by_itself() {
 }
 
 #[tokio::test]
-async fn whoever_drops_the_watch_stops_everything() {
+async fn dropping_the_watch_stops_every_call() {
     let world = World::new();
     let (a, b) = (world.process("a").await, world.process("b").await);
     let _lease = a.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -408,7 +408,7 @@ async fn whoever_drops_the_watch_stops_everything() {
 }
 
 #[tokio::test]
-async fn a_watch_outlives_the_coordinator_that_it_was_made_with() {
+async fn a_watch_outlives_its_coordinator() {
     let world = World::new();
     let (a, b) = (world.process("a").await, world.process("b").await);
     let mut watch = watch(&b, "k");
@@ -419,7 +419,7 @@ async fn a_watch_outlives_the_coordinator_that_it_was_made_with() {
 }
 
 #[tokio::test]
-async fn a_thousand_keys_are_told_to_a_slow_reader_without_a_miss() {
+async fn a_slow_reader_gets_the_changes_of_a_thousand_keys_without_a_miss() {
     const MANY: usize = 1_000;
     let world = World::built(silent);
     for number in 0..MANY {

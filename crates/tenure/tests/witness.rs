@@ -197,7 +197,7 @@ fn witness_paths(scratch: &Scratch) -> Vec<PathBuf> {
 // ── dead holders ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn a_holder_that_was_killed_is_replaced_at_once_again_and_again() {
+fn a_killed_holder_is_replaced_at_once_again_and_again() {
     let scratch = Scratch::new("witness-kill");
     let mut latencies: Vec<_> = (0..20)
         .map(|_| {
@@ -215,7 +215,7 @@ fn a_holder_that_was_killed_is_replaced_at_once_again_and_again() {
 }
 
 #[test]
-fn those_who_wait_in_other_processes_are_woken_too_and_only_one_of_them_gets_it() {
+fn contenders_in_other_processes_wake_too_and_only_one_of_them_gets_the_lease() {
     let scratch = Scratch::new("witness-others");
     let holder = holder(&scratch);
     let mut waiters: Vec<_> = (0..3).map(|_| Puppet::start(&scratch.0)).collect();
@@ -254,7 +254,7 @@ fn successor_of(killed: u32, scratch: &Scratch) -> u32 {
 }
 
 #[test]
-fn one_look_is_enough_when_the_holder_is_dead_already() {
+fn one_read_is_enough_if_the_holder_is_already_dead() {
     let scratch = Scratch::new("witness-once");
     let holder = holder(&scratch);
     holder.kill();
@@ -288,7 +288,7 @@ fn a_holder_that_died_in_another_pid_namespace_is_replaced_at_once() {
 // ── live holders ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn a_holder_that_is_stopped_is_not_mistaken_for_dead() {
+fn a_stopped_holder_is_not_mistaken_for_dead() {
     let scratch = Scratch::new("witness-stop");
     let mut holder = holder(&scratch);
     holder.signal("STOP");
@@ -299,7 +299,7 @@ fn a_holder_that_is_stopped_is_not_mistaken_for_dead() {
 
 /// The kernel keeps separate locks for the file in the overlay and for the same file in the directory below.
 #[test]
-fn a_holder_in_an_overlay_is_not_judged_dead_from_the_folder_below_it() {
+fn a_holder_in_an_overlay_is_not_judged_dead_from_the_directory_below_it() {
     let scratch = Scratch::new("witness-overlay");
     let at = |name: &str| scratch.0.join(name);
     for name in ["lower", "upper/leases", "work", "merged"] {
@@ -320,7 +320,7 @@ fn a_holder_in_an_overlay_is_not_judged_dead_from_the_folder_below_it() {
 }
 
 #[test]
-fn a_release_wakes_whoever_waits_within_milliseconds() {
+fn a_release_wakes_a_contender_within_milliseconds() {
     let scratch = Scratch::new("witness-release");
     let mut latencies: Vec<_> = (0..10)
         .map(|_| {
@@ -334,7 +334,7 @@ fn a_release_wakes_whoever_waits_within_milliseconds() {
 }
 
 #[test]
-fn children_do_not_keep_it_with_and_without_exec() {
+fn children_do_not_keep_the_witness_with_and_without_exec() {
     for order in ["fork", "spawn"] {
         let scratch = Scratch::new("witness-children");
         let mut holder = holder(&scratch);
@@ -363,7 +363,7 @@ fn a_child_that_was_given_the_witness_keeps_it_as_long_as_it_lives() {
 }
 
 #[test]
-fn unlocking_another_descriptor_of_it_does_not_free_it() {
+fn unlocking_another_descriptor_of_the_witness_does_not_free_it() {
     let scratch = Scratch::new("witness-unlock");
     let mut holder = holder(&scratch);
     holder.ask("unlock");
@@ -408,7 +408,7 @@ fn a_nonce_that_cannot_be_listed_does_not_stop_a_renewal_and_proves_nothing() {
 
 /// More renewals than the ring has slots.
 #[test]
-fn the_nonce_of_all_that_a_holder_was_told_is_listed() {
+fn the_nonce_of_every_acknowledged_renewal_is_listed() {
     let scratch = Scratch::new("witness-listed");
     block_on(async {
         let coordinator = connect(&scratch).await;
@@ -427,7 +427,7 @@ fn the_nonce_of_all_that_a_holder_was_told_is_listed() {
 }
 
 #[test]
-fn a_list_that_takes_for_ever_is_not_waited_for() {
+fn a_renewal_does_not_wait_for_a_hanging_nonce_list() {
     if !Strace::is_there() {
         return;
     }
@@ -445,7 +445,7 @@ fn a_list_that_takes_for_ever_is_not_waited_for() {
 }
 
 #[test]
-fn where_no_witness_can_be_made_a_lease_is_granted_without() {
+fn a_lease_is_granted_without_a_witness_if_none_can_be_created() {
     if !Strace::is_there() {
         return;
     }
@@ -471,7 +471,7 @@ fn where_no_witness_can_be_made_a_lease_is_granted_without() {
 }
 
 #[test]
-fn a_witness_that_takes_for_ever_to_make_is_not_waited_for() {
+fn a_grant_does_not_wait_for_a_hanging_witness() {
     if !Strace::is_there() {
         return;
     }
@@ -494,7 +494,7 @@ fn a_witness_that_takes_for_ever_to_make_is_not_waited_for() {
 // ── cost ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn whoever_leaves_and_whoever_waits_in_vain_leaves_no_file_behind() {
+fn holders_and_unsuccessful_contenders_leave_no_file_behind() {
     let scratch = Scratch::new("witness-files");
     block_on(async {
         let (a, b) = (connect(&scratch).await, connect(&scratch).await);
@@ -515,7 +515,7 @@ fn whoever_leaves_and_whoever_waits_in_vain_leaves_no_file_behind() {
 }
 
 #[test]
-fn witnesses_that_nobody_came_for_go_after_a_day_and_locked_ones_never() {
+fn unlocked_witnesses_are_deleted_after_a_day_and_locked_ones_never() {
     let scratch = Scratch::new("witness-orphans");
     block_on(async {
         let holder = connect(&scratch).await;
@@ -543,7 +543,7 @@ fn witnesses_that_nobody_came_for_go_after_a_day_and_locked_ones_never() {
 }
 
 #[test]
-fn many_who_wait_share_one_inotify_instance() {
+fn many_contenders_share_one_inotify_instance() {
     let scratch = Scratch::new("witness-inotify");
     block_on(async {
         let (a, b) = (connect(&scratch).await, connect(&scratch).await);
@@ -577,22 +577,22 @@ fn inotify_instances() -> usize {
 
 /// Tests that must pass wherever the store's directory is.
 const EVERYWHERE: [&str; 10] = [
-    "a_holder_that_was_killed_is_replaced_at_once",
-    "those_who_wait_in_other_processes",
-    "one_look_is_enough",
-    "a_holder_that_is_stopped_is_not_mistaken",
-    "children_do_not_keep_it",
+    "a_killed_holder_is_replaced_at_once",
+    "contenders_in_other_processes",
+    "one_read_is_enough",
+    "a_stopped_holder_is_not_mistaken",
+    "children_do_not_keep_the_witness",
     "a_child_that_was_given_the_witness_keeps_it",
     "unlocking_another_descriptor",
     "a_lease_that_is_meant_to_outlive_its_process",
     "a_nonce_that_cannot_be_listed",
-    "whoever_leaves_and_whoever_waits_in_vain",
+    "holders_and_unsuccessful_contenders",
 ];
 
 #[test]
 fn witnesses_hold_inside_every_file_system() {
     // FUSE reports no changes, so a contender that loses a race learns of the winner at its next poll.
-    let on_fuse = ["those_who_wait_in_other_processes"];
+    let on_fuse = ["contenders_in_other_processes"];
     Mounted::each(&FileSystem::ALL, |mounted| {
         mounted.rerun(&EVERYWHERE, if mounted.kind().is_fuse() { &on_fuse } else { &[] });
     });

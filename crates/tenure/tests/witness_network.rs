@@ -85,7 +85,7 @@ impl Machine {
 }
 
 #[test]
-fn a_holder_that_is_killed_is_replaced_at_once_on_its_machine_and_nowhere_else() {
+fn a_killed_holder_is_replaced_at_once_on_its_machine_and_nowhere_else() {
     let machine = Machine::new("network-killed");
     let mut holder = machine.process("run");
     assert_eq!(holder.ask("acquire"), "granted");
@@ -100,7 +100,7 @@ fn a_holder_that_is_killed_is_replaced_at_once_on_its_machine_and_nowhere_else()
 }
 
 #[test]
-fn whoever_waits_hears_of_a_death_at_once() {
+fn a_waiting_contender_learns_of_a_death_at_once() {
     let machine = Machine::new("network-waits");
     let (mut holder, mut waiter) = (machine.process("run"), machine.process("run"));
     assert_eq!(holder.ask("acquire"), "granted");
@@ -111,7 +111,7 @@ fn whoever_waits_hears_of_a_death_at_once() {
 }
 
 #[test]
-fn a_stopped_holder_and_one_without_a_witness_are_not_taken_for_dead() {
+fn a_stopped_holder_and_one_without_a_witness_are_not_mistaken_for_dead() {
     let machine = Machine::new("network-stopped");
     let (mut holder, mut other) = (machine.process("run"), machine.process("run"));
     assert_eq!(holder.ask("acquire"), "granted");

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_agrees_with_what_the_kernel_says_about_its_uptime() {
+    fn the_clock_agrees_with_the_uptime_of_the_kernel() {
         let before = BootClock.now();
         let text = std::fs::read_to_string("/proc/uptime").unwrap();
         let after = BootClock.now();
@@ -168,7 +168,7 @@ mod tests {
 
     /// A test cannot suspend the machine. Where it may, it uses a time namespace that shifts only the boot-time clock.
     #[test]
-    fn it_is_the_boot_time_clock_that_is_read_and_not_the_one_that_stops_in_suspend() {
+    fn reads_the_boot_time_clock_and_not_the_one_that_stops_in_suspend() {
         let in_namespace = |program: &OsStr, arguments: &[&str]| {
             let namespace = ["--user", "--map-root-user", "--time", "--boottime", "86400", "--fork", "--"];
             Command::new("unshare").args(namespace).arg(program).args(arguments).output()
@@ -177,14 +177,14 @@ mod tests {
             return tenure_testkit::skipped("no time namespaces here");
         }
         let this = std::env::current_exe().unwrap();
-        let uptime = "clock::boot::tests::the_clock_agrees_with_what_the_kernel_says_about_its_uptime";
+        let uptime = "clock::boot::tests::the_clock_agrees_with_the_uptime_of_the_kernel";
         let output = in_namespace(this.as_os_str(), &["--exact", uptime]).unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && text.contains("1 passed"), "{text}");
     }
 
     #[tokio::test]
-    async fn timers_are_on_the_boot_time_clock_too() {
+    async fn timers_use_the_boot_time_clock_too() {
         let timer = arm(BootClock.now() + MOMENT).unwrap();
         let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", timer.as_raw_fd())).unwrap();
         // CLOCK_BOOTTIME is 7 in the kernel's numbering.
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_is_made_and_dropped_anywhere_and_only_polled_inside_a_runtime() {
+    fn a_sleep_needs_a_runtime_only_when_it_is_polled() {
         let sleep = BootClock.sleep_until(BootClock.now() + MOMENT);
         drop(BootClock.sleep_until(BootClock.now() + MOMENT));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
@@ -227,14 +227,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_free_file_descriptor_it_still_sleeps_and_still_wakes() {
+    async fn without_a_free_file_descriptor_a_sleep_still_wakes() {
         let no_descriptor_left = |_| Err(io::Error::from_raw_os_error(24));
         let late = oversleep(|at| sleep_with(at, no_descriptor_left)).await;
         assert!(late < Duration::from_secs(5), "overslept by {late:?}");
     }
 
     #[tokio::test]
-    async fn an_instant_beyond_all_time_is_waited_for_and_the_wait_can_be_dropped() {
+    async fn a_sleep_until_the_end_of_time_waits_and_can_be_dropped() {
         let for_ever = BootClock.sleep_until(Instant::from_nanos(u64::MAX));
         tokio::select! {
             () = for_ever => panic!("the end of time came early"),

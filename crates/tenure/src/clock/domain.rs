@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_knows_where_it_is_and_the_written_form_comes_back() {
+    fn this_process_knows_its_domain_and_the_written_form_parses() {
         let here = Domain::here().expect("there is a /proc here");
         assert_eq!(Domain::here().as_ref(), Some(&here));
         println!("domain {here}");
@@ -72,7 +72,7 @@ mod tests {
 
     /// A time namespace ends with its last process, and the kernel reuses its number.
     #[test]
-    fn a_namespace_that_has_the_number_of_an_earlier_one_and_another_clock_is_another_domain() {
+    fn a_namespace_with_a_reused_number_and_another_clock_is_another_domain() {
         let in_namespace = |shift: &str| {
             let namespace = ["--user", "--map-root-user", "--time", "--boottime", shift, "--fork", "--"];
             let print = [std::env::current_exe().unwrap().into_os_string(), "--exact".into(), PRINTS.into()];
@@ -94,11 +94,10 @@ mod tests {
         eprintln!("this kernel gave no number twice");
     }
 
-    const PRINTS: &str =
-        "clock::domain::tests::this_process_knows_where_it_is_and_the_written_form_comes_back";
+    const PRINTS: &str = "clock::domain::tests::this_process_knows_its_domain_and_the_written_form_parses";
 
     #[test]
-    fn half_a_domain_or_one_that_is_no_word_is_none() {
+    fn half_a_domain_or_an_invalid_one_is_refused() {
         for word in ["", "boot", "boot,", ",namespace", "a b,c", "a,b\n", &format!("a,{}", "b".repeat(200))] {
             assert_eq!(Domain::parse(word), None, "{word:?}");
         }

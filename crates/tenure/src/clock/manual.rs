@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn wall_time_goes_along_and_can_be_stepped_without_moving_the_clock() {
+    fn wall_time_advances_with_the_clock_and_can_be_stepped_alone() {
         let clock = ManualClock::new();
         assert_eq!(clock.wall().to_string(), "2026-01-01T00:00:00.000Z");
         for _ in 0..4 {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_sleep_leaves_nothing_behind_and_wakes_nobody() {
+    fn a_dropped_sleep_leaves_nothing_behind_and_wakes_no_task() {
         let clock = ManualClock::new();
         let counter = Arc::new(Counter::default());
         let at = clock.now() + SECOND;
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_that_moves_to_another_task_wakes_that_one() {
+    fn a_sleep_that_moves_to_another_task_wakes_that_task() {
         let clock = ManualClock::new();
         let (first, second) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
         let mut sleep = clock.sleep_until(clock.now() + SECOND);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_can_go_from_timer_to_timer_in_order() {
+    fn a_test_can_step_from_timer_to_timer_in_order() {
         let clock = ManualClock::new();
         let start = clock.now();
         let counter = Arc::new(Counter::default());
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_can_be_waited_for_and_reached() {
+    fn a_sleep_until_the_end_of_time_can_be_reached() {
         let clock = ManualClock::new();
         let counter = Arc::new(Counter::default());
         let mut sleep = clock.sleep_until(clock.now() + Duration::MAX);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_may_use_the_clock_it_was_woken_by() {
+    fn a_waker_may_use_the_clock_that_woke_it() {
         struct Nosy(ManualClock, AtomicUsize);
         impl Wake for Nosy {
             fn wake(self: Arc<Self>) {
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_that_takes_another_sleep_to_the_grave_does_not_lock_the_clock_up() {
+    fn a_waker_that_drops_another_sleep_does_not_deadlock_the_clock() {
         struct Owner {
             _inner: Mutex<BoxFuture<'static, ()>>,
         }

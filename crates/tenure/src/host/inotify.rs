@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_to_those_concerned_and_an_overflow_to_everybody() {
+    fn a_change_wakes_its_watches_and_an_overflow_wakes_every_watch() {
         let (mut hub, mut all) = hub(&[
             (1, Target::Names, "jobs"),
             (1, Target::Names, "other"),
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_file_each_is_told_what_it_watches_and_of_mounts_those_who_watch_mounts() {
+    fn each_watch_of_a_file_gets_its_own_events_and_mount_watches_get_mounts() {
         let all = [(1, Target::Names, ""), (1, Target::Moving, ""), (MOUNTS, Target::Moving, "")];
         let (mut hub, mut all) = hub(&all);
         hub.concerned(1, ReadFlags::MOVED_TO, Some(b"jobs+a")).send();
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn when_a_folder_goes_nobody_waits_for_it_any_more_and_others_stay() {
+    fn a_deleted_directory_ends_its_watches_and_keeps_the_others() {
         let (mut hub, all) = hub(&[(1, Target::Names, ""), (2, Target::Names, "")]);
         hub.concerned(1, ReadFlags::IGNORED, None).send();
         assert!(all[0].has_changed().is_err() && all[1].has_changed().is_ok());

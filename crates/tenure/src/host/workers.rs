@@ -183,7 +183,7 @@ mod tests {
     use crate::clock::{BootClock, Clock};
 
     #[tokio::test]
-    async fn many_jobs_share_few_threads_and_each_is_done_once() {
+    async fn many_jobs_share_few_threads_and_each_runs_once() {
         let workers = Workers::new();
         let done = Arc::new(AtomicUsize::new(0));
         let jobs = (0..1_000).map(|number| {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_that_nobody_waits_for_any_more_is_not_begun() {
+    async fn a_job_without_a_waiting_caller_is_not_started() {
         let workers = Workers::new();
         let (go, gate) = std::sync::mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_in_a_job_is_an_unknown_outcome_and_the_next_job_is_done() {
+    async fn a_panic_in_a_job_is_an_unknown_outcome_and_the_next_job_runs() {
         let workers = Workers::new();
         for _ in 0..2 * THREADS_MAX {
             let answer = workers.run(|| std::panic::resume_unwind(Box::new("on purpose"))).await;
@@ -236,7 +236,7 @@ mod tests {
 
     /// At the limit of processes, no new thread can start.
     #[tokio::test]
-    async fn of_threads_that_stay_the_last_one_outlives_the_idle_time_and_does_the_next_job() {
+    async fn the_last_thread_outlives_the_idle_time_and_does_the_next_job() {
         let workers = Workers::with_idle_max(Duration::from_millis(5));
         let many = (0..THREADS_MAX).map(|_| workers.run(|| std::thread::current().id()));
         join_all(many).await;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn threads_go_when_the_store_is_gone() {
+    async fn threads_exit_when_the_store_is_dropped() {
         let workers = Workers::new();
         workers.run(|| ()).await.unwrap();
         let queue = Arc::downgrade(&workers.queue);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_in_time_is_told_and_its_limit_forgotten() {
+    fn a_call_that_ends_in_time_is_reported_and_its_limit_forgotten() {
         let deadlines = Deadlines::default();
         let done = deadlines.until(at(5), ready(7));
         assert_eq!(deadlines.next(), Some(at(5)));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_is_ended_and_nothing_else() {
+    fn a_call_that_takes_too_long_is_cancelled_and_no_other_is() {
         let deadlines = Deadlines::default();
         let (mut late, mut later) = (
             Box::pin(deadlines.until(at(5), pending::<()>())),

@@ -140,7 +140,7 @@ mod tests {
     use tenure_core::record::Nonce;
 
     #[test]
-    fn a_record_that_could_not_be_read_back_is_refused_and_nothing_is_sent() {
+    fn a_record_that_could_not_be_read_back_is_refused_and_never_sent() {
         let memory = Memory::new();
         let mut in_flight = InFlight::new(Arc::new(memory.clone()), Deadlines::default());
         let vacant = include_bytes!(concat!(

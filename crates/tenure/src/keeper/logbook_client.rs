@@ -210,7 +210,7 @@ mod tests {
     use tenure_store::Version;
 
     #[test]
-    fn while_the_disk_hangs_writers_leave_workers_to_others_and_lose_nothing() {
+    fn while_the_disk_hangs_logbook_writes_leave_workers_free_and_lose_nothing() {
         let folder = std::env::temp_dir().join(format!("tenure-logbook-hangs-{}", std::process::id()));
         let (clock, workers) = (Arc::new(BootClock::new()), Arc::new(Workers::new()));
         let client =

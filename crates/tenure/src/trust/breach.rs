@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn one_token_of_two_terms_with_another_past_is_doubtful_since_the_record_may_have_been_deleted() {
+    fn one_token_of_two_terms_with_another_history_is_doubtful() {
         let shown = |old: Record, new: Record| {
             let (before, look) =
                 (seen(content(old, "v")), look(content(changed(new, |it| it.sequence = 9), "w")));

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn disks_are_local_and_what_others_answer_for_is_not() {
+    fn disks_are_local_and_network_file_systems_are_not() {
         assert!(FileSystem(0x0000_ef53).is_local());
         for (number, name) in
             [(0x6969, "nfs"), (0xff53_4d42, "cifs"), (0x6573_5546, "fuse"), (0x0102_1997, "9p")]
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn an_overlay_is_local_and_keeps_nothing_by_a_mapping() {
+    fn an_overlay_is_local_and_a_mapping_keeps_no_lock_there() {
         assert!(FileSystem(OVERLAY).is_local() && !FileSystem(OVERLAY).keeps_what_is_mapped());
         assert!(FileSystem(0x0102_1994).keeps_what_is_mapped());
         assert!(!FileSystem(0x6573_5546).keeps_what_is_mapped(), "what is not known to be local");
     }
 
     #[test]
-    fn what_nobody_knows_is_not_local_and_can_be_named_by_its_number() {
+    fn an_unknown_file_system_is_not_local_and_can_be_named_by_its_number() {
         let strange = FileSystem(0x1234_abcd);
         assert!(!strange.is_local());
         assert_eq!(strange.lacks(), UNKNOWN);
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn every_number_and_every_name_is_there_once() {
+    fn every_number_and_every_name_is_listed_once() {
         let (numbers, names): (HashSet<_>, HashSet<_>) =
             KNOWN.iter().map(|known| (known.number, known.name)).unzip();
         assert_eq!((numbers.len(), names.len()), (KNOWN.len(), KNOWN.len()));
     }
 
     #[test]
-    fn the_kernel_is_asked() {
+    fn the_kernel_names_the_file_system() {
         assert!(FileSystem::of(std::fs::File::open("/proc").unwrap()).unwrap().is_called("proc"));
     }
 }

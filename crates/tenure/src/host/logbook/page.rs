@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_comes_back() {
+    fn a_written_page_reads_back() {
         let mut page = LogbookPage::default();
         page.add(seen("a/b", "v\"\\\n1", 3, 4, true), at(5));
         page.add(seen("c", "v2", 1, 5, false), at(5));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_version_the_first_sight_stays_and_of_two_the_one_seen_last() {
+    fn a_version_keeps_its_first_sight_and_the_version_seen_last_wins() {
         let mut page = LogbookPage::default();
         page.add(seen("k", "v1", 3, 4, false), at(9));
         page.add(seen("k", "v1", 5, 6, true), at(9));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_that_were_looked_at_do_not_push_out_the_one_that_is_wanted() {
+    fn ten_thousand_listed_keys_do_not_push_out_a_wanted_one() {
         let mut page = LogbookPage::default();
         page.add(seen("wanted", "v", 1, 1, true), at(1));
         for number in 0..10_000 {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_long_ago_makes_room_for_others_who_look() {
+    fn an_old_observation_makes_room_for_a_new_one() {
         let mut page = LogbookPage::default();
         for number in 0..ENTRIES_MAX {
             page.add(seen(&format!("k{number}"), "v", 2, 2, false), at(2));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_that_are_wanted_the_one_seen_longest_ago_goes_first() {
+    fn of_the_wanted_keys_the_one_seen_longest_ago_goes_first() {
         let mut page = LogbookPage::default();
         for number in 0..ENTRIES_MAX as u64 {
             page.add(seen(&format!("k{number}"), "v", number, number, true), at(5_000));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn long_entries_are_bounded_by_their_bytes_and_those_that_are_too_long_are_left_out() {
+    fn long_entries_are_bounded_by_their_bytes_and_too_long_ones_are_left_out() {
         let mut page = LogbookPage::default();
         page.add(seen("long", &"v".repeat(3_000), 1, 1, true), at(1));
         assert_eq!(first(&page, "long"), None);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_cut_or_of_another_boot_is_not_believed() {
+    fn a_page_that_is_damaged_cut_or_of_another_boot_is_not_trusted() {
         let mut page = LogbookPage::default();
         page.add(seen("a", "v1", 3, 4, true), at(5));
         page.add(seen("b", "v2", 1, 5, false), at(5));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_later_than_now_is_left_out_and_the_rest_stays() {
+    fn an_entry_from_the_future_is_left_out_and_the_others_stay() {
         let mut page = LogbookPage::default();
         page.add(seen("future", "v1", 6, 6, true), at(9));
         page.add(seen("lately", "v1", 3, 6, true), at(9));

@@ -22,7 +22,7 @@ fn page(verdicts: &[Verdict], now: u64) -> VerdictPage {
 }
 
 #[test]
-fn a_verdict_is_good_for_a_day_and_for_its_place_alone() {
+fn a_verdict_is_valid_for_a_day_and_for_its_place_alone() {
     let day = 24 * 60 * 60;
     let page = page(&[Verdict::sound(PLACE, at(7))], 7);
     assert!(page.is_sound(PLACE, at(7)) && page.is_sound(PLACE, at(6 + day)));
@@ -31,7 +31,7 @@ fn a_verdict_is_good_for_a_day_and_for_its_place_alone() {
 }
 
 #[test]
-fn nothing_that_began_before_a_promise_was_broken_counts_after_it() {
+fn a_check_that_began_before_a_breach_does_not_count_after_it() {
     let (sound, broken) = (|seconds| Verdict::sound(PLACE, at(seconds)), Verdict::broken(PLACE, at(5)));
     assert!(!page(&[sound(4), broken.clone()], 9).is_sound(PLACE, at(9)));
     assert!(!page(&[broken.clone(), sound(4)], 9).is_sound(PLACE, at(9)), "it was checked meanwhile");
@@ -41,7 +41,7 @@ fn nothing_that_began_before_a_promise_was_broken_counts_after_it() {
 }
 
 #[test]
-fn what_is_damaged_cut_or_of_another_boot_is_not_believed() {
+fn a_page_that_is_damaged_cut_or_of_another_boot_is_not_trusted() {
     let page = page(&[Verdict::sound(PLACE, at(7)), Verdict::broken("b", at(8))], 9);
     let text = page.encode(&domain());
     let decoded = |bytes: &[u8], domain: &Domain| VerdictPage::decode(bytes, domain, at(9));
@@ -64,7 +64,7 @@ fn what_is_damaged_cut_or_of_another_boot_is_not_believed() {
 }
 
 #[test]
-fn only_so_many_are_kept_and_the_oldest_goes_first() {
+fn the_number_of_verdicts_is_bounded_and_the_oldest_goes_first() {
     let mut page = VerdictPage::default();
     for number in 0..100 {
         page.add(Verdict::sound(&format!("s3://bucket/{number}"), at(number)), at(200));
@@ -127,7 +127,7 @@ fn a_verdict_is_kept_for_its_user_alone_until_it_is_forgotten() {
 }
 
 #[test]
-fn whoever_is_on_another_clock_checks_for_itself_and_forgets_for_everybody() {
+fn a_process_on_another_clock_checks_for_itself_and_forgets_for_all() {
     let (kept, clock) = (Kept::new(), ManualClock::new());
     let (here, there) = (domain(), Domain::parse("boot,time:[2]+0.0").unwrap());
     kept.0.write_sound(PLACE, clock.now(), &here, &clock);
@@ -137,7 +137,7 @@ fn whoever_is_on_another_clock_checks_for_itself_and_forgets_for_everybody() {
 }
 
 #[test]
-fn a_file_that_others_may_have_written_is_not_believed() {
+fn a_file_that_another_user_may_have_written_is_not_trusted() {
     use std::os::unix::fs::PermissionsExt;
 
     type Spoil = fn(&Path);
@@ -164,7 +164,7 @@ fn a_file_that_others_may_have_written_is_not_believed() {
 }
 
 #[test]
-fn where_nothing_can_be_written_it_is_taken_away_and_where_that_cannot_be_the_error_says_so() {
+fn a_page_that_cannot_be_written_is_removed_and_a_failed_removal_is_an_error() {
     let (kept, clock) = (Kept::new(), ManualClock::new());
     kept.0.write_sound(PLACE, clock.now(), &domain(), &clock);
     // A directory in the place of the new file: Tenure can neither write nor remove the file.

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_witness_is_told_from_everything_else() {
+    fn the_name_of_a_witness_is_unlike_any_other_name() {
         assert!(is_name(&of(0)) && is_name(&of(u128::MAX)));
         for name in ["", ".witness", "a.witness", "../0.witness", "tenure.mark", &of(7).to_uppercase()] {
             assert!(!is_name(name), "{name}");

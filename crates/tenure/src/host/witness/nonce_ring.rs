@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_torn_slot_and_a_copied_one_are_not_believed() {
+    fn a_torn_slot_and_a_copied_one_are_not_trusted() {
         let nonce = Nonce::from_bits(0x1234_5678 << 64 | 7);
         let whole = slot("a", 1, nonce);
         let mut ring = EMPTY;

@@ -86,7 +86,7 @@ fn a_witness_is_locked_from_the_start_until_it_is_dropped() {
 }
 
 #[test]
-fn whoever_shares_it_keeps_it_and_cannot_free_it_for_others() {
+fn a_shared_witness_stays_locked_until_its_last_owner_drops_it() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     let lock = folder.create(rand()).unwrap();
@@ -102,7 +102,7 @@ fn whoever_shares_it_keeps_it_and_cannot_free_it_for_others() {
 }
 
 #[test]
-fn guards_and_tree_are_told_apart_and_either_keeps_it_from_being_dead() {
+fn guards_and_tree_are_distinguished_and_either_keeps_the_holder_alive() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     let lock = folder.create(rand()).unwrap();
@@ -128,7 +128,7 @@ fn guards_and_tree_are_told_apart_and_either_keeps_it_from_being_dead() {
 }
 
 #[test]
-fn a_lock_of_any_other_byte_counts_too() {
+fn a_lock_on_any_other_byte_counts_too() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     let lock = folder.create(rand()).unwrap();
@@ -147,7 +147,7 @@ fn a_lock_of_any_other_byte_counts_too() {
 }
 
 #[test]
-fn what_is_not_the_very_file_proves_nothing() {
+fn a_replaced_or_altered_file_proves_nothing() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     type Spoil = fn(&std::path::Path);
@@ -183,7 +183,7 @@ fn what_is_not_the_very_file_proves_nothing() {
 }
 
 #[test]
-fn a_second_name_hides_nothing_that_is_locked() {
+fn a_second_name_does_not_hide_a_lock() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     let lock = folder.create(rand()).unwrap();
@@ -198,7 +198,7 @@ fn a_second_name_hides_nothing_that_is_locked() {
 }
 
 #[test]
-fn a_copy_with_all_attributes_under_its_name_in_another_folder_proves_nothing() {
+fn a_copy_with_its_name_and_attributes_in_another_directory_proves_nothing() {
     let (scratch, other) = (Scratch::new(), Scratch::new());
     let folder = scratch.folder();
     let lock = folder.create(rand()).unwrap();
@@ -217,7 +217,7 @@ fn a_copy_with_all_attributes_under_its_name_in_another_folder_proves_nothing() 
 }
 
 #[test]
-fn a_file_of_a_stranger_proves_nothing() {
+fn a_file_of_another_user_proves_nothing() {
     if !rustix::process::geteuid().is_root() {
         return skipped("only root can give files away");
     }
@@ -237,7 +237,7 @@ fn a_file_of_a_stranger_proves_nothing() {
 }
 
 #[test]
-fn a_torn_slot_is_not_believed_and_neither_is_a_flipped_bit() {
+fn a_torn_slot_is_not_trusted_and_neither_is_a_flipped_bit() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     let named = dead(&folder);
@@ -259,7 +259,7 @@ fn write_in_place(path: &std::path::Path, bytes: &[u8]) {
 }
 
 #[test]
-fn on_a_network_only_the_boot_that_made_it_can_judge_it() {
+fn on_a_network_only_the_boot_of_the_holder_can_judge_its_witness() {
     let scratch = Scratch::new();
     let here = Arc::new(WitnessFolder::open(&scratch.0, Some("this-boot".to_owned())).unwrap());
     let named = dead(&here);
@@ -272,7 +272,7 @@ fn on_a_network_only_the_boot_that_made_it_can_judge_it() {
 }
 
 #[test]
-fn names_that_are_no_witness_are_not_opened() {
+fn files_without_the_name_of_a_witness_are_not_opened() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     for name in ["", ".", "..", "a/b", "tenure.mark", "../x.witness", "/etc/passwd"] {
@@ -282,7 +282,7 @@ fn names_that_are_no_witness_are_not_opened() {
 }
 
 #[test]
-fn what_cannot_be_written_to_is_an_error_and_nothing_else_is_touched() {
+fn a_witness_whose_file_was_replaced_is_an_error_and_the_other_file_stays() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     let lock = folder.create(rand()).unwrap();
@@ -297,7 +297,7 @@ fn what_cannot_be_written_to_is_an_error_and_nothing_else_is_touched() {
 }
 
 #[test]
-fn the_dead_are_buried_and_the_living_are_not() {
+fn dead_witnesses_are_deleted_and_live_ones_are_not() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     let lock = folder.create(rand()).unwrap();
@@ -310,7 +310,7 @@ fn the_dead_are_buried_and_the_living_are_not() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_has_no_witnesses_and_leaves_nothing_behind() {
+fn a_directory_that_cannot_be_written_to_gets_no_witness() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     let taken = folder.create(7).unwrap();
@@ -365,7 +365,7 @@ fn start_daemon(scratch: &Scratch) -> (Child, Witness) {
 }
 
 #[test]
-fn closing_every_descriptor_does_not_free_it_and_death_does() {
+fn closing_every_descriptor_does_not_free_the_witness_and_death_does() {
     let scratch = Scratch::new();
     let (mut child, named) = start_daemon(&scratch);
     let folder = scratch.folder();
@@ -388,7 +388,7 @@ fn these_tests_hold_inside_every_file_system_that_keeps_a_lock() {
 const OVERLAYS: [FileSystem; 2] = [FileSystem::OverlayOnTmpfs, FileSystem::OverlayOnExt4];
 
 #[test]
-fn inside_an_overlay_no_lock_is_seen_to_hold_and_nothing_is_left_behind() {
+fn inside_an_overlay_no_lock_passes_the_check_and_no_file_remains() {
     Mounted::each(&OVERLAYS, |mounted| {
         let folder = Arc::new(WitnessFolder::open(mounted.path(), None).unwrap());
         // The sighting alone refuses most of them. A few may pass, because another test forks at the same time.
@@ -402,7 +402,7 @@ fn inside_an_overlay_no_lock_is_seen_to_hold_and_nothing_is_left_behind() {
 /// A child that is forked while the descriptor is open has a copy of it, and keeps the lock for a moment.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a thread of the test forks while another one makes witnesses")]
-fn inside_an_overlay_a_program_that_forks_all_the_time_is_not_deceived() {
+fn inside_an_overlay_constant_forks_do_not_make_the_check_pass() {
     let Some(mounted) = Mounted::new(FileSystem::OverlayOnTmpfs) else { return };
     let folder = Arc::new(WitnessFolder::open(mounted.path(), None).unwrap());
     let done = std::sync::atomic::AtomicBool::new(false);
@@ -429,7 +429,7 @@ fn inside_an_overlay_a_program_that_forks_all_the_time_is_not_deceived() {
 }
 
 #[test]
-fn a_lock_that_is_lost_takes_its_witness_with_it_before_another_nonce_is_listed() {
+fn a_lost_lock_deletes_its_witness_before_another_nonce_is_listed() {
     let scratch = Scratch::new();
     let folder = scratch.folder();
     let lock = folder.create(rand()).unwrap();

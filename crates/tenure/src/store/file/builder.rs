@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_only_accepted_by_name_promises_less_and_still_carries_leases() {
+    fn a_directory_accepted_by_name_promises_less_and_still_supports_leases() {
         let (local, named) = (guarantees(true), guarantees(false));
         assert_eq!((local.clock, local.watch), (StoreClock::Ages, true));
         assert_eq!((named.clock, named.watch, named.reach), (StoreClock::Floors, false, Reach::Machine));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_comes_back_and_people_can_read_it() {
+    fn a_written_entry_reads_back_and_is_human_readable() {
         for value in [&b""[..], b"{\"state\":\"vacant\"}", b"\n\n\0\xff tenure-entry"] {
             let envelope = envelope(value);
             let bytes = envelope.encode();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_of_being_no_entry_has_its_sentence() {
+    fn each_kind_of_invalid_entry_has_its_own_message() {
         let good = envelope(b"value").encode();
         let text = String::from_utf8(good.clone()).unwrap();
         assert_eq!(decode(""), Err(Flaw::Empty));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_told_only_between_those_who_share_a_clock() {
+    fn an_age_is_reported_only_on_the_clock_of_the_writer() {
         let here = Domain::here();
         let stamp = Stamp { domain: here.clone(), at: Instant::from_nanos(1_000) };
         let later = Instant::from_nanos(3_500);
@@ -206,7 +206,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn no_bytes_cause_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode([b"tenure-entry 1 ".as_slice(), &bytes].concat());
         }
     }

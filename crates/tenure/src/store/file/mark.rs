@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_program_of_a_boot_takes_the_mark_for_later_and_those_after_it_do_not() {
+    fn the_first_program_of_a_boot_advances_the_mark_and_later_ones_do_not() {
         let folder = folder("boot");
         make(&folder, &first(NOON, Boots::id(Some("boot 0")))).unwrap();
         // A clock that is slightly behind after the reboot hides no part of the loss.
@@ -400,7 +400,7 @@ mod tests {
 
     /// The mark records which part of it is on disk, so the test cuts the power after each raise.
     #[test]
-    fn after_a_power_cut_and_a_reboot_with_the_clock_behind_no_time_of_an_earlier_write_is_told_again() {
+    fn after_a_power_cut_with_the_clock_behind_no_earlier_time_is_reported_again() {
         let folder = folder("power");
         let mut on_disk = first(NOON, Boots::id(Some("boot 0")));
         make(&folder, &on_disk).unwrap();
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_list_of_boots_adds_nothing_and_puts_every_raise_on_the_disk_until_the_clock_has_overtaken_it() {
+    fn a_full_list_of_boots_adds_nothing_and_syncs_every_raise_until_the_clock_passes_it() {
         let folder = folder("full");
         make(&folder, &first(NOON, Boots::id(Some("boot 0")))).unwrap();
         for boot in 1..3 * Boots::MAX {

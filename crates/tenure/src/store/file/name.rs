@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_looks_like_a_file_of_ours_is_a_key() {
+    fn a_key_that_looks_like_a_file_of_the_store_is_a_key() {
         for name in ["a.lock", "a.tmp", "a.entry", "a.witness", "tenure.mark", "a.lock/b.tmp", "x~1"] {
             assert_eq!(stem_of(&entry(&key(name))), Stem::Of(key(name)));
             let lock = lock(&key(name));
@@ -226,7 +226,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_key_comes_back_and_no_two_share_a_name_whatever_the_case(
+        fn every_key_decodes_and_no_two_share_a_name_even_ignoring_case(
             names in proptest::collection::hash_set("[a-cA-C.%+~é/ _-]{1,12}", 2..40)
         ) {
             let keys: Vec<Key> = names.iter().filter_map(|name| Key::parse(name).ok()).collect();

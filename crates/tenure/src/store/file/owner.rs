@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_owner_of_a_lock_is_read_and_who_waits_for_it_is_not() {
+    fn the_owner_of_a_lock_is_read_and_a_waiting_process_is_not() {
         assert_eq!(owner_in("2: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF", 131), Some(4711));
         for line in [
             "2: -> FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF",

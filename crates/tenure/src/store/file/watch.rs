@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_under_the_prefix_are_of_concern_and_nothing_else_in_the_folder() {
+    fn only_entries_under_the_prefix_concern_a_watch() {
         let prefix = Prefix::parse("jobs").unwrap();
         let of = |name: &str| concerns(&prefix, name.as_bytes());
         assert!(of(&name::entry(&Key::parse("jobs/a").unwrap())));

@@ -45,7 +45,7 @@ mod contract {
     use super::*;
 
     #[tokio::test]
-    async fn what_was_written_is_read_with_its_version() {
+    async fn a_written_value_is_read_with_its_version() {
         let memory = Memory::new();
         let key = key("a");
         assert_eq!(memory.get(&key).await.unwrap().entry, None);
@@ -55,7 +55,7 @@ mod contract {
     }
 
     #[tokio::test]
-    async fn a_write_happens_only_when_the_entry_is_what_was_expected() {
+    async fn a_write_is_applied_only_if_the_entry_is_as_expected() {
         let memory = Memory::new();
         let key = key("a");
         let gone = Expect::Version(Version::new("1"));
@@ -84,7 +84,7 @@ mod contract {
     }
 
     #[tokio::test]
-    async fn a_version_is_never_given_again_not_even_after_deletion_or_restore() {
+    async fn a_version_is_never_reused_even_after_deletion_or_restore() {
         let memory = Memory::new();
         let key = key("a");
         let first = create(&memory, &key, "one").await;
@@ -158,7 +158,7 @@ mod contract {
     }
 
     #[test]
-    fn a_panic_under_the_lock_does_not_take_the_store_along() {
+    fn a_panic_under_the_lock_does_not_break_the_store() {
         let memory = Memory::new();
         let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
             let _guard = memory.lock();
@@ -169,7 +169,7 @@ mod contract {
     }
 
     #[test]
-    fn people_see_its_name() {
+    fn its_name_is_displayed() {
         assert_eq!(Memory::new().to_string(), "memory:");
         let named = Memory::builder().name("x").build();
         assert_eq!(named.to_string(), "memory:x");
@@ -177,7 +177,7 @@ mod contract {
     }
 
     #[test]
-    fn it_declares_everything_that_leases_need() {
+    fn it_declares_every_guarantee_that_leases_need() {
         let guarantees = Memory::new().guarantees();
         assert!(guarantees.missing_for_leases().is_empty());
         assert!(guarantees.unique_versions && guarantees.watch);
@@ -190,7 +190,7 @@ mod clocks {
     use super::*;
 
     #[tokio::test]
-    async fn ages_and_time_come_from_the_clock_it_was_given() {
+    async fn ages_and_time_come_from_the_given_clock() {
         let (memory, clock) = on_manual_clock();
         clock.set_wall(WallTime::from_millis(5));
         let key = key("a");
@@ -221,7 +221,7 @@ mod clocks {
     }
 
     #[tokio::test]
-    async fn answers_say_no_more_than_the_declared_clock_is_good_for() {
+    async fn answers_contain_no_more_than_the_declared_clock_allows() {
         for (good_for, has_time, has_age) in [
             (StoreClock::Nothing, false, false),
             (StoreClock::Floors, true, false),
@@ -296,7 +296,7 @@ mod watching {
     }
 
     #[tokio::test]
-    async fn a_change_is_hinted_at_whoever_made_it_and_a_refused_write_is_not() {
+    async fn every_change_gives_a_hint_and_a_refused_write_does_not() {
         let memory = Memory::new();
         let key = key("jobs/a");
         let mut hints = watch(&memory, "jobs");
@@ -330,7 +330,7 @@ mod watching {
     }
 
     #[tokio::test]
-    async fn hints_are_merged_and_one_that_came_before_the_first_poll_is_not_missed() {
+    async fn hints_are_merged_and_one_before_the_first_poll_is_not_missed() {
         let memory = Memory::new();
         let mut hints = watch(&memory, "");
         for name in ["a", "b", "c"] {
@@ -341,7 +341,7 @@ mod watching {
     }
 
     #[tokio::test]
-    async fn only_what_the_prefix_covers_is_hinted_at_and_to_every_watcher() {
+    async fn every_watcher_gets_hints_for_its_prefix_only() {
         let memory = Memory::new();
         let mut jobs = [watch(&memory, "jobs"), watch(&memory, "jobs")];
         let mut other = watch(&memory, "other");
@@ -355,7 +355,7 @@ mod watching {
 
     #[tokio::test]
     #[expect(clippy::disallowed_methods, reason = "the watcher is to wait in a task of its own")]
-    async fn a_waiting_watcher_is_woken_and_told_when_the_store_is_gone() {
+    async fn a_waiting_watcher_wakes_and_ends_when_the_store_is_dropped() {
         let memory = Memory::new();
         let hints = watch(&memory, "");
         let watcher = tokio::spawn(hints.count());
@@ -369,7 +369,7 @@ mod watching {
     }
 
     #[tokio::test]
-    async fn watchers_that_left_are_forgotten() {
+    async fn dropped_watchers_are_forgotten() {
         let memory = Memory::new();
         for _ in 0..100 {
             drop(watch(&memory, ""));
@@ -404,7 +404,7 @@ mod faults {
     }
 
     #[tokio::test]
-    async fn each_fault_is_answered_and_applied_as_it_says() {
+    async fn each_fault_is_answered_and_applied_as_its_name_says() {
         let (answer, applied) = create_with(PutFault::LoseRequest).await;
         assert!(is_unknown(answer) && !applied);
         let (answer, applied) = create_with(PutFault::LoseAnswer).await;
@@ -425,7 +425,7 @@ mod faults {
     }
 
     #[tokio::test]
-    async fn a_fault_does_not_lift_the_condition() {
+    async fn a_fault_does_not_bypass_the_condition() {
         for fault in [
             PutFault::LoseAnswer,
             PutFault::Late,
@@ -514,7 +514,7 @@ mod faults {
     }
 
     #[tokio::test]
-    async fn reads_fail_as_they_are_told() {
+    async fn reads_fail_as_the_fault_says() {
         let memory = Memory::new();
         let faults = memory.faults();
         faults.next_get(GetFault::Fail);
@@ -528,7 +528,7 @@ mod faults {
     }
 
     #[tokio::test]
-    async fn queued_faults_come_in_order_before_the_standing_one_until_all_is_cleared() {
+    async fn queued_faults_come_in_order_before_the_standing_one_until_cleared() {
         let memory = Memory::new();
         let faults = memory.faults().clone();
         faults.every_put(Some(PutFault::Refuse(Reason::Denied)));
@@ -557,7 +557,7 @@ mod administration {
     use super::*;
 
     #[tokio::test]
-    async fn a_backup_brings_back_values_and_versions_and_takes_away_what_came_later() {
+    async fn a_restore_brings_back_values_and_versions_and_removes_later_ones() {
         let (memory, clock) = on_manual_clock();
         let (a, b) = (key("a"), key("b"));
         let version = create(&memory, &a, "one").await;
@@ -586,7 +586,7 @@ mod administration {
     }
 
     #[tokio::test]
-    async fn a_foreign_write_replaces_whatever_is_there_under_a_new_version() {
+    async fn a_foreign_write_replaces_any_entry_under_a_new_version() {
         let memory = Memory::new();
         let version = create(&memory, &key("a"), "one").await;
         let foreign = memory.overwrite(&key("a"), "garbage");
@@ -599,7 +599,7 @@ mod administration {
     }
 
     #[tokio::test]
-    async fn administration_is_not_counted_and_does_not_go_wrong() {
+    async fn administration_is_not_counted_and_meets_no_faults() {
         let memory = Memory::new();
         memory.faults().every_put(Some(PutFault::LoseRequest));
         memory.faults().every_get(Some(GetFault::Fail));
@@ -612,7 +612,7 @@ mod administration {
 }
 
 #[tokio::test]
-async fn a_sweep_removes_one_of_tenures_own_keys_and_no_other() {
+async fn a_sweep_removes_a_probe_key_and_no_other() {
     let memory = Memory::new();
     let swept = Key::from_stored(".tenure/probe/1/a").unwrap();
     for key in [&swept, &key("a"), &Key::scratch()] {
@@ -643,7 +643,7 @@ async fn calls_are_counted_by_kind_and_can_be_subtracted() {
 }
 
 #[tokio::test]
-async fn a_manual_clock_that_nobody_moves_keeps_a_slow_answer_away() {
+async fn a_slow_answer_waits_until_the_manual_clock_moves() {
     let (memory, clock) = on_manual_clock();
     memory.faults().next_get(GetFault::SlowAnswer(SECOND));
     let key = key("a");

@@ -13,14 +13,14 @@ fn paths_of(user: u32, named: Option<&str>) -> Vec<String> {
 }
 
 #[test]
-fn everybody_who_is_the_same_user_has_the_same_folders() {
+fn all_processes_of_a_user_have_the_same_directories() {
     assert_eq!(paths_of(0, None), ["/run/tenure", "/dev/shm/tenure-0", "/tmp/tenure-0"]);
     assert_eq!(paths_of(33, None), ["/dev/shm/tenure-33", "/tmp/tenure-33"]);
     assert_eq!(paths_of(1000, None), ["/tmp/tenure-1000", "/dev/shm/tenure-1000"]);
 }
 
 #[test]
-fn what_is_named_on_purpose_is_first_and_what_comes_with_a_login_is_passed_over() {
+fn an_explicitly_named_directory_is_first_and_that_of_a_login_is_skipped() {
     let named = ["/run/billing/tenure", "/tmp/tenure-1000", "/dev/shm/tenure-1000"];
     assert_eq!(paths_of(1000, Some("/run/billing")), named);
     for login in ["/run/user/1000", "", "billing"] {
@@ -60,7 +60,7 @@ fn dead(dirs: &MachineDirs) -> Witness {
 }
 
 #[test]
-fn whoever_looks_makes_nothing_and_the_first_witness_makes_one_folder_for_its_user_alone() {
+fn a_reader_creates_nothing_and_the_first_witness_creates_one_private_directory() {
     let scratch = Scratch::new();
     let dirs = machine_dirs(&scratch, &["a", "b"]);
     let stranger = Witness::new("0".repeat(32) + ".witness", 1);
@@ -75,7 +75,7 @@ fn whoever_looks_makes_nothing_and_the_first_witness_makes_one_folder_for_its_us
 }
 
 #[test]
-fn a_folder_that_others_could_change_or_that_cannot_be_made_is_passed_over() {
+fn a_directory_that_others_could_change_or_that_cannot_be_created_is_skipped() {
     type Spoil = fn(&Path);
     let spoilers: [(&str, Spoil); 5] = [
         ("one that others may write to", |path| {
@@ -106,7 +106,7 @@ fn a_folder_that_others_could_change_or_that_cannot_be_made_is_passed_over() {
 }
 
 #[test]
-fn one_who_cannot_write_where_another_can_still_finds_its_witness() {
+fn a_service_finds_the_witness_of_a_shell_that_has_fewer_directories() {
     let scratch = Scratch::new();
     let (service, shell) = (machine_dirs(&scratch, &["own/tenure", "x"]), machine_dirs(&scratch, &["x"]));
     std::fs::create_dir(scratch.0.join("own")).unwrap();
@@ -115,7 +115,7 @@ fn one_who_cannot_write_where_another_can_still_finds_its_witness() {
 }
 
 #[test]
-fn inside_an_overlay_it_is_passed_over_and_the_next_folder_has_the_witness() {
+fn inside_an_overlay_a_directory_is_skipped_and_the_next_one_has_the_witness() {
     for kind in [FileSystem::OverlayOnTmpfs, FileSystem::OverlayOnExt4] {
         let Some(mounted) = Mounted::new(kind) else { return };
         let paths = vec![mounted.path().join("a"), mounted.runtime().join("b")];
@@ -128,7 +128,7 @@ fn inside_an_overlay_it_is_passed_over_and_the_next_folder_has_the_witness() {
 }
 
 #[test]
-fn without_any_place_there_is_no_witness() {
+fn without_any_directory_there_is_no_witness() {
     let scratch = Scratch::new();
     let dirs = machine_dirs(&scratch, &["missing/a"]);
     assert!(dirs.create(rand()).is_err());
@@ -136,7 +136,7 @@ fn without_any_place_there_is_no_witness() {
 }
 
 #[test]
-fn a_folder_that_was_removed_is_made_anew_and_the_witness_that_was_in_it_proves_nothing() {
+fn a_deleted_directory_is_created_anew_and_its_old_witness_proves_nothing() {
     let scratch = Scratch::new();
     let dirs = machine_dirs(&scratch, &["a"]);
     let lock = dirs.create(rand()).unwrap();
@@ -148,7 +148,7 @@ fn a_folder_that_was_removed_is_made_anew_and_the_witness_that_was_in_it_proves_
 }
 
 #[test]
-fn many_witnesses_share_one_descriptor_of_their_folder() {
+fn many_witnesses_share_one_descriptor_of_their_directory() {
     let scratch = Scratch::new();
     let dirs = machine_dirs(&scratch, &["a"]);
     let first = dirs.create(rand()).unwrap();
@@ -163,7 +163,7 @@ fn many_witnesses_share_one_descriptor_of_their_folder() {
 }
 
 #[test]
-fn what_dead_holders_left_goes_after_a_day_and_nothing_else_does() {
+fn witnesses_of_dead_holders_are_deleted_after_a_day_and_nothing_else_is() {
     let scratch = Scratch::new();
     let dirs = machine_dirs(&scratch, &["a"]);
     let folder = scratch.0.join("a");

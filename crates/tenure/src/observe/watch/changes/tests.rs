@@ -110,7 +110,7 @@ fn line(change: &Change) -> String {
 }
 
 #[test]
-fn the_same_look_twice_tells_nothing() {
+fn the_same_observation_twice_reports_nothing() {
     let (a, b) = (held(1, &[]), vacant(1, &[past(1, End::Released)]));
     assert!(reported(&[seen(&a), seen(&a)]).is_empty());
     assert!(reported(&[seen(&b), seen(&b)]).is_empty());
@@ -120,7 +120,7 @@ fn the_same_look_twice_tells_nothing() {
 }
 
 #[test]
-fn a_life_from_nothing_to_released() {
+fn a_term_from_no_record_to_its_release() {
     let first = held(5, &[]);
     let left = vacant(5, &[past(5, End::Released)]);
     let looks = [nothing(Standing::Absent), seen(&planted(4)), seen(&first), seen(&left)];
@@ -130,7 +130,7 @@ fn a_life_from_nothing_to_released() {
 }
 
 #[test]
-fn renewals_are_told_on_request() {
+fn renewals_are_reported_on_request() {
     let first = held(5, &[]);
     let looks = [seen(&first), seen(&renewed(&first)), seen(&renewed(&renewed(&first)))];
     assert!(reported(&looks).is_empty());
@@ -138,7 +138,7 @@ fn renewals_are_told_on_request() {
 }
 
 #[test]
-fn terms_that_were_skipped_are_told_from_the_history() {
+fn skipped_terms_are_reported_from_the_history() {
     let history = [past(3, End::RanOut), past(4, End::Died), past(6, End::Other("evicted".into()))];
     let looks = [seen(&held(3, &[])), seen(&held(9, &history))];
     let expected = ["RanOut 3 h3", "Granted 4 h4", "Died 4 h4", "Granted 6 h6", "Other 6 h6", "Granted 9 h9"];
@@ -146,14 +146,14 @@ fn terms_that_were_skipped_are_told_from_the_history() {
 }
 
 #[test]
-fn a_term_that_began_and_ended_between_two_looks_is_told_whole() {
+fn a_term_between_two_observations_is_reported_completely() {
     let before = vacant(3, &[past(3, End::Released)]);
     let after = vacant(4, &[past(3, End::Released), past(4, End::Released)]);
     assert_eq!(reported(&[seen(&before), seen(&after)]), ["Granted 4 h4", "Released 4 h4"]);
 }
 
 #[test]
-fn more_terms_than_the_record_remembers_are_said_to_be_missed() {
+fn more_terms_than_the_record_remembers_are_reported_as_missed() {
     let history: Vec<_> = (10..18).map(|token| past(token, End::Released)).collect();
     let lines = reported(&[seen(&held(3, &[])), seen(&held(18, &history))]);
     assert_eq!((lines[0].as_str(), lines.len()), ("Missed 3 -", 18), "{lines:?}");
@@ -165,7 +165,7 @@ fn more_terms_than_the_record_remembers_are_said_to_be_missed() {
 }
 
 #[test]
-fn a_version_that_runs_out_and_a_holder_that_dies_are_told_once_and_not_again_by_the_next_holder() {
+fn running_out_and_death_are_reported_once_and_not_again_at_the_next_grant() {
     let first = held(5, &[]);
     for (standing, end, word) in
         [(Standing::RanOut, End::RanOut, "RanOut 5 h5"), (Standing::Dead, End::Died, "Died 5 h5")]
@@ -180,7 +180,7 @@ fn a_version_that_runs_out_and_a_holder_that_dies_are_told_once_and_not_again_by
 }
 
 #[test]
-fn a_term_that_seemed_to_be_over_and_is_not_is_told_without_request() {
+fn a_term_that_only_seemed_over_is_reported_without_request() {
     let first = held(5, &[]);
     let looks = [seen_as(&first, Standing::RanOut), seen(&renewed(&first))];
     assert_eq!(reported(&looks), ["Renewed 5 h5"]);
@@ -191,7 +191,7 @@ fn a_term_that_seemed_to_be_over_and_is_not_is_told_without_request() {
 }
 
 #[test]
-fn taking_on_purpose_is_told_when_it_is_asked_for_and_when_it_is_done() {
+fn a_steal_is_reported_when_it_is_requested_and_when_it_is_done() {
     let first = held(5, &[]);
     let end = End::Revoked { by: "ops".into(), because: "stuck".into() };
     let looks =
@@ -228,7 +228,7 @@ fn a_key_is_closed_deleted_and_taken_by_another_program() {
 }
 
 #[test]
-fn a_record_that_is_made_anew_tells_its_own_terms_and_none_twice() {
+fn a_record_that_is_created_anew_reports_its_own_terms_and_none_twice() {
     let old = held(5, &[past(4, End::Released)]);
     let anew = vacant(9, &[past(8, End::RanOut), past(9, End::Released)]);
     let looks = [seen(&old), nothing(Standing::Absent), seen(&anew), nothing(Standing::Absent), seen(&anew)];

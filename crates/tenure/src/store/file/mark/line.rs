@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_one_length_and_half_a_line_is_none() {
+    fn a_line_has_one_length_and_half_a_line_is_refused() {
         let boots = |count: usize| (0..count).fold(Boots::default(), |boots, id| boots.with(id as u64));
         let line = |micros, count| MarkLine { micros, synced: 5, boots: boots(count) };
         let (short, long) = (line(7, 1), line(u64::MAX, Boots::MAX));
@@ -66,7 +66,7 @@ mod tests {
 
     /// The line that version 0.1.0 wrote.
     #[test]
-    fn the_line_of_an_earlier_program_is_read_with_its_boot_and_what_a_longer_line_left_behind_it_is_not() {
+    fn a_line_of_version_0_1_is_read_with_its_boot_and_without_remains_of_a_longer_line() {
         let boot = "0f3c7a52-1b7e-4f0e-9a53-0d6a1c1f2b3d";
         let domain = format!("{boot},time:[4026531834]+0.0");
         let sum = check(1_794_770_245_018_001, 1_794_770_240_000_000, &domain);
