@@ -97,7 +97,7 @@ async fn a_value_that_is_not_a_tenure_record_is_corrupt_and_never_overwritten() 
         ("empty", Bytes::new()),
         ("binary", Bytes::from_static(&[0xff, 0, 0x80, 7])),
         ("huge", Bytes::from(vec![b' '; 1 << 20])),
-        ("of another program", Bytes::from_static(b"{\"owner\":\"somebody\",\"until\":1234}")),
+        ("of another program", Bytes::from_static(b"{\"owner\":\"another\",\"until\":1234}")),
         ("of a newer version", Bytes::from(text.replacen("\"tenure\":1", "\"tenure\":2", 1))),
         (
             "with an unknown feature",
@@ -128,10 +128,10 @@ async fn a_value_that_is_not_a_tenure_record_is_corrupt_and_never_overwritten() 
 async fn a_holder_whose_record_is_replaced_by_a_foreign_value_stops_and_keeps_it() {
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().acquire().await.unwrap();
-    world.memory.overwrite(&key(), "somebody else's");
+    world.memory.overwrite(&key(), "foreign");
     let (lost, ()) = tokio::join!(lease.lost(), world.pass(Duration::from_secs(15)));
     assert!(matches!(lost, tenure::Lost::Replaced { .. }), "{lost}");
-    assert_eq!(world.memory.contents(&key()).unwrap(), "somebody else's");
+    assert_eq!(world.memory.contents(&key()).unwrap(), "foreign");
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn wrong_credentials_fail_an_acquire_at_once() {
         assert_eq!(
             world.process("b").await.record("k").await.unwrap_err().kind(),
             kind,
-            "looking is told the same"
+            "an observer gets the same error"
         );
     }
 }

@@ -239,7 +239,7 @@ async fn of_three_writers_of_one_key_two_wait_for_one_interval_and_a_later_write
     let early = world.memory.calls().puts;
     world.pass(MOMENT).await;
     let puts = (at_once, early, world.memory.calls().puts);
-    assert_eq!(puts, (1, 1, 4), "one plant; then two in vain, and the grant after the first");
+    assert_eq!(puts, (1, 1, 4), "one plant; then two conflicts, and the grant after the first");
     eventually("one is granted", || wanting.iter().any(|one| one.is_finished())).await;
     let granted = wanting.iter().position(|one| one.is_finished()).unwrap();
     let lease = wanting.swap_remove(granted).await.unwrap().unwrap();

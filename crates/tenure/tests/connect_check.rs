@@ -44,7 +44,7 @@ fn on_network() -> Memory {
 /// The same, after a check by another process.
 fn checked_before() -> Memory {
     let memory = on_network();
-    memory.overwrite(&Key::scratch(), "somebody else's scratch");
+    memory.overwrite(&Key::scratch(), "scratch of another process");
     memory
 }
 
@@ -108,7 +108,7 @@ mod an_honest_store {
                 client.unwrap().unwrap();
             }
             let puts = store.inner.calls().puts;
-            assert!(puts <= 3 * 64, "nobody had to repeat: {puts}");
+            assert!(puts <= 3 * 64, "no check had to repeat: {puts}");
         }
     }
 

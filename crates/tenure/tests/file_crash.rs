@@ -362,7 +362,7 @@ fn writers_killed_at_random_lose_no_acknowledged_write_and_block_no_other() {
             }
         }
         assert!(winners <= 1, "{winners} processes replaced the same version");
-        assert!(winners == 1 || in_flight == 1, "nobody won, and nobody was killed in the attempt");
+        assert!(winners == 1 || in_flight == 1, "no writer won, and none was killed in the attempt");
         acknowledged += winners;
         if winners == 1 {
             in_flight = 0;

@@ -105,7 +105,7 @@ fn a_store_on_a_read_only_disk_is_refused_at_opening_and_intact_when_it_is_writa
             }
             remounted
         });
-        assert!(remounted, "somebody has something open for writing there");
+        assert!(remounted, "a process has a file open for writing there");
         refused_opening(&mount);
         // A reader needs no write access.
         let store = File::builder().open_to_read(mount.folder()).unwrap().unwrap();

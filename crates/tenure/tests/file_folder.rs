@@ -25,7 +25,7 @@ fn refused(opened: Result<File, Error>, kind: ErrorKind, words: &[&str]) {
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        file_support::skipped("only root can give a folder away or mount a file system");
+        file_support::skipped("only root can give a directory away or mount a file system");
     }
     root
 }
@@ -156,7 +156,7 @@ fn a_directory_below_one_of_user_65534_is_refused_unless_accepted() {
     if !is_root() {
         return;
     }
-    let above = Scratch::new("nobody");
+    let above = Scratch::new("user-65534");
     std::fs::create_dir(&above.0).unwrap();
     let path = above.0.join("store");
     File::open(&path).unwrap();
@@ -302,7 +302,7 @@ fn the_url_of_any_path_is_plain_printable_text() {
 // ── read-only access ──────────────────────────────────────────────────────────────────────────────────────────────
 
 fn open_to_read(path: &Path) -> File {
-    File::builder().open_to_read(path).unwrap().expect("there is a folder")
+    File::builder().open_to_read(path).unwrap().expect("the directory exists")
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn a_directory_on_a_misbehaving_file_system_is_refused_whatever_its_name() {
         let said = opened_where(&scratch.0, inject);
         println!("{inject}: {said}");
         assert!(words.iter().all(|word| said.contains(word)), "{inject}: {said}");
-        assert!(!scratch.0.join("tenure.mark").exists(), "{inject}: nothing is made in such a folder");
+        assert!(!scratch.0.join("tenure.mark").exists(), "{inject}: nothing is created in such a directory");
     }
 }
 

@@ -92,7 +92,7 @@ fn a_lease_in_a_directory_that_returns_is_granted_at_once_since_its_holder_has_s
         std::fs::rename(folder.with_extension("away"), &folder).unwrap();
         let next = Coordinator::connect(File::open(&folder).unwrap()).await.unwrap();
         let request = next.lease("k").unwrap();
-        let lease = within(AT_ONCE, request.acquire()).await.expect("no holder is waited for").unwrap();
+        let lease = within(AT_ONCE, request.acquire()).await.expect("it waits for no holder").unwrap();
         lease.release().await.unwrap();
     });
 }
@@ -149,7 +149,7 @@ fn a_contender_in_a_deleted_directory_gets_an_error_and_does_not_wait_for_ever()
         let soon = within(Duration::from_millis(100), &mut waiting).await;
         assert!(soon.is_none(), "{soon:?}");
         assert!(shell(&format!("mv {0} {0}.away", scratch.0.display())));
-        let denied = within(4 * AT_ONCE, waiting).await.expect("it is told").unwrap_err();
+        let denied = within(4 * AT_ONCE, waiting).await.expect("the wait ends").unwrap_err();
         assert!(shell(&format!("rm -r {0}.away", scratch.0.display())));
         println!("{denied}");
         assert_eq!(denied.kind(), ErrorKind::Unavailable, "{denied}");

@@ -98,7 +98,7 @@ fn the_model_finds_a_flaw_in_every_other_order() {
     assert!(flaw(&swapped).unwrap().contains("may be"), "renamed before it was synced");
     let mut early = RIGHT;
     early.swap(3, 4);
-    assert!(flaw(&early).unwrap().contains("lost"), "the folder was synced before the rename");
+    assert!(flaw(&early).unwrap().contains("lost"), "the directory was synced before the rename");
     let mut sync_then_write = RIGHT;
     sync_then_write.swap(1, 2);
     assert!(flaw(&sync_then_write).is_some());

@@ -36,7 +36,7 @@ fn only_the_observed_version_is_removed_and_the_lock_stays() {
         assert_eq!(look(&scratch.store(), &k).await, None);
         assert!(matches!(store.remove(&k, &second).await, Ok(Removal::Conflict(_))), "it is gone already");
         let late = store.put(&k, "late".into(), Expect::Version(second)).await;
-        assert!(matches!(late, Ok(Put::Conflict(_))), "nobody replaces what is gone");
+        assert!(matches!(late, Ok(Put::Conflict(_))), "no writer replaces a deleted entry");
         assert_eq!((scratch.names(".entry").len(), scratch.names(".lock").len()), (0, 1));
         write(&store, &k, "again", Expect::Absent).await;
     });

@@ -246,7 +246,7 @@ async fn a_record_that_vanishes_while_it_may_be_held_or_goes_back_is_an_alarm() 
     assert!(next.token() > held.token());
     next.release().await.unwrap();
     let first = alarms(&told, 2).await;
-    assert!(first >= 1, "somebody may have held it");
+    assert!(first >= 1, "another process may have held it");
 
     let early = world.memory.snapshot();
     world.clock.advance(Duration::from_secs(1));

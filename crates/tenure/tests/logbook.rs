@@ -123,7 +123,7 @@ async fn a_program_that_never_waits_gets_the_lease_of_a_dead_holder_after_one_tt
         while let Err(kind) = desk.tries(&world, "k").await {
             assert_eq!(kind, ErrorKind::Held);
             tries += 1;
-            assert!(tries < 20, "it is held for ever");
+            assert!(tries < 20, "it stays held");
             world.clock.advance(SECOND);
         }
         let waited = world.clock.now().since(began);

@@ -86,7 +86,7 @@ async fn every_state_of_a_record_has_its_standing() {
     assert_eq!(standing("vacant").await, Standing::Vacant);
     assert_eq!(standing("nothing").await, Standing::Absent);
     assert!(matches!(standing("foreign").await, Standing::Foreign(what) if what.contains("another program")));
-    assert!(!Standing::Closed.is_free(), "nobody is granted what is closed");
+    assert!(!Standing::Closed.is_free(), "a closed key is never granted");
     world.clock.advance(left.at_most);
     assert_eq!(standing("reserved").await, Standing::RanOut);
     assert_eq!(standing("revoked").await, Standing::RanOut);

@@ -163,7 +163,7 @@ async fn the_cancellation_token_reports_the_loss_and_cannot_cause_one() {
     let world = World::new();
     let lease = held(&world).await;
     lease.cancellation_token().cancel();
-    assert!(lease.check().is_ok(), "somebody else's token is their own");
+    assert!(lease.check().is_ok(), "each caller gets its own token");
     let token = lease.cancellation_token();
     world.memory.delete(&Key::parse("k").unwrap());
     let (lost, ()) = tokio::join!(lease.lost(), world.pass(TTL));

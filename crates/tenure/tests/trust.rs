@@ -179,7 +179,7 @@ async fn a_store_is_checked_once_and_again_on_request() {
     Coordinator::builder().verdicts(folder.verdicts()).check_again().connect(store.clone()).await.unwrap();
     assert_eq!(store.calls(&mut calls), (3, 2), "to be checked again");
     Coordinator::connect(store.clone()).await.unwrap();
-    assert_eq!(store.calls(&mut calls), (3, 2), "without anybody who remembers");
+    assert_eq!(store.calls(&mut calls), (3, 2), "without a remembered verdict");
     let elsewhere = Remote { place: "remote:elsewhere", ..store.clone() };
     folder.connect(&elsewhere).await.unwrap();
     assert_eq!(store.calls(&mut calls), (3, 2), "another place");
@@ -230,7 +230,7 @@ async fn a_write_without_a_new_version_ends_the_trust_in_this_and_every_other_pr
     let _held = hold(&elsewhere, "wanted").await;
     let waiting = request(&coordinator, "wanted").acquire();
     let breaking = async {
-        eventually("a look at what is waited for", || store.memory.calls().gets > 5).await;
+        eventually("a read of the wanted key", || store.memory.calls().gets > 5).await;
         store.lies.keeps_version.store(true, Ordering::SeqCst);
         lease.renew().await
     };

@@ -248,7 +248,7 @@ fn successor_of(killed: u32, scratch: &Scratch) -> u32 {
             }
             sleep_ms(1);
         }
-        panic!("nobody else holds it");
+        panic!("no other process holds it");
     });
     found
 }
@@ -503,7 +503,7 @@ fn holders_and_unsuccessful_contenders_leave_no_file_behind() {
             assert_eq!(request(&b, "k").try_acquire().await.unwrap_err().kind(), ErrorKind::Held);
             assert_eq!(witnesses(&scratch), 1, "that of the holder");
             lease.release().await.unwrap();
-            assert_eq!(witnesses(&scratch), 0, "it is gone when the release is told");
+            assert_eq!(witnesses(&scratch), 0, "it is deleted when the release returns");
         }
         // Nor does a contender that gives up midway, or a dropped lease.
         for _ in 0..10 {

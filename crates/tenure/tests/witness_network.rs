@@ -125,5 +125,5 @@ fn a_stopped_holder_and_one_without_a_witness_are_not_mistaken_for_dead() {
     assert_eq!(handle.ask("unwitnessed"), "granted");
     handle.kill();
     assert_eq!(other.ask("try"), "held");
-    assert_eq!(machine.witnesses("run"), 0, "whoever wanted it in vain has left nothing");
+    assert_eq!(machine.witnesses("run"), 0, "the denied contender left nothing");
 }

@@ -57,7 +57,7 @@ pub(crate) fn machine_witnesses() -> Option<PathBuf> {
 
 /// The store in a directory of the test. FUSE is accepted by name.
 pub(crate) fn open(folder: impl AsRef<Path>) -> File {
-    File::builder().accept_file_system("fuse").open(folder).expect("a folder of our own")
+    File::builder().accept_file_system("fuse").open(folder).expect("a directory of the test")
 }
 
 /// Writes, and asserts that the store applied the write.

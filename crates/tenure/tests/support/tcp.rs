@@ -26,7 +26,7 @@ pub(crate) struct TcpServer {
 }
 
 impl TcpServer {
-    #[expect(clippy::disallowed_methods, reason = "a server is somebody else's program")]
+    #[expect(clippy::disallowed_methods, reason = "the server stands for another program")]
     pub(crate) fn start() -> Self {
         let memory = Memory::builder().reach(tenure_store::Reach::Network).build();
         let (stop, stopped) = oneshot::channel();
@@ -59,7 +59,7 @@ impl Drop for TcpServer {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a server is somebody else's program")]
+#[expect(clippy::disallowed_methods, reason = "the server stands for another program")]
 async fn serve(listener: TcpListener, memory: Memory) {
     while let Ok((connection, _)) = listener.accept().await {
         tokio::task::spawn(answer(BufStream::new(connection), memory.clone()));

@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(first(&page, "k"), Some(("v1".into(), at(3))), "it was seen before the other one");
         page.add(seen("k", "v2", 7, 7, false), at(9));
         assert_eq!(first(&page, "k"), Some(("v2".into(), at(7))));
-        assert!(page.entries.values().all(|entry| entry.is_wanted()), "somebody still wants it");
+        assert!(page.entries.values().all(|entry| entry.is_wanted()), "the key is still wanted");
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         assert!(first(&page, "wanted").is_some() && first(&page, "k00000").is_some());
         assert_eq!(first(&page, "k09999"), None, "the old stays");
         page.add(seen("late", "v", 3, 3, true), at(3));
-        assert!(first(&page, "late").is_some(), "whoever wants something finds room");
+        assert!(first(&page, "late").is_some(), "a wanted key finds room");
         assert!(page.encode(&domain()).len() <= BYTES_MAX);
     }
 

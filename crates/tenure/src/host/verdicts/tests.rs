@@ -27,14 +27,17 @@ fn a_verdict_is_valid_for_a_day_and_for_its_place_alone() {
     let page = page(&[Verdict::sound(PLACE, at(7))], 7);
     assert!(page.is_sound(PLACE, at(7)) && page.is_sound(PLACE, at(6 + day)));
     assert!(!page.is_sound(PLACE, at(7 + day)) && !page.is_sound("s3://bucket/lock", at(7)));
-    assert!(!page.is_sound(PLACE, at(6)), "nobody has checked it yet");
+    assert!(!page.is_sound(PLACE, at(6)), "no process has checked it yet");
 }
 
 #[test]
 fn a_check_that_began_before_a_breach_does_not_count_after_it() {
     let (sound, broken) = (|seconds| Verdict::sound(PLACE, at(seconds)), Verdict::broken(PLACE, at(5)));
     assert!(!page(&[sound(4), broken.clone()], 9).is_sound(PLACE, at(9)));
-    assert!(!page(&[broken.clone(), sound(4)], 9).is_sound(PLACE, at(9)), "it was checked meanwhile");
+    assert!(
+        !page(&[broken.clone(), sound(4)], 9).is_sound(PLACE, at(9)),
+        "the check began before the breach"
+    );
     assert!(!page(&[broken.clone(), sound(5)], 9).is_sound(PLACE, at(9)));
     assert!(!page(&[sound(5), broken.clone()], 9).is_sound(PLACE, at(9)));
     assert!(page(&[broken, sound(6)], 9).is_sound(PLACE, at(9)), "it was checked anew");

@@ -321,7 +321,7 @@ fn a_directory_that_cannot_be_written_to_gets_no_witness() {
         assert!(folder.create(8).is_err());
     }
     std::fs::remove_dir_all(&scratch.0).unwrap();
-    assert!(folder.create(9).is_err(), "the folder is gone");
+    assert!(folder.create(9).is_err(), "the directory is deleted");
 }
 
 // ── a process that becomes a daemon ─────────────────────────────────────────────────────────────────────────────────

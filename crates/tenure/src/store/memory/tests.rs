@@ -150,7 +150,7 @@ mod contract {
             });
             let answers = join_all(racers.collect::<Vec<_>>()).await.into_iter().map(Result::unwrap);
             let mut won: Vec<_> = answers.filter(|answer| *answer != CONFLICT).collect();
-            let Some(Put::Applied(Applied { version, .. })) = won.pop() else { panic!("nobody won") };
+            let Some(Put::Applied(Applied { version, .. })) = won.pop() else { panic!("no write won") };
             assert_eq!(won, [], "more than one won");
             assert_eq!(memory.get(&key).await.unwrap().entry.unwrap().version, version);
             expect = Expect::Version(version);

@@ -84,7 +84,7 @@ fn a_directory_that_others_could_change_or_that_cannot_be_created_is_skipped() {
         }),
         ("a link", |path| std::os::unix::fs::symlink(std::env::temp_dir(), path).unwrap()),
         ("a file", |path| std::fs::write(path, "").unwrap()),
-        ("one of somebody else", |path| {
+        ("one of another user", |path| {
             std::fs::create_dir(path).unwrap();
             if rustix::process::geteuid().is_root() {
                 std::os::unix::fs::chown(path, Some(4242), None).unwrap();
@@ -111,7 +111,7 @@ fn a_service_finds_the_witness_of_a_shell_that_has_fewer_directories() {
     let (service, shell) = (machine_dirs(&scratch, &["own/tenure", "x"]), machine_dirs(&scratch, &["x"]));
     std::fs::create_dir(scratch.0.join("own")).unwrap();
     assert!(Standard.is_dead(look(&service, &dead(&shell))));
-    assert_eq!(look(&shell, &dead(&service)), Sighting::default(), "it does not know of that folder");
+    assert_eq!(look(&shell, &dead(&service)), Sighting::default(), "it does not know that directory");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn witnesses_of_dead_holders_are_deleted_after_a_day_and_nothing_else_is() {
         file.set_modified(modified - day).unwrap();
     };
     let (old, young, living) = (dead(&dirs), dead(&dirs), dirs.create(rand()).unwrap());
-    std::fs::write(folder.join("note"), "of somebody").unwrap();
+    std::fs::write(folder.join("note"), "of a user").unwrap();
     [&old.name, &living.named().name, "note"].into_iter().for_each(age);
     dirs.sweep();
     let mut left = names(&folder);
