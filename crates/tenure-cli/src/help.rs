@@ -258,7 +258,7 @@ Exit codes:
 pub(crate) const LS: &str = "\
 Examples:
   tenure ls                                          all leases, including vacant ones
-  tenure ls billing                                  billing and everything below it, not billing-old
+  tenure ls billing                                  billing and billing/nightly, not billing-old
   tenure ls --json                                   for programs
 
 ls only reads: it changes nothing in the store. A lease that cannot be read does not hide the others.
