@@ -26,7 +26,13 @@ fn help_that_was_asked_for_is_an_answer_and_says_what_can_be_relied_on() {
         ),
         (
             &["run", "--help"],
-            &["CMD owns standard input", "TENURE_TOKEN", "get TERM, and KILL", "--conflict-exit-code", "76  "],
+            &[
+                "CMD owns standard input",
+                "TENURE_TOKEN",
+                "get TERM, and KILL",
+                "--conflict-exit-code",
+                "76  ",
+            ],
         ),
         (&["status", "--help"], &["1  it is free", "only reads"]),
         (&["ls", "--help"], &["not billing-old", "only reads"]),

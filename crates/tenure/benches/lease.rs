@@ -38,7 +38,8 @@ fn check(runtime: &Runtime) {
     print_ratio("remaining, to a bare clock", remaining.at(50), clock.at(50), Some(1.5));
 }
 
-/// A renewal is one write, an encoded record, and two hops between threads; a warm acquire and a release are one write each.
+/// A renewal is one write, an encoded record, and two hops between threads. A warm acquire and a release are one write
+/// each.
 fn in_memory(runtime: &Runtime) {
     let mut bare = Bare::on(Memory::new(), runtime);
     let lease = held(runtime);

@@ -125,7 +125,7 @@ async fn a_value_that_is_not_a_tenure_record_is_corrupt_and_never_overwritten() 
 }
 
 #[tokio::test]
-async fn a_holder_whose_record_is_replaced_by_a_foreign_value_stops_and_keeps_it() {
+async fn a_holder_whose_record_is_replaced_by_a_foreign_value_stops_and_does_not_overwrite_it() {
     let world = World::new();
     let lease = world.process("a").await.lease("k").unwrap().acquire().await.unwrap();
     world.memory.overwrite(&key(), "foreign");

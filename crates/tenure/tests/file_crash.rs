@@ -186,7 +186,7 @@ fn an_entry_that_could_not_be_synced_is_not_shown_until_it_is() {
     assert!(value == "new" && read.contains(version.as_str()), "it is the same entry: {read}");
 }
 
-/// From the call that takes the lock to the one that renames.
+/// Covers the calls from the lock to the rename.
 #[test]
 fn a_writer_stopped_at_any_call_under_its_lock_blocks_no_other_and_does_no_harm_when_it_continues() {
     if !Strace::is_there() {

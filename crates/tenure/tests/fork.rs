@@ -24,7 +24,7 @@ fn a_forked_copy_of_the_holder_does_not_believe_and_the_holder_continues() {
         unsafe { libc::_exit(i32::from(believes)) };
     }
     let mut status = 0;
-    // SAFETY: waits for the child just made.
+    // SAFETY: waits for the child forked above.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert!(libc::WIFEXITED(status), "the child crashed: {status:#x}");
     assert_eq!(libc::WEXITSTATUS(status), 0, "the copy believed that it held the lease");

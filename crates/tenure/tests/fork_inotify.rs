@@ -131,7 +131,7 @@ fn tell(pipe: std::io::Result<(PipeReader, PipeWriter)>) -> (PipeWriter, PipeRea
 
 fn exit_code(child: libc::pid_t) -> i32 {
     let mut status = 0;
-    // SAFETY: waits for the child just made.
+    // SAFETY: waits for the child that the caller forked.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert!(libc::WIFEXITED(status), "the child crashed: {status:#x}");
     libc::WEXITSTATUS(status)

@@ -80,7 +80,7 @@ async fn a_store_that_hangs_for_ever_does_not_hang_the_keeper() {
     assert!(healthy.check().is_ok());
 }
 
-/// Writes down its calls.
+/// Records its calls.
 #[derive(Debug, Default)]
 struct Notes(Mutex<Vec<String>>);
 

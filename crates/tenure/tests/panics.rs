@@ -29,7 +29,7 @@ const TTL: Duration = Duration::from_secs(15);
 enum Bug {
     /// Before a future exists.
     GetCall,
-    /// In the future.
+    /// In the poll of the future.
     GetPoll,
     /// In the drop of the future, after its answer.
     GetDrop,
@@ -78,8 +78,8 @@ impl Buggy {
     }
 }
 
-/// The process prints one backtrace at a time, which takes long. A keeper that waits for its turn sleeps, so the clock of its
-/// world would move past the keeper's deadlines.
+/// The process prints one backtrace at a time, which takes long. A keeper that waits for its turn sleeps, so the clock
+/// of its world would move past the keeper's deadlines.
 fn without_backtraces() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));

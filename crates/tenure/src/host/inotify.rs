@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_directory_ends_its_watches_and_keeps_the_others() {
+    fn a_deleted_directory_ends_its_watches_and_other_watches_stay() {
         let (mut hub, all) = hub(&[(1, Target::Names, ""), (2, Target::Names, "")]);
         hub.concerned(1, ReadFlags::IGNORED, None).send();
         assert!(all[0].has_changed().is_err() && all[1].has_changed().is_ok());

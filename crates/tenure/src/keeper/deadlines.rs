@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_ends_in_time_is_reported_and_its_limit_forgotten() {
+    fn a_call_that_ends_in_time_returns_its_output_and_its_limit_is_forgotten() {
         let deadlines = Deadlines::default();
         let done = deadlines.until(at(5), ready(7));
         assert_eq!(deadlines.next(), Some(at(5)));

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_error_of_the_kernel_is_an_instruction_with_the_path_and_the_next_step() {
+    fn each_error_of_the_kernel_has_a_message_with_the_path_and_the_next_step() {
         let said = |errno| IoError::new("cannot write", Path::new("/srv/leases/a.entry"), errno).refused();
         for (errno, expected, step) in [
             (Errno::NOSPC, Reason::Unreachable, "Free some space"),
