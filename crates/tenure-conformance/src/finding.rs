@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::Verdict;
+use crate::CheckOutcome;
 
 /// One check and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Finding {
     /// What the check says of a good store, as a sentence.
     pub check: &'static str,
     /// What became of it.
-    pub verdict: Verdict,
+    pub verdict: CheckOutcome,
     /// What was counted on the way, such as the number of unknown outcomes. Empty for most checks.
     pub note: String,
 }
@@ -19,24 +19,24 @@ pub struct Finding {
 impl Finding {
     /// Whether the store broke the contract here.
     pub fn failed(&self) -> bool {
-        matches!(self.verdict, Verdict::Failed(_))
+        matches!(self.verdict, CheckOutcome::Failed(_))
     }
 
     /// Whether the check was not made.
     pub fn skipped(&self) -> bool {
-        matches!(self.verdict, Verdict::Skipped(_))
+        matches!(self.verdict, CheckOutcome::Skipped(_))
     }
 
     /// Whether the store kept the contract here.
     pub fn passed(&self) -> bool {
-        matches!(self.verdict, Verdict::Passed)
+        matches!(self.verdict, CheckOutcome::Passed)
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<7}  {:<10}  {}", self.verdict, self.clause, self.check)?;
-        if let Verdict::Failed(why) | Verdict::Skipped(why) = &self.verdict {
+        if let CheckOutcome::Failed(why) | CheckOutcome::Skipped(why) = &self.verdict {
             write!(f, ": {why}")?;
         }
         if !self.note.is_empty() {

@@ -108,6 +108,7 @@
 #[cfg(feature = "broken-stores")]
 pub mod broken;
 mod check;
+mod check_outcome;
 mod contract;
 mod finding;
 mod harness;
@@ -120,8 +121,8 @@ mod suite;
 mod supported;
 mod test_time;
 mod trial;
-mod verdict;
 
+pub use check_outcome::CheckOutcome;
 pub use finding::Finding;
 pub use harness::Harness;
 pub use report::Report;
@@ -129,4 +130,3 @@ pub use step::Step;
 pub use suite::Suite;
 pub use supported::Supported;
 pub use test_time::TestTime;
-pub use verdict::Verdict;

@@ -55,10 +55,10 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Verdict;
+    use crate::CheckOutcome;
 
-    fn report(verdicts: &[Verdict]) -> Report {
-        let finding = |verdict: &Verdict| Finding {
+    fn report(verdicts: &[CheckOutcome]) -> Report {
+        let finding = |verdict: &CheckOutcome| Finding {
             clause: "create",
             check: "is",
             verdict: verdict.clone(),
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_skip_is_neither_a_pass_nor_a_failure() {
-        let report = report(&[Verdict::Passed, Verdict::Skipped("not promised: a watch".into())]);
+        let report = report(&[CheckOutcome::Passed, CheckOutcome::Skipped("not promised: a watch".into())]);
         report.assert_passed();
         assert!(report.to_string().ends_with("1 passed, 0 failed, 1 skipped"), "{report}");
         assert!(report.to_string().contains("not promised: a watch"), "{report}");
@@ -78,6 +78,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "a shoe box breaks the contract:\n  FAILED   create      is: two winners")]
     fn a_failure_is_told_with_what_was_seen() {
-        report(&[Verdict::Passed, Verdict::Failed("two winners".into())]).assert_passed();
+        report(&[CheckOutcome::Passed, CheckOutcome::Failed("two winners".into())]).assert_passed();
     }
 }

@@ -9,7 +9,7 @@ use tenure_store::{Key, Store};
 use crate::check::{Check, Clause};
 use crate::stop::Stop;
 use crate::trial::{Sizes, Trial};
-use crate::{Finding, Harness, Report, Step, Verdict, contract, lease};
+use crate::{CheckOutcome, Finding, Harness, Report, Step, contract, lease};
 
 /// The suite, ready to run: first the contract, then leases on top of it.
 #[derive(Clone, Debug)]
@@ -186,9 +186,9 @@ impl Suite {
     ) -> Finding {
         let trial = Trial::new(harness, connections, self.sizes, scope);
         let verdict = match (check.run)(&trial).await {
-            Ok(()) => Verdict::Passed,
-            Err(Stop::Failed(why)) => Verdict::Failed(why),
-            Err(Stop::Skipped(why)) => Verdict::Skipped(why),
+            Ok(()) => CheckOutcome::Passed,
+            Err(Stop::Failed(why)) => CheckOutcome::Failed(why),
+            Err(Stop::Skipped(why)) => CheckOutcome::Skipped(why),
         };
         Finding { clause, check: check.name, verdict, note: trial.into_note() }
     }

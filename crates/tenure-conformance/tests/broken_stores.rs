@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use tenure_conformance::broken::{Broken, Lie};
-use tenure_conformance::{Finding, Report, Step, Suite, Verdict};
+use tenure_conformance::{CheckOutcome, Finding, Report, Step, Suite};
 use tokio::sync::OnceCell;
 
 /// Few rounds are enough here: a lie that needs luck to be caught is not a good control.
@@ -48,7 +48,9 @@ async fn every_lie_is_caught_by_the_clause_it_breaks() {
         let Some(finding) = caught else {
             panic!("{lie} ({}) was not caught by {}:\n{report}", lie.describe(), lie.caught_by());
         };
-        let Verdict::Failed(why) = &finding.verdict else { unreachable!("only failures were looked at") };
+        let CheckOutcome::Failed(why) = &finding.verdict else {
+            unreachable!("only failures were looked at")
+        };
         writeln!(table, "{lie:<30} {:<10} {:<70} {why}", finding.clause, finding.check).unwrap();
     }
     if let Some(path) = std::env::var_os("TENURE_LIARS_TABLE") {

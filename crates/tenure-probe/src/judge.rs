@@ -3,7 +3,7 @@
 //! The whole judgement is one table, [`Clause::ALL`]: leases rest on conditional writes, on reads that show them, and on what was
 //! acknowledged being kept; nothing but convenience rests on the others.
 
-use tenure_conformance::{Finding, Verdict};
+use tenure_conformance::{CheckOutcome, Finding};
 
 /// One clause of the contract, and what follows if it is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub struct Judged {
     /// What it says of a good store, as a sentence.
     pub check: &'static str,
     /// What became of it.
-    pub verdict: Verdict,
+    pub verdict: CheckOutcome,
     /// What was counted on the way, if anything.
     pub note: String,
 }
@@ -100,8 +100,8 @@ impl Judged {
     /// What was seen, if the store broke the contract here.
     pub fn broken(&self) -> Option<&str> {
         match &self.verdict {
-            Verdict::Failed(why) => Some(why),
-            Verdict::Passed | Verdict::Skipped(_) => None,
+            CheckOutcome::Failed(why) => Some(why),
+            CheckOutcome::Passed | CheckOutcome::Skipped(_) => None,
         }
     }
 }

@@ -67,5 +67,5 @@ pub use probe::Probe;
 pub use progress::Progress;
 pub use qualification::{Fitness, Qualification};
 pub use quoting::{Quoting, Taken};
-pub use tenure_conformance::Verdict;
+pub use tenure_conformance::CheckOutcome;
 pub use ttl::Advice;

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use tenure_probe::{
-    Advice, Clause, CleanUp, Fitness, Judged, Latency, Measured, Probe, Qualification, Quoting, Taken,
-    Verdict, Weight, WriteRate,
+    Advice, CheckOutcome, Clause, CleanUp, Fitness, Judged, Latency, Measured, Probe, Qualification, Quoting,
+    Taken, Weight, WriteRate,
 };
 use tenure_store::Reach;
 
@@ -53,9 +53,9 @@ impl ProbeAnswer<'_> {
         for clause in Clause::ALL {
             let of = |check: &&Judged| check.clause.name == clause.name;
             let checks: Vec<_> = self.qualification.checks.iter().filter(of).collect();
-            let kept = checks.iter().filter(|check| check.verdict == Verdict::Passed).count();
+            let kept = checks.iter().filter(|check| check.verdict == CheckOutcome::Passed).count();
             let skipped = checks.iter().find_map(|check| match &check.verdict {
-                Verdict::Skipped(why) => Some(why.as_str()),
+                CheckOutcome::Skipped(why) => Some(why.as_str()),
                 _ => None,
             });
             let broken: Vec<_> =
@@ -194,9 +194,9 @@ impl ProbeAnswer<'_> {
 
 fn check(check: &Judged) -> Value {
     let (verdict, seen) = match &check.verdict {
-        Verdict::Passed => ("kept", None),
-        Verdict::Failed(why) => ("broken", Some(why)),
-        Verdict::Skipped(why) => ("not-tried", Some(why)),
+        CheckOutcome::Passed => ("kept", None),
+        CheckOutcome::Failed(why) => ("broken", Some(why)),
+        CheckOutcome::Skipped(why) => ("not-tried", Some(why)),
     };
     let weight = match check.clause.weight {
         Weight::Refuses => "refuses",

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::in_flight::SentWrite;
 use super::keeping::Keeping;
 use super::leaving::{Leaving, OwnRecord};
-use super::rules::Verdict;
+use super::rules::Proof;
 use super::stage::{Next, STAY, Stage, earliest};
 use super::{Attempt, Content, Event, Fault, Left, Lost, Outcome, Purpose, TermRef, writes};
 use crate::Instant;
@@ -124,18 +124,18 @@ impl Holding {
         if outcome.fault() == Some(Fault::STORE_GONE) {
             return self.lose(ctx, Lost::StoreGone);
         }
-        match (ctx.rules.verdict(&outcome), outcome.fault()) {
-            (Verdict::Done, _) => {
+        match (ctx.rules.proof(&outcome), outcome.fault()) {
+            (Proof::Done, _) => {
                 let version = write.landed_version(&outcome);
                 self.renewed(ctx, write.attempt, (write.record, version))
             }
-            (Verdict::Lost, _) => {
+            (Proof::Lost, _) => {
                 let token = write.record.token;
                 self.lose(ctx, Lost::Superseded { by: None, token, because: None })
             }
-            (Verdict::NoEffect, fault) => self.renewal_failed(ctx, fault.unwrap_or(Fault::Unknown), false),
-            (Verdict::ReadBack, Some(fault)) => self.renewal_failed(ctx, fault, true),
-            (Verdict::ReadBack, None) => {
+            (Proof::NoEffect, fault) => self.renewal_failed(ctx, fault.unwrap_or(Fault::Unknown), false),
+            (Proof::ReadBack, Some(fault)) => self.renewal_failed(ctx, fault, true),
+            (Proof::ReadBack, None) => {
                 self.conflicted = true;
                 self.must_read = true;
                 ctx.read()

@@ -8,7 +8,7 @@ use tenure_store::Expect;
 use super::context::Context;
 use super::in_flight::SentWrite;
 use super::leaving::{Leaving, OwnRecord};
-use super::rules::Verdict;
+use super::rules::Proof;
 use super::stage::{Next, STAY, Stage};
 use super::{Content, Event, Fault, Left, Outcome, Purpose, writes};
 use crate::Instant;
@@ -60,16 +60,16 @@ impl Keeping {
         outcome: Outcome,
     ) -> Next {
         let fault = outcome.fault();
-        match ctx.rules.verdict(&outcome) {
-            Verdict::Done => {
+        match ctx.rules.proof(&outcome) {
+            Proof::Done => {
                 ctx.attempts.confirm(write.attempt);
                 self.next = Some(ctx.renewal_after(write.attempt.sent));
                 self.known = Some((Arc::clone(&write.record), write.landed_version(&outcome)));
                 self.failures = 0;
                 STAY
             }
-            Verdict::NoEffect => self.keep_later(ctx, fault.unwrap_or(Fault::Unknown)),
-            Verdict::ReadBack | Verdict::Lost => {
+            Proof::NoEffect => self.keep_later(ctx, fault.unwrap_or(Fault::Unknown)),
+            Proof::ReadBack | Proof::Lost => {
                 // One lost answer is read back at once; after that the store gets a pause.
                 self.known = None;
                 self.failures = self.failures.saturating_add(1);

@@ -7,7 +7,7 @@ use tenure_store::{Expect, Reason, Version};
 use super::context::Context;
 use super::in_flight::{InFlight, SentWrite};
 use super::keeping::Keeping;
-use super::rules::{Verdict, earlier_by_chance};
+use super::rules::{Proof, earlier_by_chance};
 use super::seeking::Seeking;
 use super::stage::{Next, STAY, Stage, earliest};
 use super::{
@@ -99,9 +99,9 @@ impl Leaving {
         outcome: Outcome,
     ) -> Next {
         let fault = outcome.fault();
-        match (ctx.rules.verdict(&outcome), write.attempt.purpose) {
-            (Verdict::Done, Purpose::Vacate) => self.finish(ctx, Left::Vacated),
-            (Verdict::Done, Purpose::Grant | Purpose::Resume | Purpose::Renew) => {
+        match (ctx.rules.proof(&outcome), write.attempt.purpose) {
+            (Proof::Done, Purpose::Vacate) => self.finish(ctx, Left::Vacated),
+            (Proof::Done, Purpose::Grant | Purpose::Resume | Purpose::Renew) => {
                 // It was pending when leaving began, and has landed.
                 let version = write.landed_version(&outcome);
                 ctx.attempts.confirm(write.attempt);
@@ -109,12 +109,12 @@ impl Leaving {
                 self.target = Some((write.record, version));
                 self.leave(ctx)
             }
-            (Verdict::NoEffect, _) if self.term.is_none() && !ctx.attempts.may_land() => {
+            (Proof::NoEffect, _) if self.term.is_none() && !ctx.attempts.may_land() => {
                 self.finish(ctx, Left::Nothing)
             }
-            (Verdict::NoEffect, _) if fault == Some(Fault::STORE_GONE) => self.finish(ctx, Left::Lapsing),
-            (Verdict::NoEffect, _) => self.leave_later(ctx, fault.unwrap_or(Fault::Unknown)),
-            (Verdict::ReadBack | Verdict::Lost | Verdict::Done, _) => {
+            (Proof::NoEffect, _) if fault == Some(Fault::STORE_GONE) => self.finish(ctx, Left::Lapsing),
+            (Proof::NoEffect, _) => self.leave_later(ctx, fault.unwrap_or(Fault::Unknown)),
+            (Proof::ReadBack | Proof::Lost | Proof::Done, _) => {
                 // One lost answer is read back at once; after that the store gets a pause.
                 self.target = None;
                 self.failures += 1;

@@ -46,7 +46,7 @@ pub use effect::{Effect, Event, Left, Purpose, Write};
 pub use input::{Ambient, Content, Fault, Input, Look, Outcome, Sighting};
 pub use lost::Lost;
 pub use observer::{ObservedRead, Observer};
-pub use rules::{Floor, Mine, Rules, Standard, Verdict, Walls, YEAR_2020, is_plausible};
+pub use rules::{Floor, Mine, Proof, Rules, Standard, Walls, YEAR_2020, is_plausible};
 pub use sightings::{Recalled, Seen, Sightings};
 pub use standing::{Remaining, Standing};
 

@@ -144,11 +144,11 @@ pub trait Rules: fmt::Debug + Send + Sync {
 
     /// What does this outcome prove? Everything but *applied* and *refused* is read back before it is believed: a
     /// balancer may have sent the request twice, and a conflict may be with ourselves.
-    fn verdict(&self, outcome: &Outcome) -> Verdict {
+    fn proof(&self, outcome: &Outcome) -> Proof {
         match outcome {
-            Outcome::Applied { .. } => Verdict::Done,
-            Outcome::Fault(super::Fault::Refused(_)) => Verdict::NoEffect,
-            Outcome::Conflict | Outcome::Fault(_) => Verdict::ReadBack,
+            Outcome::Applied { .. } => Proof::Done,
+            Outcome::Fault(super::Fault::Refused(_)) => Proof::NoEffect,
+            Outcome::Conflict | Outcome::Fault(_) => Proof::ReadBack,
         }
     }
 
@@ -273,7 +273,7 @@ pub enum Floor {
 
 /// What an outcome proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Proof {
     /// It happened.
     Done,
     /// It did not, and never will.

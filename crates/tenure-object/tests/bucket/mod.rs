@@ -11,7 +11,7 @@ use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use tenure::clock::{BootClock, Clock};
-use tenure_conformance::{Harness, Suite, Supported, Verdict};
+use tenure_conformance::{CheckOutcome, Harness, Suite, Supported};
 use tenure_object::S3;
 use tenure_object::{Environment, S3Builder};
 use tenure_store::{BoxFuture, Key, Store};
@@ -113,7 +113,7 @@ impl Bucket {
         println!("{report}");
         report.assert_passed();
         for skip in report.skips() {
-            let Verdict::Skipped(why) = &skip.verdict else { unreachable!("it is a skip") };
+            let CheckOutcome::Skipped(why) = &skip.verdict else { unreachable!("it is a skip") };
             assert!(why.starts_with("not promised: "), "the harness can do everything: {report}");
         }
     }

@@ -1,16 +1,16 @@
 //! Wrong rules about outcomes.
 
-use tenure_core::machine::{Fault, Mine, Outcome, Rules, Standard, Verdict};
+use tenure_core::machine::{Fault, Mine, Outcome, Proof, Rules, Standard};
 use tenure_core::record::{Nonce, Record};
 
 #[derive(Debug)]
 pub(super) struct UnknownAsSuccess;
 
 impl Rules for UnknownAsSuccess {
-    fn verdict(&self, outcome: &Outcome) -> Verdict {
+    fn proof(&self, outcome: &Outcome) -> Proof {
         match outcome {
-            Outcome::Fault(Fault::Unknown) => Verdict::Done,
-            outcome => Standard.verdict(outcome),
+            Outcome::Fault(Fault::Unknown) => Proof::Done,
+            outcome => Standard.proof(outcome),
         }
     }
 }
@@ -19,10 +19,10 @@ impl Rules for UnknownAsSuccess {
 pub(super) struct UnknownAsLoss;
 
 impl Rules for UnknownAsLoss {
-    fn verdict(&self, outcome: &Outcome) -> Verdict {
+    fn proof(&self, outcome: &Outcome) -> Proof {
         match outcome {
-            Outcome::Fault(Fault::Unknown) => Verdict::Lost,
-            outcome => Standard.verdict(outcome),
+            Outcome::Fault(Fault::Unknown) => Proof::Lost,
+            outcome => Standard.proof(outcome),
         }
     }
 }
@@ -31,10 +31,10 @@ impl Rules for UnknownAsLoss {
 pub(super) struct ConflictBelieved;
 
 impl Rules for ConflictBelieved {
-    fn verdict(&self, outcome: &Outcome) -> Verdict {
+    fn proof(&self, outcome: &Outcome) -> Proof {
         match outcome {
-            Outcome::Conflict => Verdict::Lost,
-            outcome => Standard.verdict(outcome),
+            Outcome::Conflict => Proof::Lost,
+            outcome => Standard.proof(outcome),
         }
     }
 }

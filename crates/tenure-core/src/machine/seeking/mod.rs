@@ -11,7 +11,7 @@ use tenure_store::Reason;
 use super::context::Context;
 use super::in_flight::SentWrite;
 use super::leaving::Leaving;
-use super::rules::{Verdict, earlier_by_chance};
+use super::rules::{Proof, earlier_by_chance};
 use super::stage::{Next, STAY, Stage, earliest};
 use super::{
     AcquireMode, Content, Denied, Event, Fault, Left, Lost, Outcome, Patience, Purpose, Seen, Sighting,
@@ -86,8 +86,8 @@ impl Seeking {
         outcome: Outcome,
     ) -> Next {
         let purpose = write.attempt.purpose;
-        match (ctx.rules.verdict(&outcome), &outcome) {
-            (Verdict::Done, _) => {
+        match (ctx.rules.proof(&outcome), &outcome) {
+            (Proof::Done, _) => {
                 self.failures = 0;
                 if matches!(purpose, Purpose::Grant | Purpose::Resume) {
                     let version = write.landed_version(&outcome);
@@ -98,8 +98,8 @@ impl Seeking {
                 self.revoked |= self.looked;
                 self.seek(ctx)
             }
-            (Verdict::NoEffect, Outcome::Fault(fault))
-            | (Verdict::ReadBack, Outcome::Fault(fault @ Fault::Throttled(_))) => self.failed(ctx, *fault),
+            (Proof::NoEffect, Outcome::Fault(fault))
+            | (Proof::ReadBack, Outcome::Fault(fault @ Fault::Throttled(_))) => self.failed(ctx, *fault),
             (_, outcome) => {
                 // One lost answer, or one conflict, is read back at once. If it fails again without a change, the store
                 // gets a pause.

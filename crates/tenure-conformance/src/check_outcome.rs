@@ -4,7 +4,7 @@ use std::fmt;
 ///
 /// Exhaustive: whoever forgets that a check was skipped takes it for a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckOutcome {
     /// The store kept the contract.
     Passed,
     /// The store broke the contract, and this is what was seen.
@@ -13,7 +13,7 @@ pub enum Verdict {
     Skipped(String),
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for CheckOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Passed => "passed",
