@@ -79,7 +79,22 @@ fn a_thousand_waiters_in_three_directories_share_one_instance_and_one_thread_unt
         long_keys_and_deletions_are_hinted(&folders[0]).await;
         another_process_wakes_a_waiter_soon(&folders[1]).await;
         a_folder_that_goes_ends_its_streams().await;
+        drop(watch);
+        soon(|| (instances(), threads()), (0, 0));
+        a_lease_that_is_held_for_a_moment_is_not_watched(&folders[2]).await;
     });
+}
+
+/// A process that has watched a file ends late: the kernel makes it wait.
+async fn a_lease_that_is_held_for_a_moment_is_not_watched(folder: &Scratch) {
+    let store = folder.store();
+    write(&store, &key("held"), "value", Expect::Absent).await;
+    let mut held = store.watch_held(&key("held")).unwrap();
+    assert!(held.next().now_or_never().is_none());
+    sleep_ms(200);
+    assert_eq!(instances(), 0, "nothing is watched before the first look");
+    std::fs::remove_file(store.path_of(&key("held"))).unwrap();
+    assert!(hint(&mut held).await, "what happened before the first look is seen by it");
 }
 
 async fn long_keys_and_deletions_are_hinted(folder: &Scratch) {

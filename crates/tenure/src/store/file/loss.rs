@@ -1,6 +1,7 @@
 //! Hints that what is held under a key is lost: its entry, or the whole folder, is no longer there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::{select, select_all};
 use futures_util::{StreamExt, stream};
@@ -73,7 +74,7 @@ impl HeldKeyWatch {
         let clock = BootClock::new();
         let pause = clock.sleep_until(clock.now() + inotify::UNTOLD);
         match self.state {
-            WatchState::New => {}
+            WatchState::New => clock.sleep_until(clock.now() + FIRST_LOOK).await,
             WatchState::Told => self.event().await,
             WatchState::Untold if self.lost => pause.await,
             WatchState::Untold => drop(select(Box::pin(self.event()), pause).await),
@@ -128,6 +129,10 @@ fn place(folder: &Folder) -> Option<Vec<Changes>> {
 fn is_gone(in_place: &Result<(), StoreError>) -> bool {
     matches!(in_place, Err(StoreError::Refused(Refused { reason: Reason::Gone, .. })))
 }
+
+/// A lease that is released before the first look is not watched. A process that has watched files waits for the kernel when it
+/// ends, for 10 to 20 ms: several times as long as a short command takes.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
 
 /// A holder renews at most a few times in the moment that this takes.
 const TRIES: usize = 4;
