@@ -1,7 +1,7 @@
-//! Says which commit is being built, for `tenure --version`.
+//! Determines the commit of the build, for `tenure --version`.
 //!
-//! Whatever is not as expected (no git, no checkout, a crate from an archive, one that was copied into the repository of
-//! somebody else) leaves the version alone, and never fails the build.
+//! Anything unexpected leaves the version alone and never fails the build: no git, no checkout, a crate from an
+//! archive, or a crate copied into another repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,9 +16,9 @@ fn main() {
     println!("cargo:rustc-env=TENURE_VERSION={version}");
 }
 
-/// The commit, and whether something was changed since; `None` where this is no checkout of our own repository.
+/// The commit, marked if the checkout has changes; `None` outside a checkout of the Tenure repository.
 fn commit() -> Option<String> {
-    // Git looks upwards, and would find the repository that this crate was copied into.
+    // Git searches parent directories, and would find the repository that this crate was copied into.
     if git(&["rev-parse", "--show-prefix"])? != "crates/tenure-cli/" {
         return None;
     }
@@ -28,16 +28,16 @@ fn commit() -> Option<String> {
     git(&["describe", "--always", "--abbrev=10", "--dirty", "--exclude=*"])
 }
 
-/// The files that change when the answer does. One that is missing is not named: cargo would build anew each time.
+/// The files that change when the version does. A missing file is left out: cargo would rebuild each time.
 fn what_tells() -> Vec<PathBuf> {
     let absolute = |what| git(&["rev-parse", "--path-format=absolute", what]).map(PathBuf::from);
-    // In a worktree there are two: HEAD is its own, and the branches are shared.
+    // A worktree has two directories: HEAD is its own, and the branches are shared.
     let own = absolute("--git-dir").unwrap_or_default();
     let shared = absolute("--git-common-dir").unwrap_or_else(|| own.clone());
     let mut paths =
         vec![own.join("HEAD"), own.join("logs/HEAD"), shared.join("packed-refs"), shared.join("reftable")];
     paths.extend(git(&["symbolic-ref", "--quiet", "HEAD"]).map(|branch| shared.join(branch)));
-    // What is built in has to be looked at too, or the answer would not know that it was changed.
+    // The sources count too: otherwise the version would not show that they were changed.
     for name in ["Cargo.toml", "Cargo.lock"] {
         paths.push(Path::new("../..").join(name));
     }
@@ -48,10 +48,10 @@ fn what_tells() -> Vec<PathBuf> {
     paths
 }
 
-/// What git answers, if there is one and it has an answer.
+/// The output of git; `None` if git is missing, fails or prints nothing.
 fn git(args: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
-    // Under a hook, these name the repository that the hook is for.
+    // Inside a git hook, these variables name the repository of the hook.
     for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         command.env_remove(variable);
     }

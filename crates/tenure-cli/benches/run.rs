@@ -1,4 +1,4 @@
-//! What `tenure run` costs, as multiples of the bare operations in the same run, and how soon waiters wake up.
+//! Cost of `tenure run` as multiples of the bare operations in the same run, and the time until waiters wake up.
 #![expect(clippy::disallowed_methods, reason = "it measures real time, and looks after its own processes")]
 
 use std::fs;
@@ -27,7 +27,7 @@ fn main() {
     let lock = folder.path("lock");
     let has_flock = Command::new("flock").arg("--version").stdout(Stdio::null()).status().is_ok();
     for _ in 0..ROUNDS {
-        // In turn, so that whatever else the machine does falls on all of them.
+        // In turn, so that other load on the machine affects all of them.
         run.take(|| {
             let status = tenure(&folder).args(["run", "x", "--", "true"]).status().unwrap();
             assert!(status.success());
@@ -92,7 +92,7 @@ fn waiter_in(store: &Path) -> Speaking {
     command.arg("--store").arg(format!("file://{}", store.display()));
     command.args(["run", "w", "--wait", "1m", "--", "echo"]);
     let waiter = Speaking::start(command);
-    // Long enough to have looked, and to wait.
+    // Long enough for the waiter to read the record and start waiting.
     std::thread::sleep(Duration::from_millis(150));
     waiter
 }
@@ -106,7 +106,7 @@ fn bare_chain(folder: &Folder) {
     fs::File::open(folder.path("")).unwrap().sync_all().unwrap();
 }
 
-/// A process whose first byte of output is waited for.
+/// A process that is measured until its first byte of output.
 struct Speaking {
     child: Child,
 }
@@ -128,7 +128,7 @@ impl Drop for Speaking {
     }
 }
 
-/// A folder on the disk that the target folder is on, gone at the end.
+/// A directory on the disk of the target directory, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {

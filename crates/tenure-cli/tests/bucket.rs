@@ -57,7 +57,7 @@ fn a_handle_finds_its_bucket_again_and_nobody_else_gets_in_meanwhile() {
     };
     let first = handle(&place.tenure(&["acquire", "job", "--ttl", "60s"]));
     assert_eq!(place.tenure(&["run", "--no-wait", "job", "--", "true"]).code, 75);
-    // The handle names its store, so that nobody has to.
+    // The handle names its store, so the caller does not have to.
     let mut renew = place.home.command(&["renew", &first]);
     let second = handle(&did(renew.envs(place.server.environment())));
     let mut release = place.home.command(&["release", &second]);
@@ -79,7 +79,7 @@ fn status_says_how_many_requests_a_lease_costs_and_no_money_where_no_price_is_kn
     assert!(place.tenure(&["status", "x", "--json"]).json().get("cost").is_none());
 }
 
-/// Who pays is no part of a store's name: that is taken from the configured URL of the same store.
+/// The profile is not part of a store's name: it comes from the configured URL of the same store.
 #[test]
 fn a_handle_is_renewed_with_the_profile_of_the_configured_store() {
     let Some(place) = Place::on(Kind::Minio, "profiles") else { return };
@@ -129,7 +129,7 @@ fn what_is_wrong_has_its_own_sentence_and_code_and_shows_no_secret() {
     refused(&answer, 69, &["the access key is not known there, or its secret is wrong"]);
     assert!(!answer.err.contains("hush-hush"), "{answer:?}");
 
-    // Nobody listens on the port of a server that has gone.
+    // The port of a server that has exited.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut nobody =
         missing.home.command(&["--store", &format!("s3://wrong/locks?endpoint=http://{closed}")]);

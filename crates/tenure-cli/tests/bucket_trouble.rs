@@ -1,4 +1,5 @@
-//! What is wrong with a bucket, or on the way to it: each has its sentence with the next step, its code, and no secret.
+//! Problems with a bucket, or with the connection to it. Each has its own sentence with the next step, its exit code,
+//! and shows no secret.
 
 mod support;
 
@@ -8,7 +9,8 @@ use std::net::{SocketAddr, TcpListener};
 use support::{Did, Home, did, refused};
 use tenure_testkit::{Authority, ErrorAnswer, Fault, FaultyProxy, Kind, Rule, Server, Setup};
 
-/// Runs something under a lease of this store, as whoever these variables say, and looks that no secret is shown.
+/// Runs a command under a lease of this store, with the credentials in these variables, and checks that no secret is
+/// shown.
 fn run(server: &Server, url: &str, variables: &[(&str, String)]) -> Did {
     tenure(server, url, variables, &["run", "x", "--", "echo", "hi"])
 }
@@ -26,7 +28,7 @@ fn tenure(server: &Server, url: &str, variables: &[(&str, String)], args: &[&str
     did
 }
 
-/// Whoever asks gets these bytes; without any, the connection is closed at once.
+/// Serves these bytes to every client. Without any, it closes the connection at once.
 fn answering(bytes: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -62,7 +64,7 @@ fn a_right_that_is_missing_is_named() {
     refused(&blind, 69, &["the credentials may not read: allow s3:GetObject on the objects"]);
     let mute = run(server, &url, &with(&["GetObject", "ListBucket"]));
     refused(&mute, 69, &["the credentials may not write: allow s3:PutObject and s3:GetObject"]);
-    // MinIO says what is missing to whoever may not list; AWS does not, and the sentence for reads names that too.
+    // MinIO names the missing right to list. AWS does not, so the sentence about reads names it too.
     let unlisting = with(&["GetObject", "PutObject"]);
     assert_eq!(run(server, &url, &unlisting).code, 0);
     let ls = tenure(server, &url, &unlisting, &["ls"]);
@@ -97,11 +99,11 @@ fn a_bucket_that_would_keep_every_renewal_is_refused() {
     server.administer("PUT", "/fresh?object-lock", &[], rule);
     let did = run(server, &url.replace("locked", "fresh"), &[]);
     refused(&did, 77, &["the bucket \"fresh\" keeps every write", "use a bucket without such a rule"]);
-    // Where it was checked before there was a rule.
+    // This bucket passed the safety check before it had a rule.
     server.administer("PUT", "/locked?object-lock", &[], rule);
     let probed = tenure(server, &url, &[], &["probe", "--quiet"]);
     refused(&probed, 77, &["the bucket \"locked\" keeps every write"]);
-    // As AWS says it, which wants a checksum there.
+    // The answer of AWS, which requires a checksum there.
     let aws = answering(
         "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n<Error><Code>InvalidRequest</Code><Message>Content-MD5 OR \
          x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters</Message></Error>",
@@ -146,7 +148,7 @@ fn a_port_that_is_none_and_a_ttl_that_is_too_short_are_said() {
 fn an_endpoint_that_is_no_s3_is_said() {
     let Some((server, _)) = minio("rights") else { return };
     let at = |address: SocketAddr| run(server, &format!("s3://rights/locks?endpoint=http://{address}"), &[]);
-    // Whether it is closed or reset depends on who is faster.
+    // The connection is closed or reset, depending on timing.
     refused(&at(answering("")), 69, &["it gave no clear answer"]);
     let ssh = at(answering("SSH-2.0-OpenSSH_9.2\r\n"));
     refused(&ssh, 69, &["does not speak HTTP: write https:// if it is encrypted"]);
@@ -212,7 +214,7 @@ fn a_prefix_that_is_none_is_said_and_one_in_any_script_is_taken() {
     }
 }
 
-/// As Ceph does it, which matches ETags only without their quotes.
+/// Ceph, for example, matches ETags only without their quotes.
 #[test]
 fn a_server_that_wants_etags_in_another_form_is_refused_with_what_the_url_must_say() {
     let Some((server, direct)) = minio("form") else { return };

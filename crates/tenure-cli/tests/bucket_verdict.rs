@@ -1,4 +1,4 @@
-//! A bucket is checked before anything is granted, once in a day, and again when somebody wants it.
+//! The safety check of a bucket runs before the first grant, once a day, and on request.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::process::Command;
 use support::{Did, Home, did};
 use tenure_testkit::{Fault, FaultyProxy, Kind, Rule, Server};
 
-/// The command, with a bucket behind a proxy that writes down what is asked.
+/// The command, with a bucket behind a proxy that logs the requests.
 struct Place {
     home: Home,
     server: &'static Server,
@@ -30,7 +30,7 @@ impl Place {
         command
     }
 
-    /// What it did, and how many GET and PUT of the scratch key and of others that took.
+    /// The result of the command, and its GET and PUT requests: of the scratch key, and of other keys.
     fn asked(&self, args: &[&str]) -> (Did, [(usize, usize); 2]) {
         self.proxy.clear_log();
         let did = did(&mut self.command(args));
@@ -59,7 +59,7 @@ fn the_check_is_made_once_and_again_when_it_is_asked_for() {
     }
     assert_eq!(costs(&["--check-store", "run", "x", "--", "true"]), (3, 2));
     assert_eq!(costs(&["status", "x", "--check-store"]), (3, 2), "the flag may come after the command");
-    // A handle that is renewed and let go by commands of their own.
+    // A handle that separate commands renew and release.
     let handle = place.asked(&["acquire", "y"]).0.out.trim().to_owned();
     let (renewed, [scratch, others]) = place.asked(&["renew", &handle]);
     assert_eq!((renewed.code, scratch, others), (0, (0, 0), (1, 1)), "{renewed:?}");

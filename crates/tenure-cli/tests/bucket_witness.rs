@@ -1,5 +1,5 @@
-//! On a bucket too, a holder whose processes are all gone is replaced at once on its own machine, and one of whom anybody
-//! lives is not.
+//! Witnesses of leases in a bucket. On its own machine, a holder without any live process is replaced at once, and a
+//! holder with a live process is not.
 #![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
 
 mod run_support;
@@ -12,10 +12,10 @@ use run_support::{PATIENCE, Process, Started, World, sleep_ms};
 use rustix::process::Signal;
 use tenure_testkit::{Kind, Server};
 
-/// Long, so that whoever gets it sooner did not wait for it to run out.
+/// Long, so that a contender that gets the lease sooner did not wait for it to run out.
 const TTL: &str = "60s";
 
-/// Far less than that, and enough for a machine that is busy with other tests.
+/// Far less than the ttl, and enough for a machine that is busy with other tests.
 const SOON: Duration = Duration::from_secs(15);
 
 struct Place {
@@ -38,20 +38,20 @@ impl Place {
         command
     }
 
-    /// A holder, once its command runs.
+    /// Starts a holder, and returns once its command runs.
     fn holder(&self, ttl: &str) -> (Started, Process) {
         let words = ["x", "--ttl", ttl, "--", "sh", "-c", "echo $$ > pid; while :; do sleep 0.02; done"];
         let started = self.world.start(self.run(&words));
         (started, self.world.told_pid("pid"))
     }
 
-    /// How many witnesses lie where this world has them.
+    /// Number of witnesses in the directory of this world.
     fn witnesses(&self) -> usize {
         fs::read_dir(self.world.path("tenure")).map_or(0, Iterator::count)
     }
 }
 
-/// `kill -9` of everybody at once.
+/// Kills supervisor, watchdog and child with `kill -9`.
 fn kill_tree(started: Started, child: &Process) {
     let watchdog = started.watchdog();
     for process in [&watchdog, &started.process(), child] {
@@ -83,7 +83,7 @@ fn a_run_that_crashed_is_replaced_on_its_machine_long_before_its_ttl_is_over() {
 #[test]
 fn whoever_waits_is_told_of_the_death_and_does_not_wait_for_its_next_look() {
     let Some(place) = Place::on_minio("witness-waiter") else { return };
-    // The next look would be a third of this away.
+    // The next poll would be a third of this away.
     let (started, child) = place.holder("10m");
     let words = ["x", "--ttl", "10m", "--", "sh", "-c", "echo $TENURE_TOKEN > begun"];
     let waiter = place.world.start(place.run(&words));
@@ -105,7 +105,7 @@ fn a_stopped_run_is_not_taken_for_dead_and_one_whose_guards_are_killed_is() {
         process.send(Signal::STOP);
     }
     assert_eq!(no_wait(), 75);
-    // The child dies with them, although it is stopped.
+    // The child dies with its guards, although it is stopped.
     supervisor.send(Signal::KILL);
     watchdog.send(Signal::KILL);
     watchdog.dies_within(PATIENCE);
@@ -114,7 +114,7 @@ fn a_stopped_run_is_not_taken_for_dead_and_one_whose_guards_are_killed_is() {
     assert_eq!(no_wait(), 0);
 }
 
-/// As what cleans up temporary folders does with everything that lay there for days.
+/// Cleaners of temporary directories delete files that have been there for days.
 #[test]
 fn a_waiter_whose_witness_was_cleaned_away_runs_its_command_all_the_same() {
     let Some(place) = Place::on_minio("witness-cleaned") else { return };
@@ -137,11 +137,11 @@ fn eventually_two(place: &Place) {
         assert!(began.elapsed() < PATIENCE, "the waiter has no witness");
         sleep_ms(20);
     }
-    // Whoever does not get it at once lets its first witness go, and waits with another.
+    // A contender that does not get the lease at once closes its first witness, and waits with another.
     sleep_ms(1_000);
 }
 
-/// As a container that does not share it, or another user.
+/// In a container with its own directory, for example, or as another user.
 #[test]
 fn whoever_has_the_witnesses_elsewhere_knows_nothing_and_waits_out_the_ttl() {
     let Some(place) = Place::on_minio("witness-elsewhere") else { return };
@@ -174,7 +174,7 @@ fn whoever_only_looks_makes_no_folder_and_a_lease_that_was_let_go_leaves_no_file
 #[test]
 fn where_there_is_no_place_for_a_witness_the_lease_is_granted_without_one() {
     let Some(place) = Place::on_minio("witness-none") else { return };
-    // Nobody can write to any of the places in there.
+    // All of these places are read-only in there.
     let script = "for place in /run /tmp /dev/shm; do mount --rbind $place $place && mount -o remount,bind,ro $place || exit 9; \
                   done; exec \"$@\"";
     let enclosed = |words: &[&str]| {

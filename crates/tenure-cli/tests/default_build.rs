@@ -1,5 +1,5 @@
-//! The command as `cargo install` builds it. All other tests have one with every store: their dependencies turn the features
-//! on.
+//! The command as `cargo install` builds it. All other tests have a build with every store, because their dependencies
+//! enable the features.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 #[test]
 fn the_default_build_runs_commands_on_a_folder_and_names_the_feature_that_a_bucket_needs() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("default-build");
-    // A target folder of its own: the binary of the other tests stays as it is. Debug information would double its size.
+    // A separate target directory, so that the binary of the other tests stays unchanged. Debug information would
+    // double its size.
     let built = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--locked", "--bin", "tenure", "--target-dir"])
         .arg(folder.join("target"))
@@ -23,7 +24,7 @@ fn the_default_build_runs_commands_on_a_folder_and_names_the_feature_that_a_buck
     let url = format!("file://{}", leases.display());
     let tenure = |store: &str, words: &[&str]| {
         let mut command = Command::new(folder.join("target/debug/tenure"));
-        // What is remembered of stores stays in the folder.
+        // Remembered verdicts stay in the directory of the test.
         command.env("TENURE_STORE", store).env("XDG_STATE_HOME", &folder).args(words).output().unwrap()
     };
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

@@ -1,10 +1,10 @@
-//! What the documentation says is what happens: every command line on its pages is executed, and what it answers is
-//! compared with what the page shows.
+//! The documentation shows what happens: a test executes every command line on its pages, and compares the output with
+//! the page.
 //!
-//! A page is one shell, which begins in an empty home. In a `console` block, lines that begin with `$ ` are commands, `> `
-//! continues them, and the rest is what they answer, on standard output and standard error together. What stands for what
-//! in the answers is told in `docs_support/pattern.rs`. `UPDATE_DOCS=1` writes what was answered into the pages: look at
-//! the difference before you keep it.
+//! A page is one shell, which starts in an empty home. In a `console` block, lines that begin with `$ ` are commands,
+//! and `> ` continues them. The other lines are their output, standard output and standard error together.
+//! `docs_support/pattern.rs` lists the placeholders. `UPDATE_DOCS=1` writes the actual output into the pages: read the
+//! diff before you keep it.
 
 mod docs_support;
 mod run_support;
@@ -22,7 +22,7 @@ fn nothing_is_wrong(wrong: Vec<String>) {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
-/// `DOCS_PAGE=start` looks at one page alone.
+/// `DOCS_PAGE=start` selects one page.
 fn is_wanted(page: &page::Page) -> bool {
     std::env::var("DOCS_PAGE").map_or(true, |name| page.name.contains(&name))
 }

@@ -1,4 +1,4 @@
-//! The scripts in `examples/` do what they say.
+//! The scripts in `examples/` do what they claim.
 
 mod run_support;
 

@@ -1,4 +1,4 @@
-//! `tenure forget`: what nobody wants any more goes, and everything else is kept and says why.
+//! `tenure forget`: removes records that have long been vacant, and gives the reason for each one that it keeps.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use serde_json::json;
 use support::{Home, block_on, fixture, hold, plant, process, sleep_ms};
 
-/// A vacant record of long ago, as somebody left it who had this token.
+/// Plants a record that has been vacant since 2021, with a token of that time.
 fn old(home: &Home, name: &str) {
     let record = fixture("vacant");
     let mut record: serde_json::Value = serde_json::from_str(&record).unwrap();
@@ -19,7 +19,7 @@ fn old(home: &Home, name: &str) {
     plant(home, name, record.to_string());
 }
 
-/// A lease that was taken and let go, and its token.
+/// Takes and releases a lease, and returns its token.
 fn let_go(home: &Home, name: &str) -> u64 {
     let lease = hold(&process(home, "me"), name, 60_000);
     let token = lease.token().get();
@@ -151,7 +151,7 @@ fn where_there_is_nothing_nothing_is_made() {
     );
 }
 
-/// One after another, as often as told: it notes its token while it is alone, and says so if it is not.
+/// Takes the lease twelve times. Each command appends its token to a file, and `overlap` if another command runs.
 const LOOP: &str = r#"
 for round in 1 2 3 4 5 6 7 8 9 10 11 12; do
   "$TENURE" run "$1" --ttl 20s -- sh -c '

@@ -1,4 +1,4 @@
-//! What is made of the definitions of the arguments: completions, the manual, and the version.
+//! Output that is generated from the definitions of the arguments: completions, the manual, and the version.
 
 mod support;
 
@@ -116,7 +116,7 @@ fn the_manual_has_a_page_for_every_command_and_can_be_read() {
     assert!(rendered.out.contains("--vacant-for"), "{}", rendered.out);
 }
 
-/// As `man -l -` does it, without its pager.
+/// Renders a page like `man -l -`, without its pager.
 fn render(page: &str) -> Did {
     let mut groff = Command::new("groff");
     groff.args(["-man", "-Tutf8", "-ww", "-P-c", "-P-b", "-P-u"]);
@@ -124,7 +124,7 @@ fn render(page: &str) -> Did {
         groff.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     groff.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
     let output = groff.wait_with_output().unwrap();
-    // Hyphens are soft or hard, as the fonts have them.
+    // Hyphens are soft or hard, depending on the fonts.
     let out = String::from_utf8(output.stdout).unwrap().replace(['‐', '−'], "-");
     Did { code: output.status.code().unwrap(), out, err: String::from_utf8(output.stderr).unwrap() }
 }
@@ -158,7 +158,7 @@ fn the_version_names_the_commit_it_was_built_from() {
     }
 }
 
-/// What the build script says, run as cargo does it.
+/// The version and the watched files from the build script, run in the same way as by cargo.
 fn said(script: &Path, crate_folder: &Path) -> (String, Vec<String>) {
     let did = did(Command::new(script).current_dir(crate_folder).env("CARGO_PKG_VERSION", "1.2.3"));
     assert_eq!((did.code, did.err.as_str()), (0, ""));
@@ -188,7 +188,7 @@ fn the_build_script_knows_checkouts_worktrees_archives_and_the_repositories_of_o
     let one = repository.join("crates/tenure-cli");
     std::fs::create_dir_all(one.join("src")).unwrap();
     std::fs::write(one.join("src/main.rs"), "fn main() {}").unwrap();
-    // An archive: no repository, or one that is not ours.
+    // An archive: no repository, or one that is not Tenure's.
     assert_eq!(said(&script, &one), ("1.2.3".to_owned(), vec!["build.rs".to_owned()]));
     let run = |folder: &Path, args: &[&str]| git(folder, args).unwrap_or_else(|| panic!("git {args:?}"));
     run(&repository, &["init", "--quiet"]);
@@ -218,7 +218,7 @@ fn the_build_script_knows_checkouts_worktrees_archives_and_the_repositories_of_o
         assert!(watched.iter().any(|path| path.ends_with(ending)), "{ending}: {watched:?}");
     }
 
-    // Copied into somebody else's repository, as cargo vendor does.
+    // Copied into another repository, as `cargo vendor` does.
     let vendored = repository.join("vendor/tenure-cli");
     std::fs::create_dir_all(&vendored).unwrap();
     assert_eq!(said(&script, &vendored).0, "1.2.3");

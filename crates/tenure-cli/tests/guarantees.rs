@@ -1,4 +1,4 @@
-//! `tenure store guarantees`: what a store is good for, in words.
+//! `tenure store guarantees`: the guarantees of a store, in words.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Whether the files that a page shows are right: units, crontabs, configurations.
+//! Checks of the files that a page shows: units, crontabs, configurations.
 
 use std::fs;
 use std::process::Command;
@@ -6,12 +6,13 @@ use std::process::Command;
 use super::page::{Block, Page};
 use crate::run_support::{TENURE, World, skipped};
 
-/// What is wrong with the blocks of a page that are not executed.
+/// Errors in the blocks of a page that are not executed.
 pub(crate) fn wrong(page: &Page) -> Vec<String> {
     let mut wrong = Vec::new();
     for block in &page.blocks {
         let problem = match block.language() {
-            // The first is executed; Rust is compiled with the documentation of the crate; others are drawings.
+            // Console blocks are executed, Rust is compiled with the documentation of the crate, and text blocks are
+            // drawings.
             "console" | "rust" | "text" => None,
             "sh" | "bash" if block.why_not_executed().is_some() => None,
             "sh" | "bash" => Some(
@@ -35,7 +36,7 @@ pub(crate) fn wrong(page: &Page) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a line of a crontab.
+/// The error in a line of a crontab.
 fn crontab(line: &str) -> Option<String> {
     let line = line.trim();
     let is_variable = line
@@ -67,7 +68,7 @@ fn crontab(line: &str) -> Option<String> {
     has_percent.then(|| format!("cron makes a new line of '%': write '\\%': {line}"))
 }
 
-/// What systemd says about a unit, whose name is in its first line: `# /etc/systemd/system/worker@.service`.
+/// The complaint of systemd about a unit, whose name is in its first line: `# /etc/systemd/system/worker@.service`.
 fn unit(block: &Block) -> Option<String> {
     let named = block.text.first().and_then(|line| line.strip_prefix("# ")).and_then(|line| {
         line.split_whitespace().next()?.trim_end_matches([':', '.', ',']).rsplit('/').next()
@@ -81,7 +82,7 @@ fn unit(block: &Block) -> Option<String> {
     }
     let world = World::new("docs-unit");
     let file = world.path(name);
-    // It wants the programs to be there.
+    // systemd requires that the programs exist.
     let text = block.text.join("\n").replace("/usr/local/bin/tenure", TENURE);
     fs::write(&file, text).unwrap();
     let mut systemd = Command::new("systemd-analyze");
@@ -92,7 +93,7 @@ fn unit(block: &Block) -> Option<String> {
     (!about_it.is_empty()).then(|| about_it.join("\n"))
 }
 
-/// What `tenure` says about the words that a line of a file gives it.
+/// The complaint of `tenure` about the arguments in a line of a file.
 fn words_of_tenure(block: &Block, line: &str) -> Option<String> {
     if !["crontab", "ini", "sh", "bash", "dockerfile", "yaml"].contains(&block.language())
         || ["#", "COPY", "ENV"].iter().any(|word| line.trim_start().starts_with(word))
@@ -111,7 +112,7 @@ fn words_of_tenure(block: &Block, line: &str) -> Option<String> {
     if words.is_empty() {
         return None;
     }
-    // Help comes last, so that everything before it is looked at.
+    // `--help` comes last, so that the arguments before it are parsed.
     let output = Command::new(TENURE).env_clear().args(&words).arg("--help").output().unwrap();
     (!output.status.success()).then(|| format!("{line}: {}", String::from_utf8_lossy(&output.stderr)))
 }

@@ -1,4 +1,4 @@
-//! Whether what a page links to is there.
+//! Checks that the targets of links exist.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(crate) fn broken(root: &Path, page: &Page) -> Vec<String> {
     broken
 }
 
-/// What a line links to: `[…](target)`. Code is not a link.
+/// The link targets of a line: `[…](target)`. Code is not a link.
 fn targets(line: &str) -> Vec<&str> {
     let (mut targets, mut rest) = (Vec::new(), line);
     while let Some(at) = rest.find("](") {
@@ -42,7 +42,7 @@ fn targets(line: &str) -> Vec<&str> {
     targets
 }
 
-/// How the headings of a page are linked to.
+/// The anchors of the headings of a page.
 fn anchors(page: &Page) -> Vec<String> {
     let headings = page.prose().filter(|(_, line)| line.starts_with('#'));
     let slug = |heading: &str| {

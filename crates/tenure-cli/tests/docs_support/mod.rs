@@ -1,4 +1,4 @@
-//! What the test of the documentation is made of: pages, the shell that executes them, and how output is compared.
+//! Parts of the documentation test: pages, the shell that executes them, and the comparison of output.
 
 pub(crate) mod configs;
 pub(crate) mod links;

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 /// One page of the documentation, in Markdown.
 pub(crate) struct Page {
-    /// From the root of the repository: `docs/start.md`.
+    /// Path from the root of the repository: `docs/start.md`.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) lines: Vec<String>,
@@ -12,20 +12,20 @@ pub(crate) struct Page {
 
 /// A fenced block of code.
 pub(crate) struct Block {
-    /// What the fence says: `console`, `toml`, `sh not executed: …`.
+    /// Text after the fence: `console`, `toml`, `sh not executed: …`.
     pub(crate) info: String,
-    /// The lines of the page that are in it, counted from zero.
+    /// Its lines on the page, counted from zero.
     pub(crate) first: usize,
     pub(crate) text: Vec<String>,
 }
 
-/// A command line of a `console` block, and what it must answer.
+/// A command line of a `console` block, and its expected output.
 pub(crate) struct Step {
-    /// The line of the page it is on, counted from one.
+    /// Its line on the page, counted from one.
     pub(crate) line: usize,
     pub(crate) command: String,
     pub(crate) expected: Vec<String>,
-    /// Where the answer is on the page, counted from zero.
+    /// First line of the output on the page, counted from zero.
     pub(crate) answer_at: usize,
 }
 
@@ -38,7 +38,7 @@ impl Page {
         Self { name, path: path.to_owned(), lines, blocks }
     }
 
-    /// The page without its blocks of code.
+    /// The page without its code blocks.
     pub(crate) fn prose(&self) -> impl Iterator<Item = (usize, &str)> {
         let fenced = |at: usize| {
             self.blocks.iter().any(|block| (block.first - 1..=block.first + block.text.len()).contains(&at))
@@ -82,12 +82,12 @@ impl Block {
         self.info.split_whitespace().next().unwrap_or("")
     }
 
-    /// Why the commands in it are not executed, if it says so.
+    /// The reason why its commands are not executed, if it has one.
     pub(crate) fn why_not_executed(&self) -> Option<&str> {
         self.info.split_once(" not executed: ").map(|(_, why)| why.trim()).filter(|why| !why.is_empty())
     }
 
-    /// The line of the page it begins on, counted from one.
+    /// The line of the page that it begins on, counted from one.
     pub(crate) fn line(&self) -> usize {
         self.first + 1
     }
@@ -113,13 +113,12 @@ fn blocks(name: &str, lines: &[String]) -> Vec<Block> {
     blocks
 }
 
-/// Every page that people read to use Tenure: the first one, and what is below `docs`. Decisions and their reasons
-/// are history, and not executed.
+/// Every page for users of Tenure: the README, and the pages below `docs`. RFCs are history, and are not executed.
 pub(crate) fn pages(root: &Path) -> Vec<Page> {
     all(root).into_iter().filter(|page| !page.name.starts_with("docs/rfcs/")).collect()
 }
 
-/// The same with decisions.
+/// The same pages, and the RFCs.
 pub(crate) fn all(root: &Path) -> Vec<Page> {
     let mut paths = vec![root.join("README.md")];
     let mut folders = vec![root.join("docs")];

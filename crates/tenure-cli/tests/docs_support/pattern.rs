@@ -1,21 +1,21 @@
-//! How output is compared with what a page shows.
+//! Comparison of actual output with the output on a page.
 //!
-//! A page shows real output, which is another one at each run. So some words stand for any of their kind:
+//! A page shows real output, which differs at each run. So some words are placeholders for any word of their kind:
 //!
 //! | on the page | stands for |
 //! | --- | --- |
-//! | `1794735088779000` | a token: always the same one for the same number, and a greater one for a greater number |
-//! | 32 or 64 hexadecimal digits | a nonce, a name, a hash: always the same one |
-//! | `web-1:4711` | a process of this machine: always the same one |
+//! | `1794735088779000` | a token: the same one for the same number, and a greater one for a greater number |
+//! | 32 or 64 hexadecimal digits | a nonce, a name, a hash: the same one for the same digits |
+//! | `web-1:4711` | a process of this machine: the same one for the same number |
 //! | `2026-11-15T05:30:00.250Z` | any time |
 //! | `15s` after *at most* or *for*, or in a column | any duration |
-//! | two spaces or more | two spaces or more: columns are as wide as what is in them |
+//! | two spaces or more | two spaces or more: columns are as wide as their content |
 //! | `[..]` | anything within a line |
 //! | `...` alone on a line | any lines |
 
 use std::collections::BTreeMap;
 
-/// What the words of a page stand for, as far as it is known.
+/// The known values of a page's placeholders.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known(BTreeMap<String, String>);
 
@@ -37,7 +37,7 @@ enum Kind {
 }
 
 impl Known {
-    /// What is known after these lines were compared; `None` if they do not fit.
+    /// The known values after a comparison of these lines; `None` if they do not match.
     pub(crate) fn after(&self, expected: &[String], actual: &[String]) -> Option<Self> {
         let Some((first, rest)) = expected.split_first() else {
             return actual.is_empty().then(|| self.clone());
@@ -92,14 +92,14 @@ impl Known {
         Some(known)
     }
 
-    /// Real output, with the words of the page where they are known.
+    /// Actual output, with the placeholders of the page where they are known.
     pub(crate) fn as_written(&self, actual: &str) -> String {
         self.0.iter().fold(actual.to_owned(), |text, (written, real)| text.replace(real, written))
     }
 }
 
 impl Kind {
-    /// How long the word of this kind is that a text begins with.
+    /// Length of the word of this kind at the start of a text.
     fn length(self, text: &str) -> Option<usize> {
         let word = text.find(|next: char| !next.is_ascii_alphanumeric()).unwrap_or(text.len());
         let digits =
@@ -159,7 +159,7 @@ fn pieces(line: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// A word that stands for others of its kind, if one begins here.
+/// The placeholder that begins here, if there is one.
 fn word(before: &str, rest: &str) -> Option<(Kind, usize)> {
     if before.ends_with(|last: char| last.is_ascii_alphanumeric()) {
         return None;
@@ -170,5 +170,5 @@ fn word(before: &str, rest: &str) -> Option<(Kind, usize)> {
     kinds.filter_map(|kind| Some((kind, kind.length(rest)?))).next()
 }
 
-/// What this machine is called on every page.
+/// Name of this machine on every page.
 pub(crate) const HOST: &str = "web-1";

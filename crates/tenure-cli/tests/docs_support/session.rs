@@ -1,4 +1,4 @@
-//! Each page, executed in a shell of its own.
+//! Executes each page in its own shell.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::page::{Page, Step};
 use super::pattern::{HOST, Known};
 use crate::run_support::{self, MARK, World};
 
-/// Executes the commands of the pages, and gives what is not as they say.
+/// Executes the commands of the pages, and returns the differences from their text.
 ///
-/// Each page begins in an empty home, `/home/ann`, with nothing else in the environment. Its shell stays the same from the
-/// first block to the last; what still runs at the end of the page is killed.
+/// Each page begins in an empty home, `/home/ann`, with an otherwise empty environment. One shell executes all blocks.
+/// Processes that still run at the end of the page are killed.
 pub(crate) fn execute<'a>(pages: impl Iterator<Item = &'a Page>) -> Vec<String> {
     let mut pages = pages.filter(|page| !page.steps().is_empty()).peekable();
     let (mut running, mut wrong): (Vec<Session>, Vec<String>) = (Vec::new(), Vec::new());
@@ -29,7 +29,7 @@ pub(crate) fn execute<'a>(pages: impl Iterator<Item = &'a Page>) -> Vec<String> 
     wrong
 }
 
-/// A page that is being executed.
+/// A page during its execution.
 struct Session<'a> {
     page: &'a Page,
     steps: Vec<Step>,
@@ -87,7 +87,7 @@ impl<'a> Session<'a> {
 
 fn compare(page: &Page, steps: &[Step], answers: &[&str]) -> Vec<String> {
     let (mut known, mut wrong, mut right) = (Known::default(), Vec::new(), page.lines.clone());
-    // From the last to the first, so that lines are where they were.
+    // From last to first, so that earlier line numbers stay valid.
     let mut rewrite = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         let whole = number + 1 < answers.len();
@@ -126,13 +126,13 @@ fn difference(page: &Page, step: &Step, actual: &[String], known: &Known, whole:
     text
 }
 
-/// The command under test comes first.
+/// `PATH` with the command under test first.
 fn path() -> String {
     let folder = Path::new(run_support::TENURE).parent().unwrap().display();
     format!("{folder}:{}", std::env::var("PATH").unwrap_or_default())
 }
 
-/// What the machine of the pages would have said: `/home/ann` is at its root, and it is called `web-1`.
+/// The output as on the machine of the pages: `/home/ann` is at its root, and its name is `web-1`.
 fn as_on_this_machine(said: &str, root: &Path) -> String {
     let root = root.display().to_string();
     let said = said.replace(root.trim_end_matches('/'), "");
@@ -148,7 +148,8 @@ fn as_on_this_machine(said: &str, root: &Path) -> String {
     text
 }
 
-/// A line as a shell shows it that reads no file. That a process of the background was killed is told between prompts.
+/// The line as an interactive shell shows it. An interactive shell reports killed background jobs between prompts, so
+/// those lines are dropped.
 fn by_a_person(line: &str) -> Option<String> {
     let Some((_, said)) = line.strip_prefix("/steps/").and_then(|line| line.split_once(": line ")) else {
         return Some(line.to_owned());
@@ -159,11 +160,11 @@ fn by_a_person(line: &str) -> Option<String> {
     (!is_of_a_job).then(|| format!("bash: {said}"))
 }
 
-/// How many pages are executed at once: they wait for most of the time.
+/// Number of pages that are executed at once: they mostly wait.
 const AT_ONCE: usize = 4;
 
-/// How long a page may take, on a busy machine.
+/// Time limit of a page, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What no command says.
+/// End of a step; no command prints it.
 const END: &str = "~~~ the end of a step of the documentation ~~~";
