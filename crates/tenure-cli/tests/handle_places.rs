@@ -1,4 +1,4 @@
-//! Where the handle of a script may lie: nowhere that another user could put the handle of a different lease.
+//! Places for the handle file of a script: only where no other user can substitute the handle of a different lease.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use support::{Did, Home, is_root, refused, shell, skipped};
 
-/// The other user.
+/// Uid of the other user.
 const NOBODY: u32 = 65534;
 
 /// Runs a shell command as the other user.
@@ -27,7 +27,7 @@ fn on_file(home: &Home, args: &[&str], file: &Path) -> Did {
     home.tenure(&[args, &["--file", file.to_str().unwrap()]].concat())
 }
 
-/// Every command with this file is refused with these words, and the lease of the victim goes on.
+/// Asserts that every command fails on this file with these words, and that the victim keeps its lease.
 #[track_caller]
 fn assert_refused(home: &Home, file: &Path, code: i32, words: &[&str]) {
     for args in [&["release"][..], &["renew"], &["acquire", "another"]] {
@@ -39,7 +39,7 @@ fn assert_refused(home: &Home, file: &Path, code: i32, words: &[&str]) {
     }
 }
 
-/// With a victim, whose handle lies in a folder of its own.
+/// A home with a victim, whose handle is in its own directory.
 fn with_victim() -> (Home, PathBuf) {
     let home = Home::new("places");
     let own = folder(&home, "own", 0o700).join("victim");
@@ -86,7 +86,7 @@ fn the_folder_of_another_user_is_no_place_and_neither_is_a_link_of_theirs_on_the
     }
     let linked = format!("sticky/way is a symbolic link of user {NOBODY}");
     assert_refused(&home, &sticky.join("way/victim"), 78, &[&linked, "folder of your own"]);
-    // Also by a link of the caller's own, and with a working directory that leads there.
+    // Also through a link of the caller's own, and from a working directory inside it.
     symlink(sticky.join("theirs"), home.0.join("mine")).unwrap();
     assert_refused(&home, &home.0.join("mine/lease"), 78, &["sticky/theirs", &owned]);
     let within =
@@ -107,7 +107,7 @@ fn a_user_namespace_that_hides_the_owner_makes_nothing_a_place() {
     lchown(theirs.join("link"), Some(1234), Some(1234)).unwrap();
     chown(&theirs, Some(1234), Some(1234)).unwrap();
     let file = theirs.join("link/victim");
-    // Only root has a number in it: every other owner is shown as the same one.
+    // Only root is mapped: every other owner appears as the overflow number.
     let plain = home.command(&["release", "--file", file.to_str().unwrap()]);
     let mut inside = std::process::Command::new("unshare");
     inside.args(["--user", "--map-root-user"]).arg(plain.get_program()).args(plain.get_args());

@@ -11,7 +11,7 @@ use std::process::Stdio;
 use support::{Did, Home, block_on, did, hold, is_root, process, refused, shell, skipped, sleep_ms};
 use tenure::Handle;
 
-/// With something on standard input.
+/// Runs the command with this standard input.
 fn piped(home: &Home, args: &[&str], input: &str) -> Did {
     let path = home.write("input", input);
     did(home.command(args).stdin(fs::File::open(path).unwrap()))
@@ -37,7 +37,7 @@ fn a_handle_goes_through_a_variable_an_argument_and_standard_input() {
     let second = handle(&home.tenure(&["renew", &first]));
     let third = handle(&piped(&home, &["renew"], &format!("  {second}\n\n")));
     let printed = piped(&home, &["renew", "-", "--json"], &third);
-    // What was printed as JSON is a handle as it stands.
+    // The JSON output is accepted as a handle.
     piped(&home, &["release"], &printed.out).answered(0, "");
     assert_eq!(home.tenure(&["status", "job"]).code, 1);
 }
@@ -134,7 +134,7 @@ fn a_handle_is_refused_after_its_deadline_and_after_somebody_else_was_granted() 
     let next = handle(&home.tenure(&["acquire", "job", "--holder", "them"]));
     refused(&home.tenure(&["release", &late]), 76, &["them was granted it"]);
     let next = handle(&home.tenure(&["renew", &next]));
-    // It is nobody's any more, and was nobody else's: that is no failure.
+    // The first release succeeds: the lease is still held by this handle.
     home.tenure(&["release", &next]).answered(0, "");
     refused(&home.tenure(&["release", &next]), 76, &["it was released"]);
     refused(&home.tenure(&["renew", &next]), 76, &["it was released"]);
@@ -330,20 +330,20 @@ fn a_file_that_is_no_handle_or_has_another_live_one_is_not_overwritten() {
     home.tenure(&["renew", "--file", file]).answered(0, "");
 }
 
-/// The first script is slow and alive. If it found the handle of the second in its file, it would go on with that.
+/// The first script is slow and alive. If it found the handle of the second in its file, it would continue with it.
 #[test]
 fn a_file_is_for_one_script_so_that_none_goes_on_with_the_lease_of_another() {
     let home = Home::new("handles");
     let path = home.0.join("lease");
     let file = path.to_str().unwrap();
     let waiting = ["acquire", "job", "--ttl", "1s", "--wait", "60s", "--file", file];
-    // The second waits from before the first had written its file.
+    // The second starts to wait before the first has written its file.
     let holder = home.tenure(&["acquire", "job", "--ttl", "1s"]);
     let waits = home.command(&waiting).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     home.tenure(&["release", &handle(&holder)]);
     let first = home.tenure(&waiting);
     let second = waits.wait_with_output().unwrap();
-    // Whichever of the two was later is refused, and has let go.
+    // The later of the two is refused, and has released its lease.
     let codes = [first.code, second.status.code().unwrap()];
     assert!(codes == [0, 64] || codes == [64, 0], "{codes:?}");
     let kept = fs::read_to_string(&path).unwrap();
@@ -362,7 +362,7 @@ fn nobody_can_put_something_in_the_way_of_the_next_handle() {
     let home = Home::new("handles");
     let (at, tenure) = (home.0.display(), env!("CARGO_BIN_EXE_tenure"));
     for command in ["acquire job", "renew"] {
-        // The number of the process is known to others before it writes.
+        // Other processes know the pid before the command writes.
         let script = format!("cd {at}; mkdir .lease.$$.tmp; exec {tenure} {command} --file lease >/dev/null");
         assert!(shell(&format!("HOME={at} sh -c '{script}'")), "{command}");
     }
@@ -377,7 +377,7 @@ fn where_the_next_handle_cannot_be_written_nothing_is_renewed_or_taken() {
     let small = home.0.join("small");
     fs::create_dir(&small).unwrap();
     let tenure = env!("CARGO_BIN_EXE_tenure");
-    // A full disk: after the handle was written there is no room for another.
+    // A full disk: there is room for one handle only.
     let script = format!(
         "set -e; mount -t tmpfs -o size=64k none {small}; cd {small}; export HOME={home}
          {tenure} acquire job --file lease >/dev/null; cp lease {home}/before
@@ -416,13 +416,13 @@ fn a_handle_that_nobody_reads_is_let_go_at_once() {
     handle(&home.tenure(&["acquire", "job", "--no-wait"]));
 }
 
-/// The script would be told that it has the lease, when that has run out already.
+/// Otherwise the script would believe that it holds the lease, after it has run out.
 #[test]
 fn a_handle_that_is_read_after_its_deadline_is_a_loss() {
     let home = Home::new("handles");
     let slowly = |args: &[&str]| {
         let (mut reader, mut writer) = std::io::pipe().unwrap();
-        // Nothing fits into the pipe any more.
+        // The pipe is full.
         writer.write_all(&[b'.'; 64 * 1024]).unwrap();
         let child = home.command(args).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
         sleep_ms(2_000);

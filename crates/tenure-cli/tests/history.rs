@@ -1,4 +1,4 @@
-//! `tenure history`: the last terms, as people and as programs see them.
+//! `tenure history`: the last terms, as text and as JSON.
 
 mod support;
 

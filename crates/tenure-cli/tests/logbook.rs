@@ -1,8 +1,8 @@
-//! What this machine saw counts: a command that does not wait gets the lease of a dead holder whose version the store cannot
-//! age, after one ttl.
+//! The logbook of this machine: a command that does not wait takes over the lease of a dead holder after one ttl,
+//! although the store cannot age its version.
 //!
-//! The holder is in another time namespace, so that its clock and this one have nothing to do with each other; and its
-//! witness is removed, so that nobody can see that it is dead.
+//! The holder is in another time namespace, so that its clock is not comparable with this one. Its witness is removed,
+//! so that its death cannot be observed.
 #![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
 
 mod run_support;
@@ -16,7 +16,7 @@ use run_support::{PATIENCE, TENURE, World, skipped, sleep_ms, until};
 
 const TTL: Duration = Duration::from_secs(3);
 
-/// Somebody held `x`, on another clock, and is dead without a trace; `None` where there are no such clocks.
+/// A world in which a holder of `x`, on another clock, died without a trace; `None` without time namespaces.
 fn dead_holder(name: &str) -> Option<World> {
     let namespace = ["--user", "--map-root-user", "--time", "--boottime", "86400", "--fork", "--"];
     let can = Command::new("unshare").args(namespace).arg("true").output();
@@ -31,7 +31,7 @@ fn dead_holder(name: &str) -> Option<World> {
         command.args(["sleep", "100"]);
         command
     });
-    // Not while it becomes another program: for a moment it has no environment then, by which its like are found.
+    // Not while it executes another program: for a moment it has no environment, and the mark is in the environment.
     let is_sleep = |what: &String| what.starts_with("sleep");
     until("a holder", PATIENCE, || world.alive().values().any(is_sleep).then_some(()));
     for (number, _) in world.alive() {
@@ -100,7 +100,7 @@ fn a_second_look_can_judge_what_the_first_could_not() {
     let first = looks(&["status", "x", "--json"]);
     assert_eq!((first.code, judged(&first), first.err.as_str()), (0, ("held".into(), Some(false)), ""));
     let second = looks(&["ls", "--json"]);
-    // On a machine that is very busy it may have run out by now.
+    // On a very busy machine it may have run out by now.
     let known = [("held".into(), Some(true)), ("run-out".into(), None)];
     assert!(second.code == 0 && known.contains(&judged(&second)), "{second:?}");
     sleep_ms(TTL.as_millis() as u64 + 100);
@@ -137,7 +137,7 @@ fn a_state_directory_that_cannot_be_used_is_said_once_and_the_command_goes_on() 
     assert_eq!(fs::read_dir(elsewhere).unwrap().count(), 0, "nothing was written there");
 }
 
-/// In a mount namespace of its own, where the state directory is a small disk.
+/// Runs in a separate mount namespace, where the state directory is a small disk.
 fn on_a_disk(world: &World, disk: &str) -> run_support::Ran {
     let script = format!(
         "mount -t tmpfs -o size=4k tenure \"$XDG_STATE_HOME\" && {disk} && exec \"$TENURE\" run x --ttl 3s --no-wait -- true"

@@ -1,4 +1,4 @@
-//! `tenure status` and `tenure ls`: who holds what, as people and as programs see it.
+//! `tenure status` and `tenure ls`: holders of leases, as text and as JSON.
 
 mod support;
 
@@ -64,7 +64,7 @@ fn a_released_lease_is_free_and_keeps_its_token_in_sight() {
 #[test]
 fn a_lease_that_has_run_out_is_free_though_its_record_is_held() {
     let home = Home::new("run-out");
-    // Its holder is gone without a word.
+    // Its holder exited without a release.
     plant(&home, "k", fixture("held").replacen("\"ttl_ms\":15000", "\"ttl_ms\":100", 1));
     sleep_ms(150);
     home.tenure(&["status", "k"])
@@ -76,9 +76,9 @@ fn a_lease_that_has_run_out_is_free_though_its_record_is_held() {
 fn a_holder_that_cannot_be_judged_yet_counts_as_held() {
     let home = Home::new("unjudged");
     let _lease = hold(&process(&home, "me"), "k", 10_000);
-    // In another time namespace the clock of the holder says nothing.
+    // In another time namespace, the clock of the holder is not comparable.
     let elsewhere = |args: &[&str]| {
-        // Each look is the first one.
+        // Each reading is the first one.
         let _ = std::fs::remove_dir_all(home.0.join(".local/state/tenure-logbook"));
         let mut command = std::process::Command::new("unshare");
         command.args(["--time", "--fork", env!("CARGO_BIN_EXE_tenure")]).args(args);
@@ -179,7 +179,8 @@ fn a_listing_lines_up_and_a_prefix_goes_by_whole_names() {
 #[test]
 fn what_a_terminal_would_act_on_does_not_reach_it() {
     let home = Home::new("terminal");
-    // A holder's name has no control characters; those that turn the direction of writing are no control characters.
+    // A holder's name has no control characters, but characters that change the writing direction do not count as
+    // those.
     plant(&home, "k", fixture("held").replacen("host-a", "host\u{202e}a", 1));
     plant(&home, "direction\u{202e}", fixture("vacant"));
     std::fs::write(home.folder().join("esc.entry"), "\x1b[31mgarbage").unwrap();
@@ -277,7 +278,7 @@ fn a_lease_that_cannot_be_read_is_listed_and_then_a_failure() {
 #[test]
 fn ten_thousand_leases_are_listed_in_the_time_of_reading_them_once() {
     const MANY: usize = 10_000;
-    // In memory, where a sync costs nothing: it is the reading that counts.
+    // In memory, where a sync is free: the test measures reads.
     let memory = Path::new("/dev/shm");
     let home = if memory.is_dir() { Home::below(memory, "many") } else { Home::new("many") };
     let store: File = home.store();

@@ -1,4 +1,4 @@
-//! `tenure probe`: on a folder, on real servers, on liars, and through a proxy that lies.
+//! `tenure probe`: on a directory, on real servers, on a server that ignores conditions, and through a faulty proxy.
 
 mod support;
 
@@ -72,7 +72,7 @@ fn a_signal_breaks_it_off_and_it_cleans_up() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let home = Home::new("probe-signal");
         let probe = home.command(&["probe", "--rounds", "10000"]);
-        // Whoever runs the tests in the background may ignore the first, and so would the command.
+        // A shell that runs the tests in the background may ignore INT, and the command would inherit that.
         let mut command = Command::new("env");
         command.env_clear().envs(probe.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.arg("--default-signal=INT,TERM").arg(probe.get_program()).args(probe.get_args());
@@ -107,7 +107,7 @@ fn the_page_has_the_table_that_is_judged_by() {
     }
 }
 
-/// What lies in the folder of the store, but for witnesses and what is being written.
+/// Names in the directory of the store, without temporary files.
 fn names(home: &Home) -> Vec<String> {
     let names = std::fs::read_dir(home.folder()).unwrap().flatten();
     let mut names: Vec<_> = names.map(|entry| entry.file_name().into_string().unwrap()).collect();
@@ -122,7 +122,7 @@ mod buckets {
 
     use super::*;
 
-    /// The command with credentials for a server.
+    /// Runs the command with credentials for a server.
     fn tenure(home: &Home, server: &Server, args: &[&str]) -> Did {
         did(home.command(args).envs(server.environment()))
     }
@@ -148,7 +148,8 @@ mod buckets {
         assert_eq!(left(server, "probed"), ["locks/.tenure/scratch.record", "locks/mine.record"]);
     }
 
-    /// They are told in whole seconds, and what was just written has none: never too old, and no reason to refuse a server.
+    /// Ages are in whole seconds, and a value that was just written has none. The age is never too old, and no reason
+    /// to refuse a server.
     #[test]
     fn minio_is_fit_too_where_its_clock_is_believed() {
         let Some(server) = Server::shared(Kind::Minio) else { return };
@@ -245,7 +246,7 @@ mod buckets {
         refused(&missing, 77, &["there is no bucket"]);
     }
 
-    /// The names of all objects in a bucket, as an administrator sees them: a thousand at most.
+    /// Names of all objects in a bucket, as an administrator sees them: at most a thousand.
     fn left(server: &Server, bucket: &str) -> Vec<String> {
         let answer = server.administer("GET", &format!("/{bucket}"), &[], "");
         answer.split("<Key>").skip(1).map(|rest| rest.split("</Key>").next().unwrap().to_owned()).collect()

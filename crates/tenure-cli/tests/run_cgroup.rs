@@ -1,4 +1,4 @@
-//! Where a cgroup can be had, the command has one of its own, and all that is in it dies at once.
+//! Where it can, the supervisor starts the command in its own cgroup, and kills all of it at once.
 
 mod run_support;
 
@@ -10,7 +10,7 @@ use run_support::{PATIENCE, World, skipped, until};
 use rustix::process::Signal;
 use tenure_testkit::{cgroup_in, own_cgroup};
 
-/// Where the cgroup of this process is in the file system, if cgroups can be made there.
+/// The directory of this process's cgroup, if cgroups can be created there.
 fn own_folder(test: &str) -> Option<PathBuf> {
     let folder = own_cgroup()?;
     let trial = folder.join(format!("trial-{test}-{}", std::process::id()));
@@ -20,7 +20,7 @@ fn own_folder(test: &str) -> Option<PathBuf> {
     can_kill.then_some(folder)
 }
 
-/// The folder of the child's cgroup, which the child told.
+/// The directory of the child's cgroup, from the file that the child wrote.
 fn folder_of(world: &World, own: &std::path::Path) -> PathBuf {
     let cgroup = cgroup_in(&fs::read_to_string(world.path("cgroup")).unwrap()).unwrap();
     own.join(PathBuf::from(cgroup).file_name().unwrap())
@@ -47,7 +47,7 @@ fn the_command_is_born_in_a_cgroup_of_its_own_which_goes_with_it() {
 fn what_forks_faster_than_it_can_be_found_dies_by_one_write() {
     let Some(own) = own_folder("storm") else { return skipped("no cgroup can be made here") };
     let world = World::new("cgroup-storm");
-    // Bounded: each of them ends by itself after some thousand children.
+    // Bounded: each of them exits after some thousand children.
     let storm = "cat /proc/self/cgroup > cgroup; trap '' TERM
         storm() { n=0; while [ $n -lt 3000 ]; do (trap '' TERM; : & :) & n=$((n+1)); done; }
         storm & storm & storm & storm & echo $$ > pid; wait";

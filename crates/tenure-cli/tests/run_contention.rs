@@ -1,4 +1,4 @@
-//! A hundred supervisors want one lease, and the one that has it is killed, stopped and stolen from all the time.
+//! A hundred supervisors contend for one lease, and the holder is killed, stopped and stolen from all the time.
 //!
 //! `TENURE_TEST_FAULTS=2000` runs longer.
 #![expect(clippy::disallowed_methods, reason = "the tests give other processes time")]
@@ -15,7 +15,7 @@ use run_crowd::{Place, Plan, contend, setting};
 use run_support::{PATIENCE, World, skipped};
 use tenure_testkit::quota;
 
-/// One crowd at a time: two would only take each other's cores.
+/// One crowd at a time: two would only compete for the cores.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -28,7 +28,7 @@ fn a_hundred_supervisors_never_overlap_whatever_happens_to_the_holder() {
         place: &Place::file(&world),
         lease: "one",
         supervisors: 100,
-        // Short, so that a dead holder costs little time; long enough for two cores with three hundred processes.
+        // Short, so that a dead holder costs little time. Long enough for three hundred processes on two cores.
         ttl: Duration::from_millis(2000),
         acts: 50,
         faults,

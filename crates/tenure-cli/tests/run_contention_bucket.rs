@@ -1,5 +1,5 @@
-//! A dozen supervisors want one lease in a bucket for a while, over a good network and over a bad one, and the one that has
-//! it is killed, stopped and stolen from.
+//! A dozen supervisors contend for one lease in a bucket, over a good network and over a bad one, while the holder is
+//! killed, stopped and stolen from.
 #![expect(clippy::disallowed_methods, reason = "the tests give other processes time")]
 
 mod run_crowd;
@@ -15,7 +15,7 @@ use tenure_object::Environment;
 use tenure_object::S3;
 use tenure_testkit::{Counts, ErrorAnswer, Fault, FaultyProxy, Kind, Rule, Server, quota};
 
-/// The bucket, as commands reach it at this endpoint; the test looks at it over a network of its own.
+/// The bucket, which commands reach at this endpoint. The test reads it over its own connection.
 fn place(server: &Server, bucket: &str, endpoint: &str) -> Place {
     server.create_bucket(bucket);
     let store = S3::builder(bucket).prefix("locks").endpoint(&server.endpoint()).region(server.region());
@@ -24,7 +24,7 @@ fn place(server: &Server, bucket: &str, endpoint: &str) -> Place {
     Place::new(url, server.environment().into(), Arc::new(store.unwrap()), Duration::from_millis(20))
 }
 
-/// What all of them have in common.
+/// Common settings of all plans.
 fn plan<'a>(world: &'a World, place: &'a Place, lease: &'a str) -> Plan<'a> {
     Plan {
         world,
@@ -32,7 +32,7 @@ fn plan<'a>(world: &'a World, place: &'a Place, lease: &'a str) -> Plan<'a> {
         lease,
         supervisors: 12,
         ttl: Duration::from_secs(3),
-        // Long enough for a renewal, at which a holder learns that somebody takes the lease on purpose.
+        // Long enough for a renewal, at which a holder learns that its lease is being stolen.
         acts: 200,
         faults: quota(6, 15),
         span: Duration::from_secs(quota(30, 70)),
@@ -49,8 +49,8 @@ fn a_dozen_supervisors_of_a_lease_in_a_bucket_never_overlap_whatever_happens_to_
     contend(&Plan { span, ..plan(&world, &place, "one") }).assert_as_after_faults(quota(6, 20));
 }
 
-/// First the network has faults that a ttl is there for, and nobody is stopped (L4). Then it has all that it likes, and the
-/// holders have their own troubles too.
+/// First the network has faults that a ttl tolerates, and no command is stopped (L4). Then it has all kinds of faults,
+/// and the holders have faults too.
 #[test]
 fn nor_do_they_over_a_bad_network_which_alone_stops_nobody() {
     let Some(server) = Server::shared(Kind::Minio) else { return };
@@ -102,7 +102,7 @@ fn nor_do_they_over_a_bad_network_which_alone_stops_nobody() {
     assert!(happened.installed >= quota(30, 100), "too little went wrong to show anything: {happened:?}");
 }
 
-/// A fault that a ttl is there for, then a second without any, and again.
+/// One fault that a ttl tolerates, then a pause, repeatedly.
 fn one_at_a_time(proxy: &FaultyProxy, path: &str, enough: &AtomicBool) -> Counts {
     let short = Duration::from_millis(400);
     let faults = [
@@ -120,7 +120,7 @@ fn one_at_a_time(proxy: &FaultyProxy, path: &str, enough: &AtomicBool) -> Counts
     ];
     let mut happened = Counts::default();
     for (number, fault) in faults.into_iter().cycle().enumerate() {
-        // Two of three are for writes.
+        // Two of three faults are for writes.
         let rule = Rule::new(fault).path(path).times(1);
         let rule = proxy.install(if number % 3 == 0 { rule } else { rule.method("PUT") });
         while rule.counts() == Counts::default() && !enough.load(Relaxed) {

@@ -1,4 +1,4 @@
-//! What scripts can rely on: exit codes, the streams, the arguments, the environment, signals and descriptors.
+//! The contract of `tenure run` with scripts: exit codes, streams, arguments, environment, signals and descriptors.
 #![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
 
 mod run_support;
@@ -18,7 +18,7 @@ use run_support::{Ran, SOON, Started, TENURE, World, block_on, key, session_of, 
 use rustix::process::Signal;
 use tenure_store::{Expect, Put, Store};
 
-/// Somebody who holds `x` until the world ends.
+/// A holder of `x` that lives as long as the world.
 fn holder_of_x(world: &World) -> Started {
     let held = world.start(world.run(&["x", "--holder", "alice", "--", "sleep", "100"]));
     until("held", SOON * 5, || world.is_held("x").then_some(()));
@@ -62,7 +62,7 @@ fn a_program_that_is_not_there_gives_127_and_one_that_cannot_be_started_126() {
         assert!(ran.err.contains(program), "{}", ran.err);
         assert!(!world.is_held("x"), "it was let go");
     }
-    // Shells say 126 or 127 here; either is true.
+    // Shells exit with 126 or 127 here; both are correct.
     let ran = world.ran(world.run(&["x", "--", "./broken"]));
     assert!([126, 127].contains(&ran.code), "{ran:?}");
     world.is_empty_soon();
@@ -201,7 +201,7 @@ fn a_waiter_starts_as_soon_as_the_lease_is_let_go() {
             assert!(late < SOON, "{late:?} after the release");
         }
         fs::remove_file(world.path("begun")).unwrap();
-        // The second round waits behind a new holder.
+        // The second round waits for a new holder.
         fs::remove_file(world.path("let-go")).unwrap();
         if !words.contains(&"--wait") {
             break;
@@ -424,7 +424,7 @@ fn a_child_that_ends_because_of_a_signal_that_was_passed_on_gives_its_own_code()
     world.is_empty_soon();
 }
 
-/// The sets of signals that a program finds when it starts.
+/// The signal sets of a program at its start.
 fn signal_sets(ran: &Ran) -> Vec<String> {
     assert_eq!(ran.code, 0, "{ran:?}");
     let sets = ["SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"];
@@ -435,7 +435,7 @@ fn signal_sets(ran: &Ran) -> Vec<String> {
 #[test]
 fn the_child_finds_the_signals_as_the_caller_left_them() {
     let world = World::new("signal-sets");
-    // Not PIPE: what it was is overwritten before the first line of any Rust program, and it is the default again for CMD.
+    // Not PIPE: every Rust program changes it at its start, and CMD gets the default again.
     for ignored in ["", "HUP", "HUP INT QUIT", "USR1 TERM"] {
         let trap = if ignored.is_empty() { String::new() } else { format!("trap '' {ignored}; ") };
         let plain = world.ran(world.sh(&format!("{trap}exec cat /proc/self/status")));
@@ -448,7 +448,7 @@ fn the_child_finds_the_signals_as_the_caller_left_them() {
 #[test]
 fn a_caller_that_ignores_the_end_of_children_gets_the_childs_code_at_once() {
     let world = World::new("ignored-chld");
-    // A shell does not ignore it, whatever it is told.
+    // A shell cannot be made to ignore it.
     let ignoring = "exec env --ignore-signal=CHLD";
     let ran = world.ran(world.sh(&format!("{ignoring} \"$TENURE\" run x -- sh -c 'sleep 100 & exit 3'")));
     assert_eq!((ran.code, ran.err.as_str()), (3, ""));
@@ -492,12 +492,12 @@ fn a_closed_pipe_ends_the_child_as_it_would_without_us() {
 
 // ── descriptors ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// The descriptors that `ls` finds open, and what they are.
+/// The open descriptors that the child listed, with their targets.
 fn descriptors(ran: &Ran) -> BTreeMap<i32, String> {
     assert_eq!(ran.code, 0, "{ran:?}");
     let pairs = ran.text().lines().filter_map(|line| {
         let (number, what) = line.split_once(' ')?;
-        // What it needs for looking is its own.
+        // Descriptors in `/proc` belong to the listing itself.
         (!what.starts_with("/proc/")).then_some((number.parse().ok()?, what.to_owned()))
     });
     pairs.collect()
@@ -571,7 +571,7 @@ fn a_reader_sees_the_end_of_the_pipe_as_soon_as_supervisor_and_tree_are_dead() {
     world.is_empty_soon();
 }
 
-/// A pipe whose ends no other child of this process inherits.
+/// A pipe that no other child of this process inherits.
 fn pipe() -> (fs::File, OwnedFd) {
     let (reader, writer) = std::io::pipe().unwrap();
     (OwnedFd::from(reader).into(), writer.into())
@@ -580,7 +580,7 @@ fn pipe() -> (fs::File, OwnedFd) {
 #[test]
 fn orphans_are_taken_in_while_the_child_runs() {
     let world = World::new("orphans");
-    // Each of them is left by its parent at once, and ends a moment later.
+    // Each of them loses its parent at once, and exits a moment later.
     let script = "for i in 1 2 3 4 5 6 7 8; do (sleep 0.1 &); done; echo $$ > pid; exec sleep 100";
     let started = world.start(world.run(&["x", "--", "sh", "-c", script]));
     let child = world.told_pid("pid");
@@ -603,14 +603,14 @@ fn it_runs_with_closed_streams() {
     world.is_empty_soon();
 }
 
-// ── what it says ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── messages ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn a_machine_without_room_for_more_processes_gives_69_and_a_sentence() {
     if !rustix::process::geteuid().is_root() {
         return skipped("only root can be a user of whom nothing else runs");
     }
-    // Whose processes are counted: nobody else's.
+    // This uid is used only here, so that the kernel counts no other processes.
     const USER: u32 = 54_321;
     let world = World::under(&std::env::temp_dir(), "no-room");
     chown(world.path(""), Some(USER), Some(USER)).unwrap();
@@ -675,7 +675,7 @@ fn the_lease_is_renewed_for_as_long_as_the_child_runs() {
     world.is_empty_soon();
 }
 
-/// An error is one sentence on one line.
+/// Asserts that an error is one sentence on one line.
 fn assert_one_sentence(ran: &Ran) {
     assert!(ran.err.starts_with("tenure: ") && ran.err.trim_end().lines().count() == 1, "{:?}", ran.err);
 }

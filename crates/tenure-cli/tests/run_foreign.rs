@@ -1,4 +1,5 @@
-//! The lease is kept as long as a process of the tree is alive, also one that runs as another user and cannot be ended.
+//! The supervisor keeps the lease as long as a process of the tree is alive, even one of another user that it cannot
+//! kill.
 
 mod run_support;
 
@@ -8,10 +9,10 @@ use std::time::Duration;
 use run_support::{NOBODY, SOON, World, run_of_nobody, sleep_ms, until, world_of_nobody};
 use rustix::process::Signal;
 
-/// At once, for a busy machine of two cores.
+/// "At once", on a busy machine with two cores.
 const AT_ONCE: Duration = Duration::from_millis(700);
 
-/// No other holder is granted the lease for more than two of its ttl.
+/// Asserts that no other holder is granted the lease for more than two ttls.
 fn stays_held_by_nobody(world: &World) {
     let waiter = run_of_nobody(world, &["--wait", "5s", "--", "touch", "second"]).end();
     assert_eq!(waiter.code, 75, "{waiter:?}");
@@ -21,7 +22,7 @@ fn stays_held_by_nobody(world: &World) {
 #[test]
 fn the_lease_is_kept_as_long_as_a_process_lives_that_cannot_be_ended() {
     let Some(world) = world_of_nobody("another-user") else { return };
-    // Root by its file, and root for good: its parent may not signal it.
+    // Root by its setuid bit, and for good: its parent may not signal it.
     let script = "./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > pid; exec sleep 100' & \
                   while ! [ -s pid ]; do sleep 0.02; done; exit 3";
     let mut started = run_of_nobody(&world, &["--", "sh", "-c", script]);
@@ -43,7 +44,7 @@ fn the_lease_is_kept_as_long_as_a_process_lives_that_cannot_be_ended() {
 #[test]
 fn a_watchdog_whose_supervisor_was_killed_stays_as_long_as_a_process_lives_that_it_cannot_end() {
     let Some(world) = world_of_nobody("beside") else { return };
-    // It closes what it inherits, as sudo and Python do: the witness among it.
+    // It closes the descriptors that it inherits, as sudo and Python do, including the witness.
     let script = "(eval 'exec 101>&-'; exec ./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > root-pid; exec sleep 100') & \
                   while ! [ -s root-pid ]; do sleep 0.02; done; trap '' TERM; echo $$ > pid; while :; do sleep 0.02; done";
     let started = run_of_nobody(&world, &["--", "bash", "-c", script]);

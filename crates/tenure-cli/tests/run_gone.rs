@@ -1,4 +1,4 @@
-//! The folder with the leases is removed, moved or mounted over while a command runs under one of them.
+//! The directory of the leases is removed, moved or mounted over while a command runs under one of them.
 
 mod run_support;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use run_support::World;
 use tenure::clock::{BootClock, Clock};
 
-/// What "at once" means on a machine that is busy with other tests. The next renewal is twenty minutes away.
+/// "At once", on a machine that is busy with other tests. The next renewal is twenty minutes away.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 struct Unmount(std::path::PathBuf);

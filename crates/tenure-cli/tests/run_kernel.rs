@@ -1,5 +1,5 @@
-//! The kernel hides processes, refuses calls, or lets the guards of a command wait: the command is ended in time all the
-//! same, or it is not started.
+//! The kernel hides processes, refuses calls, or delays the guards of a command: the guards still kill the command in
+//! time, or the command is not started.
 #![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
 
 mod run_support;
@@ -20,13 +20,13 @@ use run_support::{
 use rustix::process::Signal;
 use tenure_testkit::{own_cgroup, stat_fields};
 
-/// At once, for a busy machine of two cores.
+/// "At once", on a busy machine with two cores.
 const AT_ONCE: Duration = Duration::from_millis(700);
 
-// ── what is hidden ──────────────────────────────────────────────────────────────────────────────────────────────────
+// ── hidden processes ───────────────────────────────────────────────────────────────────────────────────────────────
 
-/// A command that its own user does not find in `/proc`: an executable that may not be read is not dumpable, and
-/// `hidepid` hides it then.
+/// Starts a command that its own user does not find in `/proc`: an unreadable executable is not dumpable, so `hidepid`
+/// hides its process.
 fn start_hidden(world: &World, words: &str) -> (Started, Process) {
     fs::copy("/bin/sleep", world.path("hidden")).unwrap();
     fs::set_permissions(world.path("hidden"), fs::Permissions::from_mode(0o711)).unwrap();
@@ -73,7 +73,7 @@ fn a_command_that_proc_hides_is_dead_before_the_deadline_of_a_stopped_supervisor
 #[test]
 fn a_process_that_left_for_another_pid_namespace_is_ended_with_the_command() {
     let world = World::new("nsenter");
-    // Its processes have no mark: they are not the command's.
+    // The processes of `unshare` have no mark: they do not belong to the command.
     let mut holder = Command::new("unshare")
         .args(["--pid", "--fork", "--mount-proc", "sh", "-c", "while :; do sleep 0.1; done"])
         .stdin(Stdio::null())
@@ -95,7 +95,7 @@ fn a_process_that_left_for_another_pid_namespace_is_ended_with_the_command() {
     assert_eq!(left.len(), 0, "the lease was released while they lived: {left:?}");
 }
 
-// ── what is refused ─────────────────────────────────────────────────────────────────────────────────────────────────
+// ── refused calls ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn guards_that_can_open_nothing_any_more_still_kill_the_command() {
@@ -105,7 +105,7 @@ fn guards_that_can_open_nothing_any_more_still_kill_the_command() {
         world.start(world.run(&["x", "--ttl", "2s", "--kill-grace", "300ms", "--", "sh", "-c", script]));
     let child = world.told_pid("pid");
     let watchdog = started.watchdog();
-    // As on a machine that has run out of them: what is open stays open.
+    // As on a machine without free descriptors: open ones stay open.
     for process in [&started.process(), &watchdog] {
         let mut limit = Command::new("prlimit");
         limit.args(["--pid", &process.number.to_string(), "--nofile=1:1"]);
@@ -134,11 +134,11 @@ fn nothing_is_started_where_processes_cannot_be_signalled_by_descriptor() {
     world.is_empty_soon();
 }
 
-/// Has the kernel answer a system call of this process with EPERM from now on.
+/// Makes the kernel answer a system call of this process with EPERM from now on.
 #[expect(unsafe_code, reason = "no library of this project has a filter of system calls")]
 fn refuse(call: u32) -> io::Result<()> {
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    // Load the number of the call; is it this one? Then EPERM, else go on.
+    // Load the number of the call, and compare it: EPERM if it matches, otherwise allow.
     let mut program = [
         step(0x20, 0, 0, 0),
         step(0x15, 0, 1, call),
@@ -146,7 +146,7 @@ fn refuse(call: u32) -> io::Result<()> {
         step(0x06, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the program lives for the call, and has the length that is told.
+    // SAFETY: the program lives for the call, and has the given length.
     let set = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) == 0
@@ -154,7 +154,7 @@ fn refuse(call: u32) -> io::Result<()> {
     if set { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-// ── what has to wait ────────────────────────────────────────────────────────────────────────────────────────────────
+// ── delayed guards ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn a_ttl_that_leaves_no_room_for_guards_of_low_priority_gives_78_and_shows_the_arithmetic() {
@@ -205,11 +205,11 @@ fn guards_raise_their_priority_where_they_may_and_the_command_keeps_its_own() {
     world.is_empty_soon();
 }
 
-/// A cgroup of the unified hierarchy, which is thawed and removed at the end.
+/// A cgroup of the unified hierarchy, thawed and removed on drop.
 struct Cgroup(PathBuf);
 
 impl Cgroup {
-    /// `None` where none can be made.
+    /// `None` if no cgroup can be created.
     fn make(name: &str) -> Option<Self> {
         let path = own_cgroup()?.join(format!("test-{name}-{}", std::process::id()));
         fs::create_dir(&path).ok()?;
@@ -242,7 +242,7 @@ fn a_command_that_is_frozen_with_its_guards_goes_on_if_the_lease_is_still_held()
     );
     let started = world.start(world.sh(&script));
     world.told("started");
-    // More than a third of the ttl: a guard that took it for lateness of its own would leave no time to renew.
+    // More than a third of the ttl: a guard that counted it as its own lateness would leave no time to renew.
     cgroup.freeze(true);
     sleep_ms(2_500);
     cgroup.freeze(false);

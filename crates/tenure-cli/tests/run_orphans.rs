@@ -1,4 +1,4 @@
-//! Supervisor and watchdog are killed at one moment, as `pkill`, a service manager or the kernel short of memory does it.
+//! Supervisor and watchdog are killed at the same moment, as by `pkill`, a service manager or the kernel's OOM killer.
 #![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
 
 mod run_support;
@@ -14,10 +14,10 @@ use run_support::{
 use rustix::process::Signal;
 use tenure_testkit::command_line;
 
-/// At once, for a busy machine of two cores.
+/// "At once", on a busy machine with two cores.
 const AT_ONCE: Duration = Duration::from_millis(700);
 
-/// Kills supervisor and watchdog at one moment: neither has time to do anything.
+/// Kills supervisor and watchdog at the same moment, so that neither can react.
 fn kill_both(started: &Started) {
     let (watchdog, supervisor) = (started.watchdog(), started.process());
     watchdog.send(Signal::STOP);
@@ -26,7 +26,7 @@ fn kill_both(started: &Started) {
     supervisor.send(Signal::KILL);
 }
 
-/// A process of the tree that the death of the child does not reach, and that tells its number.
+/// A process of the tree that survives the death of the child, and writes its pid.
 const GRANDCHILD: &str =
     "setsid sh -c 'trap \"\" TERM; echo $$ > pid; while :; do date > beat; sleep 0.02; done' & wait";
 
@@ -53,7 +53,7 @@ fn a_supervisor_is_told_from_its_watchdog_by_name() {
     let watchdog = started.watchdog();
     let words = command_line(watchdog.number).concat();
     assert_eq!(words, "lease-watchdog", "ps shows it");
-    // As an operator who cleans up with a pattern finds them.
+    // Patterns of an operator who cleans up.
     for tool in [&["pgrep", "tenure"][..], &["pgrep", "-f", "tenure run x"], &["pidof", "tenure"]] {
         let found = world.command(tool[0]).args(&tool[1..]).output().unwrap();
         let found = String::from_utf8(found.stdout).unwrap();
@@ -85,7 +85,7 @@ fn the_next_run_ends_what_is_left_in_the_cgroup_of_the_command() {
         "case $(cat /proc/{}/stat) in '' | *') Z '*) echo dead;; *) echo alive;; esac",
         grandchild.number
     );
-    // By another path to the same folder.
+    // Through another path to the same directory.
     std::os::unix::fs::symlink(world.path(""), world.path("link")).unwrap();
     let url = format!("file://{}/leases", world.path("link").display());
     let mut command = world.run(&["x", "--no-wait", "--", "sh", "-c", &look]);
@@ -100,7 +100,7 @@ fn the_next_run_ends_what_is_left_in_the_cgroup_of_the_command() {
     world.is_empty_soon();
 }
 
-/// The tree of a run without a cgroup, whose guards are dead and of which one process lives.
+/// A world in which the guards of a run without a cgroup are dead, and the one process of its tree that lives.
 fn orphan() -> Option<(World, Process)> {
     let world = world_of_nobody("orphan")?;
     let started = run_of_nobody(&world, &["--", "sh", "-c", GRANDCHILD]);

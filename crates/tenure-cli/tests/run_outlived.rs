@@ -1,4 +1,5 @@
-//! A command that outlives its holder keeps others out on its machine, and one that cannot be stopped is not revoked.
+//! A command that outlives its holder blocks others on its machine, and a command that cannot be stopped is not
+//! revoked.
 
 mod run_support;
 
@@ -10,13 +11,13 @@ use run_support::{PATIENCE, Process, Ran, Started, World, block_on, said, until}
 use rustix::process::Signal;
 use tenure::{Coordinator, Holder, Lease, WitnessPart, WorkGuard};
 
-/// Short, because it is waited out.
+/// Short, because the tests wait for it to run out.
 const TTL: Duration = Duration::from_secs(1);
 
-/// The folder of the store, for a holder in a process of its own.
+/// The directory of the store, for a holder in its own process.
 const FOLDER: &str = "OUTLIVED_FOLDER";
 
-/// The work of a holder, which goes on whatever becomes of the holder. It ends with the test.
+/// The work of a holder, which outlives the holder. It is killed on drop.
 struct Orphan(Process);
 
 impl Drop for Orphan {
@@ -25,7 +26,7 @@ impl Drop for Orphan {
     }
 }
 
-/// A holder that gives its work the tree's part of the witness, and does nothing any more.
+/// A holder that passes its work the tree's part of the witness, and then does nothing.
 #[test]
 #[ignore = "a process of other tests"]
 fn holder() {
@@ -46,7 +47,7 @@ async fn held(store: &tenure::store::File) -> (Lease, WorkGuard) {
     (lease, acting)
 }
 
-/// A holder that has its work started, and that work.
+/// Starts a holder and its work.
 fn working(world: &World) -> (Child, Orphan) {
     world.store();
     let mut holder = world
@@ -62,7 +63,7 @@ fn working(world: &World) -> (Child, Orphan) {
     (holder, Orphan(Process::of(said.expect("it says which process works").parse().unwrap()).unwrap()))
 }
 
-/// A holder that was killed while its work goes on.
+/// Kills a holder while its work continues.
 fn orphaned(world: &World) -> Orphan {
     let (mut holder, orphan) = working(world);
     holder.kill().unwrap();
@@ -70,7 +71,7 @@ fn orphaned(world: &World) -> Orphan {
     orphan
 }
 
-/// How `status` shows it, once the record has run out.
+/// The output of `status`, once the record has run out.
 fn until_outlived(world: &World) -> Ran {
     until("run-out", PATIENCE, || {
         let status = world.ran(world.tenure(&["status", "x"]));
@@ -78,7 +79,7 @@ fn until_outlived(world: &World) -> Ran {
     })
 }
 
-/// Waits until it has said this.
+/// Waits until the process has printed these words.
 fn until_said(started: &Started, words: &str) {
     until(words, PATIENCE, || started.err_so_far().contains(words).then_some(()));
 }

@@ -1,4 +1,4 @@
-//! What runs under the lease, and what may never be seen of it.
+//! The child under the lease, and the check of its log.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -10,14 +10,14 @@ use crate::run_support::{is_running, parent_of, sleep_ms};
 
 pub(super) const LOG: &str = "TENURE_TEST_LOG";
 
-/// How often it acts at most, ten milliseconds apart, and for how many seconds it lives whatever happens.
+/// Maximum number of acts, ten milliseconds apart, and maximum lifetime in seconds.
 pub(super) const ACTS: &str = "TENURE_TEST_ACTS";
 pub(super) const SECONDS: &str = "TENURE_TEST_SECONDS";
 
-/// Once this file is there, children only say that they were there.
+/// Once this file exists, children do not act; they only log their start and end.
 pub(super) const CLOSING: &str = "closing";
 
-/// What runs under the lease.
+/// The child under the lease.
 #[test]
 #[ignore = "a process of other tests"]
 #[expect(clippy::zombie_processes, reason = "what is left behind is for the command to end")]
@@ -35,7 +35,7 @@ fn child() {
     }
     let mut rng = fastrand::Rng::with_seed(std::process::id().into());
     if rng.u8(..3) == 0 {
-        // It is left behind, has the lock too, and does not end when it is asked to.
+        // It is left behind, holds the lock too, and ignores TERM.
         let mut left = Command::new("sh");
         left.args(["-c", "trap '' TERM; exec setsid sleep 60"]).stdin(probe.try_clone().unwrap());
         left.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -46,7 +46,7 @@ fn child() {
     while left > 0 && began.elapsed().as_secs() < setting(SECONDS, 10) {
         sleep_ms(10);
         act("act");
-        // While its supervisor is stopped or dead it does not end by itself: somebody has to end it.
+        // While its supervisor is stopped or dead, it does not exit by itself: a guard must kill it.
         if is_running(supervisor) {
             left -= 1;
         }
@@ -55,7 +55,7 @@ fn child() {
     std::process::exit(0);
 }
 
-/// What the log shows.
+/// Counts and violations in the log.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) grants: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Seen {
     pub(super) violations: Vec<String>,
 }
 
-/// Nobody acts after the next one has started, tokens only grow, and the lock was always free.
+/// Checks that no child acts after the next one has started, that tokens only grow, and that the lock was always free.
 pub(super) fn check(log: &str) -> Seen {
     let mut seen = Seen::default();
     let (mut present, mut has_ended) = (0, true);

@@ -1,4 +1,4 @@
-//! Those who want the lease.
+//! The supervisors that contend for the lease.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,12 +11,12 @@ use super::Plan;
 use super::acts::{ACTS, CLOSING, LOG, SECONDS};
 use crate::run_support::{PATIENCE, Process, appending, exit_code, sleep_ms};
 
-/// Those who want the lease.
+/// The supervisors that contend for the lease.
 pub(super) struct Crowd<'a> {
     plan: &'a Plan<'a>,
     members: BTreeMap<String, Child>,
     pub(super) started: usize,
-    /// How those who have ended did.
+    /// Exit codes of supervisors that have exited, with their counts.
     pub(super) codes: BTreeMap<i32, usize>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// One more, who takes the lease from whoever holds it.
+    /// Adds a supervisor that steals the lease.
     pub(super) fn steal(&mut self) {
         self.add(&["steal", self.plan.lease, "--reason", "it is my turn", "--quiet"]);
     }
@@ -40,7 +40,7 @@ impl<'a> Crowd<'a> {
         let Plan { world, place, ttl, acts, .. } = self.plan;
         let name = format!("s{}", self.started);
         self.started += 1;
-        // Every second one does not heed TERM.
+        // Every second one ignores TERM.
         let script = "[ $(($$ % 2)) = 0 ] && trap '' TERM; \
             exec \"$CHILD\" --ignored --exact run_crowd::acts::child --nocapture";
         let ttl_text = format!("{}ms", ttl.as_millis());
@@ -54,7 +54,7 @@ impl<'a> Crowd<'a> {
         self.members.insert(name, command.spawn().unwrap());
     }
 
-    /// Takes out those who have ended.
+    /// Removes members that have exited.
     pub(super) fn reap(&mut self) {
         let codes = &mut self.codes;
         self.members.retain(|_, child| match child.try_wait().unwrap() {
@@ -66,7 +66,7 @@ impl<'a> Crowd<'a> {
         });
     }
 
-    /// Whoever waits gives up, and whoever holds it passes it on.
+    /// Sends TERM until all have exited: waiters give up, and holders release.
     pub(super) fn end(&mut self) {
         let asked = Instant::now();
         while !self.members.is_empty() {
@@ -81,7 +81,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Whoever is there gets its turn, and ends by itself.
+    /// Lets every member have its turn and exit by itself.
     pub(super) fn finish(&mut self) {
         fs::write(self.plan.world.path(CLOSING), "").unwrap();
         let began = Instant::now();

@@ -1,7 +1,8 @@
-//! A crowd of supervisors that want one lease, on any store, and the one that has it is killed, stopped and stolen from.
+//! A crowd of supervisors that contend for one lease, on any store, while the holder is killed, stopped and stolen
+//! from.
 //!
-//! Who acts is written down by those who act: each line is one write to the end of one file, so the order of the lines is
-//! the order of the acts. The kernel keeps a second book: each child and what it leaves behind hold a lock that is free
+//! The children log their acts: each line is one append to one file, so the order of the lines is the order of the
+//! acts. The kernel provides a second check: each child and the processes it leaves behind hold a lock that is free
 //! only when all of them are dead.
 //!
 //! `TENURE_TEST_SEED=7` chooses other faults.
@@ -24,36 +25,36 @@ use tenure_store::Store;
 
 use crate::run_support::{PATIENCE, Process, World, key, sleep_ms, watchdog_of};
 
-/// What is tried, and for how long.
+/// A test plan, and its length.
 pub(crate) struct Plan<'a> {
     pub(crate) world: &'a World,
     pub(crate) place: &'a Place,
     pub(crate) lease: &'a str,
-    /// How many want it at any time.
+    /// Number of contenders at any time.
     pub(crate) supervisors: usize,
     pub(crate) ttl: Duration,
-    /// How long children act at most, in hundredths of a second.
+    /// Maximum time that children act, in hundredths of a second.
     pub(crate) acts: u64,
-    /// What is done to the present holder, so often at least; nothing, if it is zero.
+    /// Minimum number of faults of the present holder; zero means none.
     pub(crate) faults: u64,
-    /// For so long at least.
+    /// Minimum duration.
     pub(crate) span: Duration,
     pub(crate) seed: u64,
 }
 
-/// Where the lease is.
+/// The store of the lease.
 pub(crate) struct Place {
     url: String,
-    /// What a command has to know besides.
+    /// Environment that commands need in addition.
     environment: Vec<(&'static str, &'static str)>,
     store: Arc<dyn Store>,
-    /// Connections live in it.
+    /// Runtime of its connections.
     runtime: tokio::runtime::Runtime,
-    /// Between two looks at the record.
+    /// Pause between two reads of the record.
     pause: Duration,
 }
 
-/// What came of it.
+/// Result of a plan.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) seen: Seen,
@@ -63,7 +64,8 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// It went on all the time, and everybody ended as one does who was stopped, stolen from or killed.
+    /// Asserts that there were enough grants, and that every exit code is one of a supervisor that was stopped, stolen
+    /// from or killed, or that succeeded.
     pub(crate) fn assert_as_after_faults(&self, grants: u64) {
         let Self { seen, faults, codes, said } = self;
         assert!(seen.grants as u64 >= grants, "too few grants to mean anything: {seen:?}\n{said}");
@@ -74,7 +76,7 @@ impl Outcome {
         assert!(codes.keys().all(|code| known.contains(code)), "{codes:?}\n{said}");
     }
 
-    /// Nobody was stopped: whoever started came to an end of its own.
+    /// Asserts that no command was stopped: every child that started also ended by itself.
     pub(crate) fn assert_undisturbed(&self, grants: usize) {
         let Self { seen, codes, said, .. } = self;
         assert!(codes.keys().eq(&[0]), "{codes:?}\n{said}");
@@ -97,7 +99,7 @@ impl Place {
         Self { url, environment, store, runtime, pause }
     }
 
-    /// The present holder by the record: its token and its name.
+    /// The present holder in the record: its token and its name.
     fn present(&self, lease: &str) -> Option<(u64, String)> {
         let entry = self.runtime.block_on(async { self.store.get(&key(lease)).await }).unwrap().entry?;
         let record = decode(&entry.value).unwrap();
@@ -105,7 +107,7 @@ impl Place {
     }
 }
 
-/// Lets them contend as planned. What must never be fails here; the rest is for who asked.
+/// Lets the supervisors contend as planned. Violations fail here; the caller checks the other results.
 pub(crate) fn contend(plan: &Plan<'_>) -> Outcome {
     let Plan { world, place, lease, ttl, seed, .. } = *plan;
     for name in ["log", "probe", "said"] {
@@ -142,7 +144,7 @@ pub(crate) fn contend(plan: &Plan<'_>) -> Outcome {
             std::thread::sleep(place.pause);
             continue;
         };
-        // Some are hit between the grant and the start of their child, the others somewhere in its life.
+        // Some holders are hit between the grant and the start of their child, the others during its life.
         let early = rng.u8(..4) == 0;
         if !early {
             sleep_ms(rng.u64(..300));
@@ -161,7 +163,7 @@ pub(crate) fn contend(plan: &Plan<'_>) -> Outcome {
         let Some(supervisor) = crowd.supervisor(&name) else { continue };
         let target = if whom == "watchdog" { watchdog_of(supervisor.number) } else { Some(supervisor) };
         let Some(target) = target.filter(|target| !target.is_dead()) else { continue };
-        // It may have let go meanwhile. Only faults on the present holder count.
+        // The holder may have released the lease. Only faults on the present holder count.
         if place.present(lease).is_none_or(|(present, _)| present != token) || !target.send(signal) {
             continue;
         }
