@@ -603,7 +603,7 @@ fn it_runs_with_closed_streams() {
     world.is_empty_soon();
 }
 
-// ── messages ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn a_machine_without_room_for_more_processes_gives_69_and_a_sentence() {

@@ -23,7 +23,7 @@ use tenure_testkit::{own_cgroup, stat_fields};
 /// "At once", on a busy machine with two cores.
 const AT_ONCE: Duration = Duration::from_millis(700);
 
-// ── hidden processes ───────────────────────────────────────────────────────────────────────────────────────────────
+// ── hidden processes ────────────────────────────────────────────────────────────────────────────────────────────────
 
 /// Starts a command that its own user does not find in `/proc`: an unreadable executable is not dumpable, so `hidepid`
 /// hides its process.
@@ -95,7 +95,7 @@ fn a_process_that_left_for_another_pid_namespace_is_ended_with_the_command() {
     assert_eq!(left.len(), 0, "the lease was released while they lived: {left:?}");
 }
 
-// ── refused calls ──────────────────────────────────────────────────────────────────────────────────────────────────
+// ── refused calls ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn guards_that_can_open_nothing_any_more_still_kill_the_command() {
@@ -154,7 +154,7 @@ fn refuse(call: u32) -> io::Result<()> {
     if set { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-// ── delayed guards ─────────────────────────────────────────────────────────────────────────────────────────────────
+// ── delayed guards ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn a_ttl_that_leaves_no_room_for_guards_of_low_priority_gives_78_and_shows_the_arithmetic() {

@@ -1,4 +1,4 @@
-//! On a terminal: its keys, its end, job control, and what is said there.
+//! `tenure run` on a terminal: keys, hang-up, job control, and messages.
 #![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
 
 mod run_support;
@@ -20,11 +20,11 @@ const CTRL_D: &str = "\x04";
 const CTRL_Z: &str = "\x1a";
 const CTRL_BACKSLASH: &str = "\x1c";
 
-/// A terminal, seen from the side where people sit, and the program that was started on it.
+/// The user's side of a terminal, and the program that was started on it.
 struct Terminal {
     keyboard: Option<File>,
     screen: String,
-    /// What was on the screen before is looked at no more.
+    /// Start of the part of the screen that is still of interest.
     from: usize,
     child: Child,
 }
@@ -42,14 +42,14 @@ impl Terminal {
         Self { keyboard: Some(keyboard.into()), screen: String::new(), from: 0, child }
     }
 
-    /// `tenure run` with these words.
+    /// `tenure run` with these arguments.
     fn run(world: &World, words: &[&str]) -> Self {
         let mut command = world.command("setsid");
         command.args(["--ctty", TENURE, "run"]).args(words);
         Self::start(command)
     }
 
-    /// A shell with job control. It must be told to use the prompt that is waited for here.
+    /// A shell with job control and with the prompt that the tests wait for.
     fn shell(world: &World) -> Self {
         let mut command = world.command("setsid");
         command.args(["--ctty", "bash", "--norc", "--noprofile", "-i"]);
@@ -59,7 +59,7 @@ impl Terminal {
         shell
     }
 
-    /// Stops the job in the foreground. What is typed before the shell asks again may be lost.
+    /// Stops the job in the foreground. Keys typed before the next prompt may be lost.
     fn stops(&mut self) {
         self.types(CTRL_Z);
         self.sees("Stopped");
@@ -71,7 +71,7 @@ impl Terminal {
         self.keyboard.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Reads until the text is on the screen, after what was typed last.
+    /// Reads until the text appears on the screen, after the last typed keys.
     fn sees(&mut self, text: &str) {
         let began = Instant::now();
         while !self.screen[self.from..].contains(text) {
@@ -80,7 +80,7 @@ impl Terminal {
         }
     }
 
-    /// Reads what there is. Reading from a terminal that nobody has open any more is an error, and the end.
+    /// Reads the available output. Reading from a terminal that no process has open is an error: returns false.
     fn look(&mut self, limit: Duration) -> bool {
         let Some(keyboard) = &mut self.keyboard else { return false };
         let limit = Timespec { tv_sec: 0, tv_nsec: limit.as_nanos() as i64 };
@@ -97,12 +97,12 @@ impl Terminal {
         }
     }
 
-    /// The line is cut.
+    /// Closes the terminal.
     fn hang_up(&mut self) {
         self.keyboard = None;
     }
 
-    /// The exit code and everything that was on the screen.
+    /// The exit code and all output on the screen.
     fn ends(mut self) -> (i32, String) {
         let began = Instant::now();
         let status = loop {
@@ -133,11 +133,11 @@ impl Drop for Terminal {
     }
 }
 
-/// A child that counts the signals it gets.
+/// A child that counts its signals.
 const COUNTING: &str = "for s in INT QUIT HUP TSTP; do trap \"echo $s >> got\" $s; done; echo $$ > pid; \
                         while ! [ -e end ]; do sleep 0.02; done; exit 21";
 
-/// Holds `x` without a terminal.
+/// A holder of `x` without a terminal.
 fn alice(world: &World) -> run_support::Started {
     let _ = std::fs::remove_file(world.path("alice"));
     let held = world.start(world.run(&[
@@ -295,7 +295,7 @@ fn the_watchdog_has_no_terminal() {
 
 // ── job control ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// A command that is stopped by a key in a shell: the shell, the supervisor and the child.
+/// Stops a command by a key in a shell. Returns the shell, the supervisor and the child.
 fn stopped_by_key(world: &World, ttl: &str) -> (Terminal, Process, Process) {
     let mut shell = Terminal::shell(world);
     let script =
@@ -322,7 +322,7 @@ fn a_command_that_is_stopped_and_continued_in_time_goes_on() {
     shell.types("fg\n");
     shell.types("two\n");
     shell.sees("got:two");
-    // And is renewed again, past its first ttl, and can be stopped again.
+    // It is renewed again, past its first ttl, and can be stopped again.
     shell.stops();
     shell.types("fg\n");
     shell.types("end\n");
@@ -342,7 +342,7 @@ fn a_command_that_is_stopped_for_too_long_is_dead_before_the_lease_is_over_and_i
     let (mut shell, supervisor, child) = stopped_by_key(&world, "2s");
     child.dies_within(PATIENCE);
     assert!(stopped.elapsed() < Duration::from_secs(4), "{:?}", stopped.elapsed());
-    // Somebody else gets it meanwhile.
+    // Another holder gets the lease in between.
     assert_eq!(world.ran(world.run(&["x", "--ttl", "2s", "--", "true"])).code, 0);
     assert!(!supervisor.is_dead(), "it is left to say so");
     shell.types("fg\n");
@@ -373,7 +373,7 @@ fn a_pipeline_of_a_shell_is_stopped_and_goes_on_as_one_job() {
     shell.types("\"$TENURE\" run x --ttl 8s -- sh -c 'echo $$ > pid; sleep 1; echo do''ne' | cat\n");
     let child = world.told_pid("pid");
     shell.stops();
-    // A shell that is just starting a program waits for it in the kernel (`D`), and that one is stopped.
+    // A shell that is just starting a program waits for it in the kernel (`D`), and the program is stopped.
     until("stop", SOON, || matches!(child.state(), Some('T' | 'D')).then_some(()));
     shell.types("fg\n");
     shell.sees("done");
@@ -382,7 +382,7 @@ fn a_pipeline_of_a_shell_is_stopped_and_goes_on_as_one_job() {
     world.is_empty_soon();
 }
 
-// ── what is said ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn whoever_waits_on_a_terminal_is_told_for_whom() {

@@ -1,4 +1,4 @@
-//! The whole process tree is dead before the lease is over, whoever of us is killed or stopped.
+//! The complete process tree is dead before the lease runs out, even if a guard is killed or stopped.
 #![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
 
 mod run_support;
@@ -17,14 +17,14 @@ use tenure::Holder;
 use tenure::record::{Nonce, decode, encode};
 use tenure_store::{Expect, Put, Store};
 
-/// At once, for a busy machine of two cores.
+/// "At once", on a busy machine with two cores.
 const AT_ONCE: Duration = Duration::from_millis(700);
 
-/// A child that heeds no TERM but writes down that it came, and is no single process.
+/// A child of two processes that ignores TERM, but logs it.
 const STUBBORN: &str = "trap 'echo term >> termed' TERM; sh -c 'trap \"\" TERM; echo $$ > inner; exec sleep 100' & \
                         echo $$ > pid; while :; do sleep 0.02; done";
 
-/// Starts a shell script under a lease, and gives its process once it has written its number to `pid`.
+/// Starts a shell script under a lease, and returns its process once it has written its pid to `pid`.
 fn start(world: &World, words: &[&str], script: &str) -> (Started, Process) {
     start_as(world, "pid", words, script)
 }
@@ -148,7 +148,7 @@ fn a_watchdog_that_is_killed_before_it_starts_the_command_is_no_success() {
     holder.end();
     until("a grant", SOON, || world.is_held("x").then_some(()));
     sleep_ms(50);
-    // By the time the supervisor hears of it, all have ended.
+    // All have exited by the time the supervisor learns of it.
     assert!(waiter.process().send(Signal::STOP) && watchdog.send(Signal::KILL));
     sleep_ms(100);
     assert!(waiter.process().send(Signal::CONT));
@@ -180,7 +180,7 @@ fn when_the_supervisor_is_stopped_the_child_is_dead_before_the_deadline_and_befo
     let ttl = Duration::from_secs(2);
     let (mut started, child) = start(&world, &["x", "--ttl", "2s"], STUBBORN);
     let inner = world.told("inner");
-    // The next one looks itself: whoever looks from outside may look late.
+    // The next command does the check itself, because a check from outside may be late.
     let script = format!("ls -d /proc/{} /proc/{inner} 2>/dev/null; sleep 0.3", child.number);
     let waiter = world.start(world.run(&["x", "--ttl", "2s", "--", "sh", "-c", &script]));
     waiter.watchdog();
@@ -240,7 +240,7 @@ fn a_supervisor_stopped_before_the_grant_never_starts_its_command_late() {
     sleep_ms(150);
     waiter.process().send(Signal::STOP);
     assert_eq!(held.end().code, 0);
-    // Somebody else has it meanwhile.
+    // Another holder has it in between.
     let third = world.ran(world.run(&["x", "--ttl", "2s", "--", "sleep", "0.5"]));
     assert_eq!(third.code, 0, "{third:?}");
     assert!(!world.exists("started"));
@@ -268,7 +268,7 @@ fn a_child_that_wakes_up_too_late_to_begin_does_not_begin() {
     sleep_ms(200);
     watchdog.send(Signal::STOP);
     supervisor.send(Signal::STOP);
-    // The stub counts as a process of the former command that is alive, so the next one must be told not to wait for it.
+    // The stub counts as a live process of the former command, so the next one needs a short `--orphan-wait`.
     let words = ["x", "--ttl", "2s", "--orphan-wait", "100ms"];
     let (next, _) = start_as(&world, "next", &words, "echo $$ > next; exec sleep 100");
     stub.send(Signal::CONT);
@@ -312,17 +312,17 @@ fn a_watchdog_that_is_stopped_for_longer_than_the_ttl_does_no_harm_when_continue
     world.is_empty_soon();
 }
 
-/// Starts a run whose watchdog is stopped before it has said anything: often enough, sooner or later.
+/// Starts a run whose watchdog is stopped before its first message. Retries until that succeeds.
 fn start_with_watchdog_stopped_early(world: &World, words: &[&str]) -> Started {
     for _ in 0..100 {
         let mut started = world.start(world.run(words));
         let supervisor = started.process().number;
-        // Without a pause in between: it has its name within a millisecond.
+        // Without a pause, because the watchdog gets its name within a millisecond.
         let children = format!("/proc/{supervisor}/task/{supervisor}/children");
         let first =
             || fs::read_to_string(&children).unwrap().split(' ').next().and_then(|word| word.parse().ok());
         let found = std::iter::repeat_with(first).find(|found| found.is_some() || started.has_ended());
-        // On a busy machine all of it may be over before this looks.
+        // On a busy machine, the run may be over before this check.
         let Some(watchdog) = found.flatten().and_then(Process::of) else { continue };
         watchdog.send(Signal::STOP);
         let name = fs::read_to_string(format!("/proc/{}/comm", watchdog.number)).unwrap_or_default();
@@ -382,9 +382,9 @@ fn with_a_stopped_watchdog_a_store_that_does_not_answer_still_ends_the_command_i
     world.is_empty_soon();
 }
 
-// ── one in another ──────────────────────────────────────────────────────────────────────────────────────────────────
+// ── nested runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// `tenure run a -- tenure run b -- …`: the outer one, the inner supervisor and the child.
+/// `tenure run a -- tenure run b -- …`: the outer run, the inner supervisor and the child.
 fn nested(world: &World) -> (Started, Process, Process) {
     let words = ["a", "--ttl", "3s", "--", TENURE, "run", "b", "--ttl", "3s", "--", "sh", "-c", STUBBORN];
     let started = world.start(world.run(&words));
@@ -485,9 +485,9 @@ fn nested_both_watchdogs_killed_together_leave_nothing() {
     world.is_empty_soon();
 }
 
-// ── those who are hard to end ───────────────────────────────────────────────────────────────────────────────────────
+// ── processes that are hard to kill ─────────────────────────────────────────────────────────────────────────────────
 
-/// Starts others as fast as it can, for five seconds at most.
+/// Starts other processes as fast as it can, for at most five seconds.
 const STORM: &str = "trap '' TERM; echo $$ > pid; end=$(($(date +%s) + 5)); \
                      while [ $(date +%s) -lt $end ]; do sleep 0.05 & setsid sleep 7 & done; wait";
 
@@ -565,7 +565,7 @@ fn another_grant_in_the_record_kills_at_once() {
             matches!(put, Put::Applied(_)).then_some(record)
         })
     });
-    // It is seen by the next renewal at the latest, and a third of the ttl passes until then.
+    // The next renewal sees it, at most a third of the ttl later.
     child.dies_within(Duration::from_millis(1000) + AT_ONCE);
     assert!(!world.exists("termed"), "somebody else acts already: no time for TERM");
     let ran = started.end();
@@ -586,7 +586,6 @@ fn a_record_that_was_deleted_kills_at_once() {
     world.is_empty_soon();
 }
 
-/// What a child wrote down when TERM came, and when it was killed, counted from `began`.
 #[test]
 fn what_a_shell_had_started_before_it_became_the_supervisor_is_not_the_commands() {
     let world = World::new("bystander");
@@ -617,7 +616,7 @@ fn what_a_shell_had_started_before_lives_on_also_when_the_watchdog_is_killed() {
     world.is_empty_soon();
 }
 
-/// A pipe that takes nothing more.
+/// A pipe that is full.
 fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let blocking = rustix::fs::fcntl_getfl(&writer).unwrap();
@@ -645,6 +644,7 @@ fn a_reader_that_does_not_read_keeps_nobody_from_ending_the_command() {
     world.is_empty_soon();
 }
 
+/// Times of TERM and of the death of the child, counted from `began`.
 fn asked_and_killed(world: &World, child: &Process, began: Instant) -> (Duration, Duration) {
     let asked = until("TERM", PATIENCE, || world.exists("termed").then(|| began.elapsed()));
     child.dies_within(PATIENCE);

@@ -1,4 +1,4 @@
-//! A holder whose processes are all gone is replaced at once, and one of whom anybody lives is not.
+//! Witnesses: a holder without any live process is replaced at once, and a holder with a live process is not.
 #![expect(clippy::disallowed_methods, reason = "the tests measure how long other processes take")]
 
 mod run_support;
@@ -10,10 +10,10 @@ use run_support::{PATIENCE, Process, SOON, Started, World, sleep_ms};
 use rustix::process::Signal;
 use tenure_testkit::{FileSystem, Mounted};
 
-/// Long, so that whoever gets it sooner did not wait for it to run out.
+/// Long, so that a contender that gets the lease sooner did not wait for it to run out.
 const TTL: &str = "20s";
 
-/// How late the next one may start. The command promises 100 ms, for a machine that is not busy with other tests.
+/// Longest delay of the next start. The command promises 100 ms, on a machine that is not busy with other tests.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 fn start(world: &World, script: &str) -> (Started, Process) {
@@ -31,7 +31,7 @@ fn waiter(world: &World) -> Started {
     waiter
 }
 
-/// The time until the waiter's command has begun.
+/// Time until the waiter's command has begun.
 fn begins(world: &World) -> Duration {
     let began = Instant::now();
     world.told("begun");
@@ -85,7 +85,7 @@ fn everybody_killed_together_frees_the_lease_at_once() {
     world.is_empty_soon();
 }
 
-/// Nobody else gets the lease for two seconds, and whoever does not wait is told that it is held.
+/// Asserts that no contender gets the lease for two seconds, and that a contender that does not wait exits with 75.
 fn stays_held(world: &World) {
     let end = Instant::now() + Duration::from_secs(2);
     while Instant::now() < end {
@@ -160,7 +160,7 @@ fn what_a_killed_holder_left_in_the_folder_does_not_grow() {
     world.is_empty_soon();
 }
 
-/// A user has 128 who are told by the kernel, by default, and a crowd may have them all.
+/// A user has 128 inotify instances by default, and a crowd may use all of them.
 #[test]
 fn a_waiter_whom_the_kernel_tells_nothing_looks_from_time_to_time() {
     let untold = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$@\"";
@@ -196,7 +196,7 @@ fn a_waiter_whom_the_kernel_tells_nothing_looks_from_time_to_time() {
     holder.process().send(Signal::KILL);
     world.told("after-kill");
     assert_eq!(killed.end().code, 0);
-    // And after one that lets go.
+    // The same after a release.
     fs::remove_file(world.path("pid")).unwrap();
     let holder = world.start(world.run(&words));
     world.told("pid");
@@ -214,7 +214,7 @@ fn loops_of_jobs_on_an_overlay_never_overlap() {
     for kind in [FileSystem::OverlayOnTmpfs, FileSystem::OverlayOnExt4] {
         let Some(mounted) = Mounted::new(kind) else { return };
         let world = World::under(mounted.path(), "loops");
-        // Only one of two that run at the same time can make the folder.
+        // The directory can exist only once, so two jobs that overlap are detected.
         let job = r#"mkdir inside || echo overlap >> overlaps; sleep 0.02; rmdir inside; echo job >> jobs"#;
         let one =
             format!("for i in 1 2 3 4 5 6 7 8; do \"$TENURE\" run x --ttl {TTL} -- sh -c '{job}'; done");

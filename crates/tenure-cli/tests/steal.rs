@@ -1,4 +1,4 @@
-//! `tenure steal`: taking a lease on purpose.
+//! `tenure steal`: taking over a lease deliberately.
 
 mod run_support;
 
@@ -6,7 +6,7 @@ use run_support::{World, said};
 use rustix::process::Signal;
 use tenure::record::End;
 
-/// Somebody who acts under the lease until it is told to stop, and writes down that it was.
+/// A holder that works under the lease until TERM, and logs that it was stopped.
 const WORK: &str = "echo $$ > pid; trap 'echo stopped >> log; exit 0' TERM; while :; do sleep 0.05; done";
 
 /// A `tenure run` whose child works.

@@ -1,4 +1,4 @@
-//! What is said about a wrong command line, and that help teaches.
+//! Errors of the command line, and the help texts.
 
 mod support;
 
@@ -153,7 +153,7 @@ fn a_program_is_told_in_json() {
     assert_eq!(did.code, 64);
     let message = "the following required arguments were not provided: <NAME>. See tenure status --help";
     assert_eq!(said, serde_json::json!({ "error": { "exit": 64, "message": message } }));
-    // What comes after -- is not ours.
+    // Arguments after -- belong to CMD.
     let did = home.tenure(&["run", "--", "--json"]);
     assert!(did.err.starts_with("tenure: "), "{}", did.err);
 }

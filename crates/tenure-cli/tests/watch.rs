@@ -1,4 +1,4 @@
-//! `tenure watch`: what happens to leases, as people and as programs are told.
+//! `tenure watch`: events of leases, as text and as JSON.
 
 mod run_support;
 
@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tenure::{Coordinator, Holder};
 
-/// A watch that runs, with what it tells in files.
+/// A running watch, with its output in files.
 struct Watching {
     child: Child,
     out: PathBuf,
@@ -34,19 +34,19 @@ impl Watching {
         Self { child: command.spawn().unwrap(), out, err }
     }
 
-    /// The whole lines that were told so far.
+    /// The complete lines of output so far.
     fn lines(&self) -> Vec<String> {
         let text = fs::read_to_string(&self.out).unwrap();
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
         whole.lines().map(str::to_owned).collect()
     }
 
-    /// What was told so far. Each line is an object.
+    /// The events so far. Each line is a JSON object.
     fn events(&self) -> Vec<Value> {
         self.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The words for what was told, once the last of them is `last`.
+    /// The events in words, once the last of them is `last`.
     fn words_to(&self, last: &str) -> Vec<String> {
         let words = || {
             let words: Vec<String> = self.events().iter().map(word).collect();
@@ -156,7 +156,7 @@ fn renewals_are_told_on_request() {
 #[test]
 fn a_killed_holder_is_told_to_have_died_though_nobody_else_wants_the_lease() {
     let world = World::new("watch-killed");
-    // So long that nobody looks again in the time of this test, unless the witness says so.
+    // The ttl is so long that the next poll is after the end of this test. Only the witness can report the death.
     let started = world.start(world.run(&["x", "--ttl", "10m", "--", "sleep", "100"]));
     until("a holder", PATIENCE, || world.is_held("x").then_some(()));
     let watching = Watching::start(&world, &["--json"]);
@@ -220,7 +220,7 @@ fn a_store_that_is_moved_away_and_back_is_told_and_so_is_what_changed_meanwhile(
     let told = watching.waits_for("unavailable");
     let why = told["message"].as_str().unwrap();
     assert!(why.contains("is no longer the folder that was opened"), "{why}");
-    // Somebody who knows where it is takes a lease there.
+    // A holder that knows the new path takes a lease there.
     let mut elsewhere = world.run(&["x", "--holder", "nomad", "--", "true"]);
     elsewhere.env("TENURE_STORE", format!("file://{}", away.display()));
     assert_eq!(world.ran(elsewhere).code, 0);
@@ -240,7 +240,7 @@ fn a_store_that_may_not_be_read_for_a_while_is_told() {
     let mode = |mode| fs::set_permissions(world.leases(), PermissionsExt::from_mode(mode)).unwrap();
     let mut command = world.tenure(&["watch", "x", "--json"]);
     if rustix::process::geteuid().is_root() {
-        // Who may read everything. Somebody else may not.
+        // Root may read everything, so the command runs as another user.
         mode(0o755);
         fs::set_permissions(world.leases().join("tenure.mark"), PermissionsExt::from_mode(0o644)).unwrap();
         command.uid(54_321).current_dir("/");
@@ -302,7 +302,7 @@ fn no_older_token_is_told_after_a_newer_one_however_quick_the_terms_are() {
         || watching.events().iter().any(|it| it["event"] == "released" && it["token"] == last).then_some(()),
         || format!("release of {last} in {:?}", watching.lines()),
     );
-    // And those of processes that are in each other's way.
+    // The same with processes that contend.
     let runs = "for n in 1 2 3 4 5 6 7 8; do $TENURE run x --ttl 5s -- true || exit 1; done";
     let started: Vec<_> = (0..3).map(|_| world.start(world.sh(runs))).collect();
     for started in started {
@@ -320,7 +320,7 @@ fn no_older_token_is_told_after_a_newer_one_however_quick_the_terms_are() {
     let (granted, missed) = (count("granted"), count("missed"));
     let ended = count("released");
     let told: Vec<_> = events.iter().map(|event| (word(event), event["token"].as_u64())).collect();
-    // The end of a term that was seen while it went on may be among what was missed.
+    // The end of a term that was seen while it lasted may be among the missed events.
     assert_eq!(count("died"), 0, "they let go in order: {told:?}");
     assert!(granted == ended || (granted > ended && granted <= ended + missed), "{told:?}");
     assert!(
@@ -341,7 +341,7 @@ fn a_store_that_is_not_there_is_waited_for_and_not_made() {
     assert_eq!((&said["event"], &said["message"]), (&"waiting".into(), &sentence.into()));
     assert!(!world.leases().exists(), "whoever only looks makes nothing");
     world.ran(world.run(&["x", "--", "true"]));
-    // How it stands when the store is found, and then what happens.
+    // First the state when the store is found, then the events.
     watching.waits_for("stands");
     world.ran(world.run(&["x", "--holder", "second", "--", "true"]));
     assert_eq!(watching.waits_for("granted")["holder"], "second");
@@ -351,7 +351,7 @@ fn a_store_that_is_not_there_is_waited_for_and_not_made() {
 fn it_ends_when_nobody_reads_any_more_and_by_a_signal() {
     let world = World::new("watch-ends");
     world.ran(world.run(&["x", "--", "true"]));
-    // Nothing happens after the first line.
+    // There are no events after the first line.
     let piped = world.ran(world.sh("{ $TENURE watch x; echo $? > code; } | head -1"));
     assert_eq!(piped.text().lines().count(), 1, "{piped:?}");
     assert_eq!(world.told("code"), "0");

@@ -1,4 +1,4 @@
-//! Which store the command works on, and what is said when there is none.
+//! The choice of the store, and the messages when there is none.
 
 mod support;
 
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use support::{Did, Home, did, hold, is_root, process, shell, skipped};
 
-/// Which store a command looked at.
+/// The store that a command used.
 #[track_caller]
 fn looked_at(did: &Did) -> String {
     did.json()["store"].as_str().unwrap().to_owned()
@@ -79,7 +79,7 @@ fn a_configuration_that_is_wrong_is_not_passed_over() {
             "store in {shown}: \"/var/lib/jobs\" is a path, and a store is named by a URL: write file:///var/lib/jobs"
         ),
     );
-    // Whoever names a store has no need of it.
+    // An explicit store makes the configuration irrelevant.
     home.tenure(&["--store", "file:///nowhere/x", "status", "x"]).answered(1, "x: free\n");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o620)).unwrap();
     home.tenure(&["ls"]).failed(
@@ -116,7 +116,7 @@ fn a_configuration_that_is_wrong_is_not_passed_over() {
             bytes.display()
         ),
     );
-    // A pipe that nobody writes to does not stop it.
+    // A pipe without a writer does not block it.
     let pipe = home.0.join("pipe");
     assert!(shell(&format!("mkfifo {}", pipe.display())));
     assert_eq!(did(home.command(&["ls"]).env("TENURE_CONFIG", &pipe)).code, 78);
@@ -188,7 +188,7 @@ fn without_home_the_password_database_tells_so_that_cron_and_a_shell_agree() {
     }
 }
 
-/// The command as another user, who may not be able to reach it where it was built.
+/// The command as another user, who may have no access to the directory of the build.
 fn as_user(home: &Home, user: u32, args: &[&str]) -> Option<Command> {
     if !is_root() {
         skipped("only root can be somebody else");
@@ -237,7 +237,7 @@ fn the_home_of_somebody_else_as_sudo_leaves_it_is_explained() {
             home.0.display()
         ),
     );
-    // Named on purpose, the store itself says what can be accepted.
+    // If it is named explicitly, the store itself says what can be accepted.
     let url = home.url();
     let named = home.tenure(&["--store", &url, "status", "x"]);
     assert_eq!(named.code, 77);

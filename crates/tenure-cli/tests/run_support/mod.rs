@@ -1,4 +1,5 @@
-//! What the tests of the command share: a folder that goes, and processes that are found and ended whatever happens.
+//! Shared by the tests of the command: a temporary directory, and processes that are always found and killed at the
+//! end.
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 #![expect(clippy::disallowed_methods, reason = "other processes are given time")]
 
@@ -21,13 +22,13 @@ pub(crate) use tenure_testkit::{
 };
 use tenure_testkit::{command_line, process_numbers, state_of, wait_for};
 
-/// How long anything may take that should happen at once, on a busy machine.
+/// Longest time for an immediate effect, on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(2);
 
-/// How long anything may take at all.
+/// Longest time for any effect.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A folder of its own, and a mark by which every process that was started in it is known.
+/// A directory, and a mark that identifies every process that was started in it.
 pub(crate) struct World {
     folder: PathBuf,
     mark: String,
@@ -35,7 +36,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// On the disk that the build is on.
+    /// A world on the disk of the build.
     pub(crate) fn new(name: &str) -> Self {
         Self::under(Path::new(env!("CARGO_TARGET_TMPDIR")), name)
     }
@@ -54,15 +55,15 @@ impl World {
         self.folder.join(name)
     }
 
-    /// The folder of the leases.
+    /// The directory of the leases.
     pub(crate) fn leases(&self) -> PathBuf {
         self.path("leases")
     }
 
-    /// A program in the folder, with the mark.
+    /// A program in the directory, with the mark.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = if signals_are_ignored() {
-            // Under `nohup`, say. What these tests do is what happens where they are not.
+            // The tests assume default signals, which they do not have under `nohup`, for example.
             let mut command = Command::new("env");
             command.arg("--default-signal").arg(program);
             command
@@ -70,7 +71,7 @@ impl World {
             Command::new(program)
         };
         command.current_dir(&self.folder).env(MARK, &self.mark).env("TENURE_STORE", self.store_url());
-        // On a store of the network the witnesses are in the folder too, and not where those of this user are.
+        // For a networked store, the witnesses are in this directory too, and not in that of the user.
         command.env("XDG_STATE_HOME", self.path("state")).env("XDG_RUNTIME_DIR", &self.folder);
         command.stdin(Stdio::null());
         command
@@ -80,14 +81,14 @@ impl World {
         format!("file://{}", self.leases().display())
     }
 
-    /// `tenure` with these words.
+    /// `tenure` with these arguments.
     pub(crate) fn tenure(&self, words: &[&str]) -> Command {
         let mut command = self.command(TENURE);
         command.args(words);
         command
     }
 
-    /// `tenure run` with these words.
+    /// `tenure run` with these arguments.
     pub(crate) fn run(&self, words: &[&str]) -> Command {
         let mut command = self.tenure(&["run"]);
         command.args(words);
@@ -101,7 +102,7 @@ impl World {
         command
     }
 
-    /// Starts it with its output in files.
+    /// Starts the command with its output in files.
     pub(crate) fn start(&self, mut command: Command) -> Started {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (out, err) = (self.path(&format!("out-{number}")), self.path(&format!("err-{number}")));
@@ -109,12 +110,12 @@ impl World {
         Started { child: command.spawn().unwrap(), out, err, mark: self.mark.clone(), began: Instant::now() }
     }
 
-    /// Runs it to its end.
+    /// Runs the command until it exits.
     pub(crate) fn ran(&self, command: Command) -> Ran {
         self.start(command).end()
     }
 
-    /// The leases, as a library user sees them.
+    /// The store of the leases, through the library.
     pub(crate) fn store(&self) -> File {
         File::open(self.leases()).unwrap()
     }
@@ -130,7 +131,7 @@ impl World {
         self.record(name).is_some_and(|record| record.is_held())
     }
 
-    /// The file that writers of a key lock for a moment. The key must be there.
+    /// The file that writers of a key lock for a moment. The key must exist.
     pub(crate) fn lock_of(&self, name: &str) -> Disk {
         let record = self.store().path_of(&key(name));
         let stem = record.file_stem().unwrap().to_str().unwrap().to_owned();
@@ -142,14 +143,14 @@ impl World {
         Disk::open(lock.expect("a lock file beside the record")).unwrap()
     }
 
-    /// What a child wrote there, once it has: a whole line at least.
+    /// The content of a file that a child writes; waits for at least one complete line.
     pub(crate) fn told(&self, name: &str) -> String {
         let path = self.path(name);
         let told = || fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n'));
         until(&format!("something in {name}"), PATIENCE, told).trim_end().to_owned()
     }
 
-    /// The number that a child wrote there.
+    /// The process whose pid a child writes to this file.
     pub(crate) fn told_pid(&self, name: &str) -> Process {
         Process::of(self.told(name).parse().unwrap()).expect("it lives")
     }
@@ -163,12 +164,12 @@ impl World {
         fs::read_to_string(self.path(name)).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
-    /// Everything of this world that lives, and what it is.
+    /// All live processes of this world, with their command lines.
     pub(crate) fn alive(&self) -> BTreeMap<i32, String> {
         marked(&self.mark)
     }
 
-    /// Nothing of this world lives on.
+    /// Asserts that no process of this world is left after a moment.
     pub(crate) fn is_empty_soon(&self) {
         let gone = wait_for(SOON, Duration::from_millis(5), || self.alive().is_empty().then_some(()));
         assert!(gone.is_some(), "processes are left behind: {:?}", self.alive());
@@ -182,10 +183,10 @@ impl Drop for World {
     }
 }
 
-/// The user that is nobody.
+/// Uid of an unprivileged user.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// A world that nobody can use, with `tenure` and a program in it that makes whoever starts it root.
+/// A world of an unprivileged user, with `tenure`, and with a setuid program that runs others as root.
 pub(crate) fn world_of_nobody(name: &str) -> Option<World> {
     if !rustix::process::geteuid().is_root() {
         skipped("only root can set up a process that its parent may not signal");
@@ -196,7 +197,7 @@ pub(crate) fn world_of_nobody(name: &str) -> Option<World> {
         skipped("no setpriv here: install util-linux");
         return None;
     };
-    // Where the build is may be closed to others.
+    // The directory of the build may not be accessible to other users.
     let world = World::under(&std::env::temp_dir(), name);
     chown(world.path(""), Some(NOBODY), Some(NOBODY)).unwrap();
     fs::copy(TENURE, world.path("tenure")).unwrap();
@@ -213,7 +214,7 @@ pub(crate) fn world_of_nobody(name: &str) -> Option<World> {
 }
 
 impl World {
-    /// Whether the record in the store of nobody says held.
+    /// True if the record is held, in a store of the unprivileged user.
     pub(crate) fn record_of_nobody(&self, name: &str) -> bool {
         let store = tenure::store::File::builder().accept_foreign_owner().open(self.leases()).unwrap();
         let reading = block_on(async { store.get(&key(name)).await }).unwrap();
@@ -221,14 +222,14 @@ impl World {
     }
 }
 
-/// Runs `tenure run x` as nobody, with a short ttl and a short grace.
+/// Runs `tenure run x` as the unprivileged user, with a short ttl and a short grace.
 pub(crate) fn run_of_nobody(world: &World, words: &[&str]) -> Started {
     let mut command = world.command(world.path("tenure"));
     command.args(["run", "x", "--ttl", "2s", "--kill-grace", "200ms"]).args(words).uid(NOBODY).gid(NOBODY);
     world.start(command)
 }
 
-/// Ends every process with this mark. Once more and once more: they start each other.
+/// Kills every process with this mark. Repeats, because they start each other.
 pub(crate) fn end_all(mark: &str) {
     for _ in 0..500 {
         let alive = marked(mark);
@@ -255,14 +256,14 @@ fn marked(mark: &str) -> BTreeMap<i32, String> {
     process_numbers().filter(|&number| has_mark(number, mark)).map(describe).collect()
 }
 
-/// A zombie has no environment, and thus no mark.
+/// True if the process has the mark. A zombie has no environment, and thus no mark.
 fn has_mark(number: i32, mark: &str) -> bool {
     let wanted = format!("{MARK}={mark}");
     fs::read(format!("/proc/{number}/environ"))
         .is_ok_and(|environment| environment.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes()))
 }
 
-/// A command that runs, with its output in files.
+/// A running command, with its output in files.
 pub(crate) struct Started {
     child: Child,
     out: PathBuf,
@@ -271,10 +272,10 @@ pub(crate) struct Started {
     began: Instant,
 }
 
-/// A command that has ended.
+/// A command that has exited.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    /// As a shell shows it.
+    /// Exit code as in a shell.
     pub(crate) code: i32,
     pub(crate) out: Vec<u8>,
     pub(crate) err: String,
@@ -287,7 +288,7 @@ impl Ran {
     }
 }
 
-/// It ended with this code, and said each of these on standard error.
+/// Asserts that it exited with this code, and printed each of these on standard error.
 #[track_caller]
 pub(crate) fn said(ran: &Ran, code: i32, parts: &[&str]) {
     assert_eq!(ran.code, code, "{ran:?}");
@@ -301,7 +302,7 @@ impl Started {
         Process::of(self.child.id() as i32).expect("it is not reaped yet")
     }
 
-    /// The watchdog, once it is one.
+    /// The watchdog, once it exists.
     pub(crate) fn watchdog(&self) -> Process {
         until("a watchdog", PATIENCE, || watchdog_of(self.process().number))
     }
@@ -314,7 +315,7 @@ impl Started {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Waits for its end, which must come.
+    /// Waits until it exits; fails if it takes too long.
     pub(crate) fn end(self) -> Ran {
         self.end_within(PATIENCE)
     }
@@ -341,7 +342,7 @@ impl Drop for Started {
     }
 }
 
-/// One process, which stays the same one when its number is somebody else's.
+/// One process, identified by a descriptor, so that a reused pid is no problem.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) number: i32,
@@ -349,25 +350,25 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// `None` if there is none with this number.
+    /// `None` if there is no process with this pid.
     pub(crate) fn of(number: i32) -> Option<Self> {
         let descriptor = pidfd_open(Pid::from_raw(number)?, PidfdFlags::empty()).ok()?;
         Some(Self { number, descriptor })
     }
 
-    /// Whether it got there.
+    /// Sends a signal; false if it could not be sent.
     pub(crate) fn send(&self, signal: Signal) -> bool {
         pidfd_send_signal(&self.descriptor, signal).is_ok()
     }
 
-    /// A zombie is dead.
+    /// True once it has exited. A zombie counts as dead.
     pub(crate) fn is_dead(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], Some(&now)) == Ok(1)
     }
 
-    /// Waits for its death, and gives the time it took.
+    /// Waits for its death, and returns the time that it took.
     pub(crate) fn dies_within(&self, limit: Duration) -> Duration {
         let began = Instant::now();
         while !self.is_dead() {
@@ -390,13 +391,13 @@ pub(crate) fn watchdog_of(supervisor: i32) -> Option<Process> {
     children_of(supervisor).into_iter().find(named).and_then(Process::of)
 }
 
-/// Waits for something that must come.
+/// Waits for a result; fails if it takes too long.
 pub(crate) fn until<T>(what: &str, limit: Duration, come: impl FnMut() -> Option<T>) -> T {
     let came = wait_for(limit, Duration::from_millis(2), come);
     came.unwrap_or_else(|| panic!("no {what} within {limit:?}"))
 }
 
-/// Whether this process ignores a signal that the tests send.
+/// True if this process ignores a signal that the tests send.
 fn signals_are_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -406,7 +407,7 @@ fn signals_are_ignored() -> bool {
     sent.iter().any(|signal| ignored >> (signal.as_raw() - 1) & 1 == 1)
 }
 
-/// A file to which each line is added whole, whoever else writes to it.
+/// A file for appending: each line stays complete, even with several writers.
 pub(crate) fn appending(path: &Path) -> Disk {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path).unwrap()
 }
@@ -414,5 +415,5 @@ pub(crate) fn appending(path: &Path) -> Disk {
 /// The command under test.
 pub(crate) const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
 
-/// In the environment of everything that a test starts.
+/// Variable in the environment of every process that a test starts.
 pub(crate) const MARK: &str = "TENURE_TEST_MARK";

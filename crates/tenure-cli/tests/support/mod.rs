@@ -1,4 +1,4 @@
-//! What the tests of the command share: a home that goes, and the command in a clean environment.
+//! Shared by the tests of the command: a temporary home, and the command in a clean environment.
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use tenure::{Coordinator, Holder, Lease};
 use tenure_store::{Expect, Key, Put, Store};
 pub(crate) use tenure_testkit::{block_on, shell, skipped, sleep_ms};
 
-/// A home directory, which goes when it is dropped.
+/// A home directory, removed on drop.
 pub(crate) struct Home(pub(crate) PathBuf);
 
-/// What the command did.
+/// Result of a command.
 #[derive(Debug)]
 pub(crate) struct Did {
     pub(crate) code: i32,
@@ -22,7 +22,7 @@ pub(crate) struct Did {
 }
 
 impl Home {
-    /// On the disk that the build is on.
+    /// A home on the disk of the build.
     pub(crate) fn new(name: &str) -> Self {
         Self::below(Path::new(env!("CARGO_TARGET_TMPDIR")), name)
     }
@@ -36,7 +36,7 @@ impl Home {
         Self(path)
     }
 
-    /// Where the command keeps its leases if nobody says otherwise.
+    /// The directory of the default store.
     pub(crate) fn folder(&self) -> PathBuf {
         self.0.join(".local/state/tenure")
     }
@@ -49,7 +49,7 @@ impl Home {
         File::url_of(&self.folder())
     }
 
-    /// The command, with nothing in its environment but this home, where it also has the witnesses of leases elsewhere.
+    /// The command, with only this home in its environment. Witnesses of leases in other stores are in it too.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
         command.env_clear().env("HOME", &self.0).env("XDG_RUNTIME_DIR", &self.0).args(args);
@@ -84,14 +84,14 @@ pub(crate) fn did(command: &mut Command) -> Did {
 }
 
 impl Did {
-    /// It failed with this code and said exactly this.
+    /// Asserts that it failed with this code and exactly this message.
     #[track_caller]
     pub(crate) fn failed(&self, code: i32, sentence: &str) {
         assert_eq!((self.err.as_str(), self.code), (format!("tenure: {sentence}\n").as_str(), code));
         assert_eq!(self.out, "");
     }
 
-    /// It answered this, and had nothing to complain about.
+    /// Asserts that it printed this, and no error.
     #[track_caller]
     pub(crate) fn answered(&self, code: i32, out: &str) {
         assert_eq!((self.err.as_str(), self.out.as_str(), self.code), ("", out, code));
@@ -103,7 +103,7 @@ impl Did {
     }
 }
 
-/// It failed with this code and one sentence, which says all of this, and never the secret of a handle.
+/// Asserts that it failed with this code and one sentence that has all of these parts, and not the secret of a handle.
 #[track_caller]
 pub(crate) fn refused(did: &Did, code: i32, parts: &[&str]) {
     assert_eq!((did.code, did.out.as_str()), (code, ""), "{did:?}");
@@ -114,7 +114,7 @@ pub(crate) fn refused(did: &Did, code: i32, parts: &[&str]) {
     assert!(!did.err.contains("tenure1_ey"), "{did:?}");
 }
 
-/// The command does not judge a record of another program, and says so to people and to programs.
+/// Asserts that the command refuses a foreign record, and reports that as text and as JSON.
 #[track_caller]
 pub(crate) fn refuses_a_foreign_record(home: &Home, command: &str) {
     plant(home, "theirs", "{}");
@@ -130,32 +130,32 @@ pub(crate) fn refuses_a_foreign_record(home: &Home, command: &str) {
     assert_eq!(said, serde_json::json!({ "error": { "exit": 65, "message": sentence } }));
 }
 
-/// Puts bytes under a key, as the library writes records.
+/// Writes bytes under a key in the way the library writes records.
 pub(crate) fn plant(home: &Home, name: &str, value: impl Into<Vec<u8>>) {
     let key = Key::from_stored(name).unwrap();
     let put = block_on(async { home.store().put(&key, value.into().into(), Expect::Absent).await.unwrap() });
     assert!(matches!(put, Put::Applied(_)), "{name} was there already");
 }
 
-/// A record as somebody wrote it once.
+/// A record from the fixtures.
 pub(crate) fn fixture(name: &str) -> String {
     let path = format!("{}/../tenure-core/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(path).unwrap()
 }
 
-/// Somebody who takes leases in this test's own process.
+/// A coordinator in the process of the test.
 pub(crate) fn process(home: &Home, holder: &str) -> Coordinator {
     let holder = Holder::new(holder).unwrap();
     block_on(Coordinator::builder().holder(holder).connect(home.store())).unwrap()
 }
 
-/// A lease that nobody renews.
+/// A lease that is not renewed.
 pub(crate) fn hold(coordinator: &Coordinator, name: &str, ttl_ms: u64) -> Lease {
     let ttl = std::time::Duration::from_millis(ttl_ms);
     block_on(coordinator.lease(name).unwrap().ttl(ttl).manual().acquire()).unwrap()
 }
 
-/// Whether this is root, who can be somebody else.
+/// True if this process is root, which can act as another user.
 pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
