@@ -13,13 +13,13 @@ use crate::stamps::{self, Act, boot_time};
 use crate::tools;
 use crate::verdict::{AttackOutcome, broken, held};
 
-/// The place of one attack: a folder with a store, the stamps of actors, and ways to start commands.
+/// Working area of one attack: a directory with a store, the stamps of actors, and functions that start commands.
 #[derive(Debug)]
 pub(crate) struct Arena {
     pub(crate) folder: PathBuf,
-    /// The cgroup that this process is in, if there is one.
+    /// Cgroup of this process, if there is one.
     pub(crate) cgroup: Option<PathBuf>,
-    /// True if settings of the whole machine may be changed for some seconds.
+    /// True if the attack may change machine-wide settings for a few seconds.
     pub(crate) machine_wide: bool,
     programs: PathBuf,
     next: Cell<usize>,
@@ -28,15 +28,15 @@ pub(crate) struct Arena {
 /// The user that a command runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// May make cgroups, and may signal every process.
+    /// May create cgroups and signal every process.
     Root,
-    /// May do neither. A number that no account has.
+    /// May do neither. The uid belongs to no account.
     User,
-    /// Another one of that kind.
+    /// May do neither. Another uid that belongs to no account.
     Stranger,
 }
 
-/// A command that runs, with its output in files.
+/// A running command, with its output in files.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) number: i32,
@@ -45,10 +45,10 @@ pub(crate) struct Started {
     err: PathBuf,
 }
 
-/// A command that has ended.
+/// Exit code and output of a command that has exited.
 #[derive(Clone, Debug)]
 pub(crate) struct Ran {
-    /// As a shell shows it.
+    /// Exit code as a shell reports it: 128 plus the signal for a command that a signal killed.
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -56,7 +56,7 @@ pub(crate) struct Ran {
 
 impl Arena {
     pub(crate) fn new(folder: PathBuf, cgroup: Option<PathBuf>, machine_wide: bool) -> Result<Self, String> {
-        let programs = folder.parent().ok_or("a folder above")?.join("bin");
+        let programs = folder.parent().ok_or("the directory has no parent")?.join("bin");
         let arena = Self { folder, cgroup, machine_wide, programs, next: Cell::new(0) };
         fs::create_dir(arena.acts()).map_err(|error| error.to_string())?;
         arena.mode(&arena.acts(), 0o1777)?;
@@ -70,7 +70,7 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Says how far the attack has come.
+    /// Adds a line to the log, which shows how far the attack came.
     pub(crate) fn log(&self, line: &str) {
         let file = fs::OpenOptions::new().append(true).create(true).open(self.folder.join("log"));
         if let Ok(mut file) = file {
@@ -82,7 +82,7 @@ impl Arena {
         self.folder.join(name)
     }
 
-    /// A folder that belongs to this user.
+    /// Home directory of this user.
     pub(crate) fn home(&self, who: Who) -> PathBuf {
         self.path(match who {
             Who::Root => "root",
@@ -91,7 +91,7 @@ impl Arena {
         })
     }
 
-    /// The folder of this user's leases.
+    /// Lease directory of this user.
     pub(crate) fn leases(&self, who: Who) -> PathBuf {
         self.home(who).join("leases")
     }
@@ -114,7 +114,7 @@ impl Arena {
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// A program as this user, in the environment in which everything runs.
+    /// A program that runs as this user, with the environment that all commands of an attack have.
     pub(crate) fn command(&self, who: Who, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = match who {
             Who::Root => Command::new(program),
@@ -133,21 +133,21 @@ impl Arena {
         command
     }
 
-    /// `tenure` with these words.
+    /// `tenure` with these arguments.
     pub(crate) fn tenure(&self, who: Who, words: &[&str]) -> Command {
         let mut command = self.command(who, self.program());
         command.args(words);
         command
     }
 
-    /// `tenure run` of the one lease, with these options, and this CMD.
+    /// `tenure run` for the lease under attack, with these options and this CMD.
     pub(crate) fn run(&self, who: Who, options: &[&str], cmd: &[String]) -> Command {
         let mut command = self.tenure(who, &["run", KEY]);
         command.args(options).arg("--").args(cmd);
         command
     }
 
-    /// The command, started by root in this cgroup.
+    /// The command, which root starts in this cgroup.
     pub(crate) fn inside(&self, cgroup: &Path, command: &Command) -> Command {
         let mut inside = self.command(Who::Root, "sh");
         for (name, value) in command.get_envs() {
@@ -160,35 +160,35 @@ impl Arena {
         inside
     }
 
-    /// Words that make a CMD which stamps under a label. It ignores every signal that can be ignored.
+    /// Command line of a CMD that stamps under a label. It blocks every signal that can be blocked.
     pub(crate) fn act(&self, label: &str, millis: u64) -> Vec<String> {
         let acts = self.acts().display().to_string();
         self.tool(&[tools::ACT, &acts, label, &millis.to_string()])
     }
 
-    /// Words that call one of this program's own tools.
+    /// Command line of one of this program's own tools.
     pub(crate) fn tool(&self, words: &[&str]) -> Vec<String> {
         let mut command = vec![self.actor(), tools::WORD.to_owned()];
         command.extend(words.iter().map(|&word| word.to_owned()));
         command
     }
 
-    /// Starts it with its output in files.
+    /// Starts the command with its output in files.
     pub(crate) fn start(&self, mut command: Command) -> Result<Started, String> {
         let number = self.next.replace(self.next.get() + 1);
         let (out, err) = (self.path(&format!("out-{number}")), self.path(&format!("err-{number}")));
         let file = |path: &Path| File::create(path).map_err(|error| error.to_string());
         command.stdout(file(&out)?).stderr(file(&err)?);
-        let child = command.spawn().map_err(|error| format!("{command:?} cannot be started: {error}"))?;
+        let child = command.spawn().map_err(|error| format!("{command:?} does not start: {error}"))?;
         Ok(Started { number: child.id() as i32, child, out, err })
     }
 
-    /// Runs it to its end.
+    /// Runs the command until it exits, for at most 20 s.
     pub(crate) fn ran(&self, command: Command) -> Result<Ran, String> {
         self.start(command)?.end(20)
     }
 
-    /// Takes a resource away from a process of the user: it keeps what it has, and gets nothing more.
+    /// Limits a resource of a process of the user: the process keeps what it has, and gets nothing more.
     pub(crate) fn limit(&self, number: i32, resource: &str) -> Result<(), String> {
         let mut command = self.command(Who::User, "prlimit");
         command.arg("--pid").arg(number.to_string()).arg(format!("--{resource}=1:1"));
@@ -209,13 +209,13 @@ impl Arena {
             Ok(true) => Ok(holder),
             Ok(false) => {
                 let ran = holder.end(1)?;
-                Err(format!("the holder ended with {} before it acted: {}", ran.code, ran.err.trim()))
+                Err(format!("the holder exited with {} before it acted: {}", ran.code, ran.err.trim()))
             }
             Err(error) => Err(format!("{error}: {}", holder.said())),
         }
     }
 
-    /// All actors with this label as one: from the first stamp to the last.
+    /// All actors with this label as one act, from the first stamp to the last.
     pub(crate) fn acted(&self, label: &str) -> Option<Act> {
         let acts: Vec<Act> = stamps::acts(&self.acts()).into_iter().filter(|act| act.is(label)).collect();
         let first = acts.iter().map(|act| act.first).min()?;
@@ -223,21 +223,21 @@ impl Arena {
         Some(Act { name: label.to_owned(), first, last })
     }
 
-    /// Actors with this label that live.
+    /// Pids of the live actors with this label.
     pub(crate) fn living(&self, label: &str) -> Vec<i32> {
         actors(label)
     }
 
-    /// Waits until nothing with this label lives, and gives the milliseconds from `since` to the last act.
+    /// Waits until no actor with this label is alive. Returns the milliseconds from `since` to the last act.
     pub(crate) fn stops(&self, label: &str, since: i64, limit: Duration) -> Result<f64, String> {
-        until("the end of CMD", limit, || self.living(label).is_empty().then_some(()))?;
+        until("CMD to exit", limit, || self.living(label).is_empty().then_some(()))?;
         let last = self.acted(label).map_or(since, |act| act.last);
         Ok((last - since) as f64 / 1e6)
     }
 
-    /// Runs a successor that acts as `b`, and judges whether it acted beside `a`.
+    /// Runs a successor that acts as `b`. It must not act at the same time as `a`.
     ///
-    /// The successor may wait, with exit code 75, as long as an actor of `a` lives.
+    /// The successor may give up with exit code 75 while an actor of `a` is alive.
     pub(crate) fn succession(&self, who: Who, options: &[&str]) -> AttackOutcome {
         let began = boot_time();
         let mut words = vec!["--ttl", "3s", "--holder", "successor"];
@@ -247,22 +247,22 @@ impl Arena {
         }
         self.log("the successor starts");
         let ran = self.start(self.run(who, &words, &self.act("b", 300)))?.end(20)?;
-        self.log(&format!("the successor ended with {}: {}", ran.code, ran.err.trim()));
+        self.log(&format!("the successor exited with {}: {}", ran.code, ran.err.trim()));
         self.judge(&ran, began)
     }
 
-    /// Runs a `tenure steal` that acts as `b`, and gives when it began.
+    /// Runs a `tenure steal` that acts as `b`. Returns its result and the boot time of its start.
     pub(crate) fn steal(&self, who: Who) -> Result<(Ran, i64), String> {
         let began = boot_time();
         let words = ["steal", KEY, "--reason", "attack", "--ttl", "3s", "--wait", "9s", "--"];
         let mut thief = self.tenure(who, &words);
         thief.args(self.act("b", 300));
         let ran = self.start(thief)?.end(20)?;
-        self.log(&format!("the thief ended with {}: {}", ran.code, ran.err));
+        self.log(&format!("the thief exited with {}: {}", ran.code, ran.err));
         Ok((ran, began))
     }
 
-    /// Judges a successor that has ended, and that began to try at `began`.
+    /// Judges a successor that started at `began` and has exited.
     pub(crate) fn judge(&self, ran: &Ran, began: i64) -> AttackOutcome {
         self.no_overlap()?;
         let living = self.living("a");
@@ -277,14 +277,14 @@ impl Arena {
                 ))
             }
             75 if living.is_empty() => {
-                broken(format!("nothing of the holder lives, and the successor waits: {said}"))
+                broken(format!("no process of the holder is alive, but the successor waits: {said}"))
             }
-            75 => held(format!("process {living:?} of the holder lives, and the successor waits: {said}")),
-            code => broken(format!("the successor ended with {code}: {said}")),
+            75 => held(format!("process {living:?} of the holder is alive, and the successor waits: {said}")),
+            code => broken(format!("the successor exited with {code}: {said}")),
         }
     }
 
-    /// The error names the longest overlap.
+    /// Returns the number of actors, or an error that names the longest overlap.
     pub(crate) fn no_overlap(&self) -> Result<usize, String> {
         let acts = stamps::acts(&self.acts());
         let overlaps = stamps::overlaps(&acts);
@@ -292,7 +292,7 @@ impl Arena {
         match worst {
             None => Ok(acts.len()),
             Some(worst) => Err(format!(
-                "OVERLAP of {:.1} ms: {} acted while {} did ({} overlaps among {} actors)",
+                "OVERLAP of {:.1} ms: {} acted at the same time as {} ({} overlaps among {} actors)",
                 worst.millis,
                 worst.later,
                 worst.earlier,
@@ -314,12 +314,12 @@ impl Who {
 }
 
 impl Started {
-    /// The watchdog: the one child of the supervisor.
+    /// Pid of the watchdog, the only child of the supervisor.
     pub(crate) fn watchdog(&self) -> Result<i32, String> {
         until("a watchdog", SOON, || children_of(self.number).first().copied())
     }
 
-    /// Supervisor and watchdog.
+    /// Pids of supervisor and watchdog.
     pub(crate) fn guards(&self) -> Result<[i32; 2], String> {
         Ok([self.number, self.watchdog()?])
     }
@@ -332,18 +332,18 @@ impl Started {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
-    /// Waits for its end, which must come within so many seconds.
+    /// Waits until the command exits, and fails after this many seconds.
     pub(crate) fn end(mut self, seconds: u64) -> Result<Ran, String> {
         let limit = Duration::from_secs(seconds);
-        let ended = until("its end", limit, || self.child.try_wait().ok().flatten());
-        let status = ended.map_err(|error| format!("{error}; it said {:?}", self.said()))?;
+        let ended = until("its exit", limit, || self.child.try_wait().ok().flatten());
+        let status = ended.map_err(|error| format!("{error}; stderr: {:?}", self.said()))?;
         let out = fs::read_to_string(&self.out).unwrap_or_default().trim().to_owned();
         Ok(Ran { code: exit_code(status), out, err: self.said() })
     }
 }
 
-/// The one lease that an attack is about.
+/// Key of the lease under attack.
 pub(crate) const KEY: &str = "k";
 
-/// Limit for what should come at once, on a busy machine.
+/// Timeout for events that are immediate unless the machine is busy.
 const SOON: Duration = Duration::from_secs(15);

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The command under attack.
     pub(crate) tenure: PathBuf,
-    /// Only attacks whose name contains this.
+    /// Runs only attacks whose name contains this text.
     pub(crate) filter: String,
     pub(crate) list: bool,
     pub(crate) json: bool,
-    /// Also attacks that change a setting of the whole machine for some seconds.
+    /// Also runs attacks that change a machine-wide setting for a few seconds.
     pub(crate) machine_wide: bool,
 }
 
 impl Args {
-    /// Reads the words of the command line; the error is the usage.
+    /// Parses the command line. The error is the usage text.
     pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
         let mut args = Self { machine_wide: is_ci(), ..Self::default() };
         let mut words = words.iter();
@@ -35,7 +35,7 @@ impl Args {
     }
 }
 
-/// True on a machine that is meant to check everything.
+/// True in CI, where no attack may be skipped.
 pub(crate) fn is_ci() -> bool {
     std::env::var("CI").as_deref() == Ok("true")
 }
@@ -43,5 +43,5 @@ pub(crate) fn is_ci() -> bool {
 const USAGE: &str = "\
 Usage: ./test attack [FILTER] [--list] [--json] [--machine-wide]
 
-Runs the attacks whose name contains FILTER, as root. --machine-wide also runs those that change a setting of the whole
-machine for some seconds; CI=true does too, and counts a skipped attack as a failed one.";
+Runs the attacks whose name contains FILTER. Needs root. --machine-wide also runs attacks that change a machine-wide
+setting for a few seconds. CI=true implies it, and counts a skipped attack as a failed one.";

@@ -4,22 +4,22 @@ use std::time::Duration;
 use crate::arena::Arena;
 use crate::verdict::AttackOutcome;
 
-/// One attack: the promise that it tests, and how.
+/// One attack, and the promise that it tests.
 pub(crate) struct Attack {
-    /// `family/what happens`.
+    /// `family/event`.
     pub(crate) name: String,
-    /// The promise of README or the documentation, in one sentence.
+    /// Promise of the README or the documentation, in one sentence.
     pub(crate) promise: &'static str,
     pub(crate) limit: Duration,
     pub(crate) company: Company,
     pub(crate) run: Box<dyn Fn(&Arena) -> AttackOutcome + Send + Sync>,
 }
 
-/// Whether other attacks run at the same time.
+/// Decides if other attacks run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Company {
     Others,
-    /// It needs the processors for itself.
+    /// The attack needs all processors.
     Alone,
 }
 
@@ -33,13 +33,13 @@ impl Attack {
         Self { name: name.into(), promise, limit, company: Company::Others, run: Box::new(run) }
     }
 
-    /// Gives it another limit than 40 seconds.
+    /// Replaces the default limit of 40 seconds.
     pub(crate) fn seconds(mut self, limit: u64) -> Self {
         self.limit = Duration::from_secs(limit);
         self
     }
 
-    /// Runs it after all others, by itself.
+    /// Runs the attack by itself, after those that run in parallel.
     pub(crate) fn alone(mut self) -> Self {
         self.company = Company::Alone;
         self

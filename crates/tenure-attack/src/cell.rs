@@ -1,4 +1,4 @@
-//! The processes in which one attack runs: the first one of its pid namespace, and the attacker.
+//! The two processes of one attack: the first process of its pid namespace, and the attacker.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::attacks;
 use crate::cgroup;
 use crate::verdict::AttackVerdict;
 
-/// First process of the namespace: it starts the attacker, and reaps what others leave behind as an init does.
+/// First process of the namespace: it starts the attacker and, as an init does, reaps orphaned processes.
 pub(crate) fn main(words: &[String]) -> ExitCode {
     let [_, folder, group, _] = words else { return ExitCode::from(64) };
     if group != NO_CGROUP
@@ -21,7 +21,7 @@ pub(crate) fn main(words: &[String]) -> ExitCode {
         eprintln!("{error}");
         return ExitCode::from(69);
     }
-    // Numbers of five digits are not found by chance in a message. The setting is this namespace's own.
+    // A pid of five digits does not occur in a message by chance. The setting belongs to this pid namespace.
     let _ = fs::write("/proc/sys/kernel/ns_last_pid", "20000");
     let attacker = Command::new(own_program()).arg(INSIDE).args(words).current_dir(folder).spawn();
     let Ok(attacker) = attacker else { return ExitCode::from(69) };
@@ -38,7 +38,7 @@ pub(crate) fn main(words: &[String]) -> ExitCode {
     }
 }
 
-/// The attacker: runs one attack and writes down its verdict.
+/// The attacker: runs one attack and writes its verdict to a file.
 pub(crate) fn inside(words: &[String]) -> ExitCode {
     let [name, folder, group, manner] = words else { return ExitCode::from(64) };
     let Some(attack) = attacks::all().into_iter().find(|attack| attack.name == *name) else {
@@ -59,17 +59,17 @@ pub(crate) fn inside(words: &[String]) -> ExitCode {
     ExitCode::from(u8::from(written.is_err()))
 }
 
-/// Verdict that the attacker wrote down.
+/// Verdict that the attacker wrote.
 pub(crate) fn verdict_in(folder: &Path) -> AttackVerdict {
     let read = || {
         AttackVerdict::from_json(
             &serde_json::from_slice::<Value>(&fs::read(verdict_file(folder)).ok()?).ok()?,
         )
     };
-    read().unwrap_or_else(|| AttackVerdict::Broken("the attacker ended without a verdict".to_owned()))
+    read().unwrap_or_else(|| AttackVerdict::Broken("the attacker exited without a verdict".to_owned()))
 }
 
-/// This program, by the name that it was started under.
+/// Path of this program.
 fn own_program() -> PathBuf {
     std::env::current_exe().expect("/proc is mounted")
 }

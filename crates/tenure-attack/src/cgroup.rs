@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use tenure_testkit::cgroup_root;
 
-/// A cgroup of version 2 that goes, with all that is in it, when it is dropped.
+/// A cgroup of version 2. Dropping it kills its processes and removes it.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     pub(crate) path: PathBuf,
 }
 
 impl Cgroup {
-    /// Makes one beside the root of the hierarchy; `None` where there is no hierarchy of version 2.
+    /// Creates a cgroup below the root of the hierarchy; `None` if there is no hierarchy of version 2.
     pub(crate) fn make(name: &str) -> Option<Self> {
         let path = cgroup_root()?.join(name);
         fs::create_dir(&path).ok()?;
         Some(Self { path })
     }
 
-    /// Kills all that is in it, below it too.
+    /// Kills all processes in the cgroup and below it.
     pub(crate) fn kill(&self) {
         let _ = fs::write(self.path.join("cgroup.kill"), "1");
     }
@@ -35,17 +35,17 @@ impl Drop for Cgroup {
             }
             sleep(Duration::from_millis(20));
         }
-        eprintln!("{} could not be removed", self.path.display());
+        eprintln!("{} cannot be removed", self.path.display());
     }
 }
 
-/// Moves a process.
+/// Moves a process into a cgroup.
 pub(crate) fn enter(path: &Path, number: i32) -> Result<(), String> {
     fs::write(path.join("cgroup.procs"), number.to_string())
         .map_err(|error| format!("process {number} cannot be moved to {}: {error}", path.display()))
 }
 
-/// The files of a cgroup go with its folder, and cannot be removed one by one.
+/// Removes directories only: the files of a cgroup disappear with its directory, and cannot be removed one by one.
 fn remove(path: &Path) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -1,9 +1,9 @@
-//! Attacks the built command and the library from outside, through the real kernel, and tells which promises held.
+//! Attacks the built command and the library from outside, through the real kernel, and reports which promises held.
 //!
-//! `./test attack` builds the command and runs this program. Each attack runs in a pid namespace, a mount namespace, a
-//! cgroup and a folder of its own. The end of the namespaces ends every process and every mount of the attack, however
-//! it ended.
-#![allow(clippy::disallowed_methods, reason = "real processes and real kernels count in real time")]
+//! `./test attack` builds the command and runs this program. Each attack has its own pid namespace, mount namespace,
+//! cgroup and directory. When the namespaces end, the kernel kills every process and removes every mount of the attack,
+//! however the attack ended.
+#![allow(clippy::disallowed_methods, reason = "attacks run real processes in real time")]
 
 mod arena;
 mod args;

@@ -1,6 +1,6 @@
 use std::process::{Command, Stdio};
 
-/// Runs a shell script that must succeed, and gives what it printed.
+/// Runs a shell script that must succeed, and returns its output.
 pub(crate) fn shell(script: &str) -> Result<String, String> {
     let ran = Command::new("sh").args(["-ec", script]).stdin(Stdio::null()).output();
     let ran = ran.map_err(|error| format!("sh: {error}"))?;
@@ -11,7 +11,7 @@ pub(crate) fn shell(script: &str) -> Result<String, String> {
     }
 }
 
-/// True if there is a program of this name.
+/// True if a program of this name is installed.
 pub(crate) fn has(program: &str) -> bool {
     shell(&format!("command -v {program}")).is_ok()
 }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Boot-time stamps of one actor, in a file of its own.
+/// Boot-time stamps of one actor, in its own file.
 ///
-/// A stamp is in the page cache as soon as it is written, so it outlives the actor, however that ends.
+/// A stamp is in the page cache as soon as it is written, so it outlives even an actor that is killed.
 #[derive(Debug)]
 pub(crate) struct Stamps {
     file: File,
@@ -21,7 +21,7 @@ pub(crate) struct Act {
     pub(crate) last: i64,
 }
 
-/// Two actors under one lease, each of which acted after the other had begun and before it ended.
+/// Two actors under one lease whose times from the first stamp to the last overlap.
 #[derive(Debug)]
 pub(crate) struct Overlap {
     pub(crate) earlier: String,
@@ -36,7 +36,7 @@ impl Stamps {
         Ok(Self { file })
     }
 
-    /// Says that the actor acted at this instant.
+    /// Records that the actor acted at this instant.
     pub(crate) fn add(&mut self, instant: i64) -> std::io::Result<()> {
         self.file.write_all(&instant.to_le_bytes())
     }
@@ -54,7 +54,7 @@ pub(crate) fn boot_time() -> i64 {
     now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
-/// Every actor that has left a stamp, by its first one.
+/// All actors that left a stamp, in the order of their first stamps.
 pub(crate) fn acts(folder: &Path) -> Vec<Act> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut acts: Vec<Act> = files
@@ -69,7 +69,7 @@ pub(crate) fn acts(folder: &Path) -> Vec<Act> {
     acts
 }
 
-/// Pairs of actors with different labels that overlap. Actors with one label belong to one term.
+/// Pairs of actors that overlap and have different labels. Actors with the same label belong to one term.
 pub(crate) fn overlaps(acts: &[Act]) -> Vec<Overlap> {
     let mut found = Vec::new();
     let label = |act: &Act| act.name.split('.').next().map(str::to_owned);

@@ -18,7 +18,7 @@ use crate::cgroup::Cgroup;
 use crate::table::Table;
 use crate::verdict::AttackVerdict;
 
-/// Runs the attacks, prints the table, and leaves nothing behind.
+/// Runs the attacks, prints the table, and cleans up.
 pub(crate) fn main(args: &Args) -> ExitCode {
     let chosen: Vec<(usize, Attack)> = attacks::all()
         .into_iter()
@@ -32,18 +32,18 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("the attacks mount file systems and become other users: run them as root");
+        eprintln!("the attacks mount file systems and switch users: run them as root");
         return ExitCode::from(77);
     }
     let table = Mutex::new(Table::default());
     let suite = match Suite::prepare(args) {
         Ok(suite) => suite,
         Err(error) => {
-            eprintln!("the attacks cannot be prepared: {error}");
+            eprintln!("cannot prepare the attacks: {error}");
             return ExitCode::from(69);
         }
     };
-    // Children get an empty mask again: the standard library sees to that.
+    // Children start with an empty mask: the standard library resets it.
     let ending: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
     ending.thread_block().expect("signals can be blocked");
     std::thread::spawn(move || {
@@ -69,12 +69,12 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     ExitCode::from(u8::from(!table.is_good()))
 }
 
-/// A folder with the programs, below which every attack has its own.
+/// Directory of the suite: the programs, and a subdirectory for each attack.
 #[derive(Debug)]
 struct Suite {
     folder: PathBuf,
     machine_wide: bool,
-    /// The former value of the only setting that an attack may change.
+    /// Original value of the only machine-wide setting that an attack may change.
     file_max: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl Suite {
         let suite = Self { folder, machine_wide: args.machine_wide, file_max };
         let programs = suite.folder.join("bin");
         fs::create_dir_all(&programs).map_err(text)?;
-        // Other users execute them too, who may not be able to reach the folder of the build.
+        // Other users execute them too, and may have no access to the build directory.
         for (from, to) in [(&args.tenure, "tenure"), (&std::env::current_exe().map_err(text)?, "actor")] {
             fs::copy(from, programs.join(to)).map_err(|error| format!("{}: {error}", from.display()))?;
         }
@@ -122,7 +122,7 @@ impl Suite {
         });
     }
 
-    /// Runs one attack in namespaces of its own.
+    /// Runs one attack in its own namespaces.
     fn attack(&self, number: usize, attack: &Attack) -> AttackVerdict {
         let folder = Folder::new(self.folder.join(format!("{number:02}")));
         let cgroup = Cgroup::make(&format!("tenure-attack-{}-{number}", std::process::id()));
@@ -134,17 +134,20 @@ impl Suite {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = match command.spawn() {
             Ok(child) => child,
-            Err(error) => return AttackVerdict::Skipped(format!("unshare cannot be started: {error}")),
+            Err(error) => return AttackVerdict::Skipped(format!("unshare does not start: {error}")),
         };
         if wait(&mut child, attack.limit) {
             cell::verdict_in(&folder.path)
         } else {
-            // The end of unshare ends the first process of the namespace, and that ends all others.
+            // The kernel kills the first process of the namespace with unshare, and all others with that process.
             let _ = child.kill();
             let _ = child.wait();
             let reached = fs::read_to_string(folder.path.join("log")).unwrap_or_default();
-            let reached = reached.lines().last().unwrap_or("nothing");
-            AttackVerdict::Broken(format!("it did not end within {:?}; it reached: {reached}", attack.limit))
+            let reached = reached.lines().last().unwrap_or("none");
+            AttackVerdict::Broken(format!(
+                "not finished within {:?}; last line of the log: {reached}",
+                attack.limit
+            ))
         }
     }
 }
@@ -154,7 +157,7 @@ impl Drop for Suite {
         if let Some(file_max) = &self.file_max {
             let _ = fs::write(FILE_MAX, file_max);
         }
-        // An attack that was interrupted may have left its group of processor time.
+        // An interrupted attack may have left its CPU cgroup behind.
         let name = self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         for entry in fs::read_dir("/sys/fs/cgroup/cpu").into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with(&format!("{name}-")) {
@@ -165,7 +168,7 @@ impl Drop for Suite {
     }
 }
 
-/// A folder that goes.
+/// A directory that is removed when dropped, unless `TENURE_ATTACK_KEEP` is set.
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
@@ -173,7 +176,7 @@ struct Folder {
 
 impl Folder {
     fn new(path: PathBuf) -> Self {
-        fs::create_dir_all(&path).expect("the folder of the suite can be written to");
+        fs::create_dir_all(&path).expect("the directory of the suite is writable");
         Self { path }
     }
 }
@@ -186,7 +189,7 @@ impl Drop for Folder {
     }
 }
 
-/// True if it ended in time and nothing interrupted the suite.
+/// True if the child exited in time and no signal interrupted the suite.
 fn wait(child: &mut Child, limit: Duration) -> bool {
     let began = Instant::now();
     while began.elapsed() < limit && !INTERRUPTED.load(Ordering::SeqCst) {
@@ -202,5 +205,5 @@ const FILE_MAX: &str = "/proc/sys/fs/file-max";
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Attacks mostly wait, so more of them run at once than there are processors.
+/// Number of attacks that run in parallel. Attacks mostly wait, so it does not depend on the number of processors.
 const AT_ONCE: usize = 4;

@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 pub(crate) enum AttackVerdict {
     /// The promise held.
     Held(String),
-    /// The promise did not hold, or the attack could not be carried out as planned.
+    /// The promise did not hold, or a step of the attack failed.
     Broken(String),
-    /// The attack needs what this machine does not have.
+    /// This machine lacks something that the attack needs.
     Skipped(String),
-    /// The documentation says that this is not promised.
+    /// The documentation says that Tenure does not promise this.
     KnownLimit(String),
 }
 
-/// Result of an attack. The error is evidence: a step that must succeed did not.
+/// Result of an attack. The error is the evidence: a required step failed.
 pub(crate) type AttackOutcome = Result<AttackVerdict, String>;
 
 impl AttackVerdict {
@@ -61,12 +61,12 @@ pub(crate) fn broken(evidence: impl Into<String>) -> AttackOutcome {
     Ok(AttackVerdict::Broken(evidence.into()))
 }
 
-/// The attack needs what this machine does not have.
+/// This machine lacks something that the attack needs.
 pub(crate) fn skipped(why: impl Into<String>) -> AttackOutcome {
     Ok(AttackVerdict::Skipped(why.into()))
 }
 
-/// A limit that the documentation names. It is broken if `page` does not contain `phrase`.
+/// A limit that the documentation names. The verdict is `Broken` if `page` does not contain `phrase`.
 pub(crate) fn known_limit(page: &str, phrase: &str, evidence: &str) -> AttackOutcome {
     let path = format!("{}/../../{page}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{page}: {error}"))?;
@@ -74,6 +74,6 @@ pub(crate) fn known_limit(page: &str, phrase: &str, evidence: &str) -> AttackOut
     if text.contains(phrase) {
         Ok(AttackVerdict::KnownLimit(format!("{evidence}; {page}: {phrase:?}")))
     } else {
-        broken(format!("{evidence}; {page} does not say {phrase:?}"))
+        broken(format!("{evidence}; {page} does not contain {phrase:?}"))
     }
 }

@@ -1,4 +1,4 @@
-//! Guards that cannot see or cannot signal their tree.
+//! Guards that cannot see or signal their process tree.
 
 use std::fs;
 use std::process::Command;
@@ -15,35 +15,33 @@ use crate::verdict::{AttackOutcome, broken, held, skipped};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
-        Attack::new("blind/hidepid=2 and a CMD that is not dumpable, steal", SEES_NOTHING, hidden_steal),
+        Attack::new("blind/hidepid=2 and a non-dumpable CMD, steal", SEES_NOTHING, hidden_steal),
         Attack::new(
-            "blind/hidepid=2 and a CMD that is not dumpable, supervisor stopped",
+            "blind/hidepid=2 and a non-dumpable CMD, supervisor stopped",
             SEES_NOTHING,
             hidden_stopped,
         ),
-        Attack::new(
-            "blind/hidepid=2 and a daemon that is not dumpable, CMD ends",
-            SEES_NOTHING,
-            hidden_daemon,
-        ),
+        Attack::new("blind/hidepid=2 and a non-dumpable daemon, CMD exits", SEES_NOTHING, hidden_daemon),
         Attack::new("blind/guards cannot open a descriptor, CMD acts", SEES_NOTHING, |arena| {
             no_descriptors(arena, false)
         }),
         Attack::new("blind/guards cannot open a descriptor, a grandchild acts", SEES_NOTHING, |arena| {
             no_descriptors(arena, true)
         }),
-        Attack::new("blind/fs.file-max is used up, a grandchild acts", SEES_NOTHING, file_max).alone(),
-        Attack::new("blind/pidfd_send_signal is denied by seccomp", CANNOT_SIGNAL, denied),
-        Attack::new("blind/a daemon enters another pid namespace, CMD ends", CGROUP_ASKED, nsenter),
+        Attack::new("blind/fs.file-max is exhausted, a grandchild acts", SEES_NOTHING, file_max).alone(),
+        Attack::new("blind/seccomp denies pidfd_send_signal", CANNOT_SIGNAL, denied),
+        Attack::new("blind/a daemon enters another pid namespace, CMD exits", CGROUP_ASKED, nsenter),
         Attack::new("blind/the /proc of another pid namespace", REFUSED, foreign_proc),
-        Attack::new("blind/no /proc at all", REFUSED, no_proc),
-        Attack::new("blind/the first thread of a daemon has ended, steal", ZOMBIE, leaderless),
-        Attack::new("blind/a fork storm without cgroup, steal", STORM, |arena| fork_storm(arena, Who::User)),
+        Attack::new("blind/no /proc", REFUSED, no_proc),
+        Attack::new("blind/the first thread of a daemon has exited, steal", ZOMBIE, leaderless),
+        Attack::new("blind/a fork storm without a cgroup, steal", STORM, |arena| {
+            fork_storm(arena, Who::User)
+        }),
         Attack::new("blind/a fork storm in a cgroup, steal", STORM, |arena| fork_storm(arena, Who::Root)),
     ]
 }
 
-/// An actor whose `/proc` entry its own user may not see.
+/// Command line of an actor whose `/proc` entry its own user may not see.
 fn hidden_act(arena: &Arena, label: &str) -> Result<Vec<String>, String> {
     shell("mount -o remount,hidepid=2 /proc")?;
     let path = arena.path("hidden");
@@ -84,9 +82,9 @@ fn hidden_daemon(arena: &Arena) -> AttackOutcome {
     arena.succession(Who::User, &[])
 }
 
-/// A refusal to start is safe, if it says why.
+/// A refusal to start is safe if its exit code is 69, 77 or 78.
 fn refusal(said: &str) -> AttackOutcome {
-    if said.contains("ended with 78") || said.contains("ended with 69") || said.contains("ended with 77") {
+    if said.contains("exited with 78") || said.contains("exited with 69") || said.contains("exited with 77") {
         held(format!("refused: {said}"))
     } else {
         broken(said)
@@ -98,7 +96,7 @@ fn steal(arena: &Arena, who: Who) -> AttackOutcome {
     arena.judge(&ran, began)
 }
 
-/// No descriptor can be opened any more by either guard: neither renewals nor `/proc` work.
+/// Neither guard can open another descriptor: renewals and reads of `/proc` fail.
 fn no_descriptors(arena: &Arena, grandchild: bool) -> AttackOutcome {
     let holder = hold(arena, grandchild)?;
     for guard in holder.guards()? {
@@ -107,10 +105,10 @@ fn no_descriptors(arena: &Arena, grandchild: bool) -> AttackOutcome {
     arena.succession(Who::User, &[])
 }
 
-/// The same for every process of the machine without `CAP_SYS_ADMIN`, for some seconds.
+/// For a few seconds, no process without `CAP_SYS_ADMIN` on the machine can open a descriptor.
 fn file_max(arena: &Arena) -> AttackOutcome {
     if !arena.machine_wide {
-        return skipped("it changes a setting of the whole machine: --machine-wide runs it");
+        return skipped("it changes a machine-wide setting: run it with --machine-wide");
     }
     let holder = hold(arena, true)?;
     let used = fs::read_to_string("/proc/sys/fs/file-nr").map_err(|error| error.to_string())?;
@@ -118,7 +116,7 @@ fn file_max(arena: &Arena) -> AttackOutcome {
     let before = fs::read_to_string("/proc/sys/fs/file-max").map_err(|error| error.to_string())?;
     fs::write("/proc/sys/fs/file-max", used.saturating_sub(200).to_string())
         .map_err(|error| error.to_string())?;
-    // The successor is root's, who may open files; its store is the holder's.
+    // The successor runs as root, which may still open files. It uses the holder's store.
     let url = format!("file://{}?accept=foreign-owner", arena.leases(Who::User).display());
     let mut successor = arena.run(Who::Root, &["--ttl", "3s", "--wait", "9s"], &arena.act("b", 300));
     successor.env("TENURE_STORE", url);
@@ -137,7 +135,7 @@ fn denied(arena: &Arena) -> AttackOutcome {
         .collect();
     let denied = arena.tool(&["denied"]);
     let mut command = arena.command(Who::User, &denied[0]);
-    // The command is setpriv already, and this user is that one.
+    // Skips the setpriv of `run`: `command` has its own, for the same user.
     let own = words.iter().position(|word| word == "--").map_or(0, |at| at + 1);
     command.args(&denied[1..]).args(&words[own..]);
     let _holder = match arena.holder(command, "a") {
@@ -171,11 +169,11 @@ fn foreign_proc(arena: &Arena) -> AttackOutcome {
     if ran.code == 78 && arena.acted("a").is_none() {
         held(ran.err)
     } else {
-        broken(format!("it ended with {}: {}", ran.code, ran.err))
+        broken(format!("it exited with {}: {}", ran.code, ran.err))
     }
 }
 
-/// Either it refuses to start, or it ends its tree without `/proc`.
+/// `tenure run` must refuse to start, or kill its tree without `/proc`.
 fn no_proc(arena: &Arena) -> AttackOutcome {
     let run = arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000));
     let mut command = arena.command(Who::Root, "unshare");
@@ -188,7 +186,7 @@ fn no_proc(arena: &Arena) -> AttackOutcome {
     steal(arena, Who::Root)
 }
 
-/// `/proc` shows a zombie, and a thread of it acts.
+/// `/proc` shows a zombie, but one of its threads acts.
 fn leaderless(arena: &Arena) -> AttackOutcome {
     let acts = arena.acts().display().to_string();
     let act = arena.tool(&["leaderless", &acts, "a", "20000"]).join(" ");
@@ -197,7 +195,7 @@ fn leaderless(arena: &Arena) -> AttackOutcome {
     steal(arena, Who::User)
 }
 
-/// CMD starts daemons faster than `/proc` can be read.
+/// CMD starts daemons faster than a guard can read `/proc`.
 fn fork_storm(arena: &Arena, who: Who) -> AttackOutcome {
     let mut cmd = arena.tool(&["fork-storm"]);
     cmd.extend(arena.act("a", 30_000));
@@ -218,18 +216,18 @@ fn hold(arena: &Arena, grandchild: bool) -> Result<Started, String> {
 }
 
 const SEES_NOTHING: &str =
-    "neither guard ends while a process of the tree is alive, also where /proc shows nothing";
+    "neither guard exits while a process of the tree is alive, even if /proc shows nothing";
 
 const CANNOT_SIGNAL: &str =
-    "where the guards could not signal CMD, tenure run refuses to start or ends it all the same";
+    "if the guards cannot signal CMD, tenure run refuses to start or kills CMD by other means";
 
 const CGROUP_ASKED: &str =
-    "the end of CMD ends all that it started before the lease is free, also outside its session";
+    "when CMD exits, tenure run kills all that CMD started, even outside its session, and then releases";
 
 const REFUSED: &str =
-    "where the tree could not be found, tenure run refuses to start (78) or ends it all the same";
+    "if tenure run cannot find its process tree, it refuses to start (78) or kills the tree by other means";
 
-const ZOMBIE: &str = "a process whose first thread has ended is alive as long as another thread runs";
+const ZOMBIE: &str = "a process whose first thread has exited counts as alive while another thread runs";
 
 const STORM: &str =
-    "tenure run ends CMD and everything it started before the next holder starts, however fast it forks";
+    "tenure run kills CMD and all that it started before the next holder starts, however fast CMD forks";

@@ -1,4 +1,4 @@
-//! The time of the folder: clocks that are wrong, and a mark that is not a plain file.
+//! Wrong clocks, and a `tenure.mark` that is not a plain file.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -12,11 +12,11 @@ use crate::verdict::{AttackOutcome, broken, held, skipped};
 pub(super) fn all() -> Vec<Attack> {
     vec![
         Attack::new(
-            "clocks/two time namespaces share a folder, 40 + 40 grants",
+            "clocks/two time namespaces share a directory, 40 + 40 grants",
             NOT_AHEAD,
             two_time_namespaces,
         ),
-        Attack::new("clocks/two boot ids share a folder, 40 + 40 grants", NOT_AHEAD, two_boot_ids),
+        Attack::new("clocks/two boot ids share a directory, 40 + 40 grants", NOT_AHEAD, two_boot_ids),
         Attack::new("clocks/the clock was once in 2200, then the record is moved away", NEVER_BACK, in_2200),
         Attack::new("clocks/the boot id is empty", BAD_BOOT_ID, |arena| boot_id(arena, "")),
         Attack::new("clocks/the boot id is garbled", BAD_BOOT_ID, |arena| {
@@ -31,7 +31,7 @@ pub(super) fn all() -> Vec<Attack> {
         Attack::new("clocks/tenure.mark is a fifo", PLAIN_MARK, |arena| {
             mark(arena, "mkfifo $MARK; chmod 666 $MARK")
         }),
-        Attack::new("clocks/tenure.mark is a folder", PLAIN_MARK, |arena| mark(arena, "mkdir $MARK")),
+        Attack::new("clocks/tenure.mark is a directory", PLAIN_MARK, |arena| mark(arena, "mkdir $MARK")),
         Attack::new("clocks/tenure.mark belongs to a third user", PLAIN_MARK, |arena| {
             mark(arena, "cp victim $MARK; chown 64002 $MARK; ln $MARK other")
         }),
@@ -42,7 +42,7 @@ fn two_time_namespaces(arena: &Arena) -> AttackOutcome {
     let mut other = Command::new("unshare");
     other.args(["--time", "--boottime", "86400", "true"]);
     if arena.ran(other)?.code != 0 {
-        return skipped("there are no time namespaces");
+        return skipped("the kernel has no time namespaces");
     }
     alternate(arena, |run| {
         let mut command = arena.command(Who::Root, "unshare");
@@ -62,7 +62,7 @@ fn two_boot_ids(arena: &Arena) -> AttackOutcome {
     })
 }
 
-/// Grants in turn in two clock domains, and compares the last token with the wall clock.
+/// Takes the lease in two clock domains in turn, and compares the last token with the wall clock.
 fn alternate(arena: &Arena, elsewhere: impl Fn(&Command) -> Command) -> AttackOutcome {
     let run = || {
         arena.run(
@@ -71,24 +71,24 @@ fn alternate(arena: &Arena, elsewhere: impl Fn(&Command) -> Command) -> AttackOu
             &["sh".to_owned(), "-c".to_owned(), "echo $TENURE_TOKEN".to_owned()],
         )
     };
-    // The clock was once a second ahead, so that the mark is ahead of it from now on.
+    // One grant with a clock that is a second ahead puts the mark ahead of the real clock.
     let mut last = token_of(&acquire_at(arena, wall_micros() / 1000 + 1000)?)?;
     for round in 0..40 {
         for command in [run(), elsewhere(&run())] {
             let token = token_of(&arena.ran(command)?)?;
             if token <= last {
-                return broken(format!("token {token} came after {last} in round {round}"));
+                return broken(format!("token {token} followed {last} in round {round}"));
             }
             last = token;
         }
     }
     let ahead = last.saturating_sub(wall_micros()) as f64 / 1e6;
     let evidence = format!("the last of 80 tokens is {ahead:.1} s ahead of the clock");
-    // One bump of 20 s for each of two domains, and one more.
+    // One step of 20 s for each of the two domains, and one more.
     if ahead < 61.0 { held(evidence) } else { broken(evidence) }
 }
 
-/// A library user takes the lease while its wall clock stands in 2200. Later the record is moved away.
+/// A library holder takes the lease while its wall clock shows the year 2200. Then the record is moved away.
 fn in_2200(arena: &Arena) -> AttackOutcome {
     let run = || {
         arena.run(
@@ -104,9 +104,11 @@ fn in_2200(arena: &Arena) -> AttackOutcome {
         .map_err(|error| error.to_string())?;
     let after = arena.ran(run())?;
     match token_of(&after) {
-        Ok(token) if token > highest => held(format!("{before}, in 2200 {highest}, after it {token}")),
-        Ok(token) => broken(format!("the token went from {highest} to {token}")),
-        // A refusal in words is as good.
+        Ok(token) if token > highest => {
+            held(format!("token {before}, in 2200 {highest}, afterwards {token}"))
+        }
+        Ok(token) => broken(format!("the token went back from {highest} to {token}")),
+        // A refusal with a message is safe too.
         Err(_) if matches!(after.code, 65 | 69 | 77) => {
             held(format!("refused with {}: {}", after.code, after.err))
         }
@@ -114,7 +116,7 @@ fn in_2200(arena: &Arena) -> AttackOutcome {
     }
 }
 
-/// With a boot id that means nothing, a lease can still be held, and a second holder is kept out.
+/// With an invalid boot id, a holder still keeps its lease, and a second contender does not get it.
 fn boot_id(arena: &Arena, text: &str) -> AttackOutcome {
     let id = arena.path("boot_id");
     shell(&format!(
@@ -132,16 +134,16 @@ fn boot_id(arena: &Arena, text: &str) -> AttackOutcome {
     let first = holder.end(10)?;
     arena.no_overlap()?;
     if first.code == 0 && second.code == 75 {
-        held("held past its ttl, and a second one was told 75")
+        held("held past its ttl; a second run exited with 75")
     } else {
         broken(format!(
-            "the holder ended with {}: {}; the second one with {}: {}",
+            "the holder exited with {}: {}; the second run with {}: {}",
             first.code, first.err, second.code, second.err
         ))
     }
 }
 
-/// A folder of another user, opened by root by name, in which the mark is something else.
+/// Root opens the directory of another user, in which the script has replaced the mark.
 fn mark(arena: &Arena, script: &str) -> AttackOutcome {
     let folder = arena.path("foreign");
     fs::create_dir(&folder).map_err(|error| error.to_string())?;
@@ -163,12 +165,12 @@ fn mark(arena: &Arena, script: &str) -> AttackOutcome {
         return broken(format!("the victim's file was overwritten; exit {}", ran.code));
     }
     if ran.code == 0 {
-        return broken("it was used as a mark");
+        return broken("tenure used it as the mark");
     }
     held(format!("refused with {}: {}", ran.code, ran.err))
 }
 
-/// A library user takes and releases the lease while its wall clock stands at this time.
+/// A library holder takes and releases the lease while its wall clock stands still at this time.
 fn acquire_at(arena: &Arena, millis: u64) -> Result<Ran, String> {
     let folder = arena.leases(Who::Root).display().to_string();
     let words = arena.tool(&["at", &millis.to_string(), &folder]);
@@ -183,20 +185,20 @@ fn wall_micros() -> u64 {
 }
 
 fn token_of(ran: &Ran) -> Result<u64, String> {
-    ran.out.parse().map_err(|_| format!("no token, but exit {}: {} {}", ran.code, ran.out, ran.err))
+    ran.out.parse().map_err(|_| format!("no token; exit {}: {} {}", ran.code, ran.out, ran.err))
 }
 
-/// Milliseconds at the beginning of the year 2200.
+/// Start of the year 2200, in milliseconds since 1970.
 const IN_2200: u64 = 7_258_118_400_000;
 
-const VICTIM: &str = "what only its owner may change\n";
+const VICTIM: &str = "only its owner may change this\n";
 
 const NOT_AHEAD: &str =
-    "tokens follow the clock: domains that share a folder push it ahead once each at most";
+    "tokens follow the clock: each clock domain that shares a directory pushes them ahead at most once";
 
-const NEVER_BACK: &str = "tokens never go back, also across deletion of the record and a wrong clock";
+const NEVER_BACK: &str = "tokens never go back, even after a deletion of the record and with a wrong clock";
 
-const BAD_BOOT_ID: &str = "a bad boot id costs no lease";
+const BAD_BOOT_ID: &str = "an invalid boot id does not cost a lease";
 
 const PLAIN_MARK: &str =
-    "everything is reached by bare names without following links; no file of another user is overwritten";
+    "Tenure opens files by bare names without following links, and overwrites no file of another user";

@@ -1,4 +1,4 @@
-//! Store and witness on file systems whose locks and mappings differ.
+//! Store and witness on file systems with different locks and mappings.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ pub(super) fn all() -> Vec<Attack> {
     let mut attacks = Vec::new();
     for kind in FileSystem::ALL {
         let name = kind.name();
-        let loops = format!("file systems/four loops of run, some killed, on {name}");
+        let loops = format!("file systems/four loops of tenure run, one of them killed, on {name}");
         attacks.push(Attack::new(loops, ONE_AT_A_TIME, move |arena| four_loops(arena, kind)));
         let holders = format!("file systems/two library holders on {name}");
         attacks.push(Attack::new(holders, ONE_BELIEVES, move |arena| two_holders(arena, kind)));
@@ -23,7 +23,7 @@ pub(super) fn all() -> Vec<Attack> {
     attacks
 }
 
-/// Four loops of `tenure run` on one lease, one of which loses its supervisor by KILL again and again.
+/// Four loops of `tenure run` on one lease. In one loop, the supervisor of each run is killed.
 fn four_loops(arena: &Arena, kind: FileSystem) -> AttackOutcome {
     let mounted = match Mounted::try_new(kind) {
         Ok(mounted) => mounted,
@@ -51,7 +51,7 @@ fn four_loops(arena: &Arena, kind: FileSystem) -> AttackOutcome {
                         let _ = send(child.id() as i32, Signal::KILL);
                     }
                     let Ok(ran) = child.wait_with_output() else { continue };
-                    // A busy machine may cost a lease with a ttl of one second (76). Nothing else may happen to it.
+                    // On a busy machine, a run may lose a lease with a ttl of one second (76).
                     if label != "d" && !matches!(ran.status.code(), Some(0 | 75 | 76)) {
                         failed.push(format!(
                             "{}: {}",
@@ -73,7 +73,7 @@ fn four_loops(arena: &Arena, kind: FileSystem) -> AttackOutcome {
     held(format!("{acts} jobs, no overlap"))
 }
 
-/// A second library holder tries while the first one believes, and again once that one was killed.
+/// A second library holder contends while the first one believes, and a third one after the first was killed.
 fn two_holders(arena: &Arena, kind: FileSystem) -> AttackOutcome {
     let mounted = match Mounted::try_new(kind) {
         Ok(mounted) => mounted,
@@ -91,7 +91,7 @@ fn two_holders(arena: &Arena, kind: FileSystem) -> AttackOutcome {
     let second = arena.ran(hold("b", "6000", "2500", "200"))?;
     arena.no_overlap()?;
     if second.code == 0 {
-        return broken("a second holder was granted while the first one held");
+        return broken("a second holder was granted the lease while the first one held it");
     }
     let killed = stamps::boot_time();
     send(first.number, Signal::KILL)?;
@@ -99,19 +99,19 @@ fn two_holders(arena: &Arena, kind: FileSystem) -> AttackOutcome {
     arena.no_overlap()?;
     match arena.acted("c") {
         Some(act) => held(format!(
-            "refused while held; granted {:.0} ms after the KILL",
+            "refused while held; granted {:.0} ms after the holder was killed",
             (act.first - killed) as f64 / 1e6
         )),
         None => broken(format!("the lease of a dead holder is not granted within 12 s: {}", third.err)),
     }
 }
 
-/// The URL of a store on it.
+/// URL of a store on this file system.
 fn url_on(mounted: &Mounted) -> String {
     let accept = if mounted.kind().is_fuse() { "?accept=fuse" } else { "" };
     format!("file://{}/leases{accept}", mounted.path().display())
 }
 
-const ONE_AT_A_TIME: &str = "tenure run has its process tree dead before another holder may start";
+const ONE_AT_A_TIME: &str = "the process tree of tenure run is dead before another holder may start";
 
-const ONE_BELIEVES: &str = "no two holders believe at one instant";
+const ONE_BELIEVES: &str = "no two holders believe at the same instant";

@@ -1,4 +1,4 @@
-//! Handles in files that another user has prepared.
+//! Handle files that another user has prepared.
 
 use crate::arena::{Arena, Who};
 use crate::attack::Attack;
@@ -8,48 +8,44 @@ use crate::verdict::{AttackOutcome, broken, held};
 pub(super) fn all() -> Vec<Attack> {
     vec![
         Attack::new(
-            "handles/release --file follows another user's link in a sticky folder",
+            "handles/release --file follows another user's link in a sticky directory",
             NO_LINKS,
             |arena| {
                 taken(arena, "release", "ln -s $PWD/root/live sticky/lease; chown -h $USER_ sticky/lease")
             },
         ),
         Attack::new(
-            "handles/renew --file follows another user's link in a sticky folder",
+            "handles/renew --file follows another user's link in a sticky directory",
             NO_LINKS,
             |arena| taken(arena, "renew", "ln -s $PWD/root/live sticky/lease; chown -h $USER_ sticky/lease"),
         ),
         Attack::new("handles/release --file reads a file of another user", NO_LINKS, |arena| {
             taken(arena, "release", "cp root/live sticky/lease; chown $USER_ sticky/lease")
         }),
-        Attack::new("handles/release --file in a folder of another user", NO_LINKS, |arena| {
+        Attack::new("handles/release --file in a directory of another user", NO_LINKS, |arena| {
             taken(
                 arena,
                 "release",
                 "rmdir sticky; mkdir sticky; cp root/live sticky/lease; chown $USER_ sticky",
             )
         }),
-        Attack::new(
-            "handles/release --file through a folder that is another user's link",
-            NO_LINKS,
-            |arena| {
-                taken(
-                    arena,
-                    "release",
-                    "cp root/live root/lease; mkdir -m 1777 x; ln -s ../root x/sticky; chown -h $USER_ x/sticky; rmdir sticky; ln -s x/sticky sticky; chown -h $USER_ sticky",
-                )
-            },
-        ),
+        Attack::new("handles/release --file through another user's link to a directory", NO_LINKS, |arena| {
+            taken(
+                arena,
+                "release",
+                "cp root/live root/lease; mkdir -m 1777 x; ln -s ../root x/sticky; chown -h $USER_ x/sticky; rmdir sticky; ln -s x/sticky sticky; chown -h $USER_ sticky",
+            )
+        }),
         Attack::new("handles/acquire --file writes through another user's link", NO_LINKS, written),
     ]
 }
 
-/// A live lease of root's, and a file that leads to its handle: the command must leave the lease alone.
+/// Root has a live lease, and the script prepares a path to its handle. The command must leave the lease alone.
 fn taken(arena: &Arena, command: &str, script: &str) -> AttackOutcome {
     let live = arena.home(Who::Root).join("live").display().to_string();
     let ran = arena.ran(arena.tenure(Who::Root, &["acquire", "victim", "--ttl", "1h", "--file", &live]))?;
     if ran.code != 0 {
-        return broken(format!("acquire ended with {}: {}", ran.code, ran.err));
+        return broken(format!("acquire exited with {}: {}", ran.code, ran.err));
     }
     let user = Who::User.number();
     shell(&format!("cd {}; USER_={user}; mkdir -m 1777 sticky; {script}", arena.folder.display()))?;
@@ -59,7 +55,7 @@ fn taken(arena: &Arena, command: &str, script: &str) -> AttackOutcome {
     if ran.code != 0 && status.code == 0 {
         held(format!("refused with {}: {}", ran.code, ran.err))
     } else {
-        broken(format!("{command} ended with {}: {}; afterwards: {}", ran.code, ran.err, status.out))
+        broken(format!("{command} exited with {}: {}; afterwards: {}", ran.code, ran.err, status.out))
     }
 }
 
@@ -73,10 +69,10 @@ fn written(arena: &Arena) -> AttackOutcome {
     let ran = arena.ran(arena.tenure(Who::Root, &["acquire", "other", "--file", &file]))?;
     let victim = std::fs::read_to_string(arena.path("victim")).unwrap_or_default();
     if victim == "precious\n" {
-        held(format!("the victim's file is as it was; exit {}: {}", ran.code, ran.err))
+        held(format!("the victim's file is unchanged; exit {}: {}", ran.code, ran.err))
     } else {
         broken("the victim's file was overwritten")
     }
 }
 
-const NO_LINKS: &str = "a file for a handle is opened as given: links and files of other users are refused";
+const NO_LINKS: &str = "a handle file is opened as given: links and files of other users are refused";

@@ -1,4 +1,4 @@
-//! Guards that are killed, one or both.
+//! One guard killed, or both.
 
 use rustix::process::Signal;
 use tenure_testkit::{is_alive, sleep_ms};
@@ -10,26 +10,26 @@ use crate::shell::{has, shell};
 use crate::stamps::boot_time;
 use crate::verdict::{AttackOutcome, AttackVerdict, broken, held, known_limit, skipped};
 
-/// The place in the tree of the process that acts.
+/// Position of the acting process in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// CMD itself.
     Child,
-    /// A grandchild in a session of its own, with CMD's descriptors.
+    /// A grandchild in its own session, with CMD's descriptors.
     Grandchild,
-    /// The same without descriptors, as Python's `Popen` makes it.
+    /// A grandchild in its own session, without descriptors, as Python's `Popen` starts it.
     Closing,
 }
 
-/// The way in which both guards are killed.
+/// Method of killing both guards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Killer {
     Killall,
     Pkill,
     Pidof,
-    /// By the path of the executable, which is that of both.
+    /// By the path of the executable, which both guards share.
     KillallPath,
-    /// By their numbers, both stopped before, so that neither can react.
+    /// By their pids. Both are stopped first, so that neither can react.
     Both,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn all() -> Vec<Attack> {
             for (who, with) in [(Who::Root, "with a cgroup"), (Who::User, "without a cgroup")] {
                 let by_name = killer != Killer::Both;
                 if by_name && (place == Place::Grandchild || who == Who::Root && place == Place::Child) {
-                    // The name decides who is killed; what happens then is tried below.
+                    // The name only selects the processes to kill; `Killer::Both` tests the effect.
                     continue;
                 }
                 let name = format!("killed/{how}: {what} acts, {with}");
@@ -62,9 +62,17 @@ pub(super) fn all() -> Vec<Attack> {
     attacks.extend([
         Attack::new("killed/the supervisor alone", GUARD_REMAINS, |arena| one(arena, 0)),
         Attack::new("killed/the watchdog alone", GUARD_REMAINS, |arena| one(arena, 1)),
-        Attack::new("killed/an orphan: --no-wait exits 75 and names it", ORPHAN_NAMED, orphan_named),
-        Attack::new("killed/an orphan: --orphan-wait goes on, with a warning", ORPHAN_WAIT, orphan_wait),
-        Attack::new("killed/the whole unit, CMD in another cgroup", SUCCESSOR_WAITS, unit),
+        Attack::new(
+            "killed/an orphan remains: --no-wait exits with 75 and names it",
+            ORPHAN_NAMED,
+            orphan_named,
+        ),
+        Attack::new(
+            "killed/an orphan remains: --orphan-wait continues with a warning",
+            ORPHAN_WAIT,
+            orphan_wait,
+        ),
+        Attack::new("killed/the complete unit, CMD is in another cgroup", SUCCESSOR_WAITS, unit),
         Attack::new("killed/CMD kills its parent", GUARD_REMAINS, kills_parent),
         Attack::new("killed/CMD kills both guards", SUCCESSOR_WAITS, kills_both),
         Attack::new("killed/both guards, CMD has changed its user by setuid", SUCCESSOR_WAITS, setuid),
@@ -74,11 +82,11 @@ pub(super) fn all() -> Vec<Attack> {
             pdeathsig,
         ),
         Attack::new(
-            "killed/both guards, a thread of CMD goes on without the first one",
+            "killed/both guards, the first thread of a grandchild has exited",
             SUCCESSOR_WAITS,
             leaderless,
         ),
-        Attack::new("killed/an orphan ends while a successor waits", ORPHAN_ENDS, orphan_ends),
+        Attack::new("killed/an orphan exits while a successor waits", ORPHAN_ENDS, orphan_ends),
         Attack::new("killed/the supervisor, while the watchdog is stopped", SUCCESSOR_WAITS, |arena| {
             mixed(arena, 0)
         }),
@@ -95,9 +103,9 @@ pub(super) fn all() -> Vec<Attack> {
         Attack::new("killed/both guards, then acquire", ACQUIRE, |arena| {
             other_contender(arena, &["acquire", KEY, "--wait", "9s"], "docs/operating/scripts.md")
         }),
-        Attack::new("killed/both guards, then a holder that uses the library", BY_TTL, library_contender),
-        Attack::new("killed/the supervisor, its executable was replaced before", GUARD_REMAINS, replaced),
-        Attack::new("killed/both guards of a run inside a run", SUCCESSOR_WAITS, nested),
+        Attack::new("killed/both guards, then a contender that uses the library", BY_TTL, library_contender),
+        Attack::new("killed/the supervisor, after its executable was replaced", GUARD_REMAINS, replaced),
+        Attack::new("killed/both guards of the outer of two nested runs", SUCCESSOR_WAITS, nested),
         Attack::new(
             "killed/both guards, another user has locked their cgroup",
             SUCCESSOR_WAITS,
@@ -117,19 +125,19 @@ pub(super) fn all() -> Vec<Attack> {
             other_path,
         ),
         Attack::new("killed/the first process of the holder's container", SUCCESSOR_WAITS, container),
-        Attack::new("killed/both guards, and the successor has their numbers", SUCCESSOR_WAITS, same_numbers),
-        Attack::new("killed/CMD ends and leaves a daemon, without a cgroup", DAEMON_ENDED, |arena| {
+        Attack::new("killed/both guards, and the successor gets their pids", SUCCESSOR_WAITS, same_numbers),
+        Attack::new("killed/CMD exits and leaves a daemon, without a cgroup", DAEMON_ENDED, |arena| {
             daemon(arena, Who::User)
         }),
-        Attack::new("killed/CMD ends and leaves a daemon, with a cgroup", DAEMON_ENDED, |arena| {
+        Attack::new("killed/CMD exits and leaves a daemon, with a cgroup", DAEMON_ENDED, |arena| {
             daemon(arena, Who::Root)
         }),
-        Attack::new("killed/both guards before the first renewal, again and again", SUCCESSOR_WAITS, again),
+        Attack::new("killed/both guards before the first renewal, eight times", SUCCESSOR_WAITS, again),
     ]);
     attacks
 }
 
-/// Both guards are killed, and a successor comes.
+/// Kills both guards, and starts a successor.
 fn both(arena: &Arena, killer: Killer, place: Place, who: Who) -> AttackOutcome {
     let holder = hold(arena, place, who)?;
     let guards = holder.guards()?;
@@ -159,19 +167,23 @@ fn both(arena: &Arena, killer: Killer, place: Place, who: Who) -> AttackOutcome 
     arena.succession(who, &[])
 }
 
-/// One guard is killed. The other one ends CMD, and the lease is free at once.
+/// Kills one guard. The other one kills CMD, and the lease is free at once.
 fn one(arena: &Arena, which: usize) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     send(holder.guards()?[which], Signal::KILL)?;
     let outcome = arena.succession(Who::User, &[]);
     let living = arena.living("a");
-    if living.is_empty() { outcome } else { broken(format!("processes {living:?} of the holder live on")) }
+    if living.is_empty() {
+        outcome
+    } else {
+        broken(format!("processes {living:?} of the holder are still alive"))
+    }
 }
 
 fn orphan_named(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     kill_all(&holder.guards()?)?;
-    // The ttl is 3 s: by then only the orphan keeps others out.
+    // After the ttl of 3 s, only the orphan keeps contenders out.
     sleep_ms(4000);
     let [orphan] = arena.living("a")[..] else { return held("the grandchild died with its guards") };
     let ran = arena.ran(arena.run(Who::User, &["--no-wait", "--ttl", "3s"], &arena.act("b", 100)))?;
@@ -180,7 +192,7 @@ fn orphan_named(arena: &Arena) -> AttackOutcome {
     if ran.code == 75 && said.contains(&orphan.to_string()) {
         held(said)
     } else {
-        broken(format!("orphan {orphan} lives; the successor ended with {}: {said}", ran.code))
+        broken(format!("orphan {orphan} is alive; the successor exited with {}: {said}", ran.code))
     }
 }
 
@@ -197,11 +209,11 @@ fn orphan_wait(arena: &Arena) -> AttackOutcome {
     if ran.code == 0 && !said.is_empty() {
         held(said)
     } else {
-        broken(format!("the successor ended with {}: {said:?}", ran.code))
+        broken(format!("the successor exited with {}: {said:?}", ran.code))
     }
 }
 
-/// The orphan is killed five seconds after its guards, two after its lease has run out.
+/// Kills the orphan five seconds after its guards, two seconds after its lease has run out.
 fn orphan_ends(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     kill_all(&holder.guards()?)?;
@@ -217,13 +229,15 @@ fn orphan_ends(arena: &Arena) -> AttackOutcome {
     let waited = arena.acted("b").map(|act| (act.first - ended) as f64 / 1e6);
     match waited {
         Some(waited) if waited < 2000.0 => {
-            held(format!("the successor acted {waited:.0} ms after the orphan's end"))
+            held(format!("the successor acted {waited:.0} ms after the orphan was killed"))
         }
-        waited => broken(format!("{waited:?} ms after the orphan's end; exit {}: {}", ran.code, ran.err)),
+        waited => {
+            broken(format!("{waited:?} ms after the orphan was killed; exit {}: {}", ran.code, ran.err))
+        }
     }
 }
 
-/// The cgroup of the guards is killed as a service manager kills a unit. CMD has moved to another one before.
+/// Kills the cgroup of the guards, as a service manager kills a unit. CMD has moved to another cgroup before.
 fn unit(arena: &Arena) -> AttackOutcome {
     let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
     let (unit, scope) = (cgroup.join("unit"), cgroup.join("scope"));
@@ -237,7 +251,7 @@ fn unit(arena: &Arena) -> AttackOutcome {
     let holder = arena.holder(arena.inside(&unit, &run), "a")?;
     let guards = holder.guards()?;
     std::fs::write(unit.join("cgroup.kill"), "1").map_err(|error| error.to_string())?;
-    until("the end of the guards", std::time::Duration::from_secs(5), || {
+    until("the guards to exit", std::time::Duration::from_secs(5), || {
         guards.iter().all(|&guard| !is_alive(guard)).then_some(())
     })?;
     arena.succession(Who::Root, &[])
@@ -252,10 +266,10 @@ fn kills_parent(arena: &Arena) -> AttackOutcome {
     let ran = holder.end(10)?;
     let living = arena.living("a");
     if !living.is_empty() {
-        return broken(format!("processes {living:?} of the holder live on"));
+        return broken(format!("processes {living:?} of the holder are still alive"));
     }
     if ran.code != 76 {
-        return broken(format!("the supervisor ended with {}, not 76: {}", ran.code, ran.err));
+        return broken(format!("the supervisor exited with {}, not 76: {}", ran.code, ran.err));
     }
     outcome
 }
@@ -271,7 +285,7 @@ fn kills_both(arena: &Arena) -> AttackOutcome {
     arena.succession(Who::User, &[])
 }
 
-/// A setuid program clears the parent-death signal when it becomes CMD.
+/// CMD executes a setuid program, which clears its parent-death signal.
 fn setuid(arena: &Arena) -> AttackOutcome {
     let program = super::users::setuid_program(arena)?;
     let mut cmd = vec![program, crate::tools::WORD.to_owned(), "root-exec".to_owned()];
@@ -281,7 +295,7 @@ fn setuid(arena: &Arena) -> AttackOutcome {
     arena.succession(Who::User, &[])
 }
 
-/// CMD asks not to be killed with its parent. It still has the witness.
+/// CMD clears its parent-death signal. It still has the witness.
 fn pdeathsig(arena: &Arena) -> AttackOutcome {
     let mut cmd: Vec<String> = ["setpriv", "--pdeathsig", "clear", "--"].map(str::to_owned).into();
     cmd.extend(arena.act("a", 30_000));
@@ -290,7 +304,7 @@ fn pdeathsig(arena: &Arena) -> AttackOutcome {
     arena.succession(Who::User, &[])
 }
 
-/// The first thread of a grandchild ends, another one acts. `/proc` shows a zombie.
+/// The first thread of a grandchild exits, and another one acts. `/proc` shows a zombie.
 fn leaderless(arena: &Arena) -> AttackOutcome {
     let acts = arena.acts().display().to_string();
     let cmd = behind("setsid -f \"$@\"; exec sleep 30", arena.tool(&["leaderless", &acts, "a", "20000"]));
@@ -298,11 +312,11 @@ fn leaderless(arena: &Arena) -> AttackOutcome {
     kill_all(&holder.guards()?)?;
     let outcome = arena.succession(Who::User, &["--wait", "6s"]);
     match outcome {
-        // Its command line cannot be read, so it counts as dead there. Its stamps say that it lives.
-        Ok(AttackVerdict::Broken(said)) if said.starts_with("nothing of the holder lives") => {
+        // Its command line cannot be read, so `judge` takes it for dead. Its stamps show that it is alive.
+        Ok(AttackVerdict::Broken(said)) if said.starts_with("no process of the holder is alive") => {
             let last = arena.acted("a").map_or(0, |act| act.last);
             if boot_time() - last < 100_000_000 {
-                held(format!("it acts still: {said}"))
+                held(format!("it still acts: {said}"))
             } else {
                 broken(said)
             }
@@ -311,7 +325,7 @@ fn leaderless(arena: &Arena) -> AttackOutcome {
     }
 }
 
-/// Neither guard runs: one is stopped, the other one is killed.
+/// Neither guard runs: one is stopped, the other is killed.
 fn mixed(arena: &Arena, killed: usize) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     let guards = holder.guards()?;
@@ -320,7 +334,7 @@ fn mixed(arena: &Arena, killed: usize) -> AttackOutcome {
     arena.succession(Who::User, &[])
 }
 
-/// A contender that is no `tenure run` must not be granted while the orphan acts.
+/// A contender other than `tenure run` must not be granted the lease while the orphan acts.
 fn other_contender(arena: &Arena, words: &[&str], page: &str) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     kill_all(&holder.guards()?)?;
@@ -331,7 +345,7 @@ fn other_contender(arena: &Arena, words: &[&str], page: &str) -> AttackOutcome {
     let ran = arena.ran(arena.tenure(Who::User, words))?;
     let living = arena.living("a");
     if ran.code == 0 && !living.is_empty() {
-        let evidence = format!("granted while process {living:?} of the former holder lives: {}", ran.err);
+        let evidence = format!("granted while process {living:?} of the former holder is alive: {}", ran.err);
         return known_limit(page, "orphan", &evidence);
     }
     held(format!("exit {}: {}", ran.code, ran.err))
@@ -356,7 +370,7 @@ fn library_contender(arena: &Arena) -> AttackOutcome {
     }
 }
 
-/// The executable is removed and another one put in its place, as an upgrade does.
+/// Replaces the executable, as an upgrade does, and kills the supervisor.
 fn replaced(arena: &Arena) -> AttackOutcome {
     let program = arena.path("tenure");
     std::fs::copy(arena.program(), &program).map_err(|error| error.to_string())?;
@@ -377,11 +391,11 @@ fn nested(arena: &Arena) -> AttackOutcome {
     outer.arg(inner.get_program()).args(inner.get_args());
     let holder = arena.holder(outer, "a")?;
     kill_all(&holder.guards()?)?;
-    // The supervisor of the inner one dies with its watchdog; its own watchdog ends the actor.
+    // The inner supervisor dies with the outer watchdog; the inner watchdog kills the actor.
     arena.succession(Who::Root, &[])
 }
 
-/// The guards and their tree were in one unit, and the successor is in another one.
+/// The guards and their tree are in one cgroup, and the successor is in another one.
 fn elsewhere(arena: &Arena, options: &[&str]) -> AttackOutcome {
     let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
     let (one, two) = (cgroup.join("one"), cgroup.join("two"));
@@ -396,14 +410,14 @@ fn elsewhere(arena: &Arena, options: &[&str]) -> AttackOutcome {
     let run = arena.run(Who::Root, &options, &arena.act("b", 300));
     let ran = arena.start(arena.inside(&two, &run))?.end(15)?;
     if ran.code == 75 && options.contains(&"--no-wait") {
-        // What it has killed may need some more milliseconds to die.
+        // The processes that it killed may need some more milliseconds to die.
         arena.no_overlap()?;
         return held(ran.err);
     }
     arena.judge(&ran, began)
 }
 
-/// The way to the folder leads through a link for the successor.
+/// The successor reaches the directory through a symbolic link.
 fn other_path(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Closing, Who::Root)?;
     kill_all(&holder.guards()?)?;
@@ -415,7 +429,7 @@ fn other_path(arena: &Arena) -> AttackOutcome {
     arena.judge(&ran, began)
 }
 
-/// Guards and tree are in a pid namespace, which ends with its first process.
+/// Guards and tree are in a pid namespace. The kernel kills them all with its first process.
 fn container(arena: &Arena) -> AttackOutcome {
     let run = arena.run(Who::Root, &["--ttl", "3s"], &closing_grandchild(arena, "exec sleep 30"));
     let mut container = arena.command(Who::Root, "unshare");
@@ -436,13 +450,13 @@ fn container(arena: &Arena) -> AttackOutcome {
     arena.succession(Who::Root, &[])
 }
 
-/// Another user opens the cgroup, which it may read, and locks it as the guards did.
+/// Another user locks the directory of the cgroup as the guards do: every user may open it.
 fn locked_cgroup(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Closing, Who::Root)?;
     let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
     let folders = std::fs::read_dir(cgroup).into_iter().flatten().flatten();
     let found = folders.map(|entry| entry.path()).find(|path| path.is_dir());
-    let Some(found) = found else { return skipped("tenure run made no cgroup") };
+    let Some(found) = found else { return skipped("tenure run created no cgroup") };
     let mut locker = arena.command(Who::User, "flock");
     locker.arg("--shared").arg(&found).args(["sleep", "30"]);
     let _locker = arena.start(locker)?;
@@ -451,7 +465,7 @@ fn locked_cgroup(arena: &Arena) -> AttackOutcome {
     arena.succession(Who::Root, &[])
 }
 
-/// The kernel gives the numbers of the dead guards to the next ones.
+/// The kernel gives the pids of the dead guards to the successor's guards.
 fn same_numbers(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Grandchild, Who::User)?;
     let guards = holder.guards()?;
@@ -462,16 +476,20 @@ fn same_numbers(arena: &Arena) -> AttackOutcome {
     arena.succession(Who::User, &[])
 }
 
-/// CMD ends. Its daemon, in a session of its own and without descriptors, must be ended before the lease is free.
+/// CMD exits. Its daemon, in its own session and without descriptors, must be dead before the lease is free.
 fn daemon(arena: &Arena, who: Who) -> AttackOutcome {
     let cmd = closing_grandchild(arena, "sleep 0.3");
     let _holder = arena.holder(arena.run(who, &["--ttl", "3s"], &cmd), "a")?;
     let outcome = arena.succession(who, &[]);
     let living = arena.living("a");
-    if living.is_empty() { outcome } else { broken(format!("processes {living:?} of the holder live on")) }
+    if living.is_empty() {
+        outcome
+    } else {
+        broken(format!("processes {living:?} of the holder are still alive"))
+    }
 }
 
-/// Eight terms in a row lose both guards at once. None may act beside the next one.
+/// Eight terms in a row lose both guards at once. No term may act at the same time as the next one.
 fn again(arena: &Arena) -> AttackOutcome {
     for round in 0..8 {
         let label = format!("r{round}");
@@ -497,7 +515,7 @@ fn hold(arena: &Arena, place: Place, who: Who) -> Result<Started, String> {
     arena.holder(arena.run(who, &["--ttl", "3s", "--holder", KEY], &cmd), "a")
 }
 
-/// A CMD that starts an actor without descriptors, and goes on with `then`.
+/// A CMD that starts an actor without descriptors, and continues with `then`.
 fn closing_grandchild(arena: &Arena, then: &str) -> Vec<String> {
     let closing = arena.tool(&["closing"]).join(" ");
     behind(&format!("setsid -f {closing} \"$@\"; {then}"), arena.act("a", 30_000))
@@ -507,7 +525,7 @@ fn behind(script: &str, act: Vec<String>) -> Vec<String> {
     ["sh", "-c", script, "sh"].map(str::to_owned).into_iter().chain(act).collect()
 }
 
-/// Stops all of them first, so that none sees another one die.
+/// Kills all these processes. It stops them first, so that none sees another one die.
 pub(super) fn kill_all(numbers: &[i32]) -> Result<(), String> {
     for signal in [Signal::STOP, Signal::KILL] {
         for &number in numbers {
@@ -519,25 +537,28 @@ pub(super) fn kill_all(numbers: &[i32]) -> Result<(), String> {
 
 const RFC: &str = "docs/rfcs/0005-how-tenure-run-ends-a-tree.md";
 
-const SUCCESSOR_WAITS: &str = "both guards killed: CMD dies with them, and the next run on this machine does not start beside an orphan";
+const SUCCESSOR_WAITS: &str = "both guards killed: CMD dies with them, and the next run on this machine does not start while an orphan is alive";
 
 const RFC_OUTLIVED: &str = "docs/rfcs/0008-work-that-cannot-be-stopped.md";
 
 const BY_TTL: &str =
-    "a library contender that does not heed the tree takes the lease by the ttl, and is told of it";
+    "a library contender that does not heed the tree takes the lease by the ttl, and reports an event";
 
 const STEAL: &str =
-    "steal: the lease is granted only when two cannot act at once, or its page names the orphan";
+    "steal is granted the lease only when two cannot act at the same time, or its page names the orphan";
 
-const ACQUIRE: &str = "acquire does not take the lease beside an orphan, or its page names the orphan";
+const ACQUIRE: &str =
+    "acquire does not take the lease while an orphan is alive, or its page names the orphan";
 
-const ORPHAN_ENDS: &str = "a run that waits for an orphan goes on as soon as the orphan has ended";
+const ORPHAN_ENDS: &str = "a run that waits for an orphan continues as soon as the orphan has exited";
 
-const DAEMON_ENDED: &str = "when CMD ends, what it left running is ended too, and then the lease is free";
+const DAEMON_ENDED: &str =
+    "when CMD exits, tenure run kills what CMD left running, and then releases the lease";
 
 const GUARD_REMAINS: &str =
-    "one guard killed: the other one ends the whole tree before the next holder starts";
+    "one guard killed: the other one kills the complete tree before the next holder starts";
 
-const ORPHAN_NAMED: &str = "a run that meets an orphan says so with its pid, and exits 75 with --no-wait";
+const ORPHAN_NAMED: &str =
+    "a run that finds an orphan reports its pid, and exits with 75 if --no-wait is given";
 
-const ORPHAN_WAIT: &str = "--orphan-wait DURATION goes on after that time, with a warning";
+const ORPHAN_WAIT: &str = "with --orphan-wait DURATION, a run continues after that time, with a warning";

@@ -1,4 +1,4 @@
-//! Programs that use the library in ways that it must survive.
+//! Programs that fork, panic or stop while they use the library.
 
 use rustix::process::Signal;
 
@@ -9,13 +9,13 @@ use crate::verdict::{AttackOutcome, broken, held};
 
 pub(super) fn all() -> Vec<Attack> {
     vec![
-        Attack::new("library/a forked child connects anew, its parent waits", FORKED, forked),
+        Attack::new("library/a forked child connects again, its parent waits", FORKED, forked),
         Attack::new("library/a store panics on one key", ONE_CALL, panicking),
         Attack::new("library/a holder is stopped past its ttl, then continued", NOTHING_REVIVES, stopped),
     ]
 }
 
-/// The parent's contender must be woken by the kernel, not by its next poll in 20 s.
+/// The kernel must wake the parent's contender, whose next poll is in 20 s.
 fn forked(arena: &Arena) -> AttackOutcome {
     let words = arena.tool(&["forking", &arena.leases(Who::Root).display().to_string()]);
     let mut command = arena.command(Who::Root, &words[0]);
@@ -35,10 +35,10 @@ fn panicking(arena: &Arena) -> AttackOutcome {
     command.args(&words[1..]);
     let ran = arena.ran(command)?;
     let said = ran.err.lines().last().unwrap_or_default().to_owned();
-    if ran.code == 0 { held("the other lease of the process is held") } else { broken(said) }
+    if ran.code == 0 { held("the process still holds its other lease") } else { broken(said) }
 }
 
-/// The holder stamps only what a check confirms, so a stamp after the stop is belief that came back.
+/// The holder stamps only what a check confirms, so a stamp after the stop proves that it believes again.
 fn stopped(arena: &Arena) -> AttackOutcome {
     let url = format!("file://{}", arena.leases(Who::Root).display());
     let acts = arena.acts().display().to_string();
@@ -53,14 +53,15 @@ fn stopped(arena: &Arena) -> AttackOutcome {
     let (first, second) = (holder.end(10)?, successor.end(10)?);
     arena.no_overlap()?;
     if first.code != 0 && second.code == 0 {
-        held(format!("it believes nothing when it is continued: {}", first.err))
+        held(format!("the continued holder does not believe any more: {}", first.err))
     } else {
-        broken(format!("the holder ended with {}, the successor with {}", first.code, second.code))
+        broken(format!("the holder exited with {}, the successor with {}", first.code, second.code))
     }
 }
 
-const NOTHING_REVIVES: &str = "a lease that has run out is never believed again";
+const NOTHING_REVIVES: &str = "a holder never believes again after its lease has run out";
 
-const FORKED: &str = "a forked child that connects anew works, and takes nothing away from its parent";
+const FORKED: &str = "a forked child that connects again works, and does not disturb its parent";
 
-const ONE_CALL: &str = "a panicking store costs one call, not the other leases of the process";
+const ONE_CALL: &str =
+    "a panic in the store fails one call, and leaves the other leases of the process alone";

@@ -2,8 +2,8 @@
 
 mod blind;
 mod clocks;
+mod directory;
 mod file_systems;
-mod folder;
 mod handles;
 mod killed;
 mod library;
@@ -25,7 +25,7 @@ pub(crate) fn all() -> Vec<Attack> {
         users::all(),
         blind::all(),
         starved::all(),
-        folder::all(),
+        directory::all(),
         clocks::all(),
         handles::all(),
         scarce::all(),

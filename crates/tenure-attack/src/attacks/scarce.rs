@@ -1,4 +1,4 @@
-//! Limits of the machine that a healthy holder meets.
+//! Machine limits that a healthy holder reaches.
 
 use rustix::process::Signal;
 use tenure_testkit::{is_alive, sleep_ms};
@@ -13,21 +13,25 @@ pub(super) fn all() -> Vec<Attack> {
     vec![
         Attack::new("scarce/the process limit is reached while held, ttl 18 s", STAYS_HELD, process_limit)
             .seconds(60),
-        Attack::new("scarce/a process is stopped inside the lock of a key", LOCK_OWNER, stopped_lock),
-        Attack::new("scarce/the inotify instances of the user are used up", STAYS_HELD, no_inotify),
+        Attack::new("scarce/a process is stopped while it has the lock of a key", LOCK_OWNER, stopped_lock),
+        Attack::new("scarce/the user has no inotify instance left", STAYS_HELD, no_inotify),
         Attack::new("scarce/the disk is full while held", ENDS_IN_TIME, full_disk),
-        Attack::new("scarce/the folder may not be written any more while held", ENDS_IN_TIME, no_permission),
+        Attack::new(
+            "scarce/write permission on the directory is removed while held",
+            ENDS_IN_TIME,
+            no_permission,
+        ),
     ]
 }
 
-/// No thread and no process can be made any more. Renewals must go on for longer than one ttl.
+/// The user can create no more threads or processes. Renewals must continue for longer than one ttl.
 fn process_limit(arena: &Arena) -> AttackOutcome {
     let mut holder = arena.holder(arena.run(Who::User, &["--ttl", "18s"], &arena.act("a", 40_000)), "a")?;
     arena.limit(holder.number, "nproc")?;
     for _ in 0..220 {
         if holder.has_ended() {
             let ran = holder.end(1)?;
-            return broken(format!("a healthy job was ended with {}: {}", ran.code, ran.err));
+            return broken(format!("a healthy job was stopped; exit {}: {}", ran.code, ran.err));
         }
         sleep_ms(100);
     }
@@ -40,7 +44,7 @@ fn process_limit(arena: &Arena) -> AttackOutcome {
     }
 }
 
-/// A process takes the lock that writers of the key take for microseconds, and is stopped.
+/// A process is stopped while it has the lock that writers of the key take for microseconds.
 fn stopped_lock(arena: &Arena) -> AttackOutcome {
     let holder = arena.holder(arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000)), "a")?;
     let lock = arena.leases(Who::Root).join("k.lock");
@@ -52,14 +56,14 @@ fn stopped_lock(arena: &Arena) -> AttackOutcome {
     sleep_ms(6000);
     let goes_on = is_alive(holder.number) && !arena.living("a").is_empty();
     if goes_on {
-        return held("the holder renews although a process is stopped inside the lock");
+        return held("the holder renews although a stopped process has the lock");
     }
     let ran = holder.end(5)?;
     if ran.err.contains(&owner.number.to_string()) {
-        held(format!("the holder ended in time, and names the process: {}", ran.err))
+        held(format!("the holder exited in time, and names the process: {}", ran.err))
     } else {
         broken(format!(
-            "the holder ended with {} and does not name process {}: {}",
+            "the holder exited with {} and does not name process {}: {}",
             ran.code, owner.number, ran.err
         ))
     }
@@ -78,13 +82,13 @@ fn no_inotify(arena: &Arena) -> AttackOutcome {
     let second = second.end(10)?;
     arena.no_overlap()?;
     if (first.code, second.code) == (0, 0) {
-        held("one after the other, without any watch")
+        held("one acted after the other, without any watch")
     } else {
         broken(format!("{} {}; {} {}", first.code, first.err, second.code, second.err))
     }
 }
 
-/// The store cannot be written any more. CMD ends before a successor on the same folder may start.
+/// The store cannot be written any more. CMD exits before a successor in the same directory may start.
 fn full_disk(arena: &Arena) -> AttackOutcome {
     let at = arena.path("small");
     let at = at.display();
@@ -103,7 +107,7 @@ fn full_disk(arena: &Arena) -> AttackOutcome {
     ended(arena, holder, successor.code)
 }
 
-/// The permission is taken away from the holder, and given back to a successor that is root.
+/// The holder may not write any more. The successor is root, and may.
 fn no_permission(arena: &Arena) -> AttackOutcome {
     let holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &arena.act("a", 12_000)), "a")?;
     let folder = arena.leases(Who::User);
@@ -118,15 +122,16 @@ fn ended(arena: &Arena, holder: Started, successor: i32) -> AttackOutcome {
     arena.no_overlap()?;
     let ran = holder.end(15)?;
     if ran.code == 76 || ran.code == 0 {
-        held(format!("the holder ended with {}; the successor with {successor}", ran.code))
+        held(format!("the holder exited with {}; the successor with {successor}", ran.code))
     } else {
-        broken(format!("the holder ended with {}: {}", ran.code, ran.err))
+        broken(format!("the holder exited with {}: {}", ran.code, ran.err))
     }
 }
 
-const STAYS_HELD: &str = "what a held lease needs to renew stays allocated: a healthy job is not ended";
+const STAYS_HELD: &str =
+    "what a held lease needs for its renewals stays allocated: a healthy job is not stopped";
 
 const LOCK_OWNER: &str =
-    "a process stopped inside the lock of a key costs a bounded time, and the message names it";
+    "a process that is stopped while it has the lock of a key costs a bounded time, and the message names it";
 
-const ENDS_IN_TIME: &str = "where the store cannot be written, CMD is stopped in time (76)";
+const ENDS_IN_TIME: &str = "if the store cannot be written, tenure run stops CMD in time (76)";

@@ -1,4 +1,4 @@
-//! Guards that get the processor late.
+//! Guards that get little processor time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ struct Crowd {
     nice: &'static str,
     loops: usize,
     ttl: &'static str,
-    /// True if the supervisor is stopped, so that the watchdog alone ends CMD.
+    /// True if the supervisor is stopped, so that only the watchdog can kill CMD.
     stop: bool,
 }
 
@@ -62,9 +62,10 @@ fn crowded(arena: &Arena, crowd: &Crowd) -> AttackOutcome {
     }
     let mut cmd = vec!["taskset".to_owned(), "-c".to_owned(), "1".to_owned()];
     cmd.extend(arena.act("a", 40_000));
-    // In one group: else the kernel gives each session a fair share (autogroup), and the watchdog has its own session.
+    // All are in one group. Otherwise the kernel gives each session a fair share (autogroup), and the watchdog has its
+    // own session.
     let Some(group) = CpuGroup::make(arena, None) else {
-        return skipped("there is no cgroup controller for processors");
+        return skipped("there is no CPU cgroup controller");
     };
     let run = arena.run(crowd.who, &["--ttl", crowd.ttl], &cmd);
     let mut command = group.inside(arena, "nice");
@@ -76,7 +77,7 @@ fn crowded(arena: &Arena, crowd: &Crowd) -> AttackOutcome {
     }
     let holder = match arena.holder(command, "a") {
         Ok(holder) => holder,
-        Err(refused) if refused.contains("ended with 78") => return held(format!("refused: {refused}")),
+        Err(refused) if refused.contains("exited with 78") => return held(format!("refused: {refused}")),
         Err(error) => return broken(error),
     };
     let busy: Vec<Busy> = (0..crowd.loops).filter_map(|_| Busy::start(arena, &group)).collect();
@@ -89,24 +90,24 @@ fn crowded(arena: &Arena, crowd: &Crowd) -> AttackOutcome {
     let ran = arena
         .start(arena.run(crowd.who, &["--ttl", "3s", "--wait", "14s"], &arena.act("b", 1500)))?
         .end(20)?;
-    arena.log(&format!("the successor ended with {}", ran.code));
+    arena.log(&format!("the successor exited with {}", ran.code));
     drop(busy);
-    arena.log("the busy loops are gone");
+    arena.log("the busy loops were killed");
     if ran.code == 75 {
-        // Either the holder keeps its lease, or its watchdog is so late that it has not even ended. Both are safe.
+        // Either the holder keeps its lease, or its watchdog is so late that it has not exited yet. Both are safe.
         arena.no_overlap()?;
         return held(format!("the successor waited for 14 s: {}", ran.err));
     }
     arena.judge(&ran, began)
 }
 
-/// The guards and four busy loops may run for 2 ms in each 100 ms together. CMD has no such quota.
+/// The guards and four busy loops together may run for 2 ms in each 100 ms. CMD has no such quota.
 fn quota(arena: &Arena) -> AttackOutcome {
     let Some(group) = CpuGroup::make(arena, Some("2000")) else {
-        return skipped("there is no cgroup controller for processors");
+        return skipped("there is no CPU cgroup controller");
     };
     let act = arena.act("a", 40_000).join(" ");
-    // Many processes make /proc long; what the guards need to read it costs several periods of the quota.
+    // Many processes make /proc long: the guards need several periods of the quota to read it.
     let script =
         format!("echo 0 >{}; for i in $(seq 300); do sleep 60 & done; exec {act}", group.outside.display());
     let run = arena.run(Who::Root, &["--ttl", "15s"], &["sh".to_owned(), "-c".to_owned(), script]);
@@ -114,7 +115,7 @@ fn quota(arena: &Arena) -> AttackOutcome {
     command.arg(run.get_program()).args(run.get_args());
     let holder = match arena.holder(command, "a") {
         Ok(holder) => holder,
-        Err(refused) if refused.contains("ended with 78") => return held(format!("refused: {refused}")),
+        Err(refused) if refused.contains("exited with 78") => return held(format!("refused: {refused}")),
         Err(error) => return broken(error),
     };
     let busy: Vec<Busy> = (0..4).filter_map(|_| Busy::start(arena, &group)).collect();
@@ -146,18 +147,18 @@ impl Drop for Busy {
     }
 }
 
-/// A cgroup that shares processor time as one, perhaps with a quota of so many microseconds in each 100 ms.
+/// A cgroup whose processes share one portion of processor time, with an optional quota in microseconds per 100 ms.
 #[derive(Debug)]
 struct CpuGroup {
     path: PathBuf,
-    /// File to which a process writes itself in order to enter.
+    /// File that a process writes its pid to in order to enter.
     tasks: &'static str,
-    /// The same of a cgroup without quota.
+    /// The corresponding file of a cgroup without quota.
     outside: PathBuf,
 }
 
 impl CpuGroup {
-    /// In the hierarchy of version 1, or in that of version 2 where the controller is on for the arena's parent.
+    /// Creates it in the hierarchy of version 1, or of version 2 if the controller is on for the arena's parent.
     fn make(arena: &Arena, quota: Option<&str>) -> Option<Self> {
         let one = Path::new("/sys/fs/cgroup/cpu");
         let group = if one.join("tasks").exists() {
@@ -166,7 +167,7 @@ impl CpuGroup {
             Self { path, tasks: "tasks", outside: one.join("tasks") }
         } else {
             let two = arena.cgroup.as_ref()?;
-            // The attacker's own cgroup has processes, so none of its children may have a controller: one beside it.
+            // The attacker's own cgroup has processes, so its children may have no controller. A sibling may.
             Self { path: two.with_extension("cpu"), tasks: "cgroup.procs", outside: two.join("cgroup.procs") }
         };
         fs::create_dir(&group.path).ok()?;
@@ -179,7 +180,7 @@ impl CpuGroup {
         Some(group)
     }
 
-    /// A program that enters the group first, as root.
+    /// A program that root starts inside the group.
     fn inside(&self, arena: &Arena, program: &str) -> Command {
         let mut command = arena.command(Who::Root, "sh");
         command.args(["-c", "echo 0 >\"$0\"; exec \"$@\""]).arg(self.path.join(self.tasks)).arg(program);
@@ -204,4 +205,4 @@ impl Drop for CpuGroup {
 }
 
 const IN_TIME: &str =
-    "CMD is dead before the lease is over, also when the guards run late; else tenure run refuses (78)";
+    "CMD is dead before the lease is over, even if the guards run late, or tenure run refuses (78)";

@@ -16,17 +16,17 @@ pub(super) fn all() -> Vec<Attack> {
         Attack::new("stopped/the watchdog, then steal", SUPERVISOR_ENDS, watchdog_then_steal),
         Attack::new("stopped/the supervisor by a debugger, past the deadline", WATCHDOG_ENDS, traced),
         Attack::new("stopped/both guards past the deadline, then continued", OVERRUN_SAID, overrun),
-        Attack::new("stopped/both guards past the deadline, a successor comes", BOTH, both),
+        Attack::new("stopped/both guards past the deadline, a successor starts", BOTH, both),
         Attack::new("stopped/guards and tree frozen past the deadline by a cgroup", FROZEN, frozen),
         Attack::new("stopped/a storm of STOP and CONT on one guard at a time", WATCHDOG_ENDS, storm),
         Attack::new("stopped/CMD traces both guards past the deadline", BOTH, tracing_cmd),
         Attack::new("stopped/supervisor and CMD, as by Ctrl-Z", WATCHDOG_ENDS, job_control),
+        Attack::new("stopped/the supervisor between grant and start, ten times", NO_LATE_START, before_start),
         Attack::new(
-            "stopped/the supervisor between grant and start, again and again",
-            NO_LATE_START,
-            before_start,
+            "stopped/the supervisor, a successor starts after its tree has died",
+            NOT_BLOCKED,
+            after_the_end,
         ),
-        Attack::new("stopped/the supervisor after its tree has died", NOT_BLOCKED, after_the_end),
     ]
 }
 
@@ -66,7 +66,7 @@ fn traced(arena: &Arena) -> AttackOutcome {
     if ran.code == 0 { outcome } else { skipped(format!("a process cannot be traced here: {}", ran.err)) }
 }
 
-/// CMD attaches to its own guards, as root, which the kernel allows.
+/// CMD is root and attaches a tracer to its own guards, which the kernel allows.
 fn tracing_cmd(arena: &Arena) -> AttackOutcome {
     let ptrace = arena.tool(&["ptrace"]).join(" ");
     let act = arena.act("a", 30_000).join(" ");
@@ -78,7 +78,7 @@ fn tracing_cmd(arena: &Arena) -> AttackOutcome {
     arena.succession(Who::Root, &["--wait", "6s"])
 }
 
-/// Nothing can end CMD while both are stopped. The supervisor says so when it is continued.
+/// Nothing can kill CMD while both guards are stopped. The supervisor reports the overrun when it continues.
 fn overrun(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena)?;
     let guards = holder.guards()?;
@@ -99,7 +99,7 @@ fn overrun(arena: &Arena) -> AttackOutcome {
         held(ran.err)
     } else {
         broken(format!(
-            "CMD acted 3 s past the deadline; the supervisor ended with {}: {}",
+            "CMD acted 3 s past the deadline; the supervisor exited with {}: {}",
             ran.code, ran.err
         ))
     }
@@ -118,7 +118,7 @@ fn both(arena: &Arena) -> AttackOutcome {
     outcome
 }
 
-/// The whole tree stands still, as in a paused machine, and goes on for a moment when it is thawed.
+/// The complete tree is frozen, as on a paused machine, and continues for a moment when it is thawed.
 fn frozen(arena: &Arena) -> AttackOutcome {
     let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
     let ice = cgroup.join("ice");
@@ -133,16 +133,16 @@ fn frozen(arena: &Arena) -> AttackOutcome {
     freeze("0")?;
     let ran = match successor {
         Ok(successor) => successor.end(15)?,
-        // It waits for a tree that still has its lock.
+        // The successor waits for a tree that still has its lock.
         Err(waiting) => return held(waiting),
     };
     match arena.no_overlap() {
-        Ok(_) => held(format!("the successor ended with {} and acted beside nothing", ran.code)),
+        Ok(_) => held(format!("the successor exited with {}; no overlap", ran.code)),
         Err(overlap) => known_limit(RFC, "paused as a whole", &overlap),
     }
 }
 
-/// For ten seconds supervisor and watchdog are stopped and continued in turn, while others wait for the lease.
+/// For twelve seconds, one term follows another. In each, one guard at a time is stopped and continued at random.
 fn storm(arena: &Arena) -> AttackOutcome {
     let end = Instant::now() + Duration::from_secs(12);
     let mut stopped = Vec::new();
@@ -166,7 +166,7 @@ fn storm(arena: &Arena) -> AttackOutcome {
             sleep_ms(random() % 400);
             let _ = send(guard, Signal::CONT);
         }
-        // The supervisor is stopped for good; the watchdog ends the tree.
+        // The supervisor stays stopped; the watchdog kills the tree.
         let _ = send(guards[0], Signal::STOP);
         stopped.push(guards[0]);
     }
@@ -185,20 +185,20 @@ fn blocked(stopped: &[i32], error: &str) -> AttackOutcome {
     };
     match stopped.iter().find(has_lock) {
         Some(owner) if error.contains(&owner.to_string()) => held(format!("no overlap; {error}")),
-        Some(owner) => {
-            broken(format!("no overlap, but process {owner} is stopped inside the lock, unnamed: {error}"))
-        }
+        Some(owner) => broken(format!(
+            "no overlap, but process {owner} is stopped while it has the lock, and not named: {error}"
+        )),
         None => broken(format!("no overlap, but {error}")),
     }
 }
 
-/// A supervisor that was stopped while it ran, and whose tree its watchdog has ended, keeps nothing from others.
+/// A stopped supervisor whose tree its watchdog has killed does not block contenders.
 fn after_the_end(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena)?;
     send(holder.number, Signal::STOP)?;
     sleep_ms(3500);
     if !arena.living("a").is_empty() {
-        return broken("the watchdog did not end CMD before the deadline");
+        return broken("the watchdog did not kill CMD before the deadline");
     }
     let ran = arena.ran(arena.run(Who::User, &["--ttl", "3s", "--no-wait"], &arena.act("b", 50)))?;
     let _ = send(holder.number, Signal::CONT);
@@ -217,10 +217,10 @@ fn job_control(arena: &Arena) -> AttackOutcome {
     }
     let ran = successor.end(10)?;
     arena.no_overlap()?;
-    held(format!("the successor ended with {}", ran.code))
+    held(format!("the successor exited with {}", ran.code))
 }
 
-/// Ten supervisors are stopped some milliseconds after they started, and continued while a successor acts.
+/// Ten supervisors in turn are stopped some milliseconds after their start, and continued while a successor acts.
 fn before_start(arena: &Arena) -> AttackOutcome {
     for round in 0..10 {
         let options = ["--ttl", "1s", "--kill-grace", "100ms", "--wait", "8s"];
@@ -241,10 +241,10 @@ fn before_start(arena: &Arena) -> AttackOutcome {
         first.end(15)?;
         arena.no_overlap()?;
     }
-    held("ten supervisors were stopped while they started, and none of them started CMD late")
+    held("ten supervisors were stopped during their start, and none of them started CMD late")
 }
 
-/// Numbers that are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 fn random_from(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed;
     move || {
@@ -255,21 +255,20 @@ fn random_from(seed: u64) -> impl FnMut() -> u64 {
 
 const RFC: &str = "docs/rfcs/0005-how-tenure-run-ends-a-tree.md";
 
-const WATCHDOG_ENDS: &str =
-    "tenure run ends CMD before the lease is over, also when tenure itself is stopped";
+const WATCHDOG_ENDS: &str = "tenure run kills CMD before the lease is over, even if tenure itself is stopped";
 
-const SUPERVISOR_ENDS: &str = "a stopped watchdog does not keep the supervisor from ending the tree";
+const SUPERVISOR_ENDS: &str = "a stopped watchdog does not keep the supervisor from killing the tree";
 
 const OVERRUN_SAID: &str =
-    "a supervisor that finds CMD alive past the deadline says by how long, and exits 76";
+    "a supervisor that finds CMD alive past the deadline reports by how long, and exits with 76";
 
 const BOTH: &str =
-    "both guards stopped: CMD may overrun its lease, and the next run on this machine waits for it";
+    "both guards stopped: CMD may overrun its lease, and the next run on this machine waits for CMD";
 
-const FROZEN: &str = "a machine that is paused as a whole is outside: only the fence helps";
+const FROZEN: &str = "a machine that is paused as a whole is outside the promise: only fencing helps";
 
 const NO_LATE_START: &str =
     "a supervisor that is stopped between grant and start does not start CMD too late";
 
 const NOT_BLOCKED: &str =
-    "a supervisor that is merely stopped after its tree has died blocks no successor past the ttl";
+    "a supervisor that is only stopped blocks no successor past the ttl once its tree has died";

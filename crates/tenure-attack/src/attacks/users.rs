@@ -22,14 +22,18 @@ pub(super) fn all() -> Vec<Attack> {
             steal(arena, "root-exec")
         }),
         Attack::new("users/steal from a CMD that is sudo", STEAL, sudo),
-        Attack::new("users/the supervisor is stopped, CMD is root's", NEVER_LEFT, stopped),
-        Attack::new("users/CMD ends, and leaves a daemon of root", NEVER_LEFT, daemon),
-        Attack::new("users/the supervisor is killed, CMD is root's", NEVER_LEFT, killed),
-        Attack::new("users/both guards are killed, root's CMD goes on, --no-wait", NEVER_LEFT, both_killed),
-        Attack::new("users/steal waits, root's CMD ends by itself", NOT_FOR_EVER, ends_by_itself),
-        Attack::new("users/steal from root without CAP_KILL, CMD has become a user", STEAL, no_cap_kill),
+        Attack::new("users/the supervisor is stopped, CMD runs as root", NEVER_LEFT, stopped),
+        Attack::new("users/CMD exits and leaves a daemon of root", NEVER_LEFT, daemon),
+        Attack::new("users/the supervisor is killed, CMD runs as root", NEVER_LEFT, killed),
+        Attack::new(
+            "users/both guards are killed, CMD continues as root, --no-wait",
+            NEVER_LEFT,
+            both_killed,
+        ),
+        Attack::new("users/steal waits, CMD runs as root and exits by itself", NOT_FOR_EVER, ends_by_itself),
+        Attack::new("users/steal from root without CAP_KILL, CMD runs as another user", STEAL, no_cap_kill),
         Attack::new("users/both guards are killed, the successor is another user", STRANGER, stranger),
-        Attack::new("users/TERM to the supervisor, CMD is root's", NEVER_LEFT, term),
+        Attack::new("users/TERM to the supervisor, CMD runs as root", NEVER_LEFT, term),
     ]
 }
 
@@ -52,13 +56,16 @@ fn steal(arena: &Arena, tool: &str) -> AttackOutcome {
     stolen(arena, Who::User)
 }
 
-/// A stealer asks, waits, and must not act beside the holder that it took the lease from.
+/// A steal must not act at the same time as the holder whose lease it takes over.
 fn stolen(arena: &Arena, who: Who) -> AttackOutcome {
     let (ran, began) = arena.steal(who)?;
     arena.no_overlap()?;
     let living = arena.living("a");
     if ran.code != 0 && !living.is_empty() {
-        return held(format!("process {living:?} cannot be stopped; steal exits {}: {}", ran.code, ran.err));
+        return held(format!(
+            "process {living:?} cannot be stopped; steal exits with {}: {}",
+            ran.code, ran.err
+        ));
     }
     arena.judge(&ran, began)
 }
@@ -67,7 +74,7 @@ fn sudo(arena: &Arena) -> AttackOutcome {
     if !has("sudo") {
         return skipped("sudo is not installed");
     }
-    // Both files are mounted over in this attack's own mount namespace.
+    // The files are mounted over in this attack's own mount namespace.
     let number = Who::User.number();
     let at = arena.folder.display();
     shell(&format!(
@@ -93,7 +100,7 @@ fn stopped(arena: &Arena) -> AttackOutcome {
     outcome
 }
 
-/// CMD ends at once. What it left behind cannot be signalled, and the lease must not be free.
+/// CMD exits at once. The guards cannot signal its daemon, so the lease must not be free.
 fn daemon(arena: &Arena) -> AttackOutcome {
     let program = setuid_program(arena)?;
     let act = arena.act("a", 30_000).join(" ");
@@ -118,7 +125,7 @@ fn both_killed(arena: &Arena) -> AttackOutcome {
     arena.judge(&ran, boot_time())
 }
 
-/// The holder is stolen from before it can know that CMD cannot be stopped, and CMD ends after 6 s.
+/// The steal starts before the holder can know that it cannot stop CMD. CMD exits after 6 s.
 fn ends_by_itself(arena: &Arena) -> AttackOutcome {
     let mut cmd = vec![setuid_program(arena)?, tools::WORD.to_owned(), "root-fork".to_owned()];
     cmd.extend(arena.act("a", 6000));
@@ -130,12 +137,12 @@ fn ends_by_itself(arena: &Arena) -> AttackOutcome {
     arena.no_overlap()?;
     let outcome = arena.succession(Who::User, &["--wait", "10s"])?;
     match outcome {
-        AttackVerdict::Held(said) => held(format!("steal exits {}; {said}", thief.code)),
+        AttackVerdict::Held(said) => held(format!("steal exits with {}; {said}", thief.code)),
         outcome => Ok(outcome),
     }
 }
 
-/// Root may not signal other users, and may not make a cgroup.
+/// Root may not signal processes of other users, and may not create a cgroup.
 fn no_cap_kill(arena: &Arena) -> AttackOutcome {
     // In this attack's own mount namespace.
     shell("mount -t tmpfs tmpfs /sys/fs/cgroup")?;
@@ -153,7 +160,7 @@ fn no_cap_kill(arena: &Arena) -> AttackOutcome {
     stolen(arena, Who::Root)
 }
 
-/// A folder that two users share. The witness of one tells the other one nothing.
+/// Two users share a directory. Neither of them trusts the witness of the other.
 fn stranger(arena: &Arena) -> AttackOutcome {
     let at = arena.path("shared");
     shell(&format!("mkdir -m 1777 {0}; mkdir -m 777 {0}/leases", at.display()))?;
@@ -170,34 +177,36 @@ fn stranger(arena: &Arena) -> AttackOutcome {
     let ran = arena.start(successor)?.end(15)?;
     match arena.no_overlap() {
         Err(overlap) => known_limit(RFC_OUTLIVED, "another user's directory", &overlap),
-        // Files of one user cannot be read by another one: there is nothing to share.
+        // One user cannot read the files of the other: they share no store.
         Ok(_) if matches!(ran.code, 69 | 77) => held(format!("refused with {}: {}", ran.code, ran.err)),
         Ok(_) => arena.judge(&ran, began),
     }
 }
 
-/// TERM is passed on. What does not end is neither killed nor left alone.
+/// The supervisor passes TERM on, and must not exit before a process that ignores TERM.
 fn term(arena: &Arena) -> AttackOutcome {
     let holder = hold_as_root(arena, "root-fork")?;
     send(holder.number, Signal::TERM)?;
     sleep_ms(1500);
     let outcome = arena.succession(Who::User, &[])?;
     match holder.end(1) {
-        Ok(ran) if !arena.living("a").is_empty() => {
-            broken(format!("the supervisor ended with {} while root's process lives: {}", ran.code, ran.err))
-        }
+        Ok(ran) if !arena.living("a").is_empty() => broken(format!(
+            "the supervisor exited with {} while a process of root is alive: {}",
+            ran.code, ran.err
+        )),
         _ => Ok(outcome),
     }
 }
 
-const STEAL: &str = "steal: only then is the lease granted: two never act at once";
+const STEAL: &str =
+    "steal is granted the lease only after the holder has stopped: two never act at the same time";
 
-const NOT_FOR_EVER: &str = "a lease whose CMD cannot be stopped is free once CMD has ended by itself";
+const NOT_FOR_EVER: &str = "a lease whose CMD cannot be stopped is free once CMD has exited by itself";
 
 const RFC_OUTLIVED: &str = "docs/rfcs/0008-work-that-cannot-be-stopped.md";
 
 const STRANGER: &str =
-    "users that share a folder do not act at once, or the documentation says where they may";
+    "users that share a directory do not act at the same time, or the documentation says when they may";
 
 const NEVER_LEFT: &str =
-    "a process of the tree that cannot be stopped keeps the next holder out until it is gone";
+    "a process of the tree that cannot be stopped keeps the next holder out until it exits";

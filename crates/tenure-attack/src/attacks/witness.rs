@@ -1,4 +1,4 @@
-//! The witness of a living holder: removed, read, and unlocked by CMD.
+//! The witness of a live holder: removed, read, replaced, or unlocked by CMD.
 
 use crate::arena::{Arena, Who};
 use crate::attack::Attack;
@@ -16,14 +16,14 @@ pub(super) fn all() -> Vec<Attack> {
         Attack::new("witness/it is replaced by a copy while held", NOT_DEAD, |arena| {
             done_to(arena, "for w in $LEASES/*.witness; do cp -a $w $w.copy; mv $w.copy $w; done")
         }),
-        Attack::new("witness/it gets a second name while held", NOT_DEAD, |arena| {
+        Attack::new("witness/it gets a hard link while held", NOT_DEAD, |arena| {
             done_to(arena, "for w in $LEASES/*.witness; do ln $w ${w%/*}/../second; done")
         }),
-        Attack::new("witness/CMD unlocks what it has inherited", NOT_DEAD, unlocked),
+        Attack::new("witness/CMD releases the locks that it inherited", NOT_DEAD, unlocked),
     ]
 }
 
-/// Does this to the files of the store. A contender must not take the living holder for dead.
+/// Runs the script on the files of the store. A contender must not mistake the live holder for dead.
 fn done_to(arena: &Arena, script: &str) -> AttackOutcome {
     let _holder = arena.holder(arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000)), "a")?;
     shell(&format!("LEASES={}; {script}", arena.leases(Who::Root).display()))?;
@@ -41,10 +41,10 @@ fn contend(arena: &Arena) -> AttackOutcome {
     let ran = arena.ran(arena.run(Who::Root, &["--ttl", "3s", "--wait", "4s"], &arena.act("b", 300)))?;
     arena.no_overlap()?;
     if ran.code == 75 && !arena.living("a").is_empty() {
-        held("a contender waited for 4 s, and the holder went on")
+        held("a contender waited for 4 s, and the holder continued")
     } else {
-        broken(format!("the contender ended with {}: {}", ran.code, ran.err))
+        broken(format!("the contender exited with {}: {}", ran.code, ran.err))
     }
 }
 
-const NOT_DEAD: &str = "a living holder is not mistaken for dead: any doubt about its witness means waiting";
+const NOT_DEAD: &str = "a live holder is not mistaken for dead: a contender in doubt about its witness waits";

@@ -9,7 +9,7 @@ use tenure_testkit::sleep_ms;
 use crate::raw;
 use crate::stamps::{Stamps, boot_time};
 
-/// Stamps every 2 ms for so long. Only KILL ends it earlier. The label `-` stands for the token of the lease.
+/// Stamps every 2 ms for `millis`. Only KILL stops it earlier. The label `-` stands for the token of the lease.
 pub(super) fn act(folder: &str, label: &str, millis: &str) -> Done {
     SigSet::all().thread_block().map_err(text)?;
     let token = std::env::var("TENURE_TOKEN").unwrap_or_default();
@@ -26,7 +26,7 @@ pub(super) fn act(folder: &str, label: &str, millis: &str) -> Done {
     }
 }
 
-/// The same, by a second thread, after the first one has ended.
+/// Does the same in a second thread, after the first thread has exited.
 pub(super) fn leaderless(folder: &str, label: &str, millis: &str) -> Done {
     let (folder, label, millis) = (folder.to_owned(), label.to_owned(), millis.to_owned());
     SigSet::all().thread_block().map_err(text)?;

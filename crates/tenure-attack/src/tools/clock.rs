@@ -34,7 +34,7 @@ impl Clock for Elsewhen {
     }
 }
 
-/// Takes and releases the lease while the wall clock stands at this time, and prints the token.
+/// Takes and releases the lease while the wall clock stands still at this time, and prints the token.
 pub(super) fn acquire_at(millis: &str, folder: &str) -> Done {
     let wall = WallTime::from_millis(number(millis)?);
     let clock: Arc<dyn Clock> = Arc::new(Elsewhen { boot: BootClock::new(), wall });

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use super::{Done, text};
 
-/// Starts a command again and again, each in a session of its own, and waits for none.
+/// Starts a command repeatedly for 30 s, each time in a new session, and waits for none of them.
 pub(super) fn fork_storm(command: &[&str]) -> Done {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(30) {

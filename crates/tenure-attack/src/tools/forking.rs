@@ -7,9 +7,9 @@ use tenure_testkit::block_on;
 use super::{Done, text};
 use crate::raw;
 
-/// Waits for a lease while a forked copy of this process connects anew and takes another one.
+/// Waits for a lease while a forked copy of this process connects again and takes another lease.
 ///
-/// Prints how many milliseconds after the release the waiting copy was granted. Fails if the child could not work.
+/// Prints the milliseconds from the release to the grant of the waiting thread. Fails if the child could not work.
 pub(super) fn forking(folder: &str) -> Done {
     let connect = || block_on(Coordinator::connect(File::open(folder).map_err(text)?)).map_err(text);
     let coordinator = connect()?;
@@ -34,7 +34,7 @@ pub(super) fn forking(folder: &str) -> Done {
     });
     let code = code.map_err(text)?;
     if code != 0 {
-        return Err(format!("a forked child that connects anew ended with {code}"));
+        return Err(format!("a forked child that connects again exited with {code}"));
     }
     lease.check().map_err(text)?;
     let released = Instant::now();
@@ -44,5 +44,5 @@ pub(super) fn forking(folder: &str) -> Done {
     block_on(lease.release()).map_err(text)
 }
 
-/// So long that a poll does not come in time by chance: three times per ttl.
+/// Long enough that no poll comes in time by chance: a contender polls three times per ttl.
 const LONG: Duration = Duration::from_secs(60);

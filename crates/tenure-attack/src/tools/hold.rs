@@ -8,9 +8,9 @@ use super::{Done, number, text};
 use crate::arena::KEY;
 use crate::stamps::{Stamps, boot_time};
 
-/// Holds the lease as a library user, and stamps while it believes.
+/// Holds the lease through the library, and stamps while the holder believes.
 ///
-/// Each stamp is read before the check that confirms it, so the holder provably believed at that instant.
+/// It reads the clock before the check that confirms a stamp, so the holder provably believed at that instant.
 pub(super) fn hold(url: &str, ttl: &str, wait: &str, folder: &str, label: &str, millis: &str) -> Done {
     let store = url.parse::<tenure_connect::StoreUrl>().map_err(text)?.open().map_err(text)?;
     let coordinator = block_on(Coordinator::connect(store)).map_err(text)?;

@@ -11,7 +11,7 @@ mod wrappers;
 
 use std::process::ExitCode;
 
-/// Runs the tool that the first word names.
+/// Runs the tool that the first argument names.
 pub(crate) fn main(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
@@ -40,10 +40,10 @@ pub(crate) fn main(words: &[String]) -> ExitCode {
     }
 }
 
-/// First word of the command line of a tool.
+/// First argument of a command line that runs a tool.
 pub(crate) const WORD: &str = "tool";
 
-/// The tool that stamps.
+/// Name of the tool that stamps.
 pub(crate) const ACT: &str = "act";
 
 /// Outcome of a tool.

@@ -50,7 +50,7 @@ impl Store for Panicking {
     }
 }
 
-/// Holds one lease while a write of another one panics inside the store. Fails if the first one is lost by that.
+/// Holds one lease while a write of another one panics inside the store. Fails if this loses the first one.
 pub(super) fn panicking(folder: &str) -> Done {
     let store = Panicking(File::open(folder).map_err(text)?);
     let coordinator = block_on(Coordinator::connect(store)).map_err(text)?;

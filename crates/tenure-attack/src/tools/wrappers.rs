@@ -1,4 +1,4 @@
-//! Programs that change what a process may do, and then become another one.
+//! Wrappers that change what their process has or may do, and then execute a command.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -10,38 +10,38 @@ use tenure_testkit::sleep_ms;
 
 use crate::raw;
 
-/// Becomes the command, without any descriptor above standard error.
+/// Executes the command without any descriptor above standard error.
 pub(super) fn closing(command: &[&str]) -> Done {
     raw::close_on_exec().map_err(text)?;
     become_command(command)
 }
 
-/// Becomes the command, after freeing every lock that it has inherited.
+/// Releases every inherited lock, then executes the command.
 pub(super) fn unlocking(command: &[&str]) -> Done {
     raw::unlock_all();
     become_command(command)
 }
 
-/// Becomes the command, which may open pidfds and may not signal by them.
+/// Executes the command, which may open pidfds but not send signals through them.
 pub(super) fn without_pidfd_signals(command: &[&str]) -> Done {
     raw::deny(libc::SYS_pidfd_send_signal).map_err(text)?;
     become_command(command)
 }
 
-/// Becomes the command as root, where this program has the setuid bit: as `gosu` does.
+/// Executes the command as root, as `gosu` does. This program must have the setuid bit.
 pub(super) fn root_exec(command: &[&str]) -> Done {
     be_root()?;
     become_command(command)
 }
 
-/// Runs the command as root and waits for it, where this program has the setuid bit: as `sudo` does.
+/// Runs the command as root and waits for it, as `sudo` does. This program must have the setuid bit.
 pub(super) fn root_fork(command: &[&str]) -> Done {
     be_root()?;
-    let (program, words) = command.split_first().ok_or("a command")?;
+    let (program, words) = command.split_first().ok_or("no command given")?;
     Command::new(program).args(words).status().map(|_| ()).map_err(text)
 }
 
-/// Stops a process as a debugger does, for so long.
+/// Stops a process for `millis`, as a debugger does.
 pub(super) fn ptrace(pid: &str, millis: &str) -> Done {
     let pid = Pid::from_raw(i32::try_from(number(pid)?).map_err(text)?);
     nix::sys::ptrace::attach(pid).map_err(text)?;
@@ -56,6 +56,6 @@ fn be_root() -> Done {
 }
 
 fn become_command(command: &[&str]) -> Done {
-    let (program, words) = command.split_first().ok_or("a command")?;
+    let (program, words) = command.split_first().ok_or("no command given")?;
     Err(text(Command::new(program).args(words).exec()))
 }

@@ -1,4 +1,4 @@
-//! The folder under the store: removed, moved, mounted over, and open to others.
+//! The directory of the store: removed, moved, mounted over, or writable by others.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -18,22 +18,19 @@ pub(super) fn all() -> Vec<Attack> {
     for ttl in ["15s", "1h"] {
         for (what, script) in [
             ("the entry is removed", "rm $LEASES/k.entry"),
-            ("everything in the folder is removed", "rm -rf $LEASES/*"),
-            ("the folder is removed", "rm -rf $LEASES"),
-            ("the folder is moved", "mv $LEASES $LEASES.old"),
+            ("everything in it is removed", "rm -rf $LEASES/*"),
+            ("it is removed", "rm -rf $LEASES"),
+            ("it is moved", "mv $LEASES $LEASES.old"),
+            ("it is moved and replaced by an empty one", "mv $LEASES $LEASES.old; mkdir -m 700 $LEASES"),
             (
-                "the folder is moved and an empty one is put in its place",
-                "mv $LEASES $LEASES.old; mkdir -m 700 $LEASES",
-            ),
-            (
-                "the folder is replaced by its own copy",
+                "it is replaced by a copy of itself",
                 "cp -a $LEASES $LEASES.new; mv $LEASES $LEASES.old; mv $LEASES.new $LEASES",
             ),
             ("its parent is moved", "mv $HOME_ $HOME_.old; mkdir -m 755 $HOME_"),
             ("it is mounted over", "mount -t tmpfs -o mode=700 tmpfs $LEASES"),
             ("its parent is mounted over", "mount -t tmpfs -o mode=755 tmpfs $HOME_"),
         ] {
-            let name = format!("folder/{what} while held, ttl {ttl}");
+            let name = format!("directory/{what} while held, ttl {ttl}");
             attacks.push(Attack::new(name, LOST_AT_ONCE, move |arena| {
                 gone(arena, Who::Root, ttl, AT_ONCE, script)
             }));
@@ -41,47 +38,53 @@ pub(super) fn all() -> Vec<Attack> {
     }
     attacks.extend([
         Attack::new(
-            "folder/it is moved while held, without any inotify instance, ttl 15s",
+            "directory/it is moved while held, with no inotify instance left, ttl 15s",
             LOST_AT_RENEWAL,
             gone_unwatched,
         ),
-        Attack::new("folder/the entry is put back to an earlier one while held, ttl 1h", OUTSIDE, put_back),
-        Attack::new("folder/two paths lead to it by a bind mount", ONE_FOLDER, bind_mount),
         Attack::new(
-            "folder/it is an overlay's, and is also used by its upper layer",
+            "directory/an earlier copy of the entry is restored while held, ttl 1h",
+            OUTSIDE,
+            put_back,
+        ),
+        Attack::new("directory/a bind mount gives it a second path", ONE_FOLDER, bind_mount),
+        Attack::new(
+            "directory/it is on an overlay, and is also used through the upper layer",
             ONE_FOLDER,
             upper_layer,
         ),
-        Attack::new("folder/its parent is writable by a group", NOT_OPENED, |arena| refused(arena, 0, 0o775)),
-        Attack::new("folder/its parent belongs to uid 65534", NOT_OPENED, |arena| {
+        Attack::new("directory/its parent is writable by a group", NOT_OPENED, |arena| {
+            refused(arena, 0, 0o775)
+        }),
+        Attack::new("directory/its parent belongs to uid 65534", NOT_OPENED, |arena| {
             refused(arena, 65_534, 0o755)
         }),
         Attack::new(
-            "folder/its parent is writable by others and sticky, and is another user's",
+            "directory/its parent is sticky, writable by others, and belongs to another user",
             NOT_OPENED,
             |arena| refused(arena, Who::User.number(), 0o1777),
         ),
-        Attack::new("folder/it is itself writable by a group", NOT_OPENED, group_writable),
-        Attack::new("folder/it is a symbolic link of another user", NOT_FOLLOWED, link),
+        Attack::new("directory/it is writable by a group", NOT_OPENED, group_writable),
+        Attack::new("directory/it is a symbolic link of another user", NOT_FOLLOWED, link),
     ]);
     attacks
 }
 
-/// Does this to the folder of a living holder, starts a successor, and counts how long the holder goes on.
+/// Runs the script on the directory of a live holder, starts a successor, and measures how long CMD still acts.
 fn gone(arena: &Arena, who: Who, ttl: &str, limit: Duration, script: &str) -> AttackOutcome {
     let home = arena.home(who);
     let _holder = arena.holder(arena.run(who, &["--ttl", ttl], &arena.act("a", 30_000)), "a")?;
     let since = boot_time();
     shell(&format!("HOME_={}; LEASES={}; {script}", home.display(), arena.leases(who).display()))?;
     let ran = arena.ran(arena.run(who, &["--ttl", "3s", "--wait", "5s"], &arena.act("b", 200)))?;
-    let successor = format!("the successor ended with {}", ran.code);
+    let successor = format!("the successor exited with {}", ran.code);
     match arena.stops("a", since, limit) {
         Ok(millis) => held(format!("CMD acted for {millis:.0} ms more; {successor}")),
         Err(error) => broken(format!("{error}; {successor} {}", ran.err)),
     }
 }
 
-/// A backup of the entry replaces it. No event of the kernel tells this from a renewal.
+/// An earlier copy of the entry replaces it. No kernel event distinguishes this from a renewal.
 fn put_back(arena: &Arena) -> AttackOutcome {
     arena.ran(arena.run(Who::Root, &[], &["true".to_owned()]))?;
     let (entry, earlier) = (arena.leases(Who::Root).join("k.entry"), arena.path("earlier"));
@@ -95,7 +98,7 @@ fn put_back(arena: &Arena) -> AttackOutcome {
     }
 }
 
-/// The kernel can tell nothing, because the user has no inotify instance left. The next renewal finds it out.
+/// The kernel reports nothing, because the user has no inotify instance left. The next renewal detects the move.
 fn gone_unwatched(arena: &Arena) -> AttackOutcome {
     let words = arena.tool(&["hog-inotify", "30000"]);
     let mut hog = arena.command(Who::User, &words[0]);
@@ -105,7 +108,7 @@ fn gone_unwatched(arena: &Arena) -> AttackOutcome {
     gone(arena, Who::User, "15s", AT_RENEWAL, "mv $LEASES $LEASES.old")
 }
 
-/// A contender that reaches the same folder by another path is a contender.
+/// A contender that reaches the same directory by another path must wait too.
 fn bind_mount(arena: &Arena) -> AttackOutcome {
     let _holder = arena.holder(arena.run(Who::Root, &["--ttl", "3s"], &arena.act("a", 30_000)), "a")?;
     let other = arena.path("other");
@@ -113,7 +116,7 @@ fn bind_mount(arena: &Arena) -> AttackOutcome {
     contend(arena, &other.join("leases"))
 }
 
-/// The kernel keeps two locks for what looks like one file.
+/// The kernel keeps separate locks for the file in the overlay and the same file in its upper layer.
 fn upper_layer(arena: &Arena) -> AttackOutcome {
     let at = arena.path("fs");
     let at = at.display();
@@ -143,7 +146,7 @@ fn contend(arena: &Arena, folder: &Path) -> AttackOutcome {
     if ran.code == 75 {
         held(ran.err)
     } else {
-        broken(format!("the contender ended with {}: {}", ran.code, ran.err))
+        broken(format!("the contender exited with {}: {}", ran.code, ran.err))
     }
 }
 
@@ -175,7 +178,7 @@ fn link(arena: &Arena) -> AttackOutcome {
     command.env("TENURE_STORE", format!("file://{at}/sticky/leases"));
     let ran = arena.ran(command)?;
     if ran.code == 0 {
-        broken("it was followed")
+        broken("tenure followed the link")
     } else {
         held(format!("refused with {}: {}", ran.code, ran.err))
     }
@@ -183,28 +186,29 @@ fn link(arena: &Arena) -> AttackOutcome {
 
 fn is_refused(arena: &Arena, command: std::process::Command) -> AttackOutcome {
     let ran = arena.ran(command)?;
-    if ran.code == 77 { held(ran.err) } else { broken(format!("it ended with {}: {}", ran.code, ran.err)) }
+    if ran.code == 77 { held(ran.err) } else { broken(format!("it exited with {}: {}", ran.code, ran.err)) }
 }
 
-/// Less than the time to the next renewal at a ttl of 15 s. With an actor that ignores TERM, and on a busy machine.
+/// Shorter than the time to the next renewal at a ttl of 15 s, and enough for an actor that ignores TERM on a busy
+/// machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
-/// A third of 15 s, and one more for a busy machine.
+/// A third of 15 s, plus one second for a busy machine.
 const AT_RENEWAL: Duration = Duration::from_secs(6);
 
 const LOST_AT_ONCE: &str =
-    "a folder that is removed, moved or replaced is a definite loss: CMD is ended at once";
+    "a directory that is removed, moved or replaced is a definite loss: tenure run kills CMD at once";
 
 const LOST_AT_RENEWAL: &str =
-    "where the kernel reports nothing, the next renewal finds that the folder is gone";
+    "if the kernel reports nothing, the next renewal detects that the directory is missing";
 
 const TIME_MODEL: &str = "docs/rfcs/0002-time-model.md";
 
 const OUTSIDE: &str =
-    "a record that is restored from a copy while it is held is outside S2: only the fence helps";
+    "a record that is restored from a copy while it is held is outside S2: only fencing helps";
 
-const ONE_FOLDER: &str = "reach: all processes that share this kernel and this folder, in any container";
+const ONE_FOLDER: &str = "reach: all processes that share this kernel and this directory, in any container";
 
-const NOT_FOLLOWED: &str = "a symbolic link in the last place is refused";
+const NOT_FOLLOWED: &str = "a path whose last component is a symbolic link is refused";
 
-const NOT_OPENED: &str = "a folder that another user can write to, move or replace is refused (77)";
+const NOT_OPENED: &str = "a directory that another user can write to, move or replace is refused (77)";
