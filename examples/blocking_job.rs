@@ -1,7 +1,7 @@
-//! A job without an executor: it handles what comes in, line by line, and one process does so at a time.
+//! A job without an executor: it handles standard input line by line, in one process at a time.
 //!
 //! ```sh
-//! cargo run -p tenure --example blocking_job -- /tmp/leases      # in two terminals; type lines, and end with Ctrl-D
+//! cargo run -p tenure --example blocking_job -- /tmp/leases      # in two terminals; type lines, then Ctrl-D
 //! ```
 
 use std::time::Duration;
@@ -15,18 +15,19 @@ fn main() -> Result<(), Error> {
     let coordinator = Coordinator::connect(File::open(folder)?)?;
 
     println!("standing by");
-    // The keeper renews on a thread of its own, also while this one waits for a line.
+    // The keeper renews on its own thread, even while this one waits for a line.
     let lease = coordinator.lease("job")?.ttl(Duration::from_secs(15)).acquire()?;
     println!("working, with token {}", lease.token());
 
     for line in std::io::stdin().lines() {
         let line = line.expect("lines of text");
-        // After a loss another process may work: the error says why, and ends this one.
+        // After a loss, another process may be working: this one stops with the reason.
         lease.check()?;
-        // The resource that it writes to gets the token too, and refuses a smaller one than it has seen.
+        // Send the token with every write, so that the resource can refuse a token smaller than one it has seen.
         println!("{line}, with token {}", lease.token());
     }
 
-    // The next one is granted at once. A lease that is only dropped may still be there when the process is gone.
+    // Release before the process exits, so that the next job starts at once. Dropping the lease only requests a
+    // release, and the process may exit before the keeper has sent it.
     lease.release()
 }

@@ -1,4 +1,4 @@
-//! A lease in writing: one program acquires it, others renew and release it, and no process keeps it in between.
+//! A lease as text: one program acquires it, others renew and release it, and no process runs in between.
 //!
 //! ```text
 //! cargo run -p tenure --example handle -- acquire > lease
@@ -13,12 +13,12 @@ use tenure::{Coordinator, Handle};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let verb = std::env::args().nth(1).ok_or("say acquire, renew or release")?;
+    let verb = std::env::args().nth(1).ok_or("usage: handle acquire|renew|release")?;
     let folder = std::env::var("LEASES").unwrap_or("/tmp/tenure-example".into());
     let coordinator = Coordinator::connect(File::open(folder)?).await?;
     if verb == "acquire" {
         let request = coordinator.lease("nightly")?.ttl(Duration::from_secs(60));
-        // Whoever has this text holds the lease, for a minute from now on. Keep it to yourself.
+        // Any program that has this text can use the lease, for one minute from now. Keep it secret.
         let handle = request.acquire_handle().await?;
         println!("{}", handle.reveal());
         eprintln!("send token {} with every write", handle.token());
@@ -26,10 +26,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let handle: Handle = std::io::read_to_string(std::io::stdin())?.trim().parse()?;
     match verb.as_str() {
-        // An error of kind Lost means: stop. The lease is somebody else's, or may be soon.
+        // An error of kind Lost means: stop. Another holder has the lease, or may have it soon.
         "renew" => println!("{}", coordinator.renew(&handle).await?.reveal()),
         "release" => coordinator.release(&handle).await?,
-        verb => return Err(format!("{verb} is none of acquire, renew and release").into()),
+        verb => return Err(format!("unknown verb {verb}: use acquire, renew or release").into()),
     }
     Ok(())
 }

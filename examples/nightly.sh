@@ -1,5 +1,5 @@
 #!/bin/sh
-# One nightly at a time: a script that holds a lease by itself, renewing it between its steps.
+# At most one nightly run at a time: the script holds the lease itself and renews it between its steps.
 set -eu
 handle=$(mktemp -u "${TMPDIR:-/tmp}/nightly.XXXXXX")
 TOKEN=$(tenure acquire nightly --ttl "${TTL:-60s}" --file "$handle")
@@ -7,5 +7,5 @@ trap 'tenure release --file "$handle"' EXIT
 for step in dump compress upload; do
     echo "$step with token $TOKEN"      # send the token with every write
     sleep "${STEP:-1}"                  # the work: each step takes much less than the ttl
-    tenure renew --file "$handle"       # if this fails the lease is lost, and set -e ends the script
+    tenure renew --file "$handle"       # if this fails, the lease is lost and set -e stops the script
 done

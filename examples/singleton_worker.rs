@@ -1,8 +1,8 @@
-//! A worker of which one works at a time. The others stand by, and one of them takes over when it ends, crashes or is cut
-//! off. TERM and Ctrl-C end it in order.
+//! A singleton worker. The others stand by, and one of them takes over when the worker exits, crashes or loses its
+//! connection to the store. TERM and Ctrl-C stop it cleanly.
 //!
 //! ```sh
-//! cargo run -p tenure --example singleton_worker -- /tmp/leases      # in two terminals; then kill -9 the one that works
+//! cargo run -p tenure --example singleton_worker -- /tmp/leases      # in two terminals; then kill -9 the worker
 //! ```
 
 use std::convert::Infallible;
@@ -25,48 +25,49 @@ async fn main() -> ExitCode {
 }
 
 async fn worker() -> Result<(), Error> {
-    // First of all: a signal that nobody listens for ends the process where it is.
+    // Install the signal handlers first: without them, a signal kills the process at once.
     let ended = ended();
 
     let folder = std::env::args_os().nth(1).unwrap_or_else(|| "/tmp/leases".into());
     let coordinator = Coordinator::connect(File::open(folder)?).await?;
 
     tokio::select! {
-        // It never ends by itself, and only fails if the call or the store is wrong.
+        // This never completes, and fails only if the call or the store is wrong.
         Err(error) = lead_again_and_again(&coordinator) => return Err(error),
-        // All that is above is dropped at this point: the work first, and then nobody waits for a lease any more.
-        () = ended => println!("ending"),
+        // The future above is dropped here: the work stops, and this process no longer waits for a lease.
+        () = ended => println!("stopping"),
     }
-    // The next one is granted at once. If the store is away, this takes little more than one ttl, and the lease lapses.
+    // The next worker starts at once. If the store is unreachable, this takes little more than one ttl, and the lease
+    // lapses.
     coordinator.shutdown().await
 }
 
 async fn lead_again_and_again(coordinator: &Coordinator) -> Result<Infallible, Error> {
     loop {
         println!("standing by");
-        // The ttl is how long the others wait if this machine dies. If only this process dies, they need not wait at all.
+        // If this machine dies, the others wait for the ttl. If only this process dies, they take over at once.
         let lease = coordinator.lease("worker")?.ttl(Duration::from_secs(15)).acquire().await?;
 
-        // The work is polled only while the lease is provably held, and dropped the moment it is not.
+        // `run` polls the work only while the lease is provably held, and drops it as soon as it is not.
         match lease.run(work(lease.token())).await {
             Ok(never) => match never {},
-            // Lost: somebody else may work now. Nothing is to be undone, and the next term is another one.
+            // Lost: another worker may be working now. There is nothing to undo, and the loop starts a new term.
             Err(error) if error.kind() == ErrorKind::Lost => println!("{error}"),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Whatever it writes to gets the token too, and refuses a smaller one than it has seen.
+/// Sends the token with every write, so that the resource can refuse a token smaller than one it has seen.
 async fn work(token: Token) -> Infallible {
     println!("working, with token {token}");
     loop {
-        #[expect(clippy::disallowed_methods, reason = "this stands for work, which takes its own time")]
+        #[expect(clippy::disallowed_methods, reason = "a placeholder for real work")]
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 
-/// Listens from now on, and is ready once TERM or Ctrl-C has come.
+/// Installs the handlers at once. The future completes when TERM or Ctrl-C arrives.
 fn ended() -> impl Future<Output = ()> {
     let mut term = signal(SignalKind::terminate()).expect("a handler of TERM");
     let mut interrupt = signal(SignalKind::interrupt()).expect("a handler of Ctrl-C");

@@ -103,7 +103,7 @@ fn of_two_cron_jobs_at_once_one_works_and_the_other_exits() {
     let (working, left, mut polite) =
         if first.starts_with("backing up") { (first, second, other) } else { (second, first, one) };
     assert!(working.starts_with("backing up, with token "), "{working}");
-    assert!(left.starts_with("left to somebody else: lease backup on file://"), "{left}");
+    assert!(left.starts_with("skipped: lease backup on file://"), "{left}");
     assert_eq!(polite.end().code(), Some(0));
     assert_eq!(polite.line(), "");
 }
@@ -125,7 +125,7 @@ fn a_killed_singleton_worker_is_replaced_and_a_stopped_one_releases() {
     let mut third = Running::start("singleton_worker", &leases).unwrap();
     assert_eq!(third.line(), "standing by");
     second.send(Signal::TERM);
-    assert_eq!(second.line(), "ending");
+    assert_eq!(second.line(), "stopping");
     assert_eq!(second.end().code(), Some(0));
     assert!(third.token() > next);
 
@@ -133,7 +133,7 @@ fn a_killed_singleton_worker_is_replaced_and_a_stopped_one_releases() {
     let mut fourth = Running::start("singleton_worker", &leases).unwrap();
     assert_eq!(fourth.line(), "standing by");
     fourth.send(Signal::INT);
-    assert_eq!(fourth.line(), "ending");
+    assert_eq!(fourth.line(), "stopping");
     assert_eq!(fourth.end().code(), Some(0));
 }
 
