@@ -11,8 +11,8 @@ use tenure::blocking::Coordinator;
 use tenure::store::File;
 
 fn main() -> Result<(), Error> {
-    let folder = std::env::args_os().nth(1).unwrap_or_else(|| "/tmp/leases".into());
-    let coordinator = Coordinator::connect(File::open(folder)?)?;
+    let directory = std::env::args_os().nth(1).unwrap_or_else(|| "/tmp/leases".into());
+    let coordinator = Coordinator::connect(File::open(directory)?)?;
 
     println!("standing by");
     // The keeper renews on its own thread, even while this one waits for a line.

@@ -20,8 +20,8 @@ async fn main() -> ExitCode {
 }
 
 async fn job() -> Result<ExitCode, Error> {
-    let folder = std::env::args_os().nth(1).unwrap_or_else(|| "/tmp/leases".into());
-    let coordinator = Coordinator::connect(File::open(folder)?).await?;
+    let directory = std::env::args_os().nth(1).unwrap_or_else(|| "/tmp/leases".into());
+    let coordinator = Coordinator::connect(File::open(directory)?).await?;
 
     // `try_acquire` does not wait. Waiting jobs would run one after the other once the slow one is done.
     let lease = match coordinator.lease("backup")?.try_acquire().await {

@@ -14,8 +14,8 @@ use tenure::{Coordinator, Handle};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let verb = std::env::args().nth(1).ok_or("usage: handle acquire|renew|release")?;
-    let folder = std::env::var("LEASES").unwrap_or("/tmp/tenure-example".into());
-    let coordinator = Coordinator::connect(File::open(folder)?).await?;
+    let directory = std::env::var("LEASES").unwrap_or("/tmp/tenure-example".into());
+    let coordinator = Coordinator::connect(File::open(directory)?).await?;
     if verb == "acquire" {
         let request = coordinator.lease("nightly")?.ttl(Duration::from_secs(60));
         // Any program that has this text can use the lease, for one minute from now. Keep it secret.

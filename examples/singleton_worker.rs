@@ -28,8 +28,8 @@ async fn worker() -> Result<(), Error> {
     // Install the signal handlers first: without them, a signal kills the process at once.
     let ended = ended();
 
-    let folder = std::env::args_os().nth(1).unwrap_or_else(|| "/tmp/leases".into());
-    let coordinator = Coordinator::connect(File::open(folder)?).await?;
+    let directory = std::env::args_os().nth(1).unwrap_or_else(|| "/tmp/leases".into());
+    let coordinator = Coordinator::connect(File::open(directory)?).await?;
 
     tokio::select! {
         // This never completes, and fails only if the call or the store is wrong.

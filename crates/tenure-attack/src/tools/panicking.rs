@@ -36,7 +36,7 @@ impl Store for Panicking {
         expect: Expect,
     ) -> BoxFuture<'a, Result<Put, StoreError>> {
         if key.as_str() == "bad" {
-            return Box::pin(async { panic!("this store panics on purpose") });
+            return Box::pin(async { panic!("this store panics deliberately") });
         }
         self.0.put(key, value, expect)
     }
