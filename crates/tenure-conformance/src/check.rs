@@ -4,7 +4,6 @@ use crate::stop::CheckResult;
 use crate::trial::Trial;
 
 /// One part of the contract, and the checks that pin it down.
-#[derive(Debug)]
 pub(crate) struct Clause {
     pub(crate) name: &'static str,
     pub(crate) checks: &'static [Check],
@@ -16,8 +15,11 @@ pub(crate) struct Check {
     pub(crate) run: for<'a> fn(&'a Trial<'a>) -> BoxFuture<'a, CheckResult>,
 }
 
-impl std::fmt::Debug for Check {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
+/// A check: its sentence, and the async function that makes it.
+macro_rules! check {
+    ($name:literal, $run:ident) => {
+        $crate::check::Check { name: $name, run: |trial| Box::pin($run(trial)) }
+    };
 }
+
+pub(crate) use check;

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use tenure_store::{Expect, Key, Put, StoreClock, StoreTime};
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "clock",
     checks: &[
-        Check { name: "every answer has the store's time, in this age", run: |t| Box::pin(time_is_told(t)) },
-        Check { name: "the store's time does not go back", run: |t| Box::pin(time_goes_on(t)) },
+        check!("every answer has the store's time, in this age", time_is_told),
+        check!("the store's time does not go back", time_goes_on),
     ],
 };
 
 pub(crate) const AGES: Clause = Clause {
     name: "ages",
     checks: &[
-        Check { name: "the age of a version grows while it is unchanged", run: |t| Box::pin(age_grows(t)) },
-        Check { name: "a new version is young again", run: |t| Box::pin(age_begins_anew(t)) },
+        check!("the age of a version grows while it is unchanged", age_grows),
+        check!("a new version is young again", age_begins_anew),
     ],
 };
 

@@ -2,26 +2,17 @@
 
 use tenure_store::Expect;
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::CheckResult;
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "create",
     checks: &[
-        Check { name: "a create of an absent key is applied", run: |t| Box::pin(absent_is_created(t)) },
-        Check {
-            name: "a create over an entry is a conflict and leaves bytes and version",
-            run: |t| Box::pin(existing_stays(t)),
-        },
-        Check {
-            name: "a create over a replaced entry is a conflict too",
-            run: |t| Box::pin(replaced_stays(t)),
-        },
-        Check {
-            name: "after a deletion a create is applied again",
-            run: |t| Box::pin(deleted_is_created(t)),
-        },
+        check!("a create of an absent key is applied", absent_is_created),
+        check!("a create over an entry is a conflict and leaves bytes and version", existing_stays),
+        check!("a create over a replaced entry is a conflict too", replaced_stays),
+        check!("after a deletion a create is applied again", deleted_is_created),
     ],
 };
 

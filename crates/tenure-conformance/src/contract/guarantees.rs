@@ -1,16 +1,16 @@
 //! What the store says of itself.
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "guarantees",
     checks: &[
-        Check { name: "everything that leases need is promised", run: |t| Box::pin(enough_for_leases(t)) },
-        Check { name: "every connection promises the same", run: |t| Box::pin(same_everywhere(t)) },
-        Check { name: "a promised watch is there", run: |t| Box::pin(watch_is_there(t)) },
-        Check { name: "the store has a name for people, on one line", run: |t| Box::pin(has_a_name(t)) },
+        check!("everything that leases need is promised", enough_for_leases),
+        check!("every connection promises the same", same_everywhere),
+        check!("a promised watch is there", watch_is_there),
+        check!("the store has a name for people, on one line", has_a_name),
     ],
 };
 

@@ -5,21 +5,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tenure_store::{Expect, Key, Put, Store, Version};
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "keeps",
     checks: &[
-        Check {
-            name: "acknowledged writes are still there after many others",
-            run: |t| Box::pin(after_others(t)),
-        },
-        Check {
-            name: "acknowledged writes survive a restart, each with its version",
-            run: |t| Box::pin(after_a_restart(t)),
-        },
+        check!("acknowledged writes are still there after many others", after_others),
+        check!("acknowledged writes survive a restart, each with its version", after_a_restart),
     ],
 };
 

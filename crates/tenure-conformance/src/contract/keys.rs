@@ -2,20 +2,17 @@
 
 use tenure_store::Key;
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "keys",
     checks: &[
-        Check {
-            name: "a key may lie below another, and both are there",
-            run: |t| Box::pin(below_another(t)),
-        },
-        Check { name: "unusual keys hold what was written to them", run: |t| Box::pin(unusual(t)) },
-        Check { name: "keys of the greatest length hold their own", run: |t| Box::pin(longest(t)) },
-        Check { name: "keys that look alike are different keys", run: |t| Box::pin(look_alikes(t)) },
+        check!("a key may lie below another, and both are there", below_another),
+        check!("unusual keys hold what was written to them", unusual),
+        check!("keys of the greatest length hold their own", longest),
+        check!("keys that look alike are different keys", look_alikes),
     ],
 };
 

@@ -7,29 +7,20 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use tenure_store::{Expect, Key, Prefix, Put, Store};
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "list",
     checks: &[
-        Check { name: "where there is nothing, nothing is listed", run: |t| Box::pin(nothing(t)) },
-        Check {
-            name: "what was written is listed over every connection",
-            run: |t| Box::pin(written_is_listed(t)),
-        },
-        Check {
-            name: "a prefix goes by whole segments and covers its own key",
-            run: |t| Box::pin(whole_segments(t)),
-        },
-        Check { name: "unusual keys are listed as they were written", run: |t| Box::pin(unusual_keys(t)) },
-        Check {
-            name: "nothing but keys is listed: no temporary, lock or failed names",
-            run: |t| Box::pin(no_foreign_names(t)),
-        },
-        Check { name: "a long list is whole and has every key once", run: |t| Box::pin(long(t)) },
-        Check { name: "the list of everything has these keys too", run: |t| Box::pin(everything(t)) },
+        check!("where there is nothing, nothing is listed", nothing),
+        check!("what was written is listed over every connection", written_is_listed),
+        check!("a prefix goes by whole segments and covers its own key", whole_segments),
+        check!("unusual keys are listed as they were written", unusual_keys),
+        check!("nothing but keys is listed: no temporary, lock or failed names", no_foreign_names),
+        check!("a long list is whole and has every key once", long),
+        check!("the list of everything has these keys too", everything),
     ],
 };
 

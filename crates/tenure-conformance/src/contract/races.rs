@@ -6,23 +6,17 @@ use bytes::Bytes;
 use tenure_store::{BoxFuture, Expect, Key, Put, Store, StoreError, Version};
 
 use super::referee::{RacerAnswer, Referee};
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::{Trial, excerpt};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "races",
     checks: &[
-        Check { name: "of racing creates exactly one is applied", run: |t| Box::pin(creates(t)) },
-        Check {
-            name: "of racing replaces of one version exactly one is applied",
-            run: |t| Box::pin(replaces(t)),
-        },
-        Check { name: "no write of a chain of racing replaces is lost", run: |t| Box::pin(chain(t)) },
-        Check {
-            name: "readers beside a writer never see it go back",
-            run: |t| Box::pin(readers_beside_a_writer(t)),
-        },
+        check!("of racing creates exactly one is applied", creates),
+        check!("of racing replaces of one version exactly one is applied", replaces),
+        check!("no write of a chain of racing replaces is lost", chain),
+        check!("readers beside a writer never see it go back", readers_beside_a_writer),
     ],
 };
 

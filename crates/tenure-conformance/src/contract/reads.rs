@@ -1,18 +1,15 @@
 //! What `get` shows.
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "reads",
     checks: &[
-        Check { name: "a key that was never written holds nothing", run: |t| Box::pin(missing_is_none(t)) },
-        Check {
-            name: "a write is seen at once over every connection",
-            run: |t| Box::pin(writes_are_seen_everywhere(t)),
-        },
-        Check { name: "reading changes nothing", run: |t| Box::pin(reading_changes_nothing(t)) },
+        check!("a key that was never written holds nothing", missing_is_none),
+        check!("a write is seen at once over every connection", writes_are_seen_everywhere),
+        check!("reading changes nothing", reading_changes_nothing),
     ],
 };
 

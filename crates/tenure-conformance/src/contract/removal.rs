@@ -4,29 +4,17 @@ use tenure_store::{
     Administration, BoxFuture, Expect, Key, Put, Removal, Store, StoreClock, StoreError, Version,
 };
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::{Retries, Trial};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "removal",
     checks: &[
-        Check {
-            name: "a removal is offered only where the clock gives a floor for tokens",
-            run: |t| Box::pin(is_offered_with_a_clock(t)),
-        },
-        Check {
-            name: "only the version that was seen is removed, and is gone then",
-            run: |t| Box::pin(is_conditional(t)),
-        },
-        Check {
-            name: "what was removed and created again has none of its earlier versions",
-            run: |t| Box::pin(never_repeats(t)),
-        },
-        Check {
-            name: "of a removal and racing replaces of one version exactly one is applied",
-            run: |t| Box::pin(races(t)),
-        },
+        check!("a removal is offered only where the clock gives a floor for tokens", is_offered_with_a_clock),
+        check!("only the version that was seen is removed, and is gone then", is_conditional),
+        check!("what was removed and created again has none of its earlier versions", never_repeats),
+        check!("of a removal and racing replaces of one version exactly one is applied", races),
     ],
 };
 

@@ -2,37 +2,31 @@
 
 use tenure_store::Expect;
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "replace",
     checks: &[
-        Check {
-            name: "a replace of the current version is applied and changes the version",
-            run: |t| Box::pin(current_is_replaced(t)),
-        },
-        Check {
-            name: "a replace of a version that was read over another connection is applied",
-            run: |t| Box::pin(read_version_is_replaced(t)),
-        },
-        Check {
-            name: "a replace of an earlier version is a conflict and leaves bytes and version",
-            run: |t| Box::pin(stale_is_a_conflict(t)),
-        },
-        Check {
-            name: "a replace of the impossible version is a conflict",
-            run: |t| Box::pin(impossible_is_a_conflict(t)),
-        },
-        Check {
-            name: "a replace of a key that was never there is a conflict and creates nothing",
-            run: |t| Box::pin(missing_is_a_conflict(t)),
-        },
-        Check {
-            name: "a replace of an entry that has gone is a conflict and creates nothing",
-            run: |t| Box::pin(deleted_is_a_conflict(t)),
-        },
+        check!("a replace of the current version is applied and changes the version", current_is_replaced),
+        check!(
+            "a replace of a version that was read over another connection is applied",
+            read_version_is_replaced
+        ),
+        check!(
+            "a replace of an earlier version is a conflict and leaves bytes and version",
+            stale_is_a_conflict
+        ),
+        check!("a replace of the impossible version is a conflict", impossible_is_a_conflict),
+        check!(
+            "a replace of a key that was never there is a conflict and creates nothing",
+            missing_is_a_conflict
+        ),
+        check!(
+            "a replace of an entry that has gone is a conflict and creates nothing",
+            deleted_is_a_conflict
+        ),
     ],
 };
 

@@ -6,33 +6,18 @@ use std::task::Poll;
 use bytes::Bytes;
 use tenure_store::{Entry, Expect, Key, Put, StoreError, Version};
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::{Trial, excerpt};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "unknown",
     checks: &[
-        Check {
-            name: "a create whose answer is lost is unknown",
-            run: |t| Box::pin(lost_answer_of_a_create(t)),
-        },
-        Check {
-            name: "a replace whose answer is lost is unknown",
-            run: |t| Box::pin(lost_answer_of_a_replace(t)),
-        },
-        Check {
-            name: "a write that never arrived is not reported as applied or lost to somebody",
-            run: |t| Box::pin(lost_request(t)),
-        },
-        Check {
-            name: "a write whose future is dropped leaves the old entry or the new",
-            run: |t| Box::pin(dropped_write(t)),
-        },
-        Check {
-            name: "a read whose future is dropped leaves everything as it was",
-            run: |t| Box::pin(dropped_read(t)),
-        },
+        check!("a create whose answer is lost is unknown", lost_answer_of_a_create),
+        check!("a replace whose answer is lost is unknown", lost_answer_of_a_replace),
+        check!("a write that never arrived is not reported as applied or lost to somebody", lost_request),
+        check!("a write whose future is dropped leaves the old entry or the new", dropped_write),
+        check!("a read whose future is dropped leaves everything as it was", dropped_read),
     ],
 };
 

@@ -3,20 +3,17 @@
 use bytes::Bytes;
 use tenure_store::{Expect, Reason, StoreError};
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "values",
     checks: &[
-        Check { name: "the empty value comes back", run: |t| Box::pin(empty(t)) },
-        Check { name: "every byte comes back, text or not", run: |t| Box::pin(every_byte(t)) },
-        Check { name: "the largest value comes back whole", run: |t| Box::pin(largest(t)) },
-        Check {
-            name: "a larger value is refused as invalid and nothing is written",
-            run: |t| Box::pin(too_large(t)),
-        },
+        check!("the empty value comes back", empty),
+        check!("every byte comes back, text or not", every_byte),
+        check!("the largest value comes back whole", largest),
+        check!("a larger value is refused as invalid and nothing is written", too_large),
     ],
 };
 

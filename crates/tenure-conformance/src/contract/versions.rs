@@ -5,30 +5,24 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use tenure_store::{Key, Version};
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "versions",
     checks: &[
-        Check {
-            name: "the version that a write is given is the version that every reader sees",
-            run: |t| Box::pin(one_version_for_all(t)),
-        },
-        Check {
-            name: "different bytes never have a version that was there before",
-            run: |t| Box::pin(never_repeat(t)),
-        },
-        Check { name: "equal bytes written again have a new version", run: |t| Box::pin(equal_bytes(t)) },
-        Check {
-            name: "bytes that come back (A, B, A) do not bring their version back",
-            run: |t| Box::pin(there_and_back(t)),
-        },
-        Check {
-            name: "an entry that was deleted and created again has a new version",
-            run: |t| Box::pin(deletion_does_not_restart_them(t)),
-        },
+        check!(
+            "the version that a write is given is the version that every reader sees",
+            one_version_for_all
+        ),
+        check!("different bytes never have a version that was there before", never_repeat),
+        check!("equal bytes written again have a new version", equal_bytes),
+        check!("bytes that come back (A, B, A) do not bring their version back", there_and_back),
+        check!(
+            "an entry that was deleted and created again has a new version",
+            deletion_does_not_restart_them
+        ),
     ],
 };
 

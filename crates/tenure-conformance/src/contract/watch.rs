@@ -7,19 +7,16 @@ use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use tenure_store::{BoxStream, Prefix, Version};
 
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "watch",
     checks: &[
-        Check { name: "a hint follows a change made over another connection", run: |t| Box::pin(hinted(t)) },
-        Check { name: "hints go on after the first", run: |t| Box::pin(hinted_again(t)) },
-        Check {
-            name: "a watch that nobody reads or that was dropped hinders nothing",
-            run: |t| Box::pin(unread(t)),
-        },
+        check!("a hint follows a change made over another connection", hinted),
+        check!("hints go on after the first", hinted_again),
+        check!("a watch that nobody reads or that was dropped hinders nothing", unread),
     ],
 };
 

@@ -5,21 +5,15 @@ use tenure_store::Key;
 use super::process::Process;
 use super::world::{World, failed};
 use crate::Supported;
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "answers",
     checks: &[
-        Check {
-            name: "a grant or renewal whose answer is lost is found and kept",
-            run: |t| Box::pin(lost_answers(t)),
-        },
-        Check {
-            name: "a grant or renewal that never arrived is not believed, and made again",
-            run: |t| Box::pin(lost_requests(t)),
-        },
+        check!("a grant or renewal whose answer is lost is found and kept", lost_answers),
+        check!("a grant or renewal that never arrived is not believed, and made again", lost_requests),
     ],
 };
 

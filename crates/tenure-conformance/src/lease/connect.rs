@@ -4,14 +4,12 @@ use tenure::Coordinator;
 
 use super::wire::Wire;
 use super::world::{World, failed};
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::CheckResult;
 use crate::trial::Trial;
 
-pub(crate) const CLAUSE: Clause = Clause {
-    name: "connect",
-    checks: &[Check { name: "the library connects to it", run: |t| Box::pin(connects(t)) }],
-};
+pub(crate) const CLAUSE: Clause =
+    Clause { name: "connect", checks: &[check!("the library connects to it", connects)] };
 
 /// Twice: the second time the scratch key is there already.
 async fn connects(trial: &Trial<'_>) -> CheckResult {

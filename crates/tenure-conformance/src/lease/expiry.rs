@@ -5,25 +5,16 @@ use tenure_store::Key;
 
 use super::process::Process;
 use super::world::{World, failed, is_lost, is_newer};
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "expiry",
     checks: &[
-        Check {
-            name: "a lease that has run out is not renewed, even if nobody took it",
-            run: |t| Box::pin(run_out(t)),
-        },
-        Check {
-            name: "a renewal that lands after the lease has run out revives nothing",
-            run: |t| Box::pin(lands_too_late(t)),
-        },
-        Check {
-            name: "a renewal that arrives after the next grant changes nothing",
-            run: |t| Box::pin(arrives_after_the_next(t)),
-        },
+        check!("a lease that has run out is not renewed, even if nobody took it", run_out),
+        check!("a renewal that lands after the lease has run out revives nothing", lands_too_late),
+        check!("a renewal that arrives after the next grant changes nothing", arrives_after_the_next),
     ],
 };
 

@@ -6,22 +6,16 @@ use tenure_store::Key;
 
 use super::process::Process;
 use super::world::{World, failed};
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::{Trial, excerpt};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "foreign",
     checks: &[
-        Check { name: "what is not a record of ours is never overwritten", run: |t| Box::pin(stays(t)) },
-        Check {
-            name: "what comes in between a look and a plant is not overwritten",
-            run: |t| Box::pin(before_a_plant(t)),
-        },
-        Check {
-            name: "what comes in between a look and a grant is not overwritten",
-            run: |t| Box::pin(before_a_grant(t)),
-        },
+        check!("what is not a record of ours is never overwritten", stays),
+        check!("what comes in between a look and a plant is not overwritten", before_a_plant),
+        check!("what comes in between a look and a grant is not overwritten", before_a_grant),
     ],
 };
 

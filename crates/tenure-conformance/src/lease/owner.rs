@@ -7,16 +7,13 @@ use tenure_store::{BoxFuture, Key};
 
 use super::process::Process;
 use super::world::{World, are_apart, failed, is_newer};
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "owner",
-    checks: &[Check {
-        name: "of many contenders one owns it at a time, each with a greater token",
-        run: |t| Box::pin(one_at_a_time(t)),
-    }],
+    checks: &[check!("of many contenders one owns it at a time, each with a greater token", one_at_a_time)],
 };
 
 /// Everybody wants the lease, keeps it for a moment, and wants it again. One judge sees all leases at every step, so

@@ -3,18 +3,15 @@
 use tenure::ErrorKind;
 
 use super::world::{World, are_apart, failed, is_lost, is_newer};
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "pauses",
     checks: &[
-        Check {
-            name: "a holder that was paused for longer than its ttl has lost, and knows it",
-            run: |t| Box::pin(too_long(t)),
-        },
-        Check { name: "a holder that was paused for a moment goes on", run: |t| Box::pin(a_moment(t)) },
+        check!("a holder that was paused for longer than its ttl has lost, and knows it", too_long),
+        check!("a holder that was paused for a moment goes on", a_moment),
     ],
 };
 

@@ -4,18 +4,18 @@ use tenure_store::StoreClock;
 
 use super::tokens::clock_passes;
 use super::world::{World, are_apart, is_newer};
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::CheckResult;
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "recovery",
     checks: &[
-        Check { name: "tokens grow across the restore of a backup", run: |t| Box::pin(across_a_restore(t)) },
-        Check {
-            name: "tokens grow across a restart of the store, and an owner stays the only one",
-            run: |t| Box::pin(across_a_restart(t)),
-        },
+        check!("tokens grow across the restore of a backup", across_a_restore),
+        check!(
+            "tokens grow across a restart of the store, and an owner stays the only one",
+            across_a_restart
+        ),
     ],
 };
 

@@ -5,21 +5,18 @@ use tenure_store::Key;
 
 use super::process::Process;
 use super::world::{World, is_lost, is_newer};
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "release",
     checks: &[
-        Check {
-            name: "a release that comes too late leaves the successor alone",
-            run: |t| Box::pin(of_a_past_holder(t)),
-        },
-        Check {
-            name: "a release that is on its way for long does not end the holder's own next term",
-            run: |t| Box::pin(of_an_earlier_term(t)),
-        },
+        check!("a release that comes too late leaves the successor alone", of_a_past_holder),
+        check!(
+            "a release that is on its way for long does not end the holder's own next term",
+            of_an_earlier_term
+        ),
     ],
 };
 

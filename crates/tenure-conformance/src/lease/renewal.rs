@@ -9,21 +9,18 @@ use tenure::{Error, ErrorKind, Holder, Lease, Token};
 use tenure_store::{Key, Version};
 
 use super::world::{World, are_apart, failed, is_lost, is_newer};
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "renewal",
     checks: &[
-        Check {
-            name: "while the owner renews, others wait in vain and change nothing",
-            run: |t| Box::pin(others_wait_in_vain(t)),
-        },
-        Check {
-            name: "an owner whose record was replaced loses at its next renewal and overwrites nothing",
-            run: |t| Box::pin(replaced(t)),
-        },
+        check!("while the owner renews, others wait in vain and change nothing", others_wait_in_vain),
+        check!(
+            "an owner whose record was replaced loses at its next renewal and overwrites nothing",
+            replaced
+        ),
     ],
 };
 

@@ -6,23 +6,17 @@ use tenure::{Forgotten, Token};
 use tenure_store::{Key, StoreClock};
 
 use super::world::{World, are_apart, is_newer};
-use crate::check::{Check, Clause};
+use crate::check::{Clause, check};
 use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "tokens",
     checks: &[
-        Check { name: "tokens grow across releases", run: |t| Box::pin(across_releases(t)) },
-        Check { name: "tokens grow across crashes", run: |t| Box::pin(across_crashes(t)) },
-        Check {
-            name: "tokens grow across the deletion of the record",
-            run: |t| Box::pin(across_a_deletion(t)),
-        },
-        Check {
-            name: "tokens grow though the record was forgotten",
-            run: |t| Box::pin(across_forgetting(t)),
-        },
+        check!("tokens grow across releases", across_releases),
+        check!("tokens grow across crashes", across_crashes),
+        check!("tokens grow across the deletion of the record", across_a_deletion),
+        check!("tokens grow though the record was forgotten", across_forgetting),
     ],
 };
 
