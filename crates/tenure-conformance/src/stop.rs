@@ -10,13 +10,20 @@ pub(crate) enum Stop {
 /// How a check ends.
 pub(crate) type CheckResult = Result<(), Stop>;
 
+/// Ends the check as failed.
+macro_rules! fail {
+    ($($what:tt)+) => {
+        return Err($crate::stop::Stop::Failed(format!($($what)+)))
+    };
+}
+
 /// Ends the check as failed unless the condition holds.
 macro_rules! ensure {
     ($holds:expr, $($what:tt)+) => {
         if !$holds {
-            return Err($crate::stop::Stop::Failed(format!($($what)+)));
+            $crate::stop::fail!($($what)+);
         }
     };
 }
 
-pub(crate) use ensure;
+pub(crate) use {ensure, fail};

@@ -9,7 +9,7 @@ use tenure_store::{
 };
 
 use crate::Harness;
-use crate::stop::{CheckResult, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure, fail};
 
 /// How much of everything.
 #[derive(Clone, Copy, Debug)]
@@ -188,9 +188,7 @@ impl<'h> Trial<'h> {
     pub(crate) async fn create(&self, key: &Key, value: &Bytes) -> Result<Version, Stop> {
         match self.put(&**self.writer(), key, value, &Expect::Absent).await? {
             Put::Applied(applied) => Ok(applied.version),
-            Put::Conflict(_) => {
-                Err(Stop::Failed(format!("a create of {key}, which does not exist, was a conflict")))
-            }
+            Put::Conflict(_) => fail!("a create of {key}, which does not exist, was a conflict"),
         }
     }
 
@@ -198,9 +196,7 @@ impl<'h> Trial<'h> {
     pub(crate) async fn replace(&self, key: &Key, value: &Bytes, version: &Version) -> Result<Version, Stop> {
         match self.put(&**self.writer(), key, value, &Expect::Version(version.clone())).await? {
             Put::Applied(applied) => Ok(applied.version),
-            Put::Conflict(_) => Err(Stop::Failed(format!(
-                "a replace of {key} at its current version {version} was a conflict"
-            ))),
+            Put::Conflict(_) => fail!("a replace of {key} at its current version {version} was a conflict"),
         }
     }
 
@@ -215,16 +211,14 @@ impl<'h> Trial<'h> {
         let value = self.value("must never be stored");
         match self.put(store, key, &value, expect).await? {
             Put::Conflict(_) => Ok(()),
-            Put::Applied(applied) => {
-                Err(Stop::Failed(format!("{what} was applied to {key}, as version {}", applied.version)))
-            }
+            Put::Applied(applied) => fail!("{what} was applied to {key}, as version {}", applied.version),
         }
     }
 
     /// The key must hold exactly this, as seen over another connection.
     pub(crate) async fn holds(&self, key: &Key, value: &Bytes, version: &Version) -> CheckResult {
         let Some(entry) = self.read(&**self.other(), key).await? else {
-            return Err(Stop::Failed(format!("{key} should hold version {version} and is not there")));
+            fail!("{key} should hold version {version} and is not there")
         };
         ensure!(
             entry.value == value,
@@ -244,11 +238,11 @@ impl<'h> Trial<'h> {
     pub(crate) async fn is_absent(&self, key: &Key) -> CheckResult {
         match self.read(&**self.other(), key).await? {
             None => Ok(()),
-            Some(entry) => Err(Stop::Failed(format!(
+            Some(entry) => fail!(
                 "{key} should not be there and holds {} as version {}",
                 excerpt(&entry.value),
                 entry.version
-            ))),
+            ),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_store::{Expect, Key, Put, StoreClock, StoreTime};
 
 use crate::check::{Clause, check};
-use crate::stop::{CheckResult, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -35,7 +35,7 @@ async fn time_is_told(trial: &Trial<'_>) -> CheckResult {
     plausible(time_of(&created), "a create")?;
     let reading = trial.reading(&**trial.other(), &key).await?;
     plausible(reading.time, "a read")?;
-    let Some(entry) = reading.entry else { return Err(Stop::Failed("what was created is not there".into())) };
+    let Some(entry) = reading.entry else { fail!("what was created is not there") };
     let expect = Expect::Version(entry.version);
     let replaced = trial.put(&**trial.writer(), &key, &trial.value("second"), &expect).await?;
     plausible(time_of(&replaced), "a replace")
@@ -56,9 +56,7 @@ async fn time_goes_on(trial: &Trial<'_>) -> CheckResult {
             ensure!(back <= STEP_BACK_MAX, "the store's time went back by {back:?}");
             latest = latest.max(Some(time));
         }
-        let Put::Applied(applied) = put else {
-            return Err(Stop::Failed("a replace of the current version was a conflict".into()));
-        };
+        let Put::Applied(applied) = put else { fail!("a replace of the current version was a conflict") };
         version = applied.version;
     }
     Ok(())
@@ -115,7 +113,7 @@ async fn age_begins_anew(trial: &Trial<'_>) -> CheckResult {
         }
         wait *= 2;
     }
-    Err(Stop::Failed(format!("a version was {old:?} old, was replaced, and the new one was {young:?} old")))
+    fail!("a version was {old:?} old, was replaced, and the new one was {young:?} old")
 }
 
 /// How old it is at least. A store whose clock has whole seconds tells nothing of what is younger than one.
@@ -132,9 +130,7 @@ fn time_of(put: &Put) -> Option<StoreTime> {
 }
 
 fn plausible(time: Option<StoreTime>, of: &str) -> CheckResult {
-    let Some(time) = time else {
-        return Err(Stop::Failed(format!("a clock is promised, and the answer to {of} has no time")));
-    };
+    let Some(time) = time else { fail!("a clock is promised, and the answer to {of} has no time") };
     let micros = time.as_micros();
     ensure!((YEAR_2020..YEAR_2200).contains(&micros), "the answer to {of} says that it is {time} after 1970");
     Ok(())

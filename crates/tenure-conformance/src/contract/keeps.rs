@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tenure_store::{Expect, Key, Put, Store, Version};
 
 use crate::check::{Clause, check};
-use crate::stop::{CheckResult, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -37,9 +37,7 @@ async fn after_a_restart(trial: &Trial<'_>) -> CheckResult {
     let store = trial.harness.open().await;
     for (key, value, version) in &written {
         let Some(entry) = trial.read(&*store, key).await? else {
-            return Err(Stop::Failed(format!(
-                "{key}, acknowledged as version {version}, is gone after the restart"
-            )));
+            fail!("{key}, acknowledged as version {version}, is gone after the restart");
         };
         ensure!(entry.value == value, "{key} holds something else after the restart");
         ensure!(
@@ -61,9 +59,7 @@ async fn still_writable(
         let value = trial.value("after the restart");
         let expect = Expect::Version(version.clone());
         let Put::Applied(applied) = trial.put(&*store, key, &value, &expect).await? else {
-            return Err(Stop::Failed(format!(
-                "{key} cannot be replaced at the version it had before the restart"
-            )));
+            fail!("{key} cannot be replaced at the version it had before the restart");
         };
         ensure!(applied.version != *version, "{key} was replaced and kept its version {version}");
         let entry = trial.read(&*store, key).await?;

@@ -7,7 +7,7 @@ use tenure_store::{BoxFuture, Expect, Key, Put, Store, StoreError, Version};
 
 use super::referee::{RacerAnswer, Referee};
 use crate::check::{Clause, check};
-use crate::stop::{CheckResult, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::{Trial, excerpt};
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -86,7 +86,7 @@ async fn chain(trial: &Trial<'_>) -> CheckResult {
         trial.pace(&key).await;
         let told = trial.race(racers).await;
         let Some(entry) = trial.read(&**trial.other(), &key).await? else {
-            return Err(Stop::Failed(format!("{key} is gone after a race of replaces")));
+            fail!("{key} is gone after a race of replaces")
         };
         let listed = check_chain(&base, &entry.value, &version, &told)?;
         added += listed;
@@ -120,9 +120,7 @@ fn check_chain(
     told: &[Option<RacerAnswer>],
 ) -> Result<usize, Stop> {
     let added = list.strip_prefix(&base[..]).and_then(|added| std::str::from_utf8(added).ok());
-    let Some(added) = added else {
-        return Err(Stop::Failed(format!("the list no longer begins as it did: {}", excerpt(list))));
-    };
+    let Some(added) = added else { fail!("the list no longer begins as it did: {}", excerpt(list)) };
     let mut times: HashMap<&str, usize> = HashMap::new();
     for racer in added.split_terminator(',') {
         *times.entry(racer).or_default() += 1;

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use tenure_store::{Entry, Put, StoreError, Version};
 
-use crate::stop::{Stop, ensure};
+use crate::stop::{Stop, ensure, fail};
 
 /// What one racer was told.
 #[derive(Clone, Debug)]
@@ -116,9 +116,7 @@ impl Referee {
                 winners => format!(", with up to {winners} winners"),
             };
             let (bad, rounds) = (self.bad, self.rounds);
-            return Err(Stop::Failed(format!(
-                "{bad} of {rounds} rounds were not won by exactly one{up_to}; {first}"
-            )));
+            fail!("{bad} of {rounds} rounds were not won by exactly one{up_to}; {first}");
         }
         ensure!(
             self.decided * 2 > self.rounds,
@@ -156,9 +154,7 @@ fn judge(values: &[Bytes], told: &[RacerAnswer], stored: Option<&Entry>) -> Resu
         }
         RacerAnswer::Uncertain(_) | RacerAnswer::Nothing => RoundEnd::Resolved,
         told @ (RacerAnswer::Conflict | RacerAnswer::Refused(_)) => {
-            return Err(Stop::Failed(format!(
-                "the value of racer {winner} is stored, and it was told: {told}"
-            )));
+            fail!("the value of racer {winner} is stored, and it was told: {told}");
         }
     };
     for (racer, told) in told.iter().enumerate() {
@@ -174,7 +170,7 @@ fn nobody_won(told: &[RacerAnswer], stored: Option<&Entry>) -> Result<RoundEnd, 
     let winner = told.iter().position(|told| matches!(told, RacerAnswer::Applied(_)));
     if let Some(winner) = winner {
         let stored = stored.map_or("nothing".to_owned(), |entry| format!("version {}", entry.version));
-        return Err(Stop::Failed(format!("racer {winner} was told that it won, and {stored} is stored")));
+        fail!("racer {winner} was told that it won, and {stored} is stored");
     }
     let open = told.iter().any(|told| matches!(told, RacerAnswer::Uncertain(_) | RacerAnswer::Nothing));
     ensure!(open, "nobody won a race in which somebody must; the first racer was told: {}", told[0]);

@@ -3,7 +3,7 @@
 use tenure_store::Expect;
 
 use crate::check::{Clause, check};
-use crate::stop::{CheckResult, Stop, ensure};
+use crate::stop::{CheckResult, ensure, fail};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -51,7 +51,7 @@ async fn read_version_is_replaced(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("read");
     trial.create(&key, &trial.value("first")).await?;
     let Some(entry) = trial.read(&**trial.other(), &key).await? else {
-        return Err(Stop::Failed(format!("{key} was created and is not there")));
+        fail!("{key} was created and is not there")
     };
     let value = trial.value("second");
     let version = trial.replace(&key, &value, &entry.version).await?;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tenure_store::{Entry, Expect, Key, Put, StoreError, Version};
 
 use crate::check::{Clause, check};
-use crate::stop::{CheckResult, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::{Trial, excerpt};
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -60,7 +60,7 @@ fn must_be_unknown(told: Result<Put, StoreError>, landed: bool) -> CheckResult {
         Err(error @ StoreError::Refused(_)) => format!("refused, certainly no effect ({error})"),
         Err(error @ StoreError::Throttled(_)) => format!("throttled ({error})"),
     };
-    Err(Stop::Failed(format!("the answer was lost, the store said: {told}; {landed}")))
+    fail!("the answer was lost, the store said: {told}; {landed}")
 }
 
 /// Here *refused* is right too, if the store can be certain: a connection that was never made carried nothing.
@@ -83,9 +83,7 @@ async fn lost_request(trial: &Trial<'_>) -> CheckResult {
             );
         }
         Ok(put) => {
-            return Err(Stop::Failed(format!(
-                "the request was lost on its way, and the store said: {put:?}"
-            )));
+            fail!("the request was lost on its way, and the store said: {put:?}");
         }
     }
     check_writable(trial, &key, entry).await
@@ -179,7 +177,7 @@ fn old_or_new(
             let held = entry.map_or("nothing".to_owned(), |entry| {
                 format!("{} as version {}", excerpt(&entry.value), entry.version)
             });
-            Err(Stop::Failed(format!("{key} should hold the old entry or the new, and holds {held}")))
+            fail!("{key} should hold the old entry or the new, and holds {held}")
         }
     }
 }
@@ -195,7 +193,7 @@ async fn check_writable(trial: &Trial<'_>, key: &Key, entry: Option<Entry>) -> C
         }
         entry = trial.read(&**trial.other(), key).await?;
     }
-    Err(Stop::Failed(format!("{key} can no longer be written: every write is a conflict")))
+    fail!("{key} can no longer be written: every write is a conflict")
 }
 
 /// A call that is polled more often than this has come to wait for its network.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tenure_store::{Expect, Reason, StoreError};
 
 use crate::check::{Clause, check};
-use crate::stop::{CheckResult, Stop};
+use crate::stop::{CheckResult, Stop, fail};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -64,10 +64,7 @@ async fn too_large(trial: &Trial<'_>) -> CheckResult {
         match trial.writer().put(key, pattern(max + 1), expect).await {
             Err(StoreError::Refused(refused)) if refused.reason == Reason::Invalid => {}
             answer => {
-                return Err(Stop::Failed(format!(
-                    "{} bytes, one more than promised, were answered with {answer:?}",
-                    max + 1
-                )));
+                fail!("{} bytes, one more than promised, were answered with {answer:?}", max + 1);
             }
         }
     }

@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 use tenure_store::{BoxStream, Prefix, Version};
 
 use crate::check::{Clause, check};
-use crate::stop::{CheckResult, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -34,7 +34,7 @@ async fn follow_changes(trial: &Trial<'_>, hints: usize) -> CheckResult {
     let key = trial.key("watched/key");
     let prefix = Prefix::of(&trial.key("watched"));
     let Some(mut watch) = trial.other().watch(&prefix) else {
-        return Err(Stop::Failed("a watch is promised and there is none".into()));
+        fail!("a watch is promised and there is none")
     };
     let mut version: Option<Version> = None;
     let mut seen = 0;
@@ -66,7 +66,7 @@ async fn follow_changes(trial: &Trial<'_>, hints: usize) -> CheckResult {
 async fn hint_came(trial: &Trial<'_>, watch: &mut BoxStream<'static, ()>) -> Result<bool, Stop> {
     match select(pin!(watch.next()), pin!(trial.harness.pause(HINT_WAIT))).await {
         Either::Left((Some(()), _)) => Ok(true),
-        Either::Left((None, _)) => Err(Stop::Failed("the watch ended by itself".into())),
+        Either::Left((None, _)) => fail!("the watch ended by itself"),
         Either::Right(_) => Ok(false),
     }
 }

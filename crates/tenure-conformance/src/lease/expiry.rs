@@ -6,7 +6,7 @@ use tenure_store::Key;
 use super::process::Process;
 use super::world::{World, failed, is_lost, is_newer};
 use crate::check::{Clause, check};
-use crate::stop::{CheckResult, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -43,7 +43,7 @@ async fn not_renewed(world: &World<'_>, lease: &Lease) -> CheckResult {
     match world.within("a renewal", lease.renew()).await? {
         Err(error) if error.kind() == ErrorKind::Lost => is_lost(lease, "after a renewal that came too late"),
         Err(error) => Err(failed(error)),
-        Ok(()) => Err(Stop::Failed("a lease that had run out was renewed".into())),
+        Ok(()) => fail!("a lease that had run out was renewed"),
     }
 }
 
@@ -84,6 +84,6 @@ async fn renewing_until_lost(world: &World<'_>, process: &Process, key: &Key) ->
     match world.within("a renewal", lease.renew()).await? {
         Err(error) if error.kind() == ErrorKind::Lost => Ok(lease),
         Err(error) => Err(failed(error)),
-        Ok(()) => Err(Stop::Failed("a renewal that never arrived succeeded".into())),
+        Ok(()) => fail!("a renewal that never arrived succeeded"),
     }
 }

@@ -7,7 +7,7 @@ use tenure_store::Key;
 use super::process::Process;
 use super::world::{World, failed};
 use crate::check::{Clause, check};
-use crate::stop::{CheckResult, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::{Trial, excerpt};
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -73,7 +73,7 @@ async fn before_a_grant(trial: &Trial<'_>) -> CheckResult {
     world.released(lease).await?;
     delayed_grant(&world, &process, &key).await?;
     let Some(vacant) = trial.read(&**trial.writer(), &key).await? else {
-        return Err(Stop::Failed(format!("the record of {key} is gone")));
+        fail!("the record of {key} is gone")
     };
     let value = trial.value("came in between");
     let version = trial.replace(&key, &value, &vacant.version).await?;
@@ -91,9 +91,7 @@ async fn delayed_grant(world: &World<'_>, process: &Process, key: &Key) -> Check
     match world.within("an acquire", wanting).await? {
         Err(error) if error.kind() == ErrorKind::Unavailable => Ok(()),
         Err(error) => Err(failed(error)),
-        Ok(lease) => {
-            Err(Stop::Failed(format!("{key} was granted with token {} before it was written", lease.token())))
-        }
+        Ok(lease) => fail!("{key} was granted with token {} before it was written", lease.token()),
     }
 }
 
@@ -104,10 +102,10 @@ async fn is_corrupt(world: &World<'_>, process: &Process, key: &Key) -> CheckRes
         Err(error) => Err(failed(error)),
         Ok(lease) => {
             let token = lease.token();
-            Err(Stop::Failed(format!(
+            fail!(
                 "{key} held no record of ours, and was granted with token {token}; now it holds {}",
                 excerpt(&world.bytes(key).await?)
-            )))
+            )
         }
     }
 }

@@ -10,7 +10,7 @@ use tenure_store::{Key, Version};
 
 use super::world::{World, are_apart, failed, is_lost, is_newer};
 use crate::check::{Clause, check};
-use crate::stop::{CheckResult, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::Trial;
 
 pub(crate) const CLAUSE: Clause = Clause {
@@ -53,7 +53,7 @@ async fn others_wait_in_vain(trial: &Trial<'_>) -> CheckResult {
         // It was lost without anybody's fault: the machine is too busy. That is not what is checked here.
         trial.note(format!("the owner could not renew in time in {attempt} attempts"));
     }
-    Err(Stop::Failed(format!("the owner could not renew in time in {ATTEMPTS} attempts: use a longer ttl")))
+    fail!("the owner could not renew in time in {ATTEMPTS} attempts: use a longer ttl")
 }
 
 /// Nobody else may be granted what its owner has. (If the owner has lost it, then that was in time.)
@@ -116,7 +116,7 @@ async fn replace(world: &World<'_>, key: &Key, replacement: Replacement) -> Resu
         }
     };
     let entry = trial.read(&**trial.writer(), key).await?;
-    let Some(entry) = entry else { return Err(Stop::Failed(format!("the record of {key} is gone"))) };
+    let Some(entry) = entry else { fail!("the record of {key} is gone") };
     let version = trial.replace(key, &value, &entry.version).await?;
     Ok((value, version))
 }

@@ -11,7 +11,7 @@ use tenure_store::{Expect, Key, Put, Store};
 
 use super::process::Process;
 use super::wire::Wire;
-use crate::stop::{CheckResult, Stop, ensure};
+use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::Trial;
 
 /// The surroundings of a check of leases: processes, time that passes while they act, and what all checks ask.
@@ -105,7 +105,7 @@ impl<'t> World<'t> {
                 Either::Right(_) => {}
             }
         }
-        Err(Stop::Failed(format!("{what} had no answer in {:?}", self.ttl * ANSWER_TTLS)))
+        fail!("{what} had no answer in {:?}", self.ttl * ANSWER_TTLS)
     }
 
     // ── what all checks ask ─────────────────────────────────────────────────────────────────────────────────────
@@ -158,11 +158,12 @@ impl<'t> World<'t> {
                 Expect::Absent => "nothing".to_owned(),
                 Expect::Version(version) => format!("version {version}"),
             };
-            return Err(Stop::Failed(format!(
+            fail!(
                 "a write to {} that expected {expected} arrived late, after something else had been written, and was \
                  applied as version {}",
-                write.key, applied.version
-            )));
+                write.key,
+                applied.version
+            );
         }
         Ok(())
     }
@@ -172,14 +173,14 @@ impl<'t> World<'t> {
 pub(super) fn is_lost(lease: &Lease, when: &str) -> CheckResult {
     match lease.check() {
         Err(error) if error.kind() == ErrorKind::Lost => Ok(()),
-        Err(error) => Err(Stop::Failed(format!("{when}, its check says: {error}"))),
-        Ok(()) => Err(Stop::Failed(format!(
+        Err(error) => fail!("{when}, its check says: {error}"),
+        Ok(()) => fail!(
             "{when}, {} still believes that it holds {} with token {}, for {:?}",
             lease.holder(),
             lease.key(),
             lease.token(),
             lease.remaining()
-        ))),
+        ),
     }
 }
 
