@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 use crate::home;
 
 /// The configuration file.
@@ -94,7 +94,7 @@ impl Config {
 }
 
 fn bad_config(path: &Path, what: String) -> Failure {
-    Failure::new(exit::UNSAFE, format!("the configuration file {} is not used: {what}", path.display()))
+    Failure::misconfigured(format!("the configuration file {} is not used: {what}", path.display()))
 }
 
 /// The variable that names the file.

@@ -36,6 +36,21 @@ impl Failure {
         Self { code, sentence: sentence.into() }
     }
 
+    /// The call is wrong.
+    pub(crate) fn usage(sentence: impl Into<String>) -> Self {
+        Self::new(USAGE, sentence)
+    }
+
+    /// The store, or something else that is needed, is not available.
+    pub(crate) fn unavailable(sentence: impl Into<String>) -> Self {
+        Self::new(UNAVAILABLE, sentence)
+    }
+
+    /// A configuration is wrong, or cannot be safe.
+    pub(crate) fn misconfigured(sentence: impl Into<String>) -> Self {
+        Self::new(UNSAFE, sentence)
+    }
+
     /// One that the exit code tells alone.
     pub(crate) fn silent(code: u8) -> Self {
         Self::new(code, "")

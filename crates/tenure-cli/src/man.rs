@@ -7,7 +7,7 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
 use crate::args::{self, Args};
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 use crate::output;
 
 /// Writes the manual, made of the definitions of the arguments: the first page to standard output, or all to a folder.
@@ -22,7 +22,7 @@ pub(crate) fn man(man: &args::Man) -> Result<ExitCode, Failure> {
                 let sentence = format!(
                     "the manual could not be written to {folder}: {error}. Name a folder that can be written to"
                 );
-                Failure::new(exit::UNAVAILABLE, sentence)
+                Failure::unavailable(sentence)
             })?;
         }
         None => output::answer(&page(&command))?,

@@ -7,7 +7,7 @@ use rustix::time::Timespec;
 use serde::Serialize;
 use tenure::Handle;
 
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 
 /// Writes an answer to standard output. Styles are taken out unless it is a terminal, or `CLICOLOR_FORCE` is set.
 ///
@@ -50,7 +50,7 @@ fn write_failure(error: std::io::Error) -> Failure {
     let sentence = format!(
         "the answer could not be written to standard output: {error}. Make room, or send it elsewhere"
     );
-    Failure::new(exit::UNAVAILABLE, sentence)
+    Failure::unavailable(sentence)
 }
 
 /// An object for programs, on one line.

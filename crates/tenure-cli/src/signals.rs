@@ -5,7 +5,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use tokio::io::unix::AsyncFd;
 
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 use crate::ready::when_readable;
 
 /// The signals that come to this process, one at a time. They are blocked in all threads, and taken from the kernel here.
@@ -83,7 +83,7 @@ impl Signals {
 
 /// Why a command ends that nobody could interrupt.
 pub(crate) fn no_signals(error: io::Error) -> Failure {
-    Failure::new(exit::UNAVAILABLE, format!("signals cannot be waited for: {error}. Try again"))
+    Failure::unavailable(format!("signals cannot be waited for: {error}. Try again"))
 }
 
 /// The set of ignored signals, as the kernel shows it; none if it does not.

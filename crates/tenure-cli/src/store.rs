@@ -47,7 +47,7 @@ impl OpenedStore {
     /// Refuses durations that would write one key more often than the store bears.
     pub(crate) fn check_write_rate(&self, timing: &Timing) -> Result<(), Failure> {
         let borne = timing.bearable_for(&self.url, &self.store.guarantees());
-        borne.map_err(|error| Failure::new(exit::UNSAFE, error.to_string()))
+        borne.map_err(|error| Failure::misconfigured(error.to_string()))
     }
 }
 
@@ -69,18 +69,14 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<OpenedStore, Fail
         let (key, url) = (handle.key(), chosen.url());
         return Err(match chosen.url.is_called(name) {
             // A disk that is not mounted, perhaps: another store in its place would say that the lease is gone.
-            true => Failure::new(
-                exit::UNAVAILABLE,
-                format!("the store of the handle, {url}, is not there: look what became of it"),
-            ),
+            true => Failure::unavailable(format!(
+                "the store of the handle, {url}, is not there: look what became of it"
+            )),
             // One that is not there granted nothing, and is not made for that.
-            false => Failure::new(
-                exit::USAGE,
-                format!(
-                    "the handle is of lease {key} on another store: it was granted on {name}, and there is none at {url}. Name \
-                     its own store"
-                ),
-            ),
+            false => Failure::usage(format!(
+                "the handle is of lease {key} on another store: it was granted on {name}, and there is none at {url}. Name \
+                 its own store"
+            )),
         });
     }
     chosen.open()
@@ -97,10 +93,9 @@ fn choice(args: &Args) -> Result<ChosenStore, Failure> {
     }
     if let Some(url) = home::variable_value(VARIABLE) {
         let url = url.into_string().map_err(|url| {
-            Failure::new(
-                exit::USAGE,
-                format!("{VARIABLE} is not text: {url:?}. Write other bytes as %XX, as in file:///x%FF"),
-            )
+            Failure::usage(format!(
+                "{VARIABLE} is not text: {url:?}. Write other bytes as %XX, as in file:///x%FF"
+            ))
         })?;
         return ChosenStore::parse(&url, ChosenBy::Variable);
     }
@@ -109,10 +104,9 @@ fn choice(args: &Args) -> Result<ChosenStore, Failure> {
     }
     let none = |why: String| {
         let advice = "name a store with --store file:///path, or in TENURE_STORE";
-        Failure::new(
-            exit::UNSAFE,
-            format!("there is no place for a store of this user's own, because {why}: {advice}"),
-        )
+        Failure::misconfigured(format!(
+            "there is no place for a store of this user's own, because {why}: {advice}"
+        ))
     };
     let state = home::state().ok_or_else(|| {
         let user = nix::unistd::geteuid();
@@ -210,7 +204,7 @@ impl ChosenStore {
 
     fn failure(&self, error: Error) -> Failure {
         match (&self.by, error.kind()) {
-            (ChosenBy::Config(_), ErrorKind::Invalid) => Failure::new(exit::UNSAFE, error.to_string()),
+            (ChosenBy::Config(_), ErrorKind::Invalid) => Failure::misconfigured(error.to_string()),
             (ChosenBy::Default, ErrorKind::Unsupported) => match foreign_home() {
                 Some(sentence) => Failure::new(exit::REFUSED, sentence),
                 None => error.into(),
@@ -277,7 +271,7 @@ pub(crate) fn warn_if_logbook_failed(coordinator: &Coordinator, json: bool) {
 /// Runs what only waits for the answers of a coordinator.
 pub(crate) fn block_on<T>(looking: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        Failure::new(exit::UNAVAILABLE, format!("this machine has no room to wait for an answer: {error}"))
+        Failure::unavailable(format!("this machine has no room to wait for an answer: {error}"))
     })?;
     runtime.block_on(looking)
 }

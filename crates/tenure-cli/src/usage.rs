@@ -22,7 +22,7 @@ pub(crate) fn answer(error: &clap::Error) -> ExitCode {
             ExitCode::from(exit::USAGE)
         }
         _ => {
-            let failure = Failure::new(exit::USAGE, sentence(error));
+            let failure = Failure::usage(sentence(error));
             failure.report(wants_json());
             failure.code()
         }

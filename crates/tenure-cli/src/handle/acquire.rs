@@ -54,7 +54,7 @@ impl HandleRequest<'_> {
             None => tenure::process_holder(std::os::unix::process::parent_id()),
         };
         let holder = holder.map_err(tenure::Error::from)?;
-        let timing = Timing::new(self.ttl).map_err(|error| Failure::new(exit::UNSAFE, error.to_string()))?;
+        let timing = Timing::new(self.ttl).map_err(|error| Failure::misconfigured(error.to_string()))?;
         let file = self.file.map(|path| HandleFile::at(path));
         // Before the first thread, which inherits it.
         let blocked = Blocked::now().map_err(signals::no_signals)?;

@@ -10,7 +10,7 @@ use tenure::Handle;
 use tenure::clock::BootClock;
 
 use super::place::{FilePlace, PlaceError};
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 
 /// A file that a handle is kept in. It is the user's own: no other user can read it, or put another one there.
 #[derive(Debug)]
@@ -54,14 +54,11 @@ impl HandleFile {
         FilePlace::find(&self.path).map_err(|trouble| match trouble {
             PlaceError::Kernel(Errno::ISDIR) => self.no_file(),
             PlaceError::Kernel(errno) => otherwise(errno),
-            PlaceError::Unsafe(why) => Failure::new(
-                exit::UNSAFE,
-                format!(
-                    "{} is no safe place for a handle, since others could put that of a different lease there: {why}. Name a \
-                     file in a folder of your own",
-                    self.path.display()
-                ),
-            ),
+            PlaceError::Unsafe(why) => Failure::misconfigured(format!(
+                "{} is no safe place for a handle, since others could put that of a different lease there: {why}. Name a file in a \
+                 folder of your own",
+                self.path.display()
+            )),
         })
     }
 
@@ -90,7 +87,7 @@ impl HandleFile {
                 let error = io::Error::from(errno);
                 let sentence =
                     format!("the handle in {path} cannot be read: {error}. Name a file that you may read");
-                Failure::new(exit::UNAVAILABLE, sentence)
+                Failure::unavailable(sentence)
             }
         }
     }
@@ -100,7 +97,7 @@ impl HandleFile {
         let sentence = format!(
             "{path} is no file: name the one that acquire has written, or give the handle on standard input"
         );
-        Failure::new(exit::USAGE, sentence)
+        Failure::usage(sentence)
     }
 
     fn is_link(&self) -> Failure {
@@ -109,7 +106,7 @@ impl HandleFile {
             "{path} is a symbolic link, and the handle of a different lease could be behind it: name the file itself, or give \
              the handle on standard input"
         );
-        Failure::new(exit::UNSAFE, sentence)
+        Failure::misconfigured(sentence)
     }
 
     /// Whoever could read the handle could use it, and whoever could write it could put another one there.
@@ -118,41 +115,31 @@ impl HandleFile {
         let me = rustix::process::geteuid().as_raw();
         if found.uid() != me {
             let owner = found.uid();
-            return Err(Failure::new(
-                exit::UNSAFE,
-                format!(
-                    "the handle in {path} belongs to user {owner}, and this is user {me}: use one of your own"
-                ),
-            ));
+            return Err(Failure::misconfigured(format!(
+                "the handle in {path} belongs to user {owner}, and this is user {me}: use one of your own"
+            )));
         }
         if found.mode() & 0o077 != 0 {
-            return Err(Failure::new(
-                exit::UNSAFE,
-                format!(
-                    "the handle in {path} can be read or changed by others (mode {:o}), who could release the lease: chmod 600 \
-                     it if you trust all who could",
-                    found.mode() & 0o7777
-                ),
-            ));
+            return Err(Failure::misconfigured(format!(
+                "the handle in {path} can be read or changed by others (mode {:o}), who could release the lease: chmod 600 \
+                 it if you trust all who could",
+                found.mode() & 0o7777
+            )));
         }
         if found.nlink() != 1 {
-            return Err(Failure::new(
-                exit::UNSAFE,
-                format!(
-                    "the handle in {path} has {} names, of which this one may be another user's: remove the others",
-                    found.nlink()
-                ),
-            ));
+            return Err(Failure::misconfigured(format!(
+                "the handle in {path} has {} names, of which this one may be another user's: remove the others",
+                found.nlink()
+            )));
         }
         Ok(())
     }
 
     fn no_handle(&self) -> Failure {
         let path = self.path.display();
-        Failure::new(
-            exit::USAGE,
-            format!("there is no handle in {path}: name the file that acquire has written with --file"),
-        )
+        Failure::usage(format!(
+            "there is no handle in {path}: name the file that acquire has written with --file"
+        ))
     }
 
     /// Makes room for the handle of a new term.
@@ -172,7 +159,7 @@ impl HandleFile {
         let path = self.path.display();
         let taken = || {
             let sentence = format!("{path} is there already and is no handle: name another file");
-            Failure::new(exit::USAGE, sentence)
+            Failure::usage(sentence)
         };
         match kind {
             FileType::RegularFile => {}
@@ -189,14 +176,11 @@ impl HandleFile {
         if !old.is_of(&BootClock::new()) {
             return Ok(());
         }
-        Err(Failure::new(
-            exit::USAGE,
-            format!(
-                "{path} has the handle of {}, and a script that still uses it would renew and release yours: name another \
-                 file, one for each run, or remove it if that script is gone",
-                super::lease_words(&old)
-            ),
-        ))
+        Err(Failure::usage(format!(
+            "{path} has the handle of {}, and a script that still uses it would renew and release yours: name another \
+             file, one for each run, or remove it if that script is gone",
+            super::lease_words(&old)
+        )))
     }
 
     /// Makes room for a new content, before anything happens that could not be written down.
@@ -232,12 +216,9 @@ impl HandleFile {
 
     fn unwritable(&self, error: &io::Error) -> Failure {
         let path = self.path.display();
-        Failure::new(
-            exit::UNAVAILABLE,
-            format!(
-                "a handle cannot be written to {path}: {error}. Name a file in a folder that can be written to"
-            ),
-        )
+        Failure::unavailable(format!(
+            "a handle cannot be written to {path}: {error}. Name a file in a folder that can be written to"
+        ))
     }
 }
 

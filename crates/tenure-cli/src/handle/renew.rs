@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use super::source::{HandleSource, connect};
 use super::{HandleAnswer, check_deadline, lease_words, time_left_words};
 use crate::args::{Args, HandleArgs};
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 use crate::{output, store};
 
 /// Renews the lease of a handle, and hands out the handle that is good from now on.
@@ -24,13 +24,10 @@ pub(crate) fn renew(args: &Args, renew: &HandleArgs) -> Result<ExitCode, Failure
     };
     match answered {
         Ok(()) => check_deadline(&renewed).map(|()| ExitCode::SUCCESS),
-        Err(failure) => Err(Failure::new(
-            exit::UNAVAILABLE,
-            format!(
-                "{} was renewed, and its new handle is lost: {failure}. The lease runs out within {}",
-                lease_words(&renewed),
-                time_left_words(&renewed)
-            ),
-        )),
+        Err(failure) => Err(Failure::unavailable(format!(
+            "{} was renewed, and its new handle is lost: {failure}. The lease runs out within {}",
+            lease_words(&renewed),
+            time_left_words(&renewed)
+        ))),
     }
 }

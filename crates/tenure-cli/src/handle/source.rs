@@ -6,7 +6,7 @@ use tenure::{Coordinator, Handle};
 
 use super::file::HandleFile;
 use crate::args::{Args, HandleArgs};
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 use crate::store;
 
 /// Where a handle comes from.
@@ -47,10 +47,7 @@ impl<'a> HandleSource<'a> {
             Self::Input => {
                 let mut text = String::new();
                 std::io::stdin().take(INPUT_MAX).read_to_string(&mut text).map_err(|error| {
-                    Failure::new(
-                        exit::USAGE,
-                        format!("the handle could not be read from standard input: {error}"),
-                    )
+                    Failure::usage(format!("the handle could not be read from standard input: {error}"))
                 })?;
                 text
             }
@@ -58,7 +55,7 @@ impl<'a> HandleSource<'a> {
         let text = text.trim();
         if text.is_empty() {
             let sentence = "there is no handle: give it as an argument, with --file, or on standard input";
-            return Err(Failure::new(exit::USAGE, sentence));
+            return Err(Failure::usage(sentence));
         }
         let printed = serde_json::from_str::<Printed>(text).ok();
         Ok(printed.map_or_else(|| text.parse(), |printed| printed.handle.parse())?)

@@ -20,8 +20,7 @@ use progress::ProbeProgress;
 
 /// Finds out whether a store is fit for leases, and cleans up however that ends.
 pub(crate) fn probe(args: &Args, probe: &args::Probe) -> Result<ExitCode, Failure> {
-    let plan = plan(probe)
-        .map_err(|error| Failure::new(exit::USAGE, format!("{error}. See tenure probe --help")))?;
+    let plan = plan(probe).map_err(|error| Failure::usage(format!("{error}. See tenure probe --help")))?;
     let store = match &probe.url {
         Some(url) => store::named(url)?,
         None => store::choose(args)?,
@@ -42,10 +41,7 @@ fn plan(probe: &args::Probe) -> Result<Plan, PlanError> {
 fn open(plan: Plan, store: &ChosenStore) -> Result<Probe, Failure> {
     let mut run = [0; 16];
     rustix::rand::getrandom(&mut run, rustix::rand::GetRandomFlags::empty()).map_err(|error| {
-        Failure::new(
-            exit::UNAVAILABLE,
-            format!("this machine has no randomness to name the probe by: {error}"),
-        )
+        Failure::unavailable(format!("this machine has no randomness to name the probe by: {error}"))
     })?;
     let open = || -> Result<Arc<dyn Store>, Failure> { store.open_one_more() };
     let probe = Probe::open(plan, u128::from_ne_bytes(run), open)?;
@@ -119,10 +115,9 @@ fn verdict(store: &ChosenStore, qualification: &Qualification) -> Result<ExitCod
 fn failure(error: ProbeError) -> Failure {
     match error {
         ProbeError::Refused { .. } => Failure::new(exit::REFUSED, error.to_string()),
-        _ => Failure::new(
-            exit::UNAVAILABLE,
-            format!("{error}. Nothing is known of it: try again when it can be reached and used"),
-        ),
+        _ => Failure::unavailable(format!(
+            "{error}. Nothing is known of it: try again when it can be reached and used"
+        )),
     }
 }
 

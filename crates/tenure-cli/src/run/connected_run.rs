@@ -296,7 +296,7 @@ impl ConnectedRun<'_> {
             "{:?} was not run under lease {}: its watchdog could not be started, or was killed. Try again",
             self.run.command[0], self.key
         );
-        Failure::new(exit::UNAVAILABLE, sentence)
+        Failure::unavailable(sentence)
     }
 
     // ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -34,7 +34,7 @@ use std::{fs, io};
 use tenure::{Holder, Key, Timing};
 
 use crate::args::{Args, Run};
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 use crate::outlived_reports::OutlivedReports;
 use crate::progress::ProgressOutput;
 use crate::signals::Blocked;
@@ -53,25 +53,20 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     let schedule = Schedule::of_the_guards();
     let timing = timing(run, schedule)?;
     if !Tree::can_be_seen() {
-        return Err(Failure::new(
-            exit::UNSAFE,
+        return Err(Failure::misconfigured(
             "/proc does not show this process, so nothing could find and end what the command starts: mount the /proc of \
              this pid namespace",
         ));
     }
     if !clock_is_shared() {
-        return Err(Failure::new(
-            exit::UNSAFE,
+        return Err(Failure::misconfigured(
             "this process and those it starts would not have the same clock: start it in the time namespace of its children",
         ));
     }
     let cannot = |error: io::Error| {
-        Failure::new(
-            exit::UNAVAILABLE,
-            format!(
-                "the command could not be prepared: {error}. Look at the limits on processes and open files"
-            ),
-        )
+        Failure::unavailable(format!(
+            "the command could not be prepared: {error}. Look at the limits on processes and open files"
+        ))
     };
     // A supervisor that fails must not unwind, which would let go of the lease while the command runs on: it dies, and
     // the watchdog ends the command.
@@ -85,13 +80,10 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     // Both before the first thread: a fork copies only one, and threads inherit what is blocked.
     let launch = Launch::start(timing, lateness_meter, mark, &run.command).map_err(cannot)?;
     launch.can_signal().map_err(|error| {
-        Failure::new(
-            exit::UNSAFE,
-            format!(
-                "processes cannot be signalled through descriptors here ({error}), so the command could not be ended in \
-                 time: allow the system call pidfd_send_signal"
-            ),
-        )
+        Failure::misconfigured(format!(
+            "processes cannot be signalled through descriptors here ({error}), so the command could not be ended in time: \
+             allow the system call pidfd_send_signal"
+        ))
     })?;
     schedule::raise_priority();
     let blocked = Blocked::now().map_err(cannot)?;
@@ -148,7 +140,7 @@ fn timing(run: &Run, schedule: Schedule) -> Result<Timing, Failure> {
                  wake up late: start it with a higher priority"
             );
         }
-        Failure::new(exit::UNSAFE, sentence)
+        Failure::misconfigured(sentence)
     })
 }
 
