@@ -45,108 +45,90 @@ pub enum Denied {
 impl Denied {
     /// The error of a lease that was not granted to this holder.
     pub fn error(&self, key: &Key, store: &str, holder: &Holder) -> Error {
-        let (kind, what) = match self {
+        Error::new(self.kind(), format!("lease {key} on {store} {}", self.sentence(holder)))
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Held(_) | Self::Unstoppable(_) | Self::Outlived { .. } => ErrorKind::Held,
+            Self::Unavailable(_) | Self::Cancelled => ErrorKind::Unavailable,
+            Self::Refused(reason) => (*reason).into(),
+            Self::Foreign(_) | Self::WentBack { .. } | Self::TokensExhausted => ErrorKind::Corrupt,
+            Self::Closed(_) => ErrorKind::Invalid,
+            Self::StaleHandle(_) => ErrorKind::Lost,
+        }
+    }
+
+    /// What is said of the lease, after its name.
+    fn sentence(&self, holder: &Holder) -> String {
+        match self {
             Self::Held(record) => match &record.state {
-                State::Reserved(successor) => (
-                    ErrorKind::Held,
+                State::Reserved(successor) => {
                     format!(
                         "is reserved for {successor} (token {}): wait, or do something else",
                         record.token
-                    ),
-                ),
-                _ => {
-                    let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
-                    let until =
-                        format!("for at most {} after its latest renewal", record.ttl.unwrap_or_default());
-                    (
-                        ErrorKind::Held,
-                        format!(
-                            "is held by {by} (token {}) {until}: wait, or do something else",
-                            record.token
-                        ),
                     )
                 }
-            },
-            Self::Unstoppable(record) => {
-                let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
-                let because = record.cannot_stop().map_or("", |because| because);
-                (
-                    ErrorKind::Held,
-                    format!(
-                        "is held by {by} (token {}), which cannot stop the work under it, and was not asked to: {because}. End \
-                     that work, or wait until it ends",
-                        record.token
-                    ),
-                )
-            }
-            Self::Outlived { record, sighting } => {
-                let by = record.holder.as_ref().map_or("somebody", |holder| holder.id());
-                (
-                    ErrorKind::Held,
-                    format!(
-                        "was held by {by} (token {}) and has run out, but {}. End it, or wait until it ends",
-                        record.token,
-                        whose_work(*sighting)
-                    ),
-                )
-            }
-            Self::Unavailable(_) => {
-                (ErrorKind::Unavailable, format!("could not be granted to {holder} in time: try again later"))
-            }
-            Self::Refused(reason) => (
-                (*reason).into(),
-                match reason {
-                    Reason::Unsupported => {
-                        format!("was not granted to {holder}: the store cannot do what is needed")
-                    }
-                    Reason::Invalid => {
-                        format!("was not granted to {holder}: the store does not accept the call")
-                    }
-                    Reason::Damaged => format!(
-                        "was not granted to {holder}: look at what is stored there, which is no record and was not overwritten"
-                    ),
-                    Reason::Denied => {
-                        format!("was not granted to {holder}: the store denied access, check the credentials")
-                    }
-                    Reason::Unreachable => format!("was not granted to {holder}: {reason}, try again later"),
-                    Reason::Gone => format!("was not granted to {holder}: {reason}, open it anew"),
-                    _ => format!("was not granted to {holder}: {reason}"),
-                },
-            ),
-            Self::Foreign(what) => (
-                ErrorKind::Corrupt,
-                format!(
-                    "has no record that this version may overwrite, and nothing was: {what}. Look at it, and move it away"
+                _ => format!(
+                    "is held by {} (token {}) for at most {} after its latest renewal: wait, or do something else",
+                    name_of_holder(record),
+                    record.token,
+                    record.ttl.unwrap_or_default()
                 ),
+            },
+            Self::Unstoppable(record) => format!(
+                "is held by {} (token {}), which cannot stop the work under it, and was not asked to: {}. End that work, or \
+                 wait until it ends",
+                name_of_holder(record),
+                record.token,
+                record.cannot_stop().map_or("", |because| because)
+            ),
+            Self::Outlived { record, sighting } => format!(
+                "was held by {} (token {}) and has run out, but {}. End it, or wait until it ends",
+                name_of_holder(record),
+                record.token,
+                whose_work(*sighting)
+            ),
+            Self::Unavailable(_) => format!("could not be granted to {holder} in time: try again later"),
+            Self::Refused(reason) => {
+                let why = match reason {
+                    Reason::Unsupported => "the store cannot do what is needed".to_owned(),
+                    Reason::Invalid => "the store does not accept the call".to_owned(),
+                    Reason::Damaged => {
+                        "look at what is stored there, which is no record and was not overwritten".to_owned()
+                    }
+                    Reason::Denied => "the store denied access, check the credentials".to_owned(),
+                    Reason::Unreachable => format!("{reason}, try again later"),
+                    Reason::Gone => format!("{reason}, open it anew"),
+                    _ => reason.to_string(),
+                };
+                format!("was not granted to {holder}: {why}")
+            }
+            Self::Foreign(what) => format!(
+                "has no record that this version may overwrite, and nothing was: {what}. Look at it, and move it away"
             ),
             Self::Closed(record) => match &record.state {
-                State::Closed(closure) => (
-                    ErrorKind::Invalid,
-                    format!(
-                        "was closed by {} (token {}): {}. Use another key",
-                        closure.by, record.token, closure.because
-                    ),
+                State::Closed(closure) => format!(
+                    "was closed by {} (token {}): {}. Use another key",
+                    closure.by, record.token, closure.because
                 ),
-                _ => (ErrorKind::Invalid, "was closed: use another key".to_owned()),
+                _ => "was closed: use another key".to_owned(),
             },
-            Self::WentBack { seen } => (
-                ErrorKind::Corrupt,
-                format!(
-                    "went back in time: token {seen} was seen before, and the store now shows less and has no clock to \
-                 make up for it. Nothing is granted; look what deleted or restored the record, and restart to begin anew"
-                ),
+            Self::WentBack { seen } => format!(
+                "went back in time: token {seen} was seen before, and the store now shows less and has no clock to make up for \
+                 it. Nothing is granted; look what deleted or restored the record, and restart to begin anew"
             ),
-            Self::TokensExhausted => (
-                ErrorKind::Corrupt,
-                "is at the top of its token range, and nothing is granted: use another key".to_owned(),
-            ),
-            Self::StaleHandle(why) => {
-                (ErrorKind::Lost, format!("is not held by {holder} any more, stop acting: {why}"))
+            Self::TokensExhausted => {
+                "is at the top of its token range, and nothing is granted: use another key".to_owned()
             }
-            Self::Cancelled => (ErrorKind::Unavailable, format!("is not wanted by {holder} any more")),
-        };
-        Error::new(kind, format!("lease {key} on {store} {what}"))
+            Self::StaleHandle(why) => format!("is not held by {holder} any more, stop acting: {why}"),
+            Self::Cancelled => format!("is not wanted by {holder} any more"),
+        }
     }
+}
+
+fn name_of_holder(record: &Record) -> &str {
+    record.holder.as_ref().map_or("somebody", |holder| holder.id())
 }
 
 /// The part of a former term that is alive, in words.
