@@ -30,10 +30,7 @@ impl Quoting {
     /// What this means for the URL, in a sentence.
     pub fn sentence(&self) -> String {
         let words = |bare: bool| if bare { "without quotes" } else { "with quotes" };
-        let (used, other) = match self.bare_is_used {
-            true => (self.bare, self.quoted),
-            false => (self.quoted, self.bare),
-        };
+        let (used, other) = self.used_and_other();
         let (this, that) = (words(self.bare_is_used), words(!self.bare_is_used));
         match (used, other) {
             (Taken::Compared, Taken::Compared) => "ETags work with quotes and without".to_owned(),
@@ -43,24 +40,22 @@ impl Quoting {
                 )
             }
             (Taken::Compared, _) => format!("ETags work {this}, as this URL has them, and not {that}"),
-            (_, Taken::Compared) => format!(
-                "ETags work {that} alone: {}",
-                match self.bare_is_used {
-                    true => "take etags=bare out of the URL",
-                    false => "write etags=bare in the URL",
-                }
-            ),
+            (_, Taken::Compared) if self.bare_is_used => {
+                format!("ETags work {that} alone: take etags=bare out of the URL")
+            }
+            (_, Taken::Compared) => format!("ETags work {that} alone: write etags=bare in the URL"),
             (Taken::Ignored, Taken::Ignored) => "ETags are not looked at, with quotes or without".to_owned(),
             _ => "ETags work neither with quotes nor without".to_owned(),
         }
     }
 
+    fn used_and_other(&self) -> (Taken, Taken) {
+        if self.bare_is_used { (self.bare, self.quoted) } else { (self.quoted, self.bare) }
+    }
+
     /// Whether only the way that is not used works.
     pub(crate) fn is_the_wrong_way(&self) -> bool {
-        let (used, other) = match self.bare_is_used {
-            true => (self.bare, self.quoted),
-            false => (self.quoted, self.bare),
-        };
+        let (used, other) = self.used_and_other();
         used != Taken::Compared && other == Taken::Compared
     }
 }
