@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tenure_store::{
-    Administration, BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Reason,
-    Removal, Store, StoreError, Version,
+    Administration, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Reason, Removal,
+    Store, StoreError, StoreFuture, Version,
 };
 
 use crate::ledger::{Call, Ledger, Loss};
@@ -113,7 +113,7 @@ impl Store for ScratchArea {
         guarantees
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+    fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
         Box::pin(async move {
             let key = self.scratch_name.stored_key(key)?;
             self.ledger.count(Call::Read);
@@ -123,12 +123,7 @@ impl Store for ScratchArea {
         })
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
         Box::pin(async move {
             let key = self.scratch_name.stored_key(key)?;
             let loss = self.ledger.take_loss();
@@ -172,11 +167,7 @@ impl Store for ScratchArea {
 }
 
 impl Administration for ScratchArea {
-    fn remove<'a>(
-        &'a self,
-        key: &'a Key,
-        version: &'a Version,
-    ) -> BoxFuture<'a, Result<Removal, StoreError>> {
+    fn remove<'a>(&'a self, key: &'a Key, version: &'a Version) -> StoreFuture<'a, Removal> {
         Box::pin(async move {
             let key = self.scratch_name.stored_key(key)?;
             let Some(administration) = self.store.administration() else {

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use futures_util::{FutureExt, stream};
 use tenure_core::check::connect_check;
 use tenure_store::{
-    Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key, Prefix, Put, Reach,
-    Reading, Store, StoreError, Version,
+    Applied, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key, Prefix, Put, Reach, Reading,
+    Store, StoreError, StoreFuture, Version,
 };
 
 use crate::rng::Rng;
@@ -130,13 +130,13 @@ impl Store for Liar {
         guarantees
     }
 
-    fn get<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+    fn get<'a>(&'a self, _: &'a Key) -> StoreFuture<'a, Reading> {
         let entry = self.entry.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let entry = entry.map(|(value, number)| Entry::new(value, self.version(number)));
         Box::pin(std::future::ready(Ok(Reading::new(entry))))
     }
 
-    fn put<'a>(&'a self, _: &'a Key, value: Bytes, expect: Expect) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn put<'a>(&'a self, _: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
         Box::pin(std::future::ready(Ok(self.write(value, &expect))))
     }
 

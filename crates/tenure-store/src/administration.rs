@@ -1,4 +1,4 @@
-use crate::{BoxFuture, Conflict, Key, StoreError, Version};
+use crate::{Conflict, Key, StoreFuture, Version};
 
 /// What an operator may do to a store beside the contract: nothing that leases rest on, and nothing that a lease ever
 /// asks for.
@@ -18,11 +18,10 @@ pub trait Administration: Send + Sync {
     /// Removes the entry if and only if it has exactly this version. An entry that has gone is a conflict.
     ///
     /// Of a removal and any number of racing replaces of the same version exactly one is applied.
-    fn remove<'a>(&'a self, key: &'a Key, version: &'a Version)
-    -> BoxFuture<'a, Result<Removal, StoreError>>;
+    fn remove<'a>(&'a self, key: &'a Key, version: &'a Version) -> StoreFuture<'a, Removal>;
 }
 
-/// The definite answers to a removal. Whatever is not definite is a [`StoreError`].
+/// The definite answers to a removal. Whatever is not definite is a [`StoreError`](crate::StoreError).
 ///
 /// Exhaustive: it happened or it did not, and who asked acts on both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

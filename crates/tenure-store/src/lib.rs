@@ -52,6 +52,6 @@ pub use key::{Key, KeyError};
 pub use prefix::Prefix;
 pub use reading::{Entry, Reading};
 pub use scratch::Scratch;
-pub use store::{BoxFuture, BoxStream, Store};
+pub use store::{BoxFuture, BoxStream, Store, StoreFuture};
 pub use time::StoreTime;
 pub use version::Version;

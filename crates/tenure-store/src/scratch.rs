@@ -1,4 +1,4 @@
-use crate::{BoxFuture, Key, StoreError};
+use crate::{Key, StoreFuture};
 
 /// The removal of Tenure's own keys, on which no lease rests. What tries a store out leaves nothing behind by this.
 pub trait Scratch: Send + Sync {
@@ -6,5 +6,5 @@ pub trait Scratch: Send + Sync {
     ///
     /// A store refuses every key that [may not be swept](Key::may_be_swept) as [`Invalid`](crate::Reason::Invalid) before
     /// anything is sent.
-    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn sweep<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, ()>;
 }

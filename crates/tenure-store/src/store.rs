@@ -7,8 +7,11 @@ use futures_core::Stream;
 
 use crate::{Administration, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Scratch, StoreError};
 
-/// A future that a store returns.
+/// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a store returns from a call: the definite answer, or why there is none.
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// A stream that a store returns.
 pub type BoxStream<'a, T> = Pin<Box<dyn Stream<Item = T> + Send + 'a>>;
@@ -35,17 +38,12 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// The entry, if there is one, and the store's own time where it has a clock.
     ///
     /// A failed read has no effect whatever it fails with, so every error simply means "not known".
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>>;
+    fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading>;
 
     /// Writes `value` if and only if the entry is what `expect` says.
     ///
     /// Replacing a version of an entry that has gone is a conflict.
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>>;
+    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put>;
 
     /// The keys covered by `prefix`, in any order, each once.
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>>;
@@ -88,16 +86,11 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).guarantees()
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+    fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
         (**self).get(key)
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
         (**self).put(key, value, expect)
     }
 

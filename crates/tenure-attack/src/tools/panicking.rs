@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tenure::Coordinator;
 use tenure::store::File;
 use tenure_store::{
-    BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Store, StoreError,
+    BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Store, StoreError, StoreFuture,
 };
 use tenure_testkit::{block_on, sleep_ms};
 
@@ -25,16 +25,11 @@ impl Store for Panicking {
         self.0.guarantees()
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+    fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
         self.0.get(key)
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
         if key.as_str() == "bad" {
             return Box::pin(async { panic!("this store panics deliberately") });
         }

@@ -18,8 +18,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use tenure::clock::ManualClock;
 use tenure_store::{
-    Administration, BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reach, Reading,
-    Removal, Scratch, Store, StoreClock, StoreError, Version,
+    Administration, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reach, Reading, Removal,
+    Scratch, Store, StoreClock, StoreError, StoreFuture, Version,
 };
 
 use crate::TestTime;
@@ -114,16 +114,11 @@ impl Store for Broken {
         self.guarantees
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+    fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
         Box::pin(async { Ok(self.engine.get(key)) })
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
         Box::pin(self.engine.put(key, value, expect, self.guarantees.write_interval))
     }
 
@@ -150,7 +145,7 @@ impl Store for Broken {
 }
 
 impl Scratch for Broken {
-    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn sweep<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, ()> {
         Box::pin(async {
             key.must_be_sweepable()?;
             self.engine.delete(key);
@@ -160,11 +155,7 @@ impl Scratch for Broken {
 }
 
 impl Administration for Broken {
-    fn remove<'a>(
-        &'a self,
-        key: &'a Key,
-        version: &'a Version,
-    ) -> BoxFuture<'a, Result<Removal, StoreError>> {
+    fn remove<'a>(&'a self, key: &'a Key, version: &'a Version) -> StoreFuture<'a, Removal> {
         Box::pin(async { Ok(self.engine.remove(key, version).await) })
     }
 }

@@ -5,8 +5,8 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use tenure_store::{
-    Administration, BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Scratch,
-    Store, StoreError,
+    Administration, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Scratch, Store,
+    StoreError, StoreFuture,
 };
 
 /// The wire between one process and the store, which a check can cut, or delay what is sent over it. A clone is the
@@ -105,7 +105,7 @@ impl Store for Wire {
         self.store.guarantees()
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+    fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
         Box::pin(async move {
             match self.mode() {
                 WireMode::Open | WireMode::Delays => self.store.get(key).await,
@@ -114,12 +114,7 @@ impl Store for Wire {
         })
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
         Box::pin(async move {
             match self.mode() {
                 WireMode::Open => self.store.put(key, value, expect).await,

@@ -25,8 +25,8 @@ use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, UpdateVersion};
 use tenure_store::{
-    Applied, BoxFuture, BoxStream, Conflict, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Reason,
-    Scratch, Store, StoreError, Version,
+    Applied, BoxStream, Conflict, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Reason, Scratch,
+    Store, StoreError, StoreFuture, Version,
 };
 
 pub use builder::S3Builder;
@@ -234,16 +234,11 @@ impl Store for S3 {
         self.0.guarantees
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+    fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
         Box::pin(self.0.get(key))
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
         Box::pin(self.0.put(key, value, expect))
     }
 
@@ -281,7 +276,7 @@ impl Store for S3 {
 }
 
 impl Scratch for S3 {
-    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn sweep<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, ()> {
         Box::pin(self.0.sweep(key))
     }
 }

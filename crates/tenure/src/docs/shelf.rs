@@ -5,8 +5,8 @@ use std::{fmt, time::Duration};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tenure_store::{
-    Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key, Prefix, Put, Reach,
-    Reading, Reason, Store, StoreError, Version,
+    Applied, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key, Prefix, Put, Reach, Reading,
+    Reason, Store, StoreError, StoreFuture, Version,
 };
 
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Store for Shelf {
         promises
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+    fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
         Box::pin(async move {
             let state = self.0.lock().unwrap();
             let entry = state.entries.get(key);
@@ -44,12 +44,7 @@ impl Store for Shelf {
     }
 
     // Comparing and writing are one step. On a network, send it once, and call every doubt `StoreError::unknown`.
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
         Box::pin(async move {
             if value.len() > VALUE_MAX {
                 return Err(StoreError::refused(Reason::Invalid, "the value is too large"));

@@ -3,8 +3,8 @@ use std::fmt;
 use bytes::Bytes;
 use futures_util::{StreamExt, future, stream};
 use tenure_store::{
-    Administration, BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Removal,
-    Scratch, Store, StoreError, Version,
+    Administration, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Removal, Scratch,
+    Store, StoreError, StoreFuture, Version,
 };
 
 use crate::store::caught::{Caught, Panicked, caught};
@@ -38,16 +38,11 @@ impl<S: Store> Store for Guarded<S> {
         caught(|| self.store.guarantees()).unwrap_or_default()
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+    fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
         guarded(move || self.store.get(key))
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
         guarded(move || self.store.put(key, value, expect))
     }
 
@@ -83,11 +78,7 @@ impl<S: Store> Store for Guarded<S> {
 }
 
 impl<S: Store> Administration for Guarded<S> {
-    fn remove<'a>(
-        &'a self,
-        key: &'a Key,
-        version: &'a Version,
-    ) -> BoxFuture<'a, Result<Removal, StoreError>> {
+    fn remove<'a>(&'a self, key: &'a Key, version: &'a Version) -> StoreFuture<'a, Removal> {
         guarded(move || match self.store.administration() {
             Some(administration) => administration.remove(key, version),
             None => Box::pin(future::ready(Err(StoreError::unknown("the store offers no removal any more")))),
@@ -96,7 +87,7 @@ impl<S: Store> Administration for Guarded<S> {
 }
 
 impl<S: Store> Scratch for Guarded<S> {
-    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn sweep<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, ()> {
         guarded(move || match self.store.scratch() {
             Some(scratch) => scratch.sweep(key),
             None => Box::pin(future::ready(Err(StoreError::unknown("the store removes nothing any more")))),
@@ -105,9 +96,7 @@ impl<S: Store> Scratch for Guarded<S> {
 }
 
 /// A call on a store. A panic in creating or polling its future is an unknown outcome.
-fn guarded<'a, T: 'a>(
-    call: impl FnOnce() -> BoxFuture<'a, Result<T, StoreError>> + Send + 'a,
-) -> BoxFuture<'a, Result<T, StoreError>> {
+fn guarded<'a, T: 'a>(call: impl FnOnce() -> StoreFuture<'a, T> + Send + 'a) -> StoreFuture<'a, T> {
     Box::pin(async move {
         let called = match caught(call) {
             Ok(future) => Caught::new(future).await,

@@ -32,8 +32,8 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use tenure_store::{
-    Administration, BoxFuture, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Removal,
-    Scratch, Store, StoreError, Version,
+    Administration, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Removal, Scratch,
+    Store, StoreError, StoreFuture, Version,
 };
 
 pub use builder::FileBuilder;
@@ -117,16 +117,11 @@ impl Store for File {
         self.shared.guarantees()
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+    fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
         Box::pin(self.shared.get(key))
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
         Box::pin(self.shared.put(key, value, expect))
     }
 
@@ -174,7 +169,7 @@ impl Store for File {
 }
 
 impl Scratch for File {
-    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn sweep<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             key.must_be_sweepable()?;
             self.shared.sweep(key).await
@@ -183,11 +178,7 @@ impl Scratch for File {
 }
 
 impl Administration for File {
-    fn remove<'a>(
-        &'a self,
-        key: &'a Key,
-        version: &'a Version,
-    ) -> BoxFuture<'a, Result<Removal, StoreError>> {
+    fn remove<'a>(&'a self, key: &'a Key, version: &'a Version) -> StoreFuture<'a, Removal> {
         Box::pin(self.shared.remove(key, version))
     }
 }

@@ -21,8 +21,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use tenure_store::{
-    Administration, Applied, BoxFuture, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key,
-    Prefix, Put, Reading, Reason, Removal, Scratch, Store, StoreClock, StoreError, StoreTime, Version,
+    Administration, Applied, BoxStream, Conflict, Entry, Expect, Guarantees, Identity, Key, Prefix, Put,
+    Reading, Reason, Removal, Scratch, Store, StoreClock, StoreError, StoreFuture, StoreTime, Version,
 };
 
 pub use builder::MemoryBuilder;
@@ -215,7 +215,7 @@ impl Store for Memory {
         self.shared.guarantees
     }
 
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Reading, StoreError>> {
+    fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
         Box::pin(async move {
             let fault = {
                 let mut state = self.lock();
@@ -229,12 +229,7 @@ impl Store for Memory {
         })
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a Key,
-        value: Bytes,
-        expect: Expect,
-    ) -> BoxFuture<'a, Result<Put, StoreError>> {
+    fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put> {
         Box::pin(async move {
             let max = self.shared.guarantees.value_max;
             let fault = {
@@ -293,7 +288,7 @@ impl Store for Memory {
 }
 
 impl Scratch for Memory {
-    fn sweep<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn sweep<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             key.must_be_sweepable()?;
             self.delete(key);
@@ -303,11 +298,7 @@ impl Scratch for Memory {
 }
 
 impl Administration for Memory {
-    fn remove<'a>(
-        &'a self,
-        key: &'a Key,
-        version: &'a Version,
-    ) -> BoxFuture<'a, Result<Removal, StoreError>> {
+    fn remove<'a>(&'a self, key: &'a Key, version: &'a Version) -> StoreFuture<'a, Removal> {
         Box::pin(async move {
             let hints = {
                 let mut state = self.lock();
