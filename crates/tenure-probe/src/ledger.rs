@@ -1,5 +1,4 @@
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tenure_store::{Key, Reason, Refused, StoreError};
@@ -21,15 +20,12 @@ pub struct Calls {
 /// What all connections of a probe have done together.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    writes: AtomicU64,
-    reads: AtomicU64,
-    lists: AtomicU64,
-    removals: AtomicU64,
     state: Mutex<LedgerState>,
 }
 
 #[derive(Debug, Default)]
 struct LedgerState {
+    calls: Calls,
     /// Everything that may be there, under the name that the store knows.
     written: BTreeSet<Key>,
     next_write: Option<Loss>,
@@ -47,15 +43,6 @@ pub(crate) enum Loss {
     Answer,
 }
 
-/// A call, for counting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Call {
-    Write,
-    Read,
-    List,
-    Removal,
-}
-
 impl Calls {
     /// All of them.
     pub fn total(&self) -> u64 {
@@ -64,24 +51,13 @@ impl Calls {
 }
 
 impl Ledger {
-    pub(crate) fn count(&self, call: Call) {
-        let counter = match call {
-            Call::Write => &self.writes,
-            Call::Read => &self.reads,
-            Call::List => &self.lists,
-            Call::Removal => &self.removals,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
+    /// Counts a call that is about to be made.
+    pub(crate) fn count(&self, call: impl FnOnce(&mut Calls) -> &mut u64) {
+        *call(&mut self.state().calls) += 1;
     }
 
     pub(crate) fn calls(&self) -> Calls {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Calls {
-            writes: of(&self.writes),
-            reads: of(&self.reads),
-            lists: of(&self.lists),
-            removals: of(&self.removals),
-        }
+        self.state().calls
     }
 
     /// A write is about to be sent: from now on it may be there.

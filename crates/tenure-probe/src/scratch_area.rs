@@ -9,7 +9,7 @@ use tenure_store::{
     Store, StoreError, StoreFuture, Version,
 };
 
-use crate::ledger::{Call, Ledger, Loss};
+use crate::ledger::{Ledger, Loss};
 
 /// A connection to a corner of a store: its key `a` is the store's key `.tenure/probe/<run>/a`, so that nothing of a
 /// user's is ever touched, and listings for people show nothing of it.
@@ -87,7 +87,7 @@ impl ScratchArea {
 
     /// The same, by the name that the store knows.
     pub(crate) async fn sweep_stored(&self, key: &Key) -> Result<(), StoreError> {
-        self.ledger.count(Call::Removal);
+        self.ledger.count(|calls| &mut calls.removals);
         match self.store.scratch() {
             Some(scratch) => scratch.sweep(key).await,
             None => Err(StoreError::refused(Reason::Unsupported, "this store removes nothing")),
@@ -96,7 +96,7 @@ impl ScratchArea {
 
     /// The stored keys of all areas.
     pub(crate) async fn list_stored(&self) -> Result<Vec<Key>, StoreError> {
-        self.ledger.count(Call::List);
+        self.ledger.count(|calls| &mut calls.lists);
         let prefix = Prefix::parse(ScratchName::ALL_AREAS).expect("it is made of good names");
         let listed: Vec<_> = self.store.list(&prefix).collect().await;
         listed.into_iter().collect()
@@ -116,7 +116,7 @@ impl Store for ScratchArea {
     fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
         Box::pin(async move {
             let key = self.scratch_name.stored_key(key)?;
-            self.ledger.count(Call::Read);
+            self.ledger.count(|calls| &mut calls.reads);
             let answer = self.store.get(&key).await;
             self.ledger.note_answer(&key, &answer);
             answer
@@ -130,7 +130,7 @@ impl Store for ScratchArea {
             if loss == Some(Loss::Request) {
                 return Err(StoreError::unknown("the request was lost on purpose"));
             }
-            self.ledger.count(Call::Write);
+            self.ledger.count(|calls| &mut calls.writes);
             self.ledger.writes(&key);
             let answer = self.store.put(&key, value, expect).await;
             self.ledger.note_answer(&key, &answer);
@@ -143,7 +143,7 @@ impl Store for ScratchArea {
 
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
         let listing = async move {
-            self.ledger.count(Call::List);
+            self.ledger.count(|calls| &mut calls.lists);
             match self.scratch_name.stored_prefix(prefix) {
                 Ok(outside) => self.store.list(&outside).collect().await,
                 Err(error) => vec![Err(error)],
@@ -173,7 +173,7 @@ impl Administration for ScratchArea {
             let Some(administration) = self.store.administration() else {
                 return Err(StoreError::refused(Reason::Unsupported, "this store removes nothing"));
             };
-            self.ledger.count(Call::Removal);
+            self.ledger.count(|calls| &mut calls.removals);
             administration.remove(&key, version).await
         })
     }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use tenure::clock::WallTime;
+use tenure_core::machine::rules::is_plausible;
 use tenure_store::StoreTime;
 
 /// What was seen of the store's own clock. Nothing rests on how far it is off: it raises the floor of tokens, and is never
@@ -28,7 +29,7 @@ impl ClockSeen {
             return;
         };
         self.told += 1;
-        if !(YEAR_2020..YEAR_2200).contains(&time.as_micros()) {
+        if !is_plausible(time) {
             self.implausible += 1;
             return;
         }
@@ -90,10 +91,6 @@ const SIGNED_MS: u64 = 15 * 60 * 1_000;
 
 /// Several front ends have several clocks, in whole seconds.
 const BACK_MAX: Duration = Duration::from_secs(2);
-
-/// Outside these two a time is ignored by the library.
-const YEAR_2020: u64 = 1_577_836_800_000_000;
-const YEAR_2200: u64 = 7_258_118_400_000_000;
 
 #[cfg(test)]
 mod tests {
