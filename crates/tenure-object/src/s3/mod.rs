@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::AmazonS3;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
@@ -244,23 +244,13 @@ impl Store for S3 {
 
     /// In the order of their names, as far as the server has one; a thousand for each request.
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
-        enum NextPage {
-            Page(Option<String>),
-            End,
-        }
-        let pages = stream::unfold(NextPage::Page(None), move |next| async move {
-            let NextPage::Page(token) = next else { return None };
-            Some(match self.0.page(prefix, token).await {
-                Ok((keys, Some(token))) => (Ok(keys), NextPage::Page(Some(token))),
-                Ok((keys, None)) => (Ok(keys), NextPage::End),
-                Err(error) => (Err(error), NextPage::End),
-            })
+        // The next page is asked for by the token that the last one gave. The first has none, and after the last comes none.
+        let pages = stream::try_unfold(Some(None), async move |next: Option<Option<String>>| {
+            let Some(token) = next else { return Ok::<_, StoreError>(None) };
+            let (keys, token) = self.0.page(prefix, token).await?;
+            Ok(Some((stream::iter(keys.into_iter().map(Ok)), token.map(Some))))
         });
-        let keys = pages.flat_map(|page| match page {
-            Ok(keys) => stream::iter(keys).map(Ok).left_stream(),
-            Err(error) => stream::iter([Err(error)]).right_stream(),
-        });
-        keys.boxed()
+        pages.try_flatten().boxed()
     }
 
     fn scratch(&self) -> Option<&dyn Scratch> {

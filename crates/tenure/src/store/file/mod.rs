@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryFutureExt, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use tenure_store::{
     Administration, BoxStream, Expect, Guarantees, Identity, Key, Prefix, Put, Reading, Removal, Scratch,
@@ -127,13 +127,8 @@ impl Store for File {
 
     /// The keys as they are at the first poll, in order.
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
-        let keys = stream::once(async move {
-            match self.shared.list(prefix).await {
-                Ok(keys) => stream::iter(keys).map(Ok).left_stream(),
-                Err(error) => stream::iter([Err(error)]).right_stream(),
-            }
-        });
-        keys.flatten().boxed()
+        let keys = self.shared.list(prefix).map_ok(|keys| stream::iter(keys.into_iter().map(Ok)));
+        keys.try_flatten_stream().boxed()
     }
 
     /// Hints are merged: any number of changes that nobody has looked at yet are one hint. The stream ends when the
