@@ -201,26 +201,22 @@ impl LiveCheck<'_> {
 
     fn give_up(&self, setback: Setback) -> Error {
         let (store, scratch) = (self.store, &self.scratch);
+        let unchecked = |why: &str| {
+            let sentence = format!("{store} could not be checked before anything is granted: {why}");
+            Error::new(ErrorKind::Unavailable, sentence)
+        };
         let error = match setback {
             Setback::Failed(error) => error,
             // A first lie, as the last straw: too little to convict, and no reason to trust.
             Setback::Lied(_) => {
-                return Error::new(
-                    ErrorKind::Unavailable,
-                    format!(
-                        "{store} could not be checked before anything is granted: it seems to break a promise, and did \
-                     not answer clearly often enough to be sure"
-                    ),
+                return unchecked(
+                    "it seems to break a promise, and did not answer clearly often enough to be sure",
                 );
             }
             Setback::Disturbed => {
-                return Error::new(
-                    ErrorKind::Unavailable,
-                    format!(
-                        "{store} could not be checked before anything is granted: something else keeps changing the \
-                     key {scratch}, which belongs to Tenure alone"
-                    ),
-                );
+                return unchecked(&format!(
+                    "something else keeps changing the key {scratch}, which belongs to Tenure alone"
+                ));
             }
         };
         let reason = match &error {
@@ -228,28 +224,24 @@ impl LiveCheck<'_> {
             StoreError::Unknown(_) | StoreError::Throttled(_) => None,
         };
         let gave_up = match reason {
-            Some(Reason::Denied) => Error::new(
-                ErrorKind::Unavailable,
-                format!(
-                    "{store} denied access to the key {scratch}, on which it is checked before anything is granted: it \
-                 must be allowed to read and to write there"
-                ),
-            ),
-            Some(Reason::Unreachable | Reason::Gone) | None => Error::new(
-                ErrorKind::Unavailable,
-                format!(
-                    "{store} could not be checked before anything is granted: it gave no clear answer {} times. See \
-                 whether it runs and can be reached, and try again",
-                    self.setbacks
-                ),
-            ),
+            Some(Reason::Denied) => {
+                let sentence = format!(
+                    "{store} denied access to the key {scratch}, on which it is checked before anything is granted: it must be \
+                     allowed to read and to write there"
+                );
+                Error::new(ErrorKind::Unavailable, sentence)
+            }
+            Some(Reason::Unreachable | Reason::Gone) | None => unchecked(&format!(
+                "it gave no clear answer {} times. See whether it runs and can be reached, and try again",
+                self.setbacks
+            )),
             // Unsupported, invalid, damaged, and what this version does not know: nothing is granted on it.
-            Some(_) => Error::new(
-                ErrorKind::Unsupported,
-                format!(
+            Some(_) => {
+                let sentence = format!(
                     "{store} did not bear the check of the key {scratch}, without which nothing is granted"
-                ),
-            ),
+                );
+                Error::new(ErrorKind::Unsupported, sentence)
+            }
         };
         gave_up.because(error)
     }
