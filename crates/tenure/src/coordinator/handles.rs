@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::Timing;
-use tenure_core::machine::{AcquireMode, AcquireParams, Left, Lost, Patience};
+use tenure_core::machine::{AcquireMode, Left, Lost, Patience};
 
 use super::Coordinator;
 use crate::keeper::stale_handle_error;
@@ -19,14 +19,8 @@ impl Coordinator {
     /// outcome of its renewal is unknown; if it succeeded, the handle is invalid.
     pub async fn renew(&self, handle: &Handle) -> Result<Handle, Error> {
         self.check(handle)?;
-        let asking = KeeperCall {
-            connection: &self.connection,
-            key: handle.key(),
-            params: self.params_of(handle, AcquireMode::Resume(handle.term.clone()), true)?,
-            witnessed: false,
-            token: Some(handle.token()),
-        };
-        let term = asking.for_handle().await?;
+        let mode = AcquireMode::Resume(handle.term.clone());
+        let term = self.call(handle, mode, false)?.for_handle().await?;
         Ok(Handle { term, ..handle.clone() })
     }
 
@@ -38,14 +32,7 @@ impl Coordinator {
     /// under once that has succeeded.
     pub async fn resume(&self, handle: &Handle) -> Result<Lease, Error> {
         self.check(handle)?;
-        let asking = KeeperCall {
-            connection: &self.connection,
-            key: handle.key(),
-            params: self.params_of(handle, AcquireMode::Resume(handle.term.clone()), false)?,
-            witnessed: true,
-            token: Some(handle.token()),
-        };
-        asking.for_lease().await
+        self.call(handle, AcquireMode::Resume(handle.term.clone()), true)?.for_lease().await
     }
 
     /// Ends the term of a handle, so that the next contender is granted at once. Call it after all work under the
@@ -55,14 +42,8 @@ impl Coordinator {
     /// be released after its deadline; if that succeeds, no other holder had the lease in between.
     pub async fn release(&self, handle: &Handle) -> Result<(), Error> {
         self.check_store(handle)?;
-        let asking = KeeperCall {
-            connection: &self.connection,
-            key: handle.key(),
-            params: self.params_of(handle, AcquireMode::Leave(handle.term.clone()), true)?,
-            witnessed: false,
-            token: Some(handle.token()),
-        };
-        match asking.for_end().await? {
+        let mode = AcquireMode::Leave(handle.term.clone());
+        match self.call(handle, mode, false)?.for_end().await? {
             Left::Vacated => Ok(()),
             Left::Nothing | Left::Lapsing => {
                 let record = self.record(handle.key()).await?;
@@ -72,19 +53,25 @@ impl Coordinator {
         }
     }
 
-    fn params_of(&self, handle: &Handle, mode: AcquireMode, manual: bool) -> Result<AcquireParams, Error> {
+    /// The call about the term of a handle. `kept` if this process keeps it from then on.
+    fn call<'a>(
+        &'a self,
+        handle: &'a Handle,
+        mode: AcquireMode,
+        kept: bool,
+    ) -> Result<KeeperCall<'a>, Error> {
         let limit = match &mode {
             AcquireMode::Leave(_) => self.connection.clock.now() + RELEASE_MAX,
             _ => handle.term.deadline,
         };
         let timing = Timing::builder(handle.ttl().as_duration()).drift(handle.drift).build()?;
-        timing.bearable_for(self.store_name(), self.guarantees())?;
         let request = Request::new(self.connection.clone(), handle.key().clone()).timing(timing);
         let mut params = request.parse(Patience::Until(limit))?;
         params.holder = Arc::clone(&handle.holder);
         params.secret_hash = Some(handle.secret.hash());
-        (params.mode, params.manual) = (mode, manual);
-        Ok(params)
+        (params.mode, params.manual) = (mode, !kept);
+        let (connection, token) = (&self.connection, Some(handle.token()));
+        Ok(KeeperCall { connection, key: handle.key(), params, witnessed: kept, token })
     }
 
     fn check(&self, handle: &Handle) -> Result<(), Error> {
