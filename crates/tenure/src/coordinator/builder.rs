@@ -4,7 +4,7 @@ use tenure_core::Holder;
 use tenure_store::{Store, StoreError};
 
 use super::Coordinator;
-use super::connect::{KeeperThread, RunningKeeper};
+use super::connect::RunningKeeper;
 use crate::clock::{BootClock, Clock};
 use crate::keeper::{Connection, Recorder};
 use crate::observe::Observers;
@@ -16,11 +16,11 @@ use crate::{Error, Logbook, Verdicts};
 pub struct CoordinatorBuilder {
     clock: Option<Arc<dyn Clock>>,
     holder: Option<Holder>,
-    recorder: Option<Arc<dyn Recorder>>,
-    logbook: Option<Logbook>,
-    verdicts: Option<Verdicts>,
-    again: bool,
-    unchecked: bool,
+    pub(super) recorder: Option<Arc<dyn Recorder>>,
+    pub(super) logbook: Option<Logbook>,
+    pub(super) verdicts: Option<Verdicts>,
+    pub(super) again: bool,
+    pub(super) unchecked: bool,
 }
 
 impl CoordinatorBuilder {
@@ -72,27 +72,19 @@ impl CoordinatorBuilder {
     /// Connects to a store that is created on the keeper's runtime, where its connections live. A socket that was
     /// connected on another executor stalls when that executor is blocked.
     pub async fn connect_with<S, F>(
-        self,
+        mut self,
         make: impl FnOnce() -> F + Send + 'static,
     ) -> Result<Coordinator, Error>
     where
         S: Store,
         F: Future<Output = Result<S, StoreError>> + Send + 'static,
     {
-        let clock = self.clock.unwrap_or_else(|| Arc::new(BootClock::new()));
-        let holder = match self.holder {
+        let clock = self.clock.take().unwrap_or_else(|| Arc::new(BootClock::new()));
+        let holder = match self.holder.take() {
             Some(holder) => holder,
             None => crate::host::process_holder(std::process::id())?,
         };
-        let thread = KeeperThread {
-            clock: Arc::clone(&clock),
-            recorder: self.recorder,
-            logbook: self.logbook,
-            verdicts: self.verdicts,
-            again: self.again,
-            unchecked: self.unchecked,
-        };
-        let RunningKeeper { keeper, store, guarantees, host } = thread.start(make).await?;
+        let RunningKeeper { keeper, store, guarantees, host } = self.start(Arc::clone(&clock), make).await?;
         let logbook = host.logbook.clone();
         let observers = Arc::new(Observers::new(store.clone(), Arc::clone(&clock), host));
         let connection =

@@ -6,25 +6,16 @@ use tenure_core::check;
 use tenure_store::{Guarantees, Store, StoreError};
 use tokio::sync::oneshot;
 
+use super::CoordinatorBuilder;
 use crate::clock::{Clock, call_timeout};
 use crate::host::fork::ForkGuard;
 use crate::host::witness::WitnessLocation;
 use crate::host::workers::Workers;
 use crate::keeper::logbook_client::LogbookClient;
-use crate::keeper::{HostState, Keeper, KeeperHandle, Recorder, Reporter};
+use crate::keeper::{HostState, Keeper, KeeperHandle, Reporter};
 use crate::store::guarded::Guarded;
 use crate::trust::Trust;
-use crate::{Error, ErrorKind, Logbook, Verdicts};
-
-/// Parameters of the keeper's thread.
-pub(super) struct KeeperThread {
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) recorder: Option<Arc<dyn Recorder>>,
-    pub(super) logbook: Option<Logbook>,
-    pub(super) verdicts: Option<Verdicts>,
-    pub(super) again: bool,
-    pub(super) unchecked: bool,
-}
+use crate::{Error, ErrorKind, Verdicts};
 
 /// A running keeper's thread.
 pub(super) struct RunningKeeper {
@@ -34,10 +25,11 @@ pub(super) struct RunningKeeper {
     pub(super) host: HostState,
 }
 
-impl KeeperThread {
+impl CoordinatorBuilder {
     #[expect(clippy::disallowed_methods, reason = "the keeper owns its thread")]
     pub(super) async fn start<S, F>(
         self,
+        clock: Arc<dyn Clock>,
         make: impl FnOnce() -> F + Send + 'static,
     ) -> Result<RunningKeeper, Error>
     where
@@ -54,8 +46,7 @@ impl KeeperThread {
         let (handle, commands) = KeeperHandle::new(fork_guard);
         let (connected, connection) = oneshot::channel();
         let keep = move |connected: oneshot::Sender<_>| async move {
-            let (clock, checks) = (Arc::clone(&self.clock), (self.again, self.unchecked));
-            let workers = Arc::new(Workers::new());
+            let (workers, checks) = (Arc::new(Workers::new()), (self.again, self.unchecked));
             let connecting = connect(make(), &clock, &workers, self.verdicts, checks);
             let (store, trust) =
                 match call_timeout(&*clock, CONNECT_MAX, "connecting to the store", connecting).await {
