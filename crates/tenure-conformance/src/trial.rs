@@ -141,7 +141,7 @@ impl<'h> Trial<'h> {
     /// The same, with the store's time.
     pub(crate) async fn reading(&self, store: &dyn Store, key: &Key) -> Result<Reading, Stop> {
         self.require(self.promises.linearizable_reads, "linearizable reads")?;
-        let mut patience = Retries::new();
+        let mut patience = Retries::default();
         loop {
             match store.get(key).await {
                 Ok(reading) => return Ok(reading),
@@ -160,7 +160,7 @@ impl<'h> Trial<'h> {
         expect: &Expect,
     ) -> Result<Put, Stop> {
         self.may_write(value)?;
-        let mut patience = Retries::new();
+        let mut patience = Retries::default();
         let mut uncertain = false;
         loop {
             self.pace(key).await;
@@ -300,15 +300,12 @@ pub(crate) fn excerpt(bytes: &[u8]) -> String {
 }
 
 /// Several tries, with longer and longer waits between them.
+#[derive(Default)]
 pub(crate) struct Retries {
     tries: u32,
 }
 
 impl Retries {
-    pub(crate) fn new() -> Self {
-        Self { tries: 0 }
-    }
-
     /// Waits before the next try, or ends the check when there have been enough or trying again cannot help.
     pub(crate) async fn spend(&mut self, harness: &dyn Harness, error: &StoreError) -> CheckResult {
         self.tries += 1;

@@ -167,7 +167,7 @@ async fn remove(
     key: &Key,
     version: &Version,
 ) -> Result<Removal, Stop> {
-    let mut patience = Retries::new();
+    let mut patience = Retries::default();
     let mut uncertain = false;
     loop {
         trial.pace(key).await;

@@ -22,30 +22,26 @@ pub(crate) const CLAUSE: Clause = Clause {
 };
 
 async fn lost_answer_of_a_create(trial: &Trial<'_>) -> CheckResult {
-    let key = trial.key("created");
-    let value = trial.value("created without an answer");
-    trial.may_write(&value)?;
-    trial.pace(&key).await;
-    trial.harness.lose_next_answer().await.or_skip()?;
-    let told = trial.writer().put(&key, value.clone(), Expect::Absent).await;
-    let entry = trial.read(&**trial.other(), &key).await?;
-    let landed = old_or_new(&key, None, &value, entry.as_ref())?;
-    must_be_unknown(told, landed)?;
-    check_writable(trial, &key, entry).await
+    lost_answer(trial, &trial.key("created"), None).await
 }
 
 async fn lost_answer_of_a_replace(trial: &Trial<'_>) -> CheckResult {
-    let key = trial.key("replaced");
-    let old = trial.value("old");
+    let (key, old) = (trial.key("replaced"), trial.value("old"));
     let version = trial.create(&key, &old).await?;
-    let value = trial.value("replaced without an answer");
-    trial.pace(&key).await;
+    lost_answer(trial, &key, Some((&old, &version))).await
+}
+
+async fn lost_answer(trial: &Trial<'_>, key: &Key, old: Option<(&Bytes, &Version)>) -> CheckResult {
+    let value = trial.value("written without an answer");
+    trial.may_write(&value)?;
+    trial.pace(key).await;
     trial.harness.lose_next_answer().await.or_skip()?;
-    let told = trial.writer().put(&key, value.clone(), Expect::Version(version.clone())).await;
-    let entry = trial.read(&**trial.other(), &key).await?;
-    let landed = old_or_new(&key, Some((&old, &version)), &value, entry.as_ref())?;
+    let expect = old.map_or(Expect::Absent, |(_, version)| Expect::Version(version.clone()));
+    let told = trial.writer().put(key, value.clone(), expect).await;
+    let entry = trial.read(&**trial.other(), key).await?;
+    let landed = old_or_new(key, old, &value, entry.as_ref())?;
     must_be_unknown(told, landed)?;
-    check_writable(trial, &key, entry).await
+    check_writable(trial, key, entry).await
 }
 
 /// Libraries that retry on their own turn a win into "somebody else was faster" (object_store, kube-rs and the AWS SDK
