@@ -90,13 +90,13 @@ impl<'h> Trial<'h> {
     // ── connections, keys, values ───────────────────────────────────────────────────────────────────────────────
 
     /// The connection that writes.
-    pub(crate) fn writer(&self) -> &'h Arc<dyn Store> {
-        &self.connections[0]
+    pub(crate) fn writer(&self) -> &'h dyn Store {
+        &*self.connections[0]
     }
 
     /// Another connection to the same store, which did not make the writes that it is asked about.
-    pub(crate) fn other(&self) -> &'h Arc<dyn Store> {
-        &self.connections[1]
+    pub(crate) fn other(&self) -> &'h dyn Store {
+        &*self.connections[1]
     }
 
     /// All of them.
@@ -186,7 +186,7 @@ impl<'h> Trial<'h> {
 
     /// Creates the entry, which must be absent.
     pub(crate) async fn create(&self, key: &Key, value: &Bytes) -> Result<Version, Stop> {
-        match self.put(&**self.writer(), key, value, &Expect::Absent).await? {
+        match self.put(self.writer(), key, value, &Expect::Absent).await? {
             Put::Applied(applied) => Ok(applied.version),
             Put::Conflict(_) => fail!("a create of {key}, which does not exist, was a conflict"),
         }
@@ -194,7 +194,7 @@ impl<'h> Trial<'h> {
 
     /// Replaces the version, which must be the current one.
     pub(crate) async fn replace(&self, key: &Key, value: &Bytes, version: &Version) -> Result<Version, Stop> {
-        match self.put(&**self.writer(), key, value, &Expect::Version(version.clone())).await? {
+        match self.put(self.writer(), key, value, &Expect::Version(version.clone())).await? {
             Put::Applied(applied) => Ok(applied.version),
             Put::Conflict(_) => fail!("a replace of {key} at its current version {version} was a conflict"),
         }
@@ -217,7 +217,7 @@ impl<'h> Trial<'h> {
 
     /// The key must hold exactly this, as seen over another connection.
     pub(crate) async fn holds(&self, key: &Key, value: &Bytes, version: &Version) -> CheckResult {
-        let Some(entry) = self.read(&**self.other(), key).await? else {
+        let Some(entry) = self.read(self.other(), key).await? else {
             fail!("{key} should hold version {version} and is not there")
         };
         ensure!(
@@ -236,7 +236,7 @@ impl<'h> Trial<'h> {
 
     /// The key must hold nothing, as seen over another connection.
     pub(crate) async fn is_absent(&self, key: &Key) -> CheckResult {
-        match self.read(&**self.other(), key).await? {
+        match self.read(self.other(), key).await? {
             None => Ok(()),
             Some(entry) => fail!(
                 "{key} should not be there and holds {} as version {}",

@@ -28,16 +28,16 @@ async fn time_is_told(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.clock >= StoreClock::Floors, "a clock")?;
     let key = trial.key("told");
     // A missing key is where it matters most: whoever plants it has nothing else to go by.
-    plausible(trial.reading(&**trial.writer(), &key).await?.time, "a read of a missing key")?;
+    plausible(trial.reading(trial.writer(), &key).await?.time, "a read of a missing key")?;
     let value = trial.value("first");
     trial.may_write(&value)?;
-    let created = trial.put(&**trial.writer(), &key, &value, &Expect::Absent).await?;
+    let created = trial.put(trial.writer(), &key, &value, &Expect::Absent).await?;
     plausible(time_of(&created), "a create")?;
-    let reading = trial.reading(&**trial.other(), &key).await?;
+    let reading = trial.reading(trial.other(), &key).await?;
     plausible(reading.time, "a read")?;
     let Some(entry) = reading.entry else { fail!("what was created is not there") };
     let expect = Expect::Version(entry.version);
-    let replaced = trial.put(&**trial.writer(), &key, &trial.value("second"), &expect).await?;
+    let replaced = trial.put(trial.writer(), &key, &trial.value("second"), &expect).await?;
     plausible(time_of(&replaced), "a replace")
 }
 

@@ -49,7 +49,7 @@ async fn replaced_stays(trial: &Trial<'_>) -> CheckResult {
     let created = trial.create(&key, &trial.value("first")).await?;
     let value = trial.value("second");
     let version = trial.replace(&key, &value, &created).await?;
-    trial.conflict(&**trial.other(), &key, &Expect::Absent, "a create over a replaced entry").await?;
+    trial.conflict(trial.other(), &key, &Expect::Absent, "a create over a replaced entry").await?;
     trial.holds(&key, &value, &version).await
 }
 

@@ -72,10 +72,10 @@ async fn no_foreign_names(trial: &Trial<'_>) -> CheckResult {
     let version = trial.create(&key, &trial.value("first")).await?;
     let stale = Expect::Version(version.clone());
     trial.replace(&key, &trial.value("second"), &version).await?;
-    trial.conflict(&**trial.writer(), &key, &Expect::Absent, "a create over an entry").await?;
-    trial.conflict(&**trial.writer(), &key, &stale, "a replace of an earlier version").await?;
+    trial.conflict(trial.writer(), &key, &Expect::Absent, "a create over an entry").await?;
+    trial.conflict(trial.writer(), &key, &stale, "a replace of an earlier version").await?;
     let impossible = Expect::Version(trial.writer().identity().impossible_version);
-    trial.conflict(&**trial.writer(), &missing, &impossible, "a replace of the impossible version").await?;
+    trial.conflict(trial.writer(), &missing, &impossible, "a replace of the impossible version").await?;
     trial.is_absent(&missing).await?;
     lists_exactly(trial, trial.scope(), &[key]).await
 }
@@ -102,7 +102,7 @@ async fn long(trial: &Trial<'_>) -> CheckResult {
 async fn everything(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("among-others");
     trial.create(&key, &trial.value("first")).await?;
-    let times = listed(&**trial.other(), &Prefix::all()).await?;
+    let times = listed(trial.other(), &Prefix::all()).await?;
     let listed = times.get(&key).copied().unwrap_or_default();
     ensure!(listed == 1, "{key} is in the list of everything {listed} times");
     Ok(())

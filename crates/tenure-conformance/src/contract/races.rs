@@ -64,7 +64,7 @@ async fn one_round(trial: &Trial<'_>, referee: &mut Referee, key: &Key, expect: 
     if let Err(stop) = Referee::count_winners(&told) {
         return referee.note(&told, Err(stop));
     }
-    let stored = trial.read(&**trial.other(), key).await?;
+    let stored = trial.read(trial.other(), key).await?;
     referee.judge(&values, &told, stored.as_ref())
 }
 
@@ -85,7 +85,7 @@ async fn chain(trial: &Trial<'_>) -> CheckResult {
         });
         trial.pace(&key).await;
         let told = trial.race(racers).await;
-        let Some(entry) = trial.read(&**trial.other(), &key).await? else {
+        let Some(entry) = trial.read(trial.other(), &key).await? else {
             fail!("{key} is gone after a race of replaces")
         };
         let listed = check_chain(&base, &entry.value, &version, &told)?;

@@ -32,7 +32,7 @@ async fn is_offered_with_a_clock(trial: &Trial<'_>) -> CheckResult {
 async fn is_conditional(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("removed");
     let store = trial.writer();
-    let administration = offered(trial, &**store)?;
+    let administration = offered(trial, store)?;
     let first = trial.create(&key, &trial.value("first")).await?;
     let value = trial.value("second");
     let second = trial.replace(&key, &value, &first).await?;
@@ -48,7 +48,7 @@ async fn is_conditional(trial: &Trial<'_>) -> CheckResult {
     trial.is_absent(&key).await?;
     let again = remove(trial, administration, &key, &second).await?;
     ensure!(again != Removal::Removed, "{key} was removed once more, after it was gone");
-    trial.conflict(&**trial.other(), &key, &Expect::Version(second), "a replace of what was removed").await?;
+    trial.conflict(trial.other(), &key, &Expect::Version(second), "a replace of what was removed").await?;
     trial.create(&key, &trial.value("third")).await?;
     Ok(())
 }
@@ -56,7 +56,7 @@ async fn is_conditional(trial: &Trial<'_>) -> CheckResult {
 /// A write that was on its way for long may still come. It must not find the version that it expects.
 async fn never_repeats(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("made-anew");
-    let administration = offered(trial, &**trial.writer())?;
+    let administration = offered(trial, trial.writer())?;
     let mut gone: Vec<Version> = Vec::new();
     for life in ["first", "second", "third"] {
         let created = trial.create(&key, &trial.value(&format!("{life} created"))).await?;
@@ -69,7 +69,7 @@ async fn never_repeats(trial: &Trial<'_>) -> CheckResult {
         }
         for version in &gone {
             let late = Expect::Version(version.clone());
-            trial.conflict(&**trial.other(), &key, &late, "a late replace of what was removed").await?;
+            trial.conflict(trial.other(), &key, &late, "a late replace of what was removed").await?;
         }
         let removal = remove(trial, administration, &key, &replaced).await?;
         ensure!(removal == Removal::Removed, "{key} was not removed at its current version {replaced}");
@@ -80,7 +80,7 @@ async fn never_repeats(trial: &Trial<'_>) -> CheckResult {
 
 async fn races(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.atomic_replace, "atomic replace")?;
-    offered(trial, &**trial.writer())?;
+    offered(trial, trial.writer())?;
     let (mut removed, mut replaced) = (0, 0);
     for round in 0..trial.sizes.rounds {
         let key = trial.key(&format!("round-{round}"));
@@ -108,7 +108,7 @@ async fn races(trial: &Trial<'_>) -> CheckResult {
             removals + replaces <= 1,
             "round {round}: {removals} removals and {replaces} replaces of one version were told that they won"
         );
-        let there = trial.read(&**trial.other(), &key).await?;
+        let there = trial.read(trial.other(), &key).await?;
         let is_as_told = match (removals, replaces) {
             (1, 0) => there.is_none(),
             (0, 1) => there.is_some_and(|entry| entry.version != base),
@@ -172,7 +172,7 @@ async fn remove(
     loop {
         trial.pace(key).await;
         match administration.remove(key, version).await {
-            Ok(Removal::Conflict(_)) if uncertain && trial.read(&**trial.writer(), key).await?.is_none() => {
+            Ok(Removal::Conflict(_)) if uncertain && trial.read(trial.writer(), key).await?.is_none() => {
                 return Ok(Removal::Removed);
             }
             Ok(removal) => return Ok(removal),

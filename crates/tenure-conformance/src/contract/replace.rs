@@ -50,7 +50,7 @@ async fn read_version_is_replaced(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.atomic_replace, "atomic replace")?;
     let key = trial.key("read");
     trial.create(&key, &trial.value("first")).await?;
-    let Some(entry) = trial.read(&**trial.other(), &key).await? else {
+    let Some(entry) = trial.read(trial.other(), &key).await? else {
         fail!("{key} was created and is not there")
     };
     let value = trial.value("second");
@@ -85,11 +85,11 @@ async fn impossible_is_a_conflict(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("existing");
     let value = trial.value("first");
     let version = trial.create(&key, &value).await?;
-    trial.conflict(&**trial.other(), &key, &impossible, "a replace of the impossible version").await?;
+    trial.conflict(trial.other(), &key, &impossible, "a replace of the impossible version").await?;
     trial.holds(&key, &value, &version).await?;
 
     let missing = trial.key("missing");
-    trial.conflict(&**trial.other(), &missing, &impossible, "a replace of the impossible version").await?;
+    trial.conflict(trial.other(), &missing, &impossible, "a replace of the impossible version").await?;
     trial.is_absent(&missing).await
 }
 
@@ -99,7 +99,7 @@ async fn missing_is_a_conflict(trial: &Trial<'_>) -> CheckResult {
     let other = trial.create(&trial.key("other"), &trial.value("first")).await?;
     let missing = trial.key("missing");
     let expect = Expect::Version(other);
-    trial.conflict(&**trial.writer(), &missing, &expect, "a replace of a missing key").await?;
+    trial.conflict(trial.writer(), &missing, &expect, "a replace of a missing key").await?;
     trial.is_absent(&missing).await
 }
 
@@ -110,6 +110,6 @@ async fn deleted_is_a_conflict(trial: &Trial<'_>) -> CheckResult {
     let version = trial.create(&key, &trial.value("first")).await?;
     trial.harness.delete(&key).await.or_skip()?;
     let expect = Expect::Version(version);
-    trial.conflict(&**trial.writer(), &key, &expect, "a replace of an entry that has gone").await?;
+    trial.conflict(trial.writer(), &key, &expect, "a replace of an entry that has gone").await?;
     trial.is_absent(&key).await
 }

@@ -38,7 +38,7 @@ async fn lost_answer(trial: &Trial<'_>, key: &Key, old: Option<(&Bytes, &Version
     trial.harness.lose_next_answer().await.or_skip()?;
     let expect = old.map_or(Expect::Absent, |(_, version)| Expect::Version(version.clone()));
     let told = trial.writer().put(key, value.clone(), expect).await;
-    let entry = trial.read(&**trial.other(), key).await?;
+    let entry = trial.read(trial.other(), key).await?;
     let landed = old_or_new(key, old, &value, entry.as_ref())?;
     must_be_unknown(told, landed)?;
     check_writable(trial, key, entry).await
@@ -68,7 +68,7 @@ async fn lost_request(trial: &Trial<'_>) -> CheckResult {
     trial.pace(&key).await;
     trial.harness.lose_next_request().await.or_skip()?;
     let told = trial.writer().put(&key, value.clone(), Expect::Version(version.clone())).await;
-    let entry = trial.read(&**trial.other(), &key).await?;
+    let entry = trial.read(trial.other(), &key).await?;
     let landed = old_or_new(&key, Some((&old, &version)), &value, entry.as_ref())?;
     match told {
         Err(StoreError::Unknown(_) | StoreError::Throttled(_)) => {}
@@ -143,7 +143,7 @@ async fn check_settled(
 ) -> CheckResult {
     let mut entry = None;
     for _ in 0..LOOKS {
-        entry = trial.read(&**trial.other(), key).await?;
+        entry = trial.read(trial.other(), key).await?;
         if old_or_new(key, old, new, entry.as_ref())? {
             break;
         }
@@ -184,10 +184,10 @@ async fn check_writable(trial: &Trial<'_>, key: &Key, entry: Option<Entry>) -> C
     for _ in 0..2 {
         let value = trial.value("afterwards");
         let expect = entry.map_or(Expect::Absent, |entry| Expect::Version(entry.version));
-        if let Put::Applied(applied) = trial.put(&**trial.writer(), key, &value, &expect).await? {
+        if let Put::Applied(applied) = trial.put(trial.writer(), key, &value, &expect).await? {
             return trial.holds(key, &value, &applied.version).await;
         }
-        entry = trial.read(&**trial.other(), key).await?;
+        entry = trial.read(trial.other(), key).await?;
     }
     fail!("{key} can no longer be written: every write is a conflict")
 }

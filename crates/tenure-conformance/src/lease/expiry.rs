@@ -55,7 +55,7 @@ async fn lands_too_late(trial: &Trial<'_>) -> CheckResult {
     let lease = renewing_until_lost(&world, &first, &key).await?;
     for write in first.wire.take_late_writes() {
         // The first is applied, because nobody took the lease, and the others find another version.
-        let _ = trial.put(&**trial.writer(), &write.key, &write.value, &write.expect).await?;
+        let _ = trial.put(trial.writer(), &write.key, &write.value, &write.expect).await?;
     }
     is_lost(&lease, "after a renewal landed too late")?;
     first.wire.open();

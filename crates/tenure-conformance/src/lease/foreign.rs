@@ -72,9 +72,7 @@ async fn before_a_grant(trial: &Trial<'_>) -> CheckResult {
     let lease = world.granted(process.wants(&key)).await?;
     world.released(lease).await?;
     delayed_grant(&world, &process, &key).await?;
-    let Some(vacant) = trial.read(&**trial.writer(), &key).await? else {
-        fail!("the record of {key} is gone")
-    };
+    let Some(vacant) = trial.read(trial.writer(), &key).await? else { fail!("the record of {key} is gone") };
     let value = trial.value("came in between");
     let version = trial.replace(&key, &value, &vacant.version).await?;
     world.deliver_too_late(&process).await?;

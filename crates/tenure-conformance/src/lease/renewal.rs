@@ -115,7 +115,7 @@ async fn replace(world: &World<'_>, key: &Key, replacement: Replacement) -> Resu
             record::encode(&grant_over(&record))
         }
     };
-    let entry = trial.read(&**trial.writer(), key).await?;
+    let entry = trial.read(trial.writer(), key).await?;
     let Some(entry) = entry else { fail!("the record of {key} is gone") };
     let version = trial.replace(key, &value, &entry.version).await?;
     Ok((value, version))

@@ -112,7 +112,7 @@ impl<'t> World<'t> {
 
     /// The bytes of a key, as seen over a wire that nobody cuts.
     pub(super) async fn bytes(&self, key: &Key) -> Result<Bytes, Stop> {
-        let entry = self.trial.read(&**self.trial.other(), key).await?;
+        let entry = self.trial.read(self.trial.other(), key).await?;
         entry.map(|entry| entry.value).ok_or_else(|| Stop::Failed(format!("the record of {key} is gone")))
     }
 
@@ -152,7 +152,7 @@ impl<'t> World<'t> {
             return Err(Stop::Skipped(busy.into()));
         }
         for write in late {
-            let put = self.trial.put(&**self.trial.writer(), &write.key, &write.value, &write.expect).await?;
+            let put = self.trial.put(self.trial.writer(), &write.key, &write.value, &write.expect).await?;
             let Put::Applied(applied) = put else { continue };
             let expected = match &write.expect {
                 Expect::Absent => "nothing".to_owned(),
