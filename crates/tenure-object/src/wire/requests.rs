@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// How many requests a store has sent, as its provider counts and bills them. Those for credentials are not among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,28 +14,20 @@ pub struct Requests {
 
 /// The same while it is counted.
 #[derive(Debug, Default)]
-pub(crate) struct Counter {
-    puts: AtomicU64,
-    gets: AtomicU64,
-    lists: AtomicU64,
-}
+pub(crate) struct Counter(Mutex<Requests>);
 
 impl Counter {
     pub(crate) fn count(&self, request: &http::request::Parts) {
         let is_list = request.uri.query().is_some_and(|query| query.contains("list-type="));
-        let counted = match request.method {
-            http::Method::PUT => &self.puts,
-            _ if is_list => &self.lists,
-            _ => &self.gets,
-        };
-        counted.fetch_add(1, Ordering::Relaxed);
+        let mut so_far = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match request.method {
+            http::Method::PUT => so_far.puts += 1,
+            _ if is_list => so_far.lists += 1,
+            _ => so_far.gets += 1,
+        }
     }
 
     pub(crate) fn so_far(&self) -> Requests {
-        Requests {
-            puts: self.puts.load(Ordering::Relaxed),
-            gets: self.gets.load(Ordering::Relaxed),
-            lists: self.lists.load(Ordering::Relaxed),
-        }
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
