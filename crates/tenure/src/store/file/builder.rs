@@ -80,7 +80,7 @@ impl FileBuilder {
         try_out(&folder, domain.as_ref())?;
         let mark = Mark::open(&folder, super::wall_micros(&*self.clock))
             .map_err(|unusable| unusable.at_opening("cannot open or make", &folder))?;
-        Ok(File::with(FileInner::new(folder, Some(mark), true, domain, self.clock, guarantees(local), local)))
+        Ok(File::with(FileInner::new(folder, Some(mark), true, domain, self.clock, local)))
     }
 
     /// Opens the store in this folder to look at it, without making or changing anything; `None` where there is no such
@@ -94,15 +94,7 @@ impl FileBuilder {
         let domain = Domain::here();
         let mark = Mark::open_to_read(&folder)
             .map_err(|errno| IoError::new("cannot open", &folder.path_of(name::MARK), errno).at_opening())?;
-        Ok(Some(File::with(FileInner::new(
-            folder,
-            mark,
-            false,
-            domain,
-            self.clock,
-            guarantees(local),
-            local,
-        ))))
+        Ok(Some(File::with(FileInner::new(folder, mark, false, domain, self.clock, local))))
     }
 
     /// What the store in this folder guarantees, or will once it is made. Nothing is made or changed for it; what would be

@@ -114,7 +114,7 @@ impl File {
 
 impl Store for File {
     fn guarantees(&self) -> Guarantees {
-        self.shared.guarantees()
+        guarantees(self.shared.is_local())
     }
 
     fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
@@ -134,7 +134,7 @@ impl Store for File {
     /// Hints are merged: any number of changes that nobody has looked at yet are one hint. The stream ends when the
     /// folder is gone.
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
-        if !self.shared.guarantees().watch {
+        if !self.guarantees().watch {
             return None;
         }
         watch::hints(self.shared.folder(), prefix)

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tenure_store::{
-    Applied, Entry, Expect, Guarantees, Key, Prefix, Put, Reading, Reason, Removal, StoreClock, StoreError,
-    StoreTime, Version,
+    Applied, Entry, Expect, Key, Prefix, Put, Reading, Reason, Removal, StoreError, StoreTime, Version,
 };
 
 use super::envelope::{Envelope, Stamp};
@@ -26,7 +25,6 @@ use crate::host::workers::Workers;
 pub(super) struct FileInner {
     inner: Arc<FolderState>,
     workers: Workers,
-    guarantees: Guarantees,
 }
 
 /// What workers need.
@@ -51,7 +49,6 @@ impl FileInner {
         writable: bool,
         domain: Option<Domain>,
         clock: Arc<dyn Clock>,
-        guarantees: Guarantees,
         local: bool,
     ) -> Self {
         let inner = FolderState {
@@ -64,7 +61,7 @@ impl FileInner {
             unsynced: Mutex::default(),
             cleaned: AtomicBool::new(false),
         };
-        Self { inner: Arc::new(inner), workers: Workers::new(), guarantees }
+        Self { inner: Arc::new(inner), workers: Workers::new() }
     }
 
     /// When a name of the folder last changed; `None` when it is gone.
@@ -87,14 +84,9 @@ impl FileInner {
         self.inner.local
     }
 
-    pub(super) fn guarantees(&self) -> Guarantees {
-        self.guarantees
-    }
-
     pub(super) async fn get(&self, key: &Key) -> Result<Reading, StoreError> {
-        let tells_ages = self.guarantees.clock >= StoreClock::Ages;
         let (inner, key) = (Arc::clone(&self.inner), key.clone());
-        self.workers.run(move || inner.get(&key, tells_ages)).await?
+        self.workers.run(move || inner.get(&key)).await?
     }
 
     pub(super) async fn put(&self, key: &Key, value: Bytes, expect: Expect) -> Result<Put, StoreError> {
@@ -207,7 +199,7 @@ impl FileInner {
 }
 
 impl FolderState {
-    fn get(&self, key: &Key, tells_ages: bool) -> Result<Reading, StoreError> {
+    fn get(&self, key: &Key) -> Result<Reading, StoreError> {
         self.folder.is_in_place()?;
         let mut there = if self.local || !self.writable {
             read::entry(&self.folder, key)?
@@ -223,7 +215,7 @@ impl FolderState {
         // After the read: an age is at least what it was when the entry was seen.
         let now = self.clock.now();
         let entry = there.map(|envelope| {
-            let age = envelope.stamp.age(self.domain.as_ref(), now).filter(|_| tells_ages);
+            let age = envelope.stamp.age(self.domain.as_ref(), now).filter(|_| self.local);
             Entry::new(envelope.value, envelope.version).with_age(age)
         });
         Ok(Reading::new(entry).with_time(self.time()))
