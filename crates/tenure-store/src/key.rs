@@ -127,22 +127,6 @@ impl AsRef<str> for Key {
     }
 }
 
-impl TryFrom<&str> for Key {
-    type Error = KeyError;
-
-    fn try_from(name: &str) -> Result<Self, KeyError> {
-        Self::parse(name)
-    }
-}
-
-impl TryFrom<String> for Key {
-    type Error = KeyError;
-
-    fn try_from(name: String) -> Result<Self, KeyError> {
-        Self::parse(&name)
-    }
-}
-
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
