@@ -29,6 +29,7 @@ impl Calls {
     }
 }
 
+/// What came after `earlier`, which is a count of the same store.
 impl Sub for Calls {
     type Output = Self;
 
