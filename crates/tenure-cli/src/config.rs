@@ -38,13 +38,11 @@ impl Config {
     }
 
     fn read(path: &Path) -> Result<Option<Self>, Failure> {
+        let bad_config = |what: String| bad_config(path, what);
         let unreadable = |error| {
-            bad_config(
-                path,
-                format!(
-                    "it cannot be read: {error}. Make it readable, or name the store by --store or TENURE_STORE"
-                ),
-            )
+            bad_config(format!(
+                "it cannot be read: {error}. Make it readable, or name the store by --store or TENURE_STORE"
+            ))
         };
         // Without O_NONBLOCK, a fifo would stop the command.
         let mut options = File::options();
@@ -58,26 +56,22 @@ impl Config {
         };
         let status = file.metadata().map_err(unreadable)?;
         if !status.is_file() || status.len() > BYTES_MAX {
-            let what = "it is not a file of a few lines";
-            return Err(bad_config(path, format!("{what}, such as store = \"file:///path\"")));
+            let what = "it is not a file of a few lines, such as store = \"file:///path\"";
+            return Err(bad_config(what.to_owned()));
         }
         // Whoever may write to it decides where the leases are.
         let me = nix::unistd::geteuid().as_raw();
         if ![0, me].contains(&status.uid()) {
             let owner = status.uid();
-            return Err(bad_config(
-                path,
-                format!("it belongs to user {owner}, and this is user {me}: use a file of your own"),
-            ));
+            return Err(bad_config(format!(
+                "it belongs to user {owner}, and this is user {me}: use a file of your own"
+            )));
         }
         if status.mode() & OTHERS_WRITE != 0 {
             let advice = format!("chmod go-w {}", path.display());
-            return Err(bad_config(
-                path,
-                format!(
-                    "others may write to it, and so move the leases: take that permission away ({advice})"
-                ),
-            ));
+            return Err(bad_config(format!(
+                "others may write to it, and so move the leases: take that permission away ({advice})"
+            )));
         }
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(unreadable)?;
@@ -87,7 +81,7 @@ impl Config {
                 .and_then(|span| text.get(..span.start))
                 .map_or(1, |before| before.matches('\n').count() + 1);
             let what = error.message().replace('\n', " ");
-            bad_config(path, format!("line {line}: {what}. It has one field: store = \"file:///path\""))
+            bad_config(format!("line {line}: {what}. It has one field: store = \"file:///path\""))
         })?;
         Ok(Some(config))
     }
