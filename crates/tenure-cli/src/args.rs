@@ -62,7 +62,7 @@ pub(crate) struct Run {
     /// The lease, such as backup or billing/nightly
     pub(crate) name: String,
     /// Duration of the lease without a renewal: CMD is dead before it is over
-    #[arg(long, value_name = "DURATION", default_value = RUN_TTL, value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
     pub(crate) ttl: Duration,
     #[command(flatten)]
     pub(crate) waiting: Waiting,
@@ -353,29 +353,6 @@ impl Waiting {
         if self.no_wait { Some(Duration::ZERO) } else { self.wait }
     }
 }
-
-impl Args {
-    /// Whether programs read what is said.
-    pub(crate) fn json(&self) -> bool {
-        match &self.command {
-            Command::Run(run) => run.json,
-            Command::Acquire(acquire) => acquire.json,
-            Command::Renew(handle) | Command::Release(handle) => handle.json,
-            Command::Steal(steal) => steal.json,
-            Command::Status(status) => status.json,
-            Command::Ls(ls) => ls.json,
-            Command::Watch(watch) => watch.json,
-            Command::History(history) => history.json,
-            Command::Forget(forget) => forget.json,
-            Command::Store(Store { command: StoreCommand::Guarantees(guarantees) }) => guarantees.json,
-            Command::Probe(probe) => probe.json,
-            Command::Completions(_) | Command::Man(_) => false,
-        }
-    }
-}
-
-/// How long a lease of `tenure run` lasts without a renewal, unless told.
-pub(crate) const RUN_TTL: &str = "15s";
 
 #[cfg(test)]
 mod tests {

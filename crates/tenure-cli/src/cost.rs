@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tenure::{Error, Timing};
 
-use crate::args::RUN_TTL;
+use crate::args::Run;
 use crate::prices::{Charge, Prices};
 use crate::{duration, table};
 
@@ -44,8 +44,7 @@ struct PricesTold {
 impl Cost {
     /// The cost of a lease with this ttl, if its record has one.
     pub(crate) fn of(ttl: Option<Duration>, charge: Charge) -> Result<Self, Error> {
-        let unless_told = || duration::parse(RUN_TTL).expect("it is the default of tenure run");
-        let timing = Timing::new(ttl.unwrap_or_else(unless_told))?;
+        let timing = Timing::new(ttl.unwrap_or(Run::TTL))?;
         let prices = match charge {
             Charge::Each(prices) => Some(prices),
             _ => None,

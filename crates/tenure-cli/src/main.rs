@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         args::Command::History(history) => history::history(&args, history),
     };
     done.unwrap_or_else(|failure| {
-        failure.report(args.json());
+        failure.report(usage::wants_json());
         failure.code()
     })
 }

@@ -73,7 +73,7 @@ fn subject() -> String {
     subject
 }
 
-fn wants_json() -> bool {
+pub(crate) fn wants_json() -> bool {
     words_before_dashes().any(|word| word == "--json")
 }
 
