@@ -25,7 +25,7 @@ struct HistoryAnswer {
     terms: Vec<Term>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Term {
     token: u64,
     holder: String,
@@ -86,13 +86,10 @@ impl Term {
             token: record.token.get(),
             holder: record.holder.as_ref().map_or_else(String::new, |holder| holder.id().to_string()),
             granted_at: record.granted_at.to_string(),
-            ended_at: None,
             // When a term ended that ran out, nobody wrote down.
             held_ms: span(record.granted_at, seen.seen_at).filter(|_| held),
-            end: None,
-            by: None,
-            because: None,
             words: lease.present_term(),
+            ..Self::default()
         }
     }
 

@@ -34,13 +34,11 @@ impl ProbeAnswer<'_> {
         }
         let url = plain(&self.store.url());
         let fitness = &self.qualification.fitness;
-        match fitness {
-            Fitness::Fit => text.push_str(&format!("{url}: fit, for {}\n", self.reach())),
-            Fitness::FitWithLimits(_) => {
-                text.push_str(&format!("{url}: fit with limits, for {}\n", self.reach()));
-            }
-            Fitness::Refused(_) => text.push_str(&format!("{url}: refused\n")),
-        }
+        text.push_str(&match fitness {
+            Fitness::Fit => format!("{url}: fit, for {}\n", self.reach()),
+            Fitness::FitWithLimits(_) => format!("{url}: fit with limits, for {}\n", self.reach()),
+            Fitness::Refused(_) => format!("{url}: refused\n"),
+        });
         for reason in fitness.reasons() {
             text.push_str(&format!("  {}\n", plain(reason)));
         }
@@ -85,13 +83,9 @@ impl ProbeAnswer<'_> {
 
     fn other_rows(&self) -> Vec<[String; 2]> {
         let qualification = self.qualification;
-        let mut rows = vec![["equal bytes", equal_bytes(qualification.equal_bytes_share_a_version)]];
-        let owned;
-        if let Some(quoting) = &qualification.quoting {
-            owned = quoting.sentence();
-            rows.push(["ETags", &owned]);
-        }
-        let mut rows: Vec<[String; 2]> = rows.into_iter().map(|row| row.map(str::to_owned)).collect();
+        let equal_bytes = equal_bytes(qualification.equal_bytes_share_a_version);
+        let mut rows = vec![["equal bytes".to_owned(), equal_bytes.to_owned()]];
+        rows.extend(qualification.quoting.as_ref().map(|quoting| ["ETags".to_owned(), quoting.sentence()]));
         if let Some(measured) = &qualification.measured {
             let declared = self.store_guarantees().write_interval;
             rows.extend([

@@ -5,7 +5,7 @@ use tenure::record::{End, Record};
 use tenure::{Change, ChangeKind, Key, WatchEvent};
 
 use crate::duration;
-use crate::lease_view::{Colour, FREE, IN_USE, LeaseView, SUSPECT};
+use crate::lease_view::{FREE, IN_USE, LeaseView, SUSPECT};
 use crate::output::plain;
 
 /// One event as it is told. The fields and their names are a contract: `docs/reference/command/watch.md`.
@@ -124,41 +124,40 @@ impl Line {
         };
         let token = self.token.map(|token| format!("token {token}")).unwrap_or_default();
         let holder = format!("{}, {token}", text(&self.holder));
-        let painted = |colour: Colour, word: &str| colour.paint(word);
         match self.event {
             "stands" => self.lease.as_ref().map(LeaseView::standing).unwrap_or_default(),
-            "granted" => format!("{} to {holder}", painted(IN_USE, "granted")),
-            "renewed" => format!("{} by {holder}", painted(IN_USE, "renewed")),
-            "revoked" => format!("{} {by}: {holder}, is to let go", painted(IN_USE, "revoked")),
-            "released" => format!("{} by {holder}", painted(FREE, "released")),
+            "granted" => format!("{} to {holder}", IN_USE.paint("granted")),
+            "renewed" => format!("{} by {holder}", IN_USE.paint("renewed")),
+            "revoked" => format!("{} {by}: {holder}, is to let go", IN_USE.paint("revoked")),
+            "released" => format!("{} by {holder}", FREE.paint("released")),
             "ran-out" if self.holder.is_none() => {
-                format!("{}: what was reserved has run out", painted(FREE, "free"))
+                format!("{}: what was reserved has run out", FREE.paint("free"))
             }
-            "ran-out" => format!("{}: {holder}, did not renew it in time", painted(FREE, "run out")),
-            "died" => format!("{}: {holder}, is dead", painted(FREE, "died")),
-            "taken" => format!("{} {by} from {holder}", painted(FREE, "taken")),
-            "ended" => format!("{} ({message}): {holder}", painted(FREE, "ended")),
-            "reserved" => format!("{} for {}", painted(IN_USE, "reserved"), text(&self.successor)),
-            "closed" => format!("{} {by}, and never granted again", painted(SUSPECT, "closed")),
+            "ran-out" => format!("{}: {holder}, did not renew it in time", FREE.paint("run out")),
+            "died" => format!("{}: {holder}, is dead", FREE.paint("died")),
+            "taken" => format!("{} {by} from {holder}", FREE.paint("taken")),
+            "ended" => format!("{} ({message}): {holder}", FREE.paint("ended")),
+            "reserved" => format!("{} for {}", IN_USE.paint("reserved"), text(&self.successor)),
+            "closed" => format!("{} {by}, and never granted again", SUSPECT.paint("closed")),
             "appeared" if self.token.is_some() => {
-                format!("{} again, the last {token}", painted(SUSPECT, "there is a record"))
+                format!("{} again, the last {token}", SUSPECT.paint("there is a record"))
             }
-            "appeared" => painted(SUSPECT, "there is a record"),
-            "gone" => painted(SUSPECT, "the record is gone"),
-            "foreign" => format!("{}: {message}", painted(SUSPECT, "not ours")),
+            "appeared" => SUSPECT.paint("there is a record"),
+            "gone" => SUSPECT.paint("the record is gone"),
+            "foreign" => format!("{}: {message}", SUSPECT.paint("not ours")),
             "missed" => {
                 let kept = Record::HISTORY_MAX;
                 format!(
                     "{}: the record remembers the last {kept}",
-                    painted(SUSPECT, "terms may be missing here")
+                    SUSPECT.paint("terms may be missing here")
                 )
             }
-            "unavailable" => format!("{}: {message}", painted(SUSPECT, "the store is unavailable")),
+            "unavailable" => format!("{}: {message}", SUSPECT.paint("the store is unavailable")),
             "available" => {
                 let away_for = duration::at_least(self.away_for);
-                format!("{}, after {away_for}", painted(FREE, "the store is available again"))
+                format!("{}, after {away_for}", FREE.paint("the store is available again"))
             }
-            _ => format!("{}: {message}", painted(SUSPECT, self.event)),
+            _ => format!("{}: {message}", SUSPECT.paint(self.event)),
         }
     }
 }
