@@ -146,19 +146,9 @@ impl LeaseView {
         let token = self.token.map(|token| format!("token {token}")).unwrap_or_default();
         match self.state {
             "held" | "revoked" => {
-                let held = self.held().unwrap_or_default();
-                let left = self.left().unwrap_or_default();
-                let revoked = if self.state == "revoked" {
-                    format!(", {}", self.state_and_cause())
-                } else {
-                    String::new()
-                };
-                let judged = if self.judged == Some(false) { ", not judged yet" } else { "" };
-                format!(
-                    "{} by {holder}, {token}, for {held}, at most {left} left{judged}{revoked}{}",
-                    self.word("held"),
-                    self.unstoppable()
-                )
+                let (held, outlook) = (self.held().unwrap_or_default(), self.outlook());
+                let unstoppable = self.unstoppable();
+                format!("{} by {holder}, {token}, for {held}, {outlook}{unstoppable}", self.word("held"))
             }
             "reserved" => {
                 let left = self.left().unwrap_or_default();
@@ -186,20 +176,20 @@ impl LeaseView {
     /// How the present term stands, for people who read about earlier ones too.
     pub(crate) fn present_term(&self) -> String {
         match self.state {
-            "held" | "revoked" => {
-                let left = self.left().unwrap_or_default();
-                let judged = if self.judged == Some(false) { ", not judged yet" } else { "" };
-                let revoked = if self.state == "revoked" {
-                    format!(", {}", self.state_and_cause())
-                } else {
-                    String::new()
-                };
-                format!("{}, at most {left} left{judged}{revoked}", self.word("still held"))
-            }
+            "held" | "revoked" => format!("{}, {}", self.word("still held"), self.outlook()),
             "run-out" => format!("{}, and nobody was granted since", self.word("run out")),
             "dead" => format!("{}, and nobody was granted since", self.word("died")),
             _ => self.word(&self.long_state()),
         }
+    }
+
+    /// How much is left at most of a lease that is held, and who has revoked it, if anybody has.
+    fn outlook(&self) -> String {
+        let left = self.left().unwrap_or_default();
+        let judged = if self.judged == Some(false) { ", not judged yet" } else { "" };
+        let revoked =
+            if self.state == "revoked" { format!(", {}", self.state_and_cause()) } else { String::new() };
+        format!("at most {left} left{judged}{revoked}")
     }
 
     /// The cells of a table, in the order of [`Self::HEAD`].
