@@ -42,66 +42,75 @@ impl Promises {
 
     /// The rows, in the order in which they matter.
     pub(crate) fn rows(&self) -> Vec<Promise> {
+        let of = &self.guarantees;
         vec![
-            self.atomic_create(),
-            self.atomic_replace(),
-            self.linearizable_reads(),
+            flag(
+                ("atomic_create", "atomic create"),
+                of.atomic_create,
+                "of any number who make a record at the same moment, one does",
+                "leases are refused: two could make the same record",
+            ),
+            flag(
+                ("atomic_replace", "atomic replace"),
+                of.atomic_replace,
+                "of any number who want a lease at the same moment, one is granted",
+                "leases are refused: two could be granted",
+            ),
+            flag(
+                ("linearizable_reads", "linearizable reads"),
+                of.linearizable_reads,
+                "a read shows every write that was answered before it was sent",
+                "leases are refused: somebody could act on what is over",
+            ),
             self.keeps_acknowledged(),
-            self.unique_versions(),
+            flag(
+                ("unique_versions", "unique versions"),
+                of.unique_versions,
+                "no two writes of a record have the same version",
+                "equal bytes may have an equal version; every write of a lease has other bytes",
+            ),
             self.reach(),
             self.clock(),
-            self.watch(),
-            self.witness(),
-            self.removal(),
+            flag(
+                ("watch", "watch"),
+                of.watch,
+                "whoever waits is woken when a lease is let go",
+                "whoever waits looks again from time to time, and notices a release later",
+            ),
+            flag(
+                ("witness", "witness"),
+                // In the folder of the store, or in one of the machine.
+                of.reach >= Reach::Machine,
+                "the lease of a holder that died on this machine is free at once",
+                "the lease of a holder that died is free after its ttl",
+            ),
+            flag(
+                ("removal", "removal"),
+                self.removal,
+                "tenure forget removes vacant records, and tokens grow all the same",
+                "the record of a lease stays for ever",
+            ),
             self.write_interval(),
             self.value_max(),
         ]
     }
 
-    fn atomic_create(&self) -> Promise {
-        let promised = self.guarantees.atomic_create;
-        flag("atomic_create", "atomic create", promised).meaning(match promised {
-            true => "of any number who make a record at the same moment, one does",
-            false => "leases are refused: two could make the same record",
-        })
-    }
-
-    fn atomic_replace(&self) -> Promise {
-        let promised = self.guarantees.atomic_replace;
-        flag("atomic_replace", "atomic replace", promised).meaning(match promised {
-            true => "of any number who want a lease at the same moment, one is granted",
-            false => "leases are refused: two could be granted",
-        })
-    }
-
-    fn linearizable_reads(&self) -> Promise {
-        let promised = self.guarantees.linearizable_reads;
-        flag("linearizable_reads", "linearizable reads", promised).meaning(match promised {
-            true => "a read shows every write that was answered before it was sent",
-            false => "leases are refused: somebody could act on what is over",
-        })
-    }
-
     fn keeps_acknowledged(&self) -> Promise {
-        let promised = self.guarantees.keeps_acknowledged;
-        let mut row = flag("keeps_acknowledged", "keeps acknowledged writes", promised);
-        let process = self.guarantees.reach == Reach::Process;
-        if promised && process {
+        let in_the_process = self.guarantees.reach == Reach::Process;
+        let kept = match in_the_process {
+            true => "what was answered stays until the process ends, with all who use it",
+            false => "what was answered stays, across crashes and restarts",
+        };
+        let mut row = flag(
+            ("keeps_acknowledged", "keeps acknowledged writes"),
+            self.guarantees.keeps_acknowledged,
+            kept,
+            "leases are refused: a grant could be forgotten and given again",
+        );
+        if self.guarantees.keeps_acknowledged && in_the_process {
             row.answer.push_str(", while the process lives");
         }
-        row.meaning(match promised {
-            true if process => "what was answered stays until the process ends, with all who use it",
-            true => "what was answered stays, across crashes and restarts",
-            false => "leases are refused: a grant could be forgotten and given again",
-        })
-    }
-
-    fn unique_versions(&self) -> Promise {
-        let promised = self.guarantees.unique_versions;
-        flag("unique_versions", "unique versions", promised).meaning(match promised {
-            true => "no two writes of a record have the same version",
-            false => "equal bytes may have an equal version; every write of a lease has other bytes",
-        })
+        row
     }
 
     fn reach(&self) -> Promise {
@@ -116,7 +125,7 @@ impl Promises {
                 ("unknown", "this version of tenure does not know how far leases reach: count on one process")
             }
         };
-        row("reach", "reach", json!(value), self.guarantees.reach.to_string()).meaning(means)
+        row(("reach", "reach"), json!(value), self.guarantees.reach.to_string(), means)
     }
 
     fn clock(&self) -> Promise {
@@ -138,31 +147,7 @@ impl Promises {
             ),
             _ => ("unknown", "unknown", "this version of tenure does not know it, and counts itself"),
         };
-        row("clock", "clock", json!(value), answer.to_owned()).meaning(means)
-    }
-
-    fn watch(&self) -> Promise {
-        let promised = self.guarantees.watch;
-        flag("watch", "watch", promised).meaning(match promised {
-            true => "whoever waits is woken when a lease is let go",
-            false => "whoever waits looks again from time to time, and notices a release later",
-        })
-    }
-
-    fn witness(&self) -> Promise {
-        // In the folder of the store, or in one of the machine.
-        let promised = self.guarantees.reach >= Reach::Machine;
-        flag("witness", "witness", promised).meaning(match promised {
-            true => "the lease of a holder that died on this machine is free at once",
-            false => "the lease of a holder that died is free after its ttl",
-        })
-    }
-
-    fn removal(&self) -> Promise {
-        flag("removal", "removal", self.removal).meaning(match self.removal {
-            true => "tenure forget removes vacant records, and tokens grow all the same",
-            false => "the record of a lease stays for ever",
-        })
+        row(("clock", "clock"), json!(value), answer.to_owned(), means)
     }
 
     fn write_interval(&self) -> Promise {
@@ -178,33 +163,31 @@ impl Promises {
                 (Some(millis), format!("{interval:?}"), "a ttl whose renewals would come faster is refused")
             }
         };
-        row("write_interval_ms", "shortest write interval", json!(value), answer).meaning(means)
+        row(("write_interval_ms", "shortest write interval"), json!(value), answer, means)
     }
 
     fn value_max(&self) -> Promise {
         let max = self.guarantees.value_max;
-        row("value_max_bytes", "largest value", json!(max), size(max)).meaning(match max >= RECORD_MAX {
+        let means = match max >= RECORD_MAX {
             true => "every record fits",
             false => "leases are refused: not every record fits",
-        })
+        };
+        row(("value_max_bytes", "largest value"), json!(max), size(max), means)
     }
 }
 
-impl Promise {
-    fn meaning(mut self, means: &'static str) -> Self {
-        self.means = means;
-        self
-    }
+/// A row whose answer is yes or no, and what either means.
+fn flag(names: Names, promised: bool, yes: &'static str, no: &'static str) -> Promise {
+    let (answer, means) = if promised { ("yes", yes) } else { ("no", no) };
+    row(names, json!(promised), answer.to_owned(), means)
 }
 
-fn flag(name: &'static str, title: &'static str, promised: bool) -> Promise {
-    let answer = if promised { "yes" } else { "no" }.to_owned();
-    row(name, title, json!(promised), answer)
+fn row((name, title): Names, value: Value, answer: String, means: &'static str) -> Promise {
+    Promise { name, title, value, answer, means }
 }
 
-fn row(name: &'static str, title: &'static str, value: Value, answer: String) -> Promise {
-    Promise { name, title, value, answer, means: "" }
-}
+/// What a row is called by programs, and by people.
+type Names = (&'static str, &'static str);
 
 /// Bytes as people write them.
 fn size(bytes: usize) -> String {
