@@ -98,7 +98,7 @@ impl Engine {
     ) -> Result<Put, StoreError> {
         let name = self.name(key);
         self.throttle(&name, interval)?;
-        let fault = self.take_fault();
+        let fault = self.state().next_put.take();
         if fault == Some(Fault::LosesRequest) {
             return self.answer_of_a_lost_request();
         }
@@ -341,11 +341,6 @@ impl Engine {
             Some(left) if !left.is_zero() => Err(StoreError::throttled(Some(left))),
             _ => Ok(()),
         }
-    }
-
-    /// The call meets the fault that waits for it.
-    fn take_fault(&self) -> Option<Fault> {
-        self.state().next_put.take()
     }
 
     fn answer_of_a_lost_request(&self) -> Result<Put, StoreError> {

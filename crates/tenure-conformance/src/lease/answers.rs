@@ -1,13 +1,13 @@
 //! Answers and requests that are lost on their way: an unknown outcome is never guessed.
 
-use tenure_store::Key;
+use tenure_store::{BoxFuture, Key};
 
 use super::process::Process;
 use super::world::{World, failed};
-use crate::Supported;
 use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
+use crate::{Harness, Supported};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "answers",
@@ -18,27 +18,24 @@ pub(crate) const CLAUSE: Clause = Clause {
 };
 
 async fn lost_answers(trial: &Trial<'_>) -> CheckResult {
-    lose_in_grant_and_renewal(trial, LostMessage::Answer).await
+    lose_in_grant_and_renewal(trial, |harness| harness.lose_next_answer()).await
 }
 
 async fn lost_requests(trial: &Trial<'_>) -> CheckResult {
-    lose_in_grant_and_renewal(trial, LostMessage::Request).await
-}
-
-#[derive(Clone, Copy)]
-enum LostMessage {
-    Answer,
-    Request,
+    lose_in_grant_and_renewal(trial, |harness| harness.lose_next_request()).await
 }
 
 /// Loses one of a grant, then one of a renewal. Either way its holder has the lease, and the store says so.
-async fn lose_in_grant_and_renewal(trial: &Trial<'_>, lost: LostMessage) -> CheckResult {
+async fn lose_in_grant_and_renewal(
+    trial: &Trial<'_>,
+    lose_next: fn(&dyn Harness) -> BoxFuture<'_, Supported>,
+) -> CheckResult {
     let world = World::new(trial)?;
     let process = world.process(0).await?;
     let key = trial.key("lost");
     let over = planted(&world, &process, &key).await?;
 
-    lose_next(trial, lost).await.or_skip()?;
+    lose_next(trial.harness).await.or_skip()?;
     let lease = world.granted(process.wants(&key).manual()).await?;
     world.is_recorded(&lease).await?;
     let history = world.record(&key).await?.history.len();
@@ -47,7 +44,7 @@ async fn lose_in_grant_and_renewal(trial: &Trial<'_>, lost: LostMessage) -> Chec
         "a holder took its own grant for somebody else's: {history} terms are over, and {over} should be"
     );
 
-    lose_next(trial, lost).await.or_skip()?;
+    lose_next(trial.harness).await.or_skip()?;
     let before = world.record(&key).await?.sequence;
     world.within("a renewal", lease.renew()).await?.map_err(failed)?;
     world.is_recorded(&lease).await?;
@@ -61,11 +58,4 @@ async fn planted(world: &World<'_>, process: &Process, key: &Key) -> Result<usiz
     let lease = world.granted(process.wants(key)).await?;
     world.released(lease).await?;
     Ok(world.record(key).await?.history.len())
-}
-
-async fn lose_next(trial: &Trial<'_>, lost: LostMessage) -> Supported {
-    match lost {
-        LostMessage::Answer => trial.harness.lose_next_answer().await,
-        LostMessage::Request => trial.harness.lose_next_request().await,
-    }
 }

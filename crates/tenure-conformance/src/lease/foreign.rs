@@ -36,7 +36,7 @@ async fn foreign_values(world: &World<'_>, process: &Process) -> Result<Vec<Byte
     let key = world.trial.key("model");
     let lease = world.granted(process.wants(&key)).await?;
     world.released(lease).await?;
-    let ours = world.bytes(&key).await?;
+    let ours = world.entry(&key).await?.value;
     let text = String::from_utf8_lossy(&ours).into_owned();
     let next_version = text.replacen(r#""tenure":1"#, r#""tenure":2"#, 1);
     let needs_more = text.replacen('{', r#"{"crit":["quorum"],"#, 1);
@@ -72,7 +72,7 @@ async fn before_a_grant(trial: &Trial<'_>) -> CheckResult {
     let lease = world.granted(process.wants(&key)).await?;
     world.released(lease).await?;
     delayed_grant(&world, &process, &key).await?;
-    let Some(vacant) = trial.read(trial.writer(), &key).await? else { fail!("the record of {key} is gone") };
+    let vacant = world.entry(&key).await?;
     let value = trial.value("came in between");
     let version = trial.replace(&key, &value, &vacant.version).await?;
     world.deliver_too_late(&process).await?;
@@ -102,7 +102,7 @@ async fn is_corrupt(world: &World<'_>, process: &Process, key: &Key) -> CheckRes
             let token = lease.token();
             fail!(
                 "{key} held no record of ours, and was granted with token {token}; now it holds {}",
-                excerpt(&world.bytes(key).await?)
+                excerpt(&world.entry(key).await?.value)
             )
         }
     }

@@ -115,9 +115,7 @@ async fn replace(world: &World<'_>, key: &Key, replacement: Replacement) -> Resu
             record::encode(&grant_over(&record))
         }
     };
-    let entry = trial.read(trial.writer(), key).await?;
-    let Some(entry) = entry else { fail!("the record of {key} is gone") };
-    let version = trial.replace(key, &value, &entry.version).await?;
+    let version = trial.replace(key, &value, &world.entry(key).await?.version).await?;
     Ok((value, version))
 }
 

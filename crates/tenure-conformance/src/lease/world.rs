@@ -3,11 +3,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::{Either, select};
 use tenure::record::{self, Record};
 use tenure::{Coordinator, Error, ErrorKind, Holder, Lease, Request, Timing};
-use tenure_store::{Expect, Key, Put, Store};
+use tenure_store::{Entry, Expect, Key, Put, Store};
 
 use super::process::Process;
 use super::wire::Wire;
@@ -110,15 +109,15 @@ impl<'t> World<'t> {
 
     // ── what all checks ask ─────────────────────────────────────────────────────────────────────────────────────
 
-    /// The bytes of a key, as seen over a wire that nobody cuts.
-    pub(super) async fn bytes(&self, key: &Key) -> Result<Bytes, Stop> {
+    /// What a key holds, as seen over a wire that nobody cuts.
+    pub(super) async fn entry(&self, key: &Key) -> Result<Entry, Stop> {
         let entry = self.trial.read(self.trial.other(), key).await?;
-        entry.map(|entry| entry.value).ok_or_else(|| Stop::Failed(format!("the record of {key} is gone")))
+        entry.ok_or_else(|| Stop::Failed(format!("the record of {key} is gone")))
     }
 
     /// The record of a key.
     pub(super) async fn record(&self, key: &Key) -> Result<Record, Stop> {
-        record::decode(&self.bytes(key).await?)
+        record::decode(&self.entry(key).await?.value)
             .map_err(|foreign| Stop::Failed(format!("the record of {key} is none: {foreign}")))
     }
 
