@@ -6,12 +6,12 @@ use std::time::Duration;
 use tenure_store::{Expect, Version};
 
 use super::context::Context;
-use super::in_flight::SentWrite;
+use super::in_flight::Answered;
 use super::keeping::Keeping;
 use super::leaving::{Leaving, OwnRecord};
 use super::rules::Proof;
 use super::stage::{Next, STAY, Stage, earliest};
-use super::{Attempt, Content, Event, Fault, Left, Lost, Outcome, Purpose, TermRef, writes};
+use super::{Attempt, Content, Event, Fault, Left, Lost, Purpose, TermRef, writes};
 use crate::Instant;
 use crate::record::{Record, State, Ttl};
 
@@ -115,12 +115,7 @@ impl Holding {
         ctx.write(Purpose::Renew, Expect::Version(self.version.clone()), renewed)
     }
 
-    pub(super) fn write_answered(
-        &mut self,
-        ctx: &mut Context<'_>,
-        write: SentWrite,
-        outcome: Outcome,
-    ) -> Next {
+    pub(super) fn write_answered(&mut self, ctx: &mut Context<'_>, (write, outcome): Answered) -> Next {
         if outcome.fault() == Some(Fault::STORE_GONE) {
             return self.lose(ctx, Lost::StoreGone);
         }

@@ -22,6 +22,9 @@ pub(super) struct SentWrite {
     pub(super) highest: Token,
 }
 
+/// A write, and the answer to it.
+pub(super) type Answered = (SentWrite, Outcome);
+
 impl SentWrite {
     /// The version that it left behind. Only a wrong rule reaches this without one.
     pub(super) fn landed_version(&self, outcome: &Outcome) -> Version {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tenure_store::Expect;
 
 use super::context::Context;
-use super::in_flight::SentWrite;
+use super::in_flight::Answered;
 use super::leaving::{Leaving, OwnRecord};
 use super::rules::Proof;
 use super::stage::{Next, STAY, Stage};
-use super::{Content, Event, Fault, Left, Outcome, Purpose, writes};
+use super::{Content, Event, Fault, Left, Purpose, writes};
 use crate::Instant;
 use crate::record::Nonce;
 
@@ -53,12 +53,7 @@ impl Keeping {
         ctx.write(Purpose::Renew, Expect::Version(version.clone()), kept)
     }
 
-    pub(super) fn write_answered(
-        &mut self,
-        ctx: &mut Context<'_>,
-        write: SentWrite,
-        outcome: Outcome,
-    ) -> Next {
+    pub(super) fn write_answered(&mut self, ctx: &mut Context<'_>, (write, outcome): Answered) -> Next {
         let fault = outcome.fault();
         match ctx.rules.proof(&outcome) {
             Proof::Done => {

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use tenure_store::{Expect, Reason, Version};
 
 use super::context::Context;
-use super::in_flight::{InFlight, SentWrite};
+use super::in_flight::{Answered, InFlight};
 use super::keeping::Keeping;
 use super::rules::{Proof, earlier_by_chance};
 use super::seeking::Seeking;
 use super::stage::{Next, STAY, Stage, earliest};
-use super::{
-    AcquireMode, Attempt, Attempts, Content, Denied, Event, Fault, Left, Outcome, Purpose, TermRef, writes,
-};
+use super::{AcquireMode, Attempt, Attempts, Content, Denied, Event, Fault, Left, Purpose, TermRef, writes};
 use crate::Instant;
 use crate::record::{Nonce, Record};
 
@@ -92,12 +90,7 @@ impl Leaving {
         ctx.write(Purpose::Vacate, Expect::Version(version.clone()), vacated)
     }
 
-    pub(super) fn write_answered(
-        &mut self,
-        ctx: &mut Context<'_>,
-        write: SentWrite,
-        outcome: Outcome,
-    ) -> Next {
+    pub(super) fn write_answered(&mut self, ctx: &mut Context<'_>, (write, outcome): Answered) -> Next {
         let fault = outcome.fault();
         match (ctx.rules.proof(&outcome), write.attempt.purpose) {
             (Proof::Done, Purpose::Vacate) => self.finish(ctx, Left::Vacated),

@@ -42,12 +42,12 @@ impl Stage {
                 }
             }
             (Input::Written(outcome), stage) => {
-                let write = ctx.write_answered(&outcome);
+                let answered = (ctx.write_answered(&outcome), outcome);
                 match stage {
-                    Self::Seeking(seeking) => seeking.write_answered(ctx, write, outcome),
-                    Self::Holding(holding) => holding.write_answered(ctx, write, outcome),
-                    Self::Keeping(keeping) => keeping.write_answered(ctx, write, outcome),
-                    Self::Leaving(leaving) => leaving.write_answered(ctx, write, outcome),
+                    Self::Seeking(seeking) => seeking.write_answered(ctx, answered),
+                    Self::Holding(holding) => holding.write_answered(ctx, answered),
+                    Self::Keeping(keeping) => keeping.write_answered(ctx, answered),
+                    Self::Leaving(leaving) => leaving.write_answered(ctx, answered),
                     Self::Lapsed(_) | Self::Ended(_) => STAY,
                 }
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tenure_store::Reason;
 
 use super::context::Context;
-use super::in_flight::SentWrite;
+use super::in_flight::Answered;
 use super::leaving::Leaving;
 use super::rules::{Proof, earlier_by_chance};
 use super::stage::{Next, STAY, Stage, earliest};
@@ -79,12 +79,7 @@ impl Seeking {
         self.seek(ctx)
     }
 
-    pub(super) fn write_answered(
-        &mut self,
-        ctx: &mut Context<'_>,
-        write: SentWrite,
-        outcome: Outcome,
-    ) -> Next {
+    pub(super) fn write_answered(&mut self, ctx: &mut Context<'_>, (write, outcome): Answered) -> Next {
         let purpose = write.attempt.purpose;
         match (ctx.rules.proof(&outcome), &outcome) {
             (Proof::Done, _) => {
