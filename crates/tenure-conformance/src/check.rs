@@ -15,10 +15,10 @@ pub(crate) struct Check {
     pub(crate) run: for<'a> fn(&'a Trial<'a>) -> BoxFuture<'a, CheckResult>,
 }
 
-/// A check: its sentence, and the async function that makes it.
+/// A check: its sentence, the async function that makes it, and what that is given besides the trial.
 macro_rules! check {
-    ($name:literal, $run:ident) => {
-        $crate::check::Check { name: $name, run: |trial| Box::pin($run(trial)) }
+    ($name:literal, $run:ident $(, $given:expr)?) => {
+        $crate::check::Check { name: $name, run: |trial| Box::pin($run(trial $(, $given)?)) }
     };
 }
 

@@ -10,16 +10,12 @@ use crate::trial::Trial;
 pub(crate) const CLAUSE: Clause = Clause {
     name: "values",
     checks: &[
-        check!("the empty value comes back", empty),
+        check!("the empty value comes back", comes_back, Bytes::new()),
         check!("every byte comes back, text or not", every_byte),
         check!("the largest value comes back whole", largest),
         check!("a larger value is refused as invalid and nothing is written", too_large),
     ],
 };
-
-async fn empty(trial: &Trial<'_>) -> CheckResult {
-    comes_back(trial, Bytes::new()).await
-}
 
 /// A column of text, or JSON on the way, bends what is not UTF-8; others stop at a zero or trim white space.
 async fn every_byte(trial: &Trial<'_>) -> CheckResult {

@@ -14,19 +14,11 @@ use crate::trial::Trial;
 pub(crate) const CLAUSE: Clause = Clause {
     name: "watch",
     checks: &[
-        check!("a hint follows a change made over another connection", hinted),
-        check!("hints go on after the first", hinted_again),
+        check!("a hint follows a change made over another connection", follow_changes, 1),
+        check!("hints go on after the first", follow_changes, 4),
         check!("a watch that nobody reads or that was dropped hinders nothing", unread),
     ],
 };
-
-async fn hinted(trial: &Trial<'_>) -> CheckResult {
-    follow_changes(trial, 1).await
-}
-
-async fn hinted_again(trial: &Trial<'_>) -> CheckResult {
-    follow_changes(trial, 4).await
-}
 
 /// Changes the key until enough hints have come, and gives up after a bounded number of changes.
 async fn follow_changes(trial: &Trial<'_>, hints: usize) -> CheckResult {
