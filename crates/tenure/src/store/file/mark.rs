@@ -304,7 +304,7 @@ fn lock(file: &OwnedFd) -> rustix::io::Result<bool> {
     for _ in 0..LOCK_TRIES {
         match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => pause(),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => super::pause(LOCK_PAUSE),
             Err(errno) => return Err(errno),
         }
     }
@@ -333,14 +333,6 @@ fn write(file: &OwnedFd, line: &MarkLine) -> rustix::io::Result<()> {
     let line = line.to_string();
     let written = rustix::io::pwrite(file, line.as_bytes(), 0)?;
     if written == line.len() { Ok(()) } else { Err(Errno::NOSPC) }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a worker waits for another process, for less than a millisecond"
-)]
-fn pause() {
-    std::thread::sleep(LOCK_PAUSE);
 }
 
 /// In microseconds.

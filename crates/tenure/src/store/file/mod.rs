@@ -27,6 +27,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryFutureExt, stream};
@@ -220,6 +221,11 @@ fn random() -> u128 {
     // Fails only where the kernel has no randomness at all; then nothing is written, and the worker's end says so.
     getrandom::fill(&mut bytes).expect("the kernel gives randomness");
     u128::from_ne_bytes(bytes).max(IMPOSSIBLE + 1)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a worker waits for another process, for a moment")]
+fn pause(span: Duration) {
+    std::thread::sleep(span);
 }
 
 /// The machine's wall clock in microseconds since 1970.

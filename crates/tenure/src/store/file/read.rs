@@ -42,7 +42,7 @@ pub(super) fn entry_or_none_for_sure(folder: &Folder, key: &Key) -> Result<Optio
         if let Some(_lock) = KeyLock::try_take(folder, key, None)? {
             return entry(folder, key);
         }
-        pause();
+        super::pause(PAUSE);
     }
     let sentence = format!("{} is being replaced: ask again", folder.path_of(&name::entry(key)).display());
     Err(StoreError::refused(Reason::Unreachable, sentence))
@@ -91,11 +91,6 @@ fn read_all(file: &OwnedFd, size: usize) -> rustix::io::Result<Bytes> {
     }
     bytes.truncate(filled);
     Ok(bytes.into())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a worker waits for another process, for a moment")]
-fn pause() {
-    std::thread::sleep(PAUSE);
 }
 
 /// Together a fifth of a second. Others have the lock for some microseconds, unless they are stopped.
