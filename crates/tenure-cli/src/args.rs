@@ -142,6 +142,9 @@ pub(crate) struct Acquire {
     /// Print a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
+    /// Whether it is taken from whoever holds it: what `steal` does without a command.
+    #[arg(skip)]
+    pub(crate) taking: Option<Taking>,
 }
 
 /// A handle, for `renew` and `release`.

@@ -1,53 +1,39 @@
 use std::process::ExitCode;
 
-use super::acquire::HandleRequest;
-use crate::args::{Args, Run, Steal, Waiting};
+use crate::args::{Acquire, Args, Run, Steal, Waiting};
 use crate::exit::{self, Failure};
 use crate::run;
 
 /// Takes over a lease, and runs a command under it, or prints its handle.
 pub(crate) fn steal(args: &Args, steal: &Steal) -> Result<ExitCode, Failure> {
-    let Steal {
-        name,
-        taking,
-        ttl,
-        wait,
-        holder,
-        file,
-        kill_grace,
-        orphan_wait,
-        strict,
-        quiet,
-        json,
-        command,
-    } = steal;
-    if !command.is_empty() {
-        let run = Run {
-            name: name.clone(),
-            ttl: ttl.unwrap_or(Run::TTL),
-            waiting: Waiting { wait: *wait, no_wait: false },
-            holder: holder.clone(),
-            kill_grace: *kill_grace,
-            orphan_wait: *orphan_wait,
-            strict: *strict,
-            conflict_exit_code: exit::HELD,
-            quiet: *quiet,
-            json: *json,
-            taking: Some(taking.clone()),
-            command: command.clone(),
+    let waiting = Waiting { wait: steal.wait, no_wait: false };
+    if steal.command.is_empty() {
+        let acquire = Acquire {
+            name: steal.name.clone(),
+            ttl: steal.ttl.unwrap_or(Acquire::TTL),
+            waiting,
+            orphan_wait: steal.orphan_wait,
+            holder: steal.holder.clone(),
+            file: steal.file.clone(),
+            quiet: steal.quiet,
+            json: steal.json,
+            taking: Some(steal.taking.clone()),
         };
-        return run::run(args, &run);
+        return super::acquire(args, &acquire);
     }
-    let request = HandleRequest {
-        name,
-        ttl: ttl.unwrap_or(crate::args::Acquire::TTL),
-        wait: *wait,
-        orphan_wait: *orphan_wait,
-        holder: holder.as_deref(),
-        file: file.as_ref(),
-        taking: Some(taking),
-        quiet: *quiet,
-        json: *json,
+    let run = Run {
+        name: steal.name.clone(),
+        ttl: steal.ttl.unwrap_or(Run::TTL),
+        waiting,
+        holder: steal.holder.clone(),
+        kill_grace: steal.kill_grace,
+        orphan_wait: steal.orphan_wait,
+        strict: steal.strict,
+        conflict_exit_code: exit::HELD,
+        quiet: steal.quiet,
+        json: steal.json,
+        taking: Some(steal.taking.clone()),
+        command: steal.command.clone(),
     };
-    request.run(args)
+    run::run(args, &run)
 }
