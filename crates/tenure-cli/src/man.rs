@@ -19,10 +19,9 @@ pub(crate) fn man(man: &args::Man) -> Result<ExitCode, Failure> {
             let written = std::fs::create_dir_all(folder).and_then(|()| write_all(&command, folder));
             written.map_err(|error| {
                 let folder = folder.display();
-                let sentence = format!(
+                Failure::unavailable(format!(
                     "the manual could not be written to {folder}: {error}. Name a folder that can be written to"
-                );
-                Failure::unavailable(sentence)
+                ))
             })?;
         }
         None => output::answer(&page(&command))?,

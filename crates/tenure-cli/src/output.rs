@@ -47,10 +47,9 @@ fn write(text: &str) -> std::io::Result<()> {
 }
 
 fn write_failure(error: std::io::Error) -> Failure {
-    let sentence = format!(
+    Failure::unavailable(format!(
         "the answer could not be written to standard output: {error}. Make room, or send it elsewhere"
-    );
-    Failure::unavailable(sentence)
+    ))
 }
 
 /// An object for programs, on one line.

@@ -85,28 +85,26 @@ impl HandleFile {
             Errno::NXIO => self.no_file(),
             errno => {
                 let error = io::Error::from(errno);
-                let sentence =
-                    format!("the handle in {path} cannot be read: {error}. Name a file that you may read");
-                Failure::unavailable(sentence)
+                Failure::unavailable(format!(
+                    "the handle in {path} cannot be read: {error}. Name a file that you may read"
+                ))
             }
         }
     }
 
     fn no_file(&self) -> Failure {
         let path = self.path.display();
-        let sentence = format!(
+        Failure::usage(format!(
             "{path} is no file: name the one that acquire has written, or give the handle on standard input"
-        );
-        Failure::usage(sentence)
+        ))
     }
 
     fn is_link(&self) -> Failure {
         let path = self.path.display();
-        let sentence = format!(
+        Failure::misconfigured(format!(
             "{path} is a symbolic link, and the handle of a different lease could be behind it: name the file itself, or give \
              the handle on standard input"
-        );
-        Failure::misconfigured(sentence)
+        ))
     }
 
     /// Whoever could read the handle could use it, and whoever could write it could put another one there.
@@ -157,10 +155,7 @@ impl HandleFile {
 
     fn check_old(&self, place: &FilePlace, kind: FileType) -> Result<(), Failure> {
         let path = self.path.display();
-        let taken = || {
-            let sentence = format!("{path} is there already and is no handle: name another file");
-            Failure::usage(sentence)
-        };
+        let taken = || Failure::usage(format!("{path} is there already and is no handle: name another file"));
         match kind {
             FileType::RegularFile => {}
             FileType::Symlink => return Err(self.is_link()),

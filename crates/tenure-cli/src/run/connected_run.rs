@@ -292,11 +292,10 @@ impl ConnectedRun<'_> {
 
     /// Error: no command runs without a watchdog.
     fn no_watchdog(&self) -> Failure {
-        let sentence = format!(
+        Failure::unavailable(format!(
             "{:?} was not run under lease {}: its watchdog could not be started, or was killed. Try again",
             self.run.command[0], self.key
-        );
-        Failure::unavailable(sentence)
+        ))
     }
 
     // ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
