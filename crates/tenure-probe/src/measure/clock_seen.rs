@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use tenure::clock::WallTime;
-use tenure_core::machine::rules::is_plausible;
+use tenure_core::machine::is_plausible;
 use tenure_store::StoreTime;
 
 /// What was seen of the store's own clock. Nothing rests on how far it is off: it raises the floor of tokens, and is never

@@ -173,7 +173,7 @@ fn try_out(folder: &Folder, domain: Option<&Domain>) -> Result<(), Error> {
 
 /// What a store in a folder guarantees. On a file system that was only accepted by name, all that goes by the kernel's
 /// own knowledge is not promised.
-fn guarantees(local: bool) -> Guarantees {
+pub(super) fn guarantees(local: bool) -> Guarantees {
     let mut guarantees = Guarantees::default();
     guarantees.atomic_create = true;
     guarantees.atomic_replace = true;

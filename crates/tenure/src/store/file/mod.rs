@@ -115,7 +115,7 @@ impl File {
 
 impl Store for File {
     fn guarantees(&self) -> Guarantees {
-        guarantees(self.shared.is_local())
+        builder::guarantees(self.shared.is_local())
     }
 
     fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading> {
