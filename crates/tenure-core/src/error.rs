@@ -4,49 +4,49 @@ use tenure_store::{BoxError, KeyError, Reason, StoreError};
 
 use crate::HolderError;
 
-/// What went wrong, as a sentence for people and a [`ErrorKind`] for programs.
+/// An error of Tenure: a human-readable message, and an [`ErrorKind`] for programs.
 ///
-/// The sentence names the key, and the holder, the token and the store where they are known, and says what to do. It
-/// is not part of the API; the kind is.
+/// The message names the key, and the holder, the token and the store where they are known, and says what to do. It is
+/// not part of the API; the kind is.
 pub struct Error {
     kind: ErrorKind,
     message: String,
     source: Option<BoxError>,
 }
 
-/// The kind of an error is an instruction.
+/// Kind of an error, which says what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Somebody else has it. Wait, or do something else.
+    /// Another holder has the lease. Wait, or do something else.
     Held,
-    /// The lease is not held any more. Stop acting.
+    /// The lease is no longer held. Stop acting.
     Lost,
-    /// The store cannot be reached or does not answer. Try again later.
+    /// The store is unreachable or does not answer. Try again later.
     Unavailable,
-    /// The store cannot do, or does not do, what is needed. Fix the deployment.
+    /// The store cannot do, or does not do, what leases need. Fix the deployment.
     Unsupported,
     /// The call is wrong. Fix it.
     Invalid,
-    /// The stored record is not one of ours, or went back in time. Look at it; nothing was overwritten.
+    /// The stored value is not a Tenure record, or the record went back in time. Inspect it; nothing was overwritten.
     Corrupt,
 }
 
 impl From<Reason> for ErrorKind {
-    /// What to do about a call that was refused.
+    /// The kind of a refused call.
     fn from(reason: Reason) -> Self {
         match reason {
             Reason::Unreachable | Reason::Denied | Reason::Gone => Self::Unavailable,
             Reason::Invalid => Self::Invalid,
             Reason::Damaged => Self::Corrupt,
-            // A reason that this version does not know is none to try again.
+            // A retry does not help with a reason that this version does not know.
             _ => Self::Unsupported,
         }
     }
 }
 
 impl From<&StoreError> for ErrorKind {
-    /// What to do about an error of the store.
+    /// The kind of an error of the store.
     fn from(error: &StoreError) -> Self {
         match error {
             StoreError::Refused(refused) => refused.reason.into(),
@@ -56,25 +56,25 @@ impl From<&StoreError> for ErrorKind {
 }
 
 impl Error {
-    /// An error of this kind with this sentence.
+    /// An error of this kind with this message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }
 
-    /// The same error with what caused it.
+    /// Adds the cause of the error.
     pub fn because(mut self, source: impl Into<BoxError>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// What to do about it.
+    /// Kind of the error: what to do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 }
 
 impl fmt::Debug for Error {
-    /// The kind, the sentence and its causes, as a program that ends by this error prints it.
+    /// Prints the kind, the message and its causes: a program whose `main` returns this error shows all of them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.kind, self.message)?;
         let mut cause = std::error::Error::source(self);
@@ -104,7 +104,7 @@ impl From<KeyError> for Error {
     }
 }
 
-/// A store that could not be opened, or a call that was made without a lease.
+/// The error of a store that could not be opened, or of a call without a lease.
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         Self::new(ErrorKind::from(&error), error.to_string()).because(error)

@@ -2,19 +2,19 @@
 //!
 //! * [`machine`]: one lease as a state machine: inputs in, effects out. `machine/rules.rs` has its decisions.
 //! * [`record`]: the stored format.
-//! * [`check`]: what a store must promise, and what it is seen to do, before anything is granted on it.
+//! * [`check`]: the guarantees that a store must declare, and the safety check before Tenure grants a lease on it.
 //! * [`Timing`] and [`Drift`]: durations that are safe together.
-//! * [`Belief`] and [`Works`]: the words in which a holder and its keeper meet.
+//! * [`Belief`] and [`Works`]: the atomic words that a holder and its keeper share.
 //!
-//! Programs use the crate `tenure`, which drives this on a store and a clock, and re-exports the types that its users
-//! see. The simulation drives the same code in a world of its own.
+//! Programs use the crate `tenure`, which drives this code on a store and a clock, and re-exports the types that its
+//! users see. The simulation drives the same code in a simulated world.
 //!
-//! # What is exhaustive
+//! # Exhaustive types
 //!
-//! The types between a machine and its driver (inputs, effects, events, outcomes, parameters, what was seen) are exhaustive:
-//! the keeper of `tenure` and the simulation each handle every case, and the compiler sees to it. A new case is a new major
-//! version of this crate. The types that users of `tenure` see (records, standings, losses, denials, purposes)
-//! are non-exhaustive and have constructors.
+//! The types between a machine and its driver (inputs, effects, events, outcomes, parameters, sightings) are
+//! exhaustive. The keeper of `tenure` and the simulation each handle every case, and the compiler verifies it. A new
+//! case is a new major version of this crate. The types that users of `tenure` see (records, standings, losses,
+//! denials, purposes) are non-exhaustive and have constructors.
 
 mod atomic;
 mod belief;

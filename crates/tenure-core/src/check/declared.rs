@@ -3,9 +3,10 @@ use tenure_store::Store;
 use crate::record::RECORD_MAX;
 use crate::{Error, ErrorKind};
 
-/// Refuses a store that does not promise what leases need. The error names the store and everything it lacks.
+/// Fails for a store that does not declare the guarantees that leases need. The error names the store and every missing
+/// guarantee.
 ///
-/// Nothing is sent: this is about what the store *declares*, and a store that forgot to declare promises nothing.
+/// Sends nothing: this checks what the store *declares*, and a store that declares nothing guarantees nothing.
 pub fn check_declared(store: &dyn Store) -> Result<(), Error> {
     let guarantees = store.guarantees();
     let mut missing: Vec<String> = guarantees.missing_for_leases().into_iter().map(str::to_owned).collect();
@@ -22,7 +23,7 @@ pub fn check_declared(store: &dyn Store) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Unsupported, message))
 }
 
-/// As in `a, b and c`.
+/// Joins names as in `a, b and c`.
 fn list(names: &[String]) -> String {
     match names {
         [] => String::new(),

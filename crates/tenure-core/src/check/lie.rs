@@ -2,7 +2,7 @@ use tenure_store::{Expect, Key, Store};
 
 use crate::{Error, ErrorKind};
 
-/// Something that a store does and that no store with the guarantees it declares can do.
+/// An act of a store that its declared guarantees exclude.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lie {
     /// A create over an entry that exists was accepted.
@@ -17,18 +17,18 @@ pub(super) enum Lie {
     EmptyVersion,
     /// An entry has the version that the store says no entry ever has.
     ImpossibleVersion,
-    /// The version of an entry changed although nobody wrote it.
+    /// The version of an entry changed without a write.
     UnsteadyVersion,
 }
 
 impl Lie {
-    /// How many lies convict a store: a single one may be an operator who deleted the scratch key just then.
+    /// Number of lies that convict a store. One alone may be an operator who deleted the scratch key at that moment.
     pub(super) const LIES_TO_REFUSE: u32 = 2;
 
-    /// The writes that must be refused; accepting one is the lie.
+    /// The writes that a store must refuse; accepting one is the lie.
     pub(super) const FORBIDDEN: [Self; 2] = [Self::Create, Self::Replace];
 
-    /// The condition of the write that must be refused.
+    /// Condition of the write that the store must refuse.
     pub(super) fn expect(self, store: &dyn Store) -> Expect {
         match self {
             Self::Replace => Expect::Version(store.identity().impossible_version),
@@ -36,7 +36,7 @@ impl Lie {
         }
     }
 
-    /// What the write is called in what it writes.
+    /// Name of the write, which is part of the value that it writes.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Replace => "replace of a version that never was",
@@ -44,7 +44,7 @@ impl Lie {
         }
     }
 
-    /// The end of the trust in this store.
+    /// The error of a store that fails the safety check with this lie.
     pub(super) fn refusal(self, store: &dyn Store) -> Error {
         let (promised, seen) = match self {
             Self::Create => ("atomic create", "it accepted a create over an entry that exists"),

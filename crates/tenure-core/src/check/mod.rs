@@ -1,8 +1,8 @@
-//! What a store declares, and what it is seen to do, before anything is granted on it.
+//! Checks of a store before Tenure grants a lease on it: the guarantees that it declares, and its behaviour.
 //!
-//! A store that lacks a guarantee which leases need grants nothing, and the error names the store and the guarantee.
-//! A declared guarantee is also *observed*, because servers exist that accept a condition and ignore it. The reasons
-//! are in `docs/rfcs/0003-fail-closed-contract.md`.
+//! Tenure grants nothing on a store that lacks a guarantee which leases need; the error names the store and the
+//! guarantee. Tenure also *tests* declared guarantees, because some servers accept a condition and ignore it. The
+//! reasons are in `docs/rfcs/0003-fail-closed-contract.md`.
 
 mod declared;
 mod lie;
@@ -17,17 +17,16 @@ pub use live::check_live;
 
 use crate::Error;
 
-/// Waits for a span of time, on the clock of the caller.
+/// Waits for a duration on the clock of the caller.
 pub type Pause<'a> = &'a (dyn Fn(Duration) -> BoxFuture<'static, ()> + Sync);
 
-/// Everything that is checked when a store is connected: what it declares, and, where it is on the network, what it
-/// does.
+/// Runs every check on a store before its first use: the declared guarantees, and for a networked store its behaviour.
 ///
-/// Within one machine the store is this library's own code, or a file system whose semantics do not change with the
-/// address; there only the declaration is checked, and nothing is sent.
+/// Within one machine, the store is this library's own code, or a file system whose semantics do not change with the
+/// address. For such a store this checks only the declaration, and sends nothing.
 ///
-/// `nonce` is a fresh random number, and `pause` paces the repetitions. A single call of the store is waited
-/// for as long as it takes: whoever calls this bounds the whole.
+/// `nonce` is a fresh random number, and `pause` paces the retries. A single call of the store has no timeout here: the
+/// caller bounds the total time.
 pub async fn connect_check(store: &dyn Store, pause: Pause<'_>, nonce: u128) -> Result<(), Error> {
     check_declared(store)?;
     if is_checked_live(store) {
@@ -36,10 +35,10 @@ pub async fn connect_check(store: &dyn Store, pause: Pause<'_>, nonce: u128) -> 
     Ok(())
 }
 
-/// Whether what this store does is looked at before it is believed.
+/// True if the behaviour of this store is tested before its first use.
 pub fn is_checked_live(store: &dyn Store) -> bool {
     store.guarantees().reach >= Reach::Network
 }
 
-/// What [`check_live`] looks at, as a number that grows when it looks at more: verdicts of an earlier one are void then.
+/// Version of the tests in [`check_live`]. It grows with every new test, which voids the verdicts of earlier versions.
 pub const CHECK: u32 = 1;

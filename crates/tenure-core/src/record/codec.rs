@@ -1,11 +1,11 @@
 //! The record as bytes: format version 1, frozen in `docs/rfcs/0001-record-format.md`.
 //!
-//! Reading is strict, because whoever reads a record may soon replace it: what is not understood completely is
-//! [`Foreign`], and nothing is ever written over it. Writing is canonical: one record has exactly one text.
+//! Reading is strict, because the reader of a record may replace it next. Bytes that this version does not completely
+//! understand are [`Foreign`], and are never overwritten. Writing is canonical: one record has exactly one text.
 //!
-//! The limits fit together. A record that keeps each of them fits into [`RECORD_MAX`] even when every character has to
-//! be escaped, so [`encode`] cannot fail on what [`decode`] accepted: whatever an earlier writer left in the unknown
-//! fields, a holder can always renew and let go.
+//! The limits fit together. A record within each limit fits into [`RECORD_MAX`] even if every character must be
+//! escaped, so [`encode`] cannot fail on a record that [`decode`] accepted. Whatever an earlier writer left in the
+//! unknown fields, a holder can always renew and release.
 
 mod decode;
 mod encode;
@@ -23,27 +23,28 @@ pub use encode::{encode, try_encode};
 pub use foreign::Foreign;
 pub use rules::check;
 
-/// The format version that is written, and the only one that is read.
+/// The format version of every record that this version writes, and the only one that it reads.
 const FORMAT: u64 = 1;
 
-/// The largest record, in bytes. Anything longer is not even parsed.
+/// Maximum size of a record, in bytes. Longer input is not parsed.
 ///
-/// It is the sum of all the other limits with every character escaped, rounded up, and not a budget that they share.
+/// It is the sum of all the other limits with every character escaped, rounded up. The fields do not share it as a
+/// budget.
 pub const RECORD_MAX: usize = 64 * 1024;
 
-/// The most room that fields of later versions may take together, in bytes of JSON.
+/// Maximum size of all fields of later versions together, in bytes of JSON.
 const UNKNOWN_MAX: usize = 8 * 1024;
 
-/// The largest number of fields of later versions.
+/// Maximum number of fields of later versions.
 const UNKNOWN_FIELDS_MAX: usize = 64;
 
-/// The longest name and boot id of a witness, in bytes.
+/// Maximum length of the name and of the boot id of a witness, in bytes.
 const WITNESS_TEXT_MAX: usize = 64;
 
-/// The largest whole number: what JSON readers in every language hold exactly.
+/// The largest whole number that JSON readers in every language hold exactly.
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
-/// The names that version 1 gives a meaning to. No unknown field can have one of them.
+/// The field names that have a meaning in version 1. No unknown field can have one of them.
 const KNOWN: [&str; 20] = [
     "tenure",
     "crit",

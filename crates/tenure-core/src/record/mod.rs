@@ -1,7 +1,7 @@
-//! What a key holds: the record, version 1.
+//! The record: the value of a key, in format version 1.
 //!
-//! The format is frozen in `docs/rfcs/0001-record-format.md`. Records are only ever replaced whole, by a conditional
-//! write, and a record that is not fully understood is never replaced at all.
+//! The format is frozen in `docs/rfcs/0001-record-format.md`. A conditional write always replaces the complete record.
+//! A record that this version does not fully understand is never replaced.
 
 mod codec;
 mod nonce;
@@ -23,47 +23,47 @@ pub use witness::Witness;
 
 use crate::{Holder, Token, WallTime};
 
-/// What a key holds. Cheap to clone: everything of size is shared.
+/// The value of a key. Cheap to clone: everything large is shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
-    /// Whether the key is held.
+    /// State of the key.
     pub state: State,
     /// The nonce of the latest grant; zero on a key that was never granted.
     pub term: Nonce,
     /// The token of the latest grant. It never goes back.
     pub token: Token,
-    /// How long a held version lasts; absent on a key that was never granted.
+    /// Time that a held version lasts; absent on a key that was never granted.
     pub ttl: Option<Ttl>,
-    /// The nonce of this very write.
+    /// The nonce of this write.
     pub nonce: Nonce,
-    /// How many writes came before this one. Never reset.
+    /// Number of writes before this one. Never reset.
     pub sequence: u64,
-    /// Where the life of the holder can be seen on its own machine.
+    /// The witness of the holder, on the holder's own machine.
     pub witness: Option<Arc<Witness>>,
-    /// The hash of the secret that a handle carries, so that reading the record is not enough to act for its holder.
+    /// Hash of the secret in a handle: reading the record is not enough to act for its holder.
     pub secret_hash: Option<[u8; 32]>,
-    /// Who holds it; gone when vacant.
+    /// The holder; absent when vacant.
     pub holder: Option<Arc<Holder>>,
     /// The user's own small value; stays when vacant.
     pub value: Arc<str>,
-    /// The latest terms that are over, oldest first.
+    /// The latest ended terms, oldest first.
     pub history: Arc<[Past]>,
-    /// When the latest grant was made, by its holder's wall clock. For people.
+    /// Time of the latest grant, by its holder's wall clock. Informational.
     pub granted_at: WallTime,
-    /// When this was written, by the writer's wall clock. For people.
+    /// Time of this write, by the writer's wall clock. Informational.
     pub written_at: WallTime,
-    /// Says of one term that its work cannot be stopped. Of another term it means nothing.
+    /// States that the work of one term cannot be stopped. It has no meaning for any other term.
     pub unstoppable: Option<Arc<Unstoppable>>,
-    /// Fields this version does not know, kept verbatim: name and JSON text.
+    /// Fields that this version does not know, kept verbatim: name and JSON text.
     pub unknown: Arc<[(String, String)]>,
 }
 
 impl Record {
-    /// The largest user value, in bytes.
+    /// Maximum size of the user's value, in bytes.
     pub const VALUE_MAX: usize = 4096;
 
-    /// How many past terms the history keeps.
+    /// Maximum number of past terms in the history.
     pub const HISTORY_MAX: usize = 8;
 
     /// The vacant record of a key that was never granted. The next token is greater than this one.
@@ -87,12 +87,12 @@ impl Record {
         }
     }
 
-    /// Whether somebody may be acting under this record: it is held, or revoked and not acknowledged.
+    /// True if a process may act under this record: it is held, or revoked and not acknowledged.
     pub fn is_held(&self) -> bool {
         matches!(self.state, State::Held | State::Revoked(_))
     }
 
-    /// The reason why the holder cannot stop the work under this record, if the holder of this very term says so.
+    /// The reason why the holder cannot stop the work under this record, if the holder of this same term says so.
     pub fn cannot_stop(&self) -> Option<&Arc<str>> {
         let said = self.unstoppable.as_ref().filter(|said| said.term == self.term && self.is_held())?;
         Some(&said.because)

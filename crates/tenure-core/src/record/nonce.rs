@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// A random number that one write carries and no other: the only proof that a write of unknown outcome was ours.
+/// A random number that is fresh for every write: the only proof that a write of unknown outcome was the writer's own.
 ///
 /// The nonce of a grant is the id of its term.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ impl Nonce {
         Self(bits)
     }
 
-    /// Takes what `Display` writes, and nothing else.
+    /// Parses the output of `Display`, and nothing else.
     pub fn parse(text: &str) -> Option<Self> {
         let nonce = u128::from_str_radix(text, 16).ok().map(Self)?;
         (nonce.to_string() == text).then_some(nonce)

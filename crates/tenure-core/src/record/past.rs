@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::{Token, WallTime};
 
-/// A term that is over, as the history of a record tells it to people.
+/// An ended term in the history of a record. Informational.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Past {
@@ -10,16 +10,16 @@ pub struct Past {
     pub token: Token,
     /// The id of its holder.
     pub holder: Arc<str>,
-    /// When it was granted, by the holder's wall clock.
+    /// Time of the grant, by the holder's wall clock.
     pub granted_at: WallTime,
-    /// When its end was written, by the writer's wall clock.
+    /// Time at which the end was written, by the writer's wall clock.
     pub ended_at: WallTime,
-    /// How it ended.
+    /// The way in which it ended.
     pub end: End,
 }
 
 impl Past {
-    /// A term of this holder with this token, from its grant to the end that was written.
+    /// A term of this holder with this token, from its grant to its recorded end.
     pub fn new(
         token: Token,
         holder: impl Into<Arc<str>>,
@@ -31,23 +31,23 @@ impl Past {
     }
 }
 
-/// How a term ended.
+/// The way in which a term ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// Its holder let go.
+    /// Its holder released it.
     Released,
-    /// Nobody renewed it in time, and somebody else was granted.
+    /// Its holder did not renew it in time, and another holder was granted.
     RanOut,
-    /// Its witness showed that nobody acts under it any more.
+    /// Its witness showed that no process acts under it any more.
     Died,
-    /// Somebody took it on purpose.
+    /// Another holder took it over (steal).
     Revoked {
-        /// Who.
+        /// The holder that took it over.
         by: Arc<str>,
-        /// Why.
+        /// The stated reason.
         because: Arc<str>,
     },
-    /// In a way that only a later version knows. The word is kept, for people.
+    /// An end that only a later version knows. The word is kept, for information.
     Other(Arc<str>),
 }

@@ -2,54 +2,54 @@ use std::sync::Arc;
 
 use super::Nonce;
 
-/// What a record says about its key.
+/// State of a key, as its record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
-    /// Nobody holds the key.
+    /// No holder.
     Vacant,
     /// The holder of the current term holds it, until this version runs out.
     Held,
-    /// Nobody holds it, and until this version runs out only the named successor may be granted.
+    /// No holder, and only the named successor may be granted until this version runs out.
     Reserved(Arc<str>),
-    /// Somebody asked the holder to let go. It counts as held until the holder acknowledges by vacating, this version
-    /// runs out, or the witness shows that nobody acts any more.
+    /// A stealer has asked the holder to release. The key counts as held until the holder acknowledges by vacating,
+    /// this version runs out, or the witness shows that no process acts any more.
     Revoked(Arc<Revocation>),
-    /// The key is retired on purpose and is never granted again.
+    /// The key is retired and is never granted again.
     Closed(Arc<Closure>),
 }
 
-/// Who asks the holder to let go, and why.
+/// The request to a holder to release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Revocation {
-    /// Who asks.
+    /// The process that asks.
     pub by: Arc<str>,
-    /// Why.
+    /// The stated reason.
     pub because: Arc<str>,
     /// The nonce of the holder's last write, which its witness lists.
     pub nonce: Nonce,
 }
 
-/// Who retired a key, and why.
+/// The retirement of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Closure {
-    /// Who.
+    /// The process that retired it.
     pub by: Arc<str>,
-    /// Why.
+    /// The stated reason.
     pub because: Arc<str>,
 }
 
 impl Revocation {
-    /// Somebody asks, and says why. `nonce` is that of the holder's last write.
+    /// A request by `by` for this reason. `nonce` is that of the holder's last write.
     pub fn new(by: impl Into<Arc<str>>, because: impl Into<Arc<str>>, nonce: Nonce) -> Self {
         Self { by: by.into(), because: because.into(), nonce }
     }
 }
 
 impl Closure {
-    /// Somebody retires the key, and says why.
+    /// A retirement by `by` for this reason.
     pub fn new(by: impl Into<Arc<str>>, because: impl Into<Arc<str>>) -> Self {
         Self { by: by.into(), because: because.into() }
     }

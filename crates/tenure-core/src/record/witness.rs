@@ -1,6 +1,6 @@
-/// The name of a witness: a file whose lock is held in the local kernel as long as anybody acts under the term.
+/// Name of a witness: a file whose lock in the local kernel is held as long as any process acts under the term.
 ///
-/// Any of the three alone can be copied or reused; together they name one file of one boot of one machine.
+/// Each of the three fields alone can be copied or reused. Together they name one file of one boot of one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Witness {
@@ -13,12 +13,12 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// A file of this machine, for a store that no other machine sees.
+    /// A file on this machine, for a store that no other machine sees.
     pub fn new(name: impl Into<String>, inode: u64) -> Self {
         Self { name: name.into(), inode, boot: None }
     }
 
-    /// The same with the boot id of the machine.
+    /// Adds the boot id of the machine.
     pub fn with_boot(self, boot: impl Into<Option<String>>) -> Self {
         Self { boot: boot.into(), ..self }
     }

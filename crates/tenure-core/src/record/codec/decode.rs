@@ -9,15 +9,16 @@ use crate::{Holder, Token, WallTime};
 
 /// Reads a record.
 ///
-/// An error means that the bytes are not to be overwritten, whatever they are. No input makes this panic.
+/// An error means that the bytes must not be overwritten, whatever they are. No input causes a panic.
 pub fn decode(bytes: &[u8]) -> Result<Record, Foreign> {
     let mut object = split(bytes)?;
-    // From the most general to the most particular: a newer record is to be called newer, whatever else it has.
+    // From the most general to the most specific: a record of a newer format gets the error about its format, whatever
+    // else it has.
     check_format(&mut object)?;
     check_crit(&mut object)?;
     check_kept_by(&mut object)?;
     let record = read_record(&mut object)?;
-    // The pair of the assertion in `encode`.
+    // The counterpart of the check in `try_encode`.
     check(&record)?;
     Ok(record)
 }
@@ -39,7 +40,7 @@ fn split(bytes: &[u8]) -> Result<Object<'_>, Foreign> {
 }
 
 fn check_format(object: &mut Object<'_>) -> Result<(), Foreign> {
-    // The name alone claims nothing: other programs have tenures too.
+    // The name alone proves nothing: other programs also have fields called `tenure`.
     let format = object.take("tenure").filter(Field::is_number).ok_or(Foreign::OtherProgram)?;
     match format.number()? {
         FORMAT => Ok(()),
@@ -48,7 +49,7 @@ fn check_format(object: &mut Object<'_>) -> Result<(), Foreign> {
     }
 }
 
-/// This version has none of the features that a record can insist on.
+/// Fails if the record requires a feature: this version has none of them.
 fn check_crit(object: &mut Object<'_>) -> Result<(), Foreign> {
     const NAMES_SHOWN: usize = 8;
     let Some(crit) = object.take("crit") else { return Ok(()) };
@@ -84,7 +85,7 @@ fn read_record(object: &mut Object<'_>) -> Result<Record, Foreign> {
         granted_at: object.take("granted_at").map_or(Ok(WallTime::default()), |time| time.time())?,
         written_at: object.need("written_at")?.time()?,
         unstoppable: object.take("unstoppable").map(|said| said.object(read_unstoppable)).transpose()?,
-        // Last: what has not been taken by now is unknown.
+        // Last: fields that were not taken by now are unknown.
         unknown: read_unknown(object),
     })
 }
@@ -182,13 +183,13 @@ fn read_end(object: &mut Object<'_>) -> Result<End, Foreign> {
         "ran_out" => Ok(End::RanOut),
         "died" => Ok(End::Died),
         "revoked" => Ok(End::Revoked { by: text(object, "by")?, because: text(object, "because")? }),
-        // History is for people, so a word of a later version must not keep this one away from the key.
+        // The history is informational, so a word of a later version must not lock this version out of the key.
         word => Ok(End::Other(word.into())),
     }
 }
 
-/// What is left: fields of later versions, which have to survive a rewrite. A known name among them was there twice,
-/// and is found by the check at the end.
+/// Takes the remaining fields: they belong to later versions and must survive a rewrite. A known name among them occurs
+/// twice in the record, and the check at the end rejects it.
 fn read_unknown(object: &mut Object<'_>) -> Arc<[(String, String)]> {
     object.take_rest().into_iter().map(|(name, text)| (name.into_owned(), text.to_owned())).collect()
 }

@@ -5,31 +5,31 @@ use super::{FORMAT, Foreign, NUMBER_MAX, RECORD_MAX, check};
 use crate::record::{End, Nonce, Past, Record, State, Witness};
 use crate::{Holder, WallTime};
 
-/// Writes a record: always the same text for the same record.
+/// Encodes a record: always the same text for the same record.
 ///
-/// A sequence beyond what JSON holds exactly is written as the greatest that it does, and a time beyond the calendar as
-/// the calendar's end.
+/// A sequence above the largest exact JSON number is written as that number, and a time after the end of the calendar
+/// as that end.
 ///
 /// # Panics
 ///
-/// Where [`try_encode`] fails. A record that was decoded never does, nor one to which only checked texts were added.
+/// If [`try_encode`] fails. It never fails on a decoded record to which only checked texts were added.
 pub fn encode(record: &Record) -> Bytes {
     try_encode(record).unwrap_or_else(|foreign| panic!("this record could not be read back: {foreign}"))
 }
 
-/// Writes a record as [`encode`] does. Fails where it breaks a rule that [`check`] knows: a record that could not be read
-/// back must not be written.
+/// Encodes a record as [`encode`] does. Fails if it breaks a rule of [`check`]: Tenure must not write a record that
+/// could not be read back.
 pub fn try_encode(record: &Record) -> Result<Bytes, Foreign> {
     check(record)?;
     let bytes = Writer::object(|out| write_record(out, record));
-    // The limits of the fields keep a record within its own limit.
+    // The limits of the fields keep every record within this limit.
     if bytes.len() > RECORD_MAX {
         return Err(Foreign::TooLarge { bytes: bytes.len() });
     }
     Ok(bytes.into())
 }
 
-/// The order of the fields, which is part of the format.
+/// Writes the fields in their order, which is part of the format.
 fn write_record(out: &mut Writer, record: &Record) {
     out.number("tenure", FORMAT);
     write_state(out, &record.state);
@@ -63,7 +63,7 @@ fn write_record(out: &mut Writer, record: &Record) {
     }
     out.time("written_at", record.written_at);
     if let Some(unstoppable) = &record.unstoppable {
-        // Where a program that does not know it would write it.
+        // At the position where a program that does not know the field would write it.
         out.nested("unstoppable", |out| {
             write_nonce(out, "term", unstoppable.term);
             out.text("because", &unstoppable.because);
@@ -106,7 +106,7 @@ fn write_nonce(out: &mut Writer, name: &str, nonce: Nonce) {
 
 fn write_witness(out: &mut Writer, witness: &Witness) {
     out.plain("name", &witness.name);
-    // As a text: an inode has 64 bits, of which a JSON number keeps 53 in many languages.
+    // As a text: an inode has 64 bits, and a JSON number keeps only 53 of them in many languages.
     out.plain("inode", witness.inode);
     if let Some(boot) = &witness.boot {
         out.plain("boot", boot);

@@ -8,7 +8,7 @@ use super::{NUMBER_MAX, time};
 use crate::WallTime;
 use crate::record::Nonce;
 
-/// The JSON text of one value, and where it was found. The text is known to be JSON.
+/// The JSON text of one value, and the name of its field. The text is valid JSON.
 pub(super) struct Field<'a> {
     pub(super) name: &'static str,
     pub(super) text: &'a str,
@@ -19,12 +19,12 @@ impl<'a> Field<'a> {
         Foreign::damaged(self.name, why)
     }
 
-    /// Whether this is a number of any kind.
+    /// True for a number of any kind.
     pub(super) fn is_number(&self) -> bool {
         self.text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
     }
 
-    /// A text.
+    /// Reads a text.
     pub(super) fn text(&self) -> Result<Cow<'a, str>, Foreign> {
         let Some(inner) = self.text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
             return Err(self.damaged("is not a text"));
@@ -32,12 +32,12 @@ impl<'a> Field<'a> {
         if !inner.contains('\\') {
             return Ok(Cow::Borrowed(inner));
         }
-        // Half of a surrogate pair is good JSON, and no text.
+        // Half of a surrogate pair is valid JSON, but not valid text.
         let text = serde_json::from_str(self.text).map_err(|_| self.damaged("is not Unicode"))?;
         Ok(Cow::Owned(text))
     }
 
-    /// A whole number, in digits alone: `1e3` and `1.0` are numbers that readers disagree about.
+    /// Reads a whole number, in digits only: readers disagree about `1e3` and `1.0`.
     pub(super) fn number(&self) -> Result<u64, Foreign> {
         match self.text.parse::<u64>() {
             Ok(number) if number <= NUMBER_MAX => Ok(number),
@@ -45,34 +45,34 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A whole number of 64 bits, which is a text because readers in many languages would round the number.
+    /// Reads a whole number of 64 bits. It is a text, because readers in many languages would round the number.
     pub(super) fn wide_number(&self) -> Result<u64, Foreign> {
         let text = self.text()?;
         match text.parse::<u64>() {
-            // The leading zeros and the plus sign that the parser takes would not survive a rewrite.
+            // The parser accepts leading zeros and a plus sign, which would not survive a rewrite.
             Ok(number) if number.to_string() == *text => Ok(number),
             _ => Err(self.damaged("is not a text of a whole number of 64 bits")),
         }
     }
 
-    /// A nonce. Zero stands for "none" in memory, and none is simply not written.
+    /// Reads a nonce. Zero means "none" in memory, and "none" is never written.
     pub(super) fn nonce(&self) -> Result<Nonce, Foreign> {
         let nonce = Nonce::from_bits(u128::from_be_bytes(self.hex()?));
         if nonce == Nonce::ZERO { Err(self.damaged("is zero")) } else { Ok(nonce) }
     }
 
-    /// A fixed number of bytes in lowercase hexadecimal.
+    /// Reads a fixed number of bytes in lowercase hexadecimal.
     pub(super) fn hex<const N: usize>(&self) -> Result<[u8; N], Foreign> {
         parse_hex(&self.text()?).ok_or_else(|| self.damaged(format!("is not {} lowercase hex digits", 2 * N)))
     }
 
-    /// A time for people.
+    /// Reads an informational time.
     pub(super) fn time(&self) -> Result<WallTime, Foreign> {
         time::parse(&self.text()?)
             .ok_or_else(|| self.damaged("is not a time such as 2026-11-15T05:30:00.250Z"))
     }
 
-    /// An object of which `read` takes every member: one that it does not know would be lost in a rewrite.
+    /// Reads an object. `read` must take every member: an unknown one would be lost in a rewrite.
     pub(super) fn object<T>(
         &self,
         read: impl FnOnce(&mut Object<'a>) -> Result<T, Foreign>,
@@ -81,7 +81,7 @@ impl<'a> Field<'a> {
             return Err(self.damaged("is not an object"));
         }
         let read_all = || {
-            // Its text is JSON; what can still fail is a name with half of a surrogate pair.
+            // The text is JSON; only a name with half of a surrogate pair can still fail.
             let mut object =
                 Object::parse(self.text).map_err(|_| Foreign::damaged("", "has a broken name"))?;
             let result = read(&mut object)?;
@@ -91,7 +91,7 @@ impl<'a> Field<'a> {
         read_all().map_err(|foreign: Foreign| foreign.within(self.name))
     }
 
-    /// A list with a limit.
+    /// Reads a list of at most `max` entries.
     pub(super) fn list<T>(
         &self,
         max: usize,

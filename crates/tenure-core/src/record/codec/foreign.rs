@@ -1,8 +1,8 @@
 use super::{FORMAT, RECORD_MAX};
 
-/// Why bytes are not a record that this version may replace.
+/// The reason why bytes are not a record that this version may replace.
 ///
-/// Every kind means the same for the program: never overwrite, and tell people. They differ in what people do next.
+/// For a program, every kind means the same: never overwrite, and report it. They differ in what an operator does next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Foreign {
@@ -11,7 +11,7 @@ pub enum Foreign {
         "the bytes are not a record of Tenure: they are not JSON ({why}); find out who wrote them, or use another key"
     )]
     NotJson {
-        /// What the JSON parser says, or what was seen before it was asked.
+        /// The message of the JSON parser, or of the check before it.
         why: String,
     },
     /// The bytes are JSON without the number `tenure` that every record begins with.
@@ -25,7 +25,7 @@ pub enum Foreign {
         /// The format version of the record.
         found: u64,
     },
-    /// The record says that whoever replaces it must understand features that this version does not.
+    /// The record requires features that this version does not have.
     #[error("the record needs features that this program does not have: {names:?}; upgrade this program")]
     UnknownCrit {
         /// The names of the features, shortened and at most eight of them.
@@ -40,31 +40,31 @@ pub enum Foreign {
     /// The lease is kept alive by something other than its own renewals, which this version cannot judge.
     #[error("the lease is kept alive by {found:?}, which this program cannot judge; upgrade this program")]
     KeptBySession {
-        /// What `kept_by` says, as JSON, shortened.
+        /// The JSON of `kept_by`, shortened.
         found: String,
     },
-    /// A part inside of a field is not known. It would be lost in a rewrite.
+    /// A part inside a field is unknown. It would be lost in a rewrite.
     #[error(
         "the record has a part that this program does not know and would lose: {field:?}; upgrade this program"
     )]
     UnknownPart {
-        /// Where it is, such as `holder.zone`, shortened.
+        /// Path of the part, such as `holder.zone`, shortened.
         field: String,
     },
-    /// The bytes are more than any record has.
+    /// The value is larger than any record.
     #[error(
         "{bytes} bytes are too many for a record of Tenure, which has at most {RECORD_MAX}; find out who wrote them"
     )]
     TooLarge {
-        /// How many they are.
+        /// Its size in bytes.
         bytes: usize,
     },
-    /// A field is missing, twice there, or not what version 1 says it is.
+    /// A field is missing, occurs twice, or breaks a rule of version 1.
     #[error("the record is damaged: {field:?} {why}; look at it, and repair it by hand")]
     Damaged {
-        /// Which field, such as `history[3].token`, shortened.
+        /// Path of the field, such as `history[3].token`, shortened.
         field: String,
-        /// What is wrong with it, as the rest of a sentence that begins with the field.
+        /// The problem, as the second part of a sentence that begins with the field.
         why: String,
     },
 }
@@ -74,7 +74,7 @@ impl Foreign {
         Self::Damaged { field: field.to_owned(), why: why.into() }
     }
 
-    /// The same complaint, about a part of `outer`.
+    /// The same error about a part of `outer`.
     pub(super) fn within(self, outer: &str) -> Self {
         let join = |inner: String| match (outer, inner.as_str()) {
             ("", _) => inner,
@@ -89,7 +89,7 @@ impl Foreign {
     }
 }
 
-/// The beginning of a text that somebody else chose: a message must not grow with it.
+/// The first characters of a text from outside: a message must not grow with its length.
 pub(super) fn excerpt(text: &str) -> String {
     const CHARS_MAX: usize = 64;
     match text.char_indices().nth(CHARS_MAX) {

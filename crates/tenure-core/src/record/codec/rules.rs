@@ -5,10 +5,10 @@ use super::{KNOWN, UNKNOWN_FIELDS_MAX, UNKNOWN_MAX, WITNESS_TEXT_MAX};
 use crate::record::{End, Nonce, Record, State, Witness};
 use crate::{Holder, Token};
 
-/// Whether a record keeps the rules and limits of version 1: [`encode`](super::encode()) writes no other, and
+/// Checks a record against the rules and limits of version 1: [`encode`](super::encode()) writes no other, and
 /// [`decode`](super::decode()) accepts no other.
 ///
-/// Whoever puts text of a user into a record asks this first, and tells the user.
+/// Code that puts text of a user into a record calls this first, and reports the error to the user.
 pub fn check(record: &Record) -> Result<(), Foreign> {
     check_state(record)?;
     ensure(record.nonce != Nonce::ZERO, "nonce", "is zero")?;
@@ -24,7 +24,7 @@ pub fn check(record: &Record) -> Result<(), Foreign> {
     check_unknown(record)
 }
 
-/// What each state has, and what it cannot have.
+/// Checks the fields that each state requires or excludes.
 fn check_state(record: &Record) -> Result<(), Foreign> {
     match &record.state {
         State::Vacant => check_unheld(record),
@@ -49,7 +49,7 @@ fn check_state(record: &Record) -> Result<(), Foreign> {
     }
 }
 
-/// Somebody may be acting: who, under which grant, and for how long.
+/// Checks a record under which a process may act: it has a holder, a grant and a ttl.
 fn check_held(record: &Record) -> Result<(), Foreign> {
     ensure(record.holder.is_some(), "holder", "is missing")?;
     ensure(record.term != Nonce::ZERO, "term", "is missing")?;
@@ -57,14 +57,14 @@ fn check_held(record: &Record) -> Result<(), Foreign> {
     ensure(record.ttl.is_some(), "ttl_ms", "is missing")
 }
 
-/// Nobody is acting: nothing is left that lets anybody act, or judges whether somebody does.
+/// Checks a record without a holder: nothing remains that lets a process act, or by which a contender judges it.
 fn check_unheld(record: &Record) -> Result<(), Foreign> {
     ensure(record.holder.is_none(), "holder", "is there although nobody holds the key")?;
     ensure(record.witness.is_none(), "witness", "is there although nobody holds the key")?;
     ensure(record.secret_hash.is_none(), "secret_sha256", "is there although nobody holds the key")
 }
 
-/// The name of a witness becomes the name of a file, so that it must not be a way to another one.
+/// Checks the texts of a witness. Its name becomes the name of a file, so it must not be a path to another one.
 fn check_witness(witness: &Witness) -> Result<(), Foreign> {
     let plain = |text: &str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -90,19 +90,19 @@ fn check_history(record: &Record) -> Result<(), Foreign> {
     Ok(())
 }
 
-/// The id of a holder, wherever it stands.
+/// Checks the id of a holder, in any field.
 fn check_name(field: &str, name: &str) -> Result<(), Foreign> {
     ensure(!name.is_empty(), field, "is empty")?;
     check_reason(field, name)
 }
 
-/// A short text for people. It ends up on their terminals, where control characters do things.
+/// Checks a short informational text. Terminals print it, so control characters are forbidden.
 fn check_reason(field: &str, reason: &str) -> Result<(), Foreign> {
     ensure(reason.len() <= Holder::TEXT_MAX, field, "has more than 200 bytes")?;
     ensure(!reason.chars().any(char::is_control), field, "has control characters")
 }
 
-/// Fields of later versions are written back as they are, so that they must be JSON and distinct.
+/// Checks the fields of later versions. They are written back unchanged, so they must be JSON and distinct.
 fn check_unknown(record: &Record) -> Result<(), Foreign> {
     let unknown = &*record.unknown;
     ensure(unknown.len() <= UNKNOWN_FIELDS_MAX, "unknown fields", "are more than 64")?;
@@ -119,7 +119,7 @@ fn check_unknown(record: &Record) -> Result<(), Foreign> {
     ensure(bytes <= UNKNOWN_MAX, "unknown fields", "have more than 8192 bytes")
 }
 
-/// How many bytes the name of a field takes: with its escapes, the quotes, the colon and a comma.
+/// Number of bytes that the name of a field takes: with its escapes, the quotes, the colon and a comma.
 fn written_bytes(name: &str) -> usize {
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' | b'\x08' | b'\t' | b'\n' | b'\x0c' | b'\r' => 2,
@@ -133,6 +133,6 @@ fn ensure(rule: bool, field: &str, otherwise: &str) -> Result<(), Foreign> {
     if rule { Ok(()) } else { Err(Foreign::damaged(field, otherwise)) }
 }
 
-// The messages above spell these out.
+// The messages above contain these numbers.
 const _: () = assert!(Record::VALUE_MAX == 4096 && Record::HISTORY_MAX == 8 && Holder::TEXT_MAX == 200);
 const _: () = assert!(UNKNOWN_MAX == 8192 && UNKNOWN_FIELDS_MAX == 64);

@@ -19,7 +19,7 @@ proptest! {
     fn a_pretty_printed_record_is_the_same_record(record in arbitrary::record()) {
         let value: serde_json::Map<String, serde_json::Value> = match serde_json::from_slice(&encode(&record)) {
             Ok(value) => value,
-            // Half a surrogate pair and a thousand brackets survive here, and not in an ordinary reader.
+            // Half a surrogate pair and a thousand brackets are valid here, but not for an ordinary reader.
             Err(_) => return Ok(()),
         };
         let read = decode(&serde_json::to_vec_pretty(&value).expect("JSON"));
@@ -27,7 +27,7 @@ proptest! {
     }
 }
 
-/// A record as a service with a witness, three labels and two past terms has it.
+/// The record of a service with a witness, labels and a past term.
 fn typical() -> Record {
     let holder = Holder::new("host-a.example.net").unwrap().label("pid", "4711").unwrap();
     let holder = holder.label("version", "2.4.1").unwrap().at("10.0.0.7:7070").unwrap();
@@ -54,7 +54,7 @@ fn typical() -> Record {
     }
 }
 
-/// The same key when nobody holds it.
+/// The same key without a holder.
 fn vacant() -> Record {
     Record { state: State::Vacant, holder: None, witness: None, ..typical() }
 }

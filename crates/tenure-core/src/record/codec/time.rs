@@ -1,20 +1,20 @@
-//! Times for people, as in `2026-11-15T05:30:00.250Z`.
+//! Informational times, as in `2026-11-15T05:30:00.250Z`.
 
 use crate::WallTime;
 
-/// The end of the calendar, `9999-12-30T22:00:00.000Z`: soon after it the year 10000 begins in some time zones.
+/// End of the calendar, `9999-12-30T22:00:00.000Z`: soon after it, the year 10000 begins in some time zones.
 ///
-/// A clock that says more is broken. That is no reason to lose a lease, so such a time is written as this one.
+/// A clock that shows more is broken. That is no reason to lose a lease, so such a time is written as this one.
 pub(super) const LATEST: WallTime = WallTime::from_millis(253_402_207_200_000);
 
-/// The nearest time that can be written.
+/// The nearest time that the format allows.
 pub(super) fn writable(time: WallTime) -> WallTime {
     WallTime::from_millis(time.as_millis().min(LATEST.as_millis()))
 }
 
-/// Reads a time that is written exactly as this version writes it; any other would not survive a rewrite.
+/// Parses a time in exactly the form that this version writes; any other form would not survive a rewrite.
 pub(super) fn parse(text: &str) -> Option<WallTime> {
-    // The parser takes many forms, some of them long. This one has 24 characters.
+    // The parser accepts many forms, some of them long. This form has 24 characters.
     if text.len() != 24 {
         return None;
     }

@@ -12,31 +12,31 @@ pub(super) struct Writer {
 impl Writer {
     /// Writes an object.
     pub(super) fn object(fill: impl FnOnce(&mut Self)) -> Vec<u8> {
-        // Most records fit, so that most are written with one allocation.
+        // Large enough for most records, so that writing them needs one allocation.
         let mut writer = Self { bytes: Vec::with_capacity(1024) };
         writer.braces(fill);
         writer.bytes
     }
 
-    /// A text, escaped where it must be.
+    /// Writes a text, escaped where necessary.
     pub(super) fn text(&mut self, name: &str, text: &str) {
         self.name(name);
         self.string(text);
     }
 
-    /// A text of digits, letters and such, which is never escaped.
+    /// Writes a text of digits, letters and the like, which is never escaped.
     pub(super) fn plain(&mut self, name: &str, text: impl Display) {
         self.name(name);
         write!(self.bytes, "\"{text}\"").expect("a vector takes every write");
     }
 
-    /// A whole number.
+    /// Writes a whole number.
     pub(super) fn number(&mut self, name: &str, number: u64) {
         self.name(name);
         write!(self.bytes, "{number}").expect("a vector takes every write");
     }
 
-    /// Bytes, as lowercase hexadecimal.
+    /// Writes bytes as lowercase hexadecimal.
     pub(super) fn hex(&mut self, name: &str, bytes: &[u8]) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         self.name(name);
@@ -47,18 +47,18 @@ impl Writer {
         self.bytes.push(b'"');
     }
 
-    /// A time for people.
+    /// Writes an informational time.
     pub(super) fn time(&mut self, name: &str, time: WallTime) {
         self.plain(name, time::writable(time));
     }
 
-    /// An object inside of this one.
+    /// Writes an object inside this one.
     pub(super) fn nested(&mut self, name: &str, fill: impl FnOnce(&mut Self)) {
         self.name(name);
         self.braces(fill);
     }
 
-    /// A list of objects.
+    /// Writes a list of objects.
     pub(super) fn list<T>(&mut self, name: &str, items: &[T], fill: impl Fn(&mut Self, &T)) {
         self.name(name);
         self.bytes.push(b'[');
@@ -69,7 +69,7 @@ impl Writer {
         self.bytes.push(b']');
     }
 
-    /// JSON that is written as it is.
+    /// Writes JSON as it is.
     pub(super) fn verbatim(&mut self, name: &str, json: &str) {
         self.name(name);
         self.bytes.extend_from_slice(json.as_bytes());
@@ -91,7 +91,8 @@ impl Writer {
         self.bytes.push(b'}');
     }
 
-    /// Whatever a value ends with, it is not an opening brace or bracket: those mean that this is the first.
+    /// Writes the comma before every item but the first. No value ends with an opening brace or bracket, so one of
+    /// those as the last byte means that this item is the first.
     fn comma(&mut self) {
         if !matches!(self.bytes.last(), Some(b'{' | b'[')) {
             self.bytes.push(b',');

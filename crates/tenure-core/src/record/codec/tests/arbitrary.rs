@@ -10,7 +10,7 @@ use crate::record::codec::{KNOWN, time};
 use crate::record::{Closure, End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
 use crate::{Holder, Token, WallTime};
 
-/// Any record that may be written.
+/// Any valid record.
 pub(super) fn record() -> impl Strategy<Value = Record> {
     let head = (state(), nonce(), 1..=Token::MAX.get(), ttl(), nonce(), 0..(1u64 << 53));
     let body = (option::of(witness()), option::of(any::<[u8; 32]>()), holder(), value());
@@ -118,7 +118,7 @@ fn reason() -> impl Strategy<Value = String> {
     prop_oneof![1 => Just(String::new()), 4 => name()]
 }
 
-/// Any text at all, control characters included.
+/// Any text, control characters included.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         2 => Just(String::new()),
@@ -128,7 +128,7 @@ fn value() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Fields of later versions, whose text no writer of ours would have chosen.
+/// Fields of later versions, with texts that this version would never write.
 fn unknown() -> impl Strategy<Value = Vec<(String, String)>> {
     let json = prop_oneof![
         Just("null".to_owned()),

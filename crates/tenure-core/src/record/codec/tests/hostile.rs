@@ -1,4 +1,4 @@
-//! What other programs, other versions, broken disks and unfriendly people leave under a key.
+//! Values that other programs, other versions, broken disks and attackers leave under a key.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -6,7 +6,7 @@ use proptest::sample::Index;
 use super::{arbitrary, largest, text_of, typical, vacant};
 use crate::record::codec::*;
 
-/// Whatever is accepted can be written again, and is then the same. Returns whether it was accepted.
+/// Asserts that accepted bytes can be written again and are then the same. True if they were accepted.
 fn accepted_only_if_it_can_be_rewritten(bytes: &[u8]) -> bool {
     let Ok(record) = decode(bytes) else { return false };
     assert_eq!(decode(&encode(&record)), Ok(record), "{}", String::from_utf8_lossy(bytes));
@@ -24,7 +24,7 @@ fn is_not_json(bytes: &[u8]) -> bool {
     matches!(decode(bytes), Err(Foreign::NotJson { .. }))
 }
 
-/// The field that is damaged.
+/// Name of the damaged field.
 fn damaged(text: &str) -> String {
     match foreign(text) {
         Foreign::Damaged { field, .. } => field,
@@ -84,7 +84,7 @@ proptest! {
 
 #[test]
 fn every_prefix_of_a_record_is_no_record() {
-    // The largest has too many prefixes to try them all.
+    // The largest record has too many prefixes to try them all.
     for (record, step) in [(typical(), 1), (vacant(), 1), (largest(), 101)] {
         let bytes = encode(&record);
         assert!((0..bytes.len()).step_by(step).all(|end| is_not_json(&bytes[..end])));
@@ -156,7 +156,7 @@ fn features_that_must_be_understood_are_named() {
         foreign(&with("crit", r#"["sessions","quorum"]"#)),
         Foreign::UnknownCrit { names: names.clone() }
     );
-    // Also when nothing else of the record makes sense to this version.
+    // Also if this version understands nothing else in the record.
     assert_eq!(foreign(r#"{"tenure":1,"crit":["sessions","quorum"]}"#), Foreign::UnknownCrit { names });
     for crit in ["{}", "null", "\"sessions\"", "[1]", "[null]", "[[]]"] {
         assert!(damaged(&with("crit", crit)).starts_with("crit"), "{crit}");
