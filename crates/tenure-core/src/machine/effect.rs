@@ -6,58 +6,58 @@ use super::{Denied, Fault, Lost, Sighting};
 use crate::record::{Nonce, Record, Witness};
 use crate::{Instant, Token};
 
-/// What the machine wants done.
+/// An action that the machine requests from its driver.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Read the key, and answer with [`Input::Read`](super::Input::Read) within the request timeout.
     Read,
     /// Write the record, and answer with [`Input::Written`](super::Input::Written) within the request timeout. The
-    /// witness lists the record's nonce first.
+    /// driver lists the record's nonce in the witness first.
     Write(Write),
-    /// Come back at this instant with [`Input::Wake`](super::Input::Wake). Replaces the one asked for before.
+    /// Come back at this instant with [`Input::Wake`](super::Input::Wake). Replaces the previous request.
     SleepUntil(Instant),
-    /// Look at a witness, and answer with [`Input::Witness`](super::Input::Witness).
+    /// Inspect a witness, and answer with [`Input::Witness`](super::Input::Witness).
     LookAtWitness {
         /// The witness that the record names.
         witness: Arc<Witness>,
         /// The nonce that it must list.
         nonce: Nonce,
     },
-    /// Tell whoever asked.
+    /// Report an event to the caller.
     Tell(Event),
 }
 
 /// One conditional write.
 #[derive(Clone, Debug)]
 pub struct Write {
-    /// What it is for.
+    /// Purpose of the write.
     pub purpose: Purpose,
-    /// What must be there.
+    /// The content that must be there.
     pub expect: Expect,
-    /// What shall be there.
+    /// The record to write.
     pub record: Arc<Record>,
 }
 
-/// What a write is for.
+/// Purpose of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Purpose {
-    /// To create the vacant record of a key that has none.
+    /// Create the vacant record of a key that has none.
     Plant,
-    /// To become the holder.
+    /// Become the holder.
     Grant,
-    /// To go on with an earlier term.
+    /// Continue an earlier term.
     Resume,
-    /// To stay the holder.
+    /// Stay the holder.
     Renew,
-    /// To ask the holder to let go.
+    /// Ask the holder to release.
     Revoke,
-    /// To let go.
+    /// Release.
     Vacate,
 }
 
 impl Purpose {
-    /// Whether it makes or ends a term, so that we must account for it until it is settled.
+    /// True if the write starts or ends a term: the machine tracks it until it is settled.
     pub(super) fn is_of_a_term(self) -> bool {
         match self {
             Self::Grant | Self::Resume | Self::Renew | Self::Vacate => true,
@@ -65,7 +65,7 @@ impl Purpose {
         }
     }
 
-    /// Whether it leaves a record that somebody may be acting under, by which others look for its nonce.
+    /// True if the write leaves a record under which a process may act. Contenders look for its nonce in the witness.
     pub fn is_of_a_holder(self) -> bool {
         match self {
             Self::Grant | Self::Resume | Self::Renew => true,
@@ -74,7 +74,7 @@ impl Purpose {
     }
 }
 
-/// What happened, as the holder must know it.
+/// An event that the holder must know.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The lease is held, until the deadline.
@@ -83,55 +83,56 @@ pub enum Event {
         term: Nonce,
         /// The token to send with every write.
         token: Token,
-        /// Until when to believe it.
+        /// Deadline of the belief.
         deadline: Instant,
     },
     /// The lease is held for longer.
     Renewed {
-        /// Until when to believe it.
+        /// The new deadline of the belief.
         deadline: Instant,
     },
     /// A renewal failed. The lease is still held, until the deadline it had.
     AtRisk(Fault),
-    /// The lease is not held any more. Answer with [`Input::Drained`](super::Input::Drained) once nobody acts.
+    /// The lease is no longer held. Answer with [`Input::Drained`](super::Input::Drained) once no process acts.
     Lost(Lost),
-    /// Belief is over and the work under the term cannot be stopped: the record is renewed until that work has ended.
+    /// The belief has ended and the work under the term cannot be stopped: the record is renewed until that work has
+    /// ended.
     Keeping {
         /// The reason why it cannot be stopped.
         because: Arc<str>,
     },
-    /// The machine has ended after a term, or after wanting one in vain.
+    /// The machine has ended, after a term or without having been granted one.
     Left(Left),
     /// The lease was not granted, and will not be.
     Denied(Denied),
-    /// The record of another holder has run out by its ttl, and its witness is still locked: a process of the former term
-    /// is alive.
+    /// The record of another holder has run out by its ttl, and its witness is still locked: a process of the former
+    /// term is alive.
     Outlived {
         /// That record.
         record: Arc<Record>,
         /// The sighting of its witness.
         sighting: Sighting,
-        /// True if the lease is taken all the same; otherwise it is waited for.
+        /// True if the contender takes over the lease anyway; otherwise it waits for that process.
         taken: bool,
     },
-    /// The key showed a smaller token than before: it was restored or tampered with.
+    /// The key showed a smaller token than before: a record was restored, or changed from outside.
     WentBack {
         /// The greatest token seen before.
         seen: Token,
-        /// What is there now; `None` if there is no record.
+        /// The token that the key shows now; `None` if there is no record.
         shown: Option<Token>,
     },
 }
 
-/// What a machine left behind when it ended.
+/// State in which a machine left the key when it ended.
 ///
-/// Exhaustive: the next one is granted at once, or perhaps after one ttl.
+/// Exhaustive: the next contender is granted at once, or perhaps after one ttl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// A vacant record: the next one is granted at once.
+    /// A vacant record: the next contender is granted at once.
     Vacated,
     /// Nothing of its own.
     Nothing,
-    /// Perhaps a record that nobody renews: it runs out after one ttl.
+    /// Perhaps a record that no holder renews: it runs out after one ttl.
     Lapsing,
 }

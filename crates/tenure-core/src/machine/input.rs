@@ -6,38 +6,38 @@ use tenure_store::{Reason, StoreTime, Version};
 use crate::record::{Nonce, Record};
 use crate::{Instant, WallTime};
 
-/// What the machine is told. It asks nobody: what it needs of the world comes along in [`Ambient`].
+/// An input of the machine. The machine never reads a clock or a store: facts about the world come with [`Ambient`].
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Begin.
     Start,
-    /// The one read that is under way was answered.
+    /// The answer to the one pending read.
     Read(Result<Look, Fault>),
-    /// The one write that is under way was answered.
+    /// The answer to the one pending write.
     Written(Outcome),
     /// The instant of the latest [`Effect::SleepUntil`](super::Effect::SleepUntil) has come.
     Wake,
     /// A hint that the key changed.
     Changed,
-    /// A hint that what is held may be lost.
+    /// A hint that the held lease may be lost.
     Doubted,
-    /// What the witness of the record that carries `nonce` looked like.
+    /// The state of the witness of the record that carries `nonce`.
     Witness {
         /// The nonce that was looked for.
         nonce: Nonce,
-        /// What was there.
+        /// The state of the witness.
         sighting: Sighting,
     },
     /// Renew now.
     Renew,
-    /// Let go, or give up wanting it.
+    /// Release, or stop waiting for the lease.
     Release,
-    /// Nobody acts under the term any more: every piece of work has been dropped.
+    /// No process acts under the term any more: all work has been dropped.
     Drained,
-    /// Somebody saw the deadline pass and latched the belief as lost before it could be extended.
+    /// A thread saw the deadline pass, and latched the belief as lost before it could be extended.
     Latched,
-    /// The holder cannot stop the work under its term, for this reason. From now on the record says so, and when belief is
-    /// over it is kept until [`Drained`](Self::Drained).
+    /// The holder cannot stop the work under its term, for this reason. From now on the record says so. When the belief
+    /// has ended, the record is kept until [`Drained`](Self::Drained).
     CannotStop(Arc<str>),
 }
 
@@ -46,7 +46,7 @@ pub enum Input {
 pub struct Ambient {
     /// The clock that leases are counted on.
     pub now: Instant,
-    /// For people.
+    /// The wall clock. Informational.
     pub wall: WallTime,
     /// A fresh random number from the kernel, for the one write that a step may send.
     pub nonce: Nonce,
@@ -54,12 +54,12 @@ pub struct Ambient {
     pub jitter: u32,
 }
 
-/// What a read showed.
+/// The answer to a read.
 #[derive(Clone, Debug)]
 pub struct Look {
     /// The content of the key.
     pub content: Content,
-    /// How old the version is by the store's own clock, where that clock does not jump.
+    /// Age of the version by the store's own clock, if that clock does not jump.
     pub age: Option<Duration>,
     /// The store's time when it answered.
     pub time: Option<StoreTime>,
@@ -72,9 +72,9 @@ pub enum Content {
     Absent,
     /// A record.
     Record(Arc<Record>, Version),
-    /// Something that is not a record this version understands, in words. It is never overwritten.
+    /// A value that is not a record this version understands. It is never overwritten.
     Foreign {
-        /// What is there.
+        /// Description of the value.
         what: Arc<str>,
         /// Its version.
         version: Version,
@@ -84,21 +84,21 @@ pub enum Content {
 /// The answer to a write.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// It happened.
+    /// The write happened.
     Applied {
         /// The version it left behind.
         version: Version,
         /// The store's time when it answered.
         time: Option<StoreTime>,
     },
-    /// The key is not what was expected.
+    /// The content of the key is not the expected one.
     Conflict,
     /// There was no definite answer.
     Fault(Fault),
 }
 
 impl Outcome {
-    /// Why there was no definite answer, if there was none.
+    /// The fault, if there was no definite answer.
     pub(super) fn fault(&self) -> Option<Fault> {
         match self {
             Self::Fault(fault) => Some(*fault),
@@ -107,24 +107,24 @@ impl Outcome {
     }
 }
 
-/// A call without a definite answer, or one that the store would not take.
+/// A call without a definite answer, or one that the store refused.
 ///
 /// Exhaustive, as [`StoreError`](tenure_store::StoreError) is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It may have happened, or may happen yet.
+    /// It may have happened, or may still happen.
     Unknown,
-    /// The store wants it later.
+    /// The store asks for fewer requests, and perhaps for a pause of this length.
     Throttled(Option<Duration>),
     /// It certainly had no effect.
     Refused(Reason),
 }
 
 impl Fault {
-    /// The store that this lease is on is not the one that others open now.
+    /// The lease is on another store than the one that contenders open now.
     pub(super) const STORE_GONE: Self = Self::Refused(Reason::Gone);
 
-    /// How long a throttling store asks to be left alone, as far as we listen to it.
+    /// Pause that a throttling store asks for, up to a limit.
     pub(super) fn asked_pause(self) -> Duration {
         const LONGEST: Duration = Duration::from_secs(60);
         match self {
@@ -134,20 +134,20 @@ impl Fault {
     }
 }
 
-/// What a contender saw when it looked for the witness that a record names.
+/// State of the witness that a record names, as a contender saw it.
 ///
-/// Exhaustive: who looks says of every part what it saw, because a lock that nobody looked at is not free.
+/// Exhaustive: a driver reports every part, because a lock that was not inspected is not free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sighting {
-    /// A file of that name is there.
+    /// True if a file of that name exists.
     pub found: bool,
-    /// It is the very file that the record names: same inode, same boot.
+    /// True if it is the file that the record names: same inode, same boot.
     pub same_file: bool,
-    /// A process that keeps the lease, or guards the work under it, has locked its part.
+    /// True if a process that keeps the lease, or guards the work under it, has locked its part.
     pub guards_locked: bool,
-    /// A process that does the work under the lease, or ends only after it, has locked its part.
+    /// True if a process that does the work under the lease, or ends only after that work, has locked its part.
     pub tree_locked: bool,
-    /// Its ring lists the nonce of the holder's last write.
+    /// True if its ring lists the nonce of the holder's last write.
     pub lists_nonce: bool,
 }
 

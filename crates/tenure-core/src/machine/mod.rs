@@ -1,6 +1,6 @@
-//! The whole protocol as a state machine without I/O, clock or randomness: inputs in, effects out.
+//! The complete protocol as a state machine without I/O, clock or randomness: inputs in, effects out.
 //!
-//! A [`Machine`] is one lease, from wanting it to having left it:
+//! A [`Machine`] is one lease, from the request to the end:
 //!
 //! ```text
 //!            Start                 granted                 lost, released
@@ -10,12 +10,11 @@
 //!                          └─────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Between Holding and Leaving there may be Keeping (keeping.rs): belief is over, and the work cannot be stopped.
+//! Between Holding and Leaving there may be Keeping (keeping.rs): the belief has ended, and the work cannot be stopped.
 //!
-//! It never asks anybody anything. [`step`](Machine::step) takes an [`Input`] and the [`Ambient`] world, and answers
-//! with [`Effect`]s: at most one read or write is under way at any time. *How* it decides is in [`Rules`], one named
-//! function per decision; the stages only ask them in the right order. The same code runs in the simulation and under
-//! the real driver.
+//! The machine performs no I/O. [`step`](Machine::step) takes an [`Input`] and the [`Ambient`] world, and answers with
+//! [`Effect`]s: at most one read or write is pending at any time. The decisions are in [`Rules`], one named function
+//! each; the stages only call them in the right order. The same code runs in the simulation and under the real driver.
 
 mod acquire_params;
 mod attempts;
@@ -59,7 +58,7 @@ use outlived::Outlived;
 use seeking::Seeking;
 use stage::Stage;
 
-/// One lease, from wanting it to having left it.
+/// One lease, from the request to the end.
 #[derive(Debug)]
 pub struct Machine {
     rules: &'static dyn Rules,
@@ -74,7 +73,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine that wants what `params` say. It does nothing before [`Input::Start`].
+    /// A machine for a lease with these parameters. It does nothing before [`Input::Start`].
     pub fn new(params: AcquireParams) -> Self {
         Self::with_rules(params, &Standard)
     }
@@ -94,15 +93,15 @@ impl Machine {
         }
     }
 
-    /// Names the witness of this holder, which takes a moment to make. Only before the answer to its first read, or
-    /// before [`Input::Start`].
+    /// Sets the witness of this holder, whose file takes a moment to create. Call it before the answer to the first
+    /// read, or before [`Input::Start`].
     pub fn name_witness(&mut self, witness: Arc<Witness>) {
         self.params.witness = Some(witness);
     }
 
-    /// Takes an input and appends what shall be done.
+    /// Handles an input and appends the resulting effects.
     ///
-    /// `sightings` is what this process has seen of the key; all its machines for the key share it.
+    /// `sightings` are what this process has seen of the key; all its machines for the key share them.
     pub fn step(
         &mut self,
         ambient: &Ambient,
@@ -142,18 +141,18 @@ impl Machine {
         }
     }
 
-    /// Whether it has ended: it wants nothing any more and nothing of it can land.
+    /// True if the machine has ended: it requests nothing, and none of its writes can still land.
     pub fn is_ended(&self) -> bool {
         matches!(self.stage, Stage::Ended(_) | Stage::Lapsed(_))
     }
 
-    /// True if it has ended by letting its record run out while work under the term may still go on. Then
-    /// [`Input::CannotStop`] makes it go on.
+    /// True if it ended by letting its record run out while work under the term may still run. Then
+    /// [`Input::CannotStop`] makes it continue.
     pub fn has_lapsed_under_work(&self) -> bool {
         matches!(self.stage, Stage::Lapsed(_))
     }
 
-    /// What it left behind, once it has ended.
+    /// State in which it left the key, once it has ended.
     pub fn left(&self) -> Option<Left> {
         match self.stage {
             Stage::Ended(left) => Some(left),
@@ -162,12 +161,12 @@ impl Machine {
         }
     }
 
-    /// Whether it wants the lease and a hint that the key changed would make it look.
+    /// True if it waits for the lease and would read on a hint that the key changed.
     pub fn is_waiting(&self) -> bool {
         matches!(&self.stage, Stage::Seeking(seeking) if self.in_flight.is_none() && seeking.is_waiting())
     }
 
-    /// Whether it wants the lease and does not have it yet.
+    /// True if it wants the lease and does not hold it yet.
     pub fn is_seeking(&self) -> bool {
         matches!(self.stage, Stage::Seeking(_))
     }
@@ -177,12 +176,12 @@ impl Machine {
         self.holding().is_some()
     }
 
-    /// What is needed to go on with the term after a restart, while it is held.
+    /// The data to continue the term after a restart, while it is held.
     pub fn term_ref(&self) -> Option<TermRef> {
         self.holding().map(Holding::term_ref)
     }
 
-    /// The record as this lease wrote it last, while it is held.
+    /// The record as this lease last wrote it, while it is held.
     pub fn record(&self) -> Option<&Arc<Record>> {
         self.holding().map(Holding::record)
     }

@@ -1,4 +1,4 @@
-//! Work that outlives its holder: a record has run out by its ttl, and its witness shows whether its work goes on.
+//! Work that outlives its holder: a record has run out by its ttl, and its witness shows whether its work still runs.
 
 use std::sync::Arc;
 
@@ -11,30 +11,30 @@ use crate::record::{Nonce, Record};
 #[derive(Debug)]
 pub(super) struct Outlived {
     record: Arc<Record>,
-    /// The instant since which this contender knows that it has run out.
+    /// Instant since which this contender knows that it has run out.
     since: Instant,
-    /// True if a look at its witness is under way that was begun after the run-out.
+    /// True if an inspection of its witness is pending that began after the run-out.
     asked: bool,
-    /// The sighting of that look.
+    /// The result of that inspection.
     sighting: Option<Sighting>,
-    /// True if it was told that the witness is still locked.
+    /// True if the event of the locked witness was reported.
     told: bool,
 }
 
-/// The decision of a contender on a record that has run out by its ttl.
+/// Decision of a contender on a record that has run out by its ttl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterRunOut {
-    /// Take it.
+    /// Take over the lease.
     Take,
-    /// Wait for what its witness shows.
+    /// Wait for the inspection of its witness.
     Look,
-    /// Wait until the work has ended, but no longer than until then.
+    /// Wait until the work has ended, but at most until this instant.
     Wait(Option<Instant>),
 }
 
 impl Context<'_> {
-    /// The decision on this record, which has run out by its ttl. A contender that does not heed the tree takes it, and
-    /// looks beside that, to tell of it.
+    /// The decision on this record, which has run out by its ttl. A contender that does not heed the tree takes over at
+    /// once, and inspects the witness only to report what it shows.
     pub(super) fn after_run_out(&mut self, record: &Arc<Record>) -> AfterRunOut {
         let (now, heed) = (self.ambient.now, self.heed());
         let Some(witness) = record.witness.as_ref().filter(|_| record.is_held()) else {
@@ -50,7 +50,7 @@ impl Context<'_> {
             Heed::Tree { limit } => Some(limit.map(|limit| outlived.since + limit)),
         };
         let Some(sighting) = outlived.sighting else {
-            // The answer to a look that was begun before may show a time before the run-out, so it must come first.
+            // An inspection that began earlier may show the state before the run-out, so its answer must come first.
             if !*self.looking_at_witness {
                 outlived.asked = true;
                 *self.looking_at_witness = true;
@@ -70,8 +70,8 @@ impl Context<'_> {
         AfterRunOut::Take
     }
 
-    /// A witness was looked at. If it is that of a record that has run out, and still locked, that is told once. Returns
-    /// whether it shows the end of the work that was waited for.
+    /// Handles the result of a witness inspection. If the witness of a record that has run out is still locked, this
+    /// reports that once. True if it shows the end of the work that the contender waited for.
     pub(super) fn outlived_seen(&mut self, nonce: Nonce, sighting: Sighting) -> bool {
         *self.looking_at_witness = false;
         let (goes_on, heed) = (self.rules.work_goes_on(sighting), self.heed());
@@ -89,7 +89,7 @@ impl Context<'_> {
         !goes_on && before.is_some_and(|before| self.rules.work_goes_on(before))
     }
 
-    /// The store was read: what the witness showed before is looked at again.
+    /// The store was read: the witness must be inspected again.
     pub(super) fn forget_outlived_sighting(&mut self) {
         if let Some(outlived) = self.outlived {
             outlived.sighting = None;
@@ -97,18 +97,18 @@ impl Context<'_> {
         }
     }
 
-    /// The sighting of the witness of this record after it had run out, if this contender waits for that.
+    /// Sighting of the witness of this record after it had run out, if this contender waits for its work.
     pub(super) fn waits_for_tree(&self, record: &Record) -> Option<Sighting> {
         let outlived = self.outlived.as_ref().filter(|outlived| outlived.record.nonce == record.nonce)?;
         outlived.sighting.filter(|sighting| self.heeds_tree_of(record) && self.rules.work_goes_on(*sighting))
     }
 
-    /// True if the witness of this record is looked at before it is taken by its ttl.
+    /// True if this contender inspects the witness of this record before it takes over by its ttl.
     pub(super) fn heeds_tree_of(&self, record: &Record) -> bool {
         self.heed() != Heed::Ttl && record.witness.is_some() && record.is_held()
     }
 
-    /// A contender that takes the lease without waiting does not wait for its work either.
+    /// A contender that takes over without waiting does not wait for the work either.
     fn heed(&self) -> Heed {
         if matches!(self.params.mode, AcquireMode::TakeNow(_)) { Heed::Ttl } else { self.params.heed }
     }

@@ -5,7 +5,7 @@ use super::{Content, Look, Rules};
 use crate::record::Nonce;
 use crate::{Instant, Token, WallTime};
 
-/// What this process has seen of one key. All its leases of the key share it.
+/// The answers of the store about one key that this process has seen. All its leases of the key share them.
 #[derive(Clone, Debug, Default)]
 pub struct Sightings {
     highest: Token,
@@ -13,27 +13,27 @@ pub struct Sightings {
     recalled: Option<Recalled>,
 }
 
-/// A version that was seen before, on the same clock.
+/// A version that was seen earlier, on the same clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recalled {
     /// The version.
     pub version: Version,
     /// The nonce of the record that had it.
     pub nonce: Nonce,
-    /// Since when the waiting for it counts.
+    /// Instant from which the wait for this version counts.
     pub from: Instant,
 }
 
 /// The latest answer that showed the key.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// What it showed.
+    /// The content that it showed.
     pub content: Content,
-    /// Since when the waiting for this very version counts.
+    /// Instant from which the wait for this exact version counts.
     pub from: Instant,
-    /// When the request was sent.
+    /// Time at which the request was sent.
     pub sent: Instant,
-    /// When the answer was there.
+    /// Time at which the answer arrived.
     pub returned: Instant,
     /// The store's time in that answer.
     pub time: Option<StoreTime>,
@@ -52,14 +52,14 @@ impl Sightings {
         self.highest
     }
 
-    /// What was seen before this process looked counts for its first answer, if that shows the very same version. Later
-    /// answers have what this process itself has seen.
+    /// Sets a sighting from before this process first read the key. It counts for the first answer, if that shows the
+    /// exact same version. Later answers count from what this process itself has seen.
     pub fn recall(&mut self, recalled: Recalled) {
         self.recalled = Some(recalled);
     }
 
-    /// Takes in an answer that showed the key. `before` is the greatest token that had been seen when the request was
-    /// sent: an answer may be overtaken by another that shows more, but the key itself never shows less later.
+    /// Records an answer that showed the key. `before` is the greatest token seen when the request was sent. A later
+    /// answer that shows more may overtake this one, but the key itself never shows less later.
     pub(super) fn note(&mut self, rules: &dyn Rules, before: Token, mut seen: Seen) {
         let shown = seen.token().unwrap_or(Token::ZERO);
         if shown < before && !seen.is_foreign() {
@@ -79,7 +79,7 @@ impl Sightings {
 }
 
 impl Seen {
-    /// The token it showed.
+    /// The token that it showed.
     pub fn token(&self) -> Option<Token> {
         match &self.content {
             Content::Record(record, _) => Some(record.token),
@@ -87,7 +87,7 @@ impl Seen {
         }
     }
 
-    /// What makes one observed version different from every other.
+    /// Identity of the observed version: no other version has the same.
     pub fn identity(&self) -> Option<(&Version, Nonce)> {
         match &self.content {
             Content::Record(record, version) => Some((version, record.nonce)),
@@ -95,7 +95,7 @@ impl Seen {
         }
     }
 
-    /// What there is to recall of it, for whoever looks next.
+    /// The part of it that the next process can recall.
     pub fn to_recall(&self) -> Option<Recalled> {
         let (version, nonce) = self.identity()?;
         Some(Recalled { version: version.clone(), nonce, from: self.from })
@@ -107,13 +107,13 @@ impl Seen {
 }
 
 impl Recalled {
-    /// What makes it different from every other.
+    /// Identity of the version: no other version has the same.
     pub(super) fn identity(&self) -> (&Version, Nonce) {
         (&self.version, self.nonce)
     }
 }
 
-/// From when the store itself knows the version that a look showed, where it tells.
+/// Instant since which the store itself knows the version that a read showed, if the store reports it.
 pub(super) fn aged_from(
     rules: &dyn Rules,
     look: &Look,
@@ -145,7 +145,7 @@ mod tests {
         Seen { content, from: at(when), sent: at(when), returned: at(when), time: None, went_back: None }
     }
 
-    /// From when a process counts that recalls version `v` with nonce 7 from second 3, after it has seen these.
+    /// Instant from which a process counts after these answers, if it recalls version `v` with nonce 7 from second 3.
     fn counts_from(answers: &[(&str, u128, u64)]) -> Instant {
         let mut sightings = Sightings::default();
         let nonce = Nonce::from_bits(7);

@@ -5,60 +5,60 @@ use super::{Rules, Sighting};
 use crate::record::{Record, State, Ttl};
 use crate::{Drift, Instant};
 
-/// How a key stands for somebody who only looks, by the same rules that a contender goes by.
+/// State of a key for an observer, by the same rules as for a contender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Standing {
-    /// There is no record: nobody ever wanted it.
+    /// There is no record: no contender ever wanted the key.
     Absent,
-    /// Nobody holds it.
+    /// No process holds it.
     Vacant,
-    /// Somebody holds it.
+    /// A process holds it.
     Held(Remaining),
-    /// Somebody holds it and was asked to let go. The record says by whom, and why.
+    /// A process holds it and was asked to release. The record says by whom, and why.
     Revoked(Remaining),
-    /// Nobody holds it, and meanwhile only the successor that the record names is granted.
+    /// No process holds it, and until this has run out only the successor that the record names is granted.
     Reserved(Remaining),
-    /// The version has run out: a contender who has seen as much is granted at once.
+    /// The version has run out: a contender that has seen the same is granted at once.
     RanOut,
-    /// The witness shows that nobody acts under the record any more: a contender is granted at once.
+    /// The witness shows that no process acts under the record any more: a contender is granted at once.
     Dead,
-    /// It is retired on purpose and never granted again.
+    /// The key is retired and is never granted again.
     Closed,
-    /// What is there is not a record that this version understands, in words. It is never overwritten.
+    /// The value is not a record that this version understands, with a description. It is never overwritten.
     Foreign(Arc<str>),
 }
 
-/// How much longer a version lasts at most, unless its holder renews it.
+/// Longest remaining time of a version, unless its holder renews it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Remaining {
-    /// At most this long, counted from when it was looked at.
+    /// The longest remaining time, counted from the moment of the observation.
     pub at_most: Duration,
-    /// Whether the time that has passed since the version was written, or first seen, is taken off already. If not, it
-    /// cannot be judged yet: the store tells no age, and this is the first look.
+    /// True if the time since the version was written, or first seen, is already subtracted. If not, the expiry is not
+    /// yet confirmed: the store reports no age, and this is the first read.
     pub judged: bool,
 }
 
 impl Remaining {
-    /// At most this long, and whether that is judged already.
+    /// This remaining time, and whether the time that has passed is already subtracted.
     pub fn new(at_most: Duration, judged: bool) -> Self {
         Self { at_most, judged }
     }
 }
 
 impl Standing {
-    /// Whether a contender who has seen as much is granted at once.
+    /// True if a contender that has seen the same is granted at once.
     pub fn is_free(&self) -> bool {
         matches!(self, Self::Absent | Self::Vacant | Self::RanOut | Self::Dead)
     }
 
-    /// Whether somebody may be acting under the record.
+    /// True if a process may act under the record.
     pub fn is_held(&self) -> bool {
         matches!(self, Self::Held(_) | Self::Revoked(_))
     }
 
-    /// How much longer it stands like this at most, where that is known.
+    /// Longest remaining time in this state, if it is known.
     pub fn remaining(&self) -> Option<Remaining> {
         match self {
             Self::Held(remaining) | Self::Revoked(remaining) | Self::Reserved(remaining) => Some(*remaining),
@@ -66,7 +66,7 @@ impl Standing {
         }
     }
 
-    /// How a record stands, by how long its version is known and by what there is to see of its witness.
+    /// Standing of a record, by the time since which its version is known and by the sighting of its witness.
     pub(super) fn of(rules: &dyn Rules, record: &Record, known: KnownSince, sighting: Sighting) -> Self {
         let remaining = match &record.state {
             State::Vacant => return Self::Vacant,
@@ -85,7 +85,7 @@ impl Standing {
     }
 }
 
-/// The instant since which a version is known, and the instant of the question.
+/// Instant since which a version is known, and the instant of the judgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownSince {
     pub(super) from: Instant,
@@ -94,9 +94,9 @@ pub(super) struct KnownSince {
 }
 
 impl KnownSince {
-    /// What is left of the version; `None` if it has run out.
+    /// Remaining time of the version; `None` if it has run out.
     fn remaining(self, rules: &dyn Rules, record: &Record) -> Option<Remaining> {
-        // No record that could be read comes here without one.
+        // Every held or reserved record that could be decoded has a ttl.
         let ttl = record.ttl.unwrap_or(Ttl::MAX);
         let out = rules.runs_out_at(self.from, ttl, ttl, Drift::DEFAULT);
         (out > self.now).then(|| Remaining { at_most: out.since(self.now), judged: self.judged })

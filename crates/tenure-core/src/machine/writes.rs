@@ -1,4 +1,4 @@
-//! The records that the machine writes: what each purpose leaves behind.
+//! The records that the machine writes, one function per purpose.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{AcquireParams, Ambient};
 use crate::Token;
 use crate::record::{End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable};
 
-/// The record of a new term over `old`, whose term ended as `end` says if it was held.
+/// The record of a new term over `old`. If `old` was held, its term ended as `end` says.
 pub(super) fn granted(
     old: &Record,
     nonce: Nonce,
@@ -35,8 +35,8 @@ pub(super) fn granted(
     }
 }
 
-/// The same term for longer, with the reason if its work cannot be stopped. A revoked record stays revoked, and names the
-/// nonce of this write as the holder's last.
+/// The renewed record of the same term, with the reason if its work cannot be stopped. A revoked record stays revoked,
+/// and names the nonce of this write as the holder's last.
 pub(super) fn renewed(
     old: &Record,
     nonce: Nonce,
@@ -61,7 +61,7 @@ pub(super) fn renewed(
     }
 }
 
-/// The same term for a process that goes on with it.
+/// The record of the same term for a process that continues it.
 pub(super) fn resumed(old: &Record, nonce: Nonce, params: &AcquireParams, ambient: &Ambient) -> Record {
     Record {
         nonce,
@@ -91,7 +91,7 @@ pub(super) fn vacated(old: &Record, nonce: Nonce, token: Token, ambient: &Ambien
     }
 }
 
-/// The request to let go, over the holder's own record. It keeps the holder's last nonce, which the witness lists.
+/// The request to release, over the holder's own record. It keeps the holder's last nonce, which the witness lists.
 pub(super) fn revoked(
     old: &Record,
     nonce: Nonce,
@@ -113,7 +113,7 @@ pub(super) fn revoked(
     }
 }
 
-/// How the term of a revoked record ends, whether its holder acknowledges or not.
+/// The end of the term of a revoked record, whether its holder acknowledges or not.
 fn end_of_revoked(old: &Record) -> Option<End> {
     match &old.state {
         State::Revoked(by) => Some(End::Revoked { by: Arc::clone(&by.by), because: Arc::clone(&by.because) }),
@@ -121,7 +121,7 @@ fn end_of_revoked(old: &Record) -> Option<End> {
     }
 }
 
-/// Saturates: a foreign program may have put it at the top, and nothing depends on it.
+/// Saturates: a foreign program may have set it to the maximum, and nothing depends on it.
 fn next_sequence(old: &Record) -> u64 {
     old.sequence.saturating_add(1).min(Token::MAX.get())
 }
