@@ -127,7 +127,7 @@ fn memory_is_a_store_of_its_own_each_time() {
 }
 
 #[test]
-fn a_folder_is_opened_made_and_looked_at_through_its_url() {
+fn a_directory_is_opened_created_and_inspected_through_its_url() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("connect-{}", std::process::id()));
     let folder = folder.join(OsStr::from_bytes(b"not utf-8: \xff %41"));
     let url = StoreUrl::of_folder(&folder).unwrap();

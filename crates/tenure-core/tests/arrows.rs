@@ -1,18 +1,18 @@
-//! The arrows between the crates: what may depend on what.
+//! The allowed dependencies between the crates.
 
 use std::process::Command;
 
-/// The direct dependencies of a crate, without those of its tests.
+/// Direct dependencies of a crate, without those of its tests.
 fn dependencies(package: &str) -> Vec<String> {
     tree(package, &["--depth", "1"]).split_off(1)
 }
 
-/// A crate and everything that it is built with, one name each.
+/// A crate and everything that it is built with, by name.
 fn tree(package: &str, more: &[&str]) -> Vec<String> {
     cargo_tree(package, &[&["--format", "{lib}"], more].concat())
 }
 
-/// The lines of `cargo tree` without the dependencies of tests.
+/// Lines of `cargo tree`, without the dependencies of tests.
 fn cargo_tree(package: &str, more: &[&str]) -> Vec<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let words = ["tree", "--offline", "--package", package, "--edges", "normal,build", "--prefix", "none"];

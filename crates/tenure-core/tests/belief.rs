@@ -1,4 +1,4 @@
-//! Belief is one word: whoever first sees the deadline passed latches it, and nothing revives it.
+//! Belief is one word: the first thread that sees the deadline passed latches it, and nothing revives it.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn belief_is_extended_only_before_its_deadline() {
 }
 
 #[test]
-fn whoever_sees_the_deadline_passed_latches_it_and_it_never_revives() {
+fn the_first_thread_that_sees_the_deadline_passed_latches_it_for_good() {
     let belief = Belief::until(at(100));
     assert_eq!(left(&belief, 100), None);
     assert!(!belief.extend(at(1), at(200)));
@@ -29,9 +29,9 @@ fn whoever_sees_the_deadline_passed_latches_it_and_it_never_revives() {
 }
 
 #[test]
-fn a_belief_extended_while_somebody_read_the_clock_is_not_lost() {
+fn a_belief_extended_during_a_read_of_the_clock_is_not_lost() {
     let belief = Belief::until(at(100));
-    // The keeper extends it between the load of the word and the reading of the clock.
+    // The keeper extends it between the load of the word and the read of the clock.
     let clock = || {
         belief.extend(at(99), at(200));
         at(150)

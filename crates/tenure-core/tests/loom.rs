@@ -1,10 +1,10 @@
-//! Every order in which a lease and its keeper can meet, on memory as weak as the language allows.
+//! Every interleaving of a lease and its keeper, on memory as weak as the language allows.
 //!
-//! The files under test are those of the library, compiled here with the atomics of the model checker in place of the
-//! standard library's.
+//! The files under test are those of the library, compiled here with the atomics of the model checker instead of those
+//! of the standard library.
 #![expect(unsafe_code, reason = "what the work does is written without a lock, and the checker sees to it")]
 
-/// What the files under test find at their paths.
+/// The files under test import this by its path in the library.
 use tenure_core::Instant;
 
 mod atomic {
@@ -28,7 +28,7 @@ use works::Works;
 struct Lease {
     belief: Belief,
     works: Works,
-    /// What the work does.
+    /// The data that the work changes.
     done: UnsafeCell<u32>,
 }
 
@@ -38,20 +38,20 @@ impl Lease {
         Arc::new(Self { belief, works: Works::default(), done: UnsafeCell::new(0) })
     }
 
-    /// As `run` and `acting` do it.
+    /// Starts work as `run` and `acting` do.
     fn begin(&self) -> bool {
         self.works.begin();
         self.belief.left(|| at(1)).is_some()
     }
 
-    /// As the keeper does it: true if it vacates at once.
+    /// Ends the belief as the keeper does. True if the keeper vacates at once.
     fn lose(&self) -> bool {
         self.belief.latch();
         self.works.is_drained()
     }
 
     fn act(&self) {
-        // SAFETY: the model checker fails where this meets another access.
+        // SAFETY: the model checker fails if this overlaps with another access.
         self.done.with_mut(|done| unsafe { *done += 1 });
     }
 }
@@ -75,7 +75,7 @@ fn work_that_begins_sees_the_loss_or_the_keeper_sees_the_work() {
 }
 
 #[test]
-fn the_end_of_the_last_work_is_seen_by_the_keeper_or_told_to_it() {
+fn the_keeper_sees_the_end_of_the_last_work_or_receives_a_report() {
     loom::model(|| {
         let lease = Lease::new();
         assert!(lease.begin());
@@ -85,12 +85,12 @@ fn the_end_of_the_last_work_is_seen_by_the_keeper_or_told_to_it() {
         });
         let vacates = lease.lose();
         let tells = worker.join().unwrap();
-        assert!(tells || vacates, "nobody vacates: the next holder waits for the ttl");
+        assert!(tells || vacates, "no thread vacates: the next holder waits for the ttl");
     });
 }
 
 #[test]
-fn of_two_works_that_end_one_tells_and_nothing_is_vacated_before_both_are_done() {
+fn of_two_ending_works_one_reports_and_the_keeper_vacates_after_both() {
     loom::model(|| {
         let lease = Lease::new();
         assert!(lease.begin());
@@ -104,7 +104,7 @@ fn of_two_works_that_end_one_tells_and_nothing_is_vacated_before_both_are_done()
                     }
                     let tells = lease.works.end(&lease.belief);
                     if tells {
-                        // What the keeper does when it is told: all work comes before it.
+                        // The keeper does this when the end of the work is reported: all work happens before it.
                         lease.done.with(|_| ());
                     }
                     tells
@@ -117,12 +117,12 @@ fn of_two_works_that_end_one_tells_and_nothing_is_vacated_before_both_are_done()
         }
         let tells = workers.into_iter().map(|worker| worker.join().unwrap()).filter(|tells| *tells).count();
         assert!(tells <= 1, "told twice");
-        assert!(tells == 1 || vacates, "nobody vacates: the next holder waits for the ttl");
+        assert!(tells == 1 || vacates, "no thread vacates: the next holder waits for the ttl");
     });
 }
 
 #[test]
-fn a_belief_that_was_over_for_anybody_is_over_for_all() {
+fn a_belief_that_has_ended_for_one_thread_has_ended_for_all() {
     loom::model(|| {
         let lease = Lease::new();
         let late = thread::spawn({

@@ -1,4 +1,4 @@
-//! The machine alone, stepped by hand: orders of events that a real store brings about once in a million.
+//! The machine alone, stepped by hand: orders of events that occur once in a million on a real store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tenure_store::{Reason, StoreClock, StoreTime, Version};
 
 const TTL: Duration = Duration::from_secs(15);
 
-/// One machine and what it asked for last.
+/// One machine and its latest requests.
 struct Solo {
     machine: Machine,
     sightings: Sightings,
@@ -22,7 +22,7 @@ struct Solo {
     wake: Option<Instant>,
     told: Vec<Event>,
     call: Option<Effect>,
-    /// The looks at witnesses that it asked for and that were not answered yet.
+    /// Requested witness inspections that were not answered yet.
     looks: Vec<Nonce>,
     jitter: u32,
 }
@@ -78,7 +78,7 @@ impl Solo {
         }
     }
 
-    /// Nonces of two machines are never equal.
+    /// Distinguishes the nonces of two machines.
     fn machine_name(&self) -> u128 {
         std::ptr::from_ref(self) as usize as u128
     }
@@ -94,7 +94,7 @@ impl Solo {
         self.step(Input::Read(Ok(Look { content, age: None, time: None })));
     }
 
-    /// Answers the oldest look at a witness.
+    /// Answers the oldest inspection of a witness.
     fn witness_shows(&mut self, sighting: Sighting) {
         let nonce = self.looks.remove(0);
         self.step(Input::Witness { nonce, sighting });
@@ -120,7 +120,7 @@ impl Solo {
         Content::Record(record, version)
     }
 
-    /// Holds the lease, and gives its record.
+    /// A machine that holds the lease, and its record.
     fn holding(name: &str, choose: impl FnOnce(&mut AcquireParams)) -> (Self, Content) {
         let mut solo = Self::new(name, choose);
         solo.step(Input::Start);
@@ -133,7 +133,7 @@ impl Solo {
 }
 
 #[test]
-fn a_conflict_that_nothing_stands_against_is_tried_once_more_and_then_given_its_pause() {
+fn a_conflict_without_cause_is_retried_once_and_then_gets_a_pause() {
     for patience in [Patience::Once, Patience::Forever] {
         let mut solo = Solo::new("a", |params| params.patience = patience);
         solo.step(Input::Start);
@@ -157,7 +157,7 @@ fn a_conflict_that_nothing_stands_against_is_tried_once_more_and_then_given_its_
 }
 
 #[test]
-fn whoever_loses_the_race_for_a_new_key_twice_is_told_that_it_is_held() {
+fn a_contender_that_loses_the_race_for_a_new_key_twice_is_denied_as_held() {
     let mut other = Solo::new("b", |_| {});
     other.step(Input::Start);
     other.read_shows(Content::Absent);
@@ -193,7 +193,8 @@ fn a_renewal_refused_for_no_reason_is_a_failure_like_any_other() {
     assert!(strict.told.contains(&Event::Lost(Lost::RenewalFailed)));
 }
 
-/// The worst phase: everything fails fast, the last call before the end hangs, and then every call takes all its time.
+/// The worst phase: everything fails fast, the last call before the end hangs, and then every call takes its full
+/// timeout.
 #[test]
 fn an_outage_that_the_timing_rides_out_costs_nothing_in_its_worst_phase() {
     for millis in [1_000, 15_000, 60_000, 600_000, 3_600_000] {
@@ -244,7 +245,7 @@ fn a_stealer_ends_the_term_it_found_and_not_those_that_come_after() {
     stealer.step(Input::Start);
     stealer.read_shows(Content::Record(Arc::clone(&first), Version::new("1")));
     assert_eq!(stealer.sent().purpose, Purpose::Revoke);
-    // It never learns what became of it, and then somebody else holds the key.
+    // It never learns the outcome, and then another holder has the key.
     stealer.answer(Outcome::Fault(Fault::Unknown));
     let mut second = (*first).clone();
     (second.term, second.nonce) = (Nonce::from_bits(77), Nonce::from_bits(77));
@@ -271,7 +272,7 @@ fn a_wait_ends_in_time_even_while_a_grant_learned_too_late_is_vacated() {
 }
 
 #[test]
-fn whoever_leaves_does_not_ask_to_be_woken_again_and_again_while_a_call_is_under_way() {
+fn a_leaving_machine_requests_no_wake_in_the_past_during_a_call() {
     let (mut solo, _) = Solo::holding("a", |_| {});
     solo.wake();
     solo.step(Input::Release);
@@ -280,11 +281,11 @@ fn whoever_leaves_does_not_ask_to_be_woken_again_and_again_while_a_call_is_under
     solo.now = solo.now + 3 * TTL;
     solo.wake = None;
     solo.step(Input::Wake);
-    assert_eq!(solo.wake, None, "an instant that has passed would come at once, for ever");
+    assert_eq!(solo.wake, None, "an instant that has passed would come at once, forever");
 }
 
 #[test]
-fn a_store_time_that_is_nonsense_makes_up_for_no_token_that_went_back() {
+fn an_implausible_store_time_allows_no_grant_after_the_token_went_back() {
     let mut solo = Solo::new("a", |params| params.store_clock = StoreClock::Floors);
     let look = |content| Look { content, age: None, time: Some(StoreTime::from_micros(1)) };
     let (_, held) = Solo::holding("b", |_| {});
@@ -313,7 +314,7 @@ fn a_renewal_by_handle_that_is_learned_of_after_the_deadline_of_the_handle_reviv
     command.step(Input::Start);
     command.read_shows(held);
     assert_eq!(command.sent().purpose, Purpose::Resume);
-    // The command is stopped, and finds the answer before it looks at the clock.
+    // The command was stopped, and receives the answer before it reads the clock.
     command.now = deadline;
     command.apply("resumed");
     assert_eq!(command.told, [Event::Denied(Denied::StaleHandle(Lost::Expired))]);
@@ -332,7 +333,7 @@ fn a_released_record_keeps_everything_but_the_holder() {
 }
 
 #[test]
-fn on_one_machine_a_hint_is_looked_at_at_once_and_hints_in_vain_ever_more_slowly() {
+fn on_one_machine_a_contender_reads_at_once_on_a_hint_and_backs_off_after_false_hints() {
     let (mut a, held) = Solo::holding("a", |_| {});
     let mut solo = Solo::new("b", |params| params.hint_pause = Duration::ZERO);
     solo.step(Input::Start);
@@ -356,7 +357,7 @@ fn on_one_machine_a_hint_is_looked_at_at_once_and_hints_in_vain_ever_more_slowly
         }
     }
     assert!((4..=7).contains(&looks), "{looks} looks in two seconds of hints that hint at nothing");
-    // Something happened at last: the next hint is believed at once again.
+    // The key has changed at last: the machine reads at once on the next hint again.
     a.step(Input::Renew);
     let renewed = a.apply("renewed");
     solo.now = solo.now + Duration::from_secs(1);
@@ -367,8 +368,8 @@ fn on_one_machine_a_hint_is_looked_at_at_once_and_hints_in_vain_ever_more_slowly
 }
 
 #[test]
-fn one_of_many_who_wait_looks_later_the_more_often_others_were_faster() {
-    // Each time it looks, somebody else has just been granted.
+fn a_contender_in_a_crowd_reads_later_the_more_often_others_were_faster() {
+    // At each of its reads, another contender has just been granted.
     let terms: Vec<_> = ["a", "c", "d", "e", "f", "g", "h", "i", "j"]
         .into_iter()
         .zip(10..)
@@ -392,7 +393,7 @@ fn one_of_many_who_wait_looks_later_the_more_often_others_were_faster() {
         let at = if solo.call.is_some() { solo.now } else { solo.wake.unwrap() };
         waits.push(at.since(solo.now).as_millis());
         if solo.call.is_none() {
-            // More hints do not draw a new moment, which would be an earlier one on the average.
+            // More hints do not draw a new moment, which would be an earlier one on average.
             solo.jitter = 0;
             solo.step(Input::Changed);
             solo.jitter = u32::MAX;
@@ -405,7 +406,7 @@ fn one_of_many_who_wait_looks_later_the_more_often_others_were_faster() {
 }
 
 #[test]
-fn a_hint_that_comes_while_a_look_is_under_way_is_looked_at_afterwards() {
+fn a_hint_during_a_read_causes_another_read() {
     let (_, held) = Solo::holding("a", |_| {});
     let mut solo = Solo::new("b", |params| params.hint_pause = Duration::ZERO);
     solo.step(Input::Start);
@@ -419,12 +420,12 @@ fn a_hint_that_comes_while_a_look_is_under_way_is_looked_at_afterwards() {
 
 // ── work that outlives its holder ──────────────────────────────────────────────────────────────────────────────────
 
-/// A witness whose holder is stopped, and whose tree is as told.
+/// A witness whose holder is stopped, and whose tree is locked or not.
 fn stopped(tree_locked: bool) -> Sighting {
     Sighting { found: true, same_file: true, guards_locked: true, tree_locked, lists_nonce: true }
 }
 
-/// A record with a witness, and a contender that has read it and looks at that.
+/// A record with a witness, and a contender that has read it and inspects the witness.
 fn heeding() -> (Solo, Content) {
     let witness = Witness::new("w", 1);
     let (_, held) = Solo::holding("a", |params| params.witness = Some(Arc::new(witness)));
@@ -436,19 +437,19 @@ fn heeding() -> (Solo, Content) {
 }
 
 #[test]
-fn a_look_that_was_begun_before_the_run_out_is_not_taken_for_one_after_it() {
+fn an_inspection_begun_before_the_run_out_does_not_count_as_one_after_it() {
     let (mut solo, held) = heeding();
     solo.now = solo.now + 2 * TTL;
     solo.step(Input::Wake);
     solo.read_shows(held.clone());
-    // The answer of before comes now. It shows no tree: the holder may have been about to start it.
+    // The answer of the earlier inspection arrives. It shows no tree: the holder may have been about to start it.
     assert_eq!(solo.looks.len(), 1, "the earlier look is awaited");
     solo.witness_shows(stopped(false));
     assert!(solo.call.is_none(), "nothing is taken on the strength of it");
     solo.witness_shows(stopped(true));
     assert!(solo.call.is_none() && solo.looks.is_empty(), "its tree is alive");
     assert!(matches!(solo.told[..], [Event::Outlived { taken: false, .. }]), "{:?}", solo.told);
-    // Each poll reads, and looks again. The tree has ended, and its holder is still stopped.
+    // Each poll reads, and inspects again. The tree has ended, and its holder is still stopped.
     solo.wake();
     solo.read_shows(held);
     solo.witness_shows(stopped(false));
@@ -465,13 +466,13 @@ fn a_tree_that_ends_between_two_polls_frees_the_lease_at_once() {
     let Content::Record(record, _) = &held else { unreachable!() };
     solo.witness_shows(stopped(true));
     assert!(solo.call.is_none());
-    // Told by the kernel, and not asked for.
+    // Reported by the kernel without a request.
     solo.step(Input::Witness { nonce: record.nonce, sighting: stopped(false) });
     assert_eq!(solo.sent().purpose, Purpose::Grant);
 }
 
 #[test]
-fn a_witness_that_cannot_be_looked_at_after_the_run_out_is_as_good_as_none() {
+fn a_witness_that_cannot_be_inspected_after_the_run_out_counts_as_none() {
     let (mut solo, held) = heeding();
     solo.witness_shows(stopped(true));
     solo.now = solo.now + 2 * TTL;
@@ -482,7 +483,7 @@ fn a_witness_that_cannot_be_looked_at_after_the_run_out_is_as_good_as_none() {
 }
 
 #[test]
-fn a_stealer_of_work_that_cannot_be_stopped_takes_the_lease_of_a_holder_that_is_dead() {
+fn a_stealer_takes_over_unstoppable_work_of_a_dead_holder() {
     let (mut solo, held) = {
         let witness = Witness::new("w", 1);
         let (mut holder, _) = Solo::holding("a", |params| params.witness = Some(Arc::new(witness)));
@@ -516,7 +517,7 @@ fn a_holder_whose_store_is_gone_has_lost_at_once_and_one_whose_store_is_unreacha
     assert!(matches!(gone.told[..], [_, Event::Lost(Lost::StoreGone), Event::Left(_)]), "{:?}", gone.told);
     assert_eq!(gone.machine.left(), Some(Left::Lapsing), "its record may come back with the store");
 
-    // The same where only the read back tells it.
+    // The same if only the read back reports it.
     let (mut unknown, _) = Solo::holding("a", |_| ());
     unknown.wake();
     unknown.answer(Outcome::Fault(Fault::Unknown));
@@ -526,7 +527,7 @@ fn a_holder_whose_store_is_gone_has_lost_at_once_and_one_whose_store_is_unreacha
 }
 
 #[test]
-fn whoever_leaves_a_store_that_is_gone_has_left() {
+fn a_machine_that_leaves_a_store_that_is_gone_has_ended() {
     let (mut solo, _) = Solo::holding("a", |_| ());
     solo.step(Input::Release);
     solo.step(Input::Drained);
@@ -541,7 +542,7 @@ fn a_hint_that_the_term_may_be_lost_brings_the_next_renewal_forward_and_proves_n
     let next = solo.wake.unwrap();
     solo.step(Input::Doubted);
     assert_eq!(solo.sent().purpose, Purpose::Renew);
-    // One that comes while a call is under way is not lost: the answer may be older.
+    // A hint during a call is not dropped: the answer may be older than the hint.
     solo.step(Input::Doubted);
     solo.apply("renewed");
     assert!(matches!(solo.told.last(), Some(Event::Renewed { .. })), "{:?}", solo.told);

@@ -1,8 +1,9 @@
-//! Drives the machine with inputs in every order, legal and odd, and looks for panics, machines that are stuck or spin,
-//! and for what no order may bring about: two believers, tokens that repeat, guessed outcomes, foreign records lost.
+//! Drives the machine with inputs in every order, legal and odd. The test finds panics, and machines that are stuck or
+//! spin. It also finds states that no order may produce: two believers, repeated tokens, guessed outcomes, lost foreign
+//! records.
 //!
-//! One thread, one clock, no ambient randomness: a failure names its seed, and `MACHINE_FUZZ_SEED=n` runs that one
-//! alone, with a trace. `MACHINE_FUZZ_SEEDS=n` runs more of them.
+//! One thread, one clock, no ambient randomness: a failure names its seed. `MACHINE_FUZZ_SEED=n` runs only that seed,
+//! with a trace. `MACHINE_FUZZ_SEEDS=n` sets the number of seeds.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -20,7 +21,7 @@ use tenure_store::{Expect, Reason, StoreClock, StoreTime, Version};
 const SEEDS: u64 = 2_000;
 const EVENTS: u32 = 600;
 const SLOTS_MAX: usize = 6;
-/// More calls of one machine at one instant than this is hammering: two lost answers in a row get a pause.
+/// Maximum number of calls of one machine at one instant; more is hammering. Two lost answers in a row get a pause.
 const CALLS_PER_INSTANT_MAX: u32 = 12;
 
 #[test]
@@ -77,28 +78,28 @@ struct Slot {
     wake: Option<Instant>,
     call: Option<Call>,
     look_at: Option<(Arc<Witness>, Nonce)>,
-    /// Until when it believes; zero once it does not.
+    /// Deadline of its belief; zero once it has ended.
     belief: Instant,
-    /// The term it believes.
+    /// The term of its belief.
     term: Nonce,
     witnessed: bool,
     secret: Option<[u8; 32]>,
-    /// The latest handle, if the term was left to a script: nobody steps the machine any more, and the belief stays.
+    /// The latest handle, if the term was left to a script: the machine gets no more steps, and the belief stays.
     script: Option<TermRef>,
-    /// The handle that it goes on with.
+    /// The handle with which it continues.
     resumes: Option<TermRef>,
     /// The script whose command it is.
     command_of: Option<usize>,
-    /// The loss was told, and work may still go on.
+    /// True if the loss was reported, and work may still run.
     undrained: bool,
-    /// Until when somebody waits for the grant.
+    /// Limit of the wait for the grant.
     limit: Option<Instant>,
     crashed: bool,
     calls_now: u32,
     spins: u32,
 }
 
-/// A handle that somebody may use, and how it came about.
+/// A usable handle, and its origin.
 #[derive(Clone, Debug)]
 struct KnownHandle {
     handle: TermRef,
@@ -107,7 +108,7 @@ struct KnownHandle {
     script: Option<usize>,
 }
 
-/// A call that is under way. `served` is what the store did with it, once it has.
+/// A pending call. `served` is the result of the store, once there is one.
 #[derive(Debug)]
 enum Call {
     Read { served: Option<Look> },
@@ -119,25 +120,27 @@ struct World {
     loud: bool,
     now: Instant,
     nonces: u128,
-    /// Deleted, restored and overwritten from outside: then only panics, spinning and hammering count.
+    /// True if the key is deleted, restored and overwritten from outside: then only panics, spinning and hammering
+    /// count.
     tampered: bool,
-    /// Some take the lease without waiting. That is outside of S2 by design, so belief is not judged here; all the rest is.
+    /// True if some contenders take the lease without waiting. S2 excludes that by design, so belief is not checked;
+    /// everything else is.
     takes: bool,
     faults: u64,
-    /// How every write of this world fails once this many events have passed: an outage of writes alone.
+    /// Fault of every write after this many events: an outage of writes alone.
     stubborn: Option<(u32, Fault)>,
     events: u32,
     clock: StoreClock,
     content: Content,
     versions: u64,
-    /// Requests that were given up and may still arrive.
+    /// Requests that the machine gave up and that may still arrive.
     late: Vec<(usize, Write, Instant)>,
     sightings: Vec<Sightings>,
     slots: Vec<Slot>,
     handles: Vec<KnownHandle>,
     older: Vec<Record>,
     granted: Token,
-    /// Nonces of writes that landed, with the belief that each is good for.
+    /// Nonces of writes that landed, with the latest deadline that each allows.
     landed: HashMap<Nonce, Instant>,
     listed: HashSet<(usize, Nonce)>,
     inputs: u64,
@@ -194,21 +197,21 @@ impl World {
         }
     }
 
-    // ── what happens ──────────────────────────────────────────────────────────────────────────────────────────────
+    // ── events ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     fn event(&mut self) {
         self.now = self.now + Duration::from_nanos(self.dice.below(2));
         if self.slots.is_empty() {
             return self.spawn();
         }
-        let id = self.somebody();
+        let id = self.any_slot();
         match self.dice.below(100) {
             0..=7 => self.spawn(),
             8..=9 => self.crash(id),
             10..=12 => self.detach(id),
             13..=29 => self.serve(id),
             30..=54 => self.answer(id),
-            // Answered at once, again and again: whoever does not pause by itself hammers.
+            // Answered at once, again and again: a machine that does not pause hammers.
             55..=59 => (0..2 * CALLS_PER_INSTANT_MAX).for_each(|_| self.answer(id)),
             60..=64 => self.land_late(),
             65..=79 => self.advance(),
@@ -221,8 +224,8 @@ impl World {
         self.fire();
     }
 
-    /// Mostly somebody who is alive.
-    fn somebody(&mut self) -> usize {
+    /// A random slot, in most cases a live one.
+    fn any_slot(&mut self) -> usize {
         let alive: Vec<_> = (0..self.slots.len()).filter(|id| self.slots[*id].is_alive()).collect();
         match alive.is_empty() || self.dice.chance(3) {
             true => self.dice.below(self.slots.len() as u64) as usize,
@@ -275,7 +278,7 @@ impl World {
             _ => None,
         };
         let limit = match (params.patience, &params.mode) {
-            // Whoever lets go waits for the answer that is under way.
+            // A machine that leaves waits for the pending answer.
             (_, AcquireMode::Leave(_)) | (Patience::Once | Patience::Forever, _) => None,
             (Patience::Until(limit), _) => Some(limit),
         };
@@ -303,7 +306,7 @@ impl World {
         self.step(id, Input::Start);
     }
 
-    /// What goes on with a term, or ends it, by a handle. Says which script it is a command of.
+    /// Sets up a machine that continues or ends a term by a handle. Returns the script that it is a command of.
     fn by_handle(&mut self, params: &mut AcquireParams, known: KnownHandle) -> Option<usize> {
         let leaves = match &params.mode {
             AcquireMode::Resume(_) => false,
@@ -317,11 +320,12 @@ impl World {
         let script = known.script?;
         let current = self.slots[script].script.as_ref() == Some(&known.handle);
         if leaves && !current {
-            // A copy that was used up: it ends nothing, and the script goes on.
+            // A used copy: it ends nothing, and the script continues.
             return None;
         }
         if leaves || params.witness.is_some() {
-            // Whoever releases a handle, or goes on with it as a process, has seen to it that nobody acts under it.
+            // The process that releases a handle, or continues with it as a process, has made sure that no other one
+            // acts under it.
             self.slots[script].belief = Instant::default();
             return None;
         }
@@ -329,7 +333,7 @@ impl World {
         Some(script)
     }
 
-    /// The command that was granted ends, and a script has its handle.
+    /// The granted command ends, and a script has its handle.
     fn detach(&mut self, id: usize) {
         let (now, slot) = (self.now, &mut self.slots[id]);
         if slot.crashed || slot.witnessed || slot.belief <= now || slot.call.is_some() {
@@ -342,7 +346,7 @@ impl World {
         self.say(("detach", id));
     }
 
-    /// The process dies: nobody believes, and what is on its way may still arrive. Its handle may have been saved.
+    /// The process dies: its belief ends, and its pending write may still arrive. Its handle may have been saved.
     fn crash(&mut self, id: usize) {
         self.say(("crash", id));
         let slot = &self.slots[id];
@@ -357,7 +361,7 @@ impl World {
         slot.limit = None;
         let process = slot.process;
         if !self.slots.iter().any(|slot| slot.process == process && slot.is_alive()) {
-            // Its process is gone. The next one has seen nothing itself, and recalls what this one saw.
+            // Its process has exited. The next one has seen nothing itself, and may recall what this one saw.
             let saw = std::mem::take(&mut self.sightings[process]).latest().and_then(Seen::to_recall);
             if let Some(saw) = saw.filter(|_| self.dice.chance(50)) {
                 self.sightings[process].recall(saw);
@@ -365,7 +369,7 @@ impl World {
         }
     }
 
-    /// The store does what it was asked, and the answer is on its way.
+    /// The store performs the call, and the answer is pending.
     fn serve(&mut self, id: usize) {
         match self.slots[id].call.take() {
             Some(Call::Read { served: None }) => {
@@ -407,7 +411,7 @@ impl World {
                 }
                 self.step(id, Input::Written(Outcome::Fault(fault)));
             }
-            // The answer is lost, or a balancer sent the request again and passed on the second answer.
+            // The answer is lost, or a balancer repeated the request and forwarded the second answer.
             Some(Call::Write { served: Some(_), .. }) if wrong => {
                 let outcome = match self.fault() {
                     Fault::Refused(_) => Outcome::Conflict,
@@ -459,9 +463,9 @@ impl World {
         }
     }
 
-    /// A timer that comes late, or one that was not the latest asked for.
+    /// A timer that fires late, or that is not the latest requested one.
     fn wake_late(&mut self) {
-        let id = self.somebody();
+        let id = self.any_slot();
         self.step(id, Input::Wake);
     }
 
@@ -480,7 +484,7 @@ impl World {
         self.step(id, Input::Witness { nonce, sighting });
     }
 
-    /// What users and their drivers do whenever they like.
+    /// Inputs from users and drivers that may come at any time.
     fn odd(&mut self, id: usize) {
         let input = match self.dice.below(10) {
             0 => Input::Renew,
@@ -494,10 +498,10 @@ impl World {
                 self.slots[id].belief = Instant::default();
                 Input::Latched
             }
-            // Told although nothing was lost, as when the last work ends just before the loss is told.
+            // Sent although nothing was lost: the last work may end just before the loss is reported.
             6 if !self.slots[id].undrained => Input::Drained,
             7 => {
-                // Somebody latches, and the machine is not told.
+                // Another thread latches, and the machine does not learn of it.
                 self.slots[id].belief = Instant::default();
                 return;
             }
@@ -557,7 +561,7 @@ impl World {
         Look { content: self.content.clone(), age: None, time: self.time() }
     }
 
-    /// One conditional write arrives; `None` is a conflict.
+    /// Applies one conditional write; `None` is a conflict.
     fn apply(&mut self, id: usize, write: &Write, sent: Instant) -> Option<Version> {
         let matches = match (&self.content, &write.expect) {
             (Content::Absent, Expect::Absent) => true,
@@ -639,7 +643,7 @@ impl World {
             assert!(slot.spins < 5, "{id} spins: it asks to be woken in the past: {:?}", slot.machine);
         }
         let late = self.slots.iter().find(|slot| slot.limit.is_some_and(|limit| limit <= self.now));
-        assert!(late.is_none(), "somebody waits for longer than he said: {late:?}");
+        assert!(late.is_none(), "a contender waits longer than its limit: {late:?}");
     }
 
     fn step(&mut self, id: usize, input: Input) {
@@ -670,7 +674,7 @@ impl World {
         assert!(!self.is_exclusive() || believers.len() <= 1, "S2: {believers:?} believe at once");
     }
 
-    /// Whether S2 is promised.
+    /// True if S2 is guaranteed.
     fn is_exclusive(&self) -> bool {
         !self.tampered && !self.takes
     }
@@ -721,7 +725,7 @@ impl World {
                     self.tampered || good.is_some_and(|good| deadline <= good),
                     "S5: belief beyond {good:?}"
                 );
-                // As the keeper does: what is over is not extended, and the machine is told.
+                // As the keeper does: an ended belief is not extended, and the machine receives an input.
                 if slot.belief > now {
                     slot.belief = deadline;
                 } else {
@@ -745,7 +749,7 @@ impl World {
         }
     }
 
-    /// A command of a script was told that the term goes on: it ends, and its script has the next handle.
+    /// A command of a script has continued the term: it ends, and its script has the next handle.
     fn hand_over(&mut self, id: usize, script: usize) {
         let slot = &mut self.slots[id];
         (slot.crashed, slot.belief, slot.wake) = (true, Instant::default(), None);
@@ -761,7 +765,7 @@ impl World {
 
     // ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// The faults end, everybody lets go, and everybody must have left after two of the longest ttls.
+    /// The faults end and every machine releases. Every machine must have ended after two of the longest ttls.
     fn come_to_rest(&mut self) {
         self.say("rest");
         self.faults = 0;
@@ -786,7 +790,7 @@ impl World {
             }
         }
         let left = self.slots.iter().find(|slot| slot.is_alive());
-        assert!(left.is_none(), "somebody never left: {left:?}");
+        assert!(left.is_none(), "a machine never ended: {left:?}");
     }
 }
 
@@ -796,7 +800,7 @@ impl Slot {
     }
 }
 
-/// The record without what only a holder has.
+/// The record without the fields of a holder.
 fn bare(record: &Record, state: State) -> Record {
     let mut bare = record.clone();
     (bare.holder, bare.witness, bare.secret_hash, bare.state) = (None, None, None, state);

@@ -1,5 +1,5 @@
-//! Records as they lie in stores. The fixtures of a released format version are never edited: every later version of
-//! this library reads them, and writes them back byte for byte.
+//! Stored records. The fixtures of a released format version are never edited: every later version of this library
+//! reads them, and writes them back byte for byte.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn every_fixture_is_read_as_expected_and_written_back_byte_for_byte() {
 
 #[test]
 fn no_fixture_is_forgotten() {
-    let mut names: Vec<String> = std::fs::read_dir(folder())
+    let mut names: Vec<String> = std::fs::read_dir(directory())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -39,12 +39,12 @@ fn ordinary_records_are_a_few_hundred_bytes() {
     }
 }
 
-fn folder() -> PathBuf {
+fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/records/v1")
 }
 
 fn fixture(name: &str) -> Vec<u8> {
-    std::fs::read(folder().join(name).with_extension("json")).unwrap()
+    std::fs::read(directory().join(name).with_extension("json")).unwrap()
 }
 
 fn expected() -> Vec<(&'static str, Record)> {
@@ -140,7 +140,7 @@ fn unstoppable() -> Record {
     changed(held(), |it| it.unstoppable = Some(Arc::new(Unstoppable::new(held().term, because))))
 }
 
-/// As its holder renews it: the nonce of its own last write is that of the record.
+/// As its holder renews it: the holder's last nonce is the nonce of the record.
 fn unstoppable_revoked() -> Record {
     let mut revocation = match revoked().state {
         State::Revoked(revocation) => Arc::unwrap_or_clone(revocation),
@@ -153,7 +153,7 @@ fn unstoppable_revoked() -> Record {
     })
 }
 
-/// As a program leaves it that does not know the field: it means nothing here.
+/// As a program that does not know the field leaves it: it has no meaning here.
 fn unstoppable_of_an_earlier_term() -> Record {
     let term = Nonce::from_bits(0x3f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0);
     let because = "process 4711 (sudo) runs as another user";
@@ -207,7 +207,7 @@ fn full_history() -> Record {
         End::Died,
         End::Revoked { by: "ops@laptop".into(), because: "maintenance".into() },
     ];
-    // 2026-11-15T00:00:00.000Z, and an hour for each term.
+    // 2026-11-15T00:00:00.000Z, plus an hour for each term.
     let hour = |index: u64| HALF_PAST_FIVE - 19_800_000 + index * 3_600_000;
     let past = |(index, end): (u64, &End)| {
         Past::new(

@@ -1,10 +1,10 @@
-//! One name, one meaning: no crate defines two types of one name.
+//! No crate defines two types with the same name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Types that have the name of another one of their crate on purpose, and why that is the same notion.
+/// Types that deliberately share the name of another type of their crate, with the reason.
 const SAME_NOTION: &[(&str, &str, &str)] = &[
     ("tenure", "Coordinator", BLOCKING),
     ("tenure", "CoordinatorBuilder", BLOCKING),
@@ -37,16 +37,16 @@ fn no_crate_has_two_types_of_one_name() {
     assert_eq!(found, listed, "the list has what there is, and nothing else");
 }
 
-/// The sources in a folder, without those of tests.
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+/// The source files in a directory, without those of tests.
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let is_test = |path: &PathBuf| path.file_stem().is_some_and(|name| name == "tests");
     let of_entry = |path: PathBuf| if path.is_dir() { sources(&path) } else { vec![path] };
     entries.filter(|path| !is_test(path)).flat_map(of_entry).collect()
 }
 
-/// The names of the types that a file defines. The types that an implementation gives to those of a trait are no definitions;
-/// they are indented.
+/// Names of the types that a file defines. Associated types in an implementation are not definitions; they are
+/// indented.
 fn types_in(text: &str) -> Vec<String> {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let defined = |line: &str| {

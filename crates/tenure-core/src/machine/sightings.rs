@@ -160,7 +160,7 @@ mod tests {
     fn what_is_recalled_counts_for_the_very_version_and_only_moves_the_beginning_back() {
         assert_eq!(counts_from(&[("v", 7, 9)]), at(3));
         assert_eq!(counts_from(&[("v", 7, 9), ("v", 7, 11)]), at(3));
-        assert_eq!(counts_from(&[("v", 7, 2)]), at(2), "nobody saw it later than now");
+        assert_eq!(counts_from(&[("v", 7, 2)]), at(2), "no process saw it later than now");
         assert_eq!(counts_from(&[("w", 7, 9)]), at(9));
         assert_eq!(counts_from(&[("v", 8, 9)]), at(9));
     }

@@ -128,7 +128,7 @@ fn the_largest_record_that_keeps_every_limit_fits_and_is_read_back() {
     let text = text_of(&largest);
     assert!(text.len() > RECORD_MAX * 7 / 8, "the limit is not wider than needed: {}", text.len());
     let read = decode(text.as_bytes()).unwrap();
-    assert_eq!(encode(&read), text, "and whoever read it can write it again");
+    assert_eq!(encode(&read), text, "and its reader can write it again");
     assert_eq!((read.holder, read.history.len()), (largest.holder, 8));
 }
 
@@ -191,7 +191,7 @@ fn what_is_absent_is_not_written() {
 }
 
 #[test]
-fn a_clock_beyond_the_calendar_and_a_full_count_are_written_as_the_last_there_is() {
+fn a_clock_beyond_the_calendar_and_a_full_count_are_written_as_the_maximum() {
     let broken = WallTime::from_millis(u64::MAX);
     let record = Record { granted_at: broken, written_at: broken, sequence: u64::MAX, ..typical() };
     assert!(text_of(&record).contains(r#""written_at":"9999-12-30T22:00:00.000Z""#));
@@ -209,7 +209,7 @@ fn an_inode_keeps_all_its_bits() {
 }
 
 #[test]
-fn every_rule_is_a_complaint_that_names_its_field() {
+fn every_broken_rule_is_an_error_that_names_its_field() {
     let revoked = |by: &str, because: &str, nonce| {
         State::Revoked(Arc::new(Revocation {
             by: by.into(),

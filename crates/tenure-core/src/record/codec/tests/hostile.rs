@@ -178,7 +178,7 @@ fn an_unknown_state_is_named_and_so_is_another_keeper() {
 }
 
 #[test]
-fn a_later_versions_word_for_an_end_survives_and_keeps_nobody_away() {
+fn a_later_versions_word_for_an_end_survives_a_rewrite() {
     let record = decode(edited(r#""end":"released""#, r#""end":"handed_over""#).as_bytes()).unwrap();
     assert_eq!(record.history[0].end, crate::record::End::Other("handed_over".into()));
     assert_eq!(decode(&encode(&record)).unwrap(), record);
@@ -310,7 +310,7 @@ fn texts_are_unicode_and_within_their_limits() {
 }
 
 #[test]
-fn every_needed_field_is_missed_by_name() {
+fn a_missing_required_field_is_named() {
     for name in ["state", "kept_by", "term", "token", "ttl_ms", "nonce", "sequence", "holder", "written_at"] {
         let mut map: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(&text_of(&typical())).unwrap();
@@ -322,7 +322,7 @@ fn every_needed_field_is_missed_by_name() {
 }
 
 #[test]
-fn a_value_of_the_wrong_type_in_any_field_is_survived() {
+fn a_value_of_the_wrong_type_in_any_field_never_panics() {
     let values = [
         "null",
         "true",
@@ -388,7 +388,7 @@ fn thousands_of_unknown_fields_are_refused() {
 }
 
 #[test]
-fn complaints_are_short_and_have_no_control_characters_whatever_they_quote() {
+fn errors_are_short_and_have_no_control_characters_whatever_they_quote() {
     let long = "\\u001b\\n".repeat(3000);
     let long = format!("\"{long}\"");
     let names = format!("[{}]", vec!["\"\\u001b[2J\""; 4000].join(","));
