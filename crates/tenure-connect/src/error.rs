@@ -1,6 +1,6 @@
-/// Why a text is not the URL of a store, as a sentence that shows a right one.
+/// Error of a text that is not the URL of a store. The message shows a valid one.
 ///
-/// It never repeats what comes after the scheme of a URL that may carry a password.
+/// It never repeats the part after the scheme of a URL that may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UrlError(String);

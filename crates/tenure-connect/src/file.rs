@@ -11,7 +11,7 @@ use tenure_store::{Guarantees, Store};
 
 use crate::UrlError;
 
-/// A folder, and the risks that are accepted for it.
+/// A directory, and the accepted risks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilePlace {
     path: PathBuf,
@@ -43,7 +43,7 @@ impl FilePlace {
         })
     }
 
-    /// What comes after `file:`.
+    /// Parses the part after `file:`.
     pub(crate) fn parse(rest: &str) -> Result<Self, UrlError> {
         if rest.contains('#') {
             return Err(UrlError::new(
@@ -65,7 +65,8 @@ impl FilePlace {
         match option.split_once('=') {
             Some(("accept", "foreign-owner")) => self.foreign_owner = true,
             Some(("accept", "writable-by-others")) => self.writable_by_others = true,
-            // Which one it is on, the folder itself says when it is refused. None is called like this with a dash.
+            // The name of a file system. The error of a refused directory names the one to accept. No such name has a
+            // dash.
             Some(("accept", name))
                 if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric()) =>
             {
@@ -102,10 +103,10 @@ impl FilePlace {
         self.builder().guarantees(&self.path)
     }
 
-    /// The URL of the folder without links in its path, and without the risks that are accepted.
+    /// The URL of the directory without links in its path, and without the accepted risks.
     pub(crate) fn identity(&self) -> String {
         let resolved = self.path.ancestors().find_map(|above| {
-            // What is not there yet has no links.
+            // A path that does not exist yet has no links.
             let rest = self.path.strip_prefix(above).ok()?;
             Some(above.canonicalize().ok()?.components().chain(rest.components()).collect::<PathBuf>())
         });

@@ -1,12 +1,12 @@
-//! Opens a store by its URL, so that a command line, a variable or a line of a file can name it.
+//! Opens a store by its URL: a command line, a variable or a line of a file can name the store.
 //!
 //! | URL | store | feature |
 //! | --- | --- | --- |
-//! | `file:///var/lib/tenure` | a folder on the local disk | `file`, on by default |
-//! | `memory:`, `memory:name` | the memory of this process; each opening is a store of its own | `memory` |
-//! | `s3://bucket/prefix` | a bucket of AWS S3, or of a server that speaks like it | `s3` |
+//! | `file:///var/lib/tenure` | a directory on the local disk | `file`, on by default |
+//! | `memory:`, `memory:name` | the memory of this process; each open creates a separate store | `memory` |
+//! | `s3://bucket/prefix` | a bucket of AWS S3, or of a server with the same API | `s3` |
 //!
-//! A risk that a store of files refuses is accepted by its name, as often as needed:
+//! To accept a risk that a file store refuses, name it, as often as needed:
 //! `file:///srv/leases?accept=foreign-owner&accept=nfs`.
 //!
 //! ```
@@ -15,7 +15,7 @@
 //! let url: StoreUrl = "file:///var/lib/my%20jobs?accept=nfs".parse()?;
 //! assert_eq!(url.to_string(), "file:///var/lib/my%20jobs?accept=nfs");
 //!
-//! // What is wrong is said with what would be right.
+//! // The error shows a valid URL.
 //! let error = "/var/lib/jobs".parse::<StoreUrl>().unwrap_err();
 //! assert!(error.to_string().contains("file:///var/lib/jobs"));
 //! # Ok::<(), tenure_connect::UrlError>(())

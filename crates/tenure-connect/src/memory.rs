@@ -6,14 +6,14 @@ use tenure_store::Store;
 
 use crate::UrlError;
 
-/// The memory of this process, and a name for people.
+/// The memory of this process, and an informational name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryPlace {
     name: String,
 }
 
 impl MemoryPlace {
-    /// What comes after `memory:`.
+    /// Parses the part after `memory:`.
     pub(crate) fn parse(name: &str) -> Result<Self, UrlError> {
         let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         if !is_plain {

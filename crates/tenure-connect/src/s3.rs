@@ -9,12 +9,12 @@ use tenure_store::{Guarantees, Store, StoreError};
 
 use crate::UrlError;
 
-/// A bucket, and how it is reached.
+/// A bucket, and the way to reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct S3Place(Box<S3Builder>);
 
 impl S3Place {
-    /// What comes after `s3:`. It is never repeated: somebody may have written a secret into it.
+    /// Parses the part after `s3:`. Errors never repeat it: it may contain a secret.
     pub(crate) fn parse(rest: &str) -> Result<Self, UrlError> {
         let Some(rest) = rest.strip_prefix("//") else {
             return Err(UrlError::new(format!("s3: lacks two slashes: write it like {EXAMPLE}")));
@@ -76,7 +76,7 @@ impl S3Place {
         (Self(Box::new(builder)), bare)
     }
 
-    /// No credentials are needed. What the environment says of the endpoint is not asked either.
+    /// Needs no credentials, and does not read the endpoint from the environment.
     pub(crate) fn guarantees(&self) -> Guarantees {
         self.0.guarantees()
     }

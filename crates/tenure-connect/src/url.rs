@@ -7,13 +7,13 @@ use tenure_store::{Guarantees, Store};
 
 use crate::UrlError;
 
-/// The URL of a store: parsed, and known to be one that this build can open.
+/// The URL of a store: parsed, and one that this build can open.
 ///
-/// Its `Display` is canonical: it parses back to an equal one.
+/// Its `Display` is canonical: parsing it gives an equal URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreUrl(StorePlace);
 
-/// Where a store is.
+/// Location of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum StorePlace {
     #[cfg(feature = "file")]
@@ -25,13 +25,13 @@ enum StorePlace {
 }
 
 impl StoreUrl {
-    /// The store in this folder, with no risk accepted. The path must be absolute.
+    /// The store in this directory, with no risk accepted. The path must be absolute.
     #[cfg(feature = "file")]
     pub fn of_folder(path: impl AsRef<std::path::Path>) -> Result<Self, UrlError> {
         crate::file::FilePlace::new(path.as_ref()).map(StorePlace::File).map(Self)
     }
 
-    /// Opens the store, and makes what it needs where that is missing.
+    /// Opens the store, and creates missing parts.
     pub fn open(&self) -> Result<Arc<dyn Store>, Error> {
         match &self.0 {
             #[cfg(feature = "file")]
@@ -43,7 +43,7 @@ impl StoreUrl {
         }
     }
 
-    /// Opens the store to look at it, without making or changing anything; `None` where there is none yet, so that
+    /// Opens the store for reading, without creating or changing anything; `None` if there is no store yet, so that
     /// every key is free.
     pub fn open_to_read(&self) -> Result<Option<Arc<dyn Store>>, Error> {
         match &self.0 {
@@ -56,7 +56,7 @@ impl StoreUrl {
         }
     }
 
-    /// Whether there is a store already, as far as can be seen without asking anybody: a bucket is taken to be there.
+    /// True if the store exists, as far as is known without a request: a bucket counts as existing.
     pub fn is_there(&self) -> Result<bool, Error> {
         match &self.0 {
             #[cfg(feature = "file")]
@@ -66,7 +66,7 @@ impl StoreUrl {
         }
     }
 
-    /// Whether the store, once open, is called this. Nothing is made or sent to find out.
+    /// True if the open store has this name. Creates and sends nothing.
     pub fn is_called(&self, name: &str) -> bool {
         match &self.0 {
             #[cfg(feature = "s3")]
@@ -76,8 +76,8 @@ impl StoreUrl {
         }
     }
 
-    /// A name that two URLs of one store share, whatever links a path goes through and whatever risks a URL accepts. Nothing
-    /// is made or sent to find out.
+    /// A name that two URLs of one store share, whatever links a path contains and whatever risks a URL accepts.
+    /// Creates and sends nothing.
     pub fn identity(&self) -> String {
         match &self.0 {
             #[cfg(feature = "file")]
@@ -89,7 +89,7 @@ impl StoreUrl {
         }
     }
 
-    /// The same store with its ETags given back the other way, and whether that is without quotes (`etags=bare`); `None` for
+    /// The same store with the other form of ETags, and true if that form is without quotes (`etags=bare`). `None` for
     /// a store that has no ETags.
     pub fn with_other_etags(&self) -> Option<(Self, bool)> {
         match &self.0 {
@@ -103,7 +103,7 @@ impl StoreUrl {
         }
     }
 
-    /// The guarantees of the store, or those that it would have once it is there. Nothing is made or sent to find out.
+    /// The guarantees of the store, or those that it would have once it exists. Creates and sends nothing.
     pub fn guarantees(&self) -> Result<Guarantees, Error> {
         match &self.0 {
             #[cfg(feature = "file")]
@@ -115,7 +115,8 @@ impl StoreUrl {
         }
     }
 
-    /// True if an operator may remove records from the store, by its [`Administration`](tenure_store::Administration).
+    /// True if an operator may remove records from the store, with its
+    /// [`Administration`](tenure_store::Administration).
     pub fn has_removal(&self) -> bool {
         match &self.0 {
             #[cfg(feature = "s3")]
@@ -125,8 +126,8 @@ impl StoreUrl {
         }
     }
 
-    /// The provider of the store, such as `AWS S3`, by the address of its endpoint; `None` if there is none, or if it is
-    /// not known. Nothing is sent to find out.
+    /// The provider of the store, such as `AWS S3`, by the address of its endpoint; `None` if there is none, or if it
+    /// is unknown. Sends nothing.
     pub fn provider(&self) -> Result<Option<&'static str>, Error> {
         match &self.0 {
             #[cfg(feature = "s3")]
@@ -182,7 +183,7 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-/// What is before the first colon, if that can be a scheme.
+/// The part before the first colon, if it can be a scheme.
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -201,7 +202,7 @@ fn no_scheme(text: &str) -> UrlError {
     UrlError::new(format!("{text:?} is no URL of a store: write it like {EXAMPLE}"))
 }
 
-/// What can be opened, as examples.
+/// Examples of URLs that this build can open.
 const KNOWN: &[&str] = &[
     #[cfg(feature = "file")]
     "file:///path",
@@ -213,7 +214,7 @@ const KNOWN: &[&str] = &[
 
 const EXAMPLE: &str = KNOWN[0];
 
-/// The stores that another build has, each by the feature of its name.
+/// The stores that another build has, each with a feature of the same name.
 const FEATURES: &[&str] = &["file", "memory", "s3"];
 
 /// The stores that Tenure names by URL elsewhere, or in another build.

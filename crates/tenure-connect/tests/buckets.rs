@@ -1,4 +1,4 @@
-//! Which URLs of buckets are taken, what is said about the others, and that the canonical form comes back.
+//! The URLs of buckets that are accepted, the errors of the others, and the canonical form.
 #![cfg(feature = "s3")]
 
 use tenure_connect::StoreUrl;
@@ -18,7 +18,7 @@ fn refused(text: &str, part: &str) {
 }
 
 #[test]
-fn the_canonical_form_is_what_people_write_where_that_is_plain() {
+fn a_plain_url_is_its_own_canonical_form() {
     for text in [
         "s3://my-bucket",
         "s3://my-bucket/locks",
@@ -38,7 +38,7 @@ fn the_canonical_form_is_what_people_write_where_that_is_plain() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_would_be_right_and_no_secret_is_repeated() {
+fn an_error_shows_a_valid_url_and_repeats_no_secret() {
     refused("s3:my-bucket", "lacks two slashes");
     refused("s3://", "names no bucket");
     refused("s3:///locks", "names no bucket");
@@ -65,14 +65,14 @@ fn what_is_wrong_is_said_with_what_would_be_right_and_no_secret_is_repeated() {
 }
 
 #[test]
-fn the_guarantees_of_a_bucket_are_told_without_credentials() {
+fn the_guarantees_of_a_bucket_need_no_credentials() {
     let url: StoreUrl = "s3://my-bucket/locks?region=eu-west-1".parse().unwrap();
     assert!(url.guarantees().unwrap().missing_for_leases().is_empty());
     assert!(url.is_there().unwrap() && !url.has_removal());
 }
 
 #[test]
-fn the_same_bucket_can_be_had_with_its_etags_the_other_way() {
+fn a_bucket_can_be_opened_with_the_other_form_of_etags() {
     let url: StoreUrl = "s3://my-bucket/locks?region=eu-west-1".parse().unwrap();
     let (bare, is_bare) = url.with_other_etags().unwrap();
     assert_eq!(

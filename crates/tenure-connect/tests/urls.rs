@@ -1,4 +1,4 @@
-//! Which URLs are taken, what is said about the others, and that the canonical form comes back.
+//! The accepted URLs, the errors of the others, and the canonical form.
 #![cfg(feature = "file")]
 
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ fn refused(text: &str, sentence: &str) {
 }
 
 #[test]
-fn the_canonical_form_is_what_people_write_where_that_is_plain() {
+fn a_plain_url_is_its_own_canonical_form() {
     for text in ["file:///var/lib/tenure", "file:///a/b-c_d.e~f+g,h:i=j@k", "file:///srv/x?accept=nfs"] {
         assert_eq!(canonical(text), text);
     }
@@ -36,7 +36,7 @@ fn the_canonical_form_is_what_people_write_where_that_is_plain() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_would_be_right() {
+fn an_error_shows_a_valid_url() {
     refused("", "the URL of a store is empty: write it like file:///path");
     refused(
         "/var/lib/my jobs",
@@ -94,7 +94,7 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
 
 #[cfg(not(feature = "memory"))]
 #[test]
-fn a_store_of_another_build_is_named_without_what_may_be_a_password() {
+fn the_error_about_a_store_of_another_build_repeats_no_password() {
     let known = if cfg!(feature = "s3") { "file:///path and s3://bucket/prefix" } else { "file:///path" };
     let not_built =
         |scheme: &str| format!("{scheme}: stores are not built into this version, which has {known}");
@@ -114,7 +114,7 @@ fn a_store_of_another_build_is_named_without_what_may_be_a_password() {
 
 #[cfg(feature = "memory")]
 #[test]
-fn memory_is_a_store_of_its_own_each_time() {
+fn each_open_of_memory_is_a_separate_store() {
     assert_eq!(canonical("memory:"), "memory:");
     assert_eq!(canonical("memory:jobs"), "memory:jobs");
     refused("memory:///x", "memory:///x has more than a plain name: write memory: or memory:name");
@@ -135,7 +135,7 @@ fn a_directory_is_opened_created_and_inspected_through_its_url() {
     assert!(!folder.exists());
     let store = url.open().unwrap();
     assert!(folder.exists(), "byte for byte");
-    // The name that a store has for people is a URL that opens it.
+    // The display name of a store is a URL that opens it.
     let again: StoreUrl = store.to_string().parse().unwrap();
     assert_eq!(again, url);
     assert!(again.open_to_read().unwrap().is_some());
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in ".{0,60}", rest in "(//)?[a-z/%?#=&]{0,30}") {
+    fn no_text_causes_a_panic(text in ".{0,60}", rest in "(//)?[a-z/%?#=&]{0,30}") {
         let _ = text.parse::<StoreUrl>();
         let _ = format!("file:{rest}").parse::<StoreUrl>();
     }

@@ -1,21 +1,21 @@
 use std::time::Duration;
 
-/// What went wrong underneath, for people and logs.
+/// The underlying error, for messages and logs.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A call without a definite answer, or one that the store would not take.
+/// A call without a definite answer, or one that the store refused.
 ///
-/// The three kinds lead to three different actions, so they are three types. Exhaustive: a call had no effect, may have one,
-/// or comes later, and a caller that forgets one of them guesses.
+/// The three kinds lead to three different actions, so they are three types. Exhaustive: a call had no effect, may have
+/// one, or should be repeated later, and a caller that forgets one of them guesses.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Certainly no effect, now or later.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// It may have happened, or may happen yet.
+    /// It may have happened, or may still happen.
     #[error(transparent)]
     Unknown(#[from] Unknown),
-    /// The store asks for patience. Something in between may still have sent the request on.
+    /// The store asks for fewer requests. A proxy may still have forwarded this one.
     #[error(transparent)]
     Throttled(#[from] Throttled),
 }
@@ -25,40 +25,39 @@ pub enum StoreError {
 #[error("{reason}: {source}")]
 #[non_exhaustive]
 pub struct Refused {
-    /// What the caller can do about it.
+    /// The action that the caller can take.
     pub reason: Reason,
-    /// What the store, or the way to it, said.
+    /// The error of the store, or of the connection to it.
     pub source: BoxError,
 }
 
-/// Why a call was refused, as an instruction.
+/// Reason of a refused call, which says what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It could not even be sent. Try again later.
+    /// The call could not be sent. Try again later.
     Unreachable,
     /// The credentials are missing, wrong, or not allowed to do this. Fix them.
     Denied,
-    /// The store cannot do what was asked. Use another store, or another way of setting it up.
+    /// The store cannot do this. Use another store, or configure it differently.
     Unsupported,
     /// The call itself is wrong, for example a value that is too large. Fix the call.
     Invalid,
-    /// What is stored under the key is damaged, or not of this store's making. Look at it; it is never overwritten.
+    /// The stored value is damaged, or this store did not write it. Inspect it; it is never overwritten.
     Damaged,
-    /// The store that was opened is no longer where its address leads: it was removed, moved or replaced. A program that
-    /// opens the address now sees another store, so what is held on this one excludes no other holder. Stop, and open it
-    /// anew.
+    /// The open store is no longer at its address: it was removed, moved or replaced. A program that opens the address
+    /// now sees another store, so a lease on this one excludes no other holder. Stop, and open the store again.
     ///
-    /// A store says this only if it knows it. One that cannot be reached is [`Unreachable`](Self::Unreachable).
+    /// A store returns this only if it knows it. A store that cannot be reached is [`Unreachable`](Self::Unreachable).
     Gone,
 }
 
-/// The outcome is not known: a timeout, a cut connection, a server error. It may have happened, or may happen yet.
+/// The outcome is unknown: a timeout, a cut connection, a server error. It may have happened, or may still happen.
 #[derive(Debug, thiserror::Error)]
 #[error("the outcome is not known: {source}")]
 #[non_exhaustive]
 pub struct Unknown {
-    /// What the store, or the way to it, said last.
+    /// The last error of the store, or of the connection to it.
     pub source: BoxError,
 }
 
@@ -67,7 +66,7 @@ pub struct Unknown {
 #[error("the store asks for fewer calls")]
 #[non_exhaustive]
 pub struct Throttled {
-    /// How long the store asks to be left alone, where it says so.
+    /// The pause that the store asks for, if it names one.
     pub after: Option<Duration>,
 }
 
@@ -77,12 +76,12 @@ impl StoreError {
         Self::Refused(Refused { reason, source: source.into() })
     }
 
-    /// A call that may have happened, or may happen yet.
+    /// A call that may have happened, or may still happen.
     pub fn unknown(source: impl Into<BoxError>) -> Self {
         Self::Unknown(Unknown { source: source.into() })
     }
 
-    /// A call that the store wants later.
+    /// A call that the store asks to repeat later.
     pub fn throttled(after: Option<Duration>) -> Self {
         Self::Throttled(Throttled { after })
     }

@@ -1,9 +1,9 @@
 use crate::Version;
 
-/// What the entry must be for a write to happen.
+/// The condition of a write: the entry that must be there.
 ///
-/// Exhaustive: a store sends exactly this condition, and one that it does not know it would not send. There is no variant for
-/// "whatever is there".
+/// Exhaustive: a store sends exactly this condition, and cannot send one that it does not know. There is no variant
+/// without a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// There must be no entry.

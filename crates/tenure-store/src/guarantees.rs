@@ -1,38 +1,38 @@
 use std::time::Duration;
 
-/// What a store promises, as configured. **The default promises nothing.**
+/// The guarantees of a store, as configured. **The default guarantees nothing.**
 ///
-/// Every field is a promise, so that a forgotten one is refused rather than believed.
+/// Every field is a guarantee: a store that forgets to declare one fails the check, and Tenure does not assume it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Guarantees {
-    /// Of any number of racing creates of one key exactly one is applied.
+    /// Exactly one of any number of racing creates of one key is applied.
     pub atomic_create: bool,
-    /// Of any number of racing replaces of one version exactly one is applied.
+    /// Exactly one of any number of racing replaces of one version is applied.
     pub atomic_replace: bool,
     /// A read sent after a write was answered shows that write or a later one.
     pub linearizable_reads: bool,
-    /// A write that was acknowledged is not lost, by failover, restart or otherwise.
+    /// An acknowledged write is never lost, neither by failover nor by restart nor otherwise.
     pub keeps_acknowledged: bool,
     /// Equal bytes never give an equal version. (Content hashes do: Tenure puts a nonce into every write.)
     pub unique_versions: bool,
-    /// How far apart the programs may be that see the same keys.
+    /// Distance between the programs that see the same keys.
     pub reach: Reach,
-    /// What the store's own clock is good for.
+    /// Use of the store's own clock.
     pub clock: StoreClock,
-    /// Whether [`Store::watch`](crate::Store::watch) gives hints.
+    /// True if [`Store::watch`](crate::Store::watch) gives hints.
     pub watch: bool,
-    /// The shortest interval at which one key may be written.
+    /// Minimum interval between two writes of one key.
     pub write_interval: Duration,
-    /// The largest value in bytes.
+    /// Maximum size of a value, in bytes.
     pub value_max: usize,
 }
 
-/// How far apart the programs may be that see the same keys.
+/// Distance between the programs that see the same keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reach {
-    /// Nobody is promised to see anything.
+    /// No program is guaranteed to see anything.
     #[default]
     Nothing,
     /// One process.
@@ -43,21 +43,21 @@ pub enum Reach {
     Network,
 }
 
-/// What the store's own clock is good for.
+/// Use of the store's own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum StoreClock {
-    /// Nothing: there is none, or it cannot be trusted to go forward.
+    /// None: there is no clock, or it may go backwards.
     #[default]
     Nothing,
-    /// Raising the floor of tokens: a wall clock that is roughly right, and may be stepped.
+    /// It raises the floor of tokens: a wall clock that is roughly right, and may be stepped.
     Floors,
-    /// Telling the age of a version too: a clock that does not jump.
+    /// It also measures the age of a version: a clock that does not jump.
     Ages,
 }
 
 impl Guarantees {
-    /// What leases need and this store does not promise, in words. Empty when nothing is missing.
+    /// Names of the guarantees that leases need and this store does not declare. Empty if none is missing.
     pub fn missing_for_leases(&self) -> Vec<&'static str> {
         let needed = [
             (self.atomic_create, "atomic create"),

@@ -2,41 +2,41 @@ use std::path::PathBuf;
 
 use crate::Version;
 
-/// What names a store, and what is told apart by it.
+/// The identity of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
-    /// A well-formed version that no write of this store ever has: a replace of it must always be refused. The check at
-    /// connect is made of such writes.
+    /// A well-formed version that no write of this store ever has: the store must refuse every replace of it. The
+    /// safety check sends such writes.
     pub impossible_version: Version,
 
-    /// Names this very store as configured, without credentials, so that a verdict about it can be remembered: two that could
-    /// keep their promises differently (another endpoint, bucket or prefix, conditions that are sent in another form) never
-    /// have the same. `None`: nothing is remembered of it, and it is checked each time it is connected.
+    /// Name of this exact store as configured, without credentials. Tenure remembers verdicts under it. Two stores that
+    /// could keep their guarantees differently never have the same name: another endpoint, bucket or prefix, or
+    /// conditions in another form. With `None`, Tenure remembers nothing, and checks the store at every connect.
     pub place: Option<String>,
 
-    /// A folder of this machine where the witnesses of all users of this store lie; `None` where it has none. For a store
-    /// that reaches beyond one process the library then chooses one, and so it does where no lock is seen to hold in the
-    /// folder that is named here.
+    /// Directory on this machine for the witnesses of all users of this store; `None` if the store has none. For a
+    /// store that reaches beyond one process, the library then chooses one. It also chooses one if locks do not work in
+    /// the directory that is named here.
     ///
-    /// A witness is a small locked file by which others on the machine see whether its holder is alive. The folder must
-    /// lie on a file system whose locks are this kernel's own affair, and all programs on the machine that use the store
-    /// must be given the same one. The store itself passes over files that end in `.witness`.
+    /// A witness is a small locked file that shows the other processes on the machine whether its holder is alive. The
+    /// directory must be on a file system whose locks are local to this kernel. All programs on the machine that use
+    /// the store must use the same directory. The store itself ignores files that end in `.witness`.
     pub witness_folder: Option<PathBuf>,
 }
 
 impl Identity {
-    /// A store of which nothing is remembered, and that has no folder for witnesses.
+    /// A store without remembered verdicts and without a directory for witnesses.
     pub fn new(impossible_version: Version) -> Self {
         Self { impossible_version, place: None, witness_folder: None }
     }
 
-    /// The same with a place.
+    /// Sets the place.
     pub fn with_place(self, place: impl Into<String>) -> Self {
         Self { place: Some(place.into()), ..self }
     }
 
-    /// The same with a folder for witnesses.
+    /// Sets the directory for witnesses.
     pub fn with_witness_folder(self, folder: impl Into<Option<PathBuf>>) -> Self {
         Self { witness_folder: folder.into(), ..self }
     }

@@ -3,15 +3,15 @@ use std::str::FromStr;
 
 use crate::key::{self, Key, KeyError};
 
-/// What to list: everything, or one key and all keys below it.
+/// The keys to list: all keys, or one key and all keys below it.
 ///
-/// It goes by whole segments: `jobs` covers `jobs` and `jobs/a`, and not `jobs-old`. A trailing `/` is allowed and
+/// It matches complete segments: `jobs` covers `jobs` and `jobs/a`, but not `jobs-old`. A trailing `/` is allowed and
 /// changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Prefix(Option<String>);
 
 impl Prefix {
-    /// Every key there is.
+    /// Every key.
     pub const fn all() -> Self {
         Self(None)
     }
@@ -26,12 +26,12 @@ impl Prefix {
         Ok(Self(Some(trimmed.to_owned())))
     }
 
-    /// Exactly this key and what lies below it.
+    /// Exactly this key and the keys below it.
     pub fn of(key: &Key) -> Self {
         Self(Some(key.as_str().to_owned()))
     }
 
-    /// Whether `key` is covered.
+    /// True if the prefix covers `key`.
     pub fn covers(&self, key: &Key) -> bool {
         let Some(prefix) = &self.0 else { return true };
         match key.as_str().strip_prefix(prefix.as_str()) {
@@ -40,7 +40,8 @@ impl Prefix {
         }
     }
 
-    /// The text that every covered key begins with. Stores may list by it and then filter by [`covers`](Self::covers).
+    /// The text that every covered key begins with. Stores may list by it and then filter with
+    /// [`covers`](Self::covers).
     pub fn as_str(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
     }

@@ -10,42 +10,42 @@ use crate::{StoreTime, Version};
 pub struct Reading {
     /// The entry, if there is one.
     pub entry: Option<Entry>,
-    /// The store's own time when it answered, where it has a clock.
+    /// The store's own time when it answered, if it has a clock.
     pub time: Option<StoreTime>,
 }
 
-/// What a key holds.
+/// The value of a key, with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// The bytes that were written last.
+    /// The bytes of the last write.
     pub value: Bytes,
     /// The stamp of that write.
     pub version: Version,
-    /// How long ago that write was, where the store can tell *by a clock of its own that does not jump*
+    /// Time since that write, if the store measures it *with a clock of its own that does not jump*
     /// ([`StoreClock::Ages`](crate::StoreClock::Ages)).
     pub age: Option<Duration>,
 }
 
 impl Reading {
-    /// What the key holds, in a store that tells no time.
+    /// The entry of a key, in a store that reports no time.
     pub fn new(entry: Option<Entry>) -> Self {
         Self { entry, time: None }
     }
 
-    /// The same with the store's own time.
+    /// Adds the store's own time.
     pub fn with_time(self, time: impl Into<Option<StoreTime>>) -> Self {
         Self { time: time.into(), ..self }
     }
 }
 
 impl Entry {
-    /// These bytes with the stamp of their write, of an age that the store does not tell.
+    /// These bytes with the stamp of their write, and no age.
     pub fn new(value: Bytes, version: Version) -> Self {
         Self { value, version, age: None }
     }
 
-    /// The same with its age.
+    /// Adds the age.
     pub fn with_age(self, age: impl Into<Option<Duration>>) -> Self {
         Self { age: age.into(), ..self }
     }

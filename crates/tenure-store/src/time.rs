@@ -2,7 +2,7 @@ use std::fmt;
 
 /// The store's own wall clock, in microseconds since 1970.
 ///
-/// It raises the floor of tokens and is shown to people. It is never compared with a clock of ours.
+/// It raises the floor of tokens, and messages show it. It is never compared with a clock of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreTime {
     micros: u64,

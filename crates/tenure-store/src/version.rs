@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 /// The store's opaque stamp of one write of one key: an ETag, a generation, a revision, a row version.
 ///
-/// Only equality means anything. A larger number is *not* a later write: recreation resets many of them.
+/// Versions can only be compared for equality. A larger number is *not* a later write: many stores reset the number
+/// when an entry is created again.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Version(Arc<str>);
 
@@ -13,7 +14,7 @@ impl Version {
         Self(stamp.into())
     }
 
-    /// The stamp, to be given back to the store that made it.
+    /// The stamp, to send back to the store that made it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
