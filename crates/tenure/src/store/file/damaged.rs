@@ -4,9 +4,9 @@ use tenure_store::{Reason, StoreError};
 
 use super::envelope::Flaw;
 
-/// A file that lies where an entry belongs, and is none. It is never overwritten.
+/// A file in the place of an entry that is not an entry. It is never overwritten.
 ///
-/// It is the source of the [`Refused`](tenure_store::Refused) that a read or a write of such a key is answered with.
+/// It is the source of the [`Refused`](tenure_store::Refused) that answers a read or a write of such a key.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{path} is not an entry that may be overwritten, and nothing was: {flaw}. Look at it, and move it away to begin \

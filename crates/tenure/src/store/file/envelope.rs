@@ -8,7 +8,7 @@ use super::name;
 use crate::clock::{Domain, Instant};
 use crate::host::checksum::checksum;
 
-/// What a file of the folder holds: a line about the value, and the value.
+/// The content of an entry file: a line about the value, and the value.
 ///
 /// ```text
 /// tenure-entry 1 5f0c…9a 0f3c…,time:[4026531834] 8123456789 712 91b2c3d4e5f60718 billing+nightly
@@ -25,14 +25,14 @@ pub(super) struct Envelope {
     pub(super) value: Bytes,
 }
 
-/// When a write was, on the boot-time clock of whoever made it.
+/// Time of a write, on the boot-time clock of its writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) domain: Option<Domain>,
     pub(super) at: Instant,
 }
 
-/// Why a file is not an entry.
+/// The reason why a file is not an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Flaw {
     #[error("it is empty")]
@@ -54,7 +54,7 @@ pub(super) enum Flaw {
 }
 
 impl Envelope {
-    /// More than any first line has.
+    /// Upper limit of the length of the first line.
     pub(super) const HEAD_MAX: usize = 2048;
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -71,7 +71,7 @@ impl Envelope {
         bytes
     }
 
-    /// Believes nothing: every byte is covered by the checksum or compared.
+    /// Trusts nothing: every byte is covered by the checksum or compared.
     pub(super) fn decode(bytes: Bytes) -> Result<Self, Flaw> {
         if bytes.is_empty() {
             return Err(Flaw::Empty);
@@ -104,7 +104,7 @@ impl Envelope {
         Ok(Self { key, version: Version::new(version), stamp, value })
     }
 
-    /// As [`decode`](Self::decode), and of this key: a file that somebody renamed or copied is not believed.
+    /// As [`decode`](Self::decode), for this key: a file that was renamed or copied is an error.
     pub(super) fn decode_of(key: &Key, bytes: Bytes) -> Result<Self, Flaw> {
         let envelope = Self::decode(bytes)?;
         if envelope.key == *key { Ok(envelope) } else { Err(Flaw::AnotherKey) }
@@ -112,8 +112,8 @@ impl Envelope {
 }
 
 impl Stamp {
-    /// How long ago, where reader and writer have the same clock. An instant to come is not of the same clock, whatever
-    /// it says.
+    /// Time since the write, if reader and writer have the same clock. An instant in the future belongs to another
+    /// clock, even if the domain is the same.
     pub(super) fn age(&self, here: Option<&Domain>, now: Instant) -> Option<Duration> {
         let same = here.is_some() && self.domain.as_ref() == here;
         (same && now >= self.at).then(|| now.since(self.at))

@@ -5,8 +5,9 @@ use rustix::io::Errno;
 
 use super::folder::Folder;
 
-/// The gate of a folder, taken: a lock of the folder itself. A removal has it, and a process that replaces the lock of a
-/// stopped owner, so that no removal is under way then. The kernel gives it back when its owner dies.
+/// The gate of a directory, taken: a lock of the directory itself. A removal takes it, and so does a process that
+/// replaces the lock of a stopped owner: during a replacement no removal runs. The kernel releases it when its owner
+/// dies.
 #[derive(Debug)]
 pub(super) struct Gate(OwnedFd);
 
@@ -25,7 +26,7 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        // Said aloud: a process that was forked meanwhile has a copy of the descriptor.
+        // Explicit: a process that was forked in the meantime has a copy of the descriptor.
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }

@@ -8,7 +8,7 @@ use super::name::{self, FileName, Stem};
 use super::read;
 use crate::host::disk::io_error::IoError;
 
-/// The keys that have an entry, each once. Marks, temporary files and strangers are passed over.
+/// The keys that have an entry, each once. Skips marks, temporary files and foreign files.
 pub(super) fn keys(folder: &Folder, prefix: &Prefix) -> Result<Vec<Key>, StoreError> {
     folder.is_in_place()?;
     let io_error = |errno| IoError::new("cannot list", folder.path(), errno).refused();
@@ -26,8 +26,8 @@ pub(super) fn keys(folder: &Folder, prefix: &Prefix) -> Result<Vec<Key>, StoreEr
             | FileName::Foreign => false,
         };
     }
-    // On some file systems a name that is renamed to while the folder is read may be seen twice or not at all. The lock
-    // beside it is never renamed.
+    // On some file systems, a name that is the target of a rename during the listing may appear twice or not at all.
+    // The lock file beside it is never renamed.
     for stem in locks.difference(&entries.clone()) {
         if folder.status_of(&name::entry_of(stem)).is_ok() {
             entries.insert(stem.clone());
@@ -45,7 +45,7 @@ pub(super) fn keys(folder: &Folder, prefix: &Prefix) -> Result<Vec<Key>, StoreEr
     Ok(keys)
 }
 
-/// The key of an entry that is too long for a name. What cannot be read has no key to be listed by.
+/// The key of an entry whose key is too long for a file name. An unreadable entry has no key and is not listed.
 fn long(folder: &Folder, name: &str) -> Result<Option<Key>, StoreError> {
     let Some(bytes) = read::bytes(folder, name)? else { return Ok(None) };
     let key = Envelope::decode(bytes).ok().map(|envelope| envelope.key);

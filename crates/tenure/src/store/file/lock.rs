@@ -11,27 +11,27 @@ use super::owner::Owner;
 use super::{name, temporary};
 use crate::host::disk::io_error::IoError;
 
-/// The lock of one key, held. The kernel gives it back when its holder dies.
+/// The lock of one key, held. The kernel releases it when its holder dies.
 ///
-/// The lock file is made once and never removed. If somebody removes it all the same, two writers could each have locked
-/// a file of that name; so it is opened anew each time, and compared with what the name stands for once it is locked.
+/// The lock file is created once and never removed. If it is removed anyway, two writers could each lock a file of that
+/// name. So each writer opens it again every time, and compares it with the file of that name after locking it.
 ///
-/// # Owners that are stopped
+/// # Stopped owners
 ///
-/// A process that is stopped with the lock (`SIGSTOP`, a debugger) would stop its key for all others. So a lock whose owner is
-/// stopped is replaced: another lock file is renamed to its name. The former owner may have compared already and be about to rename,
-/// whenever it goes on. What makes it harmless is that the source of its rename is a temporary file with a name of its own: once
-/// that is unlinked, the rename fails without effect, and the name never comes back.
+/// A process that is stopped while it has the lock (`SIGSTOP`, a debugger) would block its key for all others. So a
+/// lock whose owner is stopped is replaced: another lock file is renamed to its name. The former owner may already have
+/// compared, and may rename as soon as it continues. That rename is harmless, because its source is a temporary file
+/// with a unique name. Once that file is unlinked, the rename fails without effect, and the name never comes back.
 ///
-/// The new lock file is not empty, and that says: *every* temporary file in the folder is unlinked, but for that of the
-/// new owner, before the new owner compares. This is the duty of each owner that finds a lock file so, and it empties the file
-/// afterwards. So it does not matter where the process is stopped or killed that replaces a lock.
+/// The new lock file is not empty. That means: before the new owner compares, *every* temporary file in the directory
+/// must be unlinked, except that of the new owner. Each owner that finds a lock file like this has that duty, and
+/// empties the lock file afterwards. So it does not matter where the replacing process is stopped or killed.
 ///
-/// * A former owner has found its lock file in its place before it was replaced. Its temporary file was there before that, so it
+/// * A former owner found its lock file in place before the replacement. Its temporary file existed before that, so it
 ///   is among those that are unlinked after the replacement.
-/// * If the former owner renames before its file is unlinked, the new owner compares after that, and sees it.
-/// * Other writers in this moment lose their temporary file, too. Their write is refused without effect, and tried again.
-/// * A removal has no such file. It takes the [gate](Gate) as well, and no lock is replaced while the gate is taken.
+/// * If the former owner renames before its file is unlinked, the new owner compares after that, and sees the result.
+/// * Other writers at this moment lose their temporary file, too. Their write is refused without effect, and retried.
+/// * A removal has no such file. It also takes the [gate](Gate), and no lock is replaced while the gate is taken.
 #[derive(Debug)]
 pub(super) struct KeyLock(OwnedFd);
 
@@ -74,14 +74,14 @@ impl KeyLock {
         Ok(None)
     }
 
-    /// Replaces the lock of this key if its owner is stopped; `false` if it is not, or that cannot be told.
+    /// Replaces the lock of this key if its owner is stopped; `false` if it is not, or if that is unknown.
     pub(super) fn replace_if_stopped(folder: &Folder, key: &Key) -> rustix::io::Result<bool> {
         let name = name::lock(key);
         let is_stopped = || Owner::of(folder, &name).is_some_and(|owner| owner.is_stopped());
         if !is_stopped() {
             return Ok(false);
         }
-        // Only one removes or replaces at a time, so what is replaced is what was looked at.
+        // Only one process removes or replaces at a time, so the replaced lock is the inspected one.
         let Some(_gate) = Gate::try_take(folder)? else { return Ok(false) };
         if !is_stopped() {
             return Ok(false);
@@ -93,14 +93,14 @@ impl KeyLock {
 
 impl Drop for KeyLock {
     fn drop(&mut self) {
-        // Said aloud: a process that was forked meanwhile has a copy of the descriptor, and closing ours would not free
-        // the lock.
+        // Explicit: a process that was forked in the meantime has a copy of the descriptor, and closing this one would
+        // not release the lock.
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// Content of a lock file that took the place of another one.
+/// Content of a lock file that replaced another one.
 const REPLACED: &[u8] = b"replaced a lock whose owner was stopped\n";
 
-/// Somebody who replaces the lock file all the time is waited for like somebody who has it.
+/// Number of attempts before a lock file that is replaced all the time counts as locked.
 const TRIES: usize = 4;

@@ -1,4 +1,4 @@
-//! Hints that what is held under a key is lost: its entry, or the whole folder, is no longer there.
+//! Hints that a held lease is lost: its entry, or the complete directory, no longer exists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::{FileInner, name};
 use crate::clock::{BootClock, Clock};
 use crate::host::inotify::{self, Changes, Target};
 
-/// Hints on one key. Whatever happens between two looks, the next look comes after it: events are asked for first.
+/// Hints on one key. Events are requested before each check, so a later check covers everything between two checks.
 pub(super) fn hints(shared: Arc<FileInner>, key: Key) -> BoxStream<'static, ()> {
     let hints = stream::unfold((shared, key, HeldKeyWatch::default()), async |(shared, key, mut sentry)| {
         loop {
-            // A store that was lost already is looked at again only after a while: one hint is enough.
+            // A store that is already lost is checked again only after a pause: one hint is enough.
             sentry.wait().await;
             sentry = shared.sentry(&key, sentry).await.unwrap_or_default();
             if sentry.lost {
@@ -29,37 +29,37 @@ pub(super) fn hints(shared: Arc<FileInner>, key: Key) -> BoxStream<'static, ()> 
     hints.boxed()
 }
 
-/// The state of one held key, and what the kernel tells about it.
+/// State of one held key, and the events of the kernel about it.
 #[derive(Debug, Default)]
 pub(super) struct HeldKeyWatch {
     state: WatchState,
     lost: bool,
-    /// Events of the mounts, the folder and every folder above it.
+    /// Events of the mounts, the directory and every directory above it.
     place: Vec<Changes>,
-    /// Events of the file that is the entry now. A renewal puts another in its place.
+    /// Events of the file that is the entry now. A renewal replaces the file.
     entry: Option<Changes>,
 }
 
-/// The way in which the next look is waited for.
+/// The trigger of the next check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum WatchState {
-    /// Nothing was looked at yet.
+    /// No check yet.
     #[default]
     New,
-    /// The kernel tells.
+    /// Events of the kernel.
     Told,
-    /// The kernel does not tell everything.
+    /// Events of the kernel, and a timer: the kernel does not report everything.
     Untold,
 }
 
 impl HeldKeyWatch {
-    /// Asks for events, then looks. To be called by a thread that may wait for the disk.
+    /// Requests events, then checks. Call it on a thread that may wait for the disk.
     pub(super) fn look(mut self, folder: &Folder, key: &Key, local: bool) -> Self {
         if self.state == WatchState::New && local {
             self.place = place(folder).unwrap_or_default();
         }
         let name = name::entry(key);
-        // A file that is watched already is given up only after the new one is watched: the thread that waits stays.
+        // The watch of the old file is dropped only after the new file is watched: the waiting thread stays.
         let entry = watch_entry(folder, &name);
         let missing = matches!(entry, Err(Errno::NOENT));
         self.entry = entry.unwrap_or_default();
@@ -91,20 +91,20 @@ impl HeldKeyWatch {
         }
         let (event, at, others) = select_all(events).await;
         drop(others);
-        // There are no more of them: what they were of has gone, or the kernel has dropped them.
+        // This stream of events has ended: its directory is gone, or the kernel has dropped it.
         if event.is_none() && at < of_the_place {
             self.place.clear();
         }
     }
 }
 
-/// The entry, watched; `None` if the kernel does not tell, and an error if there is none to watch.
+/// Watches the entry; `None` if the kernel gives no events, and an error if there is no entry.
 fn watch_entry(folder: &Folder, name: &str) -> rustix::io::Result<Option<Changes>> {
     for _ in 0..TRIES {
         let entry = folder.open(name, OFlags::RDONLY)?;
         let opened = rustix::fs::fstat(&entry)?;
         let changes = inotify::watch(entry, Target::Unlinking, |_| true);
-        // It may have been replaced before it was watched.
+        // The entry may have been replaced before it was watched.
         if folder.status_of(name)?.st_ino == opened.st_ino {
             return Ok(changes);
         }
@@ -112,11 +112,11 @@ fn watch_entry(folder: &Folder, name: &str) -> rustix::io::Result<Option<Changes
     Ok(None)
 }
 
-/// Events of the mounts, the folder and every folder above it; `None` if the kernel does not tell of all of them.
+/// Events of the mounts, the directory and every directory above it; `None` if the kernel does not report all of them.
 ///
-/// A folder that is removed needs no event of its own: the entry in it went before.
+/// A removed directory needs no event of its own: the entry in it was removed before.
 fn place(folder: &Folder) -> Option<Vec<Changes>> {
-    // In this order: the last of them that is dropped wakes the thread that waits for the kernel.
+    // In this order: the last one that is dropped wakes the thread that waits for the kernel.
     let mut place = vec![inotify::watch_mounts()?, inotify::watch(folder, Target::Moving, |_| true)?];
     for above in folder.path().ancestors().skip(1).filter(|above| above.parent().is_some()) {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -130,9 +130,9 @@ fn is_gone(in_place: &Result<(), StoreError>) -> bool {
     matches!(in_place, Err(StoreError::Refused(Refused { reason: Reason::Gone, .. })))
 }
 
-/// A lease that is released before the first look is not watched. A process that has watched files waits for the kernel when it
-/// ends, for 10 to 20 ms: several times as long as a short command takes.
+/// Delay of the first check. A lease that is released earlier is not watched: a process that has watched files waits 10
+/// to 20 ms for the kernel at its exit, several times as long as a short command takes.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 
-/// A holder renews at most a few times in the moment that this takes.
+/// Maximum number of attempts: a holder renews at most a few times in this moment.
 const TRIES: usize = 4;

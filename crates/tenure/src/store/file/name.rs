@@ -2,57 +2,57 @@ use tenure_store::Key;
 
 use crate::host::witness;
 
-/// What a name in the folder stands for. A stem is a name without its ending.
+/// Meaning of a name in the directory. A stem is a name without its suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileName<'a> {
     /// The entry of a key.
     Entry(&'a str),
     /// The lock of a key.
     Lock(&'a str),
-    /// A write that was not finished, or is under way.
+    /// An unfinished or pending write.
     Temporary,
-    /// A witness of somebody who holds a lease, or held one: see [`witness`](crate::host::witness).
+    /// The witness of a present or former holder: see [`witness`](crate::host::witness).
     Witness,
-    /// The folder's time.
+    /// The time of the directory.
     Mark,
-    /// The note that the folder passed its trial.
+    /// The note that the directory passed its trial.
     Tried,
-    /// Nothing of a store.
+    /// A file that does not belong to the store.
     Foreign,
 }
 
-/// Which key a stem stands for.
+/// The key of a stem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stem {
-    /// This one.
+    /// This key.
     Of(Key),
-    /// One that is too long for a name: the file itself says which.
+    /// A key that is too long for a name: the file itself contains it.
     Long,
-    /// None.
+    /// No key.
     Foreign,
 }
 
-/// The file that holds what a key holds.
+/// Name of the file that holds the entry of a key.
 pub(super) fn entry(key: &Key) -> String {
     stem(key) + ENTRY
 }
 
-/// The file whose lock is taken to replace the entry.
+/// Name of the file whose lock protects a replacement of the entry.
 pub(super) fn lock(key: &Key) -> String {
     stem(key) + LOCK
 }
 
-/// A file to be written and then renamed to an entry.
+/// Name of a file to be written and then renamed to an entry.
 pub(super) fn temporary(random: u128) -> String {
     format!("{random:032x}{TEMPORARY}")
 }
 
-/// The entry that lies beside a lock of this stem.
+/// Name of the entry beside a lock of this stem.
 pub(super) fn entry_of(stem: &str) -> String {
     stem.to_owned() + ENTRY
 }
 
-/// What a name in the folder stands for.
+/// Meaning of a name in the directory.
 pub(super) fn parse(name: &[u8]) -> FileName<'_> {
     let Ok(name) = std::str::from_utf8(name) else { return FileName::Foreign };
     if name == MARK {
@@ -73,7 +73,7 @@ pub(super) fn parse(name: &[u8]) -> FileName<'_> {
     name.strip_suffix(LOCK).map_or(FileName::Foreign, FileName::Lock)
 }
 
-/// Which key a stem stands for. Strict: no two stems stand for the same key.
+/// The key of a stem. Strict: no two stems have the same key.
 pub(super) fn parse_stem(stem: &str) -> Stem {
     if stem.contains(LONG) {
         return Stem::Long;
@@ -84,11 +84,11 @@ pub(super) fn parse_stem(stem: &str) -> Stem {
     }
 }
 
-/// The key as text without surprises: what one file system or another treats in a way of its own is written as `%xx`.
+/// The key as portable text: bytes that some file systems treat specially are written as `%xx`.
 ///
-/// Capital letters are escaped because some file systems do not tell them from small ones, and all that is not ASCII
-/// because some rewrite it; `.` and `-` only in front, where they hide a file or look like an option. `/` becomes `+`, so that
-/// `a` and `a/b` lie side by side.
+/// Capital letters are escaped because some file systems ignore case, and all non-ASCII bytes because some rewrite
+/// them. `.` and `-` are escaped only at the start, where they hide a file or look like an option. `/` becomes `+`, so
+/// that the entries of `a` and `a/b` are in the same directory.
 pub(super) fn escape(key: &Key) -> String {
     let mut escaped = String::with_capacity(key.as_str().len());
     for (at, byte) in key.as_str().bytes().enumerate() {
@@ -102,7 +102,7 @@ pub(super) fn escape(key: &Key) -> String {
     escaped
 }
 
-/// The key that was escaped; `None` for what no key is escaped to, apart from spellings that [`escape`] does not use.
+/// Reverts [`escape`]; `None` if the text is not an escaped key. Also accepts spellings that [`escape`] does not use.
 pub(super) fn unescape(escaped: &str) -> Option<Key> {
     let mut name = Vec::with_capacity(escaped.len());
     let mut bytes = escaped.bytes();
@@ -120,8 +120,8 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
-/// The name of a key without its ending. One that would be too long is cut and ends in its hash; the key is in the
-/// file as well and compared, so that two of the same hash would be told apart by an error and never mixed up.
+/// The name of a key without its suffix. A name that would be too long is cut and ends in its hash. The file contains
+/// the complete key, which is compared: two keys with the same hash cause an error, and are never confused.
 fn stem(key: &Key) -> String {
     let mut escaped = escape(key);
     if escaped.len() <= STEM_MAX {
@@ -131,7 +131,7 @@ fn stem(key: &Key) -> String {
     format!("{escaped}{LONG}{:032x}", hash(key.as_str().as_bytes()))
 }
 
-/// FNV-1a with 128 bits. It need not withstand anybody: see [`stem`].
+/// FNV-1a with 128 bits. It need not resist attacks: see [`stem`].
 fn hash(bytes: &[u8]) -> u128 {
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     for byte in bytes {
@@ -141,22 +141,22 @@ fn hash(bytes: &[u8]) -> u128 {
     hash
 }
 
-/// The one name of a store that belongs to no key: see [`Mark`](super::mark::Mark).
+/// Name of the mark, which belongs to no key: see [`Mark`](super::mark::Mark).
 pub(super) const MARK: &str = "tenure.mark";
-/// Says where the trial of the folder has passed.
+/// Name of the file that notes where the trial of the directory has passed.
 pub(super) const TRIED: &str = "tenure.tried";
 
 const ENTRY: &str = ".entry";
 const LOCK: &str = ".lock";
 const TEMPORARY: &str = ".tmp";
 
-/// Stands before the hash in names of long keys, and in no other name.
+/// Precedes the hash in names of long keys, and occurs in no other name.
 const LONG: char = '~';
 
-/// With its ending a name stays below 255 bytes, which is what file systems take.
+/// With its suffix, a name stays below 255 bytes, the limit of file systems.
 const STEM_MAX: usize = 200;
 
-/// What is left of a long key for people to recognise it by.
+/// Length of the readable part of a long key.
 const STEM_CUT: usize = 120;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::folder::Folder;
 
-/// The process that has the lock of a file, as `/proc` shows it.
+/// The process that has the lock of a file, according to `/proc`.
 #[derive(Debug)]
 pub(super) struct Owner {
     pid: i32,
@@ -11,14 +11,14 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// `None` if the file is not locked, or this process cannot see by whom.
+    /// The owner; `None` if the file is not locked, or if this process cannot see by whom.
     pub(super) fn of(folder: &Folder, name: &str) -> Option<Self> {
         let inode = folder.status_of(name).ok()?.st_ino;
         let locks = std::fs::read_to_string("/proc/locks").ok()?;
         let mut owners = locks.lines().filter_map(|line| owner_in(line, inode));
         let pid = owners.next().filter(|pid| owners.all(|other| other == *pid))?;
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name of the program is in parentheses and may contain any.
+        // The name of the program is in parentheses, and may contain parentheses.
         let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let command = String::from_utf8_lossy(&command).replace(char::is_control, " ");
@@ -44,7 +44,8 @@ impl fmt::Display for Owner {
 }
 
 /// The process that a line of `/proc/locks` names as the owner of a lock on the file with this inode. The device is not
-/// compared: some file systems tell another one here than in `stat`. Two owners of equal inodes are no owner.
+/// compared: some file systems show another one here than in `stat`. With two owners of equal inodes, the owner is
+/// unknown.
 ///
 /// ```text
 /// 2: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF

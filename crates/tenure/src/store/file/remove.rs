@@ -1,4 +1,4 @@
-//! Removing an entry, for operators: as a write goes, with an `unlink` where that has a `rename`.
+//! Removal of an entry by an operator: the same steps as a write, with an `unlink` instead of the `rename`.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use super::name;
 use super::write::{had_no_effect, is_as_expected};
 use crate::host::disk::io_error::IoError;
 
-/// What a removal needs.
+/// A pending removal.
 #[derive(Debug)]
 pub(super) struct Remove {
     pub(super) folder: Arc<Folder>,
-    /// On a file system that was only accepted by name, an error proves nothing.
+    /// False on a file system that was only accepted by name: there, an error proves nothing.
     pub(super) certain: bool,
     pub(super) key: Key,
     pub(super) expect: Expect,
 }
 
-/// What came of a look at the locks.
+/// Result of one attempt.
 #[derive(Debug)]
 pub(super) enum RemovalTry {
-    /// Somebody has the lock on the file of this name.
+    /// Another process has the lock on the file of this name.
     Busy(String),
-    /// It is settled.
+    /// The removal has an answer.
     Settled(Removal),
 }
 
@@ -38,10 +38,10 @@ impl Remove {
         Self { folder: Arc::clone(folder), certain, key: key.clone(), expect }
     }
 
-    /// Everything up to a look at the lock, and what follows if it is free.
+    /// Makes one attempt: up to the lock, and the removal if the lock is free.
     ///
-    /// The mark is put on the disk first. A write leaves that to the next ten seconds, because its record has the token
-    /// too; here, the mark will be all that is left of it.
+    /// The mark is put on the disk first. A write leaves that to the next ten seconds, because its record also has the
+    /// token. After a removal, only the mark remembers it.
     pub(super) fn attempt(&self, mark: &Mark, wall: u64) -> Result<RemovalTry, StoreError> {
         if !self.is_as_expected()? {
             return Ok(RemovalTry::Settled(CONFLICT));
@@ -60,7 +60,7 @@ impl Remove {
         }
     }
 
-    /// Compares and unlinks. The lock file stays: whoever waits for it would wait for nothing.
+    /// Compares and unlinks. The lock file stays: other processes may wait for it.
     fn under_lock(&self, lock: KeyLock) -> Result<Removal, StoreError> {
         if !self.is_as_expected()? {
             return Ok(CONFLICT);
@@ -68,7 +68,7 @@ impl Remove {
         let entry = name::entry(&self.key);
         match self.folder.unlink(&entry) {
             Ok(()) => {}
-            // By somebody who takes no lock.
+            // Removed by a process that takes no lock.
             Err(Errno::NOENT) => return Ok(CONFLICT),
             Err(errno) => {
                 let io_error = IoError::new("cannot remove", &self.folder.path_of(&entry), errno);
@@ -79,7 +79,7 @@ impl Remove {
         drop(lock);
         match self.folder.sync() {
             Ok(()) => Ok(Removal::Removed),
-            // After a power cut it may be there again, vacant as it was. Nothing rests on it.
+            // After a power cut the entry may be back, vacant as it was. Nothing depends on it.
             Err(errno) => {
                 let what = "cannot put on the disk what was removed from";
                 Err(IoError::new(what, self.folder.path(), errno).unknown())
@@ -93,7 +93,7 @@ impl Remove {
     }
 }
 
-/// The gate, where locks may be replaced at all; `None` if another process has it.
+/// The gate, if locks may be replaced on this file system; `None` if another process has it.
 pub(super) fn gate(folder: &Folder, local: bool) -> Result<Option<Option<Gate>>, StoreError> {
     if !local {
         return Ok(Some(None));

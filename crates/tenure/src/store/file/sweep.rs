@@ -1,4 +1,4 @@
-//! Removing what tried the store out: the entry, and its lock file too, so that nothing is left.
+//! Removal of the keys of tests: the entry and its lock file, so that nothing remains.
 
 use rustix::io::Errno;
 use tenure_store::{Key, StoreError};
@@ -9,10 +9,10 @@ use super::name;
 use super::remove::gate;
 use crate::host::disk::io_error::IoError;
 
-/// Unlinks both under the lock; `false` if somebody else has it.
+/// Unlinks both under the lock; `false` if another process has it.
 ///
-/// Whoever waits for the lock meanwhile finds, once it has it, that the name stands for another file or none, and opens it
-/// anew: so this one lock file may go, while it is held.
+/// A process that waits for the lock finds, once it has it, that the name belongs to another file or to none, and opens
+/// it again. So this one lock file may be removed while it is held.
 pub(super) fn sweep(folder: &Folder, local: bool, key: &Key) -> Result<bool, StoreError> {
     folder.is_in_place()?;
     let Some(_gate) = gate(folder, local)? else { return Ok(false) };

@@ -8,9 +8,9 @@ use super::folder::Folder;
 use super::name::{self, FileName};
 use crate::host::witness;
 
-/// A file that is on the disk and not yet an entry. It goes when it is dropped, unless it was renamed.
+/// A file that is on the disk and not yet an entry. It is removed on drop, unless it was renamed.
 ///
-/// As long as its writer lives it is locked, so that others can tell it from what a dead one left behind.
+/// It is locked as long as its writer lives. That distinguishes it from a file that a dead writer left behind.
 #[derive(Debug)]
 pub(super) struct Temporary<F: std::ops::Deref<Target = Folder>> {
     folder: F,
@@ -20,8 +20,8 @@ pub(super) struct Temporary<F: std::ops::Deref<Target = Folder>> {
 }
 
 impl<F: std::ops::Deref<Target = Folder>> Temporary<F> {
-    /// Writes the bytes and waits until they are on the disk: a rename that is on the disk before what it renames leaves
-    /// an empty file after a power cut.
+    /// Writes the bytes and waits until they are on the disk. If a rename reaches the disk before the content, an empty
+    /// file remains after a power cut.
     pub(super) fn write(folder: F, bytes: &[u8]) -> rustix::io::Result<Self> {
         let (name, file) = create(&folder)?;
         let temporary = Self { folder, name, renamed: false, file };
@@ -42,7 +42,7 @@ impl<F: std::ops::Deref<Target = Folder>> Temporary<F> {
         &self.name
     }
 
-    /// It has another name now.
+    /// Marks the file as renamed: it is not removed on drop.
     pub(super) fn renamed(mut self) {
         self.renamed = true;
     }
@@ -51,10 +51,10 @@ impl<F: std::ops::Deref<Target = Folder>> Temporary<F> {
 impl<F: std::ops::Deref<Target = Folder>> Drop for Temporary<F> {
     fn drop(&mut self) {
         if !self.renamed {
-            // What stays is cleaned up later, by anybody.
+            // If the file remains, any process cleans it up later.
             let _ = self.folder.unlink(&self.name);
         }
-        // Said aloud: a process that was forked meanwhile has a copy of the descriptor.
+        // Explicit: a process that was forked in the meantime has a copy of the descriptor.
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 }
@@ -65,7 +65,7 @@ fn create(folder: &Folder) -> rustix::io::Result<(String, OwnedFd)> {
         let file = folder.create(&name, OFlags::WRONLY)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok((name, file)),
-            // This process stood still for a minute between the two calls, and somebody is cleaning up after it.
+            // This process was paused for a minute between the two calls, and another one is cleaning up after it.
             Err(Errno::WOULDBLOCK) => {}
             Err(errno) => {
                 let _ = folder.unlink(&name);
@@ -76,7 +76,7 @@ fn create(folder: &Folder) -> rustix::io::Result<(String, OwnedFd)> {
     Err(Errno::AGAIN)
 }
 
-/// Puts a file with this content in the place of what has this name.
+/// Replaces the file of this name with one that has this content.
 pub(super) fn replace(folder: &Folder, bytes: &[u8], name: &str) -> rustix::io::Result<()> {
     let temporary = Temporary::write(folder, bytes)?;
     folder.rename(temporary.name(), name)?;
@@ -84,7 +84,7 @@ pub(super) fn replace(folder: &Folder, bytes: &[u8], name: &str) -> rustix::io::
     Ok(())
 }
 
-/// Unlinks every temporary file but this one, so that no rename of another process that is under way has an effect.
+/// Unlinks every temporary file but this one, so that no pending rename of another process has an effect.
 pub(super) fn unlink_all_but(folder: &Folder, own: Option<&str>) -> rustix::io::Result<()> {
     let mut entries = rustix::fs::Dir::read_from(folder)?;
     while let Some(entry) = entries.read() {
@@ -101,11 +101,11 @@ pub(super) fn unlink_all_but(folder: &Folder, own: Option<&str>) -> rustix::io::
     Ok(())
 }
 
-/// Removes what dead writers and dead holders left behind, and says how many files that was.
+/// Removes files that dead writers and dead holders left behind, and returns their number.
 ///
-/// Of writes, only what nobody has locked and what is a minute old: between the two calls that make and lock a file, its writer is
-/// alive and holds nothing. Should that one have been stopped just there for so long, its rename finds nothing, and its
-/// write is refused without effect.
+/// Files of writes are removed only if they are not locked and a minute old: between the two calls that create and lock
+/// a file, its writer is alive without a lock. If the writer is paused at that point for so long, its rename fails and
+/// its write is refused without effect.
 pub(super) fn clean(folder: &Folder, wall_seconds: i64) -> rustix::io::Result<usize> {
     let mut removed = 0;
     let mut entries = rustix::fs::Dir::read_from(folder)?;
@@ -123,7 +123,7 @@ pub(super) fn clean(folder: &Folder, wall_seconds: i64) -> rustix::io::Result<us
     Ok(removed)
 }
 
-/// Every error means that it stays.
+/// Removes the file if its writer is dead. After any error the file stays.
 fn remove_if_dead(folder: &Folder, name: &str, before: i64) -> bool {
     let Ok(there) = folder.status_of(name) else { return false };
     if there.st_mtime > before {
@@ -138,7 +138,7 @@ fn is_free(file: &OwnedFd) -> bool {
     rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// For those who keep it across threads.
+/// A temporary file that can move between threads.
 pub(super) type OwnedTemporary = Temporary<Arc<Folder>>;
 
 const TRIES: usize = 3;

@@ -1,5 +1,5 @@
-//! A trial of everything that the store rests on, in the very folder: file systems are known by name, and behave as they
-//! do.
+//! A trial of every operation that the store needs, in the directory itself: the name of a file system does not
+//! guarantee its behaviour.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -9,12 +9,12 @@ use rustix::io::Errno;
 use super::folder::Folder;
 use super::name;
 
-/// The failure of a trial.
+/// Failure of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TrialFailure {
-    /// The file system does not do what the store rests on: it does this instead.
+    /// The file system misbehaves in this way.
     Flaw(&'static str),
-    /// A call that must succeed did not.
+    /// A call that must succeed failed.
     Errno(Errno),
 }
 
@@ -24,9 +24,9 @@ impl From<Errno> for TrialFailure {
     }
 }
 
-/// Tries out create, read, lock, replace, remove and sync on two files of its own.
+/// Tries create, read, lock, replace, remove and sync on two files of its own.
 ///
-/// They have names of unfinished writes: should this process die in the middle, they are removed as those are.
+/// The files have names of unfinished writes: if this process dies during the trial, the cleanup removes them.
 pub(super) fn run(folder: &Folder) -> Result<(), TrialFailure> {
     let entry = TrialName::new(folder);
     let new = TrialName::new(folder);
@@ -40,7 +40,7 @@ pub(super) fn run(folder: &Folder) -> Result<(), TrialFailure> {
     Ok(folder.sync()?)
 }
 
-/// Of two that make a file of one name, one does.
+/// Of two creates of one name, only the first succeeds.
 fn create(entry: &TrialName<'_>) -> Result<OwnedFd, TrialFailure> {
     let file = entry.folder.create(&entry.name, OFlags::RDWR)?;
     match entry.folder.create(&entry.name, OFlags::RDWR) {
@@ -50,7 +50,7 @@ fn create(entry: &TrialName<'_>) -> Result<OwnedFd, TrialFailure> {
     }
 }
 
-/// Opened again it is the same file, and has what was written, at once and in place.
+/// Opened again, it is the same file, and shows written content at once.
 fn read_back(entry: &TrialName<'_>, file: &OwnedFd) -> Result<OwnedFd, TrialFailure> {
     let again = entry.folder.open(&entry.name, OFlags::RDWR)?;
     let made = id(&rustix::fs::fstat(file)?);
@@ -63,9 +63,10 @@ fn read_back(entry: &TrialName<'_>, file: &OwnedFd) -> Result<OwnedFd, TrialFail
     Ok(again)
 }
 
-/// One of two has the lock, until that one gives it back. Nothing else frees it.
+/// Only one descriptor has the lock, until it releases it. Nothing else releases it.
 ///
-/// Closing the file is not tried out: a process that is forked meanwhile has a copy of the descriptor, and the lock with it.
+/// The trial does not test closing the file: a process that is forked in the meantime has a copy of the descriptor, and
+/// the lock with it.
 fn excludes(entry: &TrialName<'_>, one: &OwnedFd, other: &OwnedFd) -> Result<(), TrialFailure> {
     const TWICE: &str = "two have one lock at the same time";
     expect(takes_lock(one)?, "a lock that nobody has cannot be taken")?;
@@ -78,7 +79,7 @@ fn excludes(entry: &TrialName<'_>, one: &OwnedFd, other: &OwnedFd) -> Result<(),
     Ok(rustix::fs::flock(other, FlockOperation::Unlock)?)
 }
 
-/// A rename puts the new file in the place of the old one, which stays whole for readers that have it open.
+/// A rename replaces the old file, which stays complete for readers that have it open.
 fn replaces(entry: &TrialName<'_>, new: &TrialName<'_>, reader: &OwnedFd) -> Result<(), TrialFailure> {
     let file = new.folder.create(&new.name, OFlags::RDWR)?;
     write(&file, THIRD)?;
@@ -92,7 +93,7 @@ fn replaces(entry: &TrialName<'_>, new: &TrialName<'_>, reader: &OwnedFd) -> Res
     expect(reads(reader, SECOND)?, "a file that is replaced changes for those who read it")
 }
 
-/// A rename to a name that must be free does not take one that is taken. Not every file system has it.
+/// A rename that requires a free name does not replace an existing file. Not every file system has this rename.
 fn keeps_taken_name(entry: &TrialName<'_>, new: &TrialName<'_>) -> Result<(), TrialFailure> {
     new.folder.create(&new.name, OFlags::RDWR)?;
     match entry.folder.rename_unless_there(&new.name, &entry.name) {
@@ -102,7 +103,7 @@ fn keeps_taken_name(entry: &TrialName<'_>, new: &TrialName<'_>) -> Result<(), Tr
     }
 }
 
-/// A name of the trial's own. What has it goes when this is dropped.
+/// A name for the trial. Its file is removed on drop.
 struct TrialName<'a> {
     folder: &'a Folder,
     name: String,

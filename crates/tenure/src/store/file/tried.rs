@@ -1,4 +1,4 @@
-//! Where the trial of a folder has passed, so that it is not repeated each time the folder is opened.
+//! Notes where the trial of a directory has passed, so that not every open repeats it.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use super::name;
 use crate::clock::Domain;
 use crate::host::checksum::checksum;
 
-/// A folder as one mount shows it, in one boot of the kernel. Another mount of the same folder may have other options, or
-/// be of another kernel.
+/// A directory as one mount shows it, in one boot of the kernel. Another mount of the same directory may have other
+/// options, or belong to another kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tried {
     domain: Domain,
@@ -21,7 +21,7 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// The folder as this process sees it; `None` where the kernel does not tell mounts apart.
+    /// The directory as this process sees it; `None` if the kernel does not distinguish mounts.
     pub(super) fn here(folder: &Folder, domain: Option<&Domain>) -> Option<Self> {
         let wanted = StatxFlags::MNT_ID | StatxFlags::from_bits_retain(MNT_ID_UNIQUE);
         let status = rustix::fs::statx(folder, "", AtFlags::EMPTY_PATH, wanted).ok()?;
@@ -33,15 +33,16 @@ impl Tried {
         Some(Self { domain: domain?.clone(), mount: status.stx_mnt_id, device, inode })
     }
 
-    /// True if the trial has passed here. Every doubt means that it has not.
+    /// True if the trial has passed here. In doubt, it has not.
     pub(super) fn is_noted(&self, folder: &Folder) -> bool {
         let line = self.to_string();
         read(folder).is_some_and(|text| text.lines().any(|noted| noted == line))
     }
 
-    /// Notes that the trial has passed here, beside the notes of processes that see the folder through other mounts.
+    /// Notes that the trial has passed here, and keeps the notes of processes that see the directory through other
+    /// mounts.
     ///
-    /// It is not synced: after a power cut the boot is another one. What cannot be noted costs another trial.
+    /// Without sync: after a power cut the boot is another one. A note that cannot be written costs another trial.
     pub(super) fn note(&self, folder: &Folder) -> rustix::io::Result<()> {
         let line = self.to_string();
         let text = read(folder).unwrap_or_default();
@@ -78,14 +79,14 @@ fn read(folder: &Folder) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// `STATX_MNT_ID_UNIQUE`, since Linux 6.8: the number of a mount that is gone is never given to another one.
+/// `STATX_MNT_ID_UNIQUE`, since Linux 6.8: the number of an unmounted mount is never used again.
 const MNT_ID_UNIQUE: u32 = 0x4000;
 
-/// Counts the versions of the trial: one that tries out more is run again where an earlier one has passed.
+/// Version of the trial: a trial with more tests runs again where an earlier version has passed.
 const VERSION: u32 = 1;
 
-/// The number of mounts that are remembered. A machine on which more containers than this share a folder repeats trials.
+/// Maximum number of remembered mounts. If more containers than this share a directory on one machine, trials repeat.
 const LINES_MAX: usize = 16;
 
-/// More than so many lines have.
+/// Upper limit of the size of that many lines.
 const BYTES_MAX: usize = LINES_MAX * 256;

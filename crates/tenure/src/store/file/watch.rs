@@ -9,7 +9,7 @@ use super::name::{self, FileName, Stem};
 use crate::clock::{BootClock, Clock};
 use crate::host::inotify::{self, Target};
 
-/// Hints on the keys of a folder that `prefix` covers; `None` where the kernel has no more to give.
+/// Hints on the keys of a directory that `prefix` covers; `None` if the kernel has no more watches.
 pub(super) fn hints(folder: &Folder, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
     let prefix = prefix.clone();
     let changes = inotify::watch(folder, Target::Names, move |name| concerns(&prefix, name))?;
@@ -17,8 +17,8 @@ pub(super) fn hints(folder: &Folder, prefix: &Prefix) -> Option<BoxStream<'stati
     Some(hints.boxed())
 }
 
-/// Hints on all keys of a folder, by looking at it from time to time: a user has only so many whom the kernel tells, and
-/// a crowd of waiters may have them all.
+/// Hints on all keys of a directory, by polling it: the number of watches of a user is limited, and many waiting
+/// processes may use all of them.
 pub(super) fn hints_by_polling(shared: Arc<FileInner>) -> BoxStream<'static, ()> {
     let looks = stream::unfold((shared, None), async |(shared, seen)| {
         let mut seen: Option<FolderTimes> = seen;
@@ -33,10 +33,10 @@ pub(super) fn hints_by_polling(shared: Arc<FileInner>) -> BoxStream<'static, ()>
     looks.boxed()
 }
 
-/// When a name of the folder was last made, renamed or removed.
+/// Time at which a name in the directory was last created, renamed or removed.
 pub(super) type FolderTimes = (i64, i64);
 
-/// `None` when the folder is gone.
+/// The times of the directory; `None` if it is gone.
 pub(super) fn changed(folder: &Folder) -> Option<FolderTimes> {
     let status = rustix::fs::fstat(folder).ok().filter(|status| status.st_nlink > 0)?;
     Some((status.st_mtime as i64, status.st_mtime_nsec as i64))
@@ -46,7 +46,7 @@ fn concerns(prefix: &Prefix, name: &[u8]) -> bool {
     let FileName::Entry(stem) = name::parse(name) else { return false };
     match name::parse_stem(stem) {
         Stem::Of(key) => prefix.covers(&key),
-        // Its key is in the file. To look is as much work for the one who waits as for the thread that asks here.
+        // The key is in the file. Reading it here costs as much as a spurious hint costs the waiting process.
         Stem::Long => true,
         Stem::Foreign => false,
     }

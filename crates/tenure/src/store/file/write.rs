@@ -10,11 +10,11 @@ use super::temporary::{OwnedTemporary, Temporary};
 use super::{name, read};
 use crate::host::disk::io_error::IoError;
 
-/// A write that is on the disk, under a name of its own, and waits for the lock of its key.
+/// A write that is on the disk under a temporary name, and waits for the lock of its key.
 #[derive(Debug)]
 pub(super) struct Write {
     folder: Arc<Folder>,
-    /// On a file system that was only accepted by name, an error proves nothing.
+    /// False on a file system that was only accepted by name: there, an error proves nothing.
     certain: bool,
     key: Key,
     expect: Expect,
@@ -22,14 +22,14 @@ pub(super) struct Write {
     temporary: OwnedTemporary,
 }
 
-/// What came of a look at the lock.
+/// Result of one attempt.
 #[derive(Debug)]
 pub(super) enum WriteTry {
-    /// Somebody has it.
+    /// Another process has the lock.
     Busy(Write),
-    /// The entry is not what was expected, and nothing was written.
+    /// The entry is not the expected one, and nothing was written.
     Conflict,
-    /// The entry was replaced, and that is on the disk; and what time it was then, once somebody has looked.
+    /// The entry was replaced, and that is on the disk; with the time of the write, once it was read.
     Applied(Version, Option<StoreTime>),
     /// The entry was replaced, and that may not be on the disk.
     Unsynced(Version, StoreError),
@@ -37,7 +37,7 @@ pub(super) enum WriteTry {
     Failed(StoreError),
 }
 
-/// Whether the entry is what `expect` says. A file that is no entry is an error, and so is never overwritten.
+/// True if the entry is the expected one. A file that is not an entry is an error, and is never overwritten.
 pub(super) fn is_as_expected(folder: &Folder, key: &Key, expect: &Expect) -> Result<bool, StoreError> {
     let there = read::entry(folder, key)?.map(|envelope| envelope.version);
     Ok(match expect {
@@ -47,7 +47,7 @@ pub(super) fn is_as_expected(folder: &Folder, key: &Key, expect: &Expect) -> Res
 }
 
 impl Write {
-    /// Everything that takes time is done here, before the lock is taken.
+    /// Does everything that takes time, before the lock is taken.
     pub(super) fn prepare(
         folder: Arc<Folder>,
         certain: bool,
@@ -74,7 +74,7 @@ impl Write {
         }
     }
 
-    /// Whoever is stopped in here stops the key; so there is nothing in here but compare and rename.
+    /// A process that is stopped in here blocks the key, so there is nothing in here but compare and rename.
     fn under_lock(self, lock: KeyLock) -> WriteTry {
         match self.folder.is_in_place().and_then(|()| is_as_expected(&self.folder, &self.key, &self.expect)) {
             Ok(true) => {}
@@ -104,7 +104,7 @@ impl WriteTry {
     pub(super) const CONFLICT: Put = Put::Conflict(Conflict);
 }
 
-/// The errors of a rename or an unlink that come before anything was changed. A disk that fails may do so in the middle.
+/// True for errors of a rename or an unlink that occur before any change. A failing disk may fail in the middle.
 pub(super) fn had_no_effect(errno: Errno) -> bool {
     matches!(
         errno,

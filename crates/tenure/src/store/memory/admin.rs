@@ -3,17 +3,17 @@ use tenure_store::{Key, Version};
 
 use super::{Memory, Snapshot};
 
-/// What an operator or another program can do behind everybody's back. None of it is part of the contract, none of
-/// it goes wrong by [`Faults`](super::Faults), and none of it is counted in [`Calls`](super::Calls).
+/// Operations of an operator or another program that bypass the contract. [`Faults`](super::Faults) do not affect them,
+/// and [`Calls`](super::Calls) do not count them.
 impl Memory {
-    /// Deletes the entry; false if there was none. Its version is not given again.
+    /// Deletes the entry; false if there was none. Its version is never used again.
     pub fn delete(&self, key: &Key) -> bool {
         let (deleted, hints) = self.lock().delete(key);
         hints.send();
         deleted
     }
 
-    /// Writes whatever is there, as a program does that knows nothing of leases. Gives the new version.
+    /// Overwrites the entry unconditionally, like a program that knows nothing of leases. Returns the new version.
     pub fn overwrite(&self, key: &Key, value: impl Into<Bytes>) -> Version {
         let (value, now) = (value.into(), self.now());
         let (version, hints) = self.lock().write(key, value, now);
@@ -21,7 +21,7 @@ impl Memory {
         version
     }
 
-    /// What is there, whatever the reads of the store would say.
+    /// The stored value, whatever the reads of the store return.
     pub fn contents(&self, key: &Key) -> Option<Bytes> {
         self.lock().get(key).map(|stored| stored.value.clone())
     }
@@ -31,8 +31,8 @@ impl Memory {
         self.lock().snapshot()
     }
 
-    /// Brings back the values *and the versions* of a backup; keys that are not in it are gone. Versions that were
-    /// given since are still not given again.
+    /// Restores the values *and the versions* of a backup; other keys are removed. Versions that were given since are
+    /// still never used again.
     pub fn restore(&self, snapshot: &Snapshot) {
         let hints = self.lock().restore(snapshot);
         hints.send();

@@ -6,7 +6,7 @@ use tenure_store::{Guarantees, Reach, StoreClock};
 use super::Memory;
 use crate::clock::{BootClock, Clock};
 
-/// Builds a [`Memory`] that differs from the ordinary one.
+/// Builds a [`Memory`] with settings other than the defaults.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -43,39 +43,39 @@ impl MemoryBuilder {
         Self { name: String::new(), clock: Arc::new(BootClock::new()), guarantees }
     }
 
-    /// What people see: `memory:name`.
+    /// Sets the name in messages: `memory:name`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The store's own clock: ages, the store's time and slow answers go by it.
+    /// Sets the store's own clock, for ages, the store's time and slow answers.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// What the store's clock is declared good for. The answers are made to match: without a clock they carry
-    /// neither time nor age, with one for floors they carry the time alone.
+    /// Sets the declared use of the store's clock. The answers match it: without a clock they carry neither time nor
+    /// age, with a clock for floors they carry only the time.
     pub fn store_clock(mut self, good_for: StoreClock) -> Self {
         self.guarantees.clock = good_for;
         self
     }
 
-    /// How far the store is declared to reach. It is still memory: this is for tests of what happens on the network.
+    /// Sets the declared reach. The store is still memory: this is for tests of networked stores.
     pub fn reach(mut self, reach: Reach) -> Self {
         self.guarantees.reach = reach;
         self
     }
 
-    /// Declares anything else. Only clock, watch and the largest value have an effect on what the store does; one
-    /// that declares too little is for tests that it is refused.
+    /// Changes any other declaration. Only clock, watch and the maximum size of a value affect the behaviour of the
+    /// store. Tests use a store that declares too little to verify that it is refused.
     pub fn declare(mut self, change: impl FnOnce(&mut Guarantees)) -> Self {
         change(&mut self.guarantees);
         self
     }
 
-    /// The store, empty.
+    /// Creates the store, empty.
     pub fn build(self) -> Memory {
         Memory::with(self.name, self.clock, self.guarantees)
     }

@@ -7,8 +7,8 @@ use tenure_store::{Expect, Key, Put, Reason};
 
 use super::Memory;
 
-/// Makes calls of a [`Memory`] go wrong, in the ways in which real stores and the networks before them do. Clones,
-/// and the handles of all clones of the store, act on the same plan.
+/// Injects faults into the calls of a [`Memory`], as they occur in real stores and networks. Clones, and the handles of
+/// all clones of the store, share one plan.
 ///
 /// ```
 /// # use tenure::store::{Memory, memory::PutFault};
@@ -18,7 +18,7 @@ use super::Memory;
 /// let memory = Memory::new();
 /// let key = Key::parse("billing/nightly").unwrap();
 ///
-/// // The write happens, and nobody is told.
+/// // The write happens, and the caller does not learn of it.
 /// memory.faults().next_put(PutFault::LoseAnswer);
 /// let answer = memory.put(&key, "mine".into(), Expect::Absent).await;
 /// assert!(matches!(answer, Err(StoreError::Unknown(_))));
@@ -30,27 +30,26 @@ pub struct Faults {
     memory: Memory,
 }
 
-/// How a conditional write goes wrong.
+/// Fault of a conditional write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PutFault {
-    /// The request is lost on its way: not applied, and the outcome is unknown.
+    /// The request is lost: not applied, and the outcome is unknown.
     LoseRequest,
-    /// The answer is lost on its way: applied if the condition holds, and the outcome is unknown.
+    /// The answer is lost: applied if the condition holds, and the outcome is unknown.
     LoseAnswer,
-    /// The request is held back until [`Faults::deliver_late`]; the caller is told at once that the outcome is
-    /// unknown.
+    /// The request is held back until [`Faults::deliver_late`]; the caller learns at once that the outcome is unknown.
     Late,
-    /// The request is processed, and then processed again by a balancer that retries; the caller gets the second
-    /// answer, which is a conflict also where the first was a success.
+    /// The request is processed twice, as by a balancer that retries. The caller gets the second answer, which is a
+    /// conflict even if the first was a success.
     Twice,
     /// Refused for this reason; certainly not applied.
     Refuse(Reason),
-    /// Not applied, and the caller is asked to come back later.
+    /// Not applied, and the caller is throttled.
     Throttle(Option<Duration>),
-    /// Applied if the condition holds, and the caller is asked to come back later all the same.
+    /// Applied if the condition holds, but the caller is throttled.
     ThrottleAfterApplying(Option<Duration>),
-    /// The caller is asked to come back later, and the request is held back until [`Faults::deliver_late`].
+    /// The caller is throttled, and the request is held back until [`Faults::deliver_late`].
     ThrottleLate(Option<Duration>),
     /// Applied if the condition holds; the true answer arrives this much later on the store's clock.
     SlowAnswer(Duration),
@@ -60,17 +59,17 @@ pub enum PutFault {
     HangAfterApplying,
 }
 
-/// How a read goes wrong.
+/// Fault of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GetFault {
-    /// It fails, and nothing is known.
+    /// The read fails with an unknown outcome.
     Fail,
     /// Refused for this reason.
     Refuse(Reason),
-    /// The caller is asked to come back later.
+    /// The caller is throttled.
     Throttle(Option<Duration>),
-    /// What is there now is answered this much later on the store's clock, when it may be true no more.
+    /// The current content, answered this much later on the store's clock, when it may be outdated.
     SlowAnswer(Duration),
     /// Never answered.
     Hang,
@@ -81,36 +80,34 @@ impl Faults {
         Self { memory }
     }
 
-    /// The next write for which no fault is queued yet goes wrong like this. Queued faults come before
-    /// [`every_put`](Self::every_put).
+    /// Queues a fault for the next write that has none yet. Queued faults come before [`every_put`](Self::every_put).
     pub fn next_put(&self, fault: PutFault) {
         self.memory.lock().plan.next_puts.push_back(fault);
     }
 
-    /// From now on every write goes wrong like this, or none does.
+    /// Sets the fault of every write from now on, or removes it.
     pub fn every_put(&self, fault: Option<PutFault>) {
         self.memory.lock().plan.every_put = fault;
     }
 
-    /// The next read for which no fault is queued yet goes wrong like this. Queued faults come before
-    /// [`every_get`](Self::every_get).
+    /// Queues a fault for the next read that has none yet. Queued faults come before [`every_get`](Self::every_get).
     pub fn next_get(&self, fault: GetFault) {
         self.memory.lock().plan.next_gets.push_back(fault);
     }
 
-    /// From now on every read goes wrong like this, or none does.
+    /// Sets the fault of every read from now on, or removes it.
     pub fn every_get(&self, fault: Option<GetFault>) {
         self.memory.lock().plan.every_get = fault;
     }
 
-    /// No later call goes wrong. Requests that are already held back stay so: they are on their way.
+    /// Removes all faults. Requests that are already held back stay so.
     pub fn clear(&self) {
         let plan = &mut self.memory.lock().plan;
         *plan = FaultPlan { held_back: std::mem::take(&mut plan.held_back), ..FaultPlan::default() };
     }
 
-    /// The requests that were held back arrive now, in the order in which they were sent, each under its own
-    /// condition. Says how many of them were applied.
+    /// Delivers the requests that were held back, in the order in which they were sent, each under its own condition.
+    /// Returns the number of applied requests.
     pub fn deliver_late(&self) -> usize {
         let arriving = std::mem::take(&mut self.memory.lock().plan.held_back);
         let answers = arriving.into_iter().map(|late| self.memory.apply(&late.key, late.value, &late.expect));
@@ -124,7 +121,7 @@ impl fmt::Debug for Faults {
     }
 }
 
-/// What is to go wrong, and what is on its way.
+/// The planned faults, and the requests that are held back.
 #[derive(Debug, Default)]
 pub(super) struct FaultPlan {
     next_puts: VecDeque<PutFault>,

@@ -10,8 +10,8 @@ use super::faults::FaultPlan;
 use super::snapshot::Snapshot;
 use crate::clock::Instant;
 
-/// Everything that changes in a memory store, under one lock. No method here waits, and none wakes anybody: that is
-/// what [`WatchHints`] are given back for.
+/// All mutable state of a memory store, under one lock. No method here waits or wakes another task: the caller sends
+/// the returned [`WatchHints`].
 pub(super) struct MemoryState {
     entries: BTreeMap<Key, Stored>,
     next_version: u64,
@@ -20,12 +20,12 @@ pub(super) struct MemoryState {
     pub(super) plan: FaultPlan,
 }
 
-/// One entry as it is kept.
+/// One stored entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) value: Bytes,
     pub(super) version: Version,
-    /// When it was written, by the store's clock.
+    /// Time of the write, by the store's clock.
     pub(super) written: Instant,
 }
 
@@ -34,7 +34,7 @@ struct WatchEntry {
     changed: Arc<watch::Sender<()>>,
 }
 
-/// Watchers to be told, once the lock is free.
+/// Watchers to notify once the lock is free.
 #[must_use = "the watchers are told by `send`"]
 #[derive(Default)]
 pub(super) struct WatchHints(Vec<Arc<watch::Sender<()>>>);
@@ -48,7 +48,7 @@ impl WatchHints {
 }
 
 impl MemoryState {
-    /// Versions are counted from 1, so that this one is never given.
+    /// Versions count from 1, so this one is never given.
     pub(super) const IMPOSSIBLE_VERSION: u64 = 0;
 
     pub(super) fn new() -> Self {
@@ -73,7 +73,7 @@ impl MemoryState {
         self.entries.keys().filter(|key| prefix.covers(key)).cloned().collect()
     }
 
-    /// Whether the entry is what `expect` says.
+    /// True if the entry is the expected one.
     pub(super) fn is(&self, key: &Key, expect: &Expect) -> bool {
         match (self.entries.get(key), expect) {
             (None, Expect::Absent) => true,
@@ -82,7 +82,7 @@ impl MemoryState {
         }
     }
 
-    /// Writes under a version that was never given before.
+    /// Writes with a version that was never given before.
     pub(super) fn write(&mut self, key: &Key, value: Bytes, now: Instant) -> (Version, WatchHints) {
         let version = Version::new(self.next_version.to_string());
         self.next_version += 1;
@@ -103,7 +103,7 @@ impl MemoryState {
 
     pub(super) fn restore(&mut self, snapshot: &Snapshot) -> WatchHints {
         let before = std::mem::replace(&mut self.entries, snapshot.entries.clone());
-        // Old versions come back with their values, but no write to come is given one of them again.
+        // Old versions come back with their values, but no later write gets one of them again.
         self.next_version = self.next_version.max(snapshot.next_version);
         let keys = before.keys().chain(snapshot.entries.keys());
         let changed: Vec<_> = keys.filter(|key| before.get(key) != snapshot.entries.get(key)).collect();

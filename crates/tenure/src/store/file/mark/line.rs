@@ -1,25 +1,25 @@
 use super::boots::Boots;
 use crate::host::checksum::checksum;
 
-/// Content of the mark. It is written in place, in one piece that is smaller than a sector, under a lock; it is read
-/// without one, and the checksum shows half a write.
+/// Content of the mark. It is written in place under a lock, in one piece that is smaller than a sector. It is read
+/// without a lock, and the checksum reveals a partial write.
 ///
 /// ```text
 /// tenure-mark 1 <time> <time on the disk> <boots> <checksum>
 /// ```
 ///
-/// Earlier programs wrote the clock domain of the last writer in the place of the boots. They read what is written here:
-/// to them it is one long domain.
+/// Earlier programs wrote the clock domain of the last writer in the place of the boots. They can read this format: for
+/// them the list is one long domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MarkLine {
     pub(super) micros: u64,
-    /// The time that is on the disk for sure.
+    /// The time that is certainly on the disk.
     pub(super) synced: u64,
     pub(super) boots: Boots,
 }
 
 impl MarkLine {
-    /// Longest written form, also of earlier programs, which read no more than this.
+    /// Maximum length of the written form, also in earlier programs, which read no more than this.
     pub(super) const MAX_BYTES: usize = 256;
 
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -31,7 +31,7 @@ impl MarkLine {
 }
 
 impl std::fmt::Display for MarkLine {
-    /// Always of the same length, so that a shorter line leaves nothing of a longer one behind.
+    /// Always of the same length, so that a shorter line leaves no rest of a longer one.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { micros, synced, boots } = self;
         let (boots, width) = (boots.to_string(), Boots::MAX_BYTES);

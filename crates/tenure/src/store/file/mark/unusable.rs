@@ -6,17 +6,17 @@ use super::super::name::MARK;
 use crate::host::disk::io_error::IoError;
 use crate::{Error, ErrorKind};
 
-/// Reason why the mark of a folder is not used.
+/// The reason why the mark of a directory cannot be used.
 #[derive(Debug)]
 pub(in crate::store::file) enum Unusable {
-    /// The kernel says no.
+    /// An error of the kernel.
     Kernel(Errno),
-    /// The file is not a mark of this folder, in words. It is not written to.
+    /// The file is not a mark of this directory, with a description. It is not written to.
     Damaged(String),
 }
 
 impl Unusable {
-    /// The store cannot be opened because of it; `what` is what was tried.
+    /// The error of a store that cannot be opened because of it; `what` is the failed operation.
     pub(in crate::store::file) fn at_opening(self, what: &'static str, folder: &Folder) -> Error {
         match self {
             Self::Kernel(errno) => IoError::new(what, &folder.path_of(MARK), errno).at_opening(),
@@ -24,7 +24,7 @@ impl Unusable {
         }
     }
 
-    /// A write is refused because of it.
+    /// The error of a write that is refused because of it.
     pub(in crate::store::file) fn refused(self, folder: &Folder) -> StoreError {
         match self {
             Self::Kernel(errno) => IoError::new("cannot write to", &folder.path_of(MARK), errno).refused(),
