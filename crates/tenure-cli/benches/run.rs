@@ -14,7 +14,7 @@ use tenure_testkit::{Samples, print_ratio, skipped};
 const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
 
 fn main() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     println!("{}", Samples::heading());
 
     let mut run = Samples::new("tenure run x -- true");
@@ -22,14 +22,14 @@ fn main() {
     let mut chain = Samples::new("a bare write, fsync, rename, fsync");
     let mut lease = Samples::new("acquire and release on the file store");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let store = File::open(folder.path("library")).unwrap();
+    let store = File::open(directory.path("library")).unwrap();
     let coordinator = runtime.block_on(Coordinator::connect(store)).unwrap();
-    let lock = folder.path("lock");
+    let lock = directory.path("lock");
     let has_flock = Command::new("flock").arg("--version").stdout(Stdio::null()).status().is_ok();
     for _ in 0..ROUNDS {
         // In turn, so that other load on the machine affects all of them.
         run.take(|| {
-            let status = tenure(&folder).args(["run", "x", "--", "true"]).status().unwrap();
+            let status = tenure(&directory).args(["run", "x", "--", "true"]).status().unwrap();
             assert!(status.success());
         });
         if has_flock {
@@ -37,7 +37,7 @@ fn main() {
                 assert!(Command::new("flock").arg(&lock).arg("true").status().unwrap().success());
             });
         }
-        chain.take(|| bare_chain(&folder));
+        chain.take(|| bare_chain(&directory));
         lease.take(|| {
             runtime.block_on(async {
                 let lease = coordinator.lease("x").unwrap().acquire().await.unwrap();
@@ -53,15 +53,15 @@ fn main() {
     let mut died = Samples::new("from kill -9 of a supervisor to the next one's output");
     for _ in 0..WAKINGS {
         let held = runtime.block_on(async { coordinator.lease("w").unwrap().acquire().await.unwrap() });
-        let mut waiter = waiter_in(&folder.path("library"));
+        let mut waiter = waiter_in(&directory.path("library"));
         released.take(|| {
             runtime.block_on(held.release()).unwrap();
             waiter.hear();
         });
         drop(waiter);
 
-        let path = folder.path("store");
-        let mut holder = tenure(&folder);
+        let path = directory.path("store");
+        let mut holder = tenure(&directory);
         holder.args(["run", "w", "--", "sh", "-c", "echo; exec sleep 1000"]);
         let mut holder = Speaking::start(holder);
         holder.hear();
@@ -81,9 +81,9 @@ fn main() {
     print_ratio("acquire and release, to two bare chains", lease.at(50), chain.at(50) * 2, Some(1.3));
 }
 
-fn tenure(folder: &Folder) -> Command {
+fn tenure(directory: &Directory) -> Command {
     let mut command = Command::new(TENURE);
-    command.arg("--store").arg(format!("file://{}", folder.path("store").display()));
+    command.arg("--store").arg(format!("file://{}", directory.path("store").display()));
     command
 }
 
@@ -97,13 +97,13 @@ fn waiter_in(store: &Path) -> Speaking {
     waiter
 }
 
-fn bare_chain(folder: &Folder) {
-    let temporary = folder.path("temporary");
+fn bare_chain(directory: &Directory) {
+    let temporary = directory.path("temporary");
     let mut file = fs::File::create(&temporary).unwrap();
     file.write_all(&[b'x'; 600]).unwrap();
     file.sync_all().unwrap();
-    fs::rename(&temporary, folder.path("entry")).unwrap();
-    fs::File::open(folder.path("")).unwrap().sync_all().unwrap();
+    fs::rename(&temporary, directory.path("entry")).unwrap();
+    fs::File::open(directory.path("")).unwrap().sync_all().unwrap();
 }
 
 /// A process that is measured until its first byte of output.
@@ -129,9 +129,9 @@ impl Drop for Speaking {
 }
 
 /// A directory on the disk of the target directory, removed on drop.
-struct Folder(PathBuf);
+struct Directory(PathBuf);
 
-impl Folder {
+impl Directory {
     fn new() -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-bench-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
@@ -143,7 +143,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

@@ -49,7 +49,7 @@ fn a_command_runs_under_a_lease_in_a_bucket_and_its_token_grows() {
 }
 
 #[test]
-fn a_handle_finds_its_bucket_again_and_nobody_else_gets_in_meanwhile() {
+fn a_handle_finds_its_bucket_again_and_excludes_other_contenders() {
     let Some(place) = Place::on(Kind::Minio, "handles") else { return };
     let handle = |did: &Did| {
         assert_eq!((did.code, did.err.as_str()), (0, ""));
@@ -66,7 +66,7 @@ fn a_handle_finds_its_bucket_again_and_nobody_else_gets_in_meanwhile() {
 }
 
 #[test]
-fn status_says_how_many_requests_a_lease_costs_and_no_money_where_no_price_is_known() {
+fn status_shows_the_requests_of_a_lease_and_no_money_without_a_known_price() {
     let Some(place) = Place::on(Kind::Minio, "cost") else { return };
     let text = place.tenure(&["status", "x", "--cost"]);
     assert_eq!(text.code, 1, "it is free");
@@ -105,19 +105,19 @@ fn a_server_that_ignores_conditions_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn what_is_wrong_has_its_own_sentence_and_code_and_shows_no_secret() {
+fn each_problem_of_a_bucket_has_its_own_message_and_code_and_shows_no_secret() {
     let Some(place) = Place::on(Kind::Minio, "wrong") else { return };
     let run = ["run", "x", "--", "echo", "hi"];
     let endpoint = place.server.endpoint();
     let missing = Place {
         home: Home::new("missing"),
-        url: format!("s3://nobody-made-this/locks?endpoint={endpoint}"),
+        url: format!("s3://no-such-bucket/locks?endpoint={endpoint}"),
         ..place
     };
     refused(
         &missing.tenure(&run),
         77,
-        &["there is no bucket \"nobody-made-this\": create it, or correct the URL"],
+        &["there is no bucket \"no-such-bucket\": create it, or correct the URL"],
     );
 
     let mut anonymous = missing.home.command(&["--store", &format!("s3://wrong/locks?endpoint={endpoint}")]);
@@ -131,7 +131,7 @@ fn what_is_wrong_has_its_own_sentence_and_code_and_shows_no_secret() {
 
     // The port of a server that has exited.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut nobody =
+    let mut unreachable =
         missing.home.command(&["--store", &format!("s3://wrong/locks?endpoint=http://{closed}")]);
-    refused(&did(nobody.envs(missing.server.environment()).args(run)), 69, &["Connection refused"]);
+    refused(&did(unreachable.envs(missing.server.environment()).args(run)), 69, &["Connection refused"]);
 }

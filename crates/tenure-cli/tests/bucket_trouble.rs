@@ -57,7 +57,7 @@ fn allowing(actions: &[&str]) -> String {
 }
 
 #[test]
-fn a_right_that_is_missing_is_named() {
+fn a_missing_permission_is_named() {
     let Some((server, url)) = minio("rights") else { return };
     let with = |actions: &[&str]| server.session(&allowing(actions)).environment();
     let blind = run(server, &url, &with(&["PutObject", "ListBucket"]));
@@ -113,7 +113,7 @@ fn a_bucket_that_would_keep_every_renewal_is_refused() {
 }
 
 #[test]
-fn a_bucket_in_another_region_is_said_with_its_region() {
+fn a_bucket_in_another_region_is_reported_with_its_region() {
     let setup = Setup::new().variable("MINIO_SITE_REGION", "eu-west-1");
     let Some(server) = Server::start_with_or_skip(Kind::Minio, setup) else { return };
     server.create_bucket("elsewhere");
@@ -127,7 +127,7 @@ fn a_bucket_in_another_region_is_said_with_its_region() {
 }
 
 #[test]
-fn a_port_that_is_none_and_a_ttl_that_is_too_short_are_said() {
+fn an_invalid_port_and_a_ttl_that_is_too_short_are_reported() {
     let Some((server, url)) = minio("numbers") else { return };
     for port in ["99999", "65536", "abc"] {
         let did = run(server, &format!("s3://numbers/x?endpoint=http://127.0.0.1:{port}"), &[]);
@@ -145,7 +145,7 @@ fn a_port_that_is_none_and_a_ttl_that_is_too_short_are_said() {
 }
 
 #[test]
-fn an_endpoint_that_is_no_s3_is_said() {
+fn an_endpoint_that_is_not_s3_is_reported() {
     let Some((server, _)) = minio("rights") else { return };
     let at = |address: SocketAddr| run(server, &format!("s3://rights/locks?endpoint=http://{address}"), &[]);
     // The connection is closed or reset, depending on timing.
@@ -170,7 +170,7 @@ fn an_endpoint_that_is_no_s3_is_said() {
 }
 
 #[test]
-fn what_is_wrong_with_the_way_is_said_and_the_password_of_a_proxy_is_not() {
+fn connection_problems_are_reported_without_the_password_of_a_proxy() {
     let Some((server, _)) = minio("rights") else { return };
     let url = "s3://rights/x?endpoint=https://s3.example.org";
     let by = |name: &'static str, value: &str| run(server, url, &[(name, value.to_owned())]);
@@ -188,7 +188,7 @@ fn what_is_wrong_with_the_way_is_said_and_the_password_of_a_proxy_is_not() {
 }
 
 #[test]
-fn what_somebody_else_put_in_the_place_of_a_record_is_never_overwritten() {
+fn a_foreign_object_in_place_of_a_record_is_never_overwritten() {
     let Some((server, url)) = minio("foreign") else { return };
     server.administer("PUT", "/foreign/locks/x.record", &[], "hello");
     server.administer("PUT", "/foreign/locks/readme.txt", &[], "hello");
@@ -199,7 +199,7 @@ fn what_somebody_else_put_in_the_place_of_a_record_is_never_overwritten() {
 }
 
 #[test]
-fn a_prefix_that_is_none_is_said_and_one_in_any_script_is_taken() {
+fn an_invalid_prefix_is_reported_and_any_script_is_accepted() {
     let Some((server, _)) = minio("prefixes") else { return };
     let at =
         |prefix: &str| run(server, &format!("s3://prefixes/{prefix}?endpoint={}", server.endpoint()), &[]);
@@ -216,7 +216,7 @@ fn a_prefix_that_is_none_is_said_and_one_in_any_script_is_taken() {
 
 /// Ceph, for example, matches ETags only without their quotes.
 #[test]
-fn a_server_that_wants_etags_in_another_form_is_refused_with_what_the_url_must_say() {
+fn a_server_that_wants_etags_in_another_form_is_refused_with_the_required_url() {
     let Some((server, direct)) = minio("form") else { return };
     assert_eq!(run(server, &direct, &[]).code, 0, "there is a record now");
     let proxy = FaultyProxy::start(server.address());

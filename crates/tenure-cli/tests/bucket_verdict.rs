@@ -45,14 +45,14 @@ impl Place {
 }
 
 #[test]
-fn the_check_is_made_once_and_again_when_it_is_asked_for() {
+fn the_safety_check_runs_once_and_again_on_request() {
     let Some(place) = Place::on_minio("verdict") else { return };
     let costs = |args: &[&str]| {
         let (did, [scratch, _]) = place.asked(args);
         assert!(did.code == 0 || did.code == 1, "{did:?}");
         scratch
     };
-    assert_eq!(costs(&["status", "x"]), (0, 0), "who only looks writes nothing");
+    assert_eq!(costs(&["status", "x"]), (0, 0), "reading writes nothing");
     assert_eq!(costs(&["run", "x", "--", "true"]), (4, 3), "the scratch key is made");
     for args in [["status", "x"].as_slice(), &["ls"], &["run", "x", "--", "true"], &["history", "x"]] {
         assert_eq!(costs(args), (0, 0), "{args:?}");
@@ -68,7 +68,7 @@ fn the_check_is_made_once_and_again_when_it_is_asked_for() {
 }
 
 #[test]
-fn a_damaged_verdict_and_one_of_somebody_else_are_not_believed_and_nobody_is_told() {
+fn an_unusable_verdict_is_silently_ignored() {
     let Some(place) = Place::on_minio("verdict-damaged") else { return };
     let costs = || {
         let (did, [scratch, _]) = place.asked(&["run", "x", "--", "true"]);
@@ -87,7 +87,7 @@ fn a_damaged_verdict_and_one_of_somebody_else_are_not_believed_and_nobody_is_tol
 }
 
 #[test]
-fn a_probe_that_refuses_a_bucket_ends_the_trust_in_it() {
+fn a_failed_probe_removes_the_verdict_of_a_bucket() {
     let Some(place) = Place::on_minio("verdict-probed") else { return };
     let costs = || place.asked(&["run", "x", "--", "true"]).1[0];
     assert_eq!((costs(), costs()), ((4, 3), (0, 0)));

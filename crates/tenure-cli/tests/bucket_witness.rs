@@ -81,7 +81,7 @@ fn a_run_that_crashed_is_replaced_on_its_machine_long_before_its_ttl_is_over() {
 }
 
 #[test]
-fn whoever_waits_is_told_of_the_death_and_does_not_wait_for_its_next_look() {
+fn a_waiter_notices_the_death_of_the_holder_before_its_next_poll() {
     let Some(place) = Place::on_minio("witness-waiter") else { return };
     // The next poll would be a third of this away.
     let (started, child) = place.holder("10m");
@@ -96,7 +96,7 @@ fn whoever_waits_is_told_of_the_death_and_does_not_wait_for_its_next_look() {
 }
 
 #[test]
-fn a_stopped_run_is_not_taken_for_dead_and_one_whose_guards_are_killed_is() {
+fn a_stopped_run_does_not_count_as_dead_but_a_run_without_guards_does() {
     let Some(place) = Place::on_minio("witness-stopped") else { return };
     let (started, child) = place.holder(TTL);
     let no_wait = || place.world.ran(place.run(&["x", "--ttl", TTL, "--no-wait", "--", "true"])).code;
@@ -116,7 +116,7 @@ fn a_stopped_run_is_not_taken_for_dead_and_one_whose_guards_are_killed_is() {
 
 /// Cleaners of temporary directories delete files that have been there for days.
 #[test]
-fn a_waiter_whose_witness_was_cleaned_away_runs_its_command_all_the_same() {
+fn a_waiter_whose_witness_was_deleted_still_runs_its_command() {
     let Some(place) = Place::on_minio("witness-cleaned") else { return };
     let (started, _child) = place.holder(TTL);
     let words = ["x", "--ttl", TTL, "--", "sh", "-c", "ls tenure > seen"];
@@ -143,7 +143,7 @@ fn eventually_two(place: &Place) {
 
 /// In a container with its own directory, for example, or as another user.
 #[test]
-fn whoever_has_the_witnesses_elsewhere_knows_nothing_and_waits_out_the_ttl() {
+fn a_waiter_with_another_witness_directory_waits_until_the_lease_runs_out() {
     let Some(place) = Place::on_minio("witness-elsewhere") else { return };
     let ttl = "5s";
     let (started, child) = place.holder(ttl);
@@ -161,7 +161,7 @@ fn whoever_has_the_witnesses_elsewhere_knows_nothing_and_waits_out_the_ttl() {
 }
 
 #[test]
-fn whoever_only_looks_makes_no_folder_and_a_lease_that_was_let_go_leaves_no_file() {
+fn status_creates_no_directory_and_a_released_lease_leaves_no_file() {
     let Some(place) = Place::on_minio("witness-files") else { return };
     let mut status = place.world.tenure(&["status", "x"]);
     status.envs(place.server.environment()).env("TENURE_STORE", &place.url);
@@ -172,7 +172,7 @@ fn whoever_only_looks_makes_no_folder_and_a_lease_that_was_let_go_leaves_no_file
 }
 
 #[test]
-fn where_there_is_no_place_for_a_witness_the_lease_is_granted_without_one() {
+fn the_lease_is_granted_without_a_witness_if_there_is_no_place_for_one() {
     let Some(place) = Place::on_minio("witness-none") else { return };
     // All of these places are read-only in there.
     let script = "for place in /run /tmp /dev/shm; do mount --rbind $place $place && mount -o remount,bind,ro $place || exit 9; \

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 #[test]
-fn the_default_build_runs_commands_on_a_folder_and_names_the_feature_that_a_bucket_needs() {
+fn the_default_build_supports_a_directory_and_names_the_feature_that_a_bucket_needs() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("default-build");
     // A separate target directory, so that the binary of the other tests stays unchanged. Debug information would
     // double its size.

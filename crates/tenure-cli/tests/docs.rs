@@ -28,19 +28,19 @@ fn is_wanted(page: &page::Page) -> bool {
 }
 
 #[test]
-fn every_command_line_of_the_documentation_answers_what_the_page_says() {
+fn every_command_line_of_the_documentation_prints_what_the_page_shows() {
     let pages = page::pages(root());
     assert!(pages.iter().map(|page| page.steps().len()).sum::<usize>() > 10, "the pages were not found");
     nothing_is_wrong(session::execute(pages.iter().filter(|page| is_wanted(page))));
 }
 
 #[test]
-fn every_other_block_of_the_documentation_is_a_file_that_is_right() {
+fn every_other_block_of_the_documentation_is_a_valid_file() {
     nothing_is_wrong(page::pages(root()).iter().flat_map(configs::wrong).collect());
 }
 
 #[test]
-fn every_link_of_the_documentation_leads_somewhere() {
+fn every_link_of_the_documentation_has_a_target() {
     nothing_is_wrong(page::all(root()).iter().flat_map(|page| links::broken(root(), page)).collect());
 }
 
@@ -61,7 +61,7 @@ fn every_page_can_be_found_from_the_index() {
 }
 
 #[test]
-fn the_words_that_stand_for_others_stand_for_their_kind_alone() {
+fn placeholders_match_only_words_of_their_kind() {
     let known = Known::default();
     for (written, actual, fits) in [
         ("hi", "hi", true),

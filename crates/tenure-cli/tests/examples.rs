@@ -24,7 +24,7 @@ fn is_free(world: &World) -> bool {
 }
 
 #[test]
-fn the_nightly_script_works_in_steps_and_lets_go() {
+fn the_nightly_script_works_in_steps_and_releases_its_lease() {
     let world = World::new("nightly");
     let ran = world.ran(nightly(&world, "60s", "0.1"));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
@@ -61,7 +61,7 @@ fn a_nightly_script_that_is_killed_is_followed_by_the_next_one_after_one_ttl() {
 }
 
 #[test]
-fn a_nightly_script_whose_lease_is_lost_ends_before_its_next_step() {
+fn a_nightly_script_that_loses_its_lease_stops_before_its_next_step() {
     let world = World::new("nightly");
     let script = world.start(nightly(&world, "1s", "3"));
     until("lease of the script", PATIENCE, || world.is_held("nightly").then_some(()));

@@ -20,7 +20,7 @@ fn old(home: &Home, name: &str) {
 }
 
 /// Takes and releases a lease, and returns its token.
-fn let_go(home: &Home, name: &str) -> u64 {
+fn take_and_release(home: &Home, name: &str) -> u64 {
     let lease = hold(&process(home, "me"), name, 60_000);
     let token = lease.token().get();
     block_on(lease.release()).unwrap();
@@ -28,11 +28,11 @@ fn let_go(home: &Home, name: &str) -> u64 {
 }
 
 #[test]
-fn without_yes_nothing_is_removed_and_it_says_what_would_be() {
+fn without_yes_it_removes_nothing_and_lists_what_it_would_remove() {
     let home = Home::new("dry");
     old(&home, "jobs/a");
     old(&home, "jobs/b");
-    let_go(&home, "jobs/c");
+    take_and_release(&home, "jobs/c");
     old(&home, "jobs-old");
     let did = home.tenure(&["forget", "jobs", "--vacant-for", "30d"]);
     assert_eq!((did.code, did.err.as_str()), (0, ""));
@@ -51,19 +51,19 @@ fn without_yes_nothing_is_removed_and_it_says_what_would_be() {
 }
 
 #[test]
-fn with_yes_it_is_removed_and_whoever_wants_it_again_has_a_greater_token() {
+fn with_yes_it_removes_the_record_and_the_next_grant_has_a_greater_token() {
     let home = Home::new("yes");
-    let token = let_go(&home, "k");
+    let token = take_and_release(&home, "k");
     let did = home.tenure(&["forget", "k", "--vacant-for", "0s", "--yes"]);
     assert_eq!((did.code, did.err.as_str()), (0, ""), "{}", did.out);
     assert!(did.out.contains(&token.to_string()) && did.out.ends_with("1 lease removed\n"), "{}", did.out);
     home.tenure(&["status", "k"]).answered(1, "k: free\n");
-    assert!(home.folder().join("k.lock").exists(), "the lock stays");
-    assert!(let_go(&home, "k") > token);
+    assert!(home.leases().join("k.lock").exists(), "the lock stays");
+    assert!(take_and_release(&home, "k") > token);
 }
 
 #[test]
-fn what_is_kept_says_why() {
+fn each_kept_record_has_a_reason() {
     let home = Home::new("kept");
     let coordinator = process(&home, "web-1");
     let _lease = hold(&coordinator, "held", 600_000);
@@ -74,8 +74,8 @@ fn what_is_kept_says_why() {
     plant(&home, "gone", fixture("held").replacen("\"ttl_ms\":15000", "\"ttl_ms\":100", 1));
     plant(&home, "foreign", "{\"hello\":1}");
     plant(&home, "damaged", "x");
-    std::fs::write(home.folder().join("damaged.entry"), "cut off").unwrap();
-    let_go(&home, "young");
+    std::fs::write(home.leases().join("damaged.entry"), "cut off").unwrap();
+    take_and_release(&home, "young");
     old(&home, "old");
     sleep_ms(200);
     let did = home.tenure(&["forget", "", "--vacant-for", "1d", "--yes", "--json"]);
@@ -125,7 +125,7 @@ fn what_is_kept_says_why() {
 }
 
 #[test]
-fn a_held_lease_that_is_named_alone_is_kept_and_that_is_no_failure() {
+fn keeping_a_single_named_lease_that_is_held_is_not_a_failure() {
     let home = Home::new("one");
     let lease = hold(&process(&home, "web-1"), "k", 600_000);
     home.tenure(&["forget", "k", "--vacant-for", "0s", "--yes"]).answered(
@@ -137,14 +137,14 @@ fn a_held_lease_that_is_named_alone_is_kept_and_that_is_no_failure() {
 }
 
 #[test]
-fn where_there_is_nothing_nothing_is_made() {
+fn a_store_that_does_not_exist_is_not_created() {
     let home = Home::new("nothing");
     for yes in [&[][..], &["--yes"]] {
         let did = home.tenure(&[&["forget", "jobs", "--vacant-for", "30d"], yes].concat());
         assert_eq!((did.code, did.out.as_str()), (0, ""));
         assert_eq!(did.err, format!("no leases under jobs in {}\n", home.url()));
     }
-    assert_eq!(std::fs::read_dir(&home.0).unwrap().count(), 0, "not even a folder");
+    assert_eq!(std::fs::read_dir(&home.0).unwrap().count(), 0, "not even a directory");
     home.tenure(&["forget", "..", "--vacant-for", "30d"]).failed(
         64,
         "a key must not have '.' or '..' between its slashes: write it like billing/nightly, not \"..\"",
@@ -163,7 +163,7 @@ done
 "#;
 
 #[test]
-fn tokens_grow_and_nobody_overlaps_though_everything_vacant_is_forgotten_all_the_time() {
+fn tokens_grow_and_holders_never_overlap_while_vacant_records_are_removed_all_the_time() {
     let home = Home::new("race");
     let start = |name: &str| -> Child {
         let mut command = std::process::Command::new("sh");

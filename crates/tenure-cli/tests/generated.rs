@@ -58,7 +58,7 @@ fn bash_completes_commands_and_options_from_the_script() {
 }
 
 #[test]
-fn every_shell_has_a_script_that_knows_every_command() {
+fn every_shell_has_a_completion_script_with_every_command() {
     let home = Home::new("shells");
     for (name, check) in [
         ("bash", "bash -n"),
@@ -80,7 +80,7 @@ fn every_shell_has_a_script_that_knows_every_command() {
 }
 
 #[test]
-fn the_manual_has_a_page_for_every_command_and_can_be_read() {
+fn the_manual_has_a_readable_page_for_every_command() {
     let home = Home::new("man");
     let page = home.tenure(&["man"]);
     assert_eq!((page.code, page.err.as_str()), (0, ""));
@@ -175,7 +175,7 @@ fn git(folder: &Path, args: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn the_build_script_knows_checkouts_worktrees_archives_and_the_repositories_of_others() {
+fn the_build_script_handles_checkouts_worktrees_archives_and_vendored_copies() {
     let home = Home::new("build-script");
     let script = home.0.join("build-script");
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());

@@ -6,7 +6,7 @@ use serde_json::json;
 use support::Home;
 
 #[test]
-fn each_guarantee_is_a_row_with_what_it_means() {
+fn each_guarantee_is_a_row_with_its_meaning() {
     let home = Home::new("guarantees");
     drop(home.store());
     let did = home.tenure(&["store", "guarantees"]);
@@ -39,7 +39,7 @@ fn each_guarantee_is_a_row_with_what_it_means() {
 }
 
 #[test]
-fn a_store_that_is_not_there_yet_is_foretold_and_not_made() {
+fn the_guarantees_of_a_future_store_are_shown_without_creating_it() {
     let home = Home::new("foretold");
     let other = home.0.join("srv/leases");
     let url = format!("file://{}", other.display());
@@ -49,11 +49,11 @@ fn a_store_that_is_not_there_yet_is_foretold_and_not_made() {
     assert!(did.out.contains("one machine"), "{}", did.out);
     let answer = home.tenure(&["store", "guarantees", "--json", &url]).json();
     assert_eq!((&answer["store"], &answer["there"]), (&json!(url), &json!(false)));
-    assert_eq!(std::fs::read_dir(&home.0).unwrap().count(), 0, "not even a folder");
+    assert_eq!(std::fs::read_dir(&home.0).unwrap().count(), 0, "not even a directory");
 }
 
 #[test]
-fn what_is_no_store_or_would_be_refused_is_said_as_everywhere() {
+fn an_invalid_store_fails_as_with_other_commands() {
     let home = Home::new("no-store");
     home.tenure(&["store", "guarantees", "/srv/leases"]).failed(
         64,

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use support::{Did, Home, is_root, refused, shell, skipped};
 
 /// Uid of the other user.
-const NOBODY: u32 = 65534;
+const OTHER_USER: u32 = 65534;
 
 /// Runs a shell command as the other user.
-fn as_nobody(command: &str) -> bool {
-    shell(&format!("setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups sh -c '{command}'"))
+fn as_other_user(command: &str) -> bool {
+    shell(&format!("setpriv --reuid={OTHER_USER} --regid={OTHER_USER} --clear-groups sh -c '{command}'"))
 }
 
-fn folder(home: &Home, name: &str, mode: u32) -> PathBuf {
+fn directory(home: &Home, name: &str, mode: u32) -> PathBuf {
     let path = home.0.join(name);
     fs::create_dir_all(&path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -42,40 +42,40 @@ fn assert_refused(home: &Home, file: &Path, code: i32, words: &[&str]) {
 /// A home with a victim, whose handle is in its own directory.
 fn with_victim() -> (Home, PathBuf) {
     let home = Home::new("places");
-    let own = folder(&home, "own", 0o700).join("victim");
+    let own = directory(&home, "own", 0o700).join("victim");
     assert_eq!(on_file(&home, &["acquire", "victim", "--ttl", "600s"], &own).code, 0);
     (home, own)
 }
 
 #[test]
-fn the_link_of_another_user_in_a_sticky_folder_ends_no_lease() {
+fn a_link_of_another_user_in_a_sticky_directory_ends_no_lease() {
     if !is_root() {
         return skipped("only root can be two users");
     }
     let (home, victim) = with_victim();
     shell(&format!("chmod 755 {}", home.0.display()));
-    let sticky = folder(&home, "sticky", 0o1777);
+    let sticky = directory(&home, "sticky", 0o1777);
     let (link, victim) = (sticky.join("lease"), victim.to_str().unwrap().to_owned());
-    assert!(as_nobody(&format!("ln -s {victim} {}", link.display())));
-    assert_eq!(fs::symlink_metadata(&link).unwrap().uid(), NOBODY);
+    assert!(as_other_user(&format!("ln -s {victim} {}", link.display())));
+    assert_eq!(fs::symlink_metadata(&link).unwrap().uid(), OTHER_USER);
     assert_refused(&home, &link, 78, &["sticky/lease is a symbolic link"]);
     assert_eq!(on_file(&home, &["release"], Path::new(&victim)).code, 0, "it is the very handle");
 }
 
 #[test]
-fn the_folder_of_another_user_is_no_place_and_neither_is_a_link_of_theirs_on_the_way() {
+fn a_directory_of_another_user_is_refused_and_so_is_their_link_on_the_path() {
     if !is_root() {
         return skipped("only root can be two users");
     }
     let (home, victim) = with_victim();
     shell(&format!("chmod 755 {}", home.0.display()));
-    let sticky = folder(&home, "sticky", 0o1777);
-    assert!(as_nobody(&format!(
+    let sticky = directory(&home, "sticky", 0o1777);
+    assert!(as_other_user(&format!(
         "mkdir -p {0}/theirs/below; ln -s {1} {0}/way",
         sticky.display(),
         home.0.join("own").display()
     )));
-    let owned = format!("belongs to user {NOBODY}, and this is user 0");
+    let owned = format!("belongs to user {OTHER_USER}, and this is user 0");
     for file in ["theirs/lease", "theirs/below/lease", "theirs/../victim"] {
         assert_refused(
             &home,
@@ -84,7 +84,7 @@ fn the_folder_of_another_user_is_no_place_and_neither_is_a_link_of_theirs_on_the
             &["no safe place for a handle", "sticky/theirs", &owned],
         );
     }
-    let linked = format!("sticky/way is a symbolic link of user {NOBODY}");
+    let linked = format!("sticky/way is a symbolic link of user {OTHER_USER}");
     assert_refused(&home, &sticky.join("way/victim"), 78, &[&linked, "folder of your own"]);
     // Also through a link of the caller's own, and from a working directory inside it.
     symlink(sticky.join("theirs"), home.0.join("mine")).unwrap();
@@ -96,13 +96,13 @@ fn the_folder_of_another_user_is_no_place_and_neither_is_a_link_of_theirs_on_the
 }
 
 #[test]
-fn a_user_namespace_that_hides_the_owner_makes_nothing_a_place() {
+fn a_directory_whose_owner_a_user_namespace_hides_is_refused() {
     if !is_root() {
         return skipped("only root can be two users");
     }
     let (home, victim) = with_victim();
     shell(&format!("chmod 755 {}", home.0.display()));
-    let theirs = folder(&home, "theirs", 0o755);
+    let theirs = directory(&home, "theirs", 0o755);
     symlink(home.0.join("own"), theirs.join("link")).unwrap();
     lchown(theirs.join("link"), Some(1234), Some(1234)).unwrap();
     chown(&theirs, Some(1234), Some(1234)).unwrap();
@@ -117,23 +117,23 @@ fn a_user_namespace_that_hides_the_owner_makes_nothing_a_place() {
 }
 
 #[test]
-fn the_file_of_another_user_in_a_sticky_folder_is_neither_used_nor_replaced() {
+fn a_file_of_another_user_in_a_sticky_directory_is_neither_used_nor_replaced() {
     if !is_root() {
         return skipped("only root can be two users");
     }
     let (home, victim) = with_victim();
-    let sticky = folder(&home, "sticky", 0o1777);
+    let sticky = directory(&home, "sticky", 0o1777);
     let theirs = sticky.join("lease");
     fs::copy(&victim, &theirs).unwrap();
-    chown(&theirs, Some(NOBODY), Some(NOBODY)).unwrap();
-    assert_refused(&home, &theirs, 78, &[&format!("belongs to user {NOBODY}")]);
-    assert_eq!(fs::metadata(&theirs).unwrap().uid(), NOBODY);
+    chown(&theirs, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
+    assert_refused(&home, &theirs, 78, &[&format!("belongs to user {OTHER_USER}")]);
+    assert_eq!(fs::metadata(&theirs).unwrap().uid(), OTHER_USER);
 }
 
 #[test]
-fn a_sticky_folder_of_root_and_links_of_ones_own_on_the_way_are_places() {
+fn a_sticky_directory_of_root_and_links_of_the_caller_on_the_path_are_accepted() {
     let home = Home::new("places");
-    let sticky = folder(&home, "sticky", 0o1777);
+    let sticky = directory(&home, "sticky", 0o1777);
     let way = home.0.join("way");
     symlink("sticky", &way).unwrap();
     if is_root() {
@@ -151,14 +151,14 @@ fn a_sticky_folder_of_root_and_links_of_ones_own_on_the_way_are_places() {
 }
 
 #[test]
-fn a_folder_in_which_others_may_rename_is_no_place() {
+fn a_directory_in_which_others_may_rename_is_refused() {
     let (home, _) = with_victim();
-    let open = folder(&home, "open", 0o777);
+    let open = directory(&home, "open", 0o777);
     assert_refused(&home, &open.join("lease"), 78, &["anybody may replace what lies in", "/open."]);
-    let below = folder(&home, "open/below", 0o700);
+    let below = directory(&home, "open/below", 0o700);
     assert_refused(&home, &below.join("lease"), 78, &["anybody may replace what lies in", "/open."]);
     if is_root() {
-        let group = folder(&home, "group", 0o775);
+        let group = directory(&home, "group", 0o775);
         chown(&group, None, Some(1234)).unwrap();
         assert_refused(&home, &group.join("lease"), 78, &["group 1234 may replace what lies in", "/group."]);
         chown(&group, None, Some(0)).unwrap();
@@ -169,7 +169,7 @@ fn a_folder_in_which_others_may_rename_is_no_place() {
 }
 
 #[test]
-fn a_second_name_of_a_handle_is_refused() {
+fn a_handle_file_with_two_hard_links_is_refused() {
     let (home, victim) = with_victim();
     let second = home.0.join("second");
     fs::hard_link(&victim, &second).unwrap();
@@ -180,7 +180,7 @@ fn a_second_name_of_a_handle_is_refused() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_and_a_pipe_is_for_standard_input() {
+fn only_a_regular_file_is_accepted_and_a_pipe_belongs_on_standard_input() {
     let (home, victim) = with_victim();
     let fifo = home.0.join("fifo");
     assert!(shell(&format!("mkfifo {}", fifo.display())));

@@ -30,7 +30,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_handle_goes_through_a_variable_an_argument_and_standard_input() {
+fn a_handle_is_passed_through_a_variable_an_argument_and_standard_input() {
     let home = Home::new("handles");
     let first = handle(&home.tenure(&["acquire", "job", "--ttl", "60s"]));
     assert_eq!(home.tenure(&["status", "job"]).code, 0);
@@ -43,7 +43,7 @@ fn a_handle_goes_through_a_variable_an_argument_and_standard_input() {
 }
 
 #[test]
-fn programs_are_told_the_token_the_time_left_and_the_handle() {
+fn json_has_the_token_the_remaining_time_and_the_handle() {
     let home = Home::new("handles");
     let answer = home.tenure(&["acquire", "job", "--ttl", "1m", "--holder", "me", "--json"]).json();
     assert_eq!(answer["name"], "job");
@@ -62,7 +62,7 @@ fn programs_are_told_the_token_the_time_left_and_the_handle() {
 }
 
 #[test]
-fn a_handle_in_a_file_is_for_its_owner_alone_and_is_replaced_at_each_renewal() {
+fn a_handle_file_is_private_to_its_owner_and_replaced_at_each_renewal() {
     let home = Home::new("handles");
     let path = home.0.join("lease");
     let file = path.to_str().unwrap();
@@ -83,7 +83,7 @@ fn a_handle_in_a_file_is_for_its_owner_alone_and_is_replaced_at_each_renewal() {
 }
 
 #[test]
-fn an_umask_opens_nothing_and_a_link_is_refused() {
+fn a_handle_file_is_private_under_any_umask_and_a_link_is_refused() {
     let home = Home::new("handles");
     fs::create_dir(home.0.join("real")).unwrap();
     let (link, real) = (home.0.join("link"), home.0.join("real/lease"));
@@ -106,7 +106,7 @@ fn an_umask_opens_nothing_and_a_link_is_refused() {
 }
 
 #[test]
-fn somebody_else_has_it_and_is_named() {
+fn acquire_names_the_present_holder() {
     let home = Home::new("handles");
     let other = process(&home, "them");
     let lease = hold(&other, "job", 60_000);
@@ -120,7 +120,7 @@ fn somebody_else_has_it_and_is_named() {
 }
 
 #[test]
-fn a_handle_is_refused_after_its_deadline_and_after_somebody_else_was_granted() {
+fn a_handle_is_refused_after_its_deadline_and_after_another_grant() {
     let home = Home::new("handles");
     let late = handle(&home.tenure(&["acquire", "job", "--ttl", "1s", "--holder", "me"]));
     sleep_ms(1_000);
@@ -141,7 +141,7 @@ fn a_handle_is_refused_after_its_deadline_and_after_somebody_else_was_granted() 
 }
 
 #[test]
-fn a_late_release_tells_that_nobody_else_had_it() {
+fn a_late_release_succeeds_if_there_was_no_other_grant() {
     let home = Home::new("handles");
     let late = handle(&home.tenure(&["acquire", "job", "--ttl", "500ms"]));
     sleep_ms(700);
@@ -149,7 +149,7 @@ fn a_late_release_tells_that_nobody_else_had_it() {
 }
 
 #[test]
-fn the_script_dies_and_the_next_one_gets_it_after_one_ttl() {
+fn the_next_script_takes_over_from_a_dead_one_after_one_ttl() {
     let home = Home::new("handles");
     handle(&home.tenure(&["acquire", "job", "--ttl", "1500ms"]));
     assert_eq!(home.tenure(&["acquire", "job", "--no-wait"]).code, 75, "nothing tells that it is dead");
@@ -193,21 +193,21 @@ fn a_handle_names_its_store_and_is_not_used_on_another() {
 }
 
 #[test]
-fn a_store_that_is_not_there_is_not_made_to_look_for_a_handle() {
+fn a_missing_store_is_not_created_to_check_a_handle() {
     let home = Home::new("handles");
     let text = handle(&home.tenure(&["acquire", "job"]));
     let away = home.0.join("away");
-    fs::rename(home.folder(), &away).unwrap();
+    fs::rename(home.leases(), &away).unwrap();
     for command in ["renew", "release"] {
         refused(&home.tenure(&[command, &text]), 69, &["file:///", "is not there"]);
     }
-    assert!(!home.folder().exists());
-    fs::rename(&away, home.folder()).unwrap();
+    assert!(!home.leases().exists());
+    fs::rename(&away, home.leases()).unwrap();
     home.tenure(&["release", &text]).answered(0, "");
 }
 
 #[test]
-fn what_is_no_handle_is_refused_in_words_and_never_repeated() {
+fn an_invalid_handle_is_refused_and_never_printed() {
     let home = Home::new("handles");
     let text = handle(&home.tenure(&["acquire", "job"]));
     for verb in ["renew", "release"] {
@@ -230,7 +230,7 @@ fn what_is_no_handle_is_refused_in_words_and_never_repeated() {
 }
 
 #[test]
-fn a_handle_in_the_wrong_place_is_not_repeated() {
+fn a_misplaced_handle_is_never_printed() {
     let home = Home::new("handles");
     let text = handle(&home.tenure(&["acquire", "job"]));
     let url = format!("file:///{text}/below");
@@ -253,7 +253,7 @@ fn a_handle_in_the_wrong_place_is_not_repeated() {
 }
 
 #[test]
-fn a_handle_that_is_given_where_something_else_belongs_is_not_repeated() {
+fn a_handle_as_the_value_of_another_argument_is_cut_short() {
     let home = Home::new("handles");
     let text = handle(&home.tenure(&["acquire", "job"]));
     let cut = |did: &Did| refused(did, did.code, &["tenure1_…"]);
@@ -304,7 +304,7 @@ fn a_handle_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_no_handle_or_has_another_live_one_is_not_overwritten() {
+fn a_file_without_a_handle_or_with_another_live_one_is_not_overwritten() {
     let home = Home::new("handles");
     let notes = home.write("notes", "do not lose this\n");
     for mode in [0o600, 0o644] {
@@ -332,7 +332,7 @@ fn a_file_that_is_no_handle_or_has_another_live_one_is_not_overwritten() {
 
 /// The first script is slow and alive. If it found the handle of the second in its file, it would continue with it.
 #[test]
-fn a_file_is_for_one_script_so_that_none_goes_on_with_the_lease_of_another() {
+fn a_handle_file_belongs_to_one_script_so_that_no_script_continues_with_the_lease_of_another() {
     let home = Home::new("handles");
     let path = home.0.join("lease");
     let file = path.to_str().unwrap();
@@ -358,7 +358,7 @@ fn a_file_is_for_one_script_so_that_none_goes_on_with_the_lease_of_another() {
 }
 
 #[test]
-fn nobody_can_put_something_in_the_way_of_the_next_handle() {
+fn other_processes_cannot_block_the_next_handle() {
     let home = Home::new("handles");
     let (at, tenure) = (home.0.display(), env!("CARGO_BIN_EXE_tenure"));
     for command in ["acquire job", "renew"] {
@@ -369,7 +369,7 @@ fn nobody_can_put_something_in_the_way_of_the_next_handle() {
 }
 
 #[test]
-fn where_the_next_handle_cannot_be_written_nothing_is_renewed_or_taken() {
+fn nothing_is_renewed_or_granted_if_the_next_handle_cannot_be_written() {
     if !is_root() || !shell("unshare --mount true 2>/dev/null") {
         return skipped("no mount namespaces here");
     }
@@ -400,7 +400,7 @@ fn where_the_next_handle_cannot_be_written_nothing_is_renewed_or_taken() {
 }
 
 #[test]
-fn a_handle_that_nobody_reads_is_let_go_at_once() {
+fn a_lease_whose_handle_cannot_be_delivered_is_released_at_once() {
     let home = Home::new("handles");
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let lost = did(home.command(&["acquire", "job"]).stdout(full));
@@ -418,7 +418,7 @@ fn a_handle_that_nobody_reads_is_let_go_at_once() {
 
 /// Otherwise the script would believe that it holds the lease, after it has run out.
 #[test]
-fn a_handle_that_is_read_after_its_deadline_is_a_loss() {
+fn a_handle_that_is_read_after_its_deadline_counts_as_lost() {
     let home = Home::new("handles");
     let slowly = |args: &[&str]| {
         let (mut reader, mut writer) = std::io::pipe().unwrap();
@@ -438,7 +438,7 @@ fn a_handle_that_is_read_after_its_deadline_is_a_loss() {
 }
 
 #[test]
-fn a_renewal_whose_handle_nobody_reads_says_that_it_is_lost() {
+fn a_renewal_whose_handle_cannot_be_delivered_reports_it_as_lost() {
     let home = Home::new("handles");
     let first = handle(&home.tenure(&["acquire", "job"]));
     let (reader, writer) = std::io::pipe().unwrap();
@@ -450,7 +450,7 @@ fn a_renewal_whose_handle_nobody_reads_says_that_it_is_lost() {
 }
 
 #[test]
-fn absurd_durations_and_names_are_refused_before_anything_is_made() {
+fn absurd_durations_and_names_are_refused_before_anything_is_created() {
     let home = Home::new("handles");
     refused(&home.tenure(&["acquire", "job", "--ttl", "1ms"]), 78, &["ttl"]);
     refused(&home.tenure(&["acquire", "job", "--ttl", "48h"]), 78, &["ttl"]);
@@ -458,5 +458,5 @@ fn absurd_durations_and_names_are_refused_before_anything_is_made() {
     refused(&home.tenure(&["acquire", "../job"]), 64, &["key"]);
     refused(&home.tenure(&["acquire", &"x".repeat(10_000)]), 64, &["at most 200 bytes"]);
     refused(&home.tenure(&["acquire", "job", "--holder", ""]), 64, &["holder"]);
-    assert!(!home.folder().exists() || fs::read_dir(home.folder()).unwrap().count() <= 1);
+    assert!(!home.leases().exists() || fs::read_dir(home.leases()).unwrap().count() <= 1);
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use support::{Home, block_on, fixture, hold, plant, process, refuses_a_foreign_record, sleep_ms};
 
 #[test]
-fn a_key_that_nobody_ever_held_has_an_empty_history_and_looking_makes_nothing() {
+fn a_key_without_a_term_has_an_empty_history_and_reading_it_creates_nothing() {
     let home = Home::new("history-nothing");
     let did = home.tenure(&["history", "x"]);
     assert_eq!((did.code, did.out.as_str()), (0, ""));
@@ -16,14 +16,14 @@ fn a_key_that_nobody_ever_held_has_an_empty_history_and_looking_makes_nothing() 
     );
     let expected = json!({ "store": home.url(), "name": "x", "state": "absent", "terms": [] });
     assert_eq!(home.tenure(&["history", "x", "--json"]).json(), expected);
-    assert!(!home.folder().exists());
+    assert!(!home.leases().exists());
     plant(&home, "x", fixture("planted"));
     assert_eq!(home.tenure(&["history", "x"]).err, did.err, "to be planted is not to be held");
     assert_eq!(home.tenure(&["history", "x", "--json"]).json()["state"], "vacant");
 }
 
 #[test]
-fn the_present_term_comes_first_and_then_the_last_ones_newest_first() {
+fn the_present_term_comes_first_and_then_the_past_ones_newest_first() {
     let home = Home::new("history-terms");
     let first = process(&home, "web-1");
     let lease = hold(&first, "x", 60_000);
@@ -59,7 +59,7 @@ fn the_present_term_comes_first_and_then_the_last_ones_newest_first() {
 }
 
 #[test]
-fn a_term_that_is_over_without_a_word_says_so() {
+fn a_term_that_ran_out_is_shown_as_such() {
     let home = Home::new("history-over");
     plant(&home, "x", fixture("held").replacen("\"ttl_ms\":15000", "\"ttl_ms\":100", 1));
     sleep_ms(150);
@@ -72,7 +72,7 @@ fn a_term_that_is_over_without_a_word_says_so() {
 }
 
 #[test]
-fn wall_clocks_that_disagree_are_not_turned_into_nonsense() {
+fn wall_clocks_that_disagree_give_no_nonsense() {
     let home = Home::new("history-clocks");
     let ended_before_it_began = "\"ended_at\":\"2026-11-14T05:29:59.900Z\"";
     let record =
@@ -91,7 +91,7 @@ fn wall_clocks_that_disagree_are_not_turned_into_nonsense() {
 }
 
 #[test]
-fn what_others_wrote_reaches_no_terminal_as_it_is() {
+fn text_of_other_processes_is_escaped_for_terminals() {
     let home = Home::new("history-terminal");
     let record = fixture("full-history").replace("host-b", "host\u{202e}b");
     plant(&home, "x", record.replacen("\"released\"", "\"evap\u{202e}orated\"", 1));
@@ -101,7 +101,7 @@ fn what_others_wrote_reaches_no_terminal_as_it_is() {
 }
 
 #[test]
-fn a_record_that_is_not_ours_and_names_that_are_none_are_refused() {
+fn foreign_records_and_invalid_names_are_refused() {
     let home = Home::new("history-bad");
     refuses_a_foreign_record(&home, "history");
     home.tenure(&["history", ".."]).failed(

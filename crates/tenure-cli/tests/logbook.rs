@@ -47,7 +47,7 @@ fn dead_holder(name: &str) -> Option<World> {
             fs::remove_file(path).unwrap();
         }
     }
-    assert!(world.is_held("x"), "it was killed, and did not let go");
+    assert!(world.is_held("x"), "it was killed, and released nothing");
     Some(world)
 }
 
@@ -78,7 +78,7 @@ fn a_cron_job_that_never_waits_gets_the_lease_of_a_killed_holder_after_one_ttl()
 }
 
 #[test]
-fn whoever_forgets_what_was_seen_begins_anew() {
+fn without_the_logbook_every_try_is_the_first() {
     let Some(world) = dead_holder("forgets") else { return };
     let end = Instant::now() + TTL + Duration::from_secs(2);
     while Instant::now() < end {
@@ -89,7 +89,7 @@ fn whoever_forgets_what_was_seen_begins_anew() {
 }
 
 #[test]
-fn a_second_look_can_judge_what_the_first_could_not() {
+fn a_second_reading_can_confirm_what_the_first_could_not() {
     let Some(world) = dead_holder("looks") else { return };
     let looks = |words: &[&str]| world.ran(world.tenure(words));
     let judged = |ran: &run_support::Ran| {
@@ -107,11 +107,11 @@ fn a_second_look_can_judge_what_the_first_could_not() {
     let third = looks(&["ls", "--json"]);
     assert_eq!(judged(&third).0, "run-out");
     assert_eq!(looks(&["status", "x"]).code, 1);
-    assert_eq!(tries(&world).code, 0, "those who looked count for whoever wants it");
+    assert_eq!(tries(&world).code, 0, "earlier readings count for a contender");
 }
 
 #[test]
-fn a_state_directory_that_cannot_be_used_is_said_once_and_the_command_goes_on() {
+fn an_unusable_state_directory_is_reported_once_and_the_command_continues() {
     let Some(world) = dead_holder("unusable") else { return };
     let (state, elsewhere) = (world.path("state"), world.path("elsewhere"));
     fs::create_dir(&elsewhere).unwrap();
@@ -148,7 +148,7 @@ fn on_a_disk(world: &World, disk: &str) -> run_support::Ran {
 }
 
 #[test]
-fn a_state_directory_that_is_read_only_or_full_is_said_with_the_next_step() {
+fn a_read_only_or_full_state_directory_is_reported_with_the_next_step() {
     let Some(world) = dead_holder("disks") else { return };
     fs::create_dir(world.path("state")).unwrap();
     for (disk, step) in [
@@ -164,7 +164,7 @@ fn a_state_directory_that_is_read_only_or_full_is_said_with_the_next_step() {
 }
 
 #[test]
-fn whoever_has_no_home_has_no_logbook_and_hears_nothing_of_it() {
+fn a_user_without_a_home_has_no_logbook_and_sees_no_warning() {
     let Some(world) = dead_holder("homeless") else { return };
     let mut command = world.run(&["x", "--ttl", "3s", "--no-wait", "--", "true"]);
     command.env_remove("XDG_STATE_HOME").env("HOME", "/nonexistent");

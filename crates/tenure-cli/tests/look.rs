@@ -18,18 +18,18 @@ use tenure::store::File;
 use tenure_store::{Expect, Key, Store};
 
 #[test]
-fn a_key_that_nobody_ever_wanted_is_free_and_looking_makes_nothing() {
+fn an_unused_key_is_free_and_reading_it_creates_nothing() {
     let home = Home::new("nothing");
     home.tenure(&["status", "x"]).answered(1, "x: free\n");
     let did = home.tenure(&["ls"]);
     assert_eq!((did.code, did.out.as_str()), (0, ""));
     assert_eq!(did.err, format!("no leases in {}\n", home.url()));
     assert_eq!(home.tenure(&["ls", "--json"]).json(), json!({ "store": home.url(), "leases": [] }));
-    assert_eq!(std::fs::read_dir(&home.0).unwrap().count(), 0, "not even a folder");
+    assert_eq!(std::fs::read_dir(&home.0).unwrap().count(), 0, "not even a directory");
 }
 
 #[test]
-fn a_held_lease_names_its_holder_its_token_and_how_long_it_lasts_at_most() {
+fn a_held_lease_is_shown_with_its_holder_token_and_longest_remaining_time() {
     let home = Home::new("held");
     let lease = hold(&process(&home, "web-1:4711"), "billing/nightly", 60_000);
     let did = home.tenure(&["status", "billing/nightly"]);
@@ -49,7 +49,7 @@ fn a_held_lease_names_its_holder_its_token_and_how_long_it_lasts_at_most() {
 }
 
 #[test]
-fn a_released_lease_is_free_and_keeps_its_token_in_sight() {
+fn a_released_lease_is_free_and_still_shows_its_token() {
     let home = Home::new("released");
     let coordinator = process(&home, "me");
     let lease = hold(&coordinator, "k", 60_000);
@@ -62,7 +62,7 @@ fn a_released_lease_is_free_and_keeps_its_token_in_sight() {
 }
 
 #[test]
-fn a_lease_that_has_run_out_is_free_though_its_record_is_held() {
+fn a_lease_that_has_run_out_is_free_although_its_record_is_held() {
     let home = Home::new("run-out");
     // Its holder exited without a release.
     plant(&home, "k", fixture("held").replacen("\"ttl_ms\":15000", "\"ttl_ms\":100", 1));
@@ -73,7 +73,7 @@ fn a_lease_that_has_run_out_is_free_though_its_record_is_held() {
 }
 
 #[test]
-fn a_holder_that_cannot_be_judged_yet_counts_as_held() {
+fn a_lease_whose_expiry_is_not_yet_confirmed_counts_as_held() {
     let home = Home::new("unjudged");
     let _lease = hold(&process(&home, "me"), "k", 10_000);
     // In another time namespace, the clock of the holder is not comparable.
@@ -97,7 +97,7 @@ fn a_holder_that_cannot_be_judged_yet_counts_as_held() {
 }
 
 #[test]
-fn every_other_state_has_its_sentence() {
+fn every_other_state_has_its_own_sentence() {
     let home = Home::new("states");
     for name in ["reserved", "closed", "revoked"] {
         plant(&home, name, fixture(name));
@@ -120,7 +120,7 @@ fn every_other_state_has_its_sentence() {
 }
 
 #[test]
-fn a_record_of_another_program_is_not_ours_to_judge() {
+fn a_record_of_another_program_is_refused_as_foreign() {
     let home = Home::new("foreign");
     refuses_a_foreign_record(&home, "status");
     plant(&home, "cut", fixture("held").split_at(40).0);
@@ -134,7 +134,7 @@ fn a_record_of_another_program_is_not_ours_to_judge() {
 fn a_damaged_file_is_named_and_does_not_hide_the_others() {
     let home = Home::new("damaged");
     let lease = hold(&process(&home, "me"), "a", 60_000);
-    std::fs::write(home.folder().join("b.entry"), "garbage").unwrap();
+    std::fs::write(home.leases().join("b.entry"), "garbage").unwrap();
     plant(&home, "c", "not a record");
     let did = home.tenure(&["status", "b"]);
     assert_eq!(did.code, 65, "{}", did.err);
@@ -150,7 +150,7 @@ fn a_damaged_file_is_named_and_does_not_hide_the_others() {
 }
 
 #[test]
-fn a_listing_lines_up_and_a_prefix_goes_by_whole_names() {
+fn a_listing_is_aligned_and_a_prefix_matches_complete_names() {
     let home = Home::new("table");
     let coordinator = process(&home, "web-1");
     let one = hold(&coordinator, "billing", 60_000);
@@ -177,13 +177,12 @@ fn a_listing_lines_up_and_a_prefix_goes_by_whole_names() {
 }
 
 #[test]
-fn what_a_terminal_would_act_on_does_not_reach_it() {
+fn characters_that_a_terminal_would_interpret_are_escaped() {
     let home = Home::new("terminal");
-    // A holder's name has no control characters, but characters that change the writing direction do not count as
-    // those.
+    // A holder's name cannot have control characters. Characters that change the writing direction do not count as such.
     plant(&home, "k", fixture("held").replacen("host-a", "host\u{202e}a", 1));
     plant(&home, "direction\u{202e}", fixture("vacant"));
-    std::fs::write(home.folder().join("esc.entry"), "\x1b[31mgarbage").unwrap();
+    std::fs::write(home.leases().join("esc.entry"), "\x1b[31mgarbage").unwrap();
     let did = home.tenure(&["ls"]);
     assert!(did.out.contains("host\\u{202e}a") && did.out.contains("direction\\u{202e}"), "{}", did.out);
     for args in [&["ls"][..], &["status", "k"], &["status", "esc"], &["status", "direction\u{202e}"]] {
@@ -198,7 +197,7 @@ fn what_a_terminal_would_act_on_does_not_reach_it() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_those_who_insist() {
+fn colours_are_for_terminals_and_on_request() {
     let home = Home::new("colours");
     assert!(!home.tenure(&["status", "x"]).out.contains('\x1b'));
     let forced = did(home.command(&["status", "x"]).env("CLICOLOR_FORCE", "1"));
@@ -210,7 +209,7 @@ fn colours_are_for_terminals_and_for_those_who_insist() {
 }
 
 #[test]
-fn a_reader_that_has_read_enough_is_no_error() {
+fn a_reader_that_stops_early_is_no_error() {
     let home = Home::new("pipe");
     for number in 0..200 {
         plant(&home, &format!("k{number}/{}", "x".repeat(150)), fixture("vacant"));
@@ -234,13 +233,13 @@ fn an_answer_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_can_be_looked_at() {
+fn a_read_only_directory_can_be_inspected() {
     let home = Home::new("read-only");
     if !is_root() {
         return skipped("no file system can be mounted here");
     }
     let lease = hold(&process(&home, "me"), "k", 60_000);
-    let folder = home.folder().display().to_string();
+    let folder = home.leases().display().to_string();
     if !shell(&format!("mount --bind {folder} {folder} 2>/dev/null && mount -o remount,ro,bind {folder}")) {
         return skipped("no file system can be mounted here");
     }
@@ -251,16 +250,16 @@ fn a_folder_that_cannot_be_written_to_can_be_looked_at() {
 }
 
 #[test]
-fn a_lease_that_cannot_be_read_is_listed_and_then_a_failure() {
+fn an_unreadable_lease_is_listed_and_fails_the_command() {
     let home = Home::below(Path::new("/tmp"), "unreadable");
     if !is_root() {
-        return skipped("only root can be somebody else");
+        return skipped("only root can act as another user");
     }
     let lease = hold(&process(&home, "me"), "a", 60_000);
     plant(&home, "b", fixture("vacant"));
     assert!(shell(&format!("chown -R 54321 {}", home.0.display())));
     std::fs::set_permissions(&home.0, std::fs::Permissions::from_mode(0o755)).unwrap();
-    assert!(shell(&format!("chown 0 {0}/a.entry && chmod 600 {0}/a.entry", home.folder().display())));
+    assert!(shell(&format!("chown 0 {0}/a.entry && chmod 600 {0}/a.entry", home.leases().display())));
     let mut command = home.command(&["ls"]);
     std::os::unix::process::CommandExt::uid(&mut command, 54_321);
     let output = match command.current_dir("/").output() {
@@ -276,7 +275,7 @@ fn a_lease_that_cannot_be_read_is_listed_and_then_a_failure() {
 }
 
 #[test]
-fn ten_thousand_leases_are_listed_in_the_time_of_reading_them_once() {
+fn ten_thousand_leases_are_listed_in_the_time_of_one_read_each() {
     const MANY: usize = 10_000;
     // In memory, where a sync is free: the test measures reads.
     let memory = Path::new("/dev/shm");

@@ -9,7 +9,7 @@ use tenure_probe::{Clause, Weight};
 use tenure_testkit::wait_until;
 
 #[test]
-fn a_folder_is_fit_for_one_machine_and_nothing_is_left_in_it() {
+fn a_directory_is_fit_for_one_machine_and_nothing_is_left_in_it() {
     let home = Home::new("probe-file");
     let probed = home.tenure(&["probe", "--racers", "8", "--rounds", "2", "--samples", "20"]);
     assert_eq!(probed.code, 0, "{probed:?}");
@@ -36,7 +36,7 @@ fn a_folder_is_fit_for_one_machine_and_nothing_is_left_in_it() {
 }
 
 #[test]
-fn for_programs_it_is_one_object_and_nothing_beside() {
+fn json_output_is_one_object_and_nothing_else() {
     let home = Home::new("probe-json");
     let probed = home.tenure(&["probe", "--json", "--racers", "4", "--rounds", "1", "--samples", "10"]);
     assert_eq!((probed.code, probed.err.as_str()), (0, ""));
@@ -51,7 +51,7 @@ fn for_programs_it_is_one_object_and_nothing_beside() {
 }
 
 #[test]
-fn absurd_numbers_and_stores_that_cannot_be_are_refused_in_one_sentence() {
+fn absurd_numbers_and_impossible_stores_are_refused_in_one_sentence() {
     let home = Home::new("probe-wrong");
     for (args, part) in [
         (["--racers", "1"], "racers are 2 to 512, not 1"),
@@ -64,11 +64,11 @@ fn absurd_numbers_and_stores_that_cannot_be_are_refused_in_one_sentence() {
     ] {
         refused(&home.tenure(&["probe", args[0], args[1]]), 64, &[part]);
     }
-    assert!(!home.folder().exists(), "nothing was made");
+    assert!(!home.leases().exists(), "nothing was made");
 }
 
 #[test]
-fn a_signal_breaks_it_off_and_it_cleans_up() {
+fn a_signal_aborts_the_probe_which_cleans_up() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let home = Home::new("probe-signal");
         let probe = home.command(&["probe", "--rounds", "10000"]);
@@ -77,7 +77,7 @@ fn a_signal_breaks_it_off_and_it_cleans_up() {
         command.env_clear().envs(probe.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.arg("--default-signal=INT,TERM").arg(probe.get_program()).args(probe.get_args());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        wait_until("a probe is under way", || home.folder().exists() && names(&home).len() >= 50);
+        wait_until("a probe is under way", || home.leases().exists() && names(&home).len() >= 50);
         let killed = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
         assert!(killed.success());
         wait_until("it ends", || child.try_wait().unwrap().is_some());
@@ -94,7 +94,7 @@ fn a_signal_breaks_it_off_and_it_cleans_up() {
 }
 
 #[test]
-fn the_page_has_the_table_that_is_judged_by() {
+fn the_page_has_the_table_of_clauses() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/command/probe.md");
     let page = std::fs::read_to_string(page).unwrap();
     for clause in Clause::ALL {
@@ -109,7 +109,7 @@ fn the_page_has_the_table_that_is_judged_by() {
 
 /// Names in the directory of the store, without temporary files.
 fn names(home: &Home) -> Vec<String> {
-    let names = std::fs::read_dir(home.folder()).unwrap().flatten();
+    let names = std::fs::read_dir(home.leases()).unwrap().flatten();
     let mut names: Vec<_> = names.map(|entry| entry.file_name().into_string().unwrap()).collect();
     names.retain(|name| !name.ends_with(".tmp"));
     names.sort();
@@ -132,7 +132,7 @@ mod buckets {
     }
 
     #[test]
-    fn minio_is_fit_and_keeps_nothing_of_it() {
+    fn minio_is_fit_and_nothing_is_left_in_it() {
         let Some(server) = Server::shared(Kind::Minio) else { return };
         server.create_bucket("probed");
         let (home, url) = (Home::new("probe-minio"), url("probed", &server.endpoint()));
@@ -151,7 +151,7 @@ mod buckets {
     /// Ages are in whole seconds, and a value that was just written has none. The age is never too old, and no reason
     /// to refuse a server.
     #[test]
-    fn minio_is_fit_too_where_its_clock_is_believed() {
+    fn minio_is_also_fit_with_its_server_clock() {
         let Some(server) = Server::shared(Kind::Minio) else { return };
         server.create_bucket("probed-ages");
         let home = Home::new("probe-ages");
@@ -163,7 +163,7 @@ mod buckets {
     }
 
     #[test]
-    fn a_server_that_heeds_no_condition_is_refused() {
+    fn a_server_that_ignores_every_condition_fails_the_probe() {
         let Some(server) = Server::shared(Kind::Rclone) else { return };
         server.create_bucket("probed");
         let (home, url) = (Home::new("probe-rclone"), url("probed", &server.endpoint()));
@@ -182,7 +182,7 @@ mod buckets {
     }
 
     #[test]
-    fn a_server_that_forgets_a_condition_now_and_then_is_refused_with_the_rate() {
+    fn a_server_that_sometimes_ignores_a_condition_fails_the_probe_with_the_rate() {
         let Some(server) = Server::shared(Kind::Minio) else { return };
         server.create_bucket("forgetful");
         let proxy = FaultyProxy::start(server.address());
@@ -203,7 +203,7 @@ mod buckets {
     }
 
     #[test]
-    fn without_the_permission_to_delete_it_is_fit_and_says_what_it_left() {
+    fn a_store_without_permission_to_delete_is_fit_and_the_probe_lists_what_it_left() {
         let Some(server) = Server::shared(Kind::Minio) else { return };
         server.create_bucket("kept");
         let proxy = FaultyProxy::start(server.address());
@@ -231,14 +231,14 @@ mod buckets {
     }
 
     #[test]
-    fn a_store_that_cannot_be_reached_or_is_not_ours_is_unavailable() {
+    fn a_probe_of_an_unreachable_forbidden_or_missing_bucket_fails() {
         let Some(server) = Server::shared(Kind::Minio) else { return };
         server.create_bucket("unreachable");
         let home = Home::new("probe-unreachable");
         let proxy = FaultyProxy::start(server.address());
         proxy.refuse_connections();
-        let nobody = tenure(&home, server, &["probe", "-q", &url("unreachable", &proxy.endpoint())]);
-        refused(&nobody, 69, &["could not be probed", "could not be reached"]);
+        let unreachable = tenure(&home, server, &["probe", "-q", &url("unreachable", &proxy.endpoint())]);
+        refused(&unreachable, 69, &["could not be probed", "could not be reached"]);
         let mut stranger = home.command(&["probe", "-q", &url("unreachable", &server.endpoint())]);
         let stranger = did(stranger.envs(server.environment()).env("AWS_SECRET_ACCESS_KEY", "wrong"));
         refused(&stranger, 69, &["could not be probed", "secret is wrong"]);

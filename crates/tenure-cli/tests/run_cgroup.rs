@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use tenure_testkit::{cgroup_in, own_cgroup};
 
 /// The directory of this process's cgroup, if cgroups can be created there.
-fn own_folder(test: &str) -> Option<PathBuf> {
+fn own_directory(test: &str) -> Option<PathBuf> {
     let folder = own_cgroup()?;
     let trial = folder.join(format!("trial-{test}-{}", std::process::id()));
     fs::create_dir(&trial).ok()?;
@@ -21,20 +21,20 @@ fn own_folder(test: &str) -> Option<PathBuf> {
 }
 
 /// The directory of the child's cgroup, from the file that the child wrote.
-fn folder_of(world: &World, own: &std::path::Path) -> PathBuf {
+fn directory_of(world: &World, own: &std::path::Path) -> PathBuf {
     let cgroup = cgroup_in(&fs::read_to_string(world.path("cgroup")).unwrap()).unwrap();
     own.join(PathBuf::from(cgroup).file_name().unwrap())
 }
 
 #[test]
-fn the_command_is_born_in_a_cgroup_of_its_own_which_goes_with_it() {
-    let Some(own) = own_folder("born") else { return skipped("no cgroup can be made here") };
+fn the_command_starts_in_its_own_cgroup_which_is_removed_at_its_end() {
+    let Some(own) = own_directory("born") else { return skipped("no cgroup can be made here") };
     let world = World::new("cgroup");
     let script =
         "cat /proc/self/cgroup > cgroup; echo > told; while ! [ -e seen ]; do sleep 0.01; done; exit 3";
     let started = world.start(world.run(&["x", "--", "sh", "-c", script]));
     world.told("told");
-    let folder = folder_of(&world, &own);
+    let folder = directory_of(&world, &own);
     let mode = fs::metadata(&folder).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "another user could lock it, and pass for a guard");
     fs::write(world.path("seen"), "").unwrap();
@@ -44,8 +44,8 @@ fn the_command_is_born_in_a_cgroup_of_its_own_which_goes_with_it() {
 }
 
 #[test]
-fn what_forks_faster_than_it_can_be_found_dies_by_one_write() {
-    let Some(own) = own_folder("storm") else { return skipped("no cgroup can be made here") };
+fn processes_that_fork_too_fast_to_be_found_are_killed_by_one_write() {
+    let Some(own) = own_directory("storm") else { return skipped("no cgroup can be made here") };
     let world = World::new("cgroup-storm");
     // Bounded: each of them exits after some thousand children.
     let storm = "cat /proc/self/cgroup > cgroup; trap '' TERM
@@ -56,20 +56,20 @@ fn what_forks_faster_than_it_can_be_found_dies_by_one_write() {
     started.process().send(Signal::KILL);
     drop(started);
     world.is_empty_soon();
-    let folder = folder_of(&world, &own);
+    let folder = directory_of(&world, &own);
     until("the cgroup goes", PATIENCE, || (!folder.exists()).then_some(()));
 }
 
 #[test]
-fn a_cgroup_goes_also_when_the_watchdog_went_first_and_with_those_below_it() {
-    let Some(own) = own_folder("nested") else { return skipped("no cgroup can be made here") };
+fn a_cgroup_and_its_children_are_removed_even_if_the_watchdog_died_first() {
+    let Some(own) = own_directory("nested") else { return skipped("no cgroup can be made here") };
     let world = World::new("cgroup-nested");
     let inner = "cat /proc/self/cgroup > cgroup; \"$TENURE\" run y -- sh -c 'echo $$ > pid; exec sleep 100'";
     let mut outer = world.run(&["x", "--kill-grace", "100ms", "--", "sh", "-c", inner]);
     outer.env("TENURE", run_support::TENURE);
     let started = world.start(outer);
     world.told("pid");
-    let folder = folder_of(&world, &own);
+    let folder = directory_of(&world, &own);
     assert!(folder.exists());
     started.watchdog().send(Signal::KILL);
     assert_eq!(started.end().code, 76);
@@ -79,7 +79,7 @@ fn a_cgroup_goes_also_when_the_watchdog_went_first_and_with_those_below_it() {
 
 #[test]
 fn a_supervisor_that_is_moved_to_another_cgroup_still_counts_as_a_guard() {
-    let Some(own) = own_folder("moved") else { return skipped("no cgroup can be made here") };
+    let Some(own) = own_directory("moved") else { return skipped("no cgroup can be made here") };
     let world = World::new("cgroup-moved");
     let holder = world.start(world.run(&["x", "--", "sh", "-c", "echo $$ > holder; exec sleep 100"]));
     let held = world.told_pid("holder");

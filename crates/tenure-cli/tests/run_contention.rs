@@ -39,7 +39,7 @@ fn a_hundred_supervisors_never_overlap_whatever_happens_to_the_holder() {
 }
 
 #[test]
-fn a_counter_that_many_increment_one_at_a_time_has_counted_them_all() {
+fn a_counter_under_a_lease_loses_no_increment() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let world = World::new("counter");
     let (count, at_once) = (setting("TENURE_TEST_COUNT", quota(250, 1000)), 50);

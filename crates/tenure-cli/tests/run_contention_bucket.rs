@@ -52,7 +52,7 @@ fn a_dozen_supervisors_of_a_lease_in_a_bucket_never_overlap_whatever_happens_to_
 /// First the network has faults that a ttl tolerates, and no command is stopped (L4). Then it has all kinds of faults,
 /// and the holders have faults too.
 #[test]
-fn nor_do_they_over_a_bad_network_which_alone_stops_nobody() {
+fn supervisors_never_overlap_over_a_bad_network_which_alone_stops_no_command() {
     let Some(server) = Server::shared(Kind::Minio) else { return };
     let proxy = FaultyProxy::start(server.address());
     let world = World::new("bad-network");

@@ -33,24 +33,24 @@ fn the_exit_code_is_the_childs_own() {
     for code in [0, 1, 7, 64, 75, 76, 126, 127, 255] {
         let ran = world.ran(world.run(&["x", "--", "sh", "-c", &format!("exit {code}")]));
         assert_eq!((ran.code, ran.err.as_str()), (code, ""));
-        assert!(!world.is_held("x"), "it was let go");
+        assert!(!world.is_held("x"), "it was released");
     }
     world.is_empty_soon();
 }
 
 #[test]
-fn a_child_that_a_signal_ended_gives_128_and_its_number() {
+fn a_child_that_was_killed_by_a_signal_gives_128_and_its_number() {
     let world = World::new("signalled");
     for (name, code) in [("TERM", 143), ("KILL", 137), ("USR1", 138), ("PIPE", 141), ("HUP", 129)] {
         let ran = world.ran(world.run(&["x", "--", "sh", "-c", &format!("kill -{name} $$")]));
         assert_eq!((ran.code, ran.err.as_str()), (code, ""), "{name}");
-        assert!(!world.is_held("x"), "it was let go");
+        assert!(!world.is_held("x"), "it was released");
     }
     world.is_empty_soon();
 }
 
 #[test]
-fn a_program_that_is_not_there_gives_127_and_one_that_cannot_be_started_126() {
+fn a_missing_program_gives_127_and_one_that_cannot_be_started_126() {
     let world = World::new("exec");
     fs::write(world.path("plain"), "no program").unwrap();
     fs::write(world.path("broken"), "#!/no/such/shell\n").unwrap();
@@ -60,7 +60,7 @@ fn a_program_that_is_not_there_gives_127_and_one_that_cannot_be_started_126() {
         assert_eq!(ran.code, code, "{program}: {}", ran.err);
         assert_one_sentence(&ran);
         assert!(ran.err.contains(program), "{}", ran.err);
-        assert!(!world.is_held("x"), "it was let go");
+        assert!(!world.is_held("x"), "it was released");
     }
     // Shells exit with 126 or 127 here; both are correct.
     let ran = world.ran(world.run(&["x", "--", "./broken"]));
@@ -69,7 +69,7 @@ fn a_program_that_is_not_there_gives_127_and_one_that_cannot_be_started_126() {
 }
 
 #[test]
-fn a_wrong_call_gives_64() {
+fn an_invalid_command_line_gives_64() {
     let world = World::new("usage");
     let calls: [&[&str]; 9] = [
         &["run", "x"],
@@ -93,7 +93,7 @@ fn a_wrong_call_gives_64() {
 }
 
 #[test]
-fn a_record_that_is_not_ours_gives_65_and_stays_as_it_is() {
+fn a_foreign_record_gives_65_and_stays_unchanged() {
     let world = World::new("foreign");
     let store = world.store();
     let put = block_on(async { store.put(&key("x"), "not a record".into(), Expect::Absent).await });
@@ -108,7 +108,7 @@ fn a_record_that_is_not_ours_gives_65_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_store_that_cannot_be_used_now_gives_69_and_one_that_promises_too_little_77() {
+fn an_unavailable_store_gives_69_and_one_that_promises_too_little_77() {
     let world = World::new("store");
     assert_eq!(world.ran(world.run(&["x", "--", "true"])).code, 0);
     let lock = world.lock_of("x");
@@ -126,7 +126,7 @@ fn a_store_that_cannot_be_used_now_gives_69_and_one_that_promises_too_little_77(
 }
 
 #[test]
-fn timing_that_cannot_be_safe_gives_78_and_shows_the_arithmetic() {
+fn unsafe_timing_gives_78_and_shows_the_arithmetic() {
     let world = World::new("unsafe");
     let calls: [&[&str]; 4] = [
         &["x", "--ttl", "100ms", "--", "touch", "started"],
@@ -144,7 +144,7 @@ fn timing_that_cannot_be_safe_gives_78_and_shows_the_arithmetic() {
 }
 
 #[test]
-fn somebody_elses_lease_gives_75_or_what_was_asked_for_and_names_the_holder() {
+fn a_held_lease_gives_75_or_the_requested_code_and_names_the_holder() {
     let world = World::new("held");
     let held = holder_of_x(&world);
     let token = world.record("x").unwrap().token.to_string();
@@ -164,7 +164,7 @@ fn somebody_elses_lease_gives_75_or_what_was_asked_for_and_names_the_holder() {
 // ── waiting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn a_wait_ends_when_its_time_is_over() {
+fn a_wait_ends_after_its_time_limit() {
     let world = World::new("wait");
     let _held = holder_of_x(&world);
     let ran = world.ran(world.run(&["x", "--wait", "500ms", "--", "touch", "started"]));
@@ -176,7 +176,7 @@ fn a_wait_ends_when_its_time_is_over() {
 }
 
 #[test]
-fn a_waiter_starts_as_soon_as_the_lease_is_let_go() {
+fn a_waiter_starts_as_soon_as_the_lease_is_released() {
     let world = World::new("handover");
     let held = world.start(world.run(&["x", "--", "sh", "-c", "read line < go; date +%s%N > let-go"]));
     assert!(world.sh("mkfifo go").status().unwrap().success());
@@ -215,7 +215,7 @@ fn a_waiter_starts_as_soon_as_the_lease_is_let_go() {
 }
 
 #[test]
-fn a_store_that_is_busy_is_waited_for_like_a_holder() {
+fn a_waiter_waits_for_a_busy_store_as_for_a_holder() {
     let world = World::new("busy");
     assert_eq!(world.ran(world.run(&["x", "--", "true"])).code, 0);
     let lock = world.lock_of("x");
@@ -231,7 +231,7 @@ fn a_store_that_is_busy_is_waited_for_like_a_holder() {
 }
 
 #[test]
-fn a_signal_while_waiting_ends_it_and_nothing_is_started() {
+fn a_signal_ends_the_wait_and_nothing_is_started() {
     let world = World::new("give-up");
     let mut held = holder_of_x(&world);
     for (signal, code) in [
@@ -257,7 +257,7 @@ fn a_signal_while_waiting_ends_it_and_nothing_is_started() {
 }
 
 #[test]
-fn signals_that_mean_nothing_do_not_end_the_wait() {
+fn irrelevant_signals_do_not_end_the_wait() {
     let world = World::new("wait-on");
     let _held = holder_of_x(&world);
     let mut waiter = world.start(world.run(&["x", "--", "touch", "started"]));
@@ -331,13 +331,13 @@ fn the_arguments_arrive_byte_for_byte() {
 }
 
 #[test]
-fn the_environment_is_the_callers_and_what_fences_need() {
+fn the_environment_is_the_callers_plus_the_variables_for_fencing() {
     let world = World::new("environment");
     let odd = OsStr::from_bytes(b"\xff=\n odd");
     let mut plain = world.command("env");
-    plain.arg("-0").env("ODD", odd).env("TENURE_TOKEN", "of somebody else");
+    plain.arg("-0").env("ODD", odd).env("TENURE_TOKEN", "of another holder");
     let mut under = world.run(&["jobs/nightly", "--holder", "bob the builder", "--", "env", "-0"]);
-    under.env("ODD", odd).env("TENURE_TOKEN", "of somebody else");
+    under.env("ODD", odd).env("TENURE_TOKEN", "of another holder");
     let (plain, under) = (world.ran(plain), world.ran(under));
     assert_eq!(under.code, 0, "{under:?}");
     let variables = |ran: &Ran| -> BTreeMap<Vec<u8>, Vec<u8>> {
@@ -363,7 +363,7 @@ fn the_environment_is_the_callers_and_what_fences_need() {
 }
 
 #[test]
-fn the_child_is_in_the_callers_folder_group_and_session() {
+fn the_child_has_the_callers_directory_group_and_session() {
     let world = World::new("place");
     let script = "readlink /proc/self/cwd; cut -d' ' -f5,6 /proc/$$/stat; umask";
     let plain = world.ran(world.sh(script));
@@ -377,7 +377,7 @@ fn the_child_is_in_the_callers_folder_group_and_session() {
 // ── signals while running ───────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn each_signal_is_passed_on_once() {
+fn each_signal_is_forwarded_once() {
     let world = World::new("passed-on");
     let script = "for s in TERM HUP INT QUIT USR1 USR2 WINCH; do trap \"echo $s >> got\" $s; done; echo ready > ready; \
                   while ! [ -e end ]; do sleep 0.02; done";
@@ -406,14 +406,14 @@ fn each_signal_is_passed_on_once() {
 }
 
 #[test]
-fn a_child_that_ends_because_of_a_signal_that_was_passed_on_gives_its_own_code() {
+fn a_child_that_exits_because_of_a_forwarded_signal_gives_its_own_code() {
     let world = World::new("own-code");
     let started = world.start(world.run(&["x", "--", "sh", "-c", "echo $$ > pid; exec sleep 100"]));
     world.told("pid");
     assert!(started.process().send(Signal::TERM));
     let ran = started.end();
     assert_eq!((ran.code, ran.err.as_str()), (143, ""));
-    assert!(!world.is_held("x"), "it was let go");
+    assert!(!world.is_held("x"), "it was released");
 
     let script = "trap 'exit 42' INT; echo $$ > pid2; while :; do sleep 0.02; done";
     let started = world.start(world.run(&["x", "--", "sh", "-c", script]));
@@ -433,7 +433,7 @@ fn signal_sets(ran: &Ran) -> Vec<String> {
 }
 
 #[test]
-fn the_child_finds_the_signals_as_the_caller_left_them() {
+fn the_child_inherits_the_signal_settings_of_the_caller() {
     let world = World::new("signal-sets");
     // Not PIPE: every Rust program changes it at its start, and CMD gets the default again.
     for ignored in ["", "HUP", "HUP INT QUIT", "USR1 TERM"] {
@@ -446,13 +446,13 @@ fn the_child_finds_the_signals_as_the_caller_left_them() {
 }
 
 #[test]
-fn a_caller_that_ignores_the_end_of_children_gets_the_childs_code_at_once() {
+fn a_caller_that_ignores_sigchld_gets_the_childs_code_at_once() {
     let world = World::new("ignored-chld");
     // A shell cannot be made to ignore it.
     let ignoring = "exec env --ignore-signal=CHLD";
     let ran = world.ran(world.sh(&format!("{ignoring} \"$TENURE\" run x -- sh -c 'sleep 100 & exit 3'")));
     assert_eq!((ran.code, ran.err.as_str()), (3, ""));
-    assert!(ran.took < Duration::from_millis(900), "{:?}: nobody was told of the end", ran.took);
+    assert!(ran.took < Duration::from_millis(900), "{:?}: the end was not noticed", ran.took);
     let plain = world.ran(world.sh(&format!("{ignoring} cat /proc/self/status")));
     let under = world.ran(world.sh(&format!("{ignoring} \"$TENURE\" run x -- cat /proc/self/status")));
     assert_eq!(signal_sets(&under), signal_sets(&plain));
@@ -460,7 +460,7 @@ fn a_caller_that_ignores_the_end_of_children_gets_the_childs_code_at_once() {
 }
 
 #[test]
-fn what_the_caller_ignores_ends_neither_a_waiter_nor_a_child() {
+fn a_signal_that_the_caller_ignores_ends_neither_a_waiter_nor_a_child() {
     let world = World::new("nohup");
     let run =
         "nohup \"$TENURE\" run x -- sh -c 'echo $$ > pid; while ! [ -e end ]; do sleep 0.02; done; exit 5'";
@@ -482,7 +482,7 @@ fn what_the_caller_ignores_ends_neither_a_waiter_nor_a_child() {
 }
 
 #[test]
-fn a_closed_pipe_ends_the_child_as_it_would_without_us() {
+fn a_closed_pipe_ends_the_child_as_it_would_without_tenure() {
     let world = World::new("pipe");
     let ran = world.ran(world.sh("{ \"$TENURE\" run x -- yes; echo $? > code; } | head -n 1"));
     assert_eq!(ran.text(), "y\n");
@@ -504,7 +504,7 @@ fn descriptors(ran: &Ran) -> BTreeMap<i32, String> {
 }
 
 #[test]
-fn the_callers_descriptors_reach_the_child_and_of_ours_only_the_witness() {
+fn the_child_inherits_the_callers_descriptors_and_only_the_witness_in_addition() {
     let world = World::new("descriptors");
     fs::write(world.path("given"), "given\n").unwrap();
     let list = "exec find /proc/self/fd -type l -printf \"%f %l\\n\"";
@@ -527,7 +527,7 @@ fn the_callers_descriptors_reach_the_child_and_of_ours_only_the_witness() {
 }
 
 #[test]
-fn the_watchdog_keeps_nothing_of_the_users_open() {
+fn the_watchdog_keeps_no_descriptor_of_the_caller_open() {
     let world = World::new("watchdog");
     fs::write(world.path("given"), "").unwrap();
     let started = world.start(
@@ -578,7 +578,7 @@ fn pipe() -> (fs::File, OwnedFd) {
 }
 
 #[test]
-fn orphans_are_taken_in_while_the_child_runs() {
+fn orphans_are_reaped_while_the_child_runs() {
     let world = World::new("orphans");
     // Each of them loses its parent at once, and exits a moment later.
     let script = "for i in 1 2 3 4 5 6 7 8; do (sleep 0.1 &); done; echo $$ > pid; exec sleep 100";
@@ -637,7 +637,7 @@ fn a_machine_without_room_for_more_processes_gives_69_and_a_sentence() {
 }
 
 #[test]
-fn it_says_nothing_when_all_is_well_and_nobody_watches() {
+fn it_prints_nothing_on_success_without_a_terminal() {
     let world = World::new("silent");
     let _held = holder_of_x(&world);
     let waiter = world.start(world.run(&["x", "--wait", "400ms", "--", "true"]));
@@ -649,7 +649,7 @@ fn it_says_nothing_when_all_is_well_and_nobody_watches() {
 }
 
 #[test]
-fn json_events_are_one_object_for_each_line() {
+fn json_events_are_one_object_per_line() {
     let world = World::new("json");
     let _held = holder_of_x(&world);
     let waiting = world.ran(world.run(&["x", "--wait", "200ms", "--json", "--", "true"]));

@@ -6,28 +6,28 @@ mod run_support;
 use std::os::unix::process::CommandExt;
 use std::time::Duration;
 
-use run_support::{NOBODY, SOON, World, run_of_nobody, sleep_ms, until, world_of_nobody};
+use run_support::{OTHER_USER, SOON, World, run_as_other_user, sleep_ms, until, world_of_other_user};
 use rustix::process::Signal;
 
 /// "At once", on a busy machine with two cores.
 const AT_ONCE: Duration = Duration::from_millis(700);
 
 /// Asserts that no other holder is granted the lease for more than two ttls.
-fn stays_held_by_nobody(world: &World) {
-    let waiter = run_of_nobody(world, &["--wait", "5s", "--", "touch", "second"]).end();
+fn assert_stays_held(world: &World) {
+    let waiter = run_as_other_user(world, &["--wait", "5s", "--", "touch", "second"]).end();
     assert_eq!(waiter.code, 75, "{waiter:?}");
     assert!(!world.exists("second"));
 }
 
 #[test]
-fn the_lease_is_kept_as_long_as_a_process_lives_that_cannot_be_ended() {
-    let Some(world) = world_of_nobody("another-user") else { return };
+fn the_lease_is_kept_while_a_process_lives_that_cannot_be_killed() {
+    let Some(world) = world_of_other_user("another-user") else { return };
     // Root by its setuid bit, and for good: its parent may not signal it.
     let script = "./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > pid; exec sleep 100' & \
                   while ! [ -s pid ]; do sleep 0.02; done; exit 3";
-    let mut started = run_of_nobody(&world, &["--", "sh", "-c", script]);
+    let mut started = run_as_other_user(&world, &["--", "sh", "-c", script]);
     let root = world.told_pid("pid");
-    stays_held_by_nobody(&world);
+    assert_stays_held(&world);
     assert!(
         !root.is_dead() && !started.has_ended(),
         "the supervisor ended while a process of its tree lived"
@@ -37,22 +37,22 @@ fn the_lease_is_kept_as_long_as_a_process_lives_that_cannot_be_ended() {
     root.send(Signal::KILL);
     let ran = started.end();
     assert_eq!(ran.code, 3, "{ran:?}");
-    assert!(!world.record_of_nobody("x"), "it was let go");
+    assert!(!world.other_user_holds("x"), "it was released");
     world.is_empty_soon();
 }
 
 #[test]
-fn a_watchdog_whose_supervisor_was_killed_stays_as_long_as_a_process_lives_that_it_cannot_end() {
-    let Some(world) = world_of_nobody("beside") else { return };
+fn a_watchdog_without_a_supervisor_stays_while_a_process_lives_that_it_cannot_kill() {
+    let Some(world) = world_of_other_user("beside") else { return };
     // It closes the descriptors that it inherits, as sudo and Python do, including the witness.
     let script = "(eval 'exec 101>&-'; exec ./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > root-pid; exec sleep 100') & \
                   while ! [ -s root-pid ]; do sleep 0.02; done; trap '' TERM; echo $$ > pid; while :; do sleep 0.02; done";
-    let started = run_of_nobody(&world, &["--", "bash", "-c", script]);
+    let started = run_as_other_user(&world, &["--", "bash", "-c", script]);
     let (child, root) = (world.told_pid("pid"), world.told_pid("root-pid"));
     let watchdog = started.watchdog();
     started.process().send(Signal::KILL);
     child.dies_within(AT_ONCE);
-    stays_held_by_nobody(&world);
+    assert_stays_held(&world);
     assert!(!root.is_dead() && !watchdog.is_dead(), "the watchdog ended while a process of its tree lived");
     root.send(Signal::KILL);
     watchdog.dies_within(SOON);
@@ -61,14 +61,14 @@ fn a_watchdog_whose_supervisor_was_killed_stays_as_long_as_a_process_lives_that_
 }
 
 #[test]
-fn a_supervisor_whose_watchdog_was_killed_keeps_the_lease_as_long_as_a_process_lives_that_it_cannot_end() {
-    let Some(world) = world_of_nobody("unwatched-beside") else { return };
+fn a_supervisor_without_a_watchdog_keeps_the_lease_while_a_process_lives_that_it_cannot_kill() {
+    let Some(world) = world_of_other_user("unwatched-beside") else { return };
     let script = "(eval 'exec 101>&-'; exec ./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > pid; exec sleep 100') & \
                   while ! [ -s pid ]; do sleep 0.02; done; echo $$ > child; exec sleep 100";
-    let mut started = run_of_nobody(&world, &["--", "bash", "-c", script]);
+    let mut started = run_as_other_user(&world, &["--", "bash", "-c", script]);
     let (root, _) = (world.told_pid("pid"), world.told_pid("child"));
     started.watchdog().send(Signal::KILL);
-    stays_held_by_nobody(&world);
+    assert_stays_held(&world);
     assert!(
         !root.is_dead() && !started.has_ended(),
         "the supervisor ended while a process of its tree lived"
@@ -79,8 +79,8 @@ fn a_supervisor_whose_watchdog_was_killed_keeps_the_lease_as_long_as_a_process_l
 }
 
 #[test]
-fn a_command_that_changes_its_user_is_known_before_it_starts_and_cannot_be_stolen() {
-    let Some(world) = world_of_nobody("setuid") else { return };
+fn a_setuid_command_is_detected_before_it_starts_and_its_lease_cannot_be_stolen() {
+    let Some(world) = world_of_other_user("setuid") else { return };
     let words = [
         "--",
         "./root",
@@ -93,14 +93,14 @@ fn a_command_that_changes_its_user_is_known_before_it_starts_and_cannot_be_stole
         "-c",
         "echo $$ > pid; exec sleep 100",
     ];
-    let started = run_of_nobody(&world, &words);
+    let started = run_as_other_user(&world, &words);
     let root = world.told_pid("pid");
     assert!(started.err_so_far().contains("runs as user 0"), "{}", started.err_so_far());
     let mut steal = world.command(world.path("tenure"));
     steal
         .args(["steal", "x", "--reason", "test", "--wait", "3s", "--", "touch", "stolen"])
-        .uid(NOBODY)
-        .gid(NOBODY);
+        .uid(OTHER_USER)
+        .gid(OTHER_USER);
     let stolen = world.ran(steal);
     assert_eq!(stolen.code, 75, "{stolen:?}");
     assert!(stolen.err.contains("cannot be ended"), "{}", stolen.err);
@@ -110,13 +110,16 @@ fn a_command_that_changes_its_user_is_known_before_it_starts_and_cannot_be_stole
 }
 
 #[test]
-fn a_revoked_lease_is_kept_until_what_cannot_be_ended_is_gone() {
-    let Some(world) = world_of_nobody("revoked") else { return };
+fn a_revoked_lease_is_kept_until_the_process_that_cannot_be_killed_exits() {
+    let Some(world) = world_of_other_user("revoked") else { return };
     let script = "./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > pid; exec sleep 100'; exit 0";
-    let started = run_of_nobody(&world, &["--", "sh", "-c", script]);
+    let started = run_as_other_user(&world, &["--", "sh", "-c", script]);
     let root = world.told_pid("pid");
     let mut steal = world.command(world.path("tenure"));
-    steal.args(["steal", "x", "--ttl", "2s", "--reason", "test", "--", "sh", "-c"]).uid(NOBODY).gid(NOBODY);
+    steal
+        .args(["steal", "x", "--ttl", "2s", "--reason", "test", "--", "sh", "-c"])
+        .uid(OTHER_USER)
+        .gid(OTHER_USER);
     let look = format!("[ -d /proc/{} ] && echo alive > stolen || echo dead > stolen", root.number);
     let mut stealer = world.start({
         steal.arg(&look);
@@ -131,13 +134,13 @@ fn a_revoked_lease_is_kept_until_what_cannot_be_ended_is_gone() {
 }
 
 #[test]
-fn a_holder_whose_lease_was_taken_without_waiting_does_not_say_that_it_keeps_it() {
-    let Some(world) = world_of_nobody("taken") else { return };
+fn a_holder_whose_lease_was_stolen_at_once_does_not_claim_to_keep_it() {
+    let Some(world) = world_of_other_user("taken") else { return };
     let script = "./root --reuid 0 --regid 0 --clear-groups sh -c 'echo $$ > pid; exec sleep 100'; exit 0";
-    let started = run_of_nobody(&world, &["--", "sh", "-c", script]);
+    let started = run_as_other_user(&world, &["--", "sh", "-c", script]);
     let root = world.told_pid("pid");
     let mut steal = world.command(world.path("tenure"));
-    steal.args(["steal", "x", "--now", "--reason", "test", "--", "true"]).uid(NOBODY).gid(NOBODY);
+    steal.args(["steal", "x", "--now", "--reason", "test", "--", "true"]).uid(OTHER_USER).gid(OTHER_USER);
     assert_eq!(world.ran(steal).code, 0);
     until("the message", SOON, || started.err_so_far().contains("could not be ended").then_some(()));
     root.send(Signal::KILL);

@@ -19,7 +19,7 @@ impl Drop for Unmount {
 }
 
 #[test]
-fn a_command_whose_store_is_removed_moved_or_mounted_over_is_stopped_at_once_though_its_ttl_is_an_hour() {
+fn a_command_whose_store_is_removed_moved_or_mounted_over_stops_at_once_despite_a_ttl_of_an_hour() {
     let harms = [
         ("rm -rf leases", "its "),
         ("mv leases away", "its store was removed, moved or replaced"),

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 use run_support::{
-    NOBODY, PATIENCE, Process, SOON, Started, TENURE, World, children_of, skipped, sleep_ms, until,
-    watchdog_of, world_of_nobody,
+    OTHER_USER, PATIENCE, Process, SOON, Started, TENURE, World, children_of, skipped, sleep_ms, until,
+    watchdog_of, world_of_other_user,
 };
 use rustix::process::Signal;
 use tenure_testkit::{own_cgroup, stat_fields};
@@ -32,7 +32,7 @@ fn start_hidden(world: &World, words: &str) -> (Started, Process) {
     fs::set_permissions(world.path("hidden"), fs::Permissions::from_mode(0o711)).unwrap();
     let script = format!(
         "mount --make-rprivate / && mount -t proc -o hidepid=2 proc /proc && \
-         exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups ./tenure run x {words} -- ./hidden 100"
+         exec setpriv --reuid {OTHER_USER} --regid {OTHER_USER} --clear-groups ./tenure run x {words} -- ./hidden 100"
     );
     let mut command = world.command("unshare");
     command.args(["--mount", "sh", "-c", &script]);
@@ -49,7 +49,7 @@ fn start_hidden(world: &World, words: &str) -> (Started, Process) {
 
 #[test]
 fn a_command_that_proc_hides_is_killed_when_its_supervisor_is_killed() {
-    let Some(world) = world_of_nobody("hidden-killed") else { return };
+    let Some(world) = world_of_other_user("hidden-killed") else { return };
     let (started, child) = start_hidden(&world, "--ttl 2s");
     started.process().send(Signal::KILL);
     child.dies_within(AT_ONCE);
@@ -59,7 +59,7 @@ fn a_command_that_proc_hides_is_killed_when_its_supervisor_is_killed() {
 
 #[test]
 fn a_command_that_proc_hides_is_dead_before_the_deadline_of_a_stopped_supervisor() {
-    let Some(world) = world_of_nobody("hidden-stopped") else { return };
+    let Some(world) = world_of_other_user("hidden-stopped") else { return };
     let (started, child) = start_hidden(&world, "--ttl 2s --kill-grace 300ms");
     let stopped = Instant::now();
     started.process().send(Signal::STOP);
@@ -71,7 +71,7 @@ fn a_command_that_proc_hides_is_dead_before_the_deadline_of_a_stopped_supervisor
 }
 
 #[test]
-fn a_process_that_left_for_another_pid_namespace_is_ended_with_the_command() {
+fn a_process_in_another_pid_namespace_is_killed_with_the_command() {
     let world = World::new("nsenter");
     // The processes of `unshare` have no mark: they do not belong to the command.
     let mut holder = Command::new("unshare")
@@ -98,7 +98,7 @@ fn a_process_that_left_for_another_pid_namespace_is_ended_with_the_command() {
 // ── refused calls ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn guards_that_can_open_nothing_any_more_still_kill_the_command() {
+fn guards_without_free_descriptors_still_kill_the_command() {
     let world = World::new("descriptors");
     let script = "trap '' TERM; echo $$ > pid; while :; do sleep 0.02; done";
     let started =
@@ -119,7 +119,7 @@ fn guards_that_can_open_nothing_any_more_still_kill_the_command() {
 }
 
 #[test]
-fn nothing_is_started_where_processes_cannot_be_signalled_by_descriptor() {
+fn nothing_is_started_if_processes_cannot_be_signalled_by_descriptor() {
     let world = World::new("seccomp");
     let mut command = world.run(&["x", "--", "touch", "ran"]);
     #[expect(unsafe_code, reason = "only the child itself can give up a system call, between fork and exec")]
@@ -158,12 +158,12 @@ fn refuse(call: u32) -> io::Result<()> {
 
 #[test]
 fn a_ttl_that_leaves_no_room_for_guards_of_low_priority_gives_78_and_shows_the_arithmetic() {
-    let Some(world) = world_of_nobody("nice") else { return };
+    let Some(world) = world_of_other_user("nice") else { return };
     let run = |ttl: &str| {
         let mut command = world.command("nice");
         command.args(["-n", "19"]).arg(world.path("tenure")).args(["run", "x", "--ttl", ttl, "--", "nice"]);
         world.ran({
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(OTHER_USER).gid(OTHER_USER);
             command
         })
     };
@@ -175,7 +175,7 @@ fn a_ttl_that_leaves_no_room_for_guards_of_low_priority_gives_78_and_shows_the_a
 }
 
 #[test]
-fn guards_raise_their_priority_where_they_may_and_the_command_keeps_its_own() {
+fn guards_raise_their_priority_if_they_may_and_the_command_keeps_its_own() {
     if !rustix::process::geteuid().is_root() {
         return skipped("only root may raise a priority");
     }
@@ -233,7 +233,7 @@ impl Drop for Cgroup {
 }
 
 #[test]
-fn a_command_that_is_frozen_with_its_guards_goes_on_if_the_lease_is_still_held() {
+fn a_command_that_is_frozen_with_its_guards_continues_if_the_lease_is_still_held() {
     let Some(cgroup) = Cgroup::make("frozen") else { return skipped("no cgroup can be made here") };
     let world = World::new("frozen");
     let script = format!(

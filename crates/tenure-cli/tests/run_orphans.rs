@@ -8,8 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
 use run_support::{
-    NOBODY, PATIENCE, Process, SOON, Started, World, is_running, run_of_nobody, sleep_ms, until,
-    world_of_nobody,
+    OTHER_USER, PATIENCE, Process, SOON, Started, World, is_running, run_as_other_user, sleep_ms, until,
+    world_of_other_user,
 };
 use rustix::process::Signal;
 use tenure_testkit::command_line;
@@ -46,7 +46,7 @@ fn the_command_dies_with_supervisor_and_watchdog() {
 }
 
 #[test]
-fn a_supervisor_is_told_from_its_watchdog_by_name() {
+fn supervisor_and_watchdog_have_different_names() {
     let world = World::new("names");
     let started = world.start(world.run(&["x", "--", "sh", "-c", "echo $$ > pid; exec sleep 100"]));
     world.told("pid");
@@ -67,7 +67,7 @@ fn a_supervisor_is_told_from_its_watchdog_by_name() {
 }
 
 #[test]
-fn the_next_run_ends_what_is_left_in_the_cgroup_of_the_command() {
+fn the_next_run_kills_the_remaining_processes_in_the_cgroup_of_the_command() {
     let world = World::new("leftover-cgroup");
     let started = world.start(world.run(&["x", "--", "sh", "-c", GRANDCHILD]));
     let grandchild = world.told_pid("pid");
@@ -102,8 +102,8 @@ fn the_next_run_ends_what_is_left_in_the_cgroup_of_the_command() {
 
 /// A world in which the guards of a run without a cgroup are dead, and the one process of its tree that lives.
 fn orphan() -> Option<(World, Process)> {
-    let world = world_of_nobody("orphan")?;
-    let started = run_of_nobody(&world, &["--", "sh", "-c", GRANDCHILD]);
+    let world = world_of_other_user("orphan")?;
+    let started = run_as_other_user(&world, &["--", "sh", "-c", GRANDCHILD]);
     let grandchild = world.told_pid("pid");
     kill_both(&started);
     drop(started);
@@ -111,19 +111,19 @@ fn orphan() -> Option<(World, Process)> {
 }
 
 #[test]
-fn the_next_run_waits_for_a_process_that_is_left_and_names_it() {
+fn the_next_run_waits_for_a_remaining_process_and_names_it() {
     let Some((world, orphan)) = orphan() else { return };
     // Longer than the ttl of two seconds.
     let began = Instant::now();
-    let waited = run_of_nobody(&world, &["--wait", "5s", "--", "touch", "begun"]).end();
+    let waited = run_as_other_user(&world, &["--wait", "5s", "--", "touch", "begun"]).end();
     assert_eq!(waited.code, 75, "{waited:?}");
     assert!(waited.err.contains(&orphan.number.to_string()), "{}", waited.err);
     assert!(began.elapsed() >= Duration::from_secs(5));
-    let at_once = run_of_nobody(&world, &["--no-wait", "--", "touch", "begun"]).end();
+    let at_once = run_as_other_user(&world, &["--no-wait", "--", "touch", "begun"]).end();
     assert_eq!(at_once.code, 75, "{at_once:?}");
     assert!(at_once.err.contains(&orphan.number.to_string()), "{}", at_once.err);
     assert!(!world.exists("begun") && !orphan.is_dead());
-    let waiter = run_of_nobody(&world, &["--", "touch", "begun"]);
+    let waiter = run_as_other_user(&world, &["--", "touch", "begun"]);
     sleep_ms(500);
     orphan.send(Signal::KILL);
     assert_eq!(waiter.end_within(SOON).code, 0);
@@ -131,9 +131,10 @@ fn the_next_run_waits_for_a_process_that_is_left_and_names_it() {
 }
 
 #[test]
-fn a_run_that_may_go_on_beside_an_orphan_does_so_after_its_time_with_a_warning() {
+fn a_run_with_an_orphan_wait_starts_beside_an_orphan_after_it_with_a_warning() {
     let Some((world, orphan)) = orphan() else { return };
-    let ran = run_of_nobody(&world, &["--orphan-wait", "1s", "--wait", "20s", "--", "touch", "begun"]).end();
+    let ran =
+        run_as_other_user(&world, &["--orphan-wait", "1s", "--wait", "20s", "--", "touch", "begun"]).end();
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.err.contains(&orphan.number.to_string()), "{}", ran.err);
     assert!(world.exists("begun") && !orphan.is_dead());
@@ -142,11 +143,11 @@ fn a_run_that_may_go_on_beside_an_orphan_does_so_after_its_time_with_a_warning()
 }
 
 #[test]
-fn neither_a_handle_nor_a_stealer_gets_the_lease_beside_an_orphan() {
+fn neither_acquire_nor_steal_gets_the_lease_beside_an_orphan() {
     let Some((world, orphan)) = orphan() else { return };
     let ran = |words: &[&str]| {
         let mut command = world.command(world.path("tenure"));
-        command.args(words).uid(NOBODY).gid(NOBODY);
+        command.args(words).uid(OTHER_USER).gid(OTHER_USER);
         world.ran(command)
     };
     // Longer than the ttl of two seconds.
@@ -165,7 +166,7 @@ fn neither_a_handle_nor_a_stealer_gets_the_lease_beside_an_orphan() {
 // ── both are stopped ────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn a_supervisor_that_wakes_up_after_the_deadline_says_how_long_its_command_overran() {
+fn a_supervisor_that_wakes_up_after_the_deadline_reports_how_long_its_command_overran() {
     let world = World::new("overrun");
     let started =
         world.start(world.run(&["x", "--ttl", "1s", "--", "sh", "-c", "echo $$ > pid; exec sleep 100"]));

@@ -85,7 +85,7 @@ fn until_said(started: &Started, words: &str) {
 }
 
 #[test]
-fn an_orphan_is_not_run_beside_and_both_run_and_status_name_it() {
+fn no_command_runs_beside_an_orphan_and_both_run_and_status_name_it() {
     let world = World::new("outlived-no-wait");
     let orphan = orphaned(&world);
     let status = until_outlived(&world);
@@ -110,7 +110,7 @@ fn an_orphan_is_not_run_beside_and_both_run_and_status_name_it() {
 }
 
 #[test]
-fn a_run_that_waits_says_when_only_an_orphan_is_left_and_begins_once_it_has_ended() {
+fn a_waiting_run_reports_that_only_an_orphan_is_left_and_starts_once_it_has_exited() {
     let world = World::new("outlived-wait");
     let (mut holder, orphan) = working(&world);
     let waiter = world.start(world.run(&["x", "--ttl", "1s", "--", "touch", "begun"]));
@@ -127,7 +127,7 @@ fn a_run_that_waits_says_when_only_an_orphan_is_left_and_begins_once_it_has_ende
 }
 
 #[test]
-fn after_its_orphan_wait_a_run_goes_on_with_a_warning() {
+fn after_its_orphan_wait_a_run_starts_with_a_warning() {
     let world = World::new("outlived-limit");
     let orphan = orphaned(&world);
     let words = ["x", "--ttl", "1s", "--orphan-wait", "300ms", "-q", "--", "touch", "begun"];
@@ -138,7 +138,7 @@ fn after_its_orphan_wait_a_run_goes_on_with_a_warning() {
 }
 
 #[test]
-fn a_holder_that_is_late_with_its_command_alive_is_told_apart_from_an_orphan() {
+fn a_late_holder_with_a_live_command_is_distinguished_from_an_orphan() {
     let world = World::new("outlived-late");
     let (mut holder, _orphan) = working(&world);
     until_outlived(&world);
@@ -150,7 +150,7 @@ fn a_holder_that_is_late_with_its_command_alive_is_told_apart_from_an_orphan() {
 }
 
 #[test]
-fn a_command_that_cannot_be_stopped_is_not_revoked_and_taking_it_at_once_warns_of_it() {
+fn a_command_that_cannot_be_stopped_is_not_revoked_and_stealing_at_once_warns_of_it() {
     let world = World::new("unstoppable");
     let former = Holder::new("former").unwrap();
     let store = world.store();

@@ -156,7 +156,7 @@ fn alice(world: &World) -> run_support::Started {
 // ── keys ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn a_program_reads_what_is_typed() {
+fn a_program_reads_typed_keys() {
     let world = World::new("typed");
     let mut terminal =
         Terminal::run(&world, &["x", "--", "sh", "-c", "while read line; do echo \"got:$line\"; done"]);
@@ -189,7 +189,7 @@ fn keys_that_send_signals_reach_the_child_once() {
 }
 
 #[test]
-fn a_key_that_ends_the_child_gives_its_code() {
+fn a_key_that_kills_the_child_gives_its_code() {
     let world = World::new("key-ends");
     for (script, code) in [
         ("trap 'exit 33' INT; echo $$ > $N; while :; do sleep 0.02; done", 33),
@@ -202,13 +202,13 @@ fn a_key_that_ends_the_child_gives_its_code() {
         terminal.types(CTRL_C);
         let (ended, screen) = terminal.ends();
         assert_eq!(ended, code, "{screen}");
-        assert!(!world.is_held("x"), "it was let go");
+        assert!(!world.is_held("x"), "it was released");
     }
     world.is_empty_soon();
 }
 
 #[test]
-fn a_signal_that_is_sent_by_a_program_is_passed_on_on_a_terminal_too() {
+fn a_signal_from_a_program_is_forwarded_on_a_terminal_too() {
     let world = World::new("sent");
     let terminal = Terminal::run(&world, &["x", "--", "sh", "-c", COUNTING]);
     world.told("pid");
@@ -233,14 +233,14 @@ fn a_key_ends_the_wait() {
 // ── the end of the terminal ─────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn when_the_terminal_hangs_up_the_command_ends() {
+fn when_the_terminal_hangs_up_the_command_exits() {
     let world = World::new("hang-up");
     let mut terminal = Terminal::run(&world, &["x", "--", "sh", "-c", "echo $$ > pid; exec sleep 100"]);
     let child = world.told_pid("pid");
     terminal.hang_up();
     child.dies_within(SOON);
     assert_eq!(terminal.ends().0, 129);
-    assert!(!world.is_held("x"), "it was let go");
+    assert!(!world.is_held("x"), "it was released");
     world.is_empty_soon();
 }
 
@@ -259,7 +259,7 @@ fn a_hang_up_reaches_the_child_once() {
 }
 
 #[test]
-fn when_the_terminal_of_a_shell_hangs_up_everything_ends() {
+fn when_the_terminal_of_a_shell_hangs_up_all_processes_exit() {
     let world = World::new("hang-up-shell");
     let mut shell = Terminal::shell(&world);
     shell.types("\"$TENURE\" run x -- sh -c 'echo $$ > pid; exec sleep 100'\n");
@@ -268,11 +268,11 @@ fn when_the_terminal_of_a_shell_hangs_up_everything_ends() {
     child.dies_within(SOON);
     shell.ends();
     world.is_empty_soon();
-    assert!(!world.is_held("x"), "it was let go");
+    assert!(!world.is_held("x"), "it was released");
 }
 
 #[test]
-fn a_waiter_ends_when_its_terminal_hangs_up() {
+fn a_waiter_exits_when_its_terminal_hangs_up() {
     let world = World::new("hang-up-waiting");
     let _held = alice(&world);
     let mut terminal = Terminal::run(&world, &["x", "--", "touch", "started"]);
@@ -310,12 +310,12 @@ fn stopped_by_key(world: &World, ttl: &str) -> (Terminal, Process, Process) {
     for process in [&supervisor, &child] {
         until("stop", SOON, || (process.state() == Some('T')).then_some(()));
     }
-    assert_ne!(watchdog.state(), Some('T'), "somebody must watch");
+    assert_ne!(watchdog.state(), Some('T'), "the watchdog must keep running");
     (shell, supervisor, child)
 }
 
 #[test]
-fn a_command_that_is_stopped_and_continued_in_time_goes_on() {
+fn a_command_that_is_stopped_and_continued_in_time_keeps_running() {
     let world = World::new("fg");
     let (mut shell, _, _) = stopped_by_key(&world, "8s");
     sleep_ms(500);
@@ -329,14 +329,14 @@ fn a_command_that_is_stopped_and_continued_in_time_goes_on() {
     shell.sees("got:end");
     shell.types("echo code=$?\n");
     shell.sees("code=17");
-    assert!(!world.is_held("x"), "it was let go");
+    assert!(!world.is_held("x"), "it was released");
     shell.types("exit\n");
     shell.ends();
     world.is_empty_soon();
 }
 
 #[test]
-fn a_command_that_is_stopped_for_too_long_is_dead_before_the_lease_is_over_and_it_says_so() {
+fn a_command_that_is_stopped_for_too_long_is_dead_before_the_lease_runs_out_and_is_reported() {
     let world = World::new("fg-late");
     let stopped = Instant::now();
     let (mut shell, supervisor, child) = stopped_by_key(&world, "2s");
@@ -367,7 +367,7 @@ fn it_runs_in_the_background_of_a_shell() {
 }
 
 #[test]
-fn a_pipeline_of_a_shell_is_stopped_and_goes_on_as_one_job() {
+fn a_pipeline_of_a_shell_is_stopped_and_continued_as_one_job() {
     let world = World::new("pipeline");
     let mut shell = Terminal::shell(&world);
     shell.types("\"$TENURE\" run x --ttl 8s -- sh -c 'echo $$ > pid; sleep 1; echo do''ne' | cat\n");
@@ -385,7 +385,7 @@ fn a_pipeline_of_a_shell_is_stopped_and_goes_on_as_one_job() {
 // ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn whoever_waits_on_a_terminal_is_told_for_whom() {
+fn a_waiter_on_a_terminal_shows_the_holder_that_it_waits_for() {
     let world = World::new("told");
     let held = alice(&world);
     let mut terminal = Terminal::run(&world, &["x", "--", "echo", "mine"]);
@@ -400,7 +400,7 @@ fn whoever_waits_on_a_terminal_is_told_for_whom() {
 }
 
 #[test]
-fn quiet_means_nothing_but_errors() {
+fn quiet_prints_only_errors() {
     let world = World::new("quiet");
     let held = alice(&world);
     let terminal = Terminal::run(&world, &["x", "--quiet", "--", "echo", "mine"]);

@@ -38,7 +38,7 @@ fn start_as(world: &World, pid: &str, words: &[&str], script: &str) -> (Started,
 // ── the end of CMD ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn the_end_of_the_command_ends_everything_it_started() {
+fn when_the_command_exits_all_processes_that_it_started_are_stopped() {
     let world = World::new("leftovers");
     let script = "sleep 100 & setsid sleep 100 & nohup sleep 100 > /dev/null 2>&1 & (sleep 100 &); \
                   (setsid sh -c '(setsid sleep 100 &); sleep 100' &) ; sh -c 'sleep 100 & exec sleep 100' & \
@@ -47,11 +47,11 @@ fn the_end_of_the_command_ends_everything_it_started() {
     assert_eq!((ran.code, ran.err.as_str()), (3, ""));
     assert!(ran.took < SOON, "{:?}", ran.took);
     assert_eq!(world.alive().len(), 0, "{:?}", world.alive());
-    assert!(!world.is_held("x"), "it was let go");
+    assert!(!world.is_held("x"), "it was released");
 }
 
 #[test]
-fn what_the_command_leaves_behind_is_asked_to_end_first_and_killed_after_the_grace() {
+fn processes_that_the_command_leaves_behind_get_term_and_after_the_grace_kill() {
     let world = World::new("leftover-grace");
     let left = "trap \"echo \\$(date +%s%N) > asked\" TERM; echo > ready; while :; do sleep 0.02; done";
     let script =
@@ -67,7 +67,7 @@ fn what_the_command_leaves_behind_is_asked_to_end_first_and_killed_after_the_gra
 }
 
 #[test]
-fn the_lease_stays_held_until_the_last_process_is_gone() {
+fn the_lease_stays_held_until_the_last_process_has_exited() {
     let world = World::new("held-until-gone");
     let script = "sh -c 'trap \"\" TERM; echo $$ > pid; while :; do sleep 0.02; done' & while ! [ -s pid ]; do \
                   sleep 0.01; done; exit 0";
@@ -97,11 +97,11 @@ fn when_the_supervisor_is_killed_the_tree_is_dead_at_once() {
     }
     assert_eq!(started.end().code, 137);
     world.is_empty_soon();
-    assert!(!world.exists("termed"), "nobody renews any more, so nobody is asked");
+    assert!(!world.exists("termed"), "no guard renews any more, so TERM is skipped");
 }
 
 #[test]
-fn the_next_one_starts_only_after_the_tree_of_a_killed_supervisor_is_dead() {
+fn the_next_command_starts_only_after_the_tree_of_a_killed_supervisor_is_dead() {
     let world = World::new("killed-next");
     let (started, child) = start(&world, &["x", "--ttl", "2s"], STUBBORN);
     let script = format!("[ -d /proc/{} ] && echo alive || echo dead", child.number);
@@ -120,7 +120,7 @@ fn the_next_one_starts_only_after_the_tree_of_a_killed_supervisor_is_dead() {
 // ── the watchdog is killed ──────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn when_the_watchdog_is_killed_the_command_dies_with_it_and_what_it_started_is_stopped_in_order() {
+fn when_the_watchdog_is_killed_the_command_dies_and_its_other_processes_are_stopped_in_order() {
     let world = World::new("watchdog-killed");
     let below = "trap \"echo term > termed; exit 0\" TERM; echo > ready; while :; do sleep 0.02; done";
     let script =
@@ -133,12 +133,12 @@ fn when_the_watchdog_is_killed_the_command_dies_with_it_and_what_it_started_is_s
     assert_eq!(ran.code, 76, "{ran:?}");
     assert!(ran.err.contains("watchdog"), "{}", ran.err);
     assert_eq!(world.told("termed"), "term");
-    assert!(!world.is_held("x"), "it was let go");
+    assert!(!world.is_held("x"), "it was released");
     world.is_empty_soon();
 }
 
 #[test]
-fn a_watchdog_that_is_killed_before_it_starts_the_command_is_no_success() {
+fn a_watchdog_that_is_killed_before_it_starts_the_command_gives_a_failure() {
     let world = World::new("killed-before");
     let (holder, child) = start(&world, &["x"], "echo $$ > pid; exec sleep 100");
     let waiter = world.start(world.run(&["x", "--", "touch", "ran"]));
@@ -159,7 +159,7 @@ fn a_watchdog_that_is_killed_before_it_starts_the_command_is_no_success() {
 }
 
 #[test]
-fn when_the_watchdog_is_killed_what_does_not_heed_term_is_killed_after_the_grace() {
+fn when_the_watchdog_is_killed_processes_that_ignore_term_are_killed_after_the_grace() {
     let world = World::new("watchdog-killed-stubborn");
     let (started, _child) = start(&world, &["x", "--kill-grace", "500ms"], STUBBORN);
     let inner = world.told_pid("inner");
@@ -168,14 +168,14 @@ fn when_the_watchdog_is_killed_what_does_not_heed_term_is_killed_after_the_grace
     assert!(took >= Duration::from_millis(450), "{took:?}");
     let ran = started.end();
     assert_eq!(ran.code, 76, "{ran:?}");
-    assert!(!world.is_held("x"), "it was let go");
+    assert!(!world.is_held("x"), "it was released");
     world.is_empty_soon();
 }
 
 // ── the supervisor is stopped ───────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn when_the_supervisor_is_stopped_the_child_is_dead_before_the_deadline_and_before_anybody_elses_starts() {
+fn when_the_supervisor_is_stopped_the_child_is_dead_before_the_deadline_and_the_next_start() {
     let world = World::new("supervisor-stopped");
     let ttl = Duration::from_secs(2);
     let (mut started, child) = start(&world, &["x", "--ttl", "2s"], STUBBORN);
@@ -201,7 +201,7 @@ fn when_the_supervisor_is_stopped_the_child_is_dead_before_the_deadline_and_befo
 }
 
 #[test]
-fn a_supervisor_that_is_stopped_for_a_moment_goes_on() {
+fn a_supervisor_that_is_stopped_for_a_moment_continues() {
     let world = World::new("stopped-shortly");
     let (started, _) = start(&world, &["x", "--ttl", "3s"], "echo $$ > pid; sleep 2; exit 4");
     let supervisor = started.process();
@@ -217,7 +217,7 @@ fn a_supervisor_that_is_stopped_for_a_moment_goes_on() {
 }
 
 #[test]
-fn a_command_that_ends_while_the_supervisor_is_stopped_gives_its_code_when_that_goes_on_in_time() {
+fn a_command_that_exits_while_its_supervisor_is_briefly_stopped_gives_its_code() {
     let world = World::new("ends-while-stopped");
     let (started, child) = start(&world, &["x", "--ttl", "4s"], "echo $$ > pid; sleep 0.5; exit 9");
     started.process().send(Signal::STOP);
@@ -251,7 +251,7 @@ fn a_supervisor_stopped_before_the_grant_never_starts_its_command_late() {
 }
 
 #[test]
-fn a_child_that_wakes_up_too_late_to_begin_does_not_begin() {
+fn a_stub_that_wakes_up_too_late_does_not_start_the_command() {
     let world = World::new("late-stub");
     let (held, _) =
         start(&world, &["x", "--ttl", "2s"], "echo $$ > pid; while ! [ -e end ]; do sleep 0.02; done");
@@ -286,7 +286,7 @@ fn a_child_that_wakes_up_too_late_to_begin_does_not_begin() {
 // ── the watchdog is stopped ─────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn when_the_watchdog_is_stopped_the_end_of_the_command_is_noticed_and_the_lease_let_go() {
+fn when_the_watchdog_is_stopped_the_lease_is_still_released_after_the_command() {
     let world = World::new("watchdog-stopped");
     let script = "setsid sleep 100 & echo $$ > pid; sleep 1; exit 8";
     let (started, child) = start(&world, &["x"], script);
@@ -294,7 +294,7 @@ fn when_the_watchdog_is_stopped_the_end_of_the_command_is_noticed_and_the_lease_
     child.dies_within(SOON);
     let ran = started.end_within(Duration::from_secs(5));
     assert_eq!(ran.code, 8, "{ran:?}");
-    assert!(!world.is_held("x"), "it was let go");
+    assert!(!world.is_held("x"), "it was released");
     world.is_empty_soon();
 }
 
@@ -336,7 +336,7 @@ fn start_with_watchdog_stopped_early(world: &World, words: &[&str]) -> Started {
 }
 
 #[test]
-fn a_watchdog_that_is_stopped_before_it_is_ready_does_not_keep_the_lease() {
+fn a_watchdog_that_is_stopped_before_it_is_ready_does_not_block_the_lease() {
     let world = World::new("early");
     let words = ["x", "--ttl", "2s", "--", "touch", "ran"];
     let ran = start_with_watchdog_stopped_early(&world, &words).end_within(Duration::from_secs(8));
@@ -351,7 +351,7 @@ fn a_watchdog_that_is_stopped_before_it_is_ready_does_not_keep_the_lease() {
 }
 
 #[test]
-fn the_watchdog_ignores_what_ends_others() {
+fn the_watchdog_ignores_signals_that_stop_other_processes() {
     let world = World::new("watchdog-deaf");
     let (started, child) = start(&world, &["x"], "echo $$ > pid; exec sleep 100");
     let watchdog = started.watchdog();
@@ -369,7 +369,7 @@ fn the_watchdog_ignores_what_ends_others() {
 }
 
 #[test]
-fn with_a_stopped_watchdog_a_store_that_does_not_answer_still_ends_the_command_in_time() {
+fn with_a_stopped_watchdog_and_a_silent_store_the_command_is_still_stopped_in_time() {
     let world = World::new("watchdog-stopped-risk");
     let (started, child) = start(&world, &["x", "--ttl", "2s"], STUBBORN);
     started.watchdog().send(Signal::STOP);
@@ -398,7 +398,7 @@ fn nested(world: &World) -> (Started, Process, Process) {
 }
 
 #[test]
-fn nested_the_end_of_the_inner_command_ends_both() {
+fn nested_runs_both_exit_with_the_inner_command() {
     let world = World::new("nested-end");
     let words = ["a", "--", TENURE, "run", "b", "--", "sh", "-c", "echo $TENURE_NAME; exit 11"];
     let ran = world.ran(world.run(&words));
@@ -408,7 +408,7 @@ fn nested_the_end_of_the_inner_command_ends_both() {
 }
 
 #[test]
-fn nested_a_killed_outer_supervisor_ends_all() {
+fn nested_runs_are_killed_with_the_outer_supervisor() {
     let world = World::new("nested-outer");
     let (started, inner, child) = nested(&world);
     let inner_dog = watchdog_of(inner.number).unwrap();
@@ -421,7 +421,7 @@ fn nested_a_killed_outer_supervisor_ends_all() {
 }
 
 #[test]
-fn nested_a_killed_inner_supervisor_ends_the_inner_tree_and_the_outer_says_so() {
+fn nested_runs_report_a_killed_inner_supervisor_whose_tree_is_killed() {
     let world = World::new("nested-inner");
     let (started, inner, child) = nested(&world);
     inner.send(Signal::KILL);
@@ -429,12 +429,12 @@ fn nested_a_killed_inner_supervisor_ends_the_inner_tree_and_the_outer_says_so() 
     let ran = started.end();
     assert_eq!(ran.code, 137, "{ran:?}");
     assert!(!ran.err.contains("tenure"), "{}", ran.err);
-    assert!(!world.is_held("a"), "it was let go");
+    assert!(!world.is_held("a"), "it was released");
     world.is_empty_soon();
 }
 
 #[test]
-fn nested_a_killed_outer_watchdog_ends_all() {
+fn nested_runs_are_killed_with_the_outer_watchdog() {
     let world = World::new("nested-dog");
     let (started, inner, child) = nested(&world);
     started.watchdog().send(Signal::KILL);
@@ -442,12 +442,12 @@ fn nested_a_killed_outer_watchdog_ends_all() {
     inner.dies_within(SOON);
     let ran = started.end();
     assert_eq!(ran.code, 76, "{ran:?}");
-    assert!(!world.is_held("a"), "it was let go");
+    assert!(!world.is_held("a"), "it was released");
     world.is_empty_soon();
 }
 
 #[test]
-fn nested_a_stopped_outer_supervisor_has_all_dead_before_the_deadline() {
+fn nested_runs_are_dead_before_the_deadline_of_a_stopped_outer_supervisor() {
     let world = World::new("nested-stopped");
     let (started, inner, child) = nested(&world);
     let stopped = Instant::now();
@@ -461,7 +461,7 @@ fn nested_a_stopped_outer_supervisor_has_all_dead_before_the_deadline() {
 }
 
 #[test]
-fn nested_an_inner_supervisor_that_is_stopped_and_an_outer_one_that_is_killed_leave_nothing() {
+fn nested_runs_leave_nothing_if_the_inner_supervisor_is_stopped_and_the_outer_one_killed() {
     let world = World::new("nested-both");
     let (started, inner, child) = nested(&world);
     inner.send(Signal::STOP);
@@ -473,7 +473,7 @@ fn nested_an_inner_supervisor_that_is_stopped_and_an_outer_one_that_is_killed_le
 }
 
 #[test]
-fn nested_both_watchdogs_killed_together_leave_nothing() {
+fn nested_runs_leave_nothing_if_both_watchdogs_are_killed() {
     let world = World::new("nested-dogs");
     let (started, inner, child) = nested(&world);
     let inner_dog = watchdog_of(inner.number).unwrap();
@@ -481,7 +481,7 @@ fn nested_both_watchdogs_killed_together_leave_nothing() {
     started.watchdog().send(Signal::KILL);
     child.dies_within(Duration::from_secs(4));
     assert_eq!(started.end().code, 76);
-    assert!(!world.is_held("a"), "it was let go");
+    assert!(!world.is_held("a"), "it was released");
     world.is_empty_soon();
 }
 
@@ -492,7 +492,7 @@ const STORM: &str = "trap '' TERM; echo $$ > pid; end=$(($(date +%s) + 5)); \
                      while [ $(date +%s) -lt $end ]; do sleep 0.05 & setsid sleep 7 & done; wait";
 
 #[test]
-fn a_storm_of_processes_is_ended_when_the_supervisor_is_killed() {
+fn a_storm_of_processes_is_killed_after_the_death_of_the_supervisor() {
     let world = World::new("storm");
     let (started, child) = start(&world, &["x"], STORM);
     sleep_ms(500);
@@ -503,7 +503,7 @@ fn a_storm_of_processes_is_ended_when_the_supervisor_is_killed() {
 }
 
 #[test]
-fn a_storm_of_processes_is_ended_by_the_supervisor_alone() {
+fn the_supervisor_alone_kills_a_storm_of_processes() {
     let world = World::new("storm-alone");
     let (started, child) = start(&world, &["x", "--kill-grace", "300ms"], STORM);
     sleep_ms(500);
@@ -514,7 +514,7 @@ fn a_storm_of_processes_is_ended_by_the_supervisor_alone() {
 }
 
 #[test]
-fn processes_that_run_away_by_forking_and_ending_are_caught() {
+fn processes_that_fork_and_exit_all_the_time_are_killed() {
     let world = World::new("runaway");
     // Each one lives just long enough to start the next.
     fs::write(world.path("next"), "#!/bin/sh\ntrap '' TERM\n[ $(date +%s) -lt $END ] && setsid ./next &\n")
@@ -533,7 +533,7 @@ fn processes_that_run_away_by_forking_and_ending_are_caught() {
 }
 
 #[test]
-fn stopped_processes_are_ended_too() {
+fn stopped_processes_are_killed_too() {
     let world = World::new("stopped-child");
     let (started, child) =
         start(&world, &["x", "--kill-grace", "300ms"], "echo $$ > pid; sleep 100 & kill -STOP $$");
@@ -547,7 +547,7 @@ fn stopped_processes_are_ended_too() {
 // ── the lease is lost ───────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn another_grant_in_the_record_kills_at_once() {
+fn another_grant_in_the_record_kills_the_command_at_once() {
     let world = World::new("usurped");
     let (started, child) = start(&world, &["x", "--ttl", "3s"], STUBBORN);
     let store = world.store();
@@ -567,7 +567,7 @@ fn another_grant_in_the_record_kills_at_once() {
     });
     // The next renewal sees it, at most a third of the ttl later.
     child.dies_within(Duration::from_millis(1000) + AT_ONCE);
-    assert!(!world.exists("termed"), "somebody else acts already: no time for TERM");
+    assert!(!world.exists("termed"), "another holder acts already: no time for TERM");
     let ran = started.end();
     assert_eq!(ran.code, 76, "{ran:?}");
     assert_eq!(world.record("x").unwrap().term, written.term, "the other's record is left alone");
@@ -575,7 +575,7 @@ fn another_grant_in_the_record_kills_at_once() {
 }
 
 #[test]
-fn a_record_that_was_deleted_kills_at_once() {
+fn a_deleted_record_kills_the_command_at_once() {
     let world = World::new("deleted");
     let (started, child) = start(&world, &["x", "--ttl", "3s"], STUBBORN);
     fs::remove_file(world.store().path_of(&key("x"))).unwrap();
@@ -587,7 +587,7 @@ fn a_record_that_was_deleted_kills_at_once() {
 }
 
 #[test]
-fn what_a_shell_had_started_before_it_became_the_supervisor_is_not_the_commands() {
+fn processes_that_a_shell_started_before_it_became_the_supervisor_do_not_belong_to_the_command() {
     let world = World::new("bystander");
     let script = "sleep 100 & echo $! > bystander; exec \"$TENURE\" run x --ttl 3s -- sh -c 'echo $$ > pid; exec sleep 100'";
     let started = world.start(world.sh(script));
@@ -601,7 +601,7 @@ fn what_a_shell_had_started_before_it_became_the_supervisor_is_not_the_commands(
 }
 
 #[test]
-fn what_a_shell_had_started_before_lives_on_also_when_the_watchdog_is_killed() {
+fn processes_that_a_shell_started_before_survive_even_if_the_watchdog_is_killed() {
     let world = World::new("before-unwatched");
     let script = "sleep 100 & echo $! > before; exec \"$TENURE\" run x -- sh -c 'setsid sleep 100 & echo $$ > pid; wait'";
     let started = world.start(world.sh(script));
@@ -611,7 +611,7 @@ fn what_a_shell_had_started_before_lives_on_also_when_the_watchdog_is_killed() {
     let ran = started.end();
     assert_eq!(ran.code, 76, "{ran:?}");
     assert!(!before.is_dead(), "it is not the command's");
-    assert!(!world.is_held("x"), "it was let go");
+    assert!(!world.is_held("x"), "it was released");
     before.send(Signal::KILL);
     world.is_empty_soon();
 }
@@ -627,7 +627,7 @@ fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
 }
 
 #[test]
-fn a_reader_that_does_not_read_keeps_nobody_from_ending_the_command() {
+fn a_full_standard_error_does_not_keep_the_guards_from_killing_the_command() {
     let world = World::new("unread");
     let (mut reader, writer) = full_pipe();
     let mut command = world.run(&["x", "--ttl", "9s", "--", "sh", "-c", STUBBORN]);
@@ -640,7 +640,7 @@ fn a_reader_that_does_not_read_keeps_nobody_from_ending_the_command() {
     let mut said = String::new();
     reader.read_to_string(&mut said).unwrap();
     assert_eq!(supervisor.wait().unwrap().code(), Some(76));
-    assert!(said.contains("the command was stopped"), "why it ended is told to whoever reads at last");
+    assert!(said.contains("the command was stopped"), "a late reader still gets the reason");
     world.is_empty_soon();
 }
 
@@ -652,7 +652,7 @@ fn asked_and_killed(world: &World, child: &Process, began: Instant) -> (Duration
 }
 
 #[test]
-fn when_the_store_does_not_answer_term_comes_in_time_and_kill_before_the_deadline() {
+fn when_the_store_is_silent_term_comes_in_time_and_kill_before_the_deadline() {
     let world = World::new("store-gone");
     let words = ["x", "--ttl", "4s", "--kill-grace", "1s"];
     let (started, child) = start(&world, &words, STUBBORN);
@@ -691,7 +691,7 @@ fn when_the_key_cannot_be_written_for_too_long_the_command_is_stopped_in_time() 
 }
 
 #[test]
-fn a_store_that_comes_back_in_time_ends_nothing() {
+fn a_store_that_recovers_in_time_stops_nothing() {
     let world = World::new("outage");
     let (started, _) =
         start(&world, &["x", "--ttl", "4s", "--kill-grace", "500ms"], "echo $$ > pid; sleep 3; exit 6");

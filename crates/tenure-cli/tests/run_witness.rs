@@ -39,7 +39,7 @@ fn begins(world: &World) -> Duration {
 }
 
 #[test]
-fn a_waiter_starts_at_once_when_the_tree_of_a_killed_supervisor_is_gone() {
+fn a_waiter_starts_at_once_when_the_tree_of_a_killed_supervisor_is_dead() {
     let world = World::new("witness-killed");
     let script = "trap '' TERM; setsid sleep 100 & echo $$ > pid; while :; do sleep 0.02; done";
     let (started, child) = start(&world, script);
@@ -56,7 +56,7 @@ fn a_waiter_starts_at_once_when_the_tree_of_a_killed_supervisor_is_gone() {
 }
 
 #[test]
-fn whoever_does_not_wait_gets_the_lease_of_a_dead_holder() {
+fn a_run_without_waiting_takes_over_from_a_dead_holder() {
     let world = World::new("witness-no-wait");
     let (started, child) = start(&world, "echo $$ > pid; exec sleep 100");
     let watchdog = started.watchdog();
@@ -70,7 +70,7 @@ fn whoever_does_not_wait_gets_the_lease_of_a_dead_holder() {
 }
 
 #[test]
-fn everybody_killed_together_frees_the_lease_at_once() {
+fn killing_all_processes_of_a_holder_frees_the_lease_at_once() {
     let world = World::new("witness-all");
     let (started, child) = start(&world, "echo $$ > pid; exec sleep 100");
     let watchdog = started.watchdog();
@@ -89,7 +89,7 @@ fn everybody_killed_together_frees_the_lease_at_once() {
 fn stays_held(world: &World) {
     let end = Instant::now() + Duration::from_secs(2);
     while Instant::now() < end {
-        assert!(!world.exists("begun"), "somebody of the first term was alive");
+        assert!(!world.exists("begun"), "a process of the first term was alive");
         sleep_ms(20);
     }
     let ran = world.ran(world.run(&["x", "--ttl", TTL, "--no-wait", "--", "touch", "begun"]));
@@ -97,7 +97,7 @@ fn stays_held(world: &World) {
 }
 
 #[test]
-fn a_child_that_closes_what_it_inherited_is_still_seen_while_the_watchdog_lives() {
+fn a_child_that_closes_inherited_descriptors_still_counts_while_the_watchdog_lives() {
     let world = World::new("witness-closed");
     let script = "exec bash -c 'for n in {3..255}; do eval \"exec $n>&-\"; done; trap \"\" TERM; echo $$ > pid; \
                   while :; do sleep 0.02; done'";
@@ -110,7 +110,7 @@ fn a_child_that_closes_what_it_inherited_is_still_seen_while_the_watchdog_lives(
 }
 
 #[test]
-fn a_stopped_holder_is_not_taken_for_dead() {
+fn a_stopped_holder_does_not_count_as_dead() {
     let world = World::new("witness-stopped");
     let (started, child) = start(&world, "echo $$ > pid; while :; do sleep 0.02; done");
     let _waiter = waiter(&world);
@@ -123,7 +123,7 @@ fn a_stopped_holder_is_not_taken_for_dead() {
 }
 
 #[test]
-fn a_lease_that_was_let_go_leaves_no_file_of_its_holder() {
+fn a_released_lease_leaves_no_file_of_its_holder() {
     let world = World::new("witness-files");
     let names = || {
         let names = fs::read_dir(world.leases()).unwrap().map(|entry| entry.unwrap().file_name());
@@ -141,7 +141,7 @@ fn a_lease_that_was_let_go_leaves_no_file_of_its_holder() {
 }
 
 #[test]
-fn what_a_killed_holder_left_in_the_folder_does_not_grow() {
+fn files_of_killed_holders_do_not_accumulate_in_the_directory() {
     let world = World::new("witness-litter");
     let count = || fs::read_dir(world.leases()).unwrap().count();
     let mut counts = Vec::new();
@@ -162,7 +162,7 @@ fn what_a_killed_holder_left_in_the_folder_does_not_grow() {
 
 /// A user has 128 inotify instances by default, and a crowd may use all of them.
 #[test]
-fn a_waiter_whom_the_kernel_tells_nothing_looks_from_time_to_time() {
+fn a_waiter_without_inotify_polls() {
     let untold = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$@\"";
     let namespace = ["--user", "--map-root-user", "sh", "-c", untold, "sh"];
     let world = World::new("witness-untold");

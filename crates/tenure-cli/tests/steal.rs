@@ -17,7 +17,7 @@ fn working(world: &World, ttl: &str) -> run_support::Started {
 }
 
 #[test]
-fn a_run_that_is_stolen_from_stops_its_child_and_says_who_and_why_before_the_thief_starts() {
+fn a_run_that_is_stolen_from_stops_its_child_and_names_thief_and_reason_before_the_thief_starts() {
     let world = World::new("steal");
     let old = working(&world, "3s");
     let steal = ["steal", "job", "--reason", "node a is drained", "--holder", "boss"];
@@ -36,7 +36,7 @@ fn a_run_that_is_stolen_from_stops_its_child_and_says_who_and_why_before_the_thi
 }
 
 #[test]
-fn what_nobody_holds_is_simply_taken_and_a_handle_is_printed() {
+fn a_free_lease_is_simply_granted_and_a_handle_printed() {
     let world = World::new("steal");
     let handle = world.ran(world.tenure(&["steal", "job", "--reason", "just so"]));
     said(&handle, 0, &[]);
@@ -48,7 +48,7 @@ fn what_nobody_holds_is_simply_taken_and_a_handle_is_printed() {
 }
 
 #[test]
-fn a_holder_that_is_dead_on_this_machine_is_not_waited_for() {
+fn steal_does_not_wait_for_a_holder_that_is_dead_on_this_machine() {
     let world = World::new("steal");
     let old = working(&world, "1h");
     let child = world.told_pid("pid");
@@ -59,7 +59,7 @@ fn a_holder_that_is_dead_on_this_machine_is_not_waited_for() {
 }
 
 #[test]
-fn a_holder_that_does_not_answer_is_waited_for_until_its_ttl_is_over() {
+fn steal_waits_for_a_silent_holder_until_its_lease_runs_out() {
     let world = World::new("steal");
     let old = world.ran(world.tenure(&["acquire", "job", "--ttl", "1500ms", "--holder", "old"]));
     said(&old, 0, &[]);
@@ -74,7 +74,7 @@ fn a_holder_that_does_not_answer_is_waited_for_until_its_ttl_is_over() {
 }
 
 #[test]
-fn whoever_has_only_a_handle_is_told_the_reason_and_lets_go_by_releasing_it() {
+fn a_script_with_a_handle_sees_the_reason_and_yields_by_releasing() {
     let world = World::new("steal");
     let old = world.ran(world.tenure(&["acquire", "job", "--ttl", "1h", "--holder", "old"]));
     let thief = world.start(world.tenure(&["steal", "job", "--reason", "my turn", "--holder", "boss"]));
@@ -93,7 +93,7 @@ fn whoever_has_only_a_handle_is_told_the_reason_and_lets_go_by_releasing_it() {
 }
 
 #[test]
-fn taking_it_now_says_what_that_gives_up_and_the_old_one_ends_at_its_next_renewal() {
+fn stealing_at_once_warns_and_the_former_holder_stops_at_its_next_renewal() {
     let world = World::new("steal");
     let old = working(&world, "3s");
     let mut thief =
@@ -109,7 +109,7 @@ fn taking_it_now_says_what_that_gives_up_and_the_old_one_ends_at_its_next_renewa
 }
 
 #[test]
-fn what_somebody_else_has_already_is_not_told_as_released() {
+fn a_lease_that_another_holder_has_already_is_not_reported_as_released() {
     let world = World::new("steal");
     let mut old = world.run(&["job", "--ttl", "3s", "--holder", "old", "--json", "--"]);
     old.args(["sh", "-c", WORK]);
@@ -123,7 +123,7 @@ fn what_somebody_else_has_already_is_not_told_as_released() {
 }
 
 #[test]
-fn whoever_took_it_now_and_let_go_since_is_still_named() {
+fn a_thief_that_has_released_since_is_still_named() {
     let world = World::new("steal");
     let file = world.path("lease");
     let acquired = ["acquire", "job", "--holder", "old", "--file", file.to_str().unwrap()];
@@ -136,7 +136,7 @@ fn whoever_took_it_now_and_let_go_since_is_still_named() {
 }
 
 #[test]
-fn two_who_steal_at_once_get_it_one_after_the_other() {
+fn two_thieves_at_once_get_the_lease_one_after_the_other() {
     let world = World::new("steal");
     let old = working(&world, "3s");
     let thieves: Vec<_> = ["one", "two"]

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use support::{Home, did};
 
 #[test]
-fn without_arguments_it_teaches_and_fails() {
+fn without_arguments_it_prints_help_and_fails() {
     let home = Home::new("bare");
     let did = home.tenure(&[]);
     assert_eq!((did.code, did.out.as_str()), (64, ""));
@@ -16,7 +16,7 @@ fn without_arguments_it_teaches_and_fails() {
 }
 
 #[test]
-fn help_that_was_asked_for_is_an_answer_and_says_what_can_be_relied_on() {
+fn requested_help_succeeds_and_states_the_contract() {
     let home = Home::new("help");
     let all = ["Examples:", "Exit codes:"];
     for (args, words) in [
@@ -56,7 +56,7 @@ fn help_that_was_asked_for_is_an_answer_and_says_what_can_be_relied_on() {
 }
 
 #[test]
-fn every_wrong_command_line_is_one_sentence_with_the_next_step() {
+fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
     let home = Home::new("usage");
     for (args, sentence) in [
         (
@@ -146,7 +146,7 @@ fn every_wrong_command_line_is_one_sentence_with_the_next_step() {
 }
 
 #[test]
-fn a_program_is_told_in_json() {
+fn usage_errors_are_json_on_request() {
     let home = Home::new("usage-json");
     let did = home.tenure(&["status", "--json"]);
     let said: serde_json::Value = serde_json::from_str(&did.err).unwrap();
@@ -190,11 +190,11 @@ fn hostile_names_are_refused_and_never_reach_the_store() {
         "a key must not have '.' or '..' between its slashes: write it like billing/nightly, not \"..\"",
     );
     home.tenure(&["status", "Ünïcødé/键"]).answered(1, "Ünïcødé/键: free\n");
-    assert!(!home.folder().exists(), "whoever only looks makes nothing");
+    assert!(!home.leases().exists(), "reading creates nothing");
 }
 
 #[test]
-fn bytes_that_are_no_text_are_an_error_and_no_panic() {
+fn bytes_that_are_not_utf8_are_an_error_and_no_panic() {
     let home = Home::new("bytes");
     let did = did(home.command(&["status"]).arg(OsStr::from_bytes(b"\xff")));
     did.failed(64, "invalid UTF-8 was detected in one or more arguments. See tenure status --help");

@@ -95,7 +95,7 @@ fn process(world: &World, holder: &str) -> Coordinator {
 }
 
 #[test]
-fn a_run_is_told_from_its_grant_to_its_release() {
+fn watch_reports_a_run_from_its_grant_to_its_release() {
     let world = World::new("watch-run");
     world.ran(world.run(&["other", "--", "true"]));
     let watching = Watching::start(&world, &["x", "--json"]);
@@ -129,7 +129,7 @@ fn a_run_is_told_from_its_grant_to_its_release() {
 }
 
 #[test]
-fn people_are_told_in_lines_without_colours_where_nobody_sees_them() {
+fn watch_prints_lines_without_colours_if_there_is_no_terminal() {
     let world = World::new("watch-people");
     world.ran(world.run(&["x", "--", "true"]));
     let watching = Watching::start(&world, &["x"]);
@@ -145,7 +145,7 @@ fn people_are_told_in_lines_without_colours_where_nobody_sees_them() {
 }
 
 #[test]
-fn renewals_are_told_on_request() {
+fn watch_reports_renewals_on_request() {
     let world = World::new("watch-renewals");
     let _started = world.start(world.run(&["x", "--ttl", "2s", "--", "sleep", "100"]));
     until("a holder", PATIENCE, || world.is_held("x").then_some(()));
@@ -154,7 +154,7 @@ fn renewals_are_told_on_request() {
 }
 
 #[test]
-fn a_killed_holder_is_told_to_have_died_though_nobody_else_wants_the_lease() {
+fn watch_reports_the_death_of_a_holder_even_without_contenders() {
     let world = World::new("watch-killed");
     // The ttl is so long that the next poll is after the end of this test. Only the witness can report the death.
     let started = world.start(world.run(&["x", "--ttl", "10m", "--", "sleep", "100"]));
@@ -171,7 +171,7 @@ fn a_killed_holder_is_told_to_have_died_though_nobody_else_wants_the_lease() {
 }
 
 #[test]
-fn a_lease_that_is_taken_on_purpose_is_told_with_who_and_why() {
+fn watch_reports_a_theft_with_the_thief_and_the_reason() {
     let world = World::new("watch-taken");
     let started = world.start(world.run(&["x", "--holder", "old", "--ttl", "3s", "--", "sleep", "100"]));
     until("a holder", PATIENCE, || world.is_held("x").then_some(()));
@@ -190,7 +190,7 @@ fn a_lease_that_is_taken_on_purpose_is_told_with_who_and_why() {
 }
 
 #[test]
-fn leases_that_appear_below_a_prefix_are_told_and_others_are_not() {
+fn watch_reports_new_leases_below_a_prefix_and_no_others() {
     let world = World::new("watch-prefix");
     world.ran(world.run(&["billing/a", "--", "true"]));
     let watching = Watching::start(&world, &["billing/", "--json"]);
@@ -210,7 +210,7 @@ fn leases_that_appear_below_a_prefix_are_told_and_others_are_not() {
 }
 
 #[test]
-fn a_store_that_is_moved_away_and_back_is_told_and_so_is_what_changed_meanwhile() {
+fn watch_reports_a_store_that_is_moved_away_and_back_and_the_changes_in_between() {
     let world = World::new("watch-moved");
     world.ran(world.run(&["x", "--", "true"]));
     let watching = Watching::start(&world, &["x", "--json"]);
@@ -234,7 +234,7 @@ fn a_store_that_is_moved_away_and_back_is_told_and_so_is_what_changed_meanwhile(
 }
 
 #[test]
-fn a_store_that_may_not_be_read_for_a_while_is_told() {
+fn watch_reports_a_store_that_is_unreadable_for_a_while() {
     let world = World::new("watch-denied");
     world.ran(world.run(&["other", "--", "true"]));
     let mode = |mode| fs::set_permissions(world.leases(), PermissionsExt::from_mode(mode)).unwrap();
@@ -267,7 +267,7 @@ fn a_store_that_may_not_be_read_for_a_while_is_told() {
 }
 
 #[test]
-fn a_damaged_file_is_told_once_and_does_not_hide_the_others() {
+fn watch_reports_a_damaged_file_once_and_the_other_leases() {
     let world = World::new("watch-damaged");
     world.ran(world.run(&["a", "--", "true"]));
     fs::write(world.leases().join("b.entry"), "garbage").unwrap();
@@ -286,7 +286,7 @@ fn a_damaged_file_is_told_once_and_does_not_hide_the_others() {
 }
 
 #[test]
-fn no_older_token_is_told_after_a_newer_one_however_quick_the_terms_are() {
+fn watch_never_reports_an_older_token_after_a_newer_one() {
     let world = World::new("watch-quick");
     world.ran(world.run(&["x", "--", "true"]));
     let watching = Watching::start(&world, &["x", "--renewals", "--json"]);
@@ -321,7 +321,7 @@ fn no_older_token_is_told_after_a_newer_one_however_quick_the_terms_are() {
     let ended = count("released");
     let told: Vec<_> = events.iter().map(|event| (word(event), event["token"].as_u64())).collect();
     // The end of a term that was seen while it lasted may be among the missed events.
-    assert_eq!(count("died"), 0, "they let go in order: {told:?}");
+    assert_eq!(count("died"), 0, "they released in order: {told:?}");
     assert!(granted == ended || (granted > ended && granted <= ended + missed), "{told:?}");
     assert!(
         granted == 74 || missed > 0,
@@ -330,7 +330,7 @@ fn no_older_token_is_told_after_a_newer_one_however_quick_the_terms_are() {
 }
 
 #[test]
-fn a_store_that_is_not_there_is_waited_for_and_not_made() {
+fn watch_waits_for_a_missing_store_and_does_not_create_it() {
     let world = World::new("watch-nothing");
     let watching = Watching::start(&world, &["--json"]);
     let complained = until("a complaint", PATIENCE, || {
@@ -339,7 +339,7 @@ fn a_store_that_is_not_there_is_waited_for_and_not_made() {
     let said: Value = serde_json::from_str(&complained).unwrap();
     let sentence = format!("there is no store at {} yet, and it is waited for", world.store_url());
     assert_eq!((&said["event"], &said["message"]), (&"waiting".into(), &sentence.into()));
-    assert!(!world.leases().exists(), "whoever only looks makes nothing");
+    assert!(!world.leases().exists(), "reading creates nothing");
     world.ran(world.run(&["x", "--", "true"]));
     // First the state when the store is found, then the events.
     watching.waits_for("stands");
@@ -348,7 +348,7 @@ fn a_store_that_is_not_there_is_waited_for_and_not_made() {
 }
 
 #[test]
-fn it_ends_when_nobody_reads_any_more_and_by_a_signal() {
+fn watch_ends_when_its_reader_exits_and_by_a_signal() {
     let world = World::new("watch-ends");
     world.ran(world.run(&["x", "--", "true"]));
     // There are no events after the first line.
@@ -365,7 +365,7 @@ fn it_ends_when_nobody_reads_any_more_and_by_a_signal() {
 }
 
 #[test]
-fn standard_output_that_takes_nothing_is_a_failure() {
+fn watch_fails_if_standard_output_cannot_be_written() {
     let world = World::new("watch-full");
     world.ran(world.run(&["x", "--", "true"]));
     let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else {
@@ -378,7 +378,7 @@ fn standard_output_that_takes_nothing_is_a_failure() {
 }
 
 #[test]
-fn names_that_are_none_and_stores_that_are_none_are_refused() {
+fn watch_refuses_invalid_names_and_stores() {
     let world = World::new("watch-bad");
     for (name, code, sentence) in [
         (

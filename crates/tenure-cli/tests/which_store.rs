@@ -37,7 +37,7 @@ fn the_command_line_wins_over_the_variable_over_the_configuration_over_the_defau
 }
 
 #[test]
-fn the_configuration_is_the_first_file_that_is_there() {
+fn the_configuration_is_the_first_file_that_exists() {
     let home = Home::new("config");
     home.write(".config/tenure/config.toml", "store = 'file:///home-config'");
     home.write("xdg/tenure/config.toml", "store = 'file:///xdg'");
@@ -55,7 +55,7 @@ fn the_configuration_is_the_first_file_that_is_there() {
 }
 
 #[test]
-fn a_configuration_that_is_wrong_is_not_passed_over() {
+fn an_invalid_configuration_is_not_ignored() {
     let home = Home::new("wrong-config");
     let path = home.0.join(".config/tenure/config.toml");
     let shown = path.display();
@@ -131,7 +131,7 @@ fn a_configuration_that_is_wrong_is_not_passed_over() {
 }
 
 #[test]
-fn a_url_that_is_wrong_is_an_error_that_says_where_it_came_from() {
+fn an_invalid_url_is_an_error_that_names_its_origin() {
     let home = Home::new("wrong-url");
     home.tenure(&["--store", "leases", "ls"])
         .failed(64, "--store: \"leases\" is no URL of a store: write it like file:///path");
@@ -148,7 +148,7 @@ fn a_url_that_is_wrong_is_an_error_that_says_where_it_came_from() {
 }
 
 #[test]
-fn memory_makes_no_sense_for_a_command() {
+fn a_memory_store_is_refused() {
     let home = Home::new("memory");
     for url in ["memory:", "MEMORY:jobs"] {
         home.tenure(&["--store", url, "status", "x"]).failed(
@@ -160,7 +160,7 @@ fn memory_makes_no_sense_for_a_command() {
 }
 
 #[test]
-fn state_is_kept_where_the_user_keeps_state() {
+fn the_default_store_is_in_the_users_state_directory() {
     let home = Home::new("state");
     let state = home.0.join("state");
     let expected = format!("file://{}/tenure", state.display());
@@ -171,7 +171,7 @@ fn state_is_kept_where_the_user_keeps_state() {
 }
 
 #[test]
-fn without_home_the_password_database_tells_so_that_cron_and_a_shell_agree() {
+fn without_home_the_password_database_is_used_so_that_cron_and_a_shell_agree() {
     let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap();
     let Some(user) = user.filter(|user| user.dir.is_dir()) else {
         return skipped("this user has no home directory");
@@ -191,7 +191,7 @@ fn without_home_the_password_database_tells_so_that_cron_and_a_shell_agree() {
 /// The command as another user, who may have no access to the directory of the build.
 fn as_user(home: &Home, user: u32, args: &[&str]) -> Option<Command> {
     if !is_root() {
-        skipped("only root can be somebody else");
+        skipped("only root can act as another user");
         return None;
     }
     let mut command = home.command(args);
@@ -206,7 +206,7 @@ fn as_user(home: &Home, user: u32, args: &[&str]) -> Option<Command> {
 }
 
 #[test]
-fn a_user_without_any_home_is_told_to_name_a_store() {
+fn a_user_without_a_home_must_name_a_store() {
     let home = Home::new("homeless");
     if let Some(mut command) = as_user(&home, 54_321, &["status", "x"]) {
         did(command.env_remove("HOME")).failed(
@@ -223,7 +223,7 @@ fn a_user_without_any_home_is_told_to_name_a_store() {
 }
 
 #[test]
-fn the_home_of_somebody_else_as_sudo_leaves_it_is_explained() {
+fn the_home_of_another_user_after_sudo_is_refused_with_an_explanation() {
     let home = Home::new("sudo");
     if !is_root() {
         return skipped("only root can give a folder away");
@@ -247,7 +247,7 @@ fn the_home_of_somebody_else_as_sudo_leaves_it_is_explained() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_entered_is_unavailable() {
+fn an_inaccessible_directory_is_unavailable() {
     let home = Home::below(Path::new("/tmp"), "denied");
     std::fs::set_permissions(&home.0, std::fs::Permissions::from_mode(0o700)).unwrap();
     let url = home.url();
@@ -266,7 +266,7 @@ fn a_file_system_that_is_not_local_is_refused() {
 }
 
 #[test]
-fn a_folder_full_of_other_things_is_no_store() {
+fn a_directory_with_other_files_is_not_a_store() {
     let home = Home::new("other");
     home.write("notes/a.txt", "mine");
     let folder = home.0.join("notes");
@@ -281,7 +281,7 @@ fn a_folder_full_of_other_things_is_no_store() {
 }
 
 #[test]
-fn a_store_in_another_folder_is_found_by_its_url_whatever_its_name() {
+fn a_store_in_a_directory_with_any_name_is_found_by_its_url() {
     let home = Home::new("spaces and %41");
     let lease = hold(&process(&home, "me"), "k", 60_000);
     let did = home.tenure(&["--store", &home.url(), "status", "k"]);

@@ -28,7 +28,7 @@ pub(crate) fn wrong(page: &Page) -> Vec<String> {
             "ini" => unit(block),
             "yaml" | "dockerfile" => None,
             "" => Some("it has no language".to_owned()),
-            other => Some(format!("nobody knows what to do with a block of {other:?}")),
+            other => Some(format!("unknown kind of block: {other:?}")),
         };
         let problem = problem.or_else(|| block.text.iter().find_map(|line| words_of_tenure(block, line)));
         wrong.extend(problem.map(|problem| format!("{}:{}: {problem}", page.name, block.line())));

@@ -75,8 +75,8 @@ pub(super) fn check(log: &str) -> Seen {
         match what {
             "start" if token <= present => wrong("the token did not grow"),
             "start" => (present, has_ended) = (token, false),
-            "overlap" => wrong("somebody of an earlier term was alive"),
-            _ if token != present => wrong("somebody else had started"),
+            "overlap" => wrong("a process of an earlier term was alive"),
+            _ if token != present => wrong("another child had started"),
             _ if has_ended => wrong("it had ended"),
             _ => {}
         }
@@ -91,7 +91,7 @@ pub(super) fn check(log: &str) -> Seen {
 }
 
 #[test]
-fn the_checker_sees_what_it_must_see() {
+fn the_checker_finds_each_kind_of_violation() {
     let good = "start 5\nact 5\nend 5\nstart 6\nact 6\nstart 9\nend 9\n";
     let seen = check(good);
     assert_eq!((seen.grants, seen.acts, seen.ends), (3, 2, 2));

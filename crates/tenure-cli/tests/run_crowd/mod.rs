@@ -70,8 +70,11 @@ impl Outcome {
         let Self { seen, faults, codes, said } = self;
         assert!(seen.grants as u64 >= grants, "too few grants to mean anything: {seen:?}\n{said}");
         let stolen = said.lines().filter(|line| line.contains("took it on purpose: it is my turn")).count();
-        eprintln!("{stolen} were told that it was taken on purpose");
-        assert!(stolen > 0 || faults.get("steal").is_none_or(|count| *count < 5), "nobody was told\n{said}");
+        eprintln!("{stolen} holders saw that the lease was stolen");
+        assert!(
+            stolen > 0 || faults.get("steal").is_none_or(|count| *count < 5),
+            "no holder was told\n{said}"
+        );
         let known = [0, 69, 76, 137, 143];
         assert!(codes.keys().all(|code| known.contains(code)), "{codes:?}\n{said}");
     }
@@ -124,7 +127,7 @@ pub(crate) fn contend(plan: &Plan<'_>) -> Outcome {
     while count < plan.faults || began.elapsed() < plan.span {
         assert!(
             plan.faults == 0 || last.elapsed() < PATIENCE,
-            "no fault could be made for {PATIENCE:?}: nobody new holds it (seed {seed})"
+            "no fault could be made for {PATIENCE:?}: there is no new holder (seed {seed})"
         );
         crowd.reap();
         crowd.fill();

@@ -184,10 +184,10 @@ impl Drop for World {
 }
 
 /// Uid of an unprivileged user.
-pub(crate) const NOBODY: u32 = 65534;
+pub(crate) const OTHER_USER: u32 = 65534;
 
 /// A world of an unprivileged user, with `tenure`, and with a setuid program that runs others as root.
-pub(crate) fn world_of_nobody(name: &str) -> Option<World> {
+pub(crate) fn world_of_other_user(name: &str) -> Option<World> {
     if !rustix::process::geteuid().is_root() {
         skipped("only root can set up a process that its parent may not signal");
         return None;
@@ -199,15 +199,15 @@ pub(crate) fn world_of_nobody(name: &str) -> Option<World> {
     };
     // The directory of the build may not be accessible to other users.
     let world = World::under(&std::env::temp_dir(), name);
-    chown(world.path(""), Some(NOBODY), Some(NOBODY)).unwrap();
+    chown(world.path(""), Some(OTHER_USER), Some(OTHER_USER)).unwrap();
     fs::copy(TENURE, world.path("tenure")).unwrap();
     fs::copy(setpriv, world.path("root")).unwrap();
     fs::set_permissions(world.path("root"), fs::Permissions::from_mode(0o4755)).unwrap();
     let mut id = Command::new(world.path("root"));
-    id.args(["--reuid", "0", "--regid", "0", "--clear-groups", "id", "-u"]).uid(NOBODY).gid(NOBODY);
+    id.args(["--reuid", "0", "--regid", "0", "--clear-groups", "id", "-u"]).uid(OTHER_USER).gid(OTHER_USER);
     let becomes_root = id.output().is_ok_and(|output| output.stdout == b"0\n");
     if !becomes_root {
-        skipped("no program can make its user root here: the temporary folder is mounted nosuid");
+        skipped("no program can make its user root here: the temporary directory is mounted nosuid");
         return None;
     }
     Some(world)
@@ -215,7 +215,7 @@ pub(crate) fn world_of_nobody(name: &str) -> Option<World> {
 
 impl World {
     /// True if the record is held, in a store of the unprivileged user.
-    pub(crate) fn record_of_nobody(&self, name: &str) -> bool {
+    pub(crate) fn other_user_holds(&self, name: &str) -> bool {
         let store = tenure::store::File::builder().accept_foreign_owner().open(self.leases()).unwrap();
         let reading = block_on(async { store.get(&key(name)).await }).unwrap();
         decode(&reading.entry.unwrap().value).unwrap().is_held()
@@ -223,9 +223,13 @@ impl World {
 }
 
 /// Runs `tenure run x` as the unprivileged user, with a short ttl and a short grace.
-pub(crate) fn run_of_nobody(world: &World, words: &[&str]) -> Started {
+pub(crate) fn run_as_other_user(world: &World, words: &[&str]) -> Started {
     let mut command = world.command(world.path("tenure"));
-    command.args(["run", "x", "--ttl", "2s", "--kill-grace", "200ms"]).args(words).uid(NOBODY).gid(NOBODY);
+    command
+        .args(["run", "x", "--ttl", "2s", "--kill-grace", "200ms"])
+        .args(words)
+        .uid(OTHER_USER)
+        .gid(OTHER_USER);
     world.start(command)
 }
 

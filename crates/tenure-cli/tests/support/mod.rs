@@ -37,16 +37,16 @@ impl Home {
     }
 
     /// The directory of the default store.
-    pub(crate) fn folder(&self) -> PathBuf {
+    pub(crate) fn leases(&self) -> PathBuf {
         self.0.join(".local/state/tenure")
     }
 
     pub(crate) fn store(&self) -> File {
-        File::open(self.folder()).unwrap()
+        File::open(self.leases()).unwrap()
     }
 
     pub(crate) fn url(&self) -> String {
-        File::url_of(&self.folder())
+        File::url_of(&self.leases())
     }
 
     /// The command, with only this home in its environment. Witnesses of leases in other stores are in it too.
