@@ -12,39 +12,39 @@ use crate::outlived_reports::{self, OutlivedReports};
 use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::{duration, output};
 
-/// Somebody at the command line who wants a lease, and is told why it is not there yet.
+/// The acquisition of a lease by a command, which reports the reason while it waits.
 #[derive(Debug)]
 pub(crate) struct Acquisition<'a> {
     pub(crate) coordinator: &'a Coordinator,
     pub(crate) key: &'a Key,
-    /// Names the store for people.
+    /// URL of the store, for messages.
     pub(crate) url: &'a str,
     pub(crate) progress: ProgressOutput,
-    /// How long to wait; `None` for as long as it takes.
+    /// Longest wait; `None` means no limit.
     pub(crate) wait: Option<Duration>,
-    /// Whether it is taken from whoever holds it.
+    /// Set if the lease is taken over from its holder.
     pub(crate) taking: Option<&'a Taking>,
-    /// Whether the exit code is to tell alone that somebody else holds it.
+    /// True if only the exit code reports that another holder has the lease.
     pub(crate) quiet: bool,
-    /// The exit code for that.
+    /// The exit code for that case.
     pub(crate) conflict: u8,
-    /// Reports that the former holder's command is alive, and the time for which it is heeded; `None` for ever.
+    /// Reports that the former holder's command is alive, and the longest wait for that command; `None` means no limit.
     pub(crate) tree: (&'a OutlivedReports, Option<Duration>),
 }
 
 /// The reason why a lease is not free.
 struct Situation {
     record: Arc<Record>,
-    /// For programs.
+    /// The reason as JSON.
     fields: Value,
-    /// For people.
+    /// The reason as a sentence.
     sentence: String,
     /// True if its lease has run out and its command is alive.
     outlived: bool,
 }
 
 impl Acquisition<'_> {
-    /// Gets what `ask` asks for, and says whether that took waiting.
+    /// Acquires what `ask` requests. The flag is true if that required waiting.
     pub(crate) async fn acquire<T>(
         &self,
         request: Request,
@@ -71,7 +71,7 @@ impl Acquisition<'_> {
     ) -> (Result<T, Error>, bool) {
         let granted = ask(request.clone().wait(Duration::ZERO)).await;
         self.say_logbook_failed();
-        // A store that is busy for a moment is waited for like a holder.
+        // A store that is busy for a moment is a reason to wait, as a holder is.
         let error = match granted {
             Err(error)
                 if self.may_wait() && matches!(error.kind(), ErrorKind::Held | ErrorKind::Unavailable) =>
@@ -115,7 +115,7 @@ impl Acquisition<'_> {
         self.while_saying_outlived(None, taken).await
     }
 
-    /// Waits for the lease. If the reason is a command that is alive, says meanwhile whose command that is.
+    /// Waits for the lease. While a live command is the reason, reports its processes.
     async fn while_saying_outlived<T>(
         &self,
         said: Option<Arc<Record>>,
@@ -133,7 +133,7 @@ impl Acquisition<'_> {
 
     async fn held_failure(&self, error: &Error) -> Failure {
         if self.quiet {
-            // It is an answer and no error, and the exit code gives it.
+            // A result and not an error: the exit code reports it.
             return Failure::silent(self.conflict);
         }
         let Some(situation) = self.situation().await else {
@@ -161,7 +161,7 @@ impl Acquisition<'_> {
         Failure::new(self.conflict, format!("{}{why}: {next}", situation.sentence))
     }
 
-    /// The reason why it is not free; `None` if it is free by now, or if that cannot be told.
+    /// The reason why it is not free; `None` if it is free by now, or if the reason is not known.
     async fn situation(&self) -> Option<Situation> {
         let seen = self.coordinator.observe(self.key.as_str()).await.ok()?;
         let (remaining, record) = (seen.standing.remaining(), seen.record?);
@@ -189,7 +189,7 @@ impl Acquisition<'_> {
         Some(Situation { record, fields, sentence, outlived: false })
     }
 
-    /// The command that is alive although its lease has run out; `None` if it has ended by now.
+    /// The command that is alive although its lease has run out; `None` if it has exited by now.
     async fn outlived(&self, record: Arc<Record>) -> Option<Situation> {
         let survivors = self.coordinator.survivors(&record).await;
         if !survivors.tree {
@@ -215,9 +215,9 @@ impl Acquisition<'_> {
         Some(Situation { record, fields, sentence, outlived: true })
     }
 
-    // ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
+    // ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Says what it waits for. Returns the record whose command it waits for, if that is the reason.
+    /// Reports the reason for the wait. Returns the record whose command is the reason, if it is one.
     async fn say_waiting(&self) -> Option<Arc<Record>> {
         let Situation { record, fields, sentence, outlived } = self.situation().await?;
         let wait = if outlived { [self.wait, self.tree.1].into_iter().flatten().min() } else { self.wait };
@@ -234,7 +234,7 @@ impl Acquisition<'_> {
         outlived.then_some(record)
     }
 
-    /// Says, each time that a lease has run out and its command is alive, that it waits for that command.
+    /// Reports each lease that has run out with a live command, which this process waits for.
     async fn say_outlived<T>(&self, mut said: Option<Arc<Record>>) -> T {
         let (outlived_reports, limit) = self.tree;
         loop {
@@ -254,7 +254,7 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Says that the lease was taken although the former command is alive.
+    /// Reports that the lease was taken although the former command is alive.
     async fn say_taken(&self) {
         let (outlived_reports, Some(_)) = self.tree else { return };
         let Some(record) = outlived_reports.taken().await else { return };
@@ -270,7 +270,7 @@ impl Acquisition<'_> {
         });
     }
 
-    /// Whoever tries next may find a dead holder held for as long as this one did.
+    /// Reports that the logbook failed: the next contender may wait for a dead holder as long as this one did.
     fn say_logbook_failed(&self) {
         let Some(sentence) = self.coordinator.logbook_error() else { return };
         self.progress.say(&Notice {
@@ -281,7 +281,7 @@ impl Acquisition<'_> {
         });
     }
 
-    /// A store that stays unusable is no reason to give up, and one to speak: nobody would know why nothing happens.
+    /// Reports a store that stays unavailable. The wait continues, and the user needs to know the reason.
     fn say_unavailable(&self, error: &Error) {
         self.progress.say(&Notice {
             name: "unavailable",
@@ -291,12 +291,12 @@ impl Acquisition<'_> {
         });
     }
 
-    /// What taking it means for whoever holds it.
+    /// Reports the consequences of a takeover for the holder.
     async fn say_taking(&self, taking: &Taking) {
         let Some(situation) = self.situation().await else { return };
         let unstoppable = situation.record.cannot_stop();
         if !taking.now && (situation.outlived || unstoppable.is_some()) {
-            // The holder is not asked: the answer, or what is said while it waits, says why.
+            // The holder is not asked: the result, or a message during the wait, gives the reason.
             return;
         }
         let until =
@@ -328,5 +328,5 @@ fn cannot_stop(because: &str) -> String {
     format!(", and its command cannot be stopped, because {}", output::plain(because))
 }
 
-/// How long a store may be busy without a word.
+/// Longest time for which a store may be busy without a message.
 const BUSY: Duration = Duration::from_secs(5);

@@ -142,7 +142,7 @@ pub(crate) struct Acquire {
     /// Print a JSON object on standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// Whether it is taken from whoever holds it: what `steal` does without a command.
+    /// Set if the lease is taken over from its holder, by `steal` without a command.
     #[arg(skip)]
     pub(crate) taking: Option<Taking>,
 }
@@ -346,12 +346,12 @@ impl Run {
 }
 
 impl Acquire {
-    /// The ttl unless one is given: a script renews between its steps, and those take time.
+    /// Default ttl: a script renews between its steps, and those take time.
     pub(crate) const TTL: Duration = Duration::from_secs(60);
 }
 
 impl Waiting {
-    /// How long to wait at most; `None` for as long as it takes.
+    /// Longest wait; `None` means no limit.
     pub(crate) fn limit(&self) -> Option<Duration> {
         if self.no_wait { Some(Duration::ZERO) } else { self.wait }
     }
@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_of_the_arguments_holds_together() {
+    fn the_definition_of_the_arguments_is_consistent() {
         Args::command().debug_assert();
     }
 }

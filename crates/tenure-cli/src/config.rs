@@ -17,7 +17,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// The configuration, and the file that it is in; `None` if there is none.
+    /// The configuration and its file; `None` if there is none.
     pub(crate) fn find() -> Result<Option<(PathBuf, Self)>, Failure> {
         if let Some(named) = home::variable_value(NAMED_BY).map(PathBuf::from) {
             return match Self::read(&named)? {
@@ -44,11 +44,11 @@ impl Config {
                 "it cannot be read: {error}. Make it readable, or name the store by --store or TENURE_STORE"
             ))
         };
-        // Without O_NONBLOCK, a fifo would stop the command.
+        // Without O_NONBLOCK, a fifo would block the command.
         let mut options = File::options();
         let mut file = match options.read(true).custom_flags(nix::libc::O_NONBLOCK).open(path) {
             Ok(file) => file,
-            // A home that is no directory has no configuration in it either.
+            // A home that is not a directory has no configuration either.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
@@ -59,7 +59,7 @@ impl Config {
             let what = "it is not a file of a few lines, such as store = \"file:///path\"";
             return Err(bad_config(what.to_owned()));
         }
-        // Whoever may write to it decides where the leases are.
+        // A user who may write to it decides where the leases are.
         let me = nix::unistd::geteuid().as_raw();
         if ![0, me].contains(&status.uid()) {
             let owner = status.uid();
@@ -94,11 +94,11 @@ fn bad_config(path: &Path, what: String) -> Failure {
 /// The variable that names the file.
 const NAMED_BY: &str = "TENURE_CONFIG";
 
-/// What an administrator has chosen for everybody.
+/// The administrator's choice for all users.
 const SYSTEM: &str = "/etc/tenure/config.toml";
 
-/// Group and others.
+/// Write permission of group and others.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// More than any configuration has.
+/// More than any configuration needs.
 const BYTES_MAX: u64 = 64 * 1024;

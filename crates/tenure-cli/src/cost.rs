@@ -8,7 +8,7 @@ use crate::prices::{Charge, Prices};
 use crate::{duration, table};
 
 /// The cost of a lease on a store that charges per request. The fields and their names are a contract:
-/// `docs/reference/command.md`.
+/// `docs/reference/command/status.md`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Cost {
     ttl_ms: u64,
@@ -152,7 +152,7 @@ Prices of AWS S3, us-east-1, looked up in 2026-09: 0.005 $ for a thousand PUT, 0
     }
 
     #[test]
-    fn a_server_of_ones_own_has_requests_and_no_prices() {
+    fn a_private_server_has_requests_and_no_prices() {
         let cost = Cost::of(Some(TTL), Charge::Unknown).unwrap();
         let text = anstream::adapter::strip_str(&cost.text()).to_string();
         assert!(text.contains("the holder      758 PUT     545,685 PUT  ?\n"), "{text}");
@@ -160,7 +160,7 @@ Prices of AWS S3, us-east-1, looked up in 2026-09: 0.005 $ for a thousand PUT, 0
     }
 
     #[test]
-    fn a_folder_costs_nothing() {
+    fn a_directory_costs_nothing() {
         let cost = Cost::of(None, Charge::Nothing).unwrap();
         assert_eq!(
             cost.text(),

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_write_is_understood() {
+    fn written_durations_are_parsed() {
         for (text, millis) in [
             ("15s", 15_000),
             ("1m30s", 90_000),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused_with_what_would_be_right() {
+    fn an_invalid_duration_is_refused_with_a_valid_one() {
         for (text, what) in [
             ("15", "it has no unit"),
             ("-5s", "a duration cannot be negative"),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_can_be_written() {
+    fn a_printed_duration_can_be_parsed() {
         for millis in [0, 1, 999, 1_000, 1_500, 60_000, 90_000, 3_661_001, 90_061_001, MAX_MILLIS] {
             let span = Duration::from_millis(millis);
             assert_eq!(parse(&exact(span)), Ok(span));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_rounded_up_and_what_has_passed_is_rounded_down() {
+    fn remaining_time_is_rounded_up_and_past_time_is_rounded_down() {
         for (span, up, down) in [
             (Duration::from_nanos(1), "1ms", "0s"),
             (Duration::from_millis(999), "999ms", "999ms"),

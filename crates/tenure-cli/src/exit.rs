@@ -7,24 +7,24 @@ use tenure::{Error, ErrorKind};
 
 use crate::output;
 
-/// It is free. `status` alone says so.
+/// The lease is free. Only `status` exits with it.
 pub(crate) const FREE: u8 = 1;
-/// The call is wrong.
+/// The command line is invalid.
 pub(crate) const USAGE: u8 = 64;
-/// The record is not ours to touch.
+/// The record is foreign.
 pub(crate) const NOT_OURS: u8 = 65;
 /// The store or the credentials are not available.
 pub(crate) const UNAVAILABLE: u8 = 69;
-/// Somebody else holds it.
+/// Another holder has the lease.
 pub(crate) const HELD: u8 = 75;
 /// The lease was lost and the child stopped, or a token or handle is stale.
 pub(crate) const LOST: u8 = 76;
-/// The store was refused: a guarantee is missing, or was seen broken.
+/// The store fails the safety check: a guarantee is missing, or was seen broken.
 pub(crate) const REFUSED: u8 = 77;
-/// A configuration that is wrong, or cannot be safe.
+/// A configuration is invalid, or cannot be safe.
 pub(crate) const UNSAFE: u8 = 78;
 
-/// Why the command ends without having done what it was asked.
+/// A failure of the command: its exit code and its sentence.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
@@ -36,22 +36,22 @@ impl Failure {
         Self { code, sentence: sentence.into() }
     }
 
-    /// The call is wrong.
+    /// The command line is invalid.
     pub(crate) fn usage(sentence: impl Into<String>) -> Self {
         Self::new(USAGE, sentence)
     }
 
-    /// The store, or something else that is needed, is not available.
+    /// The store, or another resource that the command needs, is not available.
     pub(crate) fn unavailable(sentence: impl Into<String>) -> Self {
         Self::new(UNAVAILABLE, sentence)
     }
 
-    /// A configuration is wrong, or cannot be safe.
+    /// A configuration is invalid, or cannot be safe.
     pub(crate) fn misconfigured(sentence: impl Into<String>) -> Self {
         Self::new(UNSAFE, sentence)
     }
 
-    /// One that the exit code tells alone.
+    /// A failure that only the exit code reports.
     pub(crate) fn silent(code: u8) -> Self {
         Self::new(code, "")
     }
@@ -60,12 +60,12 @@ impl Failure {
         ExitCode::from(self.code)
     }
 
-    /// Says it on standard error, for people or for programs.
+    /// Prints it on standard error, as text or as JSON.
     pub(crate) fn report(&self, json: bool) {
         if self.sentence.is_empty() {
             return;
         }
-        // A handle in the place of a name is repeated by whoever says what is wrong with it.
+        // An error message may quote a handle that was passed in place of a name.
         let sentence = output::without_handles(&self.sentence);
         if json {
             let error = serde_json::json!({ "exit": self.code, "message": sentence });
@@ -87,7 +87,7 @@ impl From<Error> for Failure {
             _ => UNAVAILABLE,
         };
         let mut sentence = error.to_string();
-        // Most sentences tell their cause already.
+        // Most sentences include their cause already.
         if let Some(source) = std::error::Error::source(&error).map(ToString::to_string)
             && !sentence.contains(&source)
         {

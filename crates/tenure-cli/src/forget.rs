@@ -23,7 +23,7 @@ struct ForgetAnswer<'a> {
     leases: &'a [ForgetOutcome],
 }
 
-/// A lease that was examined. The fields and their names are a contract: `docs/reference/command.md`.
+/// A lease that was examined. The fields and their names are a contract: `docs/reference/command/forget.md`.
 #[derive(Debug, Serialize)]
 struct ForgetOutcome {
     name: String,

@@ -16,7 +16,7 @@ use crate::output::{self, plain};
 use crate::store::{self, ChosenStore};
 use crate::table;
 
-/// The fields and their names are a contract: `docs/reference/command/watch.md`.
+/// A history as JSON. The fields and their names are a contract: `docs/reference/command/watch.md`.
 #[derive(Serialize)]
 struct HistoryAnswer {
     store: String,
@@ -35,7 +35,7 @@ struct Term {
     end: Option<String>,
     by: Option<String>,
     because: Option<String>,
-    /// How it ended, or stands, for people.
+    /// Its end or its present state, as text.
     #[serde(skip)]
     words: String,
 }
@@ -72,7 +72,7 @@ async fn look(store: &ChosenStore, key: &Key) -> Result<Option<Observation>, Fai
     Ok(Some(seen))
 }
 
-/// The terms that are known, newest first.
+/// The known terms, newest first.
 fn terms(seen: &Observation, lease: &LeaseView) -> Vec<Term> {
     let Some(record) = &seen.record else { return Vec::new() };
     let present = record.is_held().then(|| Term::present(seen, record, lease));
@@ -86,7 +86,7 @@ impl Term {
             token: record.token.get(),
             holder: record.holder.as_ref().map_or_else(String::new, |holder| holder.id().to_string()),
             granted_at: record.granted_at.to_string(),
-            // When a term ended that ran out, nobody wrote down.
+            // The end of a term that ran out is not recorded.
             held_ms: span(record.granted_at, seen.seen_at).filter(|_| held),
             words: lease.present_term(),
             ..Self::default()
@@ -134,7 +134,7 @@ impl Term {
     }
 }
 
-/// From one wall clock to another; `None` where they disagree so much that time goes backwards.
+/// Time between two wall clocks; `None` if they disagree and the result would be negative.
 fn span(from: WallTime, to: WallTime) -> Option<u64> {
     to.as_millis().checked_sub(from.as_millis())
 }

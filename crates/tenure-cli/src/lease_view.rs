@@ -9,12 +9,12 @@ use tenure::{Error, ErrorKind, Key, Observation, Remaining, Standing, Survivors}
 use crate::output::plain;
 use crate::{duration, outlived_reports};
 
-/// A lease as it is shown. The fields and their names are a contract: `docs/reference/command/status.md`.
+/// A lease in output. The fields and their names are a contract: `docs/reference/command/status.md`.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct LeaseView {
     pub(crate) name: String,
     pub(crate) state: &'static str,
-    /// Whether a contender would be granted at once.
+    /// True if a contender would be granted the lease at once.
     pub(crate) free: bool,
     holder: Option<String>,
     address: Option<String>,
@@ -49,7 +49,7 @@ struct Process {
 }
 
 impl LeaseView {
-    /// A lease that nobody ever wanted.
+    /// A lease without a record.
     pub(crate) fn absent(key: &Key) -> Self {
         Self { name: key.to_string(), state: "absent", free: true, ..Self::default() }
     }
@@ -85,7 +85,7 @@ impl LeaseView {
         lease
     }
 
-    /// The same with those of its processes that are alive although it has run out. `tenure run` waits for them.
+    /// Adds the processes that are alive although the lease has run out. `tenure run` waits for them.
     pub(crate) fn outlived_by(mut self, survivors: &Survivors) -> Self {
         if self.state == "run-out" && survivors.tree {
             (self.state, self.free) = ("outlived", false);
@@ -125,22 +125,22 @@ impl LeaseView {
             State::Closed(closure) => {
                 (self.by, self.because) = (Some(closure.by.to_string()), Some(closure.because.to_string()));
             }
-            // Of the others the standing says it all.
+            // For the others, the standing is enough.
             _ => {}
         }
     }
 
-    /// How long a version lasts, if the record says so.
+    /// The ttl, if the record has one.
     pub(crate) fn ttl(&self) -> Option<Duration> {
         self.ttl_ms.map(Duration::from_millis)
     }
 
-    /// The lease in one line, for people.
+    /// The lease in one line of text.
     pub(crate) fn sentence(&self) -> String {
         format!("{}: {}\n", plain(&self.name), self.standing())
     }
 
-    /// How it stands, for people.
+    /// Its standing, as text.
     pub(crate) fn standing(&self) -> String {
         let holder = self.holder.as_deref().map(plain).unwrap_or_default();
         let token = self.token.map(|token| format!("token {token}")).unwrap_or_default();
@@ -173,7 +173,7 @@ impl LeaseView {
         }
     }
 
-    /// How the present term stands, for people who read about earlier ones too.
+    /// The standing of the present term, beside earlier ones.
     pub(crate) fn present_term(&self) -> String {
         match self.state {
             "held" | "revoked" => format!("{}, {}", self.word("still held"), self.outlook()),
@@ -183,7 +183,7 @@ impl LeaseView {
         }
     }
 
-    /// How much is left at most of a lease that is held, and who has revoked it, if anybody has.
+    /// Longest remaining time of a held lease, and the thief that has revoked it, if there is one.
     fn outlook(&self) -> String {
         let left = self.left().unwrap_or_default();
         let judged = if self.judged == Some(false) { ", not judged yet" } else { "" };
@@ -243,7 +243,7 @@ impl LeaseView {
         }
     }
 
-    /// A word in the colour of the state: free to take, in use, or to be looked at.
+    /// A word in the colour of the state: free, in use, or suspect.
     fn word(&self, word: &str) -> String {
         match self.state {
             _ if self.free => FREE.paint(word),
@@ -257,11 +257,11 @@ impl LeaseView {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Colour(AnsiColor);
 
-/// Free to take.
+/// Free.
 pub(crate) const FREE: Colour = Colour(AnsiColor::Green);
 /// In use.
 pub(crate) const IN_USE: Colour = Colour(AnsiColor::Yellow);
-/// To be looked at.
+/// Suspect: needs attention.
 pub(crate) const SUSPECT: Colour = Colour(AnsiColor::Red);
 
 impl Colour {

@@ -10,7 +10,8 @@ use crate::args::{self, Args};
 use crate::exit::Failure;
 use crate::output;
 
-/// Writes the manual, made of the definitions of the arguments: the first page to standard output, or all to a folder.
+/// Writes the manual, generated from the definitions of the arguments: the main page to standard output, or all pages
+/// to a directory.
 pub(crate) fn man(man: &args::Man) -> Result<ExitCode, Failure> {
     let mut command = Args::command().disable_help_subcommand(true);
     command.build();
@@ -29,14 +30,14 @@ pub(crate) fn man(man: &args::Man) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One page for each command, and for those below it.
+/// Writes one page for each command and its subcommands.
 fn write_all(command: &Command, folder: &Path) -> std::io::Result<()> {
     let name = Man::new(command.clone()).get_filename();
     std::fs::write(folder.join(name), page(command))?;
     command.get_subcommands().try_for_each(|below| write_all(below, folder))
 }
 
-/// A page as it is read. Lines are neither filled up with spaces nor are words divided: people copy from it.
+/// A page. Lines are not justified and words are not hyphenated, so that text can be copied from it.
 fn page(command: &Command) -> String {
     let mut page = Vec::new();
     Man::new(command.clone()).render(&mut page).expect("memory takes everything");
@@ -48,7 +49,8 @@ fn page(command: &Command) -> String {
     format!("{options}{}{version}", sections(&notes))
 }
 
-/// What `--help` says below the options, as a manual is laid out: in lists instead of columns, which would not fit here.
+/// The notes of `--help` below the options, in the layout of a manual: in lists instead of columns, which would not
+/// fit.
 fn sections(notes: &str) -> String {
     let mut told = String::new();
     let mut section = "";
@@ -68,7 +70,7 @@ fn sections(notes: &str) -> String {
         told.push_str(&match item.split_once("  ") {
             _ if indent == 0 && section != "NOTES" => String::new(),
             _ if indent == 0 => format!(".PP\n{}\n", roff(item)),
-            // It goes on with the item before it.
+            // It continues the previous item.
             _ if indent >= 4 => format!("{}\n", roff(item)),
             Some((what, meaning)) => format!(".TP 7\n\\fB{}\\fR\n{}\n", roff(what), roff(meaning.trim())),
             None if section == "EXAMPLES" => format!(".TP 7\n\\fB{}\\fR\n", roff(item)),
@@ -78,7 +80,7 @@ fn sections(notes: &str) -> String {
     told
 }
 
-/// A text that means itself.
+/// The text, escaped for roff.
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
     let text = text.replace('…', "...");

@@ -1,4 +1,4 @@
-//! What goes to standard output and standard error.
+//! Standard output and standard error.
 
 use std::io::{ErrorKind, Write};
 
@@ -9,14 +9,14 @@ use tenure::Handle;
 
 use crate::exit::Failure;
 
-/// Writes an answer to standard output. Styles are taken out unless it is a terminal, or `CLICOLOR_FORCE` is set.
+/// Writes an answer to standard output. Styles are removed unless it is a terminal, or `CLICOLOR_FORCE` is set.
 ///
-/// Whoever has read enough (`tenure ls | head -1`) is no reason to complain.
+/// A reader that stops early (`tenure ls | head -1`) is no error.
 pub(crate) fn answer(text: &str) -> Result<(), Failure> {
     tell(text).map(drop)
 }
 
-/// Writes to standard output, and says whether anybody reads there.
+/// Writes to standard output. Returns false if its reader has exited.
 pub(crate) fn tell(text: &str) -> Result<bool, Failure> {
     match write(text) {
         Ok(()) => Ok(true),
@@ -25,17 +25,17 @@ pub(crate) fn tell(text: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Writes an answer for programs to standard output: one object on one line.
+/// Writes a JSON answer to standard output: one object on one line.
 pub(crate) fn answer_json(object: &impl Serialize) -> Result<(), Failure> {
     answer(&json_line(object))
 }
 
-/// Writes an answer that somebody must get. That nobody reads it is a failure.
+/// Writes an answer that must arrive: a missing reader is a failure.
 pub(crate) fn deliver(text: &str) -> Result<(), Failure> {
     write(text).map_err(write_failure)
 }
 
-/// Writes an answer for programs that somebody must get.
+/// Writes a JSON answer that must arrive.
 pub(crate) fn deliver_json(object: &impl Serialize) -> Result<(), Failure> {
     deliver(&json_line(object))
 }
@@ -52,18 +52,18 @@ fn write_failure(error: std::io::Error) -> Failure {
     ))
 }
 
-/// An object for programs, on one line.
+/// A JSON object on one line.
 pub(crate) fn json_line(object: &impl Serialize) -> String {
     serde_json::to_string(object).expect("all names are texts, and no writing can fail") + "\n"
 }
 
-/// Writes a line to standard error. If nobody is there to hear it, nothing can be done about it.
+/// Writes a line to standard error. A failed write is ignored: there is no other place to report it.
 pub(crate) fn say(line: &str) {
-    // In one write, so that it does not mix with what others say there.
+    // In one write, so that it does not mix with the output of other processes.
     let _ = anstream::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Warns on standard error: the command goes on, or has done what it could.
+/// Prints a warning on standard error: the command continues, or has done what it could.
 pub(crate) fn warn(sentence: &str, json: bool) {
     match json {
         true => say(&serde_json::json!({ "warning": { "message": sentence } }).to_string()),
@@ -71,8 +71,8 @@ pub(crate) fn warn(sentence: &str, json: bool) {
     }
 }
 
-/// Writes a line to standard error while something else must go on. If nobody reads there (a full pipe, a terminal that
-/// is held by Ctrl-S), the line is left out: renewals must be told and processes ended meanwhile.
+/// Writes a line to standard error without blocking. If there is no room (a full pipe, a terminal stopped by Ctrl-S),
+/// the line is dropped: renewals and the killing of processes must not wait for it.
 pub(crate) fn say_without_waiting(line: &str) {
     let there = std::io::stderr();
     let is_full = poll(&mut [PollFd::new(&there, PollFlags::OUT)], Some(&READ_WITHIN)) == Ok(0);
@@ -81,11 +81,11 @@ pub(crate) fn say_without_waiting(line: &str) {
     }
 }
 
-/// How long a reader that is slow is waited for.
+/// Longest wait for a slow reader.
 const READ_WITHIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// A text that somebody else chose, fit for a terminal: what moves the cursor, changes colours or turns the direction of
-/// writing is shown as an escape.
+/// Untrusted text, safe for a terminal: characters that move the cursor, change colours or change the writing direction
+/// are shown as escapes.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for next in text.chars() {
@@ -98,7 +98,7 @@ pub(crate) fn plain(text: &str) -> String {
     plain
 }
 
-/// A text in which nobody finds the secret of a handle: of each, only the beginning is left that all of them have.
+/// The text without the secrets of handles: of each handle, only the common prefix is left.
 pub(crate) fn without_handles(text: &str) -> String {
     let mut parts = text.split(Handle::PREFIX);
     let mut shown = parts.next().unwrap_or_default().to_owned();
@@ -113,7 +113,7 @@ pub(crate) fn without_handles(text: &str) -> String {
     shown
 }
 
-/// Marks of direction, separators of lines, and characters without width: two names that look the same should be.
+/// Direction marks, line separators, and characters without width: names that look the same should be the same.
 fn is_invisible(next: char) -> bool {
     matches!(
         next,
@@ -133,14 +133,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_act_on_is_shown_as_an_escape() {
+    fn characters_that_a_terminal_would_interpret_are_shown_as_escapes() {
         assert_eq!(plain("web-1 Ünï 键"), "web-1 Ünï 键");
         assert_eq!(plain("\x1b[31mred\x07\r\n\u{9b}"), "\\u{1b}[31mred\\u{7}\\r\\n\\u{9b}");
         assert_eq!(plain("a\u{202e}b\u{200b}\u{2028}"), "a\\u{202e}b\\u{200b}\\u{2028}");
     }
 
     #[test]
-    fn of_a_handle_only_the_beginning_is_shown() {
+    fn only_the_prefix_of_a_handle_is_shown() {
         assert_eq!(without_handles("no 'tenure1_eyJ-z_9' found. See"), "no 'tenure1_…' found. See");
         assert_eq!(without_handles("tenure1_a tenure1_b/tenure1_c"), "tenure1_… tenure1_…/tenure1_…");
         assert_eq!(without_handles("which begins with tenure1_"), "which begins with tenure1_");

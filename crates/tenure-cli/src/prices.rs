@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn every_price_has_the_month_in_which_it_was_looked_up() {
+    fn every_price_has_its_month() {
         for prices in TABLE {
             let (year, month) = prices.date.split_once('-').unwrap();
             assert!(year.parse::<u32>().unwrap() >= 2026 && (1..=12).contains(&month.parse().unwrap()));

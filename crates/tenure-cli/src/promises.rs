@@ -8,39 +8,39 @@ use tenure_store::{Guarantees, Reach, StoreClock};
 
 /// The promises of a store in words: one row for each primitive and guarantee.
 ///
-/// These words are written here alone: `tenure store guarantees` prints them, and `docs/stores/guarantees.md` has a table of
-/// them.
+/// This is the only place with these words: `tenure store guarantees` prints them, and `docs/stores/guarantees.md` has
+/// a table of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Promises {
     pub(crate) guarantees: Guarantees,
     /// True if an operator may remove records from it.
     removal: bool,
-    /// True if it is there already. If not, this is what it would promise.
+    /// True if the store exists. If not, these are the promises that it would make.
     pub(crate) is_there: bool,
 }
 
-/// One primitive or guarantee of a store, and what is promised of it.
+/// One primitive or guarantee of a store, and its promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Promise {
-    /// What it is called by programs, such as `atomic_create`. It does not change.
+    /// Its name in JSON, such as `atomic_create`. It does not change.
     pub(crate) name: &'static str,
-    /// What it is called by people.
+    /// Its name in text.
     pub(crate) title: &'static str,
-    /// What is promised, for programs.
+    /// The promise in JSON.
     pub(crate) value: Value,
-    /// What is promised, in a word or two.
+    /// The promise in a word or two.
     pub(crate) answer: String,
-    /// What that means for whoever uses leases.
+    /// The meaning of the promise for users of leases.
     pub(crate) means: &'static str,
 }
 
 impl Promises {
-    /// The promises of a store, or those that it would make once it is there. Nothing is made or changed.
+    /// The promises of a store, or those that it would make once it exists. Creates and changes nothing.
     pub(crate) fn of(url: &StoreUrl) -> Result<Self, Error> {
         Ok(Self { guarantees: url.guarantees()?, removal: url.has_removal(), is_there: url.is_there()? })
     }
 
-    /// The rows, in the order in which they matter.
+    /// The rows, in order of importance.
     pub(crate) fn rows(&self) -> Vec<Promise> {
         let of = &self.guarantees;
         vec![
@@ -79,7 +79,7 @@ impl Promises {
             ),
             flag(
                 ("witness", "witness"),
-                // In the folder of the store, or in one of the machine.
+                // In the directory of the store, or in one of the machine.
                 of.reach >= Reach::Machine,
                 "the lease of a holder that died on this machine is free at once",
                 "the lease of a holder that died is free after its ttl",
@@ -176,7 +176,7 @@ impl Promises {
     }
 }
 
-/// A row whose answer is yes or no, and what either means.
+/// A row whose answer is yes or no, with the meaning of either.
 fn flag(names: Names, promised: bool, yes: &'static str, no: &'static str) -> Promise {
     let (answer, means) = if promised { ("yes", yes) } else { ("no", no) };
     row(names, json!(promised), answer.to_owned(), means)
@@ -186,10 +186,10 @@ fn row((name, title): Names, value: Value, answer: String, means: &'static str) 
     Promise { name, title, value, answer, means }
 }
 
-/// What a row is called by programs, and by people.
+/// The names of a row in JSON and in text.
 type Names = (&'static str, &'static str);
 
-/// Bytes as people write them.
+/// A number of bytes in a readable form.
 fn size(bytes: usize) -> String {
     const UNITS: [(&str, usize); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
@@ -218,13 +218,13 @@ mod tests {
         Promises::of(&url.parse().unwrap()).unwrap()
     }
 
-    /// The promises that a store keeps once it is open.
+    /// The promises of an open store.
     fn kept_by(store: &dyn Store) -> Promises {
         Promises { guarantees: store.guarantees(), removal: store.administration().is_some(), is_there: true }
     }
 
-    /// All that memory promises, for one machine; on a file system that is not known to be local, less. Two tests below
-    /// compare it with real folders.
+    /// The promises of a directory: all that memory promises, for one machine, and fewer on a file system that is not
+    /// known to be local. Two tests below compare it with real directories.
     fn of_a_folder(local: bool) -> Promises {
         let mut guarantees = Memory::new().guarantees();
         (guarantees.reach, guarantees.value_max) = (Reach::Machine, File::VALUE_MAX);
@@ -234,7 +234,7 @@ mod tests {
         Promises { guarantees, removal: true, is_there: true }
     }
 
-    /// One column for each store that can be opened, in the order in which people meet them.
+    /// One column for each store that can be opened, in the order of the documentation.
     fn columns() -> [(&'static str, Promises); 4] {
         [
             ("[`file:///path`](file.md)", of_a_folder(true)),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_guarantees_in_the_docs_is_what_the_stores_promise() {
+    fn the_table_of_guarantees_in_the_docs_matches_the_promises_of_the_stores() {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/stores/guarantees.md");
         let page = std::fs::read_to_string(&path).unwrap();
         let (before, rest) = page.split_once(BEGIN).expect("the page has a mark where the table begins");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn every_guarantee_has_a_name_of_its_own_an_answer_and_a_meaning_in_every_case() {
+    fn every_guarantee_has_a_unique_name_an_answer_and_a_meaning_in_every_case() {
         let nothing = Promises { guarantees: Guarantees::default(), removal: false, is_there: true };
         for promises in columns().map(|(_, promises)| promises).into_iter().chain([nothing]) {
             let rows = promises.rows();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_folder_keeps_what_its_column_promises_before_and_after_it_is_made() {
+    fn a_local_directory_keeps_the_promises_of_its_column_before_and_after_its_creation() {
         let path = std::env::temp_dir().join(format!("tenure-promises-{}", std::process::id()));
         let url = File::url_of(&path);
         let before = of(&url);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_accepted_by_name_keeps_what_its_column_promises() {
+    fn a_directory_that_is_accepted_by_name_keeps_the_promises_of_its_column() {
         let Some(mounted) = Mounted::new(FileSystem::Bindfs) else { return };
         let path = mounted.path().join("leases");
         let url = format!("{}?accept=fuse", File::url_of(&path));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_keeps_what_its_column_promises_and_is_asked_without_credentials() {
+    fn a_bucket_keeps_the_promises_of_its_column_which_need_no_credentials() {
         let store = S3::builder("bucket").prefix("prefix").region("eu-central-1").keys("id", "secret").open();
         assert_eq!(of(BUCKET), kept_by(&store.unwrap()));
         let answer =
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_keeps_what_its_column_promises_and_no_holder_has_a_witness_there() {
+    fn memory_keeps_the_promises_of_its_column_and_no_holder_has_a_witness_there() {
         let rows = kept_by(&Memory::new()).rows();
         let values = |name| rows.iter().find(|row| row.name == name).unwrap().value.clone();
         assert_eq!(

@@ -8,30 +8,30 @@ use tokio::io::unix::AsyncFd;
 use crate::exit::Failure;
 use crate::ready::when_readable;
 
-/// The signals that come to this process, one at a time. They are blocked in all threads, and taken from the kernel here.
+/// The signals of this process, one at a time. They are blocked in all threads, and read from the kernel here.
 #[derive(Debug)]
 pub(crate) struct Signals(AsyncFd<SignalFd>);
 
-/// A signal that came.
+/// A signal that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReceivedSignal {
     pub(crate) signal: Signal,
-    /// A key on the terminal, or its end: every process of the foreground group has got it from the kernel.
+    /// True for a key on the terminal, or its hang-up: the kernel has sent it to every process of the foreground group.
     pub(crate) by_terminal: bool,
 }
 
-/// The signals are blocked, and nobody takes them yet.
+/// The signals are blocked, and not read yet.
 #[derive(Debug)]
 pub(crate) struct Blocked(SignalFd);
 
 impl Blocked {
-    /// Blocks them, which must come before the first thread: threads inherit it.
+    /// Blocks the signals. Must be called before the first thread, because threads inherit the mask.
     pub(crate) fn now() -> io::Result<Self> {
         let mut set = SigSet::empty();
         let ignored = ignored();
         for signal in HANDLED {
-            // What was ignored when this process started stays so, as `nohup` and shells want it: a blocked signal
-            // would be seen here in spite of that.
+            // A signal that was ignored at the start of this process stays ignored, as `nohup` and shells expect. A
+            // blocked signal would be read here even so.
             if ignored >> (signal as i32 - 1) & 1 == 0 {
                 set.add(signal);
             }
@@ -42,14 +42,14 @@ impl Blocked {
         Ok(Self(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?))
     }
 
-    /// Takes them, inside a runtime.
+    /// Starts to read them, inside a runtime.
     pub(crate) fn take(self) -> io::Result<Signals> {
         Ok(Signals(when_readable(self.0)?))
     }
 }
 
 impl Signals {
-    /// The next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&self) -> ReceivedSignal {
         loop {
             let Ok(mut ready) = self.0.readable().await else { return std::future::pending().await };
@@ -60,7 +60,7 @@ impl Signals {
         }
     }
 
-    /// The first one that ends a program which does not handle it.
+    /// Waits for the first signal that would kill a program which does not handle it.
     pub(crate) async fn ended(&self) -> Signal {
         loop {
             match self.next().await.signal {
@@ -70,7 +70,7 @@ impl Signals {
         }
     }
 
-    /// One that has come already.
+    /// A signal that has already arrived.
     pub(crate) fn pending(&self) -> Option<ReceivedSignal> {
         loop {
             let info = self.0.get_ref().read_signal().ok()??;
@@ -81,19 +81,19 @@ impl Signals {
     }
 }
 
-/// Why a command ends that nobody could interrupt.
+/// Failure of a command that could not be interrupted.
 pub(crate) fn no_signals(error: io::Error) -> Failure {
     Failure::unavailable(format!("signals cannot be waited for: {error}. Try again"))
 }
 
-/// The set of ignored signals, as the kernel shows it; none if it does not.
+/// The set of ignored signals from the kernel; empty if it cannot be read.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// What is heard. All but the last two are for the child.
+/// Signals that are read. All but the last two are for the child.
 const HANDLED: [Signal; 9] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -106,9 +106,9 @@ const HANDLED: [Signal; 9] = [
     Signal::SIGCHLD,
 ];
 
-/// What is blocked and never taken: a file that may not grow is an error of the write that wanted it to, and a message on
-/// a terminal from the background is no reason to be stopped.
+/// Signals that are blocked and never read. A file that may not grow is an error of the write. A message from the
+/// background on a terminal is no reason to stop.
 const ONLY_BLOCKED: [Signal; 2] = [Signal::SIGXFSZ, Signal::SIGTTOU];
 
-/// `SI_KERNEL`: sent by the kernel itself.
+/// `SI_KERNEL`: the kernel itself sent the signal.
 const SI_KERNEL: i32 = 0x80;

@@ -1,4 +1,4 @@
-//! Which store the command works on.
+//! The store that the command works on.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -15,24 +15,24 @@ use crate::prices::Charge;
 use crate::promises::Promises;
 use crate::{home, output};
 
-/// A store that is open.
+/// An open store.
 #[derive(Debug)]
 pub(crate) struct OpenedStore {
     pub(crate) store: Arc<dyn Store>,
-    /// Names it for another process: it opens the same store, with the same risks accepted.
+    /// URL for another process, which opens the same store, with the same risks accepted.
     pub(crate) url: String,
 }
 
-/// The store that was chosen.
+/// The chosen store.
 #[derive(Debug)]
 pub(crate) struct ChosenStore {
     url: StoreUrl,
     by: ChosenBy,
-    /// Whether it is checked although it was found sound of late.
+    /// True if it is checked even if it passed the safety check recently.
     again: bool,
 }
 
-/// Who chose it.
+/// The origin of the choice.
 #[derive(Debug)]
 enum ChosenBy {
     Flag,
@@ -44,20 +44,20 @@ enum ChosenBy {
 }
 
 impl OpenedStore {
-    /// Refuses durations that would write one key more often than the store bears.
+    /// Refuses durations with more writes per key than the store allows.
     pub(crate) fn check_write_rate(&self, timing: &Timing) -> Result<(), Failure> {
         let borne = timing.bearable_for(&self.url, &self.store.guarantees());
         borne.map_err(|error| Failure::misconfigured(error.to_string()))
     }
 }
 
-/// Opens the store that was chosen, and makes what it needs where that is missing.
+/// Opens the chosen store, and creates it if necessary.
 pub(crate) fn open(args: &Args) -> Result<OpenedStore, Failure> {
     choose(args)?.open()
 }
 
-/// Opens the store that a handle names. Where the user names one too, that is taken, and must be the same; a store that
-/// is only configured is taken if it is the same, for the risks that its URL accepts and the credentials that it names.
+/// Opens the store that a handle names. A store that the user names takes precedence, and must be the same. A
+/// configured store is used if it is the same, for the risks that its URL accepts and the credentials that it names.
 pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<OpenedStore, Failure> {
     let name = handle.store();
     let chosen = match choose(args)? {
@@ -68,11 +68,11 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<OpenedStore, Fail
     if !chosen.is_there()? {
         let (key, url) = (handle.key(), chosen.url());
         return Err(match chosen.url.is_called(name) {
-            // A disk that is not mounted, perhaps: another store in its place would say that the lease is gone.
+            // Perhaps a disk is not mounted: a new store in its place would report that the lease does not exist.
             true => Failure::unavailable(format!(
                 "the store of the handle, {url}, is not there: look what became of it"
             )),
-            // One that is not there granted nothing, and is not made for that.
+            // A store that does not exist has granted nothing, and is not created for that.
             false => Failure::usage(format!(
                 "the handle is of lease {key} on another store: it was granted on {name}, and there is none at {url}. Name \
                  its own store"
@@ -82,7 +82,7 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<OpenedStore, Fail
     chosen.open()
 }
 
-/// The store that the user named, or the user's own.
+/// The store that the user named, or the user's default.
 pub(crate) fn choose(args: &Args) -> Result<ChosenStore, Failure> {
     Ok(ChosenStore { again: args.check_store, ..choice(args)? })
 }
@@ -119,7 +119,7 @@ fn choice(args: &Args) -> Result<ChosenStore, Failure> {
     Ok(ChosenStore { url, by: ChosenBy::Default, again: false })
 }
 
-/// The store with this URL, which was an argument.
+/// The store with this URL, from an argument.
 pub(crate) fn named(url: &str) -> Result<ChosenStore, Failure> {
     ChosenStore::parse(url, ChosenBy::Argument)
 }
@@ -155,18 +155,18 @@ impl ChosenStore {
         Ok(OpenedStore { store, url: self.url() })
     }
 
-    /// Opens it, as a connection of its own.
+    /// Opens it with a separate connection.
     pub(crate) fn open_one_more(&self) -> Result<Arc<dyn Store>, Failure> {
         Ok(self.open()?.store)
     }
 
-    /// The same store with its ETags written the other way, and whether that is without quotes; `None` if it has none.
+    /// The same store with the other form of ETags, and true if that is without quotes; `None` if it has no ETags.
     pub(crate) fn with_other_etags(&self) -> Option<(Self, bool)> {
         let (url, bare) = self.url.with_other_etags()?;
         Some((Self { url, by: ChosenBy::Argument, again: self.again }, bare))
     }
 
-    /// Whoever connects next on this machine checks it first, whatever was found earlier.
+    /// Forgets the verdict: the next command on this machine that connects checks the store first.
     pub(crate) fn discard_verdict(&self) -> Result<(), Failure> {
         match (home::verdicts(), self.open()?.store.identity().place) {
             (Some(folder), Some(place)) => Ok(Verdicts::in_folder(folder).forget(&place)?),
@@ -174,13 +174,13 @@ impl ChosenStore {
         }
     }
 
-    /// Connects to the store to look at it, without making or changing anything; `None` where there is none yet.
+    /// Connects to the store for reading only. Creates and changes nothing; `None` if the store does not exist yet.
     pub(crate) async fn connect_to_read(&self) -> Result<Option<Coordinator>, Failure> {
         match self.url.open_to_read().map_err(|error| self.failure(error))? {
             Some(store) if self.again => {
                 Ok(Some(with_logbook(builder_with_verdicts(true)).connect(store).await?))
             }
-            // Nothing is granted by who only looks, so nobody has to be trusted; and the check would write.
+            // A reader grants nothing, so it does not need the safety check, which would write.
             Some(store) => Ok(Some(
                 with_logbook(builder_with_verdicts(false)).connect_dangerously_unchecked(store).await?,
             )),
@@ -192,12 +192,12 @@ impl ChosenStore {
         self.url.is_there().map_err(|error| self.failure(error))
     }
 
-    /// What it promises. Nothing is made or changed.
+    /// Its promises. Creates and changes nothing.
     pub(crate) fn promises(&self) -> Result<Promises, Failure> {
         Promises::of(&self.url).map_err(|error| self.failure(error))
     }
 
-    /// What it takes for requests. Nothing is made or sent.
+    /// Its charge for requests. Creates and sends nothing.
     pub(crate) fn charge(&self) -> Result<Charge, Failure> {
         Charge::of(&self.url).map_err(|error| self.failure(error))
     }
@@ -234,17 +234,17 @@ impl ChosenBy {
     }
 }
 
-/// A coordinator to be connected, for whom counts what this user's commands saw on this machine.
+/// A builder of a coordinator that uses the logbook of this user on this machine.
 pub(crate) fn coordinator(args: &Args) -> CoordinatorBuilder {
     with_logbook(builder_with_verdicts(args.check_store))
 }
 
-/// The same for one that has nothing to see.
+/// The same without the logbook, for a command that observes nothing.
 pub(crate) fn coordinator_without_logbook(args: &Args) -> CoordinatorBuilder {
     builder_with_verdicts(args.check_store)
 }
 
-/// What was found sound of late is trusted.
+/// A builder that trusts a recent verdict about the store, unless `again` is set.
 fn builder_with_verdicts(again: bool) -> CoordinatorBuilder {
     let mut builder = Coordinator::builder();
     if let Some(folder) = home::verdicts() {
@@ -260,15 +260,14 @@ fn with_logbook(builder: CoordinatorBuilder) -> CoordinatorBuilder {
     }
 }
 
-/// Warns on standard error if what was seen could not be remembered. The command goes on: it is the next one that knows
-/// less.
+/// Warns on standard error if the logbook could not be written. The command continues: only later commands know less.
 pub(crate) fn warn_if_logbook_failed(coordinator: &Coordinator, json: bool) {
     if let Some(sentence) = coordinator.logbook_error() {
         output::warn(&sentence, json);
     }
 }
 
-/// Runs what only waits for the answers of a coordinator.
+/// Runs a future that only waits for a coordinator.
 pub(crate) fn block_on<T>(looking: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         Failure::unavailable(format!("this machine has no room to wait for an answer: {error}"))
@@ -276,7 +275,7 @@ pub(crate) fn block_on<T>(looking: impl Future<Output = Result<T, Failure>>) -> 
     runtime.block_on(looking)
 }
 
-/// `sudo` leaves HOME as it is on some machines, and then the default is in the folder of somebody else.
+/// Error if the default store would be in the home of another user. On some machines, `sudo` leaves HOME unchanged.
 fn foreign_home() -> Option<String> {
     let home = home::home()?;
     let owner = std::fs::metadata(&home).ok()?.uid();

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_whatever_the_width_of_a_character() {
+    fn columns_are_aligned_for_characters_of_any_width() {
         let rows = [["a", "Ünï", "7", "x"], ["键/键", "b", "1000", "long last cell"]];
         let rows = rows.map(|row| row.map(str::to_owned)).to_vec();
         let table = anstream::adapter::strip_str(&lines(["NAME", "WHO", "NO", "S"], rows)).to_string();

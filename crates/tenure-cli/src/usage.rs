@@ -1,4 +1,4 @@
-//! What is said about a command line that is wrong.
+//! Errors of the command line.
 
 use std::process::ExitCode;
 
@@ -9,11 +9,11 @@ use crate::args::Args;
 use crate::duration;
 use crate::exit::{self, Failure};
 
-/// Answers what clap found: help and the version that were asked for, or what is wrong in one sentence.
+/// Prints clap's result: requested help, the version, or the error in one sentence.
 pub(crate) fn answer(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Whoever reads no further has read enough.
+            // A reader that stops early is no error.
             let _ = error.print();
             ExitCode::SUCCESS
         }
@@ -48,7 +48,7 @@ fn sentence(error: &clap::Error) -> String {
     format!("{sentence}. See {} --help", subject())
 }
 
-/// What is most likely meant by an argument that has no place, where clap does not see it.
+/// The likely meaning of an unexpected argument, if clap does not suggest one.
 fn likely_meaning(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
     match word.strip_prefix('-') {
@@ -60,7 +60,7 @@ fn likely_meaning(error: &clap::Error) -> Option<String> {
     }
 }
 
-/// The command that was meant, as far as it can be told.
+/// The command that was meant, as far as it is known.
 fn subject() -> String {
     let mut command = &Args::command();
     let mut subject = "tenure".to_owned();
@@ -77,7 +77,7 @@ pub(crate) fn wants_json() -> bool {
     words_before_dashes().any(|word| word == "--json")
 }
 
-/// The words up to `--`: what comes after it is not ours.
+/// The arguments before `--`: later ones belong to CMD.
 fn words_before_dashes() -> impl Iterator<Item = std::ffi::OsString> {
     std::env::args_os().skip(1).take_while(|word| word != "--")
 }

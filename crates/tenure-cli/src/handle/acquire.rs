@@ -12,18 +12,18 @@ use crate::progress::ProgressOutput;
 use crate::signals::{self, Blocked};
 use crate::{output, store};
 
-/// Gets a lease, and hands out its handle.
+/// Acquires a lease, and prints its handle.
 pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failure> {
     let key = Key::parse(&acquire.name)?;
     let holder = match &acquire.holder {
         Some(holder) => Holder::new(holder),
-        // This process ends before anything is done under the lease; the script goes on.
+        // This process exits before the work under the lease starts; the script continues.
         None => tenure::process_holder(std::os::unix::process::parent_id()),
     };
     let holder = holder.map_err(tenure::Error::from)?;
     let timing = Timing::new(acquire.ttl).map_err(|error| Failure::misconfigured(error.to_string()))?;
     let file = acquire.file.as_deref().map(HandleFile::at);
-    // Before the first thread, which inherits it.
+    // Before the first thread, which inherits the mask.
     let blocked = Blocked::now().map_err(signals::no_signals)?;
     store::block_on(async {
         let signals = blocked.take().map_err(signals::no_signals)?;
@@ -51,7 +51,7 @@ pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failur
         let (handle, _) = tokio::select! {
             got = acquisition.acquire(request, async |request| request.acquire_handle().await) => got?,
             signal = signals.ended() => {
-                // What may have been granted meanwhile is let go.
+                // Releases a lease that may have been granted in between.
                 let _ = coordinator.shutdown().await;
                 return Ok(ExitCode::from(128 + signal as u8));
             }
@@ -59,7 +59,7 @@ pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failur
         match hand_out(&handle, file.as_ref(), acquire.json).and_then(|()| check_deadline(&handle)) {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(failure) => {
-                // Nobody acts under it.
+                // The script did not get the handle, so it does not act under the lease.
                 let _ = coordinator.release(&handle).await;
                 if let Some(file) = &file {
                     file.remove(&handle);

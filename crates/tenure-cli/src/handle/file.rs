@@ -12,13 +12,13 @@ use tenure::clock::BootClock;
 use super::place::{FilePlace, PlaceError};
 use crate::exit::Failure;
 
-/// A file that a handle is kept in. It is the user's own: no other user can read it, or put another one there.
+/// A file with a handle. It belongs to the user: no other user can read or replace it.
 #[derive(Debug)]
 pub(super) struct HandleFile {
     path: PathBuf,
 }
 
-/// A new content for the file, which is put in its place at once or not at all.
+/// New content for the file, which replaces the old one atomically.
 #[derive(Debug)]
 pub(super) struct Replacement<'a> {
     target: &'a HandleFile,
@@ -28,12 +28,12 @@ pub(super) struct Replacement<'a> {
 }
 
 impl HandleFile {
-    /// The file of this path, as it is given: a link is not followed.
+    /// The file with this path. A link is not followed.
     pub(super) fn at(path: &Path) -> Self {
         Self { path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()) }
     }
 
-    /// The handle in it, as text.
+    /// The handle in the file, as text.
     pub(super) fn read(&self) -> Result<String, Failure> {
         self.read_in(&self.place(|errno| self.unreadable(errno))?)
     }
@@ -41,7 +41,7 @@ impl HandleFile {
     fn read_in(&self, place: &FilePlace) -> Result<String, Failure> {
         let (text, found) = self.read_with_status(place)?;
         let begins = text.trim_start();
-        // Whoever names the wrong file is not told to change its permissions.
+        // If the path names a wrong file, the error does not advise the user to change its permissions.
         if !begins.starts_with(Handle::PREFIX) && !begins.starts_with('{') {
             return Err(self.no_handle());
         }
@@ -49,7 +49,7 @@ impl HandleFile {
         Ok(text)
     }
 
-    /// Its place, if that is safe.
+    /// Its place, if that place is safe.
     fn place(&self, otherwise: impl FnOnce(Errno) -> Failure) -> Result<FilePlace, Failure> {
         FilePlace::find(&self.path).map_err(|trouble| match trouble {
             PlaceError::Kernel(Errno::ISDIR) => self.no_file(),
@@ -107,7 +107,8 @@ impl HandleFile {
         ))
     }
 
-    /// Whoever could read the handle could use it, and whoever could write it could put another one there.
+    /// Verifies that only the user can access it: a reader could use the handle, and a writer could substitute another
+    /// one.
     fn check_private(&self, found: &Metadata) -> Result<(), Failure> {
         let path = self.path.display();
         let me = rustix::process::geteuid().as_raw();
@@ -140,10 +141,10 @@ impl HandleFile {
         ))
     }
 
-    /// Makes room for the handle of a new term.
+    /// Prepares the file for the handle of a new term.
     ///
-    /// A file is for one run of one script. If another one still reads its handle from here, it would renew and release
-    /// the new term as if it were its own, and both would act. So a handle that somebody may be using is left where it is.
+    /// A file is for one run of one script. If another script still reads its handle from here, it would renew and
+    /// release the new term as if it were its own, and both would act. So a handle that may be in use is not replaced.
     pub(super) fn make_room(&self) -> Result<Replacement<'_>, Failure> {
         let place = self.place(|errno| self.unwritable(&errno.into()))?;
         match place.status().map(|status| FileType::from_raw_mode(status.st_mode)) {
@@ -167,7 +168,7 @@ impl HandleFile {
             text => text.parse().map_err(|_| taken())?,
         };
         self.check_private(&found)?;
-        // Whoever had one of another boot is gone.
+        // A script with a handle from another boot no longer runs.
         if !old.is_of(&BootClock::new()) {
             return Ok(());
         }
@@ -178,14 +179,14 @@ impl HandleFile {
         )))
     }
 
-    /// Makes room for a new content, before anything happens that could not be written down.
+    /// Prepares new content before an operation whose result must be written.
     pub(super) fn replacement(&self) -> Result<Replacement<'_>, Failure> {
         self.replacement_in(self.place(|errno| self.unwritable(&errno.into()))?)
     }
 
     fn replacement_in(&self, place: FilePlace) -> Result<Replacement<'_>, Failure> {
-        // Nobody else knows the name beforehand: in a folder that others may write to, a file of that name would be in the
-        // way, and processes of other containers have the same number.
+        // The name is not predictable. In a directory that others may write to, a file of that name would be in the
+        // way, and processes of other containers may have the same pid.
         let mut random = [0; 8];
         let drawn = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
         drawn.map_err(|errno| self.unwritable(&errno.into()))?;
@@ -201,7 +202,7 @@ impl HandleFile {
         }
     }
 
-    /// Removes it if it has this handle, which is of no use any more, and not that of somebody who was granted since.
+    /// Removes the file if it has this handle, which is no longer of use, and not the handle of a later grant.
     pub(super) fn remove(&self, handle: &Handle) {
         let Ok(place) = self.place(|errno| self.unreadable(errno)) else { return };
         if self.read_in(&place).is_ok_and(|text| text.trim() == handle.reveal()) {
@@ -218,9 +219,9 @@ impl HandleFile {
 }
 
 impl Replacement<'_> {
-    /// Puts the handle in its place.
+    /// Writes the handle, and puts the file in its place.
     ///
-    /// It is not synced: after a power cut the machine has booted anew, and no handle of before is good any more.
+    /// It is not synced: after a power cut the machine has booted anew, and earlier handles are not valid any more.
     pub(super) fn write(mut self, handle: &Handle) -> Result<(), Failure> {
         let text = format!("{}\n", handle.reveal());
         self.file
@@ -233,11 +234,11 @@ impl Replacement<'_> {
 
 impl Drop for Replacement<'_> {
     fn drop(&mut self) {
-        // After it was put in its place there is nothing of that name.
+        // After the rename there is no file of that name.
         let _ = self.place.remove(&self.temporary);
     }
 }
 
-/// More than the longest handle: the URL of its store may have three bytes for each of the longest path there is, and the
-/// whole is a third longer as text.
+/// More than the longest handle: the URL of its store may have three bytes for each byte of the longest path, and the
+/// text is a third longer than its content.
 const TEXT_MAX: u64 = 24 * 1024;

@@ -20,7 +20,7 @@ use tenure::clock::BootClock;
 use crate::duration;
 use crate::exit::{self, Failure};
 
-/// A handle as JSON. The fields and their names are a contract: `docs/reference/command.md`.
+/// A handle as JSON. The fields and their names are a contract: `docs/reference/command/acquire.md`.
 #[derive(Debug, Serialize)]
 struct HandleAnswer<'a> {
     store: &'a str,

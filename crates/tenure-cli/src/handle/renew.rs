@@ -6,11 +6,11 @@ use crate::args::{Args, HandleArgs};
 use crate::exit::Failure;
 use crate::{output, store};
 
-/// Renews the lease of a handle, and hands out the handle that is good from now on.
+/// Renews the lease of a handle, and prints the next handle.
 pub(crate) fn renew(args: &Args, renew: &HandleArgs) -> Result<ExitCode, Failure> {
     let source = HandleSource::of(renew);
     let handle = source.read()?;
-    // Before anything is renewed: a handle that could not be written down would be lost.
+    // Before the renewal: a handle that could not be written would be lost.
     let replacement = source.file().map(|file| file.replacement()).transpose()?;
     let renewed = store::block_on(async { Ok(connect(args, &handle).await?.renew(&handle).await?) })?;
     let answer = HandleAnswer::of(&renewed).with_time_left(&renewed);

@@ -9,7 +9,7 @@ use crate::args::{Args, HandleArgs};
 use crate::exit::Failure;
 use crate::store;
 
-/// Where a handle comes from.
+/// The source of a handle.
 #[derive(Debug)]
 pub(super) enum HandleSource<'a> {
     Argument(&'a str),
@@ -17,7 +17,7 @@ pub(super) enum HandleSource<'a> {
     File(HandleFile),
 }
 
-/// What `acquire --json` and `renew --json` print, as far as it matters here.
+/// The output of `acquire --json` and `renew --json`, as far as needed here.
 #[derive(Deserialize)]
 struct Printed {
     handle: String,
@@ -39,7 +39,7 @@ impl<'a> HandleSource<'a> {
         }
     }
 
-    /// The handle, as text or as the JSON object that one was printed in.
+    /// The handle, from text or from a JSON object.
     pub(super) fn read(&self) -> Result<Handle, Failure> {
         let text = match self {
             Self::Argument(text) => (*text).to_owned(),
@@ -68,5 +68,5 @@ pub(super) async fn connect(args: &Args, handle: &Handle) -> Result<Coordinator,
     Ok(store::coordinator_without_logbook(args).connect(store.store).await?)
 }
 
-/// More than the longest answer with a handle in it.
+/// More than the longest output with a handle in it.
 const INPUT_MAX: u64 = 64 * 1024;

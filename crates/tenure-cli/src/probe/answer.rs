@@ -9,7 +9,7 @@ use crate::output::plain;
 use crate::store::ChosenStore;
 use crate::{args, duration, table};
 
-/// What a probe found out, for people and for programs.
+/// The result of a probe, as text and as JSON.
 pub(crate) struct ProbeAnswer<'a> {
     pub(crate) qualification: &'a Qualification,
     pub(crate) store: &'a ChosenStore,
@@ -45,7 +45,7 @@ impl ProbeAnswer<'_> {
         text
     }
 
-    /// A row for each clause, and one more for each of its checks that failed.
+    /// A row for each clause, and another one for each of its failed checks.
     fn check_rows(&self) -> Vec<[String; 3]> {
         let mut rows = Vec::new();
         for clause in Clause::ALL {
@@ -115,7 +115,7 @@ impl ProbeAnswer<'_> {
         match self.store_guarantees().reach {
             Reach::Network => "any number of machines",
             Reach::Machine => "all processes of one machine",
-            // Nor beyond it, as far as this version knows.
+            // Unknown reaches count as the smallest.
             _ => "one process",
         }
     }

@@ -18,14 +18,14 @@ use crate::store::{self, ChosenStore};
 use answer::ProbeAnswer;
 use progress::ProbeProgress;
 
-/// Finds out whether a store is fit for leases, and cleans up however that ends.
+/// Tests whether a store is fit for leases, and always cleans up.
 pub(crate) fn probe(args: &Args, probe: &args::Probe) -> Result<ExitCode, Failure> {
     let plan = plan(probe).map_err(|error| Failure::usage(format!("{error}. See tenure probe --help")))?;
     let store = match &probe.url {
         Some(url) => store::named(url)?,
         None => store::choose(args)?,
     };
-    // Before the first thread, which inherits it.
+    // Before the first thread, which inherits the mask.
     let blocked = Blocked::now().map_err(signals::no_signals)?;
     store::block_on(async {
         let signals = blocked.take().map_err(signals::no_signals)?;
@@ -74,11 +74,11 @@ async fn run(
     progress.say("cleaning up");
     let cleaned = tokio::select! {
         cleaned = opened.clean_up(CLEANING_MAX) => Some(cleaned),
-        // Whoever is in a hurry is let go.
+        // A second signal skips the cleanup.
         _ = signals.ended() => None,
     };
     progress.end();
-    // In JSON the answer tells it, where there is one.
+    // The JSON answer includes it, if there is one.
     let is_told = probe.json && matches!(qualified, Ok(Ok(_)));
     if let Some(sentence) = what_is_left(store, opened.scratch_area(), cleaned.as_ref()).filter(|_| !is_told)
     {
@@ -121,7 +121,7 @@ fn failure(error: ProbeError) -> Failure {
     }
 }
 
-/// What people should know of the cleaning up; nothing where nothing is left.
+/// The message about the cleanup; `None` if nothing is left.
 fn what_is_left(store: &ChosenStore, scratch_area: &str, cleaned: Option<&CleanUp>) -> Option<String> {
     let (place, how) = (where_they_are(store, scratch_area), how_to_remove(store, scratch_area));
     match cleaned {
@@ -144,7 +144,7 @@ fn where_they_are(store: &ChosenStore, scratch_area: &str) -> String {
 fn how_to_remove(store: &ChosenStore, scratch_area: &str) -> String {
     let url = store.url();
     let bucket = url.split('?').next().unwrap_or_default();
-    // What is escaped in a URL is written otherwise there.
+    // Characters that are escaped in a URL have another form in that command.
     match bucket.starts_with("s3://") && !bucket.contains('%') {
         true => {
             let options = url.split(['?', '&']).find_map(|option| option.strip_prefix("endpoint="));
@@ -155,5 +155,5 @@ fn how_to_remove(store: &ChosenStore, scratch_area: &str) -> String {
     }
 }
 
-/// A few hundred removals, on a store that is far away.
+/// Enough for a few hundred removals on a remote store.
 const CLEANING_MAX: Duration = Duration::from_secs(60);

@@ -182,7 +182,8 @@ fn for_each_below(
                 continue;
             }
             visit(&entry.path(), &entry.file_name());
-            // Its own two names, and one for each folder below it. Some file systems do not count, and say 1.
+            // Two links of its own, and one for each directory below it. Some file systems do not count links, and
+            // report 1.
             if entry.metadata().is_ok_and(|folder| folder.nlink() != 2) {
                 folders.push_back(entry.path());
             }

@@ -298,7 +298,7 @@ impl ConnectedRun<'_> {
         ))
     }
 
-    // ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────
+    // ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     fn say_granted(&self, lease: &Lease, waited: bool) {
         self.progress.say(&Notice {
@@ -370,16 +370,14 @@ const LEFTOVERS_MAX: Duration = Duration::from_secs(10);
 /// Time after which a signal cuts the release short: longer than a release takes on any healthy store.
 const RELEASE_USUAL: Duration = Duration::from_millis(500);
 
-/// The witness for the watchdog and for the child; the lease itself has that of the supervisor.
-///
-/// Waits until the watchdog is gone, and stores the process id of the stub when it arrives.
+/// Waits until the watchdog has exited, and stores the process id of the stub when it arrives.
 async fn wait_for_watchdog_end(control: &LinkListener, stub: &Cell<Option<Pid>>) {
     while let Some(number) = ready_stub(control).await {
         stub.set(Some(number));
     }
 }
 
-/// The process id of the stub at its gate; `None` if the watchdog is gone.
+/// The process id of the stub at its gate; `None` if the watchdog has exited.
 async fn ready_stub(control: &LinkListener) -> Option<Pid> {
     loop {
         if let Report::Ready { stub } = Report::next(control).await? {

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_is_renewed_in_time_ends_nothing() {
+    fn a_lease_that_is_renewed_in_time_stops_nothing() {
         let mut ladder = ladder(Guard::Watchdog);
         for deadline in (15_000..100_000).step_by(5_000) {
             assert_eq!(ladder.step(at(deadline - 4_150), Input::Held(until(deadline + 5_000))), []);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_after_term_does_not_make_kill_later() {
+    fn a_renewal_after_term_does_not_delay_kill() {
         let mut ladder = ladder(Guard::Supervisor);
         assert_eq!(ladder.step(at(12_000), Input::Stop), [Action::Term { kill_at: at(14_850) }]);
         assert_eq!(ladder.step(at(12_001), Input::Held(until(30_000))), []);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_supervisor_leaves_what_outlives_the_child_to_the_watchdog() {
+    fn a_supervisor_leaves_processes_that_outlive_the_child_to_the_watchdog() {
         let mut supervisor = ladder(Guard::Supervisor);
         assert_eq!(supervisor.step(at(1), Input::ChildEnded), []);
         assert_eq!((supervisor.next(at(2)), supervisor.step(at(20_000), Input::Time)), (None, vec![]));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_guard_is_told_from_one_that_is_in_time() {
+    fn a_late_guard_is_distinguished_from_one_that_is_in_time() {
         let mut ladder = ladder(Guard::Supervisor);
         assert_eq!(ladder.late(at(10_000)), None);
         ladder.note_wakeup(at(1_000), at(1_500), || at(1_600));
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_killed_is_reported_and_tried_less_often() {
+    fn a_process_that_cannot_be_killed_is_reported_and_retried_less_often() {
         for (guard, patience) in [(Guard::Supervisor, 1_000), (Guard::Watchdog, 500)] {
             let mut ladder = ladder(guard);
             assert!(!ladder.note_sweep(at(0), false));
@@ -424,7 +424,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn kill_is_sent_by_kill_at_whatever_happens_in_whatever_order(
+        fn kill_is_sent_by_kill_at_for_all_events_in_any_order(
             supervisor: bool, grace in 0..4_000u64, all in proptest::collection::vec(happens(), 1..30),
         ) {
             let guard = if supervisor { Guard::Supervisor } else { Guard::Watchdog };

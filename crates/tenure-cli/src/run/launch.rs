@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_child_that_was_not_reaped_is_ended() {
+    fn only_an_unreaped_child_of_this_process_is_killed() {
         let place = cgroup::CgroupPath::new(cgroup::LeaseMark::of("memory:", "x")).unwrap();
         let mut sleeper = Command::new("sleep").arg("100").spawn().unwrap();
         let number = |id: u32| Pid::from_raw(id as i32).unwrap();

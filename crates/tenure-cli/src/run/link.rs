@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_last_is_heard_although_the_other_end_did_not_listen_any_more() {
+    fn the_last_message_is_received_although_the_other_end_had_stopped_reading() {
         let (ours, theirs) = Link::pair().unwrap();
         ours.send(b"until", &[]).unwrap();
         theirs.send(b"ended", &[]).unwrap();

@@ -1,8 +1,9 @@
-//! `tenure run`: a program runs only while its lease is held, and its whole process tree is dead before the lease is over.
+//! `tenure run`: a program runs only while its lease is held, and its complete process tree is dead before the lease
+//! runs out.
 //!
-//! Three processes: the *supervisor* holds the lease; the *watchdog* ends the tree when the supervisor cannot; the *stub*
-//! waits at a gate, and becomes the user's program once the lease is granted. The supervisor is the parent of the
-//! watchdog, and the watchdog that of the stub.
+//! Three processes: the *supervisor* holds the lease; the *watchdog* kills the tree if the supervisor cannot; the
+//! *stub* waits at a gate, and executes the user's program once the lease is granted. The supervisor is the parent of
+//! the watchdog, and the watchdog is the parent of the stub.
 
 mod cgroup;
 mod connected_run;
@@ -68,8 +69,8 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
             "the command could not be prepared: {error}. Look at the limits on processes and open files"
         ))
     };
-    // A supervisor that fails must not unwind, which would let go of the lease while the command runs on: it dies, and
-    // the watchdog ends the command.
+    // A supervisor that panics must not unwind, which would release the lease while the command still runs. It aborts,
+    // and the watchdog kills the command.
     let panicked = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         panicked(info);
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     }));
     let lateness_meter = LatenessMeter::new(timing, schedule);
     let mark = LeaseMark::of(&store::choose(args)?.identity(), key.as_str());
-    // Both before the first thread: a fork copies only one, and threads inherit what is blocked.
+    // Both before the first thread: a fork copies only one thread, and threads inherit the signal mask.
     let launch = Launch::start(timing, lateness_meter, mark, &run.command).map_err(cannot)?;
     launch.can_signal().map_err(|error| {
         Failure::misconfigured(format!(
@@ -115,19 +116,19 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         };
         connected_run.acquire_and_run(launch).await
     });
-    // Its link is gone by now, and so is the tree.
+    // Its link is closed by now, and the tree is dead.
     reap_watchdog(watchdog, &cgroup);
     ended
 }
 
-/// Whether the watchdog will read the clock that this process reads. A process that made a time namespace has only its
+/// True if the watchdog will read the same clock as this process. A process that created a time namespace has only its
 /// children in it.
 fn clock_is_shared() -> bool {
     let space = |name: &str| fs::read_link(Path::new("/proc/self/ns").join(name)).ok();
     space("time") == space("time_for_children")
 }
 
-/// The durations that are safe for a program which needs time to end, and for guards that may wake up late.
+/// Durations that are safe for a program that needs time to exit, and for guards that may wake up late.
 fn timing(run: &Run, schedule: Schedule) -> Result<Timing, Failure> {
     let grace = run.kill_grace.unwrap_or((run.ttl / 3).min(GRACE));
     let margin = (run.ttl / 50).max(schedule.margin());
@@ -144,5 +145,5 @@ fn timing(run: &Run, schedule: Schedule) -> Result<Timing, Failure> {
     })
 }
 
-/// The longest grace unless one is given.
+/// Default of the grace, at most.
 const GRACE: Duration = Duration::from_secs(5);

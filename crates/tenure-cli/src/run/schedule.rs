@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_priority_of_this_process_is_what_it_was() {
+    fn the_priority_of_this_process_is_unchanged() {
         let before = rustix::process::getpriority_process(None).unwrap();
         Schedule::of_the_guards();
         assert_eq!(rustix::process::getpriority_process(None).unwrap(), before);

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn a_message_is_read_back_unchanged() {
         let environment =
             vec![("TENURE_NAME".to_owned(), "a=b/ü".to_owned()), ("EMPTY".to_owned(), String::new())];
         let message = StartMessage { before: Instant::from_nanos(7), environment };

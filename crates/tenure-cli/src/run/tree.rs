@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_everything_below_its_root_without_the_root_and_the_one_left_out() {
+    fn a_tree_has_all_processes_below_its_root_except_the_excluded_one() {
         let all =
             HashMap::from([(10, seen(1)), (20, seen(10)), (30, seen(20)), (40, seen(30)), (50, seen(1))]);
         let pid = |number| Pid::from_raw(number).unwrap();

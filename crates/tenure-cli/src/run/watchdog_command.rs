@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn a_message_is_read_back_unchanged() {
         let at = Instant::from_nanos;
         let until =
             Until { deadline: at(1), renewed_by: at(u64::MAX), answer: std::time::Duration::from_secs(7) };

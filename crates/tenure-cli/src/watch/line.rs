@@ -8,7 +8,7 @@ use crate::duration;
 use crate::lease_view::{FREE, IN_USE, LeaseView, SUSPECT};
 use crate::output::plain;
 
-/// One event as it is told. The fields and their names are a contract: `docs/reference/command/watch.md`.
+/// One event in output. The fields and their names are a contract: `docs/reference/command/watch.md`.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Line {
     event: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// `None` for what this command does not know.
+    /// `None` for an event that this command does not know.
     pub(super) fn of(event: &WatchEvent) -> Option<Self> {
         Some(match event {
             WatchEvent::Stands(seen) => {
@@ -106,7 +106,7 @@ impl Line {
         event
     }
 
-    /// The event in one line, for people.
+    /// The event in one line of text.
     pub(super) fn sentence(&self) -> String {
         let what = self.event_words();
         match &self.name {

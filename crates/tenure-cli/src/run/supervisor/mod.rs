@@ -209,7 +209,7 @@ impl<'a> Supervisor<'a> {
         (ending, self.work_guard)
     }
 
-    // ── what happens ──────────────────────────────────────────────────────────────────────────────────────────────
+    // ── events ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     fn report_came(&mut self, report: Report) {
         match report {
@@ -347,7 +347,7 @@ impl<'a> Supervisor<'a> {
         due.into_iter().flatten().fold(now + self.lateness_meter.pause, Instant::min)
     }
 
-    // ── a process outlives its time ───────────────────────────────────────────────────────────────────────────────────
+    // ── processes that outlive the deadline ─────────────────────────────────────────────────────────────────────────
 
     /// KILL reaches nothing, and a process of the tree is left: the lease is kept until it has ended by itself.
     fn cannot_end(&mut self, left: &[Pid]) {
@@ -408,7 +408,7 @@ impl<'a> Supervisor<'a> {
         poll(&mut readable, Some(&at_once)) == Ok(0)
     }
 
-    // ── small things ──────────────────────────────────────────────────────────────────────────────────────────────
+    // ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// True if this process continues after a stop. A loss during the stop is found at once.
     fn was_stopped(&self) -> bool {
