@@ -148,8 +148,8 @@ mod buckets {
         assert_eq!(left(server, "probed"), ["locks/.tenure/scratch.record", "locks/mine.record"]);
     }
 
-    /// Ages are in whole seconds, and a value that was just written has none. The age is never too old, and no reason
-    /// to refuse a server.
+    /// Ages are in whole seconds, and a value that was just written has none. So an age is never too high, and no
+    /// reason to refuse a server.
     #[test]
     fn minio_is_also_fit_with_its_server_clock() {
         let Some(server) = Server::shared(Kind::Minio) else { return };

@@ -14,11 +14,11 @@ use tenure::clock::{BootClock, Clock};
 
 use super::mount::Mount;
 
-/// A cgroup for the child, if this process may create one: one write kills everything in it, however fast it forks, and
-/// as whatever user it runs.
+/// A cgroup for the child, if this process may create one: one write kills all of its processes, however fast they
+/// fork, and whichever user they run as.
 ///
-/// Root may create one, and so may users to whom the service manager delegates theirs. Elsewhere the sub-reapers work
-/// without.
+/// Root may create one, and so may users with a delegated cgroup from the service manager. Elsewhere, the sub-reapers
+/// work without one.
 ///
 /// All descriptors that are needed to kill the tree are open from the start: a machine without free descriptors cannot
 /// stop a guard.
@@ -167,8 +167,8 @@ pub(super) fn end_leftovers(mark: LeaseMark) -> bool {
     ended
 }
 
-/// Visits the cgroups below this one. A cgroup without others below it is not listed: a listing takes far longer than a
-/// look, and the machine may have thousands.
+/// Visits the cgroups below this one. A cgroup without others below it is not listed: a listing takes far longer than
+/// reading its status, and the machine may have thousands.
 fn for_each_below(
     top: PathBuf,
     mut list: impl FnMut(&Path) -> io::Result<fs::ReadDir>,
@@ -248,8 +248,8 @@ fn mounts() -> Option<String> {
     fs::read_to_string("/proc/self/mountinfo").ok()
 }
 
-/// The directory of this process's cgroup. Only if the whole hierarchy is mounted, or a part that contains this
-/// process: a container may mount another part.
+/// The directory of this process's cgroup; `None` unless the complete hierarchy is mounted, or a part that contains
+/// this process. A container may mount another part.
 fn own_folder_in(mounts: &str, own: &str) -> Option<PathBuf> {
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     hierarchies(mounts).find_map(|mount| mount.folder_of(own))

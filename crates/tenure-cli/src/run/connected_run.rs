@@ -176,7 +176,7 @@ impl ConnectedRun<'_> {
             // Without a lock on it, this process would not count as a living guard.
             return Err(self.no_watchdog());
         }
-        // A cgroup is killed as a whole, as whatever users its processes run.
+        // One write kills a complete cgroup, whichever users its processes run as.
         if cgroup.is_none()
             && let Some(user) = setuid::foreign_user(&self.run.command[0])
         {

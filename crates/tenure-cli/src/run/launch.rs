@@ -55,7 +55,8 @@ impl Launch {
     }
 }
 
-/// Reaps a watchdog whose link is gone. If it does not end, it is stopped, and is killed: there is no tree any more.
+/// Reaps a watchdog whose link is closed. A watchdog that does not exit in time was stopped, and is killed: there is no
+/// tree any more.
 pub(super) fn reap_watchdog(watchdog: Pid, cgroup: &cgroup::CgroupPath) {
     let mut ended = rustix::process::waitpid(Some(watchdog), WaitOptions::NOHANG);
     // Otherwise it was reaped, now or earlier: its process id may be reused.
@@ -87,7 +88,7 @@ mod tests {
         let place = cgroup::CgroupPath::new(cgroup::LeaseMark::of("memory:", "x")).unwrap();
         let mut sleeper = Command::new("sleep").arg("100").spawn().unwrap();
         let number = |id: u32| Pid::from_raw(id as i32).unwrap();
-        // A grandchild is not reaped here, as is a process that reuses the id of the watchdog.
+        // A grandchild stands in for a process that reuses the id of the watchdog: this process reaps neither.
         let mut script = Command::new("sh");
         script
             .args(["-c", "sleep 100 >&- & echo $!; exec sleep 100 >&-"])

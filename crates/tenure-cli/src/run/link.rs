@@ -39,7 +39,7 @@ impl Link {
         Ok((Self(a), Self(b)))
     }
 
-    /// Sends without waiting: an end that does not read until the kernel's buffer is full is as good as gone.
+    /// Sends without waiting: a process that does not read until the kernel's buffer is full counts as dead.
     pub(super) fn send(&self, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut control = SendAncillaryBuffer::new(&mut space);

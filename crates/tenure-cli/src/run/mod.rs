@@ -145,5 +145,5 @@ fn timing(run: &Run, schedule: Schedule) -> Result<Timing, Failure> {
     })
 }
 
-/// Default of the grace, at most.
+/// Largest default of the grace.
 const GRACE: Duration = Duration::from_secs(5);

@@ -22,7 +22,7 @@ pub(super) enum Report {
 }
 
 impl Report {
-    /// The next message; `None` when the watchdog is gone.
+    /// The next message; `None` once the watchdog has exited.
     pub(super) async fn next(control: &LinkListener) -> Option<Self> {
         loop {
             let (message, _) = control.next().await?;

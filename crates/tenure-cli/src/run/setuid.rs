@@ -6,9 +6,9 @@ use std::{env, fs};
 
 use rustix::fs::StatVfsMountFlags;
 
-/// The user as whom a setuid program runs, if this process may not signal that user's processes.
+/// The user of a setuid program, if this process may not signal that user's processes.
 ///
-/// `sudo` is such a program: KILL ends it, but not what it started.
+/// `sudo` is such a program: KILL stops it, but not the processes that it started.
 pub(super) fn foreign_user(program: &OsStr) -> Option<u32> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     if may_signal_all(&status) || field(&status, "NoNewPrivs:") == Some("1") {

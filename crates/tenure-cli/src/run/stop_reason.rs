@@ -15,7 +15,7 @@ pub(super) enum StopReason {
     Lost(Lost),
     /// This process was stopped, and the watchdog acted.
     Stopped,
-    /// The watchdog is gone.
+    /// The watchdog has exited.
     Unwatched,
 }
 

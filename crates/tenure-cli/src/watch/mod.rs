@@ -66,7 +66,7 @@ async fn connect(store: &ChosenStore, json: bool) -> Result<Coordinator, Failure
     }
 }
 
-/// Completes when the reader of standard output is gone. Anything but a pipe, such as a file, is never closed.
+/// Completes when the reader of standard output has exited. Anything but a pipe, such as a file, is never closed.
 #[expect(deprecated, reason = "its replacement is unsafe code, and standard output stays open until the end")]
 async fn nobody_reads() {
     let Ok(out) = AsyncFd::with_interest(std::io::stdout(), Interest::ERROR) else { return pending().await };

@@ -195,7 +195,7 @@ impl<'a> Supervisor<'a> {
         if !self.watched
             && let Some(cgroup) = &self.processes.cgroup
         {
-            // The watchdog ended before it could.
+            // The watchdog exited before it could remove the cgroup.
             cgroup.remove();
         }
         let kept = self.cannot_end.is_some() && !self.has_lost_for_good();
@@ -349,7 +349,7 @@ impl<'a> Supervisor<'a> {
 
     // ── processes that outlive the deadline ─────────────────────────────────────────────────────────────────────────
 
-    /// KILL reaches nothing, and a process of the tree is left: the lease is kept until it has ended by itself.
+    /// KILL has no effect, and a process of the tree is left: the lease is kept until that process exits by itself.
     fn cannot_end(&mut self, left: &[Pid]) {
         // The watchdog watches the rest, and is not late.
         self.replace_at = None;
@@ -428,7 +428,7 @@ impl<'a> Supervisor<'a> {
             return;
         }
         match self.processes.control.link().send(&command.to_bytes(), &[]) {
-            // It has not read for so long that it is as good as gone, and its end will kill the child.
+            // It has not read for so long that it counts as dead, and its end will kill the child.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stop(StopReason::Unwatched),
             _ => {}
         }

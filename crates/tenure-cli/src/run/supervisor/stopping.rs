@@ -86,7 +86,7 @@ impl Supervisor<'_> {
             self.processes.witness.as_ref().and_then(|witness| WitnessPart::Tree.lock(witness).ok());
         self.reap();
         if !self.started {
-            // The stub ends with its watchdog, and its code is not that of the program.
+            // The stub dies with its watchdog, and its code is not that of the program.
             self.stop_reason.get_or_insert(StopReason::Unwatched);
         }
         if self.alone {
@@ -103,7 +103,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Takes in processes that ended: the watchdog, and after it those that it leaves to this process.
+    /// Reaps processes that have exited: the watchdog, and after it the processes that it leaves to this process.
     pub(super) fn reap(&mut self) {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -134,8 +134,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Everything below the watchdog, and below this process once that is gone. Not more: a shell that became this
-    /// process by `exec` may have left it children, such as the logger of `exec > >(logger)`.
+    /// Everything below the watchdog, and below this process once the watchdog has exited. Not more: a shell that
+    /// became this process by `exec` may have left it children, such as the logger of `exec > >(logger)`.
     pub(super) fn tree(&self) -> Tree {
         match self.watched && !self.watchdog_is_reaped {
             true => Tree::below(self.processes.watchdog),
