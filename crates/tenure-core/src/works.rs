@@ -4,8 +4,8 @@ use crate::belief::Belief;
 /// Number of pieces of work under a lease. The record is vacated only when there are none.
 ///
 /// The count and the belief are two words, and each side writes one before it reads the other. Without a fence in
-/// between, both could read the old values: work would begin under a record that is being vacated, or the last piece
-/// would end while the keeper waits for it until the ttl is over. `tests/loom.rs` checks every order of events.
+/// between, both could read the old values. Work would then begin under a record that is being vacated, or the last
+/// piece would end while the keeper waits for it until the ttl is over. `tests/loom.rs` checks every order of events.
 #[derive(Debug, Default)]
 pub struct Works(AtomicUsize);
 

@@ -2,7 +2,7 @@
 //!
 //! The files under test are those of the library, compiled here with the atomics of the model checker instead of those
 //! of the standard library.
-#![expect(unsafe_code, reason = "what the work does is written without a lock, and the checker sees to it")]
+#![expect(unsafe_code, reason = "the work writes without a lock, and the model checker verifies it")]
 
 /// The files under test import this by its path in the library.
 use tenure_core::Instant;

@@ -4,7 +4,7 @@ use crate::{StoreTime, Version};
 ///
 /// Exhaustive: the write happened or it did not, and the writer acts on both.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "a write whose answer nobody reads is a guess"]
+#[must_use = "without its answer, a write may or may not have happened"]
 pub enum Put {
     /// The write happened.
     Applied(Applied),

@@ -6,11 +6,11 @@ use crate::{Reason, StoreError};
 
 /// A name in a store, such as `billing/nightly`.
 ///
-/// `/` separates segments and means nothing else: `a` and `a/b` may both be keys.
+/// `/` separates segments and has no other meaning: `a` and `a/b` may both be keys.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<str>);
 
-/// Why a name is not a key.
+/// The reason why a name is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -20,9 +20,9 @@ pub enum KeyError {
     /// The name is longer than [`Key::MAX_BYTES`].
     #[error("a key has at most {max} bytes, and this one has {bytes}: shorten {start:?}…", max = Key::MAX_BYTES)]
     TooLong {
-        /// How many bytes it has.
+        /// Its length in bytes.
         bytes: usize,
-        /// How it begins.
+        /// Its first characters.
         start: String,
     },
     /// The name begins or ends with `/`, or has `//` in it.
@@ -42,7 +42,7 @@ pub enum KeyError {
 }
 
 impl Key {
-    /// The longest key, in bytes: what every store can take, file systems with their 255 included.
+    /// Maximum length of a key, in bytes: every store accepts it, also file systems with their limit of 255.
     pub const MAX_BYTES: usize = 200;
 
     /// Parses a name.
@@ -54,7 +54,7 @@ impl Key {
         Ok(Self(name.into()))
     }
 
-    /// The one fixed key that the check at connect uses. No user's key can be equal to it, and listings hide it.
+    /// The fixed key of the safety check. No user's key can be equal to it, and listings hide it.
     pub fn scratch() -> Self {
         Self(format!("{RESERVED}/scratch").into())
     }
@@ -65,18 +65,18 @@ impl Key {
         Ok(Self(name.into()))
     }
 
-    /// Whether this is one of Tenure's own keys, which listings for people hide.
+    /// True for one of Tenure's own keys, which listings hide.
     pub fn is_reserved(&self) -> bool {
         self.0.split('/').next() == Some(RESERVED)
     }
 
-    /// Whether [`Scratch::sweep`](crate::Scratch::sweep) may remove it: one of Tenure's own keys, and not
-    /// [`scratch`](Self::scratch), which every check at connect goes by.
+    /// True if [`Scratch::sweep`](crate::Scratch::sweep) may remove it: one of Tenure's own keys, but not
+    /// [`scratch`](Self::scratch), which every safety check uses.
     pub fn may_be_swept(&self) -> bool {
         self.is_reserved() && *self != Self::scratch()
     }
 
-    /// Refuses a sweep of a key that [may not be swept](Self::may_be_swept). For stores, before they send anything.
+    /// Refuses a sweep of a key that [may not be swept](Self::may_be_swept). Stores call it before they send anything.
     pub fn must_be_sweepable(&self) -> Result<(), StoreError> {
         if self.may_be_swept() {
             return Ok(());
@@ -91,7 +91,7 @@ impl Key {
     }
 }
 
-/// What both keys and prefixes must be.
+/// Checks the rules that keys and prefixes share.
 pub(crate) fn check(name: &str) -> Result<(), KeyError> {
     if name.is_empty() {
         return Err(KeyError::Empty);

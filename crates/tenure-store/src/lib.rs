@@ -1,25 +1,25 @@
 //! The contract between Tenure and a store: one read and one atomic conditional write on one key.
 //!
-//! This crate is tiny on purpose and changes almost never: a store depends on it and on nothing else of Tenure.
+//! This crate is deliberately tiny and almost never changes: a store depends on it and on nothing else of Tenure.
 //!
-//! What is *not* here matters most. There is **no unconditional write, no delete and no expiry**: a record outlives
-//! everybody, because it carries the token that must never go back. And the three ways in which a write can fail to
-//! be confirmed are three types: [`Refused`] (certainly no effect), [`Unknown`] (it may have happened, or may happen
-//! yet) and [`Throttled`] (come back later). No store may turn the second into one of the others.
+//! The contract has **no unconditional write, no delete and no expiry**: a record is kept forever, because it carries
+//! the token that must never go back. A write without confirmation is one of three types: [`Refused`] (certainly no
+//! effect), [`Unknown`] (it may have happened, or may still happen) and [`Throttled`] (come back later). No store may
+//! turn the second into one of the others.
 //!
-//! What an operator may remove, years later and only where tokens keep growing all the same, is no part of the contract
-//! and has a small trait of its own: [`Administration`]. What tries a store out cleans up by [`Scratch::sweep`], which takes
-//! nothing that a lease rests on.
+//! An operator may remove old records, if tokens keep growing without them. That is not part of the contract, and has
+//! its own small trait: [`Administration`]. Programs that test a store clean up with [`Scratch::sweep`], which removes
+//! nothing that a lease depends on.
 //!
 //! # Write a store
 //!
-//! Implement [`Store`], declare its [`Guarantees`] (the default promises nothing, so a forgotten declaration is
-//! refused rather than believed), and run the public suite in `tenure-conformance` against it.
+//! Implement [`Store`], declare its [`Guarantees`], and run the public suite in `tenure-conformance` against it. The
+//! default guarantees nothing, so a forgotten declaration is an error and not an assumption.
 //!
 //! ```
 //! use tenure_store::{Guarantees, Key, Reach};
 //!
-//! // A forgotten declaration promises nothing, and such a store is never granted on.
+//! // A forgotten declaration guarantees nothing, and Tenure grants nothing on such a store.
 //! assert_eq!(Guarantees::default().reach, Reach::Nothing);
 //! assert!(Guarantees::default().missing_for_leases().contains(&"atomic create"));
 //!

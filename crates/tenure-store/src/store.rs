@@ -10,77 +10,77 @@ use crate::{Administration, Expect, Guarantees, Identity, Key, Prefix, Put, Read
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What a store returns from a call: the definite answer, or why there is none.
+/// The future of a call on a store: the definite answer, or the reason why there is none.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// A stream that a store returns.
 pub type BoxStream<'a, T> = Pin<Box<dyn Stream<Item = T> + Send + 'a>>;
 
-/// Anything with a read and an atomic conditional write on one key.
+/// A store: a read and an atomic conditional write on one key.
 ///
 /// # Duties
 ///
-/// * A future may be dropped at any time. A write whose future was dropped may have happened or may happen yet;
+/// * A future may be dropped at any time. A write whose future was dropped may have happened or may still happen;
 ///   nothing else may change.
-/// * Conditional writes are sent **once**: every transparent retry in the client library underneath is turned off. A
-///   retried write that had already been applied is answered with a conflict, and a win is reported as a loss.
-/// * A future never blocks its thread: the keeper of all leases polls it, and while it blocks nobody is renewed or told
-///   of a loss. Whoever has to wait for the kernel does so on a thread of its own.
+/// * Conditional writes are sent **once**: the store turns off every transparent retry in its client library. The
+///   answer to a retried write that had already been applied is a conflict, and would report a win as a loss.
+/// * A future never blocks its thread: the keeper of all leases polls it, and while it blocks, the keeper neither
+///   renews a lease nor reports a loss. A store that must wait for the kernel uses a thread of its own.
 /// * When in doubt, the answer is [`Unknown`](crate::Unknown).
-/// * `Display` names the store for people, as in an error message, without credentials.
+/// * `Display` names the store in messages, without credentials.
 pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
-    /// What this store guarantees, as configured.
+    /// The guarantees of this store, as configured.
     fn guarantees(&self) -> Guarantees;
 
-    /// What names this store.
+    /// The identity of this store.
     fn identity(&self) -> Identity;
 
-    /// The entry, if there is one, and the store's own time where it has a clock.
+    /// Reads the entry, if there is one, and the store's own time if it has a clock.
     ///
-    /// A failed read has no effect whatever it fails with, so every error simply means "not known".
+    /// A failed read has no effect, so every error means "unknown".
     fn get<'a>(&'a self, key: &'a Key) -> StoreFuture<'a, Reading>;
 
-    /// Writes `value` if and only if the entry is what `expect` says.
+    /// Writes `value` if and only if the entry is as `expect` says.
     ///
-    /// Replacing a version of an entry that has gone is a conflict.
+    /// Replacing a version of a missing entry is a conflict.
     fn put<'a>(&'a self, key: &'a Key, value: Bytes, expect: Expect) -> StoreFuture<'a, Put>;
 
     /// The keys covered by `prefix`, in any order, each once.
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>>;
 
-    /// A hint, after it was called, that something covered by `prefix` changed; `None` where the store has no such
-    /// thing. Hints may be late, merged, spurious or missing: nothing relies on them for safety.
+    /// Hints that something covered by `prefix` changed after this call; `None` if the store has no hints. Hints may be
+    /// late, merged, spurious or missing: safety never depends on them.
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
         let _ = prefix;
         None
     }
 
-    /// A hint that what is held under this key may be lost: its entry has gone, or the store itself. `None` where the store
-    /// has no such thing; then the next renewal tells.
+    /// Hints that the lease held under this key may be lost: its entry, or the store itself, is gone. `None` if the
+    /// store has no such hints; then the next renewal finds the loss.
     ///
-    /// The keeper renews a held lease at once when it gets one. So a store gives it only if it has looked itself and found
-    /// the entry or the store missing, also if that was so before the call. As other hints, it may be late, spurious or
-    /// missing.
+    /// The keeper renews a held lease at once on such a hint. So a store sends one only if it has itself checked and
+    /// found the entry or the store missing, even if that was so before the call. Like other hints, it may be late,
+    /// spurious or missing.
     fn watch_held(&self, key: &Key) -> Option<BoxStream<'static, ()>> {
         let _ = key;
         None
     }
 
-    /// What an operator may do to this store beside the contract; `None` where it offers nothing of the kind, as it must
-    /// where its clock gives no floor for tokens.
+    /// The operations of an operator; `None` if the store offers none. A store whose clock gives no floor for tokens
+    /// must offer none.
     fn administration(&self) -> Option<&dyn Administration> {
         None
     }
 
-    /// The removal of Tenure's own keys; `None` where nothing can be removed.
+    /// The removal of Tenure's own keys; `None` if nothing can be removed.
     fn scratch(&self) -> Option<&dyn Scratch> {
         None
     }
 }
 
-/// A shared store is a store, whatever is behind it: what opens stores by their address cannot name their types.
+/// A shared store is a store, of any type: code that opens stores by their address cannot name the type.
 ///
-/// Every method is passed on, those with a default too: the default would hide what the store can do.
+/// Forwards every method, also those with a default: the default would hide abilities of the store.
 impl<S: Store + ?Sized> Store for Arc<S> {
     fn guarantees(&self) -> Guarantees {
         (**self).guarantees()

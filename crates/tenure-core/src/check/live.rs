@@ -7,21 +7,21 @@ use super::Pause;
 use super::lie::Lie;
 use crate::{Error, ErrorKind};
 
-/// Checks by its acts that a store keeps its conditional writes.
+/// Tests that a store keeps the guarantees of its conditional writes.
 ///
-/// It sends, to the one key [`Key::scratch`], only writes that **must be refused**: a create over what exists and a
-/// replace of a version that never was. (Where the scratch key does not exist yet, it is created first, and whoever
-/// creates it, it is there.) No number of clients that check at once can therefore change anything, nor mistake one
-/// another for a lie of the store: each writes bytes that only it can have written, and only its own forbidden bytes,
-/// or an answer that says that they were applied, speak against the store.
+/// The check sends only writes that the store **must refuse**, to the one key [`Key::scratch`]: a create over an
+/// existing entry, and a replace of a version that never existed. If the scratch key does not exist yet, the check
+/// creates it first. So clients that check at the same time change nothing. Nor do they mistake one another for a lie
+/// of the store: each writes unique bytes. Only its own forbidden bytes, or an answer that says they were applied,
+/// count against the store.
 ///
-/// It repeats before it convicts, and it never deletes. A store that always lies is found out; one that lies only
-/// under a race is found out by the long check with races.
+/// The check repeats a write before it convicts the store, and never deletes. It finds a store that always lies. The
+/// long check with races finds a store that lies only under a race.
 ///
 /// # Errors
 ///
-/// * [`ErrorKind::Unsupported`]: the store broke a guarantee twice, or says itself that it cannot do this.
-/// * [`ErrorKind::Unavailable`]: the store could not be asked, or would not answer clearly.
+/// * [`ErrorKind::Unsupported`]: the store broke a guarantee twice, or reports that it cannot do this.
+/// * [`ErrorKind::Unavailable`]: the store was unreachable, or gave no clear answer.
 pub async fn check_live(store: &dyn Store, pause: Pause<'_>, nonce: u128) -> Result<(), Error> {
     let check =
         LiveCheck { store, pause, nonce, scratch: Key::scratch(), forbidden: vec![], lies: 0, setbacks: 0 };
@@ -33,38 +33,38 @@ struct LiveCheck<'a> {
     pause: Pause<'a>,
     nonce: u128,
     scratch: Key,
-    /// What this check has sent and must not find: nobody else can have written these bytes.
+    /// The forbidden values that this check has sent, and must not find: no other client can have written these bytes.
     forbidden: Vec<(Lie, Bytes)>,
-    /// How many lies were seen so far, of any kind.
+    /// Number of lies so far, of any kind.
     lies: u32,
-    /// How many steps had to be repeated so far.
+    /// Number of repeated steps so far.
     setbacks: u32,
 }
 
-/// Why a step has to be repeated.
+/// The reason why a step must be repeated.
 enum Setback {
     /// There was no clear answer.
     Failed(StoreError),
-    /// Somebody else changed or deleted the scratch key meanwhile.
+    /// Another client changed or deleted the scratch key during the step.
     Disturbed,
-    /// What was seen must not be; once may be an accident.
+    /// The store lied; a single lie may be an accident.
     Lied(Lie),
 }
 
-/// How many steps may have to be repeated before the check gives up. Together the pauses take about five seconds.
+/// Maximum number of repeated steps before the check gives up. Together the pauses take about five seconds.
 const SETBACKS_MAX: u32 = 8;
 
-/// The pause after the first setback; each later one is twice as long.
+/// Pause after the first setback; each later one is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 
-/// The longest pause by our own choice.
+/// Maximum pause that the check chooses itself.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// The longest pause that a store can ask for: more is for the caller to decide.
+/// Maximum pause at the request of a store: the caller decides about longer ones.
 const PAUSE_ASKED_MAX: Duration = Duration::from_secs(5);
 
-/// How often a forbidden write is to be refused once it was seen accepted: one bad server of several behind one
-/// address lies only now and then.
+/// Number of refusals required after a forbidden write was accepted: if one of several servers behind an address is
+/// bad, it lies only sometimes.
 const REFUSALS_AFTER_LIE: u32 = 3;
 
 impl LiveCheck<'_> {
@@ -76,7 +76,7 @@ impl LiveCheck<'_> {
         Ok(())
     }
 
-    /// The scratch entry, which is created if there is none. This is the only write of the check that may succeed.
+    /// The scratch entry, created if there is none. This is the only write of the check that may succeed.
     async fn scratch_entry(&mut self) -> Result<Entry, Error> {
         loop {
             if let Some(entry) = self.read().await? {
@@ -85,11 +85,11 @@ impl LiveCheck<'_> {
             let document = self.scratch_value("creation");
             let setback = match self.store.put(&self.scratch, document, Expect::Absent).await {
                 Ok(Put::Applied(_)) => Setback::Lied(Lie::Vanished),
-                // Somebody else was faster.
+                // Another client was faster: then the read shows its entry.
                 Ok(Put::Conflict(_)) => Setback::Lied(Lie::Hidden),
                 Err(error) => Setback::Failed(error),
             };
-            // Whatever the answer was, what counts is what is there now.
+            // Only the current entry counts, whatever the answer was.
             match self.read().await? {
                 Some(entry) => return Ok(entry),
                 None => self.repeat(setback).await?,
@@ -97,7 +97,7 @@ impl LiveCheck<'_> {
         }
     }
 
-    /// Sends a write that must be refused until it was clearly refused, and gives the entry as it is afterwards.
+    /// Sends a write that the store must refuse, until it has clearly refused it. Returns the entry after that.
     async fn must_refuse(&mut self, lie: Lie, mut before: Entry) -> Result<Entry, Error> {
         let mut refusals_owed = 1;
         while refusals_owed > 0 {
@@ -105,7 +105,7 @@ impl LiveCheck<'_> {
             self.forbidden.push((lie, document.clone()));
             let answer = self.store.put(&self.scratch, document, lie.expect(self.store)).await;
             let Some(after) = self.read().await? else {
-                // Deleted from outside. If the write was accepted, then perhaps because of that.
+                // Deleted from outside. If the write was accepted, that may be the reason.
                 self.repeat(Setback::Disturbed).await?;
                 before = self.scratch_entry().await?;
                 continue;
@@ -124,7 +124,7 @@ impl LiveCheck<'_> {
         Ok(before)
     }
 
-    /// Whether a forbidden write was clearly refused.
+    /// Succeeds if the store has clearly refused a forbidden write.
     fn judge(
         &self,
         lie: Lie,
@@ -133,7 +133,7 @@ impl LiveCheck<'_> {
         after: &Entry,
     ) -> Result<(), Setback> {
         if after.value != before.value {
-            // An earlier one of ours, of unknown outcome, may be what landed.
+            // An earlier write of this check, of unknown outcome, may have landed.
             if let Some((lie, _)) = self.forbidden.iter().find(|(_, bytes)| *bytes == after.value) {
                 return Err(Setback::Lied(*lie));
             }
@@ -149,7 +149,7 @@ impl LiveCheck<'_> {
         }
     }
 
-    /// The scratch entry as it is now, with a version that can mean something.
+    /// The current scratch entry, with a valid version.
     async fn read(&mut self) -> Result<Option<Entry>, Error> {
         loop {
             let setback = match self.store.get(&self.scratch).await {
@@ -166,7 +166,7 @@ impl LiveCheck<'_> {
         }
     }
 
-    /// Waits before a step is repeated, or ends the check where repeating is of no use.
+    /// Waits before a step is repeated, or ends the check if repeating is useless.
     async fn repeat(&mut self, setback: Setback) -> Result<(), Error> {
         if let Setback::Lied(lie) = setback {
             self.lies += 1;
@@ -192,7 +192,8 @@ impl LiveCheck<'_> {
         Ok(())
     }
 
-    /// Twice as long after every setback, and spread by the nonce, so that many clients do not come back together.
+    /// The next pause: twice as long after every setback, and spread by the nonce, so that many clients do not return
+    /// together.
     fn next_pause(&self) -> Duration {
         let doubled = PAUSE_FIRST.saturating_mul(1 << (self.setbacks - 1)).min(PAUSE_MAX);
         let spread = (self.nonce >> (8 * (self.setbacks % 16))) as u8;
@@ -207,7 +208,7 @@ impl LiveCheck<'_> {
         };
         let error = match setback {
             Setback::Failed(error) => error,
-            // A first lie, as the last straw: too little to convict, and no reason to trust.
+            // A first lie at the last setback: not enough to convict, but no reason to trust the store.
             Setback::Lied(_) => {
                 return unchecked(
                     "it seems to break a promise, and did not answer clearly often enough to be sure",
@@ -235,7 +236,8 @@ impl LiveCheck<'_> {
                 "it gave no clear answer {} times. See whether it runs and can be reached, and try again",
                 self.setbacks
             )),
-            // Unsupported, invalid, damaged, and what this version does not know: nothing is granted on it.
+            // Unsupported, invalid, damaged, and reasons that this version does not know: nothing is granted on the
+            // store.
             Some(_) => {
                 let sentence = format!(
                     "{store} did not bear the check of the key {scratch}, without which nothing is granted"
@@ -246,7 +248,7 @@ impl LiveCheck<'_> {
         gave_up.because(error)
     }
 
-    /// What is written: for people who look at the key, and unlike anything that another check or attempt writes.
+    /// The value to write: it explains itself to a reader of the key, and no other check or attempt writes the same.
     fn scratch_value(&self, write: &str) -> Bytes {
         let document = serde_json::json!({
             "tenure": 1,

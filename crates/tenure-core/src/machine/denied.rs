@@ -6,15 +6,15 @@ use super::{Fault, Lost, Sighting};
 use crate::record::{Record, State};
 use crate::{Error, ErrorKind, Holder, Token};
 
-/// Why a lease was not granted.
+/// The reason why a lease was not granted.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Denied {
-    /// Somebody else has it.
+    /// Another holder has it.
     Held(Arc<Record>),
     /// Another holder has it and was not asked to release it: that holder cannot stop the work under it.
     Unstoppable(Arc<Record>),
-    /// The record of the former holder has run out, and its work is seen to go on.
+    /// The record of the former holder has run out, and its work still runs.
     Outlived {
         /// That record.
         record: Arc<Record>,
@@ -23,22 +23,22 @@ pub enum Denied {
     },
     /// The store did not answer in time.
     Unavailable(Option<Fault>),
-    /// The store would not take the call.
+    /// The store refused the call.
     Refused(Reason),
-    /// What is there is not a record this version understands.
+    /// The value is not a record that this version understands.
     Foreign(Arc<str>),
     /// The key was retired.
     Closed(Arc<Record>),
-    /// The token went back on a store that has no clock to make up for it.
+    /// The token went back on a store without a clock that could compensate for it.
     WentBack {
         /// The greatest token seen before.
         seen: Token,
     },
     /// The token is at the top of its range.
     TokensExhausted,
-    /// The term of the handle is over, or others have it.
+    /// The term of the handle has ended, or another holder has the lease.
     StaleHandle(Lost),
-    /// It was not wanted any more.
+    /// The request was cancelled.
     Cancelled,
 }
 
@@ -59,7 +59,7 @@ impl Denied {
         }
     }
 
-    /// What is said of the lease, after its name.
+    /// The part of the message after the name of the lease.
     fn sentence(&self, holder: &Holder) -> String {
         match self {
             Self::Held(record) => match &record.state {
@@ -131,7 +131,7 @@ fn name_of_holder(record: &Record) -> &str {
     record.holder.as_ref().map_or("somebody", |holder| holder.id())
 }
 
-/// The part of a former term that is alive, in words.
+/// Description of the part of a former term that is alive.
 fn whose_work(sighting: Sighting) -> &'static str {
     if sighting.guards_locked {
         "a process of its command is still alive, and so is one that guards it"

@@ -23,7 +23,7 @@ pub enum Input {
     Doubted,
     /// The state of the witness of the record that carries `nonce`.
     Witness {
-        /// The nonce that was looked for.
+        /// The nonce that the witness must list.
         nonce: Nonce,
         /// The state of the witness.
         sighting: Sighting,

@@ -124,7 +124,7 @@ impl Leaving {
         let (record, version) = match answer {
             // A vacate there would not be visible to other processes any more.
             Err(Fault::STORE_GONE) => return self.finish(ctx, Left::Lapsing),
-            // The owner of a handle is told at once about an error that a retry cannot change.
+            // The owner of a handle receives at once an error that a retry cannot change.
             Err(Fault::Refused(reason))
                 if reason != Reason::Unreachable && matches!(ctx.params.mode, AcquireMode::Leave(_)) =>
             {

@@ -182,7 +182,7 @@ impl Seeking {
         STAY
     }
 
-    /// A witness was inspected. `freed` if it shows the end of the work that was waited for.
+    /// A witness was inspected. `freed` if it shows the end of the work that the contender waited for.
     pub(super) fn witnessed(
         &mut self,
         ctx: &mut Context<'_>,

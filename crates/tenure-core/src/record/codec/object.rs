@@ -8,16 +8,16 @@ use serde_json::value::RawValue;
 use super::field::Field;
 use super::foreign::{Foreign, excerpt};
 
-/// A JSON object whose members are taken out one by one, so that what nobody took is seen.
+/// A JSON object whose members are taken out one by one, so that the remaining ones are known.
 ///
-/// Members keep their order and their text, and a name that comes twice is found, which a map would hide.
+/// Members keep their order and their text. A repeated name is found, which a map would hide.
 pub(super) struct Object<'a> {
     members: Vec<(Cow<'a, str>, &'a str)>,
     taken: Vec<&'static str>,
 }
 
 impl<'a> Object<'a> {
-    /// Splits the text of an object. The members are checked to be JSON, however deep, and not looked at.
+    /// Splits the text of an object. Verifies that the members are JSON, at any depth, but does not interpret them.
     pub(super) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut parser = serde_json::Deserializer::from_str(text);
         let members = parser.deserialize_map(Members)?;
@@ -25,7 +25,7 @@ impl<'a> Object<'a> {
         Ok(Self { members, taken: Vec::with_capacity(super::KNOWN.len()) })
     }
 
-    /// Takes a member out, if it is there.
+    /// Takes a member out, if it exists.
     pub(super) fn take(&mut self, name: &'static str) -> Option<Field<'a>> {
         self.taken.push(name);
         let index = self.members.iter().position(|(member, _)| member == name)?;
@@ -33,17 +33,17 @@ impl<'a> Object<'a> {
         Some(Field { name, text })
     }
 
-    /// Takes out a member that must be there.
+    /// Takes out a required member.
     pub(super) fn need(&mut self, name: &'static str) -> Result<Field<'a>, Foreign> {
         self.take(name).ok_or_else(|| Foreign::damaged(name, "is missing"))
     }
 
-    /// Takes all the members out.
+    /// Takes out all remaining members.
     pub(super) fn take_rest(&mut self) -> Vec<(Cow<'a, str>, &'a str)> {
         std::mem::take(&mut self.members)
     }
 
-    /// Complains about any member that is left: it comes a second time, or nobody knows it.
+    /// Fails if a member remains: it is repeated or unknown.
     pub(super) fn nothing_left(&self) -> Result<(), Foreign> {
         match self.members.first() {
             Some((name, _)) if self.taken.iter().any(|taken| taken == name) => {
@@ -75,6 +75,6 @@ impl<'de> Visitor<'de> for Members {
     }
 }
 
-/// The name of a member, borrowed where it has no escapes.
+/// The name of a member, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);

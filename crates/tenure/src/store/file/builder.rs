@@ -18,7 +18,7 @@ use crate::clock::{BootClock, Clock, Domain};
 use crate::host::disk::io_error::IoError;
 use crate::{Error, ErrorKind};
 
-/// Opens a [`File`] store that differs from the ordinary one. Each risk is accepted by its name.
+/// Opens a [`File`] store with settings other than the defaults. Each risk is accepted by its name.
 ///
 /// ```no_run
 /// # use tenure::store::File;
@@ -42,36 +42,36 @@ impl FileBuilder {
         }
     }
 
-    /// Ages and the store's time go by this clock. For tests: everybody who uses the folder must have the same one.
+    /// Sets the clock for ages and the store's time. For tests: all users of the directory must have the same one.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Accepts a folder, or one above it, that belongs to another user, who can then read, change and remove every
-    /// lease. Files that root writes in such a folder are given to its owner.
+    /// Accepts a directory, or one above it, that belongs to another user. That user can then read, change and remove
+    /// every lease. Files that root writes in such a directory are given to its owner.
     pub fn accept_foreign_owner(mut self) -> Self {
         self.accepted_risks.foreign_owner = true;
         self
     }
 
-    /// Accepts a folder that others may write to, or one that lies in such a folder: they can change and remove every
+    /// Accepts a directory that others may write to, or one inside such a directory: they can change and remove every
     /// lease.
     pub fn accept_writable_by_others(mut self) -> Self {
         self.accepted_risks.writable_by_others = true;
         self
     }
 
-    /// Accepts a kind of file system that is not known to be local, as it is called in the error: `nfs`, `fuse`, `9p`, …
+    /// Accepts a kind of file system that is not known to be local, by its name in the error: `nfs`, `fuse`, `9p`, …
     ///
-    /// Leases then hold between the processes of *this* machine, as far as the file system's locks and renames are what
-    /// they should be: ages are not told, nobody is woken by changes, and every failed rename has an unknown outcome.
+    /// Leases then hold between the processes of *this* machine, as far as the locks and renames of the file system
+    /// work. The store reports no ages and gives no hints, and every failed rename has an unknown outcome.
     pub fn accept_file_system(mut self, name: impl Into<String>) -> Self {
         self.file_systems.push(name.into());
         self
     }
 
-    /// Opens the store in this folder, and makes the folder where there is none, for this user alone.
+    /// Opens the store in this directory, and creates the directory if there is none, for this user alone.
     pub fn open(self, path: impl AsRef<Path>) -> Result<File, Error> {
         let path = self.resolve(path.as_ref())?;
         let descriptor = path_safety::open_or_make(&path)?;
@@ -83,10 +83,10 @@ impl FileBuilder {
         Ok(File::with(FileInner::new(folder, Some(mark), true, domain, self.clock, local)))
     }
 
-    /// Opens the store in this folder to look at it, without making or changing anything; `None` where there is no such
-    /// folder, so that every key is free. Every write is refused.
+    /// Opens the store in this directory for reading, without creating or changing anything. `None` if there is no such
+    /// directory, so that every key is free. Every write is refused.
     ///
-    /// It works where nothing can be written, as on a disk that is mounted read-only.
+    /// It also works where nothing can be written, such as on a disk that is mounted read-only.
     pub fn open_to_read(self, path: impl AsRef<Path>) -> Result<Option<File>, Error> {
         let path = self.resolve(path.as_ref())?;
         let Some(descriptor) = path_safety::open_if_there(&path)? else { return Ok(None) };
@@ -97,8 +97,8 @@ impl FileBuilder {
         Ok(Some(File::with(FileInner::new(folder, mark, false, domain, self.clock, local))))
     }
 
-    /// What the store in this folder guarantees, or will once it is made. Nothing is made or changed for it; what would be
-    /// refused when opening is refused here too.
+    /// The guarantees of the store in this directory, or those that it will have once it exists. Creates and changes
+    /// nothing; fails where opening would fail.
     pub fn guarantees(&self, path: impl AsRef<Path>) -> Result<Guarantees, Error> {
         if let Some(store) = self.clone().open_to_read(&path)? {
             return Ok(store.guarantees());
@@ -107,8 +107,8 @@ impl FileBuilder {
         Ok(guarantees(self.check_file_system(&path, &path_safety::nearest(&path)?)?.is_local()))
     }
 
-    /// Where the folder is. Nothing is made where it must not be, and a new folder is on the file system of the one
-    /// above it.
+    /// The path of the directory. Nothing is created where it must not be, and a new directory is on the file system of
+    /// the one above it.
     fn resolve(&self, path: &Path) -> Result<PathBuf, Error> {
         let path = path_safety::resolve(path)?;
         path_safety::check_above(&path, self.accepted_risks).map_err(|doubt| doubt.of_leases(&path))?;
@@ -116,7 +116,8 @@ impl FileBuilder {
         Ok(path)
     }
 
-    /// Once more, now that it is open: what is looked at is what is used. Tells whether it is local, too.
+    /// Checks again, now that the directory is open: the checked directory is the used one. Also returns whether it is
+    /// local.
     fn check(&self, path: PathBuf, descriptor: OwnedFd) -> Result<(Folder, bool), Error> {
         let status = rustix::fs::fstat(&descriptor)
             .map_err(|errno| IoError::new("cannot look at", &path, errno).at_opening())?;
@@ -145,9 +146,9 @@ impl FileBuilder {
     }
 }
 
-/// Tries out what the store rests on, unless that has passed in this boot, through this mount.
+/// Runs the trial of the directory, unless it has passed in this boot, through this mount.
 ///
-/// A file system that was accepted by name is tried out like any other: what it is seen to do wrong cannot be accepted.
+/// A file system that was accepted by name has the same trial: observed misbehaviour cannot be accepted.
 fn try_out(folder: &Folder, domain: Option<&Domain>) -> Result<(), Error> {
     let tried = Tried::here(folder, domain);
     if tried.as_ref().is_some_and(|tried| tried.is_noted(folder)) {
@@ -166,13 +167,13 @@ fn try_out(folder: &Folder, domain: Option<&Domain>) -> Result<(), Error> {
             Error::new(ErrorKind::Unsupported, sentence)
         }
     })?;
-    // What cannot be noted is tried out again next time.
+    // Without a note, the trial runs again next time.
     let _ = tried.map(|tried| tried.note(folder));
     Ok(())
 }
 
-/// What a store in a folder guarantees. On a file system that was only accepted by name, all that goes by the kernel's
-/// own knowledge is not promised.
+/// The guarantees of a store in a directory. On a file system that was only accepted by name, the guarantees that
+/// depend on the local kernel are missing.
 pub(super) fn guarantees(local: bool) -> Guarantees {
     let mut guarantees = Guarantees::default();
     guarantees.atomic_create = true;
@@ -188,7 +189,7 @@ pub(super) fn guarantees(local: bool) -> Guarantees {
     guarantees
 }
 
-/// A folder full of other things was most likely named by mistake, and is left alone.
+/// Fails for a directory with other content: it was most likely named by mistake.
 fn is_store_or_empty(folder: &Folder) -> Result<(), Error> {
     if folder.status_of(name::MARK).is_ok() {
         return Ok(());
@@ -198,7 +199,7 @@ fn is_store_or_empty(folder: &Folder) -> Result<(), Error> {
     while let Some(name) = names.read() {
         let name = name.map_err(io_error)?;
         let bytes = name.file_name().to_bytes();
-        // What FUSE and NFS make of a file that was replaced while it was open is of another process that opens the store.
+        // FUSE and NFS create such names for a file that was replaced while open: another process is opening the store.
         let hidden = [&b".fuse_hidden"[..], b".nfs"].iter().any(|begin| bytes.starts_with(begin));
         let nothing = hidden || [&b"."[..], b"..", b"lost+found"].contains(&bytes);
         if !nothing && name::parse(bytes) == FileName::Foreign {

@@ -20,36 +20,36 @@ use boots::Boots;
 use line::MarkLine;
 pub(super) use unusable::Unusable;
 
-/// The time of the folder: the machine's wall clock, which all its users share, and never less than what the folder has
-/// seen before.
+/// The time of the directory: the machine's wall clock, which all its users share, and never less than any time that
+/// the directory has seen.
 ///
-/// A wall clock is set back by people, by NTP, and by a battery that is empty at boot. The token of a lease whose record
-/// was deleted or restored meanwhile would go back with it. So the latest time of any write is kept in one small file,
-/// and the time that is told is later than that. Each write raises it by a microsecond at least: where the clock stands
-/// still the mark counts on. A clock that cannot be right is not asked: the mark counts on then, too.
+/// Operators, NTP, and an empty battery at boot set a wall clock back. If the record of a lease was deleted or restored
+/// in between, its token would go back with the clock. So one small file keeps the latest time of any write, and the
+/// reported time is later than that. Each write raises it by at least a microsecond: if the clock stands still, the
+/// mark keeps counting. An implausible clock is ignored, and the mark keeps counting then, too.
 ///
-/// All this costs a write into the page cache. It is put on the disk every ten seconds, and the first program of a boot
-/// takes the mark to be twenty seconds later than it says, once.
+/// All this costs a write into the page cache. It is put on the disk every ten seconds. The first program of a boot
+/// assumes, once, that the mark is twenty seconds later than it says.
 ///
-/// # How far ahead of the clock
+/// # Distance from the clock
 ///
-/// A boot adds at most twenty seconds, and only while it is not in the list of [`Boots`]. A full list adds nothing. It is
-/// started anew only when the clock is twenty seconds later than the mark. So the mark is never ahead of the clock by more
-/// than twenty seconds for each place in the list, whatever the number of boot ids.
+/// A boot adds at most twenty seconds, and only while it is not in the list of [`Boots`]. A full list adds nothing. The
+/// list starts again only when the clock is twenty seconds later than the mark. So the mark is ahead of the clock by at
+/// most twenty seconds for each place in the list, whatever the number of boot ids.
 #[derive(Debug)]
 pub(super) struct Mark {
     file: Mutex<Arc<OwnedFd>>,
-    /// The boot that this process is of.
+    /// The boot of this process.
     boot: u64,
-    /// False where this process does not know its boot: then every raise is put on the disk.
+    /// False if this process does not know its boot: then every raise is put on the disk.
     boot_is_known: bool,
-    /// The latest time that this process has told or seen, in microseconds.
+    /// The latest time that this process has reported or seen, in microseconds.
     latest: AtomicU64,
-    /// Whoever raises the mark in this process.
+    /// Lets one thread of this process raise the mark at a time.
     raising: Mutex<()>,
 }
 
-/// When the mark is put on the disk.
+/// Time at which the mark is put on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SyncWhen {
     WhenDue,
@@ -57,7 +57,7 @@ enum SyncWhen {
 }
 
 impl Mark {
-    /// Opens the mark, or makes it: then it is on the disk when this returns.
+    /// Opens the mark, or creates it. A created mark is on the disk when this returns.
     pub(super) fn open(folder: &Folder, wall: u64) -> Result<Self, Unusable> {
         let boot = boot_id();
         let file = match open_checked(folder, OFlags::RDWR) {
@@ -73,7 +73,7 @@ impl Mark {
         Ok(Self::of(file, boot.as_deref()))
     }
 
-    /// Opens the mark for a reader, which never raises it; `None` if there is none that can be used.
+    /// Opens the mark for a reader, which never raises it; `None` if there is no usable one.
     pub(super) fn open_to_read(folder: &Folder) -> rustix::io::Result<Option<Self>> {
         match open_checked(folder, OFlags::RDONLY) {
             Err(Unusable::Kernel(Errno::NOENT) | Unusable::Damaged(_)) => Ok(None),
@@ -94,31 +94,31 @@ impl Mark {
         mark
     }
 
-    /// The time to tell.
+    /// The time to report.
     pub(super) fn time(&self, wall: u64) -> StoreTime {
         self.look(&self.file());
         let told = plausible_wall(wall).max(self.latest.load(Ordering::SeqCst).saturating_add(1));
-        // A token may be made of it, so the next write raises the mark above it, whatever the clock does until then.
+        // A token may be based on it, so the next write raises the mark above it, whatever the clock does until then.
         self.latest.fetch_max(told, Ordering::SeqCst);
         StoreTime::from_micros(told)
     }
 
-    /// Before a write: the mark becomes later than any time that the writer can have been told.
+    /// Before a write: makes the mark later than any time that the writer can have seen.
     ///
-    /// If somebody is stopped with the lock of the mark, this gives up after a moment: the clock itself is right nearly
-    /// always, and no key shall stand still for that.
+    /// If a process is stopped while it has the lock of the mark, this gives up after a moment. The clock itself is
+    /// almost always right, and no key must be blocked for that.
     pub(super) fn raise(&self, folder: &Folder, wall: u64) -> Result<(), Unusable> {
         self.raise_and(folder, wall, SyncWhen::WhenDue).map(|_| ())
     }
 
-    /// Before something is removed whose token nothing but the mark remembers then: as [`raise`](Self::raise), and it is
-    /// on the disk. `false` if somebody is stopped with the lock: then nothing may be removed.
+    /// Before a removal, after which only the mark remembers the token: as [`raise`](Self::raise), and on the disk.
+    /// `false` if a stopped process has the lock: then nothing may be removed.
     pub(super) fn raise_on_disk(&self, folder: &Folder, wall: u64) -> Result<bool, Unusable> {
         self.raise_and(folder, wall, SyncWhen::Now)
     }
 
     fn raise_and(&self, folder: &Folder, wall: u64, disk: SyncWhen) -> Result<bool, Unusable> {
-        // In this process one after another; the lock of the file then waits for other processes alone.
+        // One thread of this process at a time; the lock of the file then excludes only other processes.
         let _turn = self.raising.lock().unwrap_or_else(PoisonError::into_inner);
         let wall = plausible_wall(wall);
         let file = self.current(folder, wall)?;
@@ -126,7 +126,7 @@ impl Mark {
             return Ok(false);
         }
         let raised = self.raise_locked(folder, &file, wall, disk);
-        // Said aloud, because a forked copy of this process has the same lock.
+        // Explicit, because a forked copy of this process has the same lock.
         let unlocked = rustix::fs::flock(&*file, FlockOperation::Unlock);
         let due = raised?;
         unlocked?;
@@ -136,7 +136,7 @@ impl Mark {
         Ok(true)
     }
 
-    /// `true` if it must be put on the disk now.
+    /// Raises the mark under its lock. `true` if it must be put on the disk now.
     fn raise_locked(
         &self,
         folder: &Folder,
@@ -145,7 +145,7 @@ impl Mark {
         disk: SyncWhen,
     ) -> rustix::io::Result<bool> {
         let Some(line) = self.look(file) else {
-            // What is no mark is replaced and not written to, and this process remembers a time to go on from.
+            // An invalid mark is replaced and not written to; this process remembers a time to continue from.
             let micros = wall.max(self.latest.load(Ordering::SeqCst).saturating_add(1));
             let file = replace(folder, &first(micros, self.boot))?;
             self.adopt(Arc::new(file));
@@ -168,18 +168,18 @@ impl Mark {
         Ok(due)
     }
 
-    /// Takes note of what the mark says; `None` if that is nothing that a mark can say.
+    /// Reads the mark and records its time; `None` if the content is not a valid mark.
     fn look(&self, file: &OwnedFd) -> Option<MarkLine> {
-        // A reader may meet a writer, and then looks again; what it knows already is never forgotten.
+        // A read during a write is repeated; a time that is already known is never forgotten.
         let line = (0..READ_TRIES).find_map(|_| read(file)).filter(is_possible)?;
-        // What a full list says is on the disk; see `Boots`.
+        // The time of a full list is on the disk; see `Boots`.
         let exact = line.boots.contains(self.boot) || line.boots.is_full();
         let lost = if exact { 0 } else { LOST_MAX };
         self.latest.fetch_max(line.micros.saturating_add(lost), Ordering::SeqCst);
         Some(line)
     }
 
-    /// The file that the name stands for now: somebody may have deleted or restored it.
+    /// The file that has the name now: the mark may have been deleted or restored.
     fn current(&self, folder: &Folder, wall: u64) -> Result<Arc<OwnedFd>, Unusable> {
         let file = self.file();
         let opened = rustix::fs::fstat(&*file)?;
@@ -205,17 +205,17 @@ impl Mark {
     }
 }
 
-/// The first line of a mark. It is on the disk before it has its name.
+/// The first line of a mark. It is on the disk before it gets its name.
 fn first(micros: u64, boot: u64) -> MarkLine {
     MarkLine { micros, synced: micros, boots: Boots::default().with(boot) }
 }
 
-/// The wall clock as far as it may be believed: one that was never set, or set to nonsense, says nothing.
+/// The wall clock if it is plausible, or else zero: a clock that was never set, or set to nonsense, proves nothing.
 fn plausible_wall(wall: u64) -> u64 {
     if is_plausible(StoreTime::from_micros(wall)) { wall } else { 0 }
 }
 
-/// False for a time after all that a clock may say. One before that counts up from a clock that was never set.
+/// False for a time later than any plausible clock. An earlier time counts up from a clock that was never set.
 fn is_possible(line: &MarkLine) -> bool {
     let time = StoreTime::from_micros(line.micros);
     line.micros < YEAR_2020 || is_plausible(time)
@@ -234,8 +234,8 @@ fn not_a_mark(file: &OwnedFd) -> Unusable {
     Unusable::Damaged(what.to_owned())
 }
 
-/// Opens the mark that is there, if it can only be one: a regular file with this one name, of the user to whom the files of
-/// this folder belong. Anything else could be a file of another user that was put here to be written to.
+/// Opens the existing mark if it can only be a mark: a regular file with one name, of the user who owns the files of
+/// this directory. Any other file could belong to another user, and could be here so that Tenure writes to it.
 fn open_checked(folder: &Folder, flags: OFlags) -> Result<OwnedFd, Unusable> {
     let file = match folder.open(MARK, flags) {
         Err(Errno::LOOP) => return Err(Unusable::Damaged("it is a symbolic link".to_owned())),
@@ -260,11 +260,11 @@ fn open_checked(folder: &Folder, flags: OFlags) -> Result<OwnedFd, Unusable> {
     Err(Unusable::Damaged(flaw))
 }
 
-/// Puts a new file with the same line in the place of a mark that has a second name, as backups by hard links give it
-/// one. The old file is not written to.
+/// Replaces a mark that has a second name with a new file with the same line. Backups by hard links cause second names.
+/// The old file is not written to.
 ///
-/// The lock keeps the line from being raised meanwhile. A process that waits for it raises the old file once more, which
-/// matters only if the clock is set back as well.
+/// The lock prevents a raise during the replacement. A process that waits for the lock raises the old file once more,
+/// which matters only if the clock is also set back.
 fn replace_linked(folder: &Folder, file: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     let locked = lock(file)?;
     let replaced = read(file).ok_or(Errno::AGAIN).and_then(|line| replace(folder, &line));
@@ -274,14 +274,15 @@ fn replace_linked(folder: &Folder, file: &OwnedFd) -> rustix::io::Result<OwnedFd
     replaced
 }
 
-/// Makes the file, whole from the start. Whoever is slower takes what is there.
+/// Creates the file with its complete content. The slower of two processes uses the existing file.
 fn make(folder: &Folder, line: &MarkLine) -> Result<OwnedFd, Unusable> {
     let temporary = Temporary::write(folder, line.to_string().as_bytes())?;
-    // Not by a link: a mark with a second name is refused, and a process that dies before it removes that name would leave one.
+    // Not by a link: a mark with a second name is refused, and a process that dies before it removes that name would
+    // leave one.
     match folder.rename_unless_there(temporary.name(), MARK) {
         Ok(()) => temporary.renamed(),
         Err(Errno::EXIST) => drop(temporary),
-        // FUSE does not have it; there, the slower of two writers replaces a mark that is a moment old.
+        // FUSE does not have it. There, the slower of two writers replaces a mark that is a moment old.
         Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => {
             folder.rename(temporary.name(), MARK)?;
             temporary.renamed();
@@ -292,7 +293,7 @@ fn make(folder: &Folder, line: &MarkLine) -> Result<OwnedFd, Unusable> {
     open_checked(folder, OFlags::RDWR)
 }
 
-/// Puts a new file in the place of the mark.
+/// Replaces the mark with a new file.
 fn replace(folder: &Folder, line: &MarkLine) -> rustix::io::Result<OwnedFd> {
     temporary::replace(folder, line.to_string().as_bytes(), MARK)?;
     folder.sync()?;
@@ -311,7 +312,7 @@ fn lock(file: &OwnedFd) -> rustix::io::Result<bool> {
     Ok(false)
 }
 
-/// The content of the mark when no other process is writing to it; `None` if that is not a line.
+/// The content of the mark while no other process writes to it; `None` if it is not a line.
 fn read_settled(file: &OwnedFd) -> Option<MarkLine> {
     (0..READ_TRIES).find_map(|_| read(file)).or_else(|| {
         let locked = lock(file).unwrap_or(false);
@@ -335,15 +336,15 @@ fn write(file: &OwnedFd, line: &MarkLine) -> rustix::io::Result<()> {
     if written == line.len() { Ok(()) } else { Err(Errno::NOSPC) }
 }
 
-/// In microseconds.
+/// Interval between two syncs, in microseconds.
 const SYNC_EVERY: u64 = 10_000_000;
 
-/// More than a mark can have lost with the memory of the machine.
+/// Upper limit of the time that a mark can have lost with the memory of the machine.
 const LOST_MAX: u64 = 2 * SYNC_EVERY;
 
 const MICROS_OF_A_YEAR: u64 = 31_556_952_000_000;
 
-/// Together 20 ms: others have the lock for some microseconds, unless they are stopped.
+/// Together 20 ms: other processes have the lock for some microseconds, unless they are stopped.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_micros(200);
 

@@ -1,7 +1,7 @@
-//! A store in a folder on the local disk: for the processes of one machine.
+//! A store in a directory on the local disk: for the processes of one machine.
 //!
-//! Nothing has to run for it, and nothing of it stays behind when a process dies: what is locked is locked in the
-//! kernel. What it guarantees, how it lies on the disk, and where its limits are: `docs/stores/file.md`.
+//! It needs no server, and a process that dies leaves no lock behind: all locks are in the kernel. Its guarantees, its
+//! files on the disk and its limits are in `docs/stores/file.md`.
 
 mod builder;
 mod damaged;
@@ -44,10 +44,10 @@ use crate::clock::Clock;
 use crate::host::disk::{filesystem, folder, path_safety};
 use shared::FileInner;
 
-/// A store in a folder on the local disk. Clones are the same store.
+/// A store in a directory on the local disk. Clones are the same store.
 ///
-/// All processes of the machine that open the folder share its keys. Calls must be polled inside a tokio runtime that
-/// has io and time enabled; they wait for the disk in threads of the store's own.
+/// All processes of the machine that open the directory share its keys. Calls must be polled inside a tokio runtime
+/// that has io and time enabled; the store waits for the disk in threads of its own.
 ///
 /// ```
 /// use tenure::store::File;
@@ -55,17 +55,17 @@ use shared::FileInner;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = std::env::temp_dir().join(format!("tenure-doc-{}", std::process::id()));
-/// let store = File::open(&folder)?;
+/// # let directory = std::env::temp_dir().join(format!("tenure-doc-{}", std::process::id()));
+/// let store = File::open(&directory)?;
 /// let key = Key::parse("billing/nightly")?;
 ///
 /// let Put::Applied(first) = store.put(&key, "one".into(), Expect::Absent).await? else { panic!() };
-/// // Another process, another look: it is there, and only one of two replaces of a version is applied.
-/// let again = File::open(&folder)?;
+/// // Another process sees the entry, and only one of two replaces of a version is applied.
+/// let again = File::open(&directory)?;
 /// let seen = Expect::Version(first.version);
 /// assert!(matches!(again.put(&key, "two".into(), seen.clone()).await?, Put::Applied(_)));
 /// assert!(matches!(store.put(&key, "three".into(), seen).await?, Put::Conflict(_)));
-/// # std::fs::remove_dir_all(&folder)?;
+/// # std::fs::remove_dir_all(&directory)?;
 /// # Ok(())
 /// # }
 /// ```
@@ -75,35 +75,35 @@ pub struct File {
 }
 
 impl File {
-    /// The largest value, in bytes.
+    /// Maximum size of a value, in bytes.
     pub const VALUE_MAX: usize = 1 << 20;
 
-    /// Opens the store in this folder, and makes the folder where there is none, for this user alone.
+    /// Opens the store in this directory, and creates the directory if there is none, for this user alone.
     ///
-    /// Refused are folders of other users, folders that others may write to, folders that are not empty and no store,
-    /// symbolic links, and file systems that are not known to be local. [`builder`](Self::builder) accepts some of that
-    /// by name.
+    /// Refuses directories of other users, directories that others may write to, directories that are neither empty nor
+    /// a store, symbolic links, and file systems that are not known to be local. [`builder`](Self::builder) accepts
+    /// some of them by name.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::builder().open(path)
     }
 
-    /// Starts opening a store that differs from the ordinary one.
+    /// Starts to build a store with settings other than the defaults.
     pub fn builder() -> FileBuilder {
         FileBuilder::new()
     }
 
-    /// The URL of a folder, which `tenure-connect` opens. What would mean something else in a URL, or in a shell, is written
-    /// as `%XX`, byte for byte.
+    /// The URL of a directory, which `tenure-connect` opens. Bytes with another meaning in a URL or in a shell are
+    /// written as `%XX`.
     pub fn url_of(path: &Path) -> String {
         format!("file://{}", percent_encode(path.as_os_str().as_bytes(), &ESCAPED))
     }
 
-    /// The folder, without links.
+    /// The directory, without links.
     pub fn path(&self) -> &Path {
         self.shared.folder().path()
     }
 
-    /// The file that holds what this key holds, for people who look for it.
+    /// The file that holds the entry of this key, for inspection.
     pub fn path_of(&self, key: &Key) -> PathBuf {
         self.shared.folder().path_of(&name::entry(key))
     }
@@ -126,14 +126,14 @@ impl Store for File {
         Box::pin(self.shared.put(key, value, expect))
     }
 
-    /// The keys as they are at the first poll, in order.
+    /// The keys at the time of the first poll, in order.
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
         let keys = self.shared.list(prefix).map_ok(|keys| stream::iter(keys.into_iter().map(Ok)));
         keys.try_flatten_stream().boxed()
     }
 
-    /// Hints are merged: any number of changes that nobody has looked at yet are one hint. The stream ends when the
-    /// folder is gone.
+    /// Hints are merged: any number of changes since the last poll are one hint. The stream ends when the directory is
+    /// gone.
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
         if !self.guarantees().watch {
             return None;
@@ -142,13 +142,13 @@ impl Store for File {
             .or_else(|| Some(watch::hints_by_polling(Arc::clone(&self.shared))))
     }
 
-    /// By the kernel's events on the entry, the folder, all above it, and what is mounted; by looking once a second where the
-    /// kernel has none to give.
+    /// By the kernel's events on the entry, the directory, all directories above it, and the mounts. Without such
+    /// events it checks once a second.
     fn watch_held(&self, key: &Key) -> Option<BoxStream<'static, ()>> {
         Some(loss::hints(Arc::clone(&self.shared), key.clone()))
     }
 
-    /// The folder's time never goes back, so tokens grow though a record is gone.
+    /// The time of the directory never goes back, so tokens grow even without a record.
     fn administration(&self) -> Option<&dyn Administration> {
         Some(self)
     }
@@ -157,7 +157,7 @@ impl Store for File {
         Some(self)
     }
 
-    /// Witnesses lie in the folder itself, where its locks are this kernel's own.
+    /// Witnesses are in the directory itself, if its locks are local to this kernel.
     fn identity(&self) -> Identity {
         Identity::new(version_of(IMPOSSIBLE))
             .with_witness_folder(self.shared.is_local().then(|| self.path().to_owned()))
@@ -191,7 +191,7 @@ impl fmt::Debug for File {
     }
 }
 
-/// What is not itself in the path of a URL.
+/// The bytes that are escaped in the path of a URL.
 const ESCAPED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')
@@ -204,21 +204,19 @@ const ESCAPED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'=')
     .remove(b'@');
 
-/// The bits that no version is drawn with.
+/// The bits that no version has.
 const IMPOSSIBLE: u128 = 0;
 
 fn version_of(bits: u128) -> Version {
     Version::new(format!("{bits:032x}"))
 }
 
-/// From the kernel: a counter would be given twice to copies of a virtual machine.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "versions and names of files are the store's own, and drawn here alone"
-)]
+/// From the kernel: copies of a virtual machine would repeat a counter.
+#[expect(clippy::disallowed_methods, reason = "the store draws its versions and file names only here")]
 fn random() -> u128 {
     let mut bytes = [0; 16];
-    // Fails only where the kernel has no randomness at all; then nothing is written, and the worker's end says so.
+    // Fails only if the kernel has no randomness at all; then nothing is written, and the panic of the worker reports
+    // it.
     getrandom::fill(&mut bytes).expect("the kernel gives randomness");
     u128::from_ne_bytes(bytes).max(IMPOSSIBLE + 1)
 }

@@ -13,11 +13,11 @@ use super::lock::KeyLock;
 use super::{File, name};
 use crate::host::disk::io_error::IoError;
 
-/// What a key holds. No lock is needed: an entry is never written to, only replaced as a whole.
+/// The entry of a key. No lock is needed: an entry is never written to, only replaced as a whole file.
 pub(super) fn entry(folder: &Folder, key: &Key) -> Result<Option<Envelope>, StoreError> {
     let name = name::entry(key);
     let Some(bytes) = bytes(folder, &name)? else {
-        // In a folder that has been deleted everything is missing.
+        // In a deleted directory, every entry is missing.
         folder.is_in_place()?;
         return Ok(None);
     };
@@ -28,14 +28,14 @@ pub(super) fn entry(folder: &Folder, key: &Key) -> Result<Option<Envelope>, Stor
 
 /// The entry of a key, on a file system that may hide a name for a moment while it is replaced.
 ///
-/// libfuse renames a file that a reader has open away first, and puts the new one in its place after that. In between the
-/// name is missing. Nothing is replaced while the key's lock is held, so what is missing under the lock is missing.
+/// If a reader has the file open, libfuse first renames it away, and then renames the new one. In between, the name is
+/// missing. Nothing is replaced under the lock of the key, so an entry that is missing under the lock does not exist.
 pub(super) fn entry_or_none_for_sure(folder: &Folder, key: &Key) -> Result<Option<Envelope>, StoreError> {
     for _ in 0..TRIES {
         if let Some(there) = entry(folder, key)? {
             return Ok(Some(there));
         }
-        // It is made before the first entry, and stays.
+        // The lock file is created before the first entry, and stays.
         if matches!(folder.status_of(&name::lock(key)), Err(Errno::NOENT)) {
             return Ok(None);
         }
@@ -48,7 +48,7 @@ pub(super) fn entry_or_none_for_sure(folder: &Folder, key: &Key) -> Result<Optio
     Err(StoreError::refused(Reason::Unreachable, sentence))
 }
 
-/// The whole file, if there is one.
+/// The complete content of a file, if it exists.
 pub(super) fn bytes(folder: &Folder, name: &str) -> Result<Option<Bytes>, StoreError> {
     let file = match folder.open(name, OFlags::RDONLY) {
         Ok(file) => file,
@@ -77,8 +77,8 @@ pub(super) fn bytes(folder: &Folder, name: &str) -> Result<Option<Bytes>, StoreE
 }
 
 fn read_all(file: &OwnedFd, size: usize) -> rustix::io::Result<Bytes> {
-    // Room for one more than there should be. As long as that stays free the end was seen, and another call would only say
-    // so again.
+    // One byte more than the expected size. As long as it stays free, the end was reached, and another call would only
+    // confirm that.
     let mut bytes = vec![0; size + 1];
     let mut filled = 0;
     while filled < size.max(1) {
@@ -93,7 +93,7 @@ fn read_all(file: &OwnedFd, size: usize) -> rustix::io::Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// Together a fifth of a second. Others have the lock for some microseconds, unless they are stopped.
+/// Together a fifth of a second. Other processes have the lock for some microseconds, unless they are stopped.
 const TRIES: usize = 200;
 const PAUSE: Duration = Duration::from_millis(1);
 

@@ -20,24 +20,24 @@ use super::{File, list, name, read, sweep, temporary, wall_micros, watch};
 use crate::clock::{BootClock, Clock, Domain, Instant};
 use crate::host::workers::Workers;
 
-/// An open store: what its calls share.
+/// The state that all calls of an open store share.
 #[derive(Debug)]
 pub(super) struct FileInner {
     inner: Arc<FolderState>,
     workers: Workers,
 }
 
-/// What workers need.
+/// The state that workers need.
 #[derive(Debug)]
 struct FolderState {
     folder: Arc<Folder>,
-    /// Always there in a store that is written to.
+    /// Always set in a store that is written to.
     mark: Option<Mark>,
     domain: Option<Domain>,
     clock: Arc<dyn Clock>,
     local: bool,
     writable: bool,
-    /// Entries of this process that are there, and perhaps not after a power cut.
+    /// Entries of this process that exist, but may not survive a power cut.
     unsynced: Mutex<HashMap<Key, Version>>,
     cleaned: AtomicBool,
 }
@@ -64,13 +64,13 @@ impl FileInner {
         Self { inner: Arc::new(inner), workers: Workers::new() }
     }
 
-    /// When a name of the folder last changed; `None` when it is gone.
+    /// Time at which a name in the directory last changed; `None` if the directory is gone.
     pub(super) async fn changed(&self) -> Option<watch::FolderTimes> {
         let inner = Arc::clone(&self.inner);
         self.workers.run(move || watch::changed(&inner.folder)).await.ok()?
     }
 
-    /// Looks whether the entry of this held key is lost, and begins to listen for what the kernel tells about it.
+    /// Checks whether the entry of this held key is lost, and requests the kernel's events about it.
     pub(super) async fn sentry(&self, key: &Key, sentry: HeldKeyWatch) -> Result<HeldKeyWatch, StoreError> {
         let (inner, key, local) = (Arc::clone(&self.inner), key.clone(), self.inner.local);
         self.workers.run(move || sentry.look(&inner.folder, &key, local)).await
@@ -183,15 +183,15 @@ impl FileInner {
         StoreError::refused(Reason::Unreachable, sentence)
     }
 
-    /// Once in the life of a store, after its first write: whoever only looks has nothing to tidy up.
+    /// Cleans up once in the life of a store, after its first write: a process that only reads has nothing to clean up.
     fn clean_once(&self) {
         if !self.inner.cleaned.swap(true, Ordering::Relaxed) {
-            // The folder alone: when the store is dropped, nothing of it shall stay open for writing, or its disk could not
+            // Only the directory: after the store is dropped, nothing may stay open for writing, or its disk could not
             // be mounted read-only.
             let folder = Arc::clone(&self.inner.folder);
             self.workers.run_unheard(move || {
                 let seconds = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
-                // It is a courtesy: what stays does no harm.
+                // Best effort: remaining files do no harm.
                 let _ = temporary::clean(&folder, seconds);
             });
         }
@@ -212,7 +212,7 @@ impl FolderState {
             self.write_again(envelope)?;
             there = read::entry(&self.folder, key)?;
         }
-        // After the read: an age is at least what it was when the entry was seen.
+        // After the read: the age is at least what it was when the entry was read.
         let now = self.clock.now();
         let entry = there.map(|envelope| {
             let age = envelope.stamp.age(self.domain.as_ref(), now).filter(|_| self.local);
@@ -226,7 +226,7 @@ impl FolderState {
         self.mark.as_ref().map_or(StoreTime::from_micros(wall), |mark| mark.time(wall))
     }
 
-    /// Everything up to the first look at the lock.
+    /// Everything up to the first attempt to take the lock.
     fn begin(&self, key: Key, value: Bytes, expect: Expect) -> WriteTry {
         match self.prepare(key, value, expect) {
             Ok(Some(write)) => self.attempt(write),
@@ -235,21 +235,21 @@ impl FolderState {
         }
     }
 
-    /// A look at the lock, and what follows if it is free. Remembers what did not reach the disk even if nobody waits for
-    /// the answer any more.
+    /// Tries to take the lock, and writes if it is free. Records a failed sync even if the caller no longer waits for
+    /// the answer.
     fn attempt(&self, write: Write) -> WriteTry {
         let key = write.key().clone();
         let mut attempt = write.attempt();
         match &mut attempt {
             WriteTry::Unsynced(version, _) => drop(self.unsynced().insert(key, version.clone())),
-            // Here, where a disk may be waited for.
+            // Here, on a thread that may wait for the disk.
             WriteTry::Applied(_, time) => *time = Some(self.time()),
             WriteTry::Busy(_) | WriteTry::Conflict | WriteTry::Failed(_) => {}
         }
         attempt
     }
 
-    /// Replaces the lock of a key if its owner is stopped. If that fails, the writer waits for the lock as for any other.
+    /// Replaces the lock of a key if its owner is stopped. If that fails, the writer waits for the lock as usual.
     fn replace_lock_if_stopped(&self, key: &Key) {
         if self.local {
             let _ = KeyLock::replace_if_stopped(&self.folder, key);
@@ -258,7 +258,7 @@ impl FolderState {
 
     fn prepare(&self, key: Key, value: Bytes, expect: Expect) -> Result<Option<Write>, StoreError> {
         self.folder.is_in_place()?;
-        // Whoever has lost already need not wait for the disk to hear of it.
+        // A writer that has already lost need not wait for the disk to learn it.
         if !write::is_as_expected(&self.folder, &key, &expect)? {
             return Ok(None);
         }
@@ -267,21 +267,22 @@ impl FolderState {
                 .map_err(|unusable| unusable.refused(&self.folder))?;
         }
         let version = super::version_of(super::random());
-        // After the caller began to count, and before everything that takes time: the age is at most the time since the
-        // write was asked for, which is what its holder's deadline goes by, and at least the time since it could be seen.
+        // After the caller began to count, and before everything that takes time. So the age is at most the time since
+        // the write was requested, from which its holder's deadline counts. It is at least the time since the entry was
+        // visible.
         let stamp = Stamp { domain: self.domain.clone(), at: self.clock.now() };
         let bytes = Envelope { key: key.clone(), version: version.clone(), stamp, value }.encode().into();
         Write::prepare(Arc::clone(&self.folder), self.local, key, expect, version, &bytes).map(Some)
     }
 
-    /// A look at the locks, and what follows if they are free.
+    /// Tries to take the locks, and removes if they are free.
     fn remove(&self, remove: &Remove) -> Result<RemovalTry, StoreError> {
         let mark = self.mark.as_ref().expect("a store that is written to has a mark");
         remove.attempt(mark, wall_micros(&*self.clock))
     }
 
-    /// An entry whose way to the disk failed is not shown: somebody would act on a grant that a power cut takes back. It
-    /// is written once more, as it is, and shown if that succeeds.
+    /// Writes an entry again whose sync failed, and fails if that does not succeed. Such an entry is not shown: a
+    /// holder would act on a grant that a power cut reverts.
     fn write_again(&self, envelope: &Envelope) -> Result<(), StoreError> {
         let (key, version) = (envelope.key.clone(), envelope.version.clone());
         let (folder, expect) = (Arc::clone(&self.folder), Expect::Version(version.clone()));
@@ -304,11 +305,11 @@ impl FolderState {
     }
 }
 
-/// Waits for a lock, between two looks at it: no thread does, or others would wait behind it for locks that are free.
+/// Waits for a lock between two attempts. No thread waits: other calls would wait behind it for locks that are free.
 struct LockWait {
     began: Instant,
     pause: Duration,
-    /// The latest instant at which the wait was longer than a lock is kept.
+    /// The latest instant at which the wait was longer than a running process keeps a lock.
     long: Instant,
 }
 
@@ -328,7 +329,7 @@ impl LockWait {
         is_long
     }
 
-    /// Waits a little longer each time; `false` once that was long enough.
+    /// Waits a little longer each time; `false` once the total wait is long enough.
     async fn wait(&mut self) -> bool {
         let now = BootClock.now();
         if now.since(self.began) >= LOCK_WAIT {
@@ -340,10 +341,11 @@ impl LockWait {
     }
 }
 
-/// How long a lock is waited for that others have for microseconds. Less than a renewal has.
+/// Maximum wait for a lock that is normally kept for microseconds. Less than the timeout of a renewal.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
-/// Time after which a writer looks whether the owner of a lock is stopped. Less than a call has at a ttl of half a second.
+/// Time after which a writer checks whether the owner of a lock is stopped. Less than the timeout of a call at a ttl of
+/// half a second.
 const LOCK_LONG: Duration = Duration::from_millis(20);
 
 const LOCK_PAUSE: Duration = Duration::from_micros(500);

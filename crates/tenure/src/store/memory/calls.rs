@@ -1,39 +1,39 @@
 use std::ops::Sub;
 
-/// How many calls a [`Memory`](super::Memory) has received, each counted when it starts: lost, refused and hanging
-/// ones too.
+/// Number of calls that a [`Memory`](super::Memory) has received, counted at their start: also lost, refused and
+/// hanging ones.
 ///
 /// ```
 /// # use tenure::store::Memory;
 /// let memory = Memory::new();
 /// let before = memory.calls();
-/// // … what is to be economical …
+/// // … code that should need few calls …
 /// let used = memory.calls() - before;
 /// assert_eq!(used.total(), 0);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Calls {
-    /// Reads.
+    /// Number of reads.
     pub gets: u64,
-    /// Conditional writes.
+    /// Number of conditional writes.
     pub puts: u64,
-    /// Listings.
+    /// Number of listings.
     pub lists: u64,
 }
 
 impl Calls {
-    /// All calls of any kind.
+    /// Number of all calls.
     pub fn total(self) -> u64 {
         self.gets + self.puts + self.lists
     }
 }
 
-/// What came after `earlier`, which is a count of the same store.
+/// Calls after `earlier`, which is a count of the same store.
 impl Sub for Calls {
     type Output = Self;
 
-    /// What came after `earlier`, which is a count of the same store.
+    /// Calls after `earlier`, which is a count of the same store.
     fn sub(self, earlier: Self) -> Self {
         Self {
             gets: self.gets.saturating_sub(earlier.gets),

@@ -1,8 +1,8 @@
 //! A store in the memory of one process: for tests, examples and leases between tasks.
 //!
-//! It keeps the whole contract, and on request it goes wrong in every way a real store does ([`Faults`]), or is
-//! tampered with as an operator or a foreign program would ([`Memory::delete`], [`Memory::restore`],
-//! [`Memory::overwrite`]). With a [`ManualClock`](crate::clock::ManualClock) nothing in it depends on real time.
+//! It keeps the complete contract. On request it injects every fault of a real store ([`Faults`]), or changes entries
+//! like an operator or a foreign program ([`Memory::delete`], [`Memory::restore`], [`Memory::overwrite`]). With a
+//! [`ManualClock`](crate::clock::ManualClock), nothing in it depends on real time.
 
 mod admin;
 mod builder;
@@ -65,14 +65,14 @@ struct MemoryInner {
     name: String,
     clock: Arc<dyn Clock>,
     guarantees: Guarantees,
-    /// The latest time that was told, in microseconds: a wall clock is set back, and the time of a store that forgets
-    /// entries must not go with it.
+    /// The latest reported time, in microseconds. A wall clock may be set back, and the time of a store that forgets
+    /// entries must not go back with it.
     latest_time: AtomicU64,
     state: Mutex<MemoryState>,
 }
 
 impl Memory {
-    /// The largest value, in bytes, unless the builder declares another.
+    /// Maximum size of a value, in bytes, unless the builder declares another.
     pub const VALUE_MAX: usize = 1 << 20;
 
     /// An empty store on the real clock.
@@ -80,17 +80,17 @@ impl Memory {
         Self::builder().build()
     }
 
-    /// Starts building a store that differs from the ordinary one.
+    /// Starts to build a store with settings other than the defaults.
     pub fn builder() -> MemoryBuilder {
         MemoryBuilder::new()
     }
 
-    /// How many calls there were so far.
+    /// Number of calls so far.
     pub fn calls(&self) -> Calls {
         self.lock().calls
     }
 
-    /// A handle that makes calls go wrong.
+    /// A handle that injects faults into calls.
     pub fn faults(&self) -> Faults {
         Faults::new(self.clone())
     }
@@ -101,7 +101,7 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, MemoryState> {
-        // Every change is complete before the lock is released, so a panic elsewhere leaves nothing half done.
+        // Every change is complete before the lock is released, so a panic elsewhere leaves no partial change.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -118,10 +118,10 @@ impl Memory {
         })
     }
 
-    /// What the store itself does with a read that arrives.
+    /// Performs a read that has reached the store.
     fn read(&self, key: &Key) -> Reading {
         let tells_ages = self.shared.guarantees.clock >= StoreClock::Ages;
-        // Clock and entries are read under one lock: no age is of a write that came after it was measured.
+        // Clock and entries are read under one lock: no entry is newer than the time that its age is measured at.
         let state = self.lock();
         let now = self.now();
         let entry = state.get(key).map(|stored| {
@@ -131,7 +131,7 @@ impl Memory {
         Reading::new(entry).with_time(self.time())
     }
 
-    /// What the store itself does with a conditional write that arrives.
+    /// Performs a conditional write that has reached the store.
     fn apply(&self, key: &Key, value: Bytes, expect: &Expect) -> Put {
         let (version, time, hints) = {
             let mut state = self.lock();
@@ -235,7 +235,7 @@ impl Store for Memory {
             let fault = {
                 let mut state = self.lock();
                 state.calls.puts += 1;
-                // Too large a value is not even sent, so it cannot go wrong on the way.
+                // A value that is too large is not sent, so no fault applies to it.
                 if value.len() > max {
                     let message = format!("{self} takes values of at most {max} bytes, not {}", value.len());
                     return Err(StoreError::refused(Reason::Invalid, message));
@@ -249,7 +249,7 @@ impl Store for Memory {
         })
     }
 
-    /// The keys as they are at the first poll, in order.
+    /// The keys at the time of the first poll, in order.
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
         let keys = stream::once(async move {
             let mut state = self.lock();
@@ -259,8 +259,8 @@ impl Store for Memory {
         keys.flatten().boxed()
     }
 
-    /// Hints are merged: any number of changes that nobody has looked at yet are one hint. The stream ends when the
-    /// store is gone.
+    /// Hints are merged: any number of changes since the last poll are one hint. The stream ends when the store is
+    /// gone.
     fn watch(&self, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
         if !self.shared.guarantees.watch {
             return None;
@@ -273,7 +273,7 @@ impl Store for Memory {
         Some(hints.boxed())
     }
 
-    /// Only where its clock is declared to give floors.
+    /// Only if its clock is declared to give floors.
     fn administration(&self) -> Option<&dyn Administration> {
         (self.shared.guarantees.clock >= StoreClock::Floors).then_some(self)
     }

@@ -35,7 +35,7 @@ struct WatchEntry {
 }
 
 /// Watchers to notify once the lock is free.
-#[must_use = "the watchers are told by `send`"]
+#[must_use = "`send` notifies the watchers"]
 #[derive(Default)]
 pub(super) struct WatchHints(Vec<Arc<watch::Sender<()>>>);
 
