@@ -40,7 +40,7 @@ pub trait Rules: fmt::Debug + Send + Sync {
         let _ = clocks;
         match clock {
             StoreClock::Ages => age.map(|age| returned - age),
-            // Nor by a kind of clock that this version does not know.
+            // A kind of clock that this version does not know gives no age either.
             _ => None,
         }
     }
@@ -65,8 +65,8 @@ pub trait Rules: fmt::Debug + Send + Sync {
     }
 
     /// True if this witness shows that work still runs under a record that has run out by its ttl: it is the exact
-    /// file, with the part of the tree locked. A process that merely keeps the lease may be late or stopped, and is
-    /// succeeded.
+    /// file, with the part of the tree locked. A process that merely keeps the lease may be late or stopped; contenders
+    /// take over from it.
     fn work_goes_on(&self, sighting: Sighting) -> bool {
         sighting.same_file && sighting.tree_locked
     }
