@@ -143,18 +143,19 @@ impl Acquisition<'_> {
         let unstoppable = situation.record.cannot_stop().filter(|_| self.taking.is_some());
         let next = match (self.taking, self.may_wait()) {
             _ if situation.outlived => {
-                "end it, wait for longer, or go on after a time with --orphan-wait DURATION"
+                "kill it, wait longer, or continue after a time with --orphan-wait DURATION"
             }
             (Some(_), _) if unstoppable.is_some() && !asked => {
-                "it was not asked to let go, so end that command, wait until it ends, or take the lease with --now"
+                "it was not asked to release, so kill that command, wait until it ends, or take over the lease with \
+                 --now"
             }
             (Some(_), _) if unstoppable.is_some() => {
-                "it was asked to let go, so end that command, wait for longer, or take the lease with --now"
+                "it was asked to release, so kill that command, wait longer, or take over the lease with --now"
             }
             (Some(_), _) => {
-                "it was asked to let go and has not yet, so wait for longer, or take it with --now"
+                "it was asked to release and has not yet, so wait longer, or take it over with --now"
             }
-            (None, true) => "try again later, or wait for longer",
+            (None, true) => "try again later, or wait longer",
             (None, false) => "try again later, or wait for it with --wait DURATION",
         };
         let why = unstoppable.map(|because| cannot_stop(because)).unwrap_or_default();
@@ -171,7 +172,7 @@ impl Acquisition<'_> {
                 _ => None,
             };
         };
-        let holder = record.holder.as_ref().map_or("somebody", |holder| holder.id());
+        let holder = record.holder.as_ref().map_or("another holder", |holder| holder.id());
         let fields = json!({
             "key": self.key.as_str(),
             "holder": holder,
@@ -195,7 +196,7 @@ impl Acquisition<'_> {
         if !survivors.tree {
             return None;
         }
-        let holder = record.holder.as_ref().map_or("somebody", |holder| holder.id());
+        let holder = record.holder.as_ref().map_or("another holder", |holder| holder.id());
         let processes = survivors.processes.iter().map(|it| json!({ "pid": it.pid, "command": it.command }));
         let fields = json!({
             "key": self.key.as_str(),
@@ -222,8 +223,8 @@ impl Acquisition<'_> {
         let Situation { record, fields, sentence, outlived } = self.situation().await?;
         let wait = if outlived { [self.wait, self.tree.1].into_iter().flatten().min() } else { self.wait };
         let limit = match wait {
-            Some(limit) => format!("for {} at the longest", duration::exact(limit)),
-            None => "for as long as it takes".to_owned(),
+            Some(limit) => format!("for at most {}", duration::exact(limit)),
+            None => "without limit".to_owned(),
         };
         self.progress.say(&Notice {
             name: "waiting",
@@ -242,8 +243,8 @@ impl Acquisition<'_> {
             said = Some(Arc::clone(&record));
             let Some(situation) = self.outlived(record).await else { continue };
             let waited = match limit {
-                Some(limit) => format!("It is waited for, but no longer than {}", duration::exact(limit)),
-                None => "It is waited for".to_owned(),
+                Some(limit) => format!("Waiting for it to end, for at most {}", duration::exact(limit)),
+                None => "Waiting for it to end".to_owned(),
             };
             self.progress.say(&Notice {
                 name: "outlived",
@@ -263,7 +264,7 @@ impl Acquisition<'_> {
             name: "orphan_ignored",
             fields: situation.fields,
             sentence: format!(
-                "{}. --orphan-wait is over: the lease is taken, and both may act at once",
+                "{}. --orphan-wait is over: taking over the lease, and both may act at once",
                 situation.sentence
             ),
             importance: Importance::Trouble,
@@ -307,15 +308,15 @@ impl Acquisition<'_> {
             false => Notice {
                 name: "revoking",
                 fields,
-                sentence: format!("{sentence}: it is asked to let go, and is waited for"),
+                sentence: format!("{sentence}: asking it to release, and waiting"),
                 importance: Importance::News,
             },
             true => Notice {
                 name: "taking",
                 fields,
                 sentence: format!(
-                    "{sentence}: it is not waited for, and until {until} both may act at once. Only a resource that checks \
-                     the token keeps the writes of the old one out"
+                    "{sentence}: not waiting for it, so both may act at once until {until}. Only a resource that \
+                     checks the token refuses the writes of the old holder"
                 ),
                 importance: Importance::Trouble,
             },

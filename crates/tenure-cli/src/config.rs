@@ -56,7 +56,7 @@ impl Config {
         };
         let status = file.metadata().map_err(unreadable)?;
         if !status.is_file() || status.len() > BYTES_MAX {
-            let what = "it is not a file of a few lines, such as store = \"file:///path\"";
+            let what = "it is not a short text file, such as store = \"file:///path\"";
             return Err(bad_config(what.to_owned()));
         }
         // A user who may write to it decides where the leases are.
@@ -70,7 +70,7 @@ impl Config {
         if status.mode() & OTHERS_WRITE != 0 {
             let advice = format!("chmod go-w {}", path.display());
             return Err(bad_config(format!(
-                "others may write to it, and so move the leases: take that permission away ({advice})"
+                "other users may write to it, and could redirect the leases: remove that permission ({advice})"
             )));
         }
         let mut text = String::new();
@@ -81,7 +81,7 @@ impl Config {
                 .and_then(|span| text.get(..span.start))
                 .map_or(1, |before| before.matches('\n').count() + 1);
             let what = error.message().replace('\n', " ");
-            bad_config(format!("line {line}: {what}. It has one field: store = \"file:///path\""))
+            bad_config(format!("line {line}: {what}. Its only field is store = \"file:///path\""))
         })?;
         Ok(Some(config))
     }

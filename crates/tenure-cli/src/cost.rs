@@ -69,13 +69,10 @@ impl Cost {
         let ttl = duration::exact(Duration::from_millis(self.ttl_ms));
         let whose = match self.ttl_is_of_the_lease {
             true => format!("With its ttl of {ttl}"),
-            false => format!("With a ttl of {ttl}, as tenure run has it unless told"),
+            false => format!("With a ttl of {ttl}, the default of tenure run"),
         };
         if self.charge == Charge::Nothing {
-            return format!(
-                "{whose}, it is renewed {} times in an hour. Nothing is paid here.\n",
-                self.held.per_hour
-            );
+            return format!("{whose}, it is renewed {} times per hour, at no cost.\n", self.held.per_hour);
         }
         let row = |who: &str, part: &Part| {
             let counted = |number| format!("{} {}", grouped(number), part.request);
@@ -85,9 +82,10 @@ impl Cost {
         let rows = vec![row("the holder", &self.held), row("each who waits", &self.waiting)];
         let table = table::lines(["WHO", "IN AN HOUR", "IN 30 DAYS", "COSTS IN 30 DAYS"], rows);
         let prices = match &self.prices {
-            None => "Nobody here knows what this server takes for a request.\n".to_owned(),
+            None => "No price is known for this server.\n".to_owned(),
             Some(prices) => format!(
-                "Prices of {}, looked up in {}: {} $ for a thousand PUT, {} $ for a thousand GET{}. Look at yours.\n",
+                "Prices of {}, looked up in {}: {} $ for a thousand PUT, {} $ for a thousand GET{}. Check your own \
+                 prices.\n",
                 prices.of,
                 prices.date,
                 prices.usd_per_thousand_writes,
@@ -146,7 +144,7 @@ With its ttl of 15s:
 WHO             IN AN HOUR   IN 30 DAYS  COSTS IN 30 DAYS
 the holder      758 PUT     545,685 PUT  2.73 $
 each who waits  674 GET     485,053 GET  0.19 $
-Prices of AWS S3, us-east-1, looked up in 2026-09: 0.005 $ for a thousand PUT, 0.0004 $ for a thousand GET. Look at yours.
+Prices of AWS S3, us-east-1, looked up in 2026-09: 0.005 $ for a thousand PUT, 0.0004 $ for a thousand GET. Check your own prices.
 ";
         assert_eq!(anstream::adapter::strip_str(&cost.text()).to_string(), expected);
     }
@@ -156,7 +154,7 @@ Prices of AWS S3, us-east-1, looked up in 2026-09: 0.005 $ for a thousand PUT, 0
         let cost = Cost::of(Some(TTL), Charge::Unknown).unwrap();
         let text = anstream::adapter::strip_str(&cost.text()).to_string();
         assert!(text.contains("the holder      758 PUT     545,685 PUT  ?\n"), "{text}");
-        assert!(text.ends_with("Nobody here knows what this server takes for a request.\n"), "{text}");
+        assert!(text.ends_with("No price is known for this server.\n"), "{text}");
     }
 
     #[test]
@@ -164,7 +162,7 @@ Prices of AWS S3, us-east-1, looked up in 2026-09: 0.005 $ for a thousand PUT, 0
         let cost = Cost::of(None, Charge::Nothing).unwrap();
         assert_eq!(
             cost.text(),
-            "With a ttl of 15s, as tenure run has it unless told, it is renewed 758 times in an hour. Nothing is paid here.\n"
+            "With a ttl of 15s, the default of tenure run, it is renewed 758 times per hour, at no cost.\n"
         );
     }
 

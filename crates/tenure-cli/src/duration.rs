@@ -10,7 +10,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!("it has no unit: {EXAMPLES}"));
     }
-    let wrong = || format!("it is no duration: {EXAMPLES}");
+    let wrong = || format!("it is not a duration: {EXAMPLES}");
     let (mut rest, mut units, mut millis) = (text, UNITS, 0u64);
     while !rest.is_empty() {
         let digits = rest.len() - rest.trim_start_matches(|next: char| next.is_ascii_digit()).len();
@@ -107,16 +107,16 @@ mod tests {
         for (text, what) in [
             ("15", "it has no unit"),
             ("-5s", "a duration cannot be negative"),
-            ("", "it is no duration"),
-            ("s", "it is no duration"),
-            ("--wait", "it is no duration"),
-            ("1.5s", "it is no duration"),
-            ("15 s", "it is no duration"),
-            ("15sec", "it is no duration"),
-            ("30s1m", "it is no duration"),
-            ("1s1s", "it is no duration"),
-            ("1m30", "it is no duration"),
-            ("1µs", "it is no duration"),
+            ("", "it is not a duration"),
+            ("s", "it is not a duration"),
+            ("--wait", "it is not a duration"),
+            ("1.5s", "it is not a duration"),
+            ("15 s", "it is not a duration"),
+            ("15sec", "it is not a duration"),
+            ("30s1m", "it is not a duration"),
+            ("1s1s", "it is not a duration"),
+            ("1m30", "it is not a duration"),
+            ("1µs", "it is not a duration"),
             ("366d", "it is more than a year"),
             ("99999999999999999999s", "it is more than a year"),
         ] {

@@ -208,7 +208,7 @@ impl ForgetOutcome {
 /// A reason in words.
 fn words(reason: &str) -> &str {
     match reason {
-        "not-let-go" => "not let go by a holder that is gone",
+        "not-let-go" => "not released by a holder that is gone",
         "foreign" => "not ours to touch",
         "too-young" => "not vacant for long enough",
         "ahead-of-clock" => "with a token that the store's clock has not reached",

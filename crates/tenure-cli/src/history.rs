@@ -52,7 +52,7 @@ pub(crate) fn history(args: &Args, history: &args::History) -> Result<ExitCode, 
         output::answer_json(&HistoryAnswer { store, name, state: lease.state, terms })?;
     } else if terms.is_empty() {
         output::say(&format!(
-            "no term of {} is known in {}: nobody has held it, or its record was removed",
+            "no term of {} is known in {}: it was never held, or its record was removed",
             plain(key.as_str()),
             store.url()
         ));

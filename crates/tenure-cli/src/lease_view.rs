@@ -163,7 +163,7 @@ impl LeaseView {
             "run-out" if self.holder.is_some() => {
                 format!("{}: the lease of {holder}, {token}, has run out", self.word("free"))
             }
-            "run-out" => format!("{}: what was reserved has run out", self.word("free")),
+            "run-out" => format!("{}: the reservation has run out", self.word("free")),
             "dead" => format!("{}: {holder}, {token}, is dead", self.word("free")),
             "vacant" if self.token.is_some() => format!("{}, the last {token}", self.word("free")),
             "foreign" => {
@@ -177,8 +177,8 @@ impl LeaseView {
     pub(crate) fn present_term(&self) -> String {
         match self.state {
             "held" | "revoked" => format!("{}, {}", self.word("still held"), self.outlook()),
-            "run-out" => format!("{}, and nobody was granted since", self.word("run out")),
-            "dead" => format!("{}, and nobody was granted since", self.word("died")),
+            "run-out" => format!("{}, and not granted since", self.word("run out")),
+            "dead" => format!("{}, and not granted since", self.word("died")),
             _ => self.word(&self.long_state()),
         }
     }
@@ -186,7 +186,7 @@ impl LeaseView {
     /// Longest remaining time of a held lease, and the thief that has revoked it, if there is one.
     fn outlook(&self) -> String {
         let left = self.left().unwrap_or_default();
-        let judged = if self.judged == Some(false) { ", not judged yet" } else { "" };
+        let judged = if self.judged == Some(false) { ", expiry not yet confirmed" } else { "" };
         let revoked =
             if self.state == "revoked" { format!(", {}", self.state_and_cause()) } else { String::new() };
         format!("at most {left} left{judged}{revoked}")
@@ -196,7 +196,7 @@ impl LeaseView {
     pub(crate) fn row(&self) -> [String; 6] {
         let mut state = self.word(&self.long_state());
         if self.judged == Some(false) {
-            state.push_str(", not judged yet");
+            state.push_str(", expiry not yet confirmed");
         }
         [
             plain(&self.name),

@@ -21,7 +21,7 @@ pub(crate) fn man(man: &args::Man) -> Result<ExitCode, Failure> {
             written.map_err(|error| {
                 let folder = folder.display();
                 Failure::unavailable(format!(
-                    "the manual could not be written to {folder}: {error}. Name a folder that can be written to"
+                    "the manual could not be written to {folder}: {error}. Name a writable directory"
                 ))
             })?;
         }

@@ -74,7 +74,7 @@ impl Recorder for OutlivedReports {
 pub(crate) fn sentence(survivors: &Survivors) -> String {
     let guards = match survivors.guards {
         true => "under a process that guards it and does not renew the lease",
-        false => "an orphan that nothing guards any more",
+        false => "an orphan without a guard",
     };
     let processes = survivors.processes.iter();
     let list: Vec<_> =

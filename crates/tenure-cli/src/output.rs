@@ -48,7 +48,7 @@ fn write(text: &str) -> std::io::Result<()> {
 
 fn write_failure(error: std::io::Error) -> Failure {
     Failure::unavailable(format!(
-        "the answer could not be written to standard output: {error}. Make room, or send it elsewhere"
+        "the answer could not be written to standard output: {error}. Free some space, or write elsewhere"
     ))
 }
 

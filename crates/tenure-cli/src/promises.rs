@@ -47,20 +47,20 @@ impl Promises {
             flag(
                 ("atomic_create", "atomic create"),
                 of.atomic_create,
-                "of any number who make a record at the same moment, one does",
-                "leases are refused: two could make the same record",
+                "of any number of concurrent creates of a record, exactly one succeeds",
+                "leases are refused: two contenders could create the same record",
             ),
             flag(
                 ("atomic_replace", "atomic replace"),
                 of.atomic_replace,
-                "of any number who want a lease at the same moment, one is granted",
-                "leases are refused: two could be granted",
+                "of any number of concurrent contenders, exactly one is granted",
+                "leases are refused: two contenders could be granted",
             ),
             flag(
                 ("linearizable_reads", "linearizable reads"),
                 of.linearizable_reads,
-                "a read shows every write that was answered before it was sent",
-                "leases are refused: somebody could act on what is over",
+                "a read shows every write that was acknowledged before the read was sent",
+                "leases are refused: a former holder could act",
             ),
             self.keeps_acknowledged(),
             flag(
@@ -74,8 +74,8 @@ impl Promises {
             flag(
                 ("watch", "watch"),
                 of.watch,
-                "whoever waits is woken when a lease is let go",
-                "whoever waits looks again from time to time, and notices a release later",
+                "the store wakes a contender when a lease is released",
+                "contenders poll, and notice a release later",
             ),
             flag(
                 ("witness", "witness"),
@@ -87,8 +87,8 @@ impl Promises {
             flag(
                 ("removal", "removal"),
                 self.removal,
-                "tenure forget removes vacant records, and tokens grow all the same",
-                "the record of a lease stays for ever",
+                "tenure forget can remove vacant records; tokens still grow",
+                "the record of a lease is permanent",
             ),
             self.write_interval(),
             self.value_max(),
@@ -98,8 +98,8 @@ impl Promises {
     fn keeps_acknowledged(&self) -> Promise {
         let in_the_process = self.guarantees.reach == Reach::Process;
         let kept = match in_the_process {
-            true => "what was answered stays until the process ends, with all who use it",
-            false => "what was answered stays, across crashes and restarts",
+            true => "acknowledged writes last until the process ends, with all its users",
+            false => "acknowledged writes survive crashes and restarts",
         };
         let mut row = flag(
             ("keeps_acknowledged", "keeps acknowledged writes"),
@@ -115,7 +115,7 @@ impl Promises {
 
     fn reach(&self) -> Promise {
         let (value, means) = match self.guarantees.reach {
-            Reach::Nothing => ("nothing", "leases are refused: nobody is promised to see them"),
+            Reach::Nothing => ("nothing", "leases are refused: no other process is sure to see them"),
             Reach::Process => ("process", "leases hold between the tasks and threads of one process"),
             Reach::Machine => {
                 ("machine", "leases hold between all processes of one machine, and not beyond it")
@@ -133,17 +133,17 @@ impl Promises {
             StoreClock::Nothing => (
                 "nothing",
                 "none",
-                "tokens grow as long as the record is there, and whoever waits counts itself",
+                "tokens grow as long as the record exists; a contender measures ages itself",
             ),
             StoreClock::Floors => (
                 "floors",
                 "token floors",
-                "tokens grow though a record is deleted; whoever waits counts itself",
+                "tokens grow even if a record is deleted; a contender measures ages itself",
             ),
             StoreClock::Ages => (
                 "ages",
                 "token floors and ages",
-                "tokens grow though a record is deleted; one look tells what has run out",
+                "tokens grow even if a record is deleted; one read tells whether it has run out",
             ),
             _ => ("unknown", "unknown", "this version of tenure does not know it, and counts itself"),
         };
@@ -153,7 +153,7 @@ impl Promises {
     fn write_interval(&self) -> Promise {
         let (value, answer, means) = match self.guarantees.write_interval {
             Duration::MAX => {
-                (None, "not promised".to_owned(), "leases are refused: nobody knows how often to renew")
+                (None, "not promised".to_owned(), "leases are refused: the safe renewal rate is not known")
             }
             Duration::ZERO => {
                 (Some(0), "none".to_owned(), "a lease may be renewed as often as its ttl asks for")
@@ -209,7 +209,8 @@ mod tests {
 
     use super::*;
 
-    const BEGIN: &str = "<!-- stores: begin. Made by src/promises.rs of tenure-cli: UPDATE_DOCS=1 cargo test -p tenure-cli promises -->\n";
+    const BEGIN: &str = "<!-- stores: begin. Made by src/promises.rs of tenure-cli: UPDATE_DOCS=1 cargo test -p \
+    tenure-cli promises -->\n";
     const END: &str = "<!-- stores: end -->\n";
 
     const BUCKET: &str = "s3://bucket/prefix?region=eu-central-1";

@@ -70,11 +70,12 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<OpenedStore, Fail
         return Err(match chosen.url.is_called(name) {
             // Perhaps a disk is not mounted: a new store in its place would report that the lease does not exist.
             true => Failure::unavailable(format!(
-                "the store of the handle, {url}, is not there: look what became of it"
+                "the store of the handle, {url}, does not exist: find out what happened to it"
             )),
             // A store that does not exist has granted nothing, and is not created for that.
             false => Failure::usage(format!(
-                "the handle is of lease {key} on another store: it was granted on {name}, and there is none at {url}. Name \
+                "the handle is of lease {key} on another store: it was granted on {name}, and there is none at {url}. \
+                 Name \
                  its own store"
             )),
         });
@@ -104,9 +105,7 @@ fn choice(args: &Args) -> Result<ChosenStore, Failure> {
     }
     let none = |why: String| {
         let advice = "name a store with --store file:///path, or in TENURE_STORE";
-        Failure::misconfigured(format!(
-            "there is no place for a store of this user's own, because {why}: {advice}"
-        ))
+        Failure::misconfigured(format!("there is no default store for this user, because {why}: {advice}"))
     };
     let state = home::state().ok_or_else(|| {
         let user = nix::unistd::geteuid();
@@ -129,7 +128,8 @@ impl ChosenStore {
         let wrong = |what: String| Failure::new(by.code(), format!("{}: {what}", by.name()));
         if url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("memory:")) {
             return Err(wrong(
-                "memory: ends with this command, so nobody else would ever see the lease: name a store that stays, such \
+                "memory: ends with this command, so no other process would see the lease: name a persistent store, \
+                 such \
                  as file:///var/lib/tenure"
                     .to_owned(),
             ));
@@ -282,7 +282,7 @@ fn foreign_home() -> Option<String> {
     let me = nix::unistd::geteuid().as_raw();
     (owner != me && owner != 0).then(|| {
         format!(
-            "the store would be in the home directory of somebody else: HOME is {}, which belongs to user {owner}, and \
+            "the store would be in the home directory of another user: HOME is {}, which belongs to user {owner}, and \
              this is user {me}. After sudo, use sudo -H; or name a store with --store file:///path",
             home.display()
         )

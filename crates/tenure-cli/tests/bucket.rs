@@ -100,7 +100,7 @@ fn a_server_that_ignores_conditions_is_refused_before_anything_runs() {
     refused(
         &did,
         77,
-        &["it accepted a create over an entry that exists", "nothing is granted on it: use another store"],
+        &["it accepted a create over an existing entry", "nothing is granted on it: use another store"],
     );
 }
 

@@ -105,7 +105,8 @@ fn a_bucket_that_would_keep_every_renewal_is_refused() {
     refused(&probed, 77, &["the bucket \"locked\" keeps every write"]);
     // The answer of AWS, which requires a checksum there.
     let aws = answering(
-        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n<Error><Code>InvalidRequest</Code><Message>Content-MD5 OR \
+        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n<Error><Code>InvalidRequest</Code><Message>Content-MD5 \
+         OR \
          x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters</Message></Error>",
     );
     let did = run(server, &format!("s3://locked/locks?endpoint=http://{aws}"), &[]);
@@ -205,7 +206,7 @@ fn an_invalid_prefix_is_reported_and_any_script_is_accepted() {
         |prefix: &str| run(server, &format!("s3://prefixes/{prefix}?endpoint={}", server.endpoint()), &[]);
     for prefix in ["..", "a/../b", "%2e%2e", "a//b"] {
         let did = at(prefix);
-        assert!(did.code == 64 && did.err.contains("is no prefix: it is written like prod/locks"), "{did:?}");
+        assert!(did.code == 64 && did.err.contains("is not a prefix: write it like prod/locks"), "{did:?}");
     }
     let did = at(&"x".repeat(10_000));
     did.failed(64, "--store: a prefix has at most 200 bytes, and this one has 10000");

@@ -55,10 +55,8 @@ fn the_guarantees_of_a_future_store_are_shown_without_creating_it() {
 #[test]
 fn an_invalid_store_fails_as_with_other_commands() {
     let home = Home::new("no-store");
-    home.tenure(&["store", "guarantees", "/srv/leases"]).failed(
-        64,
-        "URL: \"/srv/leases\" is a path, and a store is named by a URL: write file:///srv/leases",
-    );
+    home.tenure(&["store", "guarantees", "/srv/leases"])
+        .failed(64, "URL: \"/srv/leases\" is a path, but a store needs a URL: write file:///srv/leases");
     let open = home.0.join("open");
     std::fs::create_dir(&open).unwrap();
     std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();

@@ -154,13 +154,13 @@ fn a_sticky_directory_of_root_and_links_of_the_caller_on_the_path_are_accepted()
 fn a_directory_in_which_others_may_rename_is_refused() {
     let (home, _) = with_victim();
     let open = directory(&home, "open", 0o777);
-    assert_refused(&home, &open.join("lease"), 78, &["anybody may replace what lies in", "/open."]);
+    assert_refused(&home, &open.join("lease"), 78, &["every user may replace files in", "/open."]);
     let below = directory(&home, "open/below", 0o700);
-    assert_refused(&home, &below.join("lease"), 78, &["anybody may replace what lies in", "/open."]);
+    assert_refused(&home, &below.join("lease"), 78, &["every user may replace files in", "/open."]);
     if is_root() {
         let group = directory(&home, "group", 0o775);
         chown(&group, None, Some(1234)).unwrap();
-        assert_refused(&home, &group.join("lease"), 78, &["group 1234 may replace what lies in", "/group."]);
+        assert_refused(&home, &group.join("lease"), 78, &["group 1234 may replace files in", "/group."]);
         chown(&group, None, Some(0)).unwrap();
         let file = group.join("lease");
         assert_eq!(on_file(&home, &["acquire", "job"], &file).code, 0, "root's own group");

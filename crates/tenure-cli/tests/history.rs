@@ -12,7 +12,7 @@ fn a_key_without_a_term_has_an_empty_history_and_reading_it_creates_nothing() {
     assert_eq!((did.code, did.out.as_str()), (0, ""));
     assert_eq!(
         did.err,
-        format!("no term of x is known in {}: nobody has held it, or its record was removed\n", home.url())
+        format!("no term of x is known in {}: it was never held, or its record was removed\n", home.url())
     );
     let expected = json!({ "store": home.url(), "name": "x", "state": "absent", "terms": [] });
     assert_eq!(home.tenure(&["history", "x", "--json"]).json(), expected);
@@ -65,7 +65,7 @@ fn a_term_that_ran_out_is_shown_as_such() {
     sleep_ms(150);
     let did = home.tenure(&["history", "x"]);
     let lines: Vec<&str> = did.out.lines().collect();
-    assert!(lines[1].ends_with("?         run out, and nobody was granted since"), "{}", did.out);
+    assert!(lines[1].ends_with("?         run out, and not granted since"), "{}", did.out);
     assert!(lines[2].ends_with("5h43m     released"), "{}", did.out);
     let told = home.tenure(&["history", "x", "--json"]).json();
     assert_eq!((&told["state"], &told["terms"][0]["held_ms"]), (&json!("run-out"), &json!(null)));

@@ -119,7 +119,7 @@ fn an_unusable_state_directory_is_reported_once_and_the_command_continues() {
     let logbook = state.join("tenure-logbook");
     symlink(&elsewhere, &logbook).unwrap();
     let sentence = format!(
-        "what is seen here is not remembered in {}: it is a symbolic link, and links are not followed. Remove it",
+        "sightings are not stored in {}: it is a symbolic link, and Tenure does not follow links. Remove it",
         logbook.display()
     );
     let ran = tries(&world);
@@ -140,7 +140,8 @@ fn an_unusable_state_directory_is_reported_once_and_the_command_continues() {
 /// Runs in a separate mount namespace, where the state directory is a small disk.
 fn on_a_disk(world: &World, disk: &str) -> run_support::Ran {
     let script = format!(
-        "mount -t tmpfs -o size=4k tenure \"$XDG_STATE_HOME\" && {disk} && exec \"$TENURE\" run x --ttl 3s --no-wait -- true"
+        "mount -t tmpfs -o size=4k tenure \"$XDG_STATE_HOME\" && {disk} && exec \"$TENURE\" run x --ttl 3s --no-wait \
+         -- true"
     );
     let mut command = world.command("unshare");
     command.args(["--user", "--map-root-user", "--mount", "--", "sh", "-c", &script]).env("TENURE", TENURE);
@@ -152,13 +153,13 @@ fn a_read_only_or_full_state_directory_is_reported_with_the_next_step() {
     let Some(world) = dead_holder("disks") else { return };
     fs::create_dir(world.path("state")).unwrap();
     for (disk, step) in [
-        ("mount -o remount,ro,bind \"$XDG_STATE_HOME\"", "Mount it writable, or use another folder"),
+        ("mount -o remount,ro,bind \"$XDG_STATE_HOME\"", "Mount it writable, or use another directory"),
         ("! head -c 8192 /dev/zero > \"$XDG_STATE_HOME/all\" 2> /dev/null", "Free some space there"),
     ] {
         let ran = on_a_disk(&world, disk);
         let lines: Vec<_> = ran.err.lines().collect();
         assert_eq!((ran.code, lines.len()), (75, 2), "{ran:?}");
-        let begin = "tenure: what is seen here is not remembered in ";
+        let begin = "tenure: sightings are not stored in ";
         assert!(lines[0].starts_with(begin) && lines[0].ends_with(step), "{ran:?}");
     }
 }

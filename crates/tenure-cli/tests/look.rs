@@ -88,10 +88,10 @@ fn a_lease_whose_expiry_is_not_yet_confirmed_counts_as_held() {
         return skipped("no time namespace can be made here");
     }
     let seen = elsewhere(&["status", "k"]);
-    assert!(seen.out.ends_with("at most 11s left, not judged yet\n"), "{seen:?}");
+    assert!(seen.out.ends_with("at most 11s left, expiry not yet confirmed\n"), "{seen:?}");
     assert_eq!(seen.code, 0);
     let seen = elsewhere(&["ls"]);
-    assert!(seen.out.ends_with("  held, not judged yet\n"), "{seen:?}");
+    assert!(seen.out.ends_with("  held, expiry not yet confirmed\n"), "{seen:?}");
     let seen = elsewhere(&["status", "--json", "k"]).json();
     assert_eq!((&seen["left_ms"], &seen["judged"]), (&json!(10_100), &json!(false)));
 }
@@ -228,7 +228,8 @@ fn an_answer_that_cannot_be_written_is_an_error() {
     let did = did(home.command(&["status", "x"]).stdout(full));
     did.failed(
         69,
-        "the answer could not be written to standard output: No space left on device (os error 28). Make room, or send it elsewhere",
+        "the answer could not be written to standard output: No space left on device (os error 28). Free some space, \
+         or write elsewhere",
     );
 }
 

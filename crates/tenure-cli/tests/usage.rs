@@ -69,7 +69,8 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         ),
         (
             &["--store", "file:///x"],
-            "'tenure' requires a subcommand but one was not provided [subcommands: run, acquire, renew, release, steal, status, ls, watch, history, forget, store, probe, completions, man, help]. See tenure --help",
+            "'tenure' requires a subcommand but one was not provided [subcommands: run, acquire, renew, release, \
+             steal, status, ls, watch, history, forget, store, probe, completions, man, help]. See tenure --help",
         ),
         (
             &["ls", "--jsn"],
@@ -86,7 +87,8 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         ),
         (
             &["forget", "jobs", "--vacant-for", "30"],
-            "invalid value '30' for '--vacant-for <DURATION>': it has no unit: write it like 15s, 1m30s or 500ms. See tenure \
+            "invalid value '30' for '--vacant-for <DURATION>': it has no unit: write it like 15s, 1m30s or 500ms. See \
+             tenure \
              forget --help",
         ),
         (
@@ -101,7 +103,8 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         (&["run", "x"], "the following required arguments were not provided: <CMD>. See tenure run --help"),
         (
             &["run", "x", "true"],
-            "unexpected argument 'true' found (the command comes after --, as in tenure run NAME -- true). See tenure run --help",
+            "unexpected argument 'true' found (the command comes after --, as in tenure run NAME -- true). See tenure \
+             run --help",
         ),
         (
             &["run", "x", "--wait", "1s", "--no-wait", "--", "true"],
@@ -123,12 +126,14 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         ),
         (
             &["run", "x", "--ttl", "-15s", "--", "true"],
-            "unexpected argument '-1' found (a duration cannot be negative: write it like 15s, 1m30s or 500ms). See tenure \
+            "unexpected argument '-1' found (a duration cannot be negative: write it like 15s, 1m30s or 500ms). See \
+             tenure \
              run --help",
         ),
         (
             &["run", "x", "--kill-grace", "soon", "--", "true"],
-            "invalid value 'soon' for '--kill-grace <DURATION>': it is no duration: write it like 15s, 1m30s or 500ms. \
+            "invalid value 'soon' for '--kill-grace <DURATION>': it is not a duration: write it like 15s, 1m30s or \
+             500ms. \
              See tenure run --help",
         ),
         (
@@ -137,7 +142,8 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         ),
         (
             &["run", "é", "é"],
-            "unexpected argument 'é' found (the command comes after --, as in tenure run NAME -- é). See tenure run --help",
+            "unexpected argument 'é' found (the command comes after --, as in tenure run NAME -- é). See tenure run \
+             --help",
         ),
     ] {
         println!("{args:?}");

@@ -337,7 +337,7 @@ fn watch_waits_for_a_missing_store_and_does_not_create_it() {
         fs::read_to_string(&watching.err).ok().filter(|text| text.ends_with('\n'))
     });
     let said: Value = serde_json::from_str(&complained).unwrap();
-    let sentence = format!("there is no store at {} yet, and it is waited for", world.store_url());
+    let sentence = format!("there is no store at {} yet: waiting for it", world.store_url());
     assert_eq!((&said["event"], &said["message"]), (&"waiting".into(), &sentence.into()));
     assert!(!world.leases().exists(), "reading creates nothing");
     world.ran(world.run(&["x", "--", "true"]));

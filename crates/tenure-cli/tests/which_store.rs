@@ -62,11 +62,11 @@ fn an_invalid_configuration_is_not_ignored() {
     for (text, what) in [
         (
             "\nstor = 'file:///x'",
-            "line 2: unknown field `stor`, expected `store`. It has one field: store = \"file:///path\"",
+            "line 2: unknown field `stor`, expected `store`. Its only field is store = \"file:///path\"",
         ),
         (
             "store = 7",
-            "line 1: invalid type: integer `7`, expected a string. It has one field: store = \"file:///path\"",
+            "line 1: invalid type: integer `7`, expected a string. Its only field is store = \"file:///path\"",
         ),
     ] {
         home.write(".config/tenure/config.toml", text);
@@ -76,7 +76,7 @@ fn an_invalid_configuration_is_not_ignored() {
     home.tenure(&["ls"]).failed(
         78,
         &format!(
-            "store in {shown}: \"/var/lib/jobs\" is a path, and a store is named by a URL: write file:///var/lib/jobs"
+            "store in {shown}: \"/var/lib/jobs\" is a path, but a store needs a URL: write file:///var/lib/jobs"
         ),
     );
     // An explicit store makes the configuration irrelevant.
@@ -85,8 +85,8 @@ fn an_invalid_configuration_is_not_ignored() {
     home.tenure(&["ls"]).failed(
         78,
         &format!(
-            "the configuration file {shown} is not used: others may write to it, and so move the leases: take that \
-             permission away (chmod go-w {shown})"
+            "the configuration file {shown} is not used: other users may write to it, and could redirect the leases: \
+             remove that permission (chmod go-w {shown})"
         ),
     );
     if is_root() {
@@ -95,7 +95,8 @@ fn an_invalid_configuration_is_not_ignored() {
         home.tenure(&["ls"]).failed(
             78,
             &format!(
-                "the configuration file {shown} is not used: it belongs to user 12345, and this is user 0: use a file of \
+                "the configuration file {shown} is not used: it belongs to user 12345, and this is user 0: use a file \
+                 of \
                  your own"
             ),
         );
@@ -103,15 +104,16 @@ fn an_invalid_configuration_is_not_ignored() {
     let named = did(home.command(&["ls"]).env("TENURE_CONFIG", "/nowhere/at-all.toml"));
     named.failed(
         78,
-        "the configuration file /nowhere/at-all.toml is not used: TENURE_CONFIG names it, and it is not there: make it, \
-         or unset TENURE_CONFIG",
+        "the configuration file /nowhere/at-all.toml is not used: TENURE_CONFIG names it, but it does not exist: \
+         create it, or unset TENURE_CONFIG",
     );
     home.write("bytes.toml", b"store = '\xff'");
     let bytes = home.0.join("bytes.toml");
     did(home.command(&["ls"]).env("TENURE_CONFIG", &bytes)).failed(
         78,
         &format!(
-            "the configuration file {} is not used: it cannot be read: stream did not contain valid UTF-8. Make it readable, or name the \
+            "the configuration file {} is not used: it cannot be read: stream did not contain valid UTF-8. Make it \
+             readable, or name the \
              store by --store or TENURE_STORE",
             bytes.display()
         ),
@@ -124,7 +126,7 @@ fn an_invalid_configuration_is_not_ignored() {
     named.failed(
         78,
         &format!(
-            "the configuration file {} is not used: it is not a file of a few lines, such as store = \"file:///path\"",
+            "the configuration file {} is not used: it is not a short text file, such as store = \"file:///path\"",
             home.0.display()
         ),
     );
@@ -134,7 +136,7 @@ fn an_invalid_configuration_is_not_ignored() {
 fn an_invalid_url_is_an_error_that_names_its_origin() {
     let home = Home::new("wrong-url");
     home.tenure(&["--store", "leases", "ls"])
-        .failed(64, "--store: \"leases\" is no URL of a store: write it like file:///path");
+        .failed(64, "--store: \"leases\" is not the URL of a store: write it like file:///path");
     home.tenure(&["--store", "", "ls"])
         .failed(64, "--store: the URL of a store is empty: write it like file:///path");
     let known = "file:///path and s3://bucket/prefix";
@@ -153,7 +155,8 @@ fn a_memory_store_is_refused() {
     for url in ["memory:", "MEMORY:jobs"] {
         home.tenure(&["--store", url, "status", "x"]).failed(
             64,
-            "--store: memory: ends with this command, so nobody else would ever see the lease: name a store that stays, \
+            "--store: memory: ends with this command, so no other process would see the lease: name a persistent \
+             store, \
              such as file:///var/lib/tenure",
         );
     }
@@ -211,13 +214,13 @@ fn a_user_without_a_home_must_name_a_store() {
     if let Some(mut command) = as_user(&home, 54_321, &["status", "x"]) {
         did(command.env_remove("HOME")).failed(
             78,
-            "there is no place for a store of this user's own, because HOME is not set and the password database has no \
+            "there is no default store for this user, because HOME is not set and the password database has no \
              home for user 54321: name a store with --store file:///path, or in TENURE_STORE",
         );
     }
     did(home.command(&["status", "x"]).env("HOME", "/nonexistent")).failed(
         78,
-        "there is no place for a store of this user's own, because the home directory /nonexistent is not there: name a \
+        "there is no default store for this user, because the home directory /nonexistent is not there: name a \
          store with --store file:///path, or in TENURE_STORE",
     );
 }
@@ -232,7 +235,7 @@ fn the_home_of_another_user_after_sudo_is_refused_with_an_explanation() {
     home.tenure(&["status", "x"]).failed(
         77,
         &format!(
-            "the store would be in the home directory of somebody else: HOME is {}, which belongs to user 12345, and \
+            "the store would be in the home directory of another user: HOME is {}, which belongs to user 12345, and \
              this is user 0. After sudo, use sudo -H; or name a store with --store file:///path",
             home.0.display()
         ),
@@ -274,7 +277,8 @@ fn a_directory_with_other_files_is_not_a_store() {
     home.tenure(&["--store", &url, "ls"]).failed(
         64,
         &format!(
-            "{0} is not a store and not empty (\"a.txt\" is in it): name a folder of its own, for example {0}/tenure",
+            "{0} is not a store and not empty (\"a.txt\" is in it): name an empty or new directory, for example \
+             {0}/tenure",
             folder.display()
         ),
     );

@@ -43,6 +43,6 @@ async fn a_liar_whose_versions_never_change_grants_nothing() {
         let coordinator = tenure::Coordinator::builder().holder(holder).connect(store.clone()).await.unwrap();
         let error = coordinator.lease("k").unwrap().without_witness().acquire().await.unwrap_err();
         assert_eq!(error.kind(), tenure::ErrorKind::Unsupported, "{error}");
-        assert!(error.to_string().contains("which is no new one"), "{error}");
+        assert!(error.to_string().contains("which is not new"), "{error}");
     }
 }

@@ -24,15 +24,15 @@ impl FilePlace {
     pub(crate) fn new(path: &Path) -> Result<Self, UrlError> {
         if !path.is_absolute() {
             return Err(UrlError::new(format!(
-                "{path:?} is a relative path, which means another folder in every directory: write it like {EXAMPLE}"
+                "{path:?} is a relative path, which depends on the current directory: write it like {EXAMPLE}"
             )));
         }
         if path.file_name().is_none() {
-            return Err(UrlError::new(format!("{path:?} is no folder for a store: write it like {EXAMPLE}")));
+            return Err(UrlError::new(format!("{path:?} cannot be a store: write it like {EXAMPLE}")));
         }
         if path.as_os_str().as_bytes().contains(&0) {
             return Err(UrlError::new(format!(
-                "no path has a zero byte (%00) in it: write it like {EXAMPLE}"
+                "a path cannot contain a zero byte (%00): write it like {EXAMPLE}"
             )));
         }
         Ok(Self {
@@ -47,7 +47,7 @@ impl FilePlace {
     pub(crate) fn parse(rest: &str) -> Result<Self, UrlError> {
         if rest.contains('#') {
             return Err(UrlError::new(
-                "the URL of a store has no part after '#': write %23 where it belongs to the path",
+                "the URL of a store cannot have a part after '#': write %23 where it belongs to the path",
             ));
         }
         let (place, query) = match rest.split_once('?') {
@@ -77,13 +77,13 @@ impl FilePlace {
             }
             Some(("accept", name)) => {
                 return Err(UrlError::new(format!(
-                    "{name:?} is nothing that a store of files can accept: it is foreign-owner, writable-by-others, or \
+                    "{name:?} is not a risk that a file store can accept: use foreign-owner, writable-by-others, or \
                      the name of a file system such as nfs"
                 )));
             }
             _ => {
                 return Err(UrlError::new(format!(
-                    "a store of files has no option {option:?}: it has accept, as in {EXAMPLE}?accept=foreign-owner"
+                    "a file store has no option {option:?}: it has accept, as in {EXAMPLE}?accept=foreign-owner"
                 )));
             }
         }
@@ -144,17 +144,17 @@ fn path(place: &str) -> Result<PathBuf, UrlError> {
             return Err(UrlError::new(format!("file:{place} lacks two slashes: write file://{place}")));
         }
         return Err(UrlError::new(format!(
-            "file:{place} has a relative path, which means another folder in every directory: write it like {EXAMPLE}"
+            "file:{place} has a relative path, which depends on the current directory: write it like {EXAMPLE}"
         )));
     };
     if place.is_empty() || place.bytes().all(|byte| byte == b'/') {
-        return Err(UrlError::new(format!("file://{place} names no folder: write it like {EXAMPLE}")));
+        return Err(UrlError::new(format!("file://{place} names no directory: write it like {EXAMPLE}")));
     }
     if !place.starts_with('/') {
         let (host, path) = place.split_once('/').unwrap_or((place, ""));
         let whole = if host == "localhost" { format!("/{path}") } else { format!("/{place}") };
         return Err(UrlError::new(format!(
-            "file://{place} names a host, {host:?}, and a store of files is on this machine: write file://{whole}"
+            "file://{place} names a host, {host:?}, but a file store is on this machine: write file://{whole}"
         )));
     }
     let mut bytes = place.bytes();

@@ -21,7 +21,7 @@ impl S3Place {
         };
         if rest.contains('#') {
             return Err(UrlError::new(
-                "the URL of a store has no part after '#': write %23 where it belongs to the prefix",
+                "the URL of a store cannot have a part after '#': write %23 where it belongs to the prefix",
             ));
         }
         let (place, query) = match rest.split_once('?') {
@@ -31,7 +31,8 @@ impl S3Place {
         let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
         if bucket.contains('@') {
             return Err(UrlError::new(format!(
-                "the URL of a store carries no credentials: put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a \
+                "the URL of a store carries no credentials: put them into AWS_ACCESS_KEY_ID and \
+                 AWS_SECRET_ACCESS_KEY, or a \
                  profile, and write it like {EXAMPLE}"
             )));
         }
@@ -101,7 +102,8 @@ fn accept(builder: S3Builder, name: &str, value: &str) -> Result<S3Builder, UrlE
         ("accept", "http") => Ok(builder.accept_http()),
         ("accept", "server-clock") => Ok(builder.accept_server_clock()),
         ("accept", _) => Err(UrlError::new(
-            "accept is http, for an endpoint that is not encrypted, or server-clock, for ages by the server's wall clock",
+            "accept is http, for an endpoint that is not encrypted, or server-clock, for ages by the server's wall \
+             clock",
         )),
         (name, _) => Err(UrlError::new(format!(
             "a bucket has no option {name:?}: it has endpoint, region, path-style, etags, profile, credentials, ca, \

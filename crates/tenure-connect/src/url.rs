@@ -164,7 +164,7 @@ impl FromStr for StoreUrl {
             }
             scheme => {
                 let known = KNOWN.join(" and ");
-                Err(UrlError::new(format!("{scheme:?} is no kind of store: this version has {known}")))
+                Err(UrlError::new(format!("{scheme:?} is not a kind of store: this version has {known}")))
             }
         }
     }
@@ -197,9 +197,9 @@ fn no_scheme(text: &str) -> UrlError {
     }
     #[cfg(feature = "file")]
     if let Ok(url) = StoreUrl::of_folder(text) {
-        return UrlError::new(format!("{text:?} is a path, and a store is named by a URL: write {url}"));
+        return UrlError::new(format!("{text:?} is a path, but a store needs a URL: write {url}"));
     }
-    UrlError::new(format!("{text:?} is no URL of a store: write it like {EXAMPLE}"))
+    UrlError::new(format!("{text:?} is not the URL of a store: write it like {EXAMPLE}"))
 }
 
 /// Examples of URLs that this build can open.

@@ -40,31 +40,31 @@ fn an_error_shows_a_valid_url() {
     refused("", "the URL of a store is empty: write it like file:///path");
     refused(
         "/var/lib/my jobs",
-        "\"/var/lib/my jobs\" is a path, and a store is named by a URL: write file:///var/lib/my%20jobs",
+        "\"/var/lib/my jobs\" is a path, but a store needs a URL: write file:///var/lib/my%20jobs",
     );
-    refused("leases", "\"leases\" is no URL of a store: write it like file:///path");
-    refused("./a:b", "\"./a:b\" is no URL of a store: write it like file:///path");
+    refused("leases", "\"leases\" is not the URL of a store: write it like file:///path");
+    refused("./a:b", "\"./a:b\" is not the URL of a store: write it like file:///path");
     refused(
         "file:leases",
-        "file:leases has a relative path, which means another folder in every directory: write it like \
+        "file:leases has a relative path, which depends on the current directory: write it like \
          file:///var/lib/tenure",
     );
     refused("file:/var/lib", "file:/var/lib lacks two slashes: write file:///var/lib");
     for empty in ["file://", "file:///", "file:////"] {
-        refused(empty, &format!("{empty} names no folder: write it like file:///var/lib/tenure"));
+        refused(empty, &format!("{empty} names no directory: write it like file:///var/lib/tenure"));
     }
     refused(
         "file://var/lib",
-        "file://var/lib names a host, \"var\", and a store of files is on this machine: write file:///var/lib",
+        "file://var/lib names a host, \"var\", but a file store is on this machine: write file:///var/lib",
     );
     refused(
         "file://localhost/var/lib",
-        "file://localhost/var/lib names a host, \"localhost\", and a store of files is on this machine: write \
+        "file://localhost/var/lib names a host, \"localhost\", but a file store is on this machine: write \
          file:///var/lib",
     );
     refused(
         "file:///x#y",
-        "the URL of a store has no part after '#': write %23 where it belongs to the path",
+        "the URL of a store cannot have a part after '#': write %23 where it belongs to the path",
     );
     for bad in ["file:///100%", "file:///%4", "file:///%zz"] {
         refused(
@@ -74,20 +74,20 @@ fn an_error_shows_a_valid_url() {
             ),
         );
     }
-    refused("file:///a%00b", "no path has a zero byte (%00) in it: write it like file:///var/lib/tenure");
-    refused("file:///a/..", "\"/a/..\" is no folder for a store: write it like file:///var/lib/tenure");
+    refused("file:///a%00b", "a path cannot contain a zero byte (%00): write it like file:///var/lib/tenure");
+    refused("file:///a/..", "\"/a/..\" cannot be a store: write it like file:///var/lib/tenure");
     refused(
         "file:///x?acept=nfs",
-        "a store of files has no option \"acept=nfs\": it has accept, as in \
+        "a file store has no option \"acept=nfs\": it has accept, as in \
          file:///var/lib/tenure?accept=foreign-owner",
     );
     refused(
         "file:///x?",
-        "a store of files has no option \"\": it has accept, as in file:///var/lib/tenure?accept=foreign-owner",
+        "a file store has no option \"\": it has accept, as in file:///var/lib/tenure?accept=foreign-owner",
     );
     refused(
         "file:///x?accept=foreign-ownr",
-        "\"foreign-ownr\" is nothing that a store of files can accept: it is foreign-owner, writable-by-others, or the \
+        "\"foreign-ownr\" is not a risk that a file store can accept: use foreign-owner, writable-by-others, or the \
          name of a file system such as nfs",
     );
 }
@@ -106,7 +106,7 @@ fn the_error_about_a_store_of_another_build_repeats_no_password() {
     };
     refused("postgres://me:secret@db/leases", &not_built("postgres"));
     refused("memory:", &with("memory"));
-    refused("gopher://secret", &format!("\"gopher\" is no kind of store: this version has {known}"));
+    refused("gopher://secret", &format!("\"gopher\" is not a kind of store: this version has {known}"));
     if !cfg!(feature = "s3") {
         refused("s3://bucket/prefix", &with("s3"));
     }
@@ -119,7 +119,8 @@ fn each_open_of_memory_is_a_separate_store() {
     assert_eq!(canonical("memory:jobs"), "memory:jobs");
     refused("memory:///x", "memory:///x has more than a plain name: write memory: or memory:name");
     let more = if cfg!(feature = "s3") { " and s3://bucket/prefix" } else { "" };
-    let sentence = format!("\"gopher\" is no kind of store: this version has file:///path and memory:{more}");
+    let sentence =
+        format!("\"gopher\" is not a kind of store: this version has file:///path and memory:{more}");
     refused("gopher://secret", &sentence);
     let url: StoreUrl = "memory:jobs".parse().unwrap();
     assert_eq!(url.open().unwrap().to_string(), "memory:jobs");

@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "a ttl of 6s cannot be safe: renewal period 2s + write 4s + read back 4s + one retry 4s = 14s, but only \
-             ttl − drift − grace − margin = 6s − 60ms − 0ns − 120ms = 5.82s of it may be used; use a longer ttl, or a \
+             ttl − drift − grace − margin = 6s − 60ms − 0ns − 120ms = 5.82s may be used: use a longer ttl, or a \
              shorter request timeout, period or grace"
         );
     }

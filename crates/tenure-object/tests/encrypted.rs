@@ -86,7 +86,8 @@ async fn an_authority_of_ones_own_is_trusted_by_those_who_are_told_of_it() {
 
     let stranger = open(&place.at("localhost"));
     let sentence = unreachable(&stranger).await;
-    let part = "is signed by nobody whom this machine trusts: if its authority is your own, name that authority's \
+    let part = "is not signed by an authority that this machine trusts: if its authority is your own, name that \
+    authority's \
                 certificate with ca=/path/to/ca.pem in the URL, or in AWS_CA_BUNDLE";
     assert!(sentence.contains(part), "{sentence}");
     let error = Coordinator::connect(stranger).await.unwrap_err();

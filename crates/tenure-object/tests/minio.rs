@@ -190,7 +190,7 @@ async fn a_liar_is_refused_when_it_is_connected() {
     let Some(bucket) = Bucket::on(Server::Rclone, "liar") else { return };
     let error = Coordinator::connect(bucket.store()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error:?}");
-    assert!(error.to_string().contains("it accepted a create over an entry that exists"), "{error}");
+    assert!(error.to_string().contains("it accepted a create over an existing entry"), "{error}");
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ async fn what_is_not_encrypted_is_passed_on_by_the_proxy() {
 
     let lost = ForwardProxy::start();
     let error = by_variable(&lost.endpoint()).get(&key("k")).await.unwrap_err().to_string();
-    let part = format!("the proxy {}, or whoever answers behind it, does not speak S3", lost.endpoint());
+    let part = format!("the proxy {}, or the server behind it, does not speak S3", lost.endpoint());
     assert!(error.contains(&part), "{error}");
     let gone = lost.endpoint();
     drop(lost);

@@ -23,32 +23,32 @@ impl Clause {
     /// Every clause, in the order in which they are checked.
     pub const ALL: &[Self] = &[
         refuses("guarantees", "what it declares", "it does not do what it says of itself"),
-        refuses("create", "conditional create", "two could make the same record"),
-        refuses("replace", "conditional replace", "two could be granted the same lease"),
-        refuses("reads", "reads", "somebody could act on what is over"),
-        refuses("values", "values", "a record could come back as one that nobody understands"),
+        refuses("create", "conditional create", "two contenders could create the same record"),
+        refuses("replace", "conditional replace", "two contenders could be granted the same lease"),
+        refuses("reads", "reads", "a former holder could act"),
+        refuses("values", "values", "a record could come back unreadable"),
         limits(
             "keys",
             "unusual keys",
             "keep to plain names for leases: some others do not work there, or mean the same",
         ),
-        refuses("versions", "versions", "somebody who slept could replace what it never saw"),
-        refuses("races", "races", "two could be granted the same lease at once"),
+        refuses("versions", "versions", "a delayed contender could replace a record that it never saw"),
+        refuses("races", "races", "two contenders could be granted the same lease at once"),
         refuses("unknown", "lost answers", "a grant could be taken for a loss, or be torn"),
         limits(
             "list",
             "listing",
             "ls, watch and forget cannot be relied on there; leases do not need a listing",
         ),
-        limits("watch", "hints", "whoever waits there notices a release later; leases do not need hints"),
+        limits("watch", "hints", "contenders notice a release later; leases do not need hints"),
         limits(
             "clock",
             "the store's time",
             "tokens may not grow there when a record is deleted from outside",
         ),
         refuses("ages", "ages", "a lease could be taken from a holder that is alive"),
-        limits("removal", "removal", "do not use forget there: it could remove what somebody holds"),
-        refuses("keeps", "acknowledged writes", "a grant could be forgotten, and given to somebody else"),
+        limits("removal", "removal", "do not use forget there: it could remove a held lease"),
+        refuses("keeps", "acknowledged writes", "a grant could be forgotten, and given to another holder"),
     ];
 }
 

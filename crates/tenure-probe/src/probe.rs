@@ -284,7 +284,7 @@ fn slower_than_needed(measured: &Measured, advice: Option<&Advice>) -> Vec<Strin
     }
     match advice {
         Some(advice) => limits.extend(advice.limit.clone()),
-        None => limits.push("there is no ttl of up to five minutes whose renewals it would bear".to_owned()),
+        None => limits.push("no ttl of up to five minutes has renewals that it can handle".to_owned()),
     }
     limits
 }

@@ -36,7 +36,7 @@ impl Quoting {
             (Taken::Compared, Taken::Compared) => "ETags work with quotes and without".to_owned(),
             (Taken::Compared, Taken::Ignored) => {
                 format!(
-                    "ETags work {this}, as this URL has them; {that} they are not even looked at, so leave it so"
+                    "ETags work {this}, as this URL has them; {that} they are ignored, so keep it this way"
                 )
             }
             (Taken::Compared, _) => format!("ETags work {this}, as this URL has them, and not {that}"),
@@ -44,7 +44,7 @@ impl Quoting {
                 format!("ETags work {that} alone: take etags=bare out of the URL")
             }
             (_, Taken::Compared) => format!("ETags work {that} alone: write etags=bare in the URL"),
-            (Taken::Ignored, Taken::Ignored) => "ETags are not looked at, with quotes or without".to_owned(),
+            (Taken::Ignored, Taken::Ignored) => "ETags are ignored, with quotes or without".to_owned(),
             _ => "ETags work neither with quotes nor without".to_owned(),
         }
     }
@@ -108,7 +108,7 @@ mod tests {
             sentence(Compared, NeverMatches, true),
             "ETags work with quotes alone: take etags=bare out of the URL"
         );
-        assert!(sentence(Compared, Ignored, false).ends_with("they are not even looked at, so leave it so"));
+        assert!(sentence(Compared, Ignored, false).ends_with("they are ignored, so keep it this way"));
         assert!(sentence(Ignored, Ignored, false).starts_with("ETags are not looked at"));
         assert!(sentence(NeverMatches, NeverMatches, false).contains("neither"));
         assert!(Quoting { quoted: NeverMatches, bare: Compared, bare_is_used: false }.is_the_wrong_way());

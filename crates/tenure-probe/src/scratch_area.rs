@@ -128,14 +128,14 @@ impl Store for ScratchArea {
             let key = self.scratch_name.stored_key(key)?;
             let loss = self.ledger.take_loss();
             if loss == Some(Loss::Request) {
-                return Err(StoreError::unknown("the request was lost on purpose"));
+                return Err(StoreError::unknown("the request was lost deliberately"));
             }
             self.ledger.count(|calls| &mut calls.writes);
             self.ledger.writes(&key);
             let answer = self.store.put(&key, value, expect).await;
             self.ledger.note_answer(&key, &answer);
             if loss == Some(Loss::Answer) {
-                return Err(StoreError::unknown("the answer was lost on purpose"));
+                return Err(StoreError::unknown("the answer was lost deliberately"));
             }
             answer
         })

@@ -44,7 +44,8 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
     let timing = *patient.or_else(|| timings.iter().find(|timing| timing.timeout() == longest_call))?;
     let limit = patient.is_none().then(|| {
         format!(
-            "it is slow: a call should be given {}, and with any ttl it is given {} at most, so now and then a lease may \
+            "it is slow: a call should be given {}, and with any ttl it is given {} at most, so now and then a lease \
+             may \
              be lost although its holder is well",
             short(call),
             short(longest_call)
@@ -59,7 +60,8 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
     };
     let arithmetic = vec![
         format!(
-            "one call is given {}: the greatest of {P99_TIMES} × p99 = {P99_TIMES} × {} = {}, {SLOWEST_TIMES} × the slowest = \
+            "one call is given {}: the greatest of {P99_TIMES} × p99 = {P99_TIMES} × {} = {}, {SLOWEST_TIMES} × the \
+             slowest = \
              {SLOWEST_TIMES} × {} = {}, and {least:?} ({why})",
             short(call),
             short(p99),
@@ -69,7 +71,8 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
         ),
         format!("a ttl of {ttl:?} gives a call {timeout:?}, and is renewed every {period:?}"),
         format!(
-            "period {period:?} + write {timeout:?} + read back {timeout:?} + one retry {timeout:?} = {:?}, and that is within \
+            "period {period:?} + write {timeout:?} + read back {timeout:?} + one retry {timeout:?} = {:?}, and that \
+             is within \
              ttl − drift − margin = {ttl:?} − {:?} − {:?} = {:?}",
             period + 3 * timeout,
             millis(ttl - timing.belief()),
@@ -81,7 +84,8 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
             millis(timing.retry()),
         ),
         format!(
-            "so an outage of {:?} is ridden out, and whoever waits gets the lease of a dead holder after {:?} at most",
+            "so the lease survives an outage of {:?}, and a waiting contender takes over from a dead holder within \
+             {:?}",
             millis(timing.rides_out()),
             millis(timing.worst_write_outage())
         ),
@@ -199,14 +203,17 @@ mod tests {
         assert_eq!(
             advice.arithmetic,
             [
-                "one call is given 1.5s: the greatest of 5 × p99 = 5 × 31ms = 155ms, 2 × the slowest = 2 × 31ms = 62ms, \
+                "one call is given 1.5s: the greatest of 5 × p99 = 5 × 31ms = 155ms, 2 × the slowest = 2 × 31ms = \
+                 62ms, \
                  and 1.5s (on a network: when the first packet of a connection is lost, the next comes a second later)",
                 "a ttl of 15s gives a call 1.5s, and is renewed every 5s",
-                "period 5s + write 1.5s + read back 1.5s + one retry 1.5s = 9.5s, and that is within ttl − drift − margin = \
+                "period 5s + write 1.5s + read back 1.5s + one retry 1.5s = 9.5s, and that is within ttl − drift − \
+                 margin = \
                  15s − 150ms − 300ms = 14.55s",
-                "a call that failed is tried again after 750ms, and the store wants 100ms between two writes of one key",
-                "so an outage of 4.3s is ridden out, and whoever waits gets the lease of a dead holder after 23.775s at \
-                 most",
+                "a call that failed is tried again after 750ms, and the store wants 100ms between two writes of one \
+                 key",
+                "so the lease survives an outage of 4.3s, and a waiting contender takes over from a dead holder \
+                 within 23.775s",
             ]
         );
     }

@@ -95,7 +95,7 @@ impl std::fmt::Display for Reason {
             Self::Unsupported => "the store does not support this",
             Self::Invalid => "the store refused the call",
             Self::Damaged => "what is stored is damaged",
-            Self::Gone => "the store is no longer there",
+            Self::Gone => "the store is gone",
         })
     }
 }

@@ -190,9 +190,8 @@ mod a_liar {
     async fn that_ignores_create_is_convicted_with_a_message_that_names_it_and_the_guarantee() {
         assert_eq!(
             conviction(How::IgnoresCreate).await,
-            "memory:x promises atomic create, but it accepted a create over an entry that exists \
-             (.tenure/scratch), and more than once it was seen to break a promise there. Two holders could act at \
-             once, so nothing is granted on it: use another store"
+            "memory:x promises atomic create, but it accepted a create over an existing entry \
+             (.tenure/scratch), and this happened more than once. Two holders could act at once, so nothing is granted on it: use another store"
         );
     }
 
@@ -218,7 +217,7 @@ mod a_liar {
     async fn that_says_ok_and_writes_nothing_is_convicted() {
         for (memory, lie) in [
             (on_network(), "a read sent after a create was acknowledged did not show the entry"),
-            (checked_before(), "it accepted a create over an entry that exists"),
+            (checked_before(), "it accepted a create over an existing entry"),
         ] {
             let error = check(&Wrapper::new(memory, How::OkWithoutWriting)).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported);
@@ -230,7 +229,7 @@ mod a_liar {
     async fn that_applies_a_write_and_answers_otherwise_is_convicted_by_our_own_bytes() {
         for how in [How::WritesAndRefuses, How::WritesAndSaysNothing] {
             let message = conviction(how).await;
-            assert!(message.contains("it accepted a create over an entry that exists"), "{how:?}: {message}");
+            assert!(message.contains("it accepted a create over an existing entry"), "{how:?}: {message}");
         }
     }
 

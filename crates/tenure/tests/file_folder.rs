@@ -127,7 +127,7 @@ fn in_a_shared_temporary_directory_the_sticky_bit_decides() {
     std::fs::create_dir(&shared.0).unwrap();
     let path = shared.0.join("store");
     set_mode(&shared.0, 0o777);
-    refused(File::open(&path), ErrorKind::Unsupported, &["anybody may replace"]);
+    refused(File::open(&path), ErrorKind::Unsupported, &["every user may replace"]);
     set_mode(&shared.0, 0o1777);
     File::open(&path).unwrap();
 }
@@ -387,7 +387,7 @@ fn a_directory_on_a_misbehaving_file_system_is_refused_whatever_its_name() {
         return;
     }
     for (inject, words) in [
-        ("flock:retval=0", ["Unsupported", "two have one lock at the same time"]),
+        ("flock:retval=0", ["Unsupported", "two processes get one lock at the same time"]),
         ("flock:error=ENOLCK", ["Unsupported", "cannot try out locks and renames"]),
         ("renameat:retval=0", ["Unsupported", "a rename does not replace the file"]),
         ("unlinkat:retval=0", ["Unsupported", "a file is there after it was removed"]),

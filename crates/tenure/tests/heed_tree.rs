@@ -131,7 +131,7 @@ fn a_contender_that_heeds_the_tree_waits_for_the_tree_and_not_for_its_guards() {
         let denied = request(&coordinator).heed_tree(None).wait(LONG_ENOUGH).acquire().await.unwrap_err();
         assert_eq!(denied.kind(), ErrorKind::Held, "{denied}");
         let token = format!("was held by late (token {}) and has run out", late.token());
-        for words in [&*token, "a process of its command is still alive", "End it, or wait until it ends"] {
+        for words in [&*token, "a process of its command is still alive", "Stop it, or wait until it ends"] {
             assert!(denied.to_string().contains(words), "{denied} lacks {words:?}");
         }
         let once = request(&coordinator).heed_tree(None).try_acquire().await.unwrap_err();

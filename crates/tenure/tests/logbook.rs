@@ -491,7 +491,7 @@ async fn an_unusable_logbook_fails_no_call_and_reports_why() {
     assert_eq!(
         said,
         format!(
-            "what is seen here is not remembered in {}: it is a symbolic link, and links are not followed. Remove it",
+            "sightings are not stored in {}: it is a symbolic link, and Tenure does not follow links. Remove it",
             link.display()
         )
     );
@@ -503,7 +503,7 @@ async fn an_unusable_logbook_fails_no_call_and_reports_why() {
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
     let said = tries(&open).await;
-    let step = format!("others may write to it. Take that permission away (chmod 700 {})", open.display());
+    let step = format!("other users may write to it. Remove that permission (chmod 700 {})", open.display());
     assert!(said.ends_with(&step), "{said}");
     let said = tries(Path::new("/proc/tenure-logbook")).await;
     assert!(said.contains("it is on proc, which is not known to be local"), "{said}");

@@ -101,7 +101,7 @@ impl Future for Late {
     type Output = Result<Reading, StoreError>;
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
-        Poll::Ready(Err(StoreError::unknown("this call failed on purpose")))
+        Poll::Ready(Err(StoreError::unknown("this call failed deliberately")))
     }
 }
 

@@ -239,7 +239,7 @@ async fn a_write_without_a_new_version_ends_the_trust_in_this_and_every_other_pr
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert!(error.to_string().contains("lease wanted on remote:here"), "{error}");
     store.lies.keeps_version.store(false, Ordering::SeqCst);
-    assert_refuses(&coordinator, "which is no new one").await;
+    assert_refuses(&coordinator, "which is not new").await;
     assert!(other.check().is_ok(), "nothing was seen against that one");
     assert!(!folder.is_trusted(&store).await);
     let anew = folder.connect(&store).await.unwrap();

@@ -55,8 +55,8 @@ impl HandleFile {
             PlaceError::Kernel(Errno::ISDIR) => self.no_file(),
             PlaceError::Kernel(errno) => otherwise(errno),
             PlaceError::Unsafe(why) => Failure::misconfigured(format!(
-                "{} is no safe place for a handle, since others could put that of a different lease there: {why}. Name a file in a \
-                 folder of your own",
+                "{} is not a safe place for a handle, because other users could put the handle of a different lease \
+                 there: {why}. Name a file in your own directory",
                 self.path.display()
             )),
         })
@@ -95,14 +95,14 @@ impl HandleFile {
     fn no_file(&self) -> Failure {
         let path = self.path.display();
         Failure::usage(format!(
-            "{path} is no file: name the one that acquire has written, or give the handle on standard input"
+            "{path} is not a file: name the one that acquire has written, or give the handle on standard input"
         ))
     }
 
     fn is_link(&self) -> Failure {
         let path = self.path.display();
         Failure::misconfigured(format!(
-            "{path} is a symbolic link, and the handle of a different lease could be behind it: name the file itself, or give \
+            "{path} is a symbolic link, and may lead to the handle of a different lease: name the file itself, or give \
              the handle on standard input"
         ))
     }
@@ -120,8 +120,8 @@ impl HandleFile {
         }
         if found.mode() & 0o077 != 0 {
             return Err(Failure::misconfigured(format!(
-                "the handle in {path} can be read or changed by others (mode {:o}), who could release the lease: chmod 600 \
-                 it if you trust all who could",
+                "the handle in {path} can be read or changed by other users (mode {:o}), who could release the lease: \
+                 chmod 600 it, if you trust every user with access",
                 found.mode() & 0o7777
             )));
         }
@@ -156,7 +156,7 @@ impl HandleFile {
 
     fn check_old(&self, place: &FilePlace, kind: FileType) -> Result<(), Failure> {
         let path = self.path.display();
-        let taken = || Failure::usage(format!("{path} is there already and is no handle: name another file"));
+        let taken = || Failure::usage(format!("{path} exists and is not a handle: name another file"));
         match kind {
             FileType::RegularFile => {}
             FileType::Symlink => return Err(self.is_link()),
@@ -174,7 +174,7 @@ impl HandleFile {
         }
         Err(Failure::usage(format!(
             "{path} has the handle of {}, and a script that still uses it would renew and release yours: name another \
-             file, one for each run, or remove it if that script is gone",
+             file for each run, or remove it if that script has ended",
             super::lease_words(&old)
         )))
     }
@@ -213,7 +213,7 @@ impl HandleFile {
     fn unwritable(&self, error: &io::Error) -> Failure {
         let path = self.path.display();
         Failure::unavailable(format!(
-            "a handle cannot be written to {path}: {error}. Name a file in a folder that can be written to"
+            "a handle cannot be written to {path}: {error}. Name a file in a writable directory"
         ))
     }
 }

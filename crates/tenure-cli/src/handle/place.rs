@@ -152,11 +152,11 @@ impl ReachedFolder {
         // The sticky bit protects the entries of each owner.
         let is_sticky = status.st_mode & STICKY != 0;
         if status.st_mode & OTHERS_WRITE != 0 && !is_sticky {
-            return Err(PlaceError::Unsafe(format!("anybody may replace what lies in {path}")));
+            return Err(PlaceError::Unsafe(format!("every user may replace files in {path}")));
         }
         if status.st_mode & GROUP_WRITE != 0 && !is_sticky && !is_own_group(status.st_gid) {
             let group = status.st_gid;
-            return Err(PlaceError::Unsafe(format!("group {group} may replace what lies in {path}")));
+            return Err(PlaceError::Unsafe(format!("group {group} may replace files in {path}")));
         }
         if is_sticky || status.st_uid != NOBODY_HERE {
             self.outside = OutsideOwner::Foreign;

@@ -249,6 +249,6 @@ fn equal_bytes(share: Option<bool>) -> &'static str {
     match share {
         Some(true) => "have an equal version, which does no harm: every write of a lease has other bytes",
         Some(false) => "have another version with each write",
-        None => "nobody could tell: the writes were not applied",
+        None => "not known: the writes were not applied",
     }
 }

@@ -116,7 +116,7 @@ fn failure(error: ProbeError) -> Failure {
     match error {
         ProbeError::Refused { .. } => Failure::new(exit::REFUSED, error.to_string()),
         _ => Failure::unavailable(format!(
-            "{error}. Nothing is known of it: try again when it can be reached and used"
+            "{error}. Nothing is known about it: try again when it can be reached and used"
         )),
     }
 }

@@ -99,7 +99,8 @@ impl ConnectedRun<'_> {
                 name: "leftovers_ended",
                 fields: json!({ "key": self.key.as_str() }),
                 sentence: format!(
-                    "an earlier command of lease {} was still running after its supervisor and watchdog were killed: tenure has \
+                    "an earlier command of lease {} was still running after its supervisor and watchdog were killed: \
+                     tenure has \
                      killed it",
                     self.key
                 ),
@@ -181,7 +182,7 @@ impl ConnectedRun<'_> {
             && let Some(user) = setuid::foreign_user(&self.run.command[0])
         {
             self.say_cannot_stop(lease, user);
-            work_guard.cannot_stop(&format!("it runs as user {user}, and cannot be ended by its supervisor"));
+            work_guard.cannot_stop(&format!("it runs as user {user}, and its supervisor may not kill it"));
         }
         let witness = lease.witness(WitnessPart::Guards)?;
         let processes = Processes { watchdog, cgroup, control, child, child_fd, witness, strangers };
@@ -225,7 +226,7 @@ impl ConnectedRun<'_> {
         tokio::select! {
             left = self.coordinator.shutdown() => left.map_err(|error| error.to_string()),
             signal = hurried => Err(format!(
-                "lease {} is not released but lapses within {}: {signal} came meanwhile",
+                "lease {} is not released but lapses within {}: {signal} arrived during the release",
                 self.key,
                 self.timing.ttl()
             )),
@@ -248,7 +249,7 @@ impl ConnectedRun<'_> {
             Ok(()) => self.progress.say(&Notice {
                 name: "released",
                 fields: json!({ "key": lease.key().as_str(), "token": lease.token().get() }),
-                sentence: format!("lease {} is let go", lease.key()),
+                sentence: format!("lease {} is released", lease.key()),
                 importance: Importance::Detail,
             }),
             Err(error) => self.progress.say(&Notice {
@@ -280,7 +281,7 @@ impl ConnectedRun<'_> {
             Some(number) => {
                 let error = io::Error::from_raw_os_error(number);
                 let next = match error.kind() {
-                    io::ErrorKind::NotFound => "Give its whole path, or look at PATH",
+                    io::ErrorKind::NotFound => "Give its full path, or check PATH",
                     io::ErrorKind::PermissionDenied => "Name a program that this user may execute",
                     _ => "Name a program that this machine can execute",
                 };
@@ -310,7 +311,7 @@ impl ConnectedRun<'_> {
                 "store": self.url,
                 "ttl_ms": self.timing.ttl().as_millis(),
             }),
-            sentence: format!("lease {} is held now, with token {}", lease.key(), lease.token()),
+            sentence: format!("lease {} is granted, with token {}", lease.key(), lease.token()),
             // After a message that it waits, the user needs to know when it no longer does.
             importance: if waited { Importance::Interactive } else { Importance::Detail },
         });
@@ -338,8 +339,8 @@ impl ConnectedRun<'_> {
             name: "cannot_stop",
             fields: json!({ "key": lease.key().as_str(), "token": lease.token().get(), "user": user }),
             sentence: format!(
-                "{} runs as user {user}, whose processes this user may not end: lease {} is kept until all of them have ended by \
-                 themselves, and cannot be stolen without --now. Start tenure as user {user} instead",
+                "{} runs as user {user}, whose processes this user may not kill: lease {} is kept until all of them \
+                 have ended by themselves, and cannot be stolen without --now. Start tenure as user {user} instead",
                 self.run.command[0].display(),
                 lease.key()
             ),
@@ -353,11 +354,12 @@ fn overrun_sentence(what: &str, by: Duration, kept: bool) -> String {
     let by = duration::at_least(by);
     match kept {
         false => format!(
-            "{what} was overrun: its command was alive for {by} after the deadline, and another holder may have acted meanwhile"
+            "{what} was overrun: its command was alive for {by} after the deadline, and another holder may have acted \
+             at the same time"
         ),
         true => format!(
-            "{what} was overrun: its command was alive for {by} after the deadline, and the record was kept meanwhile as far as \
-             the store could be reached"
+            "{what} was overrun: its command was alive for {by} after the deadline, and the record was kept during \
+             that time as far as the store could be reached"
         ),
     }
 }

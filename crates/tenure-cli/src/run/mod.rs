@@ -55,18 +55,20 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     let timing = timing(run, schedule)?;
     if !Tree::can_be_seen() {
         return Err(Failure::misconfigured(
-            "/proc does not show this process, so nothing could find and end what the command starts: mount the /proc of \
+            "/proc does not show this process, so nothing could find and end what the command starts: mount the /proc \
+             of \
              this pid namespace",
         ));
     }
     if !clock_is_shared() {
         return Err(Failure::misconfigured(
-            "this process and those it starts would not have the same clock: start it in the time namespace of its children",
+            "this process and those it starts would not have the same clock: start it in the time namespace of its \
+             children",
         ));
     }
     let cannot = |error: io::Error| {
         Failure::unavailable(format!(
-            "the command could not be prepared: {error}. Look at the limits on processes and open files"
+            "the command could not be prepared: {error}. Check the limits on processes and open files"
         ))
     };
     // A supervisor that panics must not unwind, which would release the lease while the command still runs. It aborts,
@@ -82,7 +84,8 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     let launch = Launch::start(timing, lateness_meter, mark, &run.command).map_err(cannot)?;
     launch.can_signal().map_err(|error| {
         Failure::misconfigured(format!(
-            "processes cannot be signalled through descriptors here ({error}), so the command could not be ended in time: \
+            "processes cannot be signalled through descriptors here ({error}), so the command could not be ended in \
+             time: \
              allow the system call pidfd_send_signal"
         ))
     })?;
@@ -137,7 +140,8 @@ fn timing(run: &Run, schedule: Schedule) -> Result<Timing, Failure> {
         let mut sentence = error.to_string();
         if schedule.is_slow() {
             sentence = format!(
-                "{sentence}. The margin is {margin:?} because the processes that end the command would run {schedule} and may \
+                "{sentence}. The margin is {margin:?} because the processes that end the command would run {schedule} \
+                 and may \
                  wake up late: start it with a higher priority"
             );
         }

@@ -50,20 +50,20 @@ impl StopReason {
     pub(super) fn next_step(&self) -> &'static str {
         match self {
             Self::Risk | Self::Lost(Lost::Expired | Lost::RenewalFailed) => {
-                "Look why the store did not answer in time, and run it again"
+                "Find out why the store did not answer in time, and run it again"
             }
             Self::Lost(Lost::Revoked { .. } | Lost::Superseded { because: Some(_), .. }) => {
-                "Run it again when that one is done"
+                "Run it again when that holder is done"
             }
             Self::Lost(Lost::Deleted | Lost::Replaced { .. }) => {
-                "Find out who writes to the store by other means, and run it again"
+                "Find out what else writes to the store, and run it again"
             }
             Self::Late(_) => "Give it more processor time, or a longer ttl",
             Self::Lost(Lost::StoreGone) => {
                 "Find out what removed, moved or mounted over it, and run it again"
             }
-            Self::Stopped => "Run it again, and end it by TERM instead of stopping it",
-            Self::Unwatched => "Find out who killed it, perhaps for want of memory, and run it again",
+            Self::Stopped => "Run it again, and end it with TERM instead of stopping it",
+            Self::Unwatched => "Find out what killed it, such as a lack of memory, and run it again",
             Self::Lost(_) => "Run it again",
         }
     }
@@ -72,18 +72,18 @@ impl StopReason {
     pub(super) fn sentence(&self) -> String {
         match self {
             Self::Risk => {
-                "no renewal succeeded in time, and it must have ended before the lease does".to_owned()
+                "no renewal succeeded in time, and the command must be dead before the lease is over"
+                    .to_owned()
             }
             Self::Late(late) => format!(
-                "this machine is so busy that the processes which end the command woke up {} late, and a lease that is not \
+                "this machine is so busy that the processes which end the command woke up {} late, and a lease that \
+                 is not \
                  renewed would have been overrun",
                 duration::at_least(*late)
             ),
             Self::Lost(why) => why.to_string(),
-            Self::Stopped => {
-                "this process was stopped (Ctrl-Z or SIGSTOP) and could not renew meanwhile".to_owned()
-            }
-            Self::Unwatched => "its watchdog was killed, and the command dies with it".to_owned(),
+            Self::Stopped => "this process was stopped (Ctrl-Z or SIGSTOP) and could not renew".to_owned(),
+            Self::Unwatched => "its watchdog was killed, and the command with it".to_owned(),
         }
     }
 }

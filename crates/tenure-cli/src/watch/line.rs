@@ -128,10 +128,10 @@ impl Line {
             "stands" => self.lease.as_ref().map(LeaseView::standing).unwrap_or_default(),
             "granted" => format!("{} to {holder}", IN_USE.paint("granted")),
             "renewed" => format!("{} by {holder}", IN_USE.paint("renewed")),
-            "revoked" => format!("{} {by}: {holder}, is to let go", IN_USE.paint("revoked")),
+            "revoked" => format!("{} {by}: {holder}, is asked to release", IN_USE.paint("revoked")),
             "released" => format!("{} by {holder}", FREE.paint("released")),
             "ran-out" if self.holder.is_none() => {
-                format!("{}: what was reserved has run out", FREE.paint("free"))
+                format!("{}: the reservation has run out", FREE.paint("free"))
             }
             "ran-out" => format!("{}: {holder}, did not renew it in time", FREE.paint("run out")),
             "died" => format!("{}: {holder}, is dead", FREE.paint("died")),

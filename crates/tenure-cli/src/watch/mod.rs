@@ -56,7 +56,7 @@ async fn connect(store: &ChosenStore, json: bool) -> Result<Coordinator, Failure
             return Ok(coordinator);
         }
         if !std::mem::replace(&mut said, true) {
-            let sentence = format!("there is no store at {} yet, and it is waited for", store.url());
+            let sentence = format!("there is no store at {} yet: waiting for it", store.url());
             output::say(&match json {
                 true => serde_json::json!({ "event": "waiting", "message": sentence }).to_string(),
                 false => format!("tenure: {sentence}"),

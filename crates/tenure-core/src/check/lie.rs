@@ -47,8 +47,8 @@ impl Lie {
     /// The error of a store that fails the safety check with this lie.
     pub(super) fn refusal(self, store: &dyn Store) -> Error {
         let (promised, seen) = match self {
-            Self::Create => ("atomic create", "it accepted a create over an entry that exists"),
-            Self::Replace => ("atomic replace", "it accepted a replace of a version that no entry ever had"),
+            Self::Create => ("atomic create", "it accepted a create over an existing entry"),
+            Self::Replace => ("atomic replace", "it accepted a replace of a version that never existed"),
             Self::Vanished => (
                 "linearizable reads and keeping acknowledged writes",
                 "a read sent after a create was acknowledged did not show the entry",
@@ -59,15 +59,13 @@ impl Lie {
             ),
             Self::EmptyVersion => ("atomic replace", "it gave an entry an empty version"),
             Self::ImpossibleVersion => {
-                ("atomic replace", "it gave an entry the very version that it says no entry ever has")
+                ("atomic replace", "it gave an entry the version that it declares impossible")
             }
-            Self::UnsteadyVersion => {
-                ("atomic replace", "the version of an entry changed although nobody wrote it")
-            }
+            Self::UnsteadyVersion => ("atomic replace", "the version of an entry changed without a write"),
         };
         let message = format!(
-            "{store} promises {promised}, but {seen} ({key}), and more than once it was seen to break a promise \
-             there. Two holders could act at once, so nothing is granted on it: use another store",
+            "{store} promises {promised}, but {seen} ({key}), and this happened more than once. Two holders could act \
+             at once, so nothing is granted on it: use another store",
             key = Key::scratch(),
         );
         Error::new(ErrorKind::Unsupported, message)

@@ -77,14 +77,14 @@ impl Denied {
                 ),
             },
             Self::Unstoppable(record) => format!(
-                "is held by {} (token {}), which cannot stop the work under it, and was not asked to: {}. End that work, or \
-                 wait until it ends",
+                "is held by {} (token {}), which cannot stop the work under it, and was not asked to: {}. Stop that \
+                 work, or wait until it ends",
                 name_of_holder(record),
                 record.token,
                 record.cannot_stop().map_or("", |because| because)
             ),
             Self::Outlived { record, sighting } => format!(
-                "was held by {} (token {}) and has run out, but {}. End it, or wait until it ends",
+                "was held by {} (token {}) and has run out, but {}. Stop it, or wait until it ends",
                 name_of_holder(record),
                 record.token,
                 whose_work(*sighting)
@@ -95,7 +95,8 @@ impl Denied {
                     Reason::Unsupported => "the store cannot do what is needed".to_owned(),
                     Reason::Invalid => "the store does not accept the call".to_owned(),
                     Reason::Damaged => {
-                        "look at what is stored there, which is no record and was not overwritten".to_owned()
+                        "inspect the stored value, which is not a Tenure record and was not overwritten"
+                            .to_owned()
                     }
                     Reason::Denied => "the store denied access, check the credentials".to_owned(),
                     Reason::Unreachable => format!("{reason}, try again later"),
@@ -105,7 +106,7 @@ impl Denied {
                 format!("was not granted to {holder}: {why}")
             }
             Self::Foreign(what) => format!(
-                "has no record that this version may overwrite, and nothing was: {what}. Look at it, and move it away"
+                "has a value that this version may not overwrite, and did not: {what}. Inspect it, and move it away"
             ),
             Self::Closed(record) => match &record.state {
                 State::Closed(closure) => format!(
@@ -115,20 +116,21 @@ impl Denied {
                 _ => "was closed: use another key".to_owned(),
             },
             Self::WentBack { seen } => format!(
-                "went back in time: token {seen} was seen before, and the store now shows less and has no clock to make up for \
-                 it. Nothing is granted; look what deleted or restored the record, and restart to begin anew"
+                "went back in time: token {seen} was seen before, and the store now shows a smaller one and has no \
+                 clock to correct it. Nothing is granted: find out what deleted or restored the record, and restart \
+                 to start over"
             ),
             Self::TokensExhausted => {
                 "is at the top of its token range, and nothing is granted: use another key".to_owned()
             }
-            Self::StaleHandle(why) => format!("is not held by {holder} any more, stop acting: {why}"),
-            Self::Cancelled => format!("is not wanted by {holder} any more"),
+            Self::StaleHandle(why) => format!("is no longer held by {holder}, stop acting: {why}"),
+            Self::Cancelled => format!("is no longer wanted by {holder}"),
         }
     }
 }
 
 fn name_of_holder(record: &Record) -> &str {
-    record.holder.as_ref().map_or("somebody", |holder| holder.id())
+    record.holder.as_ref().map_or("another holder", |holder| holder.id())
 }
 
 /// Description of the part of a former term that is alive.
@@ -136,6 +138,6 @@ fn whose_work(sighting: Sighting) -> &'static str {
     if sighting.guards_locked {
         "a process of its command is still alive, and so is one that guards it"
     } else {
-        "a process of its command is still alive, an orphan that nothing guards any more"
+        "a process of its command is still alive, an orphan without a guard"
     }
 }

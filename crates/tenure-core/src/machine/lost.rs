@@ -86,7 +86,7 @@ impl fmt::Display for Lost {
             Self::Released => f.write_str("it was released"),
             Self::Expired => f.write_str("no renewal was confirmed before the deadline"),
             Self::Superseded { by: Some(by), because: Some(because), .. } | Self::Revoked { by, because } => {
-                write!(f, "{by} took it on purpose: {because}")
+                write!(f, "{by} took it over: {because}")
             }
             Self::Superseded { by: Some(by), token, .. } => {
                 write!(f, "{by} was granted it with token {token}")
@@ -98,9 +98,7 @@ impl fmt::Display for Lost {
             Self::Replaced { what } => write!(f, "its record was replaced from outside: {what}"),
             Self::StoreGone => f.write_str("its store was removed, moved or replaced"),
             Self::RenewalFailed => f.write_str("a renewal failed and the lease is strict"),
-            Self::Resumed => {
-                f.write_str("its handle was renewed since, and only the handle which that gave is good")
-            }
+            Self::Resumed => f.write_str("its handle was renewed since, and only the new handle is valid"),
             Self::KeeperGone => f.write_str("the thread that keeps it has ended"),
             Self::Forked => f.write_str("this is a forked copy of the process that holds it"),
         }

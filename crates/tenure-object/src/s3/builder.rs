@@ -66,7 +66,7 @@ impl S3Builder {
         };
         builder.require(is_bucket(bucket), || {
             format!(
-                "{bucket:?} is no name of a bucket: it has 3 to 63 small letters, digits, dots and dashes"
+                "{bucket:?} is not the name of a bucket: it has 3 to 63 small letters, digits, dots and dashes"
             )
         })
     }
@@ -82,13 +82,11 @@ impl S3Builder {
         }
         if Key::from_stored(prefix).is_ok_and(|key| key.is_reserved()) {
             return self
-                .require(false, || format!("{prefix:?} is no prefix: Tenure keeps its own keys there"));
+                .require(false, || format!("{prefix:?} is not a prefix: Tenure keeps its own keys there"));
         }
         let is_prefix = prefix.is_empty() || Key::from_stored(prefix).is_ok() && name::is_plain(prefix);
         self.require(is_prefix, || {
-            format!(
-                "{prefix:?} is no prefix: it is written like prod/locks, without . and .. and backslashes"
-            )
+            format!("{prefix:?} is not a prefix: write it like prod/locks, without . and .. and backslashes")
         })
     }
 
@@ -107,7 +105,7 @@ impl S3Builder {
         self.region = Some(region.to_owned());
         let plain = region.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         self.require(plain && !region.is_empty(), || {
-            format!("{region:?} is no name of a region: write it like eu-west-1")
+            format!("{region:?} is not the name of a region: write it like eu-west-1")
         })
     }
 
@@ -135,7 +133,7 @@ impl S3Builder {
     pub fn profile(mut self, name: &str) -> Self {
         self.profile = Some(name.to_owned());
         let plain = !name.is_empty() && !name.contains(['[', ']', '\n', '\r']);
-        self.require(plain, || format!("{name:?} is no name of a profile"))
+        self.require(plain, || format!("{name:?} is not the name of a profile"))
     }
 
     /// Asks the machine's metadata address for credentials. Nobody asks it unless told.
@@ -166,7 +164,7 @@ impl S3Builder {
         self.ca = Some(path.into());
         self.require(Path::new(path).is_absolute() && !path.contains('\0'), || {
             format!(
-                "{path:?} is no absolute path of a file of certificates: write it like ca=/etc/ssl/my-ca.pem"
+                "{path:?} is not the absolute path of a certificate file: write it like ca=/etc/ssl/my-ca.pem"
             )
         })
     }
@@ -177,7 +175,8 @@ impl S3Builder {
     pub fn proxy(mut self, url: &str) -> Self {
         match Proxy::parse(url) {
             Ok(proxy) if proxy.has_password() => self.require(false, || {
-                "the URL of a store carries no password, and that of its proxy neither: put it into HTTPS_PROXY or HTTP_PROXY"
+                "the URL of a store carries no password, and that of its proxy neither: put it into HTTPS_PROXY or \
+                 HTTP_PROXY"
                     .to_owned()
             }),
             Ok(proxy) => {
@@ -315,7 +314,7 @@ impl S3Builder {
             let region = region.or(resolved.endpoint.is_some().then_some("us-east-1"));
             let Some(region) = region else {
                 return Err(OpenError::invalid(format!(
-                    "nobody says in which region the bucket {:?} is: write region=eu-west-1 in the URL, or set AWS_REGION",
+                    "the region of the bucket {:?} is not known: write region=eu-west-1 in the URL, or set AWS_REGION",
                     self.bucket
                 )));
             };
@@ -339,14 +338,14 @@ impl S3Builder {
             && !proxy.is_loopback()
         {
             return Err(OpenError::invalid(format!(
-                "{endpoint} is not encrypted, and the proxy {proxy} is not on this machine, so that everybody on the way can \
-                 read and change what is sent: use https, or accept it with accept=http in the URL"
+                "{endpoint} is not encrypted, and the proxy {proxy} is not on this machine, so anyone on the network \
+                 path can read and change the requests: use https, or accept it with accept=http in the URL"
             )));
         }
         if !endpoint.is_encrypted() && !endpoint.is_loopback() && !self.http {
             return Err(OpenError::invalid(format!(
-                "{endpoint} is not encrypted and not on this machine, so that everybody on the way can read and change \
-                 what is sent: use https, or accept it with accept=http in the URL"
+                "{endpoint} is not encrypted and not on this machine, so anyone on the network path can read and \
+                 change the requests: use https, or accept it with accept=http in the URL"
             )));
         }
         if self.path_style == Some(false) {

@@ -122,9 +122,9 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
             return Some("it is encrypted there: write https:// in the endpoint".to_owned());
         }
         (AnswerText::Foreign, Some(proxy)) => {
-            return Some(format!("the proxy {proxy}, or whoever answers behind it, does not speak S3"));
+            return Some(format!("the proxy {proxy}, or the server behind it, does not speak S3"));
         }
-        (AnswerText::Foreign, None) => return Some("whoever answers there does not speak S3".to_owned()),
+        (AnswerText::Foreign, None) => return Some("the server there does not speak S3".to_owned()),
         (AnswerText::Nothing | AnswerText::Error { .. }, _) => {}
     }
     if is_one_of(answer, &["RequestTimeTooSkewed"]) {
@@ -183,7 +183,8 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
 }
 
 /// What is wrong with a bucket whose rule locks what is written to it.
-pub(super) const RETENTION_RULE: &str = "its rule of retention would lock a version with every renewal, which nobody could remove: \
+pub(super) const RETENTION_RULE: &str = "its rule of retention would lock a version with every renewal, which no user \
+could remove: \
                                use a bucket without such a rule";
 
 const NO_BUCKET: &[&str] = &["NoSuchBucket"];
@@ -226,9 +227,7 @@ pub(super) fn wrong_quoting(bare: bool) -> String {
         true => "it seems to want ETags with their quotes: take etags=bare out of the URL",
         false => "it seems to want ETags without their quotes: write etags=bare in the URL",
     };
-    format!(
-        "the server refuses to replace the very version that it shows; {advice}, and look what tenure probe says"
-    )
+    format!("the server refuses to replace the very version that it shows; {advice}, and run tenure probe")
 }
 
 #[cfg(test)]
@@ -356,7 +355,8 @@ mod tests {
         assert!(sentence.starts_with("the proxy http://proxy:3128 does not take"), "{sentence}");
         let sentence = words(Read, &ServerAnswer { proxy, ..answer(502, "<html>") }, "b");
         assert!(sentence.starts_with("the proxy http://proxy:3128, or"), "{sentence}");
-        let lock = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters";
+        let lock = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock \
+        parameters";
         let text = AnswerText::Error { code: "InvalidRequest".into(), message: lock.into() };
         assert!(
             words(Create, &ServerAnswer { text, ..answer(400, "") }, "b")

@@ -58,7 +58,7 @@ const KNOWN: &[Provider] = &[
         name: "Google",
         host: "storage.googleapis.com",
         refused: Some(
-            "Google's S3 interface ignores the conditions of writes, so two could be granted the same lease",
+            "Google's S3 interface ignores the conditions of writes, so two contenders could be granted the same lease",
         ),
         ..AWS
     },

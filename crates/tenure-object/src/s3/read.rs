@@ -79,11 +79,11 @@ impl S3Inner {
 async fn read_value(got: GetResult, answer: &ServerAnswer) -> Result<CachedValue, StoreError> {
     let (path, size) = (&got.meta.location, got.meta.size);
     if size > READ_MAX {
-        let what = format!("{path} has {size} bytes, and was not written by Tenure: look at it");
+        let what = format!("{path} has {size} bytes, and was not written by Tenure: inspect it");
         return Err(StoreError::refused(Reason::Damaged, what));
     }
     let Some(version) = got.meta.e_tag.clone().map(Version::new) else {
-        let what = format!("{path} was shown without an ETag: whoever answers there does not speak S3");
+        let what = format!("{path} was returned without an ETag: the server there does not speak S3");
         return Err(StoreError::refused(Reason::Unsupported, what));
     };
     // Cut off in the middle it is no value, though its status was seen.

@@ -39,7 +39,8 @@ fn of_tls(error: &rustls::Error, host: &str) -> String {
         rustls::Error::InvalidCertificate(wrong) => match wrong {
             // The latter is that of another authority of the same name.
             Wrong::UnknownIssuer | Wrong::BadSignature => format!(
-                "the certificate of {host} is signed by nobody whom this machine trusts: if its authority is your own, name \
+                "the certificate of {host} is not signed by an authority that this machine trusts: if its authority \
+                 is your own, name \
                  that authority's certificate with ca=/path/to/ca.pem in the URL, or in AWS_CA_BUNDLE"
             ),
             Wrong::NotValidForName => format!(
@@ -65,7 +66,8 @@ fn of_tls(error: &rustls::Error, host: &str) -> String {
                 )
             }
             Wrong::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => format!(
-                "the certificate of {host} is that of an authority, not of a server: make one for the server that is signed \
+                "the certificate of {host} is that of an authority, not of a server: make one for the server that is \
+                 signed \
                  by it, and name the authority's with ca=/path/to/ca.pem"
             ),
             other => format!("the certificate of {host} cannot be trusted: {other}"),

@@ -17,7 +17,8 @@ impl Roots {
             .map_err(|error| format!("the certificates in {shown} cannot be read: {error}"))?;
         let wrong = |what: &str| {
             format!(
-                "{shown} {what}: it takes the certificate of the authority that signed the server's, in PEM, which begins \
+                "{shown} {what}: it takes the certificate of the authority that signed the server's, in PEM, which \
+                 begins \
                  with -----BEGIN CERTIFICATE-----"
             )
         };
@@ -26,7 +27,7 @@ impl Roots {
         for certificate in CertificateDer::pem_slice_iter(&text) {
             let certificate = certificate.map_err(|_| wrong("is damaged"))?;
             let root = Certificate::from_der(&certificate).map_err(|_| wrong("is damaged"))?;
-            checked.add(certificate).map_err(|_| wrong("has something in it that is no certificate"))?;
+            checked.add(certificate).map_err(|_| wrong("contains data that is not a certificate"))?;
             roots.push(root);
         }
         if roots.is_empty() {
@@ -63,7 +64,7 @@ mod tests {
             ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "has no certificate in it"),
             ("-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n", "is damaged"),
             ("-----BEGIN CERTIFICATE-----\nAAAA\n", "is damaged"),
-            ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "that is no certificate"),
+            ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "that is not a certificate"),
         ] {
             let sentence = read(Some(text));
             assert!(

@@ -43,19 +43,19 @@ impl ClockSeen {
     /// What that means, in a sentence.
     pub fn sentence(&self) -> String {
         if self.told == 0 {
-            return "it tells no time: tokens grow as long as the record is there".to_owned();
+            return "it reports no time: tokens grow as long as the record exists".to_owned();
         }
         if self.implausible > 0 {
-            return "it tells times that cannot be: they are ignored, as if it told none".to_owned();
+            return "it reports impossible times, which are ignored".to_owned();
         }
         let mut sentence = match self.ahead_ms.unwrap_or_default() {
             ahead if ahead.unsigned_abs() <= NEAR_MS => {
-                "it tells the time, within two seconds of this machine's".to_owned()
+                "it reports the time, within two seconds of this machine's".to_owned()
             }
             ahead => {
                 let off = Duration::from_secs(ahead.unsigned_abs() / 1_000);
                 let side = if ahead < 0 { "behind" } else { "ahead of" };
-                format!("it tells the time, {off:?} {side} this machine's, which does no harm")
+                format!("it reports the time, {off:?} {side} this machine's, which does no harm")
             }
         };
         if self.ahead_ms.is_some_and(|ahead| ahead.unsigned_abs() > SIGNED_MS) {
@@ -66,7 +66,7 @@ impl ClockSeen {
             sentence.push_str(&format!("; it went back by {:?}, so it is no floor for tokens", self.back));
         }
         if self.untold > 0 {
-            sentence.push_str(&format!("; {} of {} answers told none", self.untold, self.told + self.untold));
+            sentence.push_str(&format!("; {} of {} answers had none", self.untold, self.told + self.untold));
         }
         sentence
     }
@@ -111,14 +111,17 @@ mod tests {
     #[test]
     fn a_clock_is_described_by_what_follows_from_it() {
         assert!(seen(&[None, None]).sentence().starts_with("it tells no time"));
-        assert_eq!(seen(&[Some(-900)]).sentence(), "it tells the time, within two seconds of this machine's");
+        assert_eq!(
+            seen(&[Some(-900)]).sentence(),
+            "it reports the time, within two seconds of this machine's"
+        );
         assert_eq!(
             seen(&[Some(-90_000)]).sentence(),
-            "it tells the time, 90s behind this machine's, which does no harm"
+            "it reports the time, 90s behind this machine's, which does no harm"
         );
         assert!(seen(&[Some(1_000_000)]).sentence().contains("1000s ahead of"));
         assert!(seen(&[Some(1_000_000)]).sentence().contains("set the clock"));
-        assert!(seen(&[Some(0), None]).sentence().ends_with("1 of 2 answers told none"));
+        assert!(seen(&[Some(0), None]).sentence().ends_with("1 of 2 answers had none"));
     }
 
     #[test]

@@ -37,7 +37,8 @@ impl CoordinatorBuilder {
         F: Future<Output = Result<S, StoreError>> + Send + 'static,
     {
         let cannot = |error: std::io::Error| {
-            let sentence = "there is no keeper: this process gets no thread, descriptor or memory for it. Look at its limits, \
+            let sentence = "there is no keeper: this process gets no thread, descriptor or memory for it. Check its \
+            limits, \
                             and try again";
             Error::new(ErrorKind::Unavailable, sentence).because(error)
         };

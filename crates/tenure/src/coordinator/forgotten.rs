@@ -57,15 +57,15 @@ impl fmt::Display for WhyKept {
     /// Continues the words "kept, because".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Held => f.write_str("somebody holds it"),
-            Self::Revoked => f.write_str("somebody holds it and was asked to let go"),
+            Self::Held => f.write_str("it is held"),
+            Self::Revoked => f.write_str("it is held, and its holder was asked to release"),
             Self::Reserved => f.write_str("it is reserved for a successor"),
-            Self::NotLetGo => f.write_str("its holder is gone and never let go"),
+            Self::NotLetGo => f.write_str("its holder is gone and never released"),
             Self::Closed => f.write_str("it is closed"),
             Self::Foreign(what) => write!(f, "it is not ours to touch: {what}"),
             Self::TooYoung { vacant_for } => write!(f, "it has been vacant for {vacant_for:?} only"),
             Self::AheadOfClock { token } => write!(f, "the store's clock is behind its token {token}"),
-            Self::Changed => f.write_str("somebody else wrote to it at the same moment"),
+            Self::Changed => f.write_str("another process wrote to it at the same moment"),
         }
     }
 }

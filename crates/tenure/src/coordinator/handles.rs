@@ -79,8 +79,8 @@ impl Coordinator {
         if handle.is_of(&*self.connection.clock) {
             return Ok(());
         }
-        let why = "its deadline is on the clock of another boot or time namespace, and nobody can tell here whether it has \
-                   passed. Acquire it anew";
+        let why = "its deadline is on the clock of another boot or time namespace, and it is not known here whether \
+        it has passed. Acquire it anew";
         Err(self.stale_error(handle, why))
     }
 
@@ -90,7 +90,8 @@ impl Coordinator {
         }
         let (key, theirs, ours) = (handle.key(), handle.store(), self.store_name());
         let sentence = format!(
-            "the handle is of lease {key} on another store: it was granted on {theirs}, and this is {ours}. Name its own store"
+            "the handle is of lease {key} on another store: it was granted on {theirs}, and this is {ours}. Name its \
+             own store"
         );
         Err(Error::new(ErrorKind::Invalid, sentence))
     }

@@ -72,7 +72,7 @@ impl Workers {
         let mut state = self.queue.lock();
         if state.jobs.len() >= JOBS_MAX {
             let sentence =
-                format!("{JOBS_MAX} calls are already waiting for the disk: look at the kernel's log");
+                format!("{JOBS_MAX} calls are already waiting for the disk: check the kernel's log");
             return Err(StoreError::refused(Reason::Unreachable, sentence));
         }
         if state.idle <= state.jobs.len() && state.threads < THREADS_MAX {

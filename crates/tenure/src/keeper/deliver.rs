@@ -176,7 +176,8 @@ fn input_after_latch(held: &HeldLease) -> Option<Input> {
 fn not_ended_error(entry: &LeaseEntry, store: &str) -> Error {
     let (key, holder, token) = (&entry.key, &entry.holder, entry.token().unwrap_or_default());
     let sentence = format!(
-        "lease {key} of {holder} (token {token}) on {store} could not be let go: try again, or let it run out within {}",
+        "lease {key} of {holder} (token {token}) on {store} could not be released: try again, or wait until it runs \
+         out within {}",
         entry.timing.ttl()
     );
     unavailable_error(entry, sentence)
@@ -210,7 +211,7 @@ fn left_error(entry: &LeaseEntry, store: &str, left: Left) -> Option<Error> {
 /// Error for a handle that is no longer valid.
 pub(crate) fn stale_handle_error(key: &Key, holder: &Holder, token: Token, store: &str, why: &str) -> Error {
     let sentence = format!(
-        "lease {key} of {holder} (token {token}) on {store} is not held under this handle any more, stop acting: {why}"
+        "lease {key} of {holder} (token {token}) on {store} is no longer held under this handle, stop acting: {why}"
     );
     Error::new(ErrorKind::Lost, sentence)
 }

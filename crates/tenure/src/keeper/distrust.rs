@@ -132,8 +132,9 @@ impl Keeper {
         let (breach, on) = self.distrust.breach.as_ref()?;
         let store = &self.store_name;
         let sentence = format!(
-            "lease {key} on {store} is not granted: the store broke a promise, {breach} (key {on}). Two holders could act at \
-             once, so nothing more is granted on it: put it right, and connect again"
+            "lease {key} on {store} is not granted: the store broke a promise, {breach} (key {on}). Two holders could \
+             act at \
+             once, so nothing more is granted on it: repair the store, and connect again"
         );
         Some(Error::new(ErrorKind::Unsupported, sentence))
     }

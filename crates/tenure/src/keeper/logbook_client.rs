@@ -119,7 +119,7 @@ impl LogbookClient {
         let outcome = timeout(&*self.clock, DISK_MAX, future).await;
         if outcome.is_none() {
             self.disk.report_problem(format!(
-                "what is seen here is not remembered in {}: the disk took longer than {DISK_MAX:?}. Look at the kernel's log",
+                "sightings are not stored in {}: the disk took longer than {DISK_MAX:?}. Check the kernel's log",
                 self.disk.logbook.folder().display()
             ));
         }

@@ -202,13 +202,14 @@ fn trace(report: &Report) {
             store = &**store,
             key = key.as_str(),
             %token,
-            "two terms have one token: the record was restored, or the store let two writes through. Check it with tenure probe"
+            "two terms have one token: the record was restored, or the store let two writes through. Check it with \
+             tenure probe"
         ),
         Report::Forgotten { store, key, token } => tracing::info!(
             store = &**store,
             key = key.as_str(),
             %token,
-            "the record of a lease that nobody held was removed: the next token is greater all the same"
+            "the record of a vacant lease was removed: the next token is greater all the same"
         ),
         Report::Missed(count) => tracing::warn!(count, "reports were dropped: the recorder is too slow"),
     }

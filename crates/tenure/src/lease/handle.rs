@@ -153,14 +153,14 @@ impl FromStr for Handle {
         let invalid = |what: &str| Error::new(ErrorKind::Invalid, what);
         let Some(rest) = text.strip_prefix(Self::PREFIX) else {
             return Err(invalid(
-                "this is no handle of a lease: use the text that acquiring or the latest renewal gave, which begins with \
+                "this is not a handle: use the text of the latest acquire or renew, which begins with \
                  tenure1_",
             ));
         };
         Self::read(rest).ok_or_else(|| {
             invalid(
-                "the handle is damaged, it was cut short or edited: use the whole text that acquiring or the latest renewal \
-                 gave, or wait until the lease has run out",
+                "the handle is damaged (cut short or edited): use the complete text of the latest acquire or renew, \
+                 or wait until the lease has run out",
             )
         })
     }

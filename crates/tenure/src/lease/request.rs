@@ -156,7 +156,8 @@ impl Request {
     pub async fn acquire_handle(self) -> Result<Handle, Error> {
         let Some(domain) = self.connection.clock.domain() else {
             let sentence = format!(
-                "lease {} is not granted to a handle: this machine does not tell which clock it has, so that nobody else \
+                "lease {} is not granted to a handle: this machine does not identify its clock, so that no other \
+                 process \
                  could tell its deadline",
                 self.key
             );

@@ -75,8 +75,8 @@ impl Observers {
         Err(Error::new(
             ErrorKind::Corrupt,
             format!(
-                "lease {key} on {} went back in time: it shows token {token}, and a greater one was shown before. Look \
-                 what restored the record",
+                "lease {key} on {} went back in time: it shows token {token}, after a greater one. Find out what \
+                 restored the record",
                 self.store
             ),
         ))

@@ -60,7 +60,7 @@ impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OldVersion(version) => {
-                write!(f, "it gave a write the version {:?}, which is no new one", version.as_str())
+                write!(f, "it gave a write the version {:?}, which is not new", version.as_str())
             }
             Self::SameToken(token) => write!(f, "it let two holders have token {token}"),
         }

@@ -60,7 +60,7 @@ pub enum Foreign {
         bytes: usize,
     },
     /// A field is missing, occurs twice, or breaks a rule of version 1.
-    #[error("the record is damaged: {field:?} {why}; look at it, and repair it by hand")]
+    #[error("the record is damaged: {field:?} {why}; inspect it, and repair it by hand")]
     Damaged {
         /// Path of the field, such as `history[3].token`, shortened.
         field: String,

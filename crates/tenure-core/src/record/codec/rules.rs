@@ -59,9 +59,9 @@ fn check_held(record: &Record) -> Result<(), Foreign> {
 
 /// Checks a record without a holder: nothing remains that lets a process act, or by which a contender judges it.
 fn check_unheld(record: &Record) -> Result<(), Foreign> {
-    ensure(record.holder.is_none(), "holder", "is there although nobody holds the key")?;
-    ensure(record.witness.is_none(), "witness", "is there although nobody holds the key")?;
-    ensure(record.secret_hash.is_none(), "secret_sha256", "is there although nobody holds the key")
+    ensure(record.holder.is_none(), "holder", "is present although the key is not held")?;
+    ensure(record.witness.is_none(), "witness", "is present although the key is not held")?;
+    ensure(record.secret_hash.is_none(), "secret_sha256", "is present although the key is not held")
 }
 
 /// Checks the texts of a witness. Its name becomes the name of a file, so it must not be a path to another one.

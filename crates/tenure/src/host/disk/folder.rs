@@ -49,13 +49,14 @@ impl Folder {
             Ok(status) if (status.st_dev, status.st_ino) == (self.device, self.inode) => Ok(()),
             Ok(_) | Err(Errno::NOENT) => {
                 let sentence = format!(
-                    "{} is no longer the folder that was opened: it was deleted or replaced. Look what did that, and \
+                    "{} is no longer the directory that was opened: it was deleted or replaced. Find out what did \
+                     that, and \
                      restart",
                     self.path.display()
                 );
                 Err(StoreError::refused(Reason::Gone, sentence))
             }
-            Err(errno) => Err(IoError::new("cannot look at", &self.path, errno).refused()),
+            Err(errno) => Err(IoError::new("cannot inspect", &self.path, errno).refused()),
         }
     }
 

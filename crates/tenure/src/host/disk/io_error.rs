@@ -62,12 +62,14 @@ fn advice(errno: Errno) -> &'static str {
             ". This process has no file descriptor left: raise its limit (ulimit -n), or close some"
         }
         Errno::NFILE => ". This machine has no file descriptor left: raise fs.file-max",
-        Errno::ACCESS | Errno::PERM => ". Run as the owner of the folder, or let this user write there",
-        Errno::ROFS => ". Mount it writable, or use another folder",
-        Errno::IO => ". The disk fails: look at the kernel's log",
-        Errno::NOENT => ". It has gone: look what removed it",
-        Errno::LOOP => ". It is a symbolic link, and links are not followed: name what it leads to",
-        Errno::NOTDIR => ". Name a folder",
+        Errno::ACCESS | Errno::PERM => {
+            ". Run as the owner of the directory, or give this user write permission"
+        }
+        Errno::ROFS => ". Mount it writable, or use another directory",
+        Errno::IO => ". The disk fails: check the kernel's log",
+        Errno::NOENT => ". It is gone: find out what removed it",
+        Errno::LOOP => ". It is a symbolic link, and Tenure does not follow links: name its target",
+        Errno::NOTDIR => ". Name a directory",
         _ => "",
     }
 }

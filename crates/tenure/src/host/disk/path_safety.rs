@@ -20,9 +20,9 @@ pub(crate) struct AcceptedRisks {
 /// The absolute path without links and dots. The directory itself must not be a link.
 pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Error> {
     let path = std::path::absolute(path)
-        .map_err(|error| Error::new(ErrorKind::Invalid, format!("{path:?} is no path: {error}")))?;
+        .map_err(|error| Error::new(ErrorKind::Invalid, format!("{path:?} is not a path: {error}")))?;
     let Some(Component::Normal(name)) = path.components().next_back() else {
-        let sentence = format!("{} is no folder for a store: name one below it", path.display());
+        let sentence = format!("{} cannot be a store: name a directory below it", path.display());
         return Err(Error::new(ErrorKind::Invalid, sentence));
     };
     let parent = path.parent().expect("what has a last component has a parent");
@@ -106,7 +106,7 @@ pub(crate) fn check_above(path: &Path, trust: AcceptedRisks) -> Result<(), Refus
         let status = match rustix::fs::lstat(above) {
             // It will be created for this user alone.
             Err(Errno::NOENT) => continue,
-            looked => looked.map_err(|errno| IoError::new("cannot look at", above, errno))?,
+            looked => looked.map_err(|errno| IoError::new("cannot inspect", above, errno))?,
         };
         let sticky = status.st_mode & STICKY != 0;
         let writers = status.st_mode & (GROUP_WRITE | OTHERS_WRITE);
@@ -127,7 +127,7 @@ pub(crate) fn check_folder(path: &Path, status: &Stat, trust: AcceptedRisks) -> 
         return Err(foreign(path, status));
     }
     if status.st_mode & (GROUP_WRITE | OTHERS_WRITE) != 0 && !trust.writable_by_others {
-        let step = format!("take that permission away (chmod 700 {})", path.display());
+        let step = format!("remove that permission (chmod 700 {})", path.display());
         return Err(Refusal::unsafe_because("others may write to it".to_owned(), [step], WRITABLE));
     }
     Ok(())
@@ -137,19 +137,19 @@ pub(crate) fn check_folder(path: &Path, status: &Stat, trust: AcceptedRisks) -> 
 fn replaceable(above: &Path, writers: u32) -> Refusal {
     let (who, take) = match writers {
         GROUP_WRITE => ("its group", "g-w"),
-        OTHERS_WRITE => ("anybody", "o-w"),
-        _ => ("anybody", "go-w"),
+        OTHERS_WRITE => ("every user", "o-w"),
+        _ => ("every user", "go-w"),
     };
     let above = above.display();
     let steps =
-        ["use another folder".to_owned(), format!("take that permission away (chmod {take} {above})")];
-    Refusal::unsafe_because(format!("{who} may replace what lies in {above}"), steps, WRITABLE)
+        ["use another directory".to_owned(), format!("remove that permission (chmod {take} {above})")];
+    Refusal::unsafe_because(format!("{who} may replace files in {above}"), steps, WRITABLE)
 }
 
 fn foreign(owned: &Path, status: &Stat) -> Refusal {
     let (owner, me) = (status.st_uid, rustix::process::geteuid().as_raw());
     let why = format!("{} belongs to user {owner}, and this is user {me}", owned.display());
-    let steps = ["use a folder of your own".to_owned(), "run as its owner".to_owned()];
+    let steps = ["use your own directory".to_owned(), "run as its owner".to_owned()];
     Refusal::unsafe_because(why, steps, FOREIGN)
 }
 

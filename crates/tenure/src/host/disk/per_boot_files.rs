@@ -138,7 +138,7 @@ impl<P: Page> PerBootFiles<P> {
     fn lock(&self) -> Result<Option<Locked>, String> {
         let io_error = |what| move |errno| io_sentence(what, &self.folder.path_of(LOCK), errno);
         let file = self.folder.open_or_create(LOCK).map_err(io_error("cannot open"))?;
-        let status = rustix::fs::fstat(&file).map_err(io_error("cannot look at"))?;
+        let status = rustix::fs::fstat(&file).map_err(io_error("cannot inspect"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
             return Err(format!("{} is not a file. Remove it", self.folder.path_of(LOCK).display()));
         }

@@ -41,7 +41,7 @@ impl PrivateDir {
     /// The checked descriptor is the one that is used.
     fn check(path: PathBuf, descriptor: OwnedFd) -> Result<Self, String> {
         let status =
-            rustix::fs::fstat(&descriptor).map_err(|errno| io_sentence("cannot look at", &path, errno))?;
+            rustix::fs::fstat(&descriptor).map_err(|errno| io_sentence("cannot inspect", &path, errno))?;
         path_safety::check_folder(&path, &status, AcceptedRisks::default())
             .map_err(|refusal| refusal.sentence())?;
         is_local(&path, &descriptor)?;
@@ -54,19 +54,19 @@ fn above(path: &Path) -> Result<PathBuf, String> {
     let path = path_safety::resolve(path).map_err(|error| error.to_string())?;
     path_safety::check_above(&path, AcceptedRisks::default()).map_err(|refusal| refusal.sentence())?;
     if path.is_symlink() {
-        return Err("it is a symbolic link, and links are not followed. Remove it".to_owned());
+        return Err("it is a symbolic link, and Tenure does not follow links. Remove it".to_owned());
     }
     Ok(path)
 }
 
 /// A networked file system may have writers with other clocks, and locks of another machine.
 fn is_local(path: &Path, folder: &OwnedFd) -> Result<(), String> {
-    let there = FileSystem::of(folder).map_err(|errno| io_sentence("cannot look at", path, errno))?;
+    let there = FileSystem::of(folder).map_err(|errno| io_sentence("cannot inspect", path, errno))?;
     if there.is_local() {
         return Ok(());
     }
     let why = there.lacks();
-    Err(format!("it is on {there}, which is not known to be local: {why}. Use a folder on a local disk"))
+    Err(format!("it is on {there}, which is not known to be local: {why}. Use a directory on a local disk"))
 }
 
 /// The error of the kernel, as a sentence.

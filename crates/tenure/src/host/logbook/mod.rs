@@ -70,6 +70,6 @@ impl Logbook {
     }
 
     fn problem(&self, why: &str) -> String {
-        format!("what is seen here is not remembered in {}: {why}", self.folder.display())
+        format!("sightings are not stored in {}: {why}", self.folder.display())
     }
 }

@@ -75,7 +75,7 @@ impl Verdicts {
     ) -> Result<(), String> {
         let kept = |why: String| {
             format!(
-                "that {place} was found sound is not forgotten in {}: {why}. Remove that folder",
+                "the verdict on {place} could not be removed from {}: {why}. Remove that directory",
                 self.folder.display()
             )
         };

@@ -79,7 +79,7 @@ impl FileBuilder {
         let domain = Domain::here();
         try_out(&folder, domain.as_ref())?;
         let mark = Mark::open(&folder, super::wall_micros(&*self.clock))
-            .map_err(|unusable| unusable.at_opening("cannot open or make", &folder))?;
+            .map_err(|unusable| unusable.at_opening("cannot open or create", &folder))?;
         Ok(File::with(FileInner::new(folder, Some(mark), true, domain, self.clock, local)))
     }
 
@@ -120,7 +120,7 @@ impl FileBuilder {
     /// local.
     fn check(&self, path: PathBuf, descriptor: OwnedFd) -> Result<(Folder, bool), Error> {
         let status = rustix::fs::fstat(&descriptor)
-            .map_err(|errno| IoError::new("cannot look at", &path, errno).at_opening())?;
+            .map_err(|errno| IoError::new("cannot inspect", &path, errno).at_opening())?;
         path_safety::check_above(&path, self.accepted_risks).map_err(|doubt| doubt.of_leases(&path))?;
         path_safety::check_folder(&path, &status, self.accepted_risks)
             .map_err(|doubt| doubt.of_leases(&path))?;
@@ -132,13 +132,13 @@ impl FileBuilder {
 
     fn check_file_system(&self, path: &Path, folder: &OwnedFd) -> Result<FileSystem, Error> {
         let there = FileSystem::of(folder)
-            .map_err(|errno| IoError::new("cannot look at", path, errno).at_opening())?;
+            .map_err(|errno| IoError::new("cannot inspect", path, errno).at_opening())?;
         if there.is_local() || self.file_systems.iter().any(|name| there.is_called(name)) {
             return Ok(there);
         }
         let sentence = format!(
-            "{} is on {there}, which is not known to be local: {}. Use a folder on a local disk or a store for networks, \
-             or accept it by name (accept_file_system(\"{there}\"), in a URL ?accept={there}), with weaker guarantees",
+            "{} is on {there}, which is not known to be local: {}. Use a directory on a local disk or a networked \
+             store, or accept it by name (accept_file_system(\"{there}\"), in a URL ?accept={there}), with weaker guarantees",
             path.display(),
             there.lacks()
         );
@@ -156,12 +156,12 @@ fn try_out(folder: &Folder, domain: Option<&Domain>) -> Result<(), Error> {
     }
     trial::run(folder).map_err(|failure| match failure {
         TrialFailure::Errno(errno) => {
-            IoError::new("cannot try out locks and renames in", folder.path(), errno).at_opening()
+            IoError::new("cannot test locks and renames in", folder.path(), errno).at_opening()
         }
         TrialFailure::Flaw(flaw) => {
             let kind = FileSystem::of(folder).map_or("a file system".to_owned(), |there| there.to_string());
             let sentence = format!(
-                "{} is on {kind}, which cannot keep leases apart: {flaw}. Use a folder on another file system",
+                "{} is on {kind}, which fails the safety check: {flaw}. Use a directory on another file system",
                 folder.path().display()
             );
             Error::new(ErrorKind::Unsupported, sentence)
@@ -204,7 +204,7 @@ fn is_store_or_empty(folder: &Folder) -> Result<(), Error> {
         let nothing = hidden || [&b"."[..], b"..", b"lost+found"].contains(&bytes);
         if !nothing && name::parse(bytes) == FileName::Foreign {
             let sentence = format!(
-                "{} is not a store and not empty ({:?} is in it): name a folder of its own, for example {}",
+                "{} is not a store and not empty ({:?} is in it): name an empty or new directory, for example {}",
                 folder.path().display(),
                 name.file_name(),
                 folder.path_of("tenure").display()

@@ -9,8 +9,7 @@ use super::envelope::Flaw;
 /// It is the source of the [`Refused`](tenure_store::Refused) that answers a read or a write of such a key.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{path} is not an entry that may be overwritten, and nothing was: {flaw}. Look at it, and move it away to begin \
-     anew"
+    "{path} is not a Tenure entry, and was not overwritten: {flaw}. Inspect it, and move it away to start over"
 )]
 pub(super) struct Damaged {
     path: String,

@@ -37,7 +37,7 @@ pub(super) struct Stamp {
 pub(super) enum Flaw {
     #[error("it is empty")]
     Empty,
-    #[error("it does not begin as an entry does")]
+    #[error("it does not begin like one")]
     NotOurs,
     #[error("it was written by a later version of Tenure")]
     Later,

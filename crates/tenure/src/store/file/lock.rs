@@ -49,7 +49,7 @@ impl KeyLock {
         };
         for _ in 0..TRIES {
             let file = folder.open_or_create(&name).map_err(io_error("cannot open"))?;
-            let opened = rustix::fs::fstat(&file).map_err(io_error("cannot look at"))?;
+            let opened = rustix::fs::fstat(&file).map_err(io_error("cannot inspect"))?;
             if FileType::from_raw_mode(opened.st_mode) != FileType::RegularFile {
                 return Err(Damaged::because(&folder.path_of(&name), "it is not a file that can be locked"));
             }
@@ -68,7 +68,7 @@ impl KeyLock {
                     return Ok(Some(lock));
                 }
                 Ok(_) | Err(Errno::NOENT) => {}
-                Err(errno) => return Err(io_error("cannot look at")(errno)),
+                Err(errno) => return Err(io_error("cannot inspect")(errno)),
             }
         }
         Ok(None)

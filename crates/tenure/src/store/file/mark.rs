@@ -224,13 +224,13 @@ fn is_possible(line: &MarkLine) -> bool {
 fn impossible(line: &MarkLine) -> Unusable {
     let year = 1970 + line.micros / MICROS_OF_A_YEAR;
     Unusable::Damaged(format!(
-        "it says that it is the year {year}, as a clock that was set wrong once told an earlier program"
+        "it says that it is the year {year}, as an earlier program read from a wrong clock"
     ))
 }
 
 fn not_a_mark(file: &OwnedFd) -> Unusable {
     let empty = rustix::fs::fstat(file).is_ok_and(|status| status.st_size == 0);
-    let what = if empty { "it is empty" } else { "its content is not that of a mark, or was changed" };
+    let what = if empty { "it is empty" } else { "its content is not that of a mark, or was edited" };
     Unusable::Damaged(what.to_owned())
 }
 
@@ -251,7 +251,7 @@ fn open_checked(folder: &Folder, flags: OFlags) -> Result<OwnedFd, Unusable> {
             status.st_nlink
         )
     } else if !folder.may_own(status.st_uid) {
-        format!("it belongs to user {}, and the files of this folder do not", status.st_uid)
+        format!("it belongs to user {}, and the files of this directory do not", status.st_uid)
     } else if status.st_nlink > 1 && flags != OFlags::RDONLY {
         return Ok(replace_linked(folder, &file)?);
     } else {

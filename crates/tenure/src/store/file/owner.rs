@@ -38,7 +38,7 @@ impl fmt::Display for Owner {
         if *stopped {
             write!(f, " and is stopped: continue it (kill -CONT {pid}) or kill it")
         } else {
-            f.write_str(": look what it does, or kill it")
+            f.write_str(": inspect or kill it")
         }
     }
 }

@@ -58,7 +58,7 @@ fn read_back(entry: &TrialName<'_>, file: &OwnedFd) -> Result<OwnedFd, TrialFail
     expect(stays, "a file has another inode number when it is opened again")?;
     for bytes in [FIRST, SECOND] {
         write(file, bytes)?;
-        expect(reads(&again, bytes)?, "what was written is not what is read")?;
+        expect(reads(&again, bytes)?, "a read does not return what was written")?;
     }
     Ok(again)
 }
@@ -68,13 +68,13 @@ fn read_back(entry: &TrialName<'_>, file: &OwnedFd) -> Result<OwnedFd, TrialFail
 /// The trial does not test closing the file: a process that is forked in the meantime has a copy of the descriptor, and
 /// the lock with it.
 fn excludes(entry: &TrialName<'_>, one: &OwnedFd, other: &OwnedFd) -> Result<(), TrialFailure> {
-    const TWICE: &str = "two have one lock at the same time";
-    expect(takes_lock(one)?, "a lock that nobody has cannot be taken")?;
+    const TWICE: &str = "two processes get one lock at the same time";
+    expect(takes_lock(one)?, "a free lock cannot be taken")?;
     expect(!takes_lock(other)?, TWICE)?;
     drop(entry.folder.open(&entry.name, OFlags::RDONLY)?);
     expect(!takes_lock(other)?, "a lock is lost when another descriptor of the file is closed")?;
     rustix::fs::flock(one, FlockOperation::Unlock)?;
-    expect(takes_lock(other)?, "a lock is not given back")?;
+    expect(takes_lock(other)?, "a lock is not released")?;
     expect(!takes_lock(one)?, TWICE)?;
     Ok(rustix::fs::flock(other, FlockOperation::Unlock)?)
 }
@@ -90,7 +90,7 @@ fn replaces(entry: &TrialName<'_>, new: &TrialName<'_>, reader: &OwnedFd) -> Res
     let is_new = reads(&there, THIRD)? && id(&rustix::fs::fstat(&there)?) == id(&rustix::fs::fstat(&file)?);
     expect(is_new, "a rename does not replace the file")?;
     expect(new.is_missing(), "a renamed file keeps its old name")?;
-    expect(reads(reader, SECOND)?, "a file that is replaced changes for those who read it")
+    expect(reads(reader, SECOND)?, "replacing a file changes it for its readers")
 }
 
 /// A rename that requires a free name does not replace an existing file. Not every file system has this rename.

@@ -92,8 +92,7 @@ impl Write {
         match self.folder.sync() {
             Ok(()) => WriteTry::Applied(self.version, None),
             Err(errno) => {
-                let io_error =
-                    IoError::new("cannot put on the disk what was written to", self.folder.path(), errno);
+                let io_error = IoError::new("cannot sync", self.folder.path(), errno);
                 WriteTry::Unsynced(self.version, io_error.unknown())
             }
         }

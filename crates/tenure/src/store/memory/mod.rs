@@ -151,7 +151,7 @@ impl Memory {
 
     async fn faulty_get(&self, key: &Key, fault: GetFault) -> Result<Reading, StoreError> {
         match fault {
-            GetFault::Fail => Err(StoreError::unknown("the read failed on purpose")),
+            GetFault::Fail => Err(StoreError::unknown("the read failed deliberately")),
             GetFault::Refuse(reason) => Err(StoreError::refused(reason, ON_PURPOSE)),
             GetFault::Throttle(after) => Err(StoreError::throttled(after)),
             GetFault::SlowAnswer(span) => {
@@ -171,14 +171,14 @@ impl Memory {
         fault: PutFault,
     ) -> Result<Put, StoreError> {
         match fault {
-            PutFault::LoseRequest => Err(StoreError::unknown("the request was lost on purpose")),
+            PutFault::LoseRequest => Err(StoreError::unknown("the request was lost deliberately")),
             PutFault::LoseAnswer => {
                 let _lost = self.apply(key, value, &expect);
-                Err(StoreError::unknown("the answer was lost on purpose"))
+                Err(StoreError::unknown("the answer was lost deliberately"))
             }
             PutFault::Late => {
                 self.lock().plan.hold_back(key, value, expect);
-                Err(StoreError::unknown("the request was held back on purpose"))
+                Err(StoreError::unknown("the request was held back deliberately"))
             }
             PutFault::Twice => {
                 let _unseen = self.apply(key, value.clone(), &expect);
@@ -208,7 +208,7 @@ impl Memory {
     }
 }
 
-const ON_PURPOSE: &str = "the call was refused on purpose";
+const ON_PURPOSE: &str = "the call was refused deliberately";
 
 impl Store for Memory {
     fn guarantees(&self) -> Guarantees {

@@ -41,8 +41,8 @@ impl From<Errno> for Unusable {
 
 fn sentence(folder: &Folder, flaw: &str) -> String {
     format!(
-        "{} cannot be the time of this folder, and was not written to: {flaw}. Look at it. If the clock of this machine is \
-         right, move it away: the folder's time then goes by the clock",
+        "{} cannot be the time of this directory, and was not changed: {flaw}. Inspect it. If the clock of this \
+         machine is right, move the file away: the directory's time then follows the clock",
         folder.path_of(MARK).display()
     )
 }
