@@ -164,7 +164,7 @@ fn an_endpoint_that_is_not_s3_is_reported() {
     refused(&at(encrypted.address()), 77, &["it is encrypted there: write https:// in the endpoint"]);
     let url = format!("s3://rights/x?endpoint=https://localhost:{}", encrypted.address().port());
     let parts = [
-        "is signed by nobody whom this machine trusts",
+        "is not signed by an authority that this machine trusts",
         "ca=/path/to/ca.pem in the URL, or in AWS_CA_BUNDLE",
     ];
     refused(&run(&encrypted, &url, &[]), 69, &parts);

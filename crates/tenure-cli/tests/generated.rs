@@ -135,7 +135,11 @@ fn a_manual_that_cannot_be_written_is_an_error_with_the_next_step() {
     let file = home.write("file", "");
     let did = home.tenure(&["man", "--out", file.to_str().unwrap()]);
     assert_eq!((did.code, did.out.as_str()), (69, ""));
-    assert!(did.err.contains(file.to_str().unwrap()) && did.err.contains("Name a folder"), "{}", did.err);
+    assert!(
+        did.err.contains(file.to_str().unwrap()) && did.err.contains("Name a writable directory"),
+        "{}",
+        did.err
+    );
 }
 
 // ── the version ─────────────────────────────────────────────────────────────────────────────────────────────────────

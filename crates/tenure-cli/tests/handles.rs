@@ -114,7 +114,7 @@ fn acquire_names_the_present_holder() {
     let held = home.tenure(&["acquire", "job", "--no-wait"]);
     refused(&held, 75, &["lease job on file:///", "held by them", &token, "left", "--wait"]);
     home.tenure(&["acquire", "job", "--no-wait", "--quiet"]).answered(75, "");
-    refused(&home.tenure(&["acquire", "job", "--wait", "200ms"]), 75, &["wait for longer"]);
+    refused(&home.tenure(&["acquire", "job", "--wait", "200ms"]), 75, &["wait longer"]);
     block_on(lease.release()).unwrap();
     handle(&home.tenure(&["acquire", "job", "--no-wait"]));
 }

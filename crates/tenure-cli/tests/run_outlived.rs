@@ -105,7 +105,7 @@ fn no_command_runs_beside_an_orphan_and_both_run_and_status_name_it() {
     let quiet = world.ran(world.run(&["x", "--ttl", "1s", "--no-wait", "-q", "--", "touch", "begun"]));
     assert_eq!((quiet.code, &*quiet.err), (75, ""));
     let limited = world.ran(world.run(&["x", "--ttl", "1s", "--wait", "1s", "--", "touch", "begun"]));
-    said(&limited, 75, &[&process, "wait for longer"]);
+    said(&limited, 75, &[&process, "wait longer"]);
     assert!(!world.exists("begun"));
 }
 

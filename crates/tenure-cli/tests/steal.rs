@@ -64,7 +64,7 @@ fn steal_waits_for_a_silent_holder_until_its_lease_runs_out() {
     let old = world.ran(world.tenure(&["acquire", "job", "--ttl", "1500ms", "--holder", "old"]));
     said(&old, 0, &[]);
     let early = world.ran(world.tenure(&["steal", "job", "--reason", "hurry", "--wait", "100ms"]));
-    said(&early, 75, &["held by old", "asked to let go and has not yet", "--now"]);
+    said(&early, 75, &["held by old", "asked to release and has not yet", "--now"]);
     let thief = world.ran(world.tenure(&["steal", "job", "--reason", "hurry", "--json"]));
     said(&thief, 0, &["\"event\":\"revoking\""]);
     assert!(thief.text().contains("\"handle\":\"tenure1_"));

@@ -219,7 +219,7 @@ fn watch_reports_a_store_that_is_moved_away_and_back_and_the_changes_in_between(
     fs::rename(world.leases(), &away).unwrap();
     let told = watching.waits_for("unavailable");
     let why = told["message"].as_str().unwrap();
-    assert!(why.contains("is no longer the folder that was opened"), "{why}");
+    assert!(why.contains("is no longer the directory that was opened"), "{why}");
     // A holder that knows the new path takes a lease there.
     let mut elsewhere = world.run(&["x", "--holder", "nomad", "--", "true"]);
     elsewhere.env("TENURE_STORE", format!("file://{}", away.display()));

@@ -95,7 +95,7 @@ async fn an_authority_of_ones_own_is_trusted_by_those_who_are_told_of_it() {
     let other = Authority::new();
     std::fs::write(place.folder.join("other.pem"), other.pem()).unwrap();
     let other = open(&place.at("localhost").ca(place.folder.join("other.pem").to_str().unwrap()));
-    assert!(unreachable(&other).await.contains("nobody whom this machine trusts"));
+    assert!(unreachable(&other).await.contains("not signed by an authority that this machine trusts"));
 
     // The one who does not encrypt is told so by a server that does.
     let port = place.server.address().port();

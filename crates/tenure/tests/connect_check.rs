@@ -247,7 +247,7 @@ mod a_liar {
         for (how, lie) in [
             (How::EmptyVersions, "an empty version"),
             (How::ImpossibleVersions, "the very version that it says no entry ever has"),
-            (How::UnsteadyVersions, "changed although nobody wrote it"),
+            (How::UnsteadyVersions, "changed without a write"),
         ] {
             let message = conviction(how).await;
             assert!(message.contains(lie), "{how:?}: {message}");

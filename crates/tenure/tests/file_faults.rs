@@ -178,7 +178,7 @@ fn a_directory_that_was_deleted_or_moved_is_noticed_at_once() {
             let version = write(&store, &key("k"), "value", Expect::Absent).await;
             let path = scratch.0.to_str().unwrap();
             assert!(shell(&command.replace("PATH", path)));
-            let words = ["no longer the folder", "restart"];
+            let words = ["no longer the directory", "restart"];
             refused(store.get(&key("k")).await, Reason::Gone, &words);
             refused(store.get(&key("missing")).await, Reason::Gone, &words);
             refused(store.put(&key("k"), "new".into(), Expect::Version(version)).await, Reason::Gone, &words);

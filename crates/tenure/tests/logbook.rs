@@ -470,6 +470,26 @@ async fn many_concurrent_writers_lose_nothing() {
     assert!(granted.iter().all(|granted| *granted == Ok(2)), "{granted:?}");
 }
 
+/// More contenders than the pool has threads give up at the same moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn contenders_that_give_up_at_once_all_leave_their_observations_behind() {
+    for _ in 0..10 {
+        let (world, desk) = (clockless(), Desk::new("crowd"));
+        let names: Vec<_> = (0..16).map(|number| format!("k{number}")).collect();
+        for name in &names {
+            dies_holding(&world, name).await;
+        }
+        let process = desk.process(&world, "crowd").await;
+        let tries = names.iter().map(|name| process.lease(name).unwrap().ttl(TTL).try_acquire());
+        let denied =
+            futures_util::future::join_all(tries).await.iter().filter(|tried| tried.is_err()).count();
+        process.shutdown().await.unwrap();
+        let page = fs::read_to_string(desk.page()).unwrap();
+        let logged = names.iter().filter(|name| page.contains(&format!("\"key\":\"{name}\""))).count();
+        assert_eq!((denied, logged), (16, 16));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unusable_logbook_fails_no_call_and_reports_why() {
     let (world, desk) = (clockless(), Desk::new("unusable"));
@@ -498,7 +518,7 @@ async fn an_unusable_logbook_fails_no_call_and_reports_why() {
     let file = desk.0.join("file");
     fs::write(&file, "").unwrap();
     let said = tries(&file).await;
-    assert!(said.contains("Not a directory") && said.ends_with("Name a folder"), "{said}");
+    assert!(said.contains("Not a directory") && said.ends_with("Name a directory"), "{said}");
     let open = desk.0.join("open");
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();

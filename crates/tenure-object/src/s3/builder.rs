@@ -183,7 +183,7 @@ impl S3Builder {
                 self.proxy = Some(proxy);
                 self
             }
-            Err(first_error) => self.require(false, || format!("what proxy= says {first_error}")),
+            Err(error) => self.require(false, || format!("proxy= {error}")),
         }
     }
 

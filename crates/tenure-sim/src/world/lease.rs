@@ -56,7 +56,7 @@ pub(super) struct Lease {
     /// True if its work cannot be stopped.
     pub(super) unstoppable: bool,
     /// True if its holder has said so.
-    pub(super) unstoppable_terms: bool,
+    pub(super) said_unstoppable: bool,
 }
 
 /// Options with which the lease was requested.
@@ -168,7 +168,7 @@ impl Lease {
             read: false,
             revoked: false,
             unstoppable: false,
-            unstoppable_terms: false,
+            said_unstoppable: false,
         }
     }
 

@@ -47,10 +47,10 @@ impl World<'_> {
     }
 
     pub(super) fn cannot_stop(&mut self, target: LeaseTarget) {
-        let Some(lease) = self.lease(target).filter(|lease| lease.acting && !lease.unstoppable_terms) else {
+        let Some(lease) = self.lease(target).filter(|lease| lease.acting && !lease.said_unstoppable) else {
             return;
         };
-        lease.unstoppable_terms = true;
+        lease.said_unstoppable = true;
         let Some((term, _)) = lease.term else { return };
         self.unstoppable_terms.insert(term);
         self.step_machine(target, Input::CannotStop("it runs as another user".into()));
@@ -80,9 +80,9 @@ impl World<'_> {
     pub(super) fn judge_patience(&mut self, target: LeaseTarget, write: &Write, before: &Record) {
         match write.purpose {
             Purpose::Revoke => {
-                let unstoppable_terms =
+                let is_unstoppable =
                     self.unstoppable_terms.contains(&before.term) && before.cannot_stop().is_some();
-                self.oracle.judge(self.now, Invariant::S6, leaves_alone(before.term, unstoppable_terms));
+                self.oracle.judge(self.now, Invariant::S6, leaves_alone(before.term, is_unstoppable));
             }
             Purpose::Renew if self.lease(target).is_some_and(|lease| lease.is_lost()) => {
                 self.tally.reached(Sometimes::Kept);

@@ -30,12 +30,18 @@ struct Queue {
 #[derive(Default)]
 struct QueueState {
     jobs: VecDeque<Job>,
+    /// Jobs of which only [`LIMITED_MAX`] run at the same time.
+    limited: VecDeque<Job>,
+    limited_running: usize,
     threads: usize,
     idle: usize,
     closed: bool,
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+struct Job {
+    run: Box<dyn FnOnce() + Send>,
+    limited: bool,
+}
 
 impl Workers {
     pub(crate) fn new() -> Self {
@@ -53,32 +59,59 @@ impl Workers {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.run_job(job, false).await
+    }
+
+    /// Runs a job that leases can do without, such as one on the logbook. Only some of the threads run such jobs, so that a
+    /// disk that hangs leaves the other threads to the witnesses.
+    pub(crate) async fn run_limited<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run_job(job, true).await
+    }
+
+    async fn run_job<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+        limited: bool,
+    ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let job = move || {
+        let run = move || {
             if !answer.is_closed() {
                 let _ = answer.send(job());
             }
         };
-        self.submit(Box::new(job))?;
+        self.submit(Job { run: Box::new(run), limited })?;
         answered.await.map_err(|_| StoreError::unknown("the thread that did it has failed"))
     }
 
     /// Runs the job if a worker is available, and discards the result.
     pub(crate) fn run_unheard(&self, job: impl FnOnce() + Send + 'static) {
-        let _ = self.submit(Box::new(job));
+        let _ = self.submit(Job { run: Box::new(job), limited: false });
+    }
+
+    /// The same for a job that leases can do without.
+    pub(crate) fn run_limited_unheard(&self, job: impl FnOnce() + Send + 'static) {
+        let _ = self.submit(Job { run: Box::new(job), limited: true });
     }
 
     fn submit(&self, job: Job) -> Result<(), StoreError> {
         let mut state = self.queue.lock();
-        if state.jobs.len() >= JOBS_MAX {
+        if state.jobs.len() + state.limited.len() >= JOBS_MAX {
             let sentence =
                 format!("{JOBS_MAX} calls are already waiting for the disk: check the kernel's log");
             return Err(StoreError::refused(Reason::Unreachable, sentence));
         }
-        if state.idle <= state.jobs.len() && state.threads < THREADS_MAX {
+        let limited = job.limited;
+        let queue = if limited { &mut state.limited } else { &mut state.jobs };
+        queue.push_back(job);
+        if state.idle < state.runnable() && state.threads < THREADS_MAX {
             match start(Arc::clone(&self.queue)) {
                 Ok(()) => state.threads += 1,
                 Err(error) if state.threads == 0 => {
+                    let queue = if limited { &mut state.limited } else { &mut state.jobs };
+                    queue.pop_back();
                     return Err(StoreError::refused(
                         Reason::Unreachable,
                         format!("no thread can be started: {error}"),
@@ -88,7 +121,6 @@ impl Workers {
                 Err(_) => {}
             }
         }
-        state.jobs.push_back(job);
         drop(state);
         self.queue.work.notify_one();
         Ok(())
@@ -105,13 +137,43 @@ impl Drop for Workers {
 impl fmt::Debug for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.queue.lock();
-        let (threads, waiting) = (state.threads, state.jobs.len());
+        let (threads, waiting) = (state.threads, state.jobs.len() + state.limited.len());
         drop(state);
         f.debug_struct("Workers").field("threads", &threads).field("waiting", &waiting).finish()
     }
 }
 
+impl QueueState {
+    /// Number of queued jobs that may run now.
+    fn runnable(&self) -> usize {
+        self.jobs.len() + self.limited.len().min(LIMITED_MAX - self.limited_running)
+    }
+
+    /// Takes the next job that may run.
+    fn pop(&mut self) -> Option<Job> {
+        if let Some(job) = self.jobs.pop_front() {
+            return Some(job);
+        }
+        if self.limited_running == LIMITED_MAX {
+            return None;
+        }
+        let job = self.limited.pop_front()?;
+        self.limited_running += 1;
+        Some(job)
+    }
+}
+
 impl Queue {
+    /// Runs a job to its end. A panic costs this job alone: its caller receives an unknown outcome.
+    fn run(&self, job: Job) {
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job.run));
+        if job.limited {
+            self.lock().limited_running -= 1;
+            // This thread may take another job first.
+            self.work.notify_one();
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         // No job runs under the lock, so a panic leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -122,7 +184,7 @@ impl Queue {
     fn next(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
-            if let Some(job) = state.jobs.pop_front() {
+            if let Some(job) = state.pop() {
                 return Some(job);
             }
             if state.closed {
@@ -139,7 +201,7 @@ impl Queue {
                 self.work.wait_timeout(state, self.idle_max).unwrap_or_else(PoisonError::into_inner);
             state = woken;
             state.idle -= 1;
-            if waited.timed_out() && state.jobs.is_empty() && state.threads > STAY {
+            if waited.timed_out() && state.runnable() == 0 && state.threads > STAY {
                 state.threads -= 1;
                 return None;
             }
@@ -154,21 +216,23 @@ impl Queue {
 fn start(queue: Arc<Queue>) -> std::io::Result<()> {
     std::thread::Builder::new().name("tenure-disk".into()).spawn(move || {
         while let Some(job) = queue.next() {
-            // The caller receives an unknown outcome; the state of the pool stays consistent.
-            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+            queue.run(job);
         }
     })?;
     Ok(())
 }
 
 /// Maximum number of concurrent syncs; file systems combine them.
-pub(crate) const THREADS_MAX: usize = 8;
+const THREADS_MAX: usize = 8;
 
 /// Maximum queue length: more jobs only pile up while the disk hangs.
 const JOBS_MAX: usize = 16_384;
 
 /// Number of threads that stay when there is no work.
 const STAY: usize = 1;
+
+/// Maximum number of limited jobs that run at the same time.
+const LIMITED_MAX: usize = THREADS_MAX / 2;
 
 const IDLE_MAX: Duration = Duration::from_secs(5);
 
@@ -232,6 +296,42 @@ mod tests {
             assert!(matches!(answer, Err(StoreError::Unknown(_))), "{answer:?}");
         }
         assert_eq!(workers.run(|| 7).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn limited_jobs_leave_threads_to_others_and_each_is_done() {
+        let workers = Workers::new();
+        let (go, gate) = std::sync::mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let running = Arc::new(AtomicUsize::new(0));
+        let limited = (0..4 * THREADS_MAX).map(|_| {
+            let (gate, running) = (Arc::clone(&gate), Arc::clone(&running));
+            workers.run_limited(move || {
+                let at_once = running.fetch_add(1, Ordering::SeqCst) + 1;
+                let _ = gate.lock().unwrap().recv();
+                running.fetch_sub(1, Ordering::SeqCst);
+                at_once
+            })
+        });
+        let mut limited = Box::pin(join_all(limited));
+        assert!((&mut limited).now_or_never().is_none());
+        assert_eq!(workers.run(|| 7).await.unwrap(), 7, "half of the threads are free");
+        drop(go);
+        let at_once = limited.await.into_iter().map(Result::unwrap).max();
+        assert!(at_once <= Some(LIMITED_MAX), "{at_once:?}");
+        assert_eq!(workers.queue.lock().limited_running, 0);
+    }
+
+    /// A panic must not keep the place of a limited job.
+    #[tokio::test]
+    async fn limited_jobs_that_panic_do_not_stop_the_next_ones() {
+        let workers = Workers::new();
+        for _ in 0..2 * LIMITED_MAX {
+            let answer: Result<(), _> =
+                workers.run_limited(|| std::panic::resume_unwind(Box::new("deliberately"))).await;
+            assert!(matches!(answer, Err(StoreError::Unknown(_))), "{answer:?}");
+        }
+        assert_eq!(workers.run_limited(|| 7).await.unwrap(), 7);
     }
 
     /// At the limit of processes, no new thread can start.

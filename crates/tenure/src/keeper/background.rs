@@ -25,14 +25,23 @@ impl Background {
         Self { jobs, replies: FuturesUnordered::new() }
     }
 
-    /// Runs the job, then sends the replies. A program may exit as soon as it has its reply, and would leave the job
-    /// undone.
-    pub(crate) fn run(&mut self, job: impl FnOnce() + Send + 'static, replies: Vec<Reply>) {
-        let done = self.jobs.run(JOB_MAX, job);
-        self.reply_after(done.map(|_| ()), replies);
+    /// Runs a job on a witness, without a reply.
+    pub(crate) fn run(&mut self, job: impl FnOnce() + Send + 'static) {
+        let done = self.job(job);
+        self.reply_after(done, Vec::new());
     }
 
-    /// Sends the replies once the future has completed.
+    /// The end of a job on a witness, or of its limit.
+    pub(crate) fn job(&self, job: impl FnOnce() + Send + 'static) -> BoxFuture<'static, ()> {
+        self.jobs.run(JOB_MAX, job).map(drop_result).boxed()
+    }
+
+    /// The end of a job on the logbook or the verdicts, or of its limit.
+    pub(crate) fn limited_job(&self, job: impl FnOnce() + Send + 'static) -> BoxFuture<'static, ()> {
+        self.jobs.run_limited(JOB_MAX, job).map(drop_result).boxed()
+    }
+
+    /// Sends the replies once the future has completed: a program may exit as soon as it has its reply.
     pub(crate) fn reply_after(
         &mut self,
         first: impl Future<Output = ()> + Send + 'static,
@@ -60,6 +69,8 @@ impl fmt::Debug for Background {
         f.debug_struct("Background").field("under_way", &self.replies.len()).finish_non_exhaustive()
     }
 }
+
+fn drop_result(_: Option<()>) {}
 
 /// Longest time that a reply waits for the disk.
 const JOB_MAX: Duration = Duration::from_secs(1);

@@ -29,7 +29,7 @@ impl Keeper {
                 if let Some(remove) =
                     entry.dead_witness.take().and_then(|dead| self.witnesses.removal_of_dead(dead))
                 {
-                    self.background.run(remove, Vec::new());
+                    self.background.run(remove);
                 }
                 let wanted = match entry.reply_to.take() {
                     Some(ReplyTo::Lease(reply)) => {

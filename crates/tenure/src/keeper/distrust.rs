@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::Shared;
+use futures_util::future::{Shared, join_all};
 use tenure_core::machine::{Content, Denied, Event, Fault, Input, Look, Lost, Purpose, Write};
 use tenure_store::{BoxFuture, Key, Reason};
 use tokio::sync::oneshot;
@@ -107,17 +107,13 @@ impl Keeper {
         }
     }
 
-    /// Sends replies after the job, and after a pending removal of the verdict.
-    pub(crate) fn reply_after(&mut self, answers: Vec<Reply>, first: Option<impl FnOnce() + Send + 'static>) {
-        match (first, self.distrust.pending_voiding()) {
-            (None, None) => answers.into_iter().for_each(|answer| answer()),
-            (Some(first), None) => self.background.run(first, answers),
-            (None, Some(voiding)) => self.background.reply_after(voiding, answers),
-            (Some(first), Some(voiding)) => {
-                let (done, did) = oneshot::channel::<()>();
-                self.background.run(first, vec![Box::new(move || drop(done))]);
-                self.background.reply_after(async move { drop((voiding.await, did.await)) }, answers);
-            }
+    /// Sends replies after the jobs, and after a pending removal of the verdict.
+    pub(crate) fn reply_after(&mut self, replies: Vec<Reply>, mut first: Vec<BoxFuture<'static, ()>>) {
+        first.extend(self.distrust.pending_voiding().map(FutureExt::boxed));
+        if first.is_empty() {
+            replies.into_iter().for_each(|reply| reply());
+        } else {
+            self.background.reply_after(join_all(first).map(drop), replies);
         }
     }
 
@@ -146,7 +142,8 @@ impl Keeper {
         }
         if let Some(end) = self.trust.void_job() {
             let (done, told) = oneshot::channel::<()>();
-            self.background.run(end, vec![Box::new(move || drop(done))]);
+            let voided = self.background.limited_job(end);
+            self.background.reply_after(voided, vec![Box::new(move || drop(done))]);
             self.distrust.voiding = Some(told.map(drop).boxed().shared());
         }
     }

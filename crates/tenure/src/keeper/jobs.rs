@@ -25,7 +25,25 @@ impl Jobs {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = Option<T>> + Send + 'static {
         let workers = Arc::clone(&self.workers);
-        let done = self.deadlines.until(self.clock.now() + limit, async move { workers.run(job).await.ok() });
+        self.until(limit, async move { workers.run(job).await.ok() })
+    }
+
+    /// The same for a job that leases can do without: see [`Workers::run_limited`].
+    pub(crate) fn run_limited<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = Option<T>> + Send + 'static {
+        let workers = Arc::clone(&self.workers);
+        self.until(limit, async move { workers.run_limited(job).await.ok() })
+    }
+
+    fn until<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        done: impl Future<Output = Option<T>> + Send + 'static,
+    ) -> impl Future<Output = Option<T>> + Send + 'static {
+        let done = self.deadlines.until(self.clock.now() + limit, done);
         async move { done.await.flatten() }
     }
 }

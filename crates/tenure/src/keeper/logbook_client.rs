@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tenure_store::{BoxFuture, Key, StoreClock};
 
 use crate::clock::{Clock, Domain, Instant, timeout};
 use crate::host::logbook::{Logbook, LogbookEntry, LogbookPage};
-use crate::host::workers::{THREADS_MAX, Workers};
+use crate::host::workers::Workers;
 
 /// The logbook, as the keeper and the observers of one coordinator use it.
 ///
@@ -37,8 +37,6 @@ struct LogbookDisk {
     clock: Arc<dyn Clock>,
     /// Sightings that are not in the logbook yet.
     pending: Mutex<HashMap<Key, LogbookEntry>>,
-    /// Number of writing workers. It is limited, so that a hanging disk leaves workers to other jobs.
-    writers: AtomicUsize,
     /// Sentence about the last problem with the logbook.
     problem: Mutex<Option<String>>,
 }
@@ -49,7 +47,6 @@ impl LogbookClient {
             logbook,
             clock: Arc::clone(&clock),
             pending: Mutex::default(),
-            writers: AtomicUsize::new(0),
             problem: Mutex::default(),
         };
         Self {
@@ -90,7 +87,7 @@ impl LogbookClient {
     /// Writes all queued sightings.
     pub(crate) async fn flush(&self) {
         if !lock(&self.disk.pending).is_empty() {
-            let written = self.workers.run(self.write_job());
+            let written = self.workers.run_limited(self.write_job());
             self.disk_timeout(written).await;
         }
     }
@@ -110,7 +107,7 @@ impl LogbookClient {
         let disk = Arc::clone(&self.disk);
         let (answer, answered) = tokio::sync::oneshot::channel();
         // The read continues if the first caller is dropped.
-        self.workers.run_unheard(move || drop(answer.send(disk.read())));
+        self.workers.run_limited_unheard(move || drop(answer.send(disk.read())));
         async move { Arc::new(answered.await.unwrap_or_default()) }.boxed().shared()
     }
 
@@ -151,18 +148,14 @@ impl LogbookDisk {
         })
     }
 
-    /// Writes the queued sightings. With too many writers they stay queued for the next write.
     fn write(&self) {
-        if self.writers.fetch_add(1, Ordering::Relaxed) < WRITERS_MAX {
-            let entries: Vec<_> = std::mem::take(&mut *lock(&self.pending)).into_values().collect();
-            let domain: Option<Domain> = self.clock.domain().filter(|_| !entries.is_empty());
-            if let Some(domain) = domain
-                && let Err(why) = self.logbook.write(&domain, &*self.clock, entries)
-            {
-                self.report_problem(why);
-            }
+        let entries: Vec<_> = std::mem::take(&mut *lock(&self.pending)).into_values().collect();
+        let domain: Option<Domain> = self.clock.domain().filter(|_| !entries.is_empty());
+        if let Some(domain) = domain
+            && let Err(why) = self.logbook.write(&domain, &*self.clock, entries)
+        {
+            self.report_problem(why);
         }
-        self.writers.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn report_problem(&self, why: String) {
@@ -198,33 +191,3 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const DISK_MAX: Duration = Duration::from_millis(200);
 
 const PENDING_MAX: usize = 1_000;
-
-/// Half of the workers.
-const WRITERS_MAX: usize = THREADS_MAX / 2;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::BootClock;
-    use tenure_core::record::Nonce;
-    use tenure_store::Version;
-
-    #[test]
-    fn while_the_disk_hangs_logbook_writes_leave_workers_free_and_lose_nothing() {
-        let folder = std::env::temp_dir().join(format!("tenure-logbook-hangs-{}", std::process::id()));
-        let (clock, workers) = (Arc::new(BootClock::new()), Arc::new(Workers::new()));
-        let client =
-            LogbookClient::new(Logbook::in_folder(&folder), "memory:s".into(), clock.clone(), workers);
-        let (key, now) = (Key::parse("k").unwrap(), clock.now());
-        let seen = Recalled { version: Version::new("v"), nonce: Nonce::from_bits(7), from: now };
-        client.add(&key, &seen, now, true);
-        client.disk.writers.store(WRITERS_MAX, Ordering::Relaxed);
-        client.write_job()();
-        assert!(!folder.exists(), "this one is not to wait for the disk");
-        client.disk.writers.store(WRITERS_MAX - 1, Ordering::Relaxed);
-        client.write_job()();
-        assert_eq!(client.disk.read().find("memory:s", &key).unwrap().to_recall(), Some(seen));
-        assert_eq!(client.disk.writers.load(Ordering::Relaxed), WRITERS_MAX - 1);
-        std::fs::remove_dir_all(&folder).unwrap();
-    }
-}

@@ -298,7 +298,7 @@ impl Keeper {
                     }
                     // The request was cancelled.
                     None => match made {
-                        Some(lock) => self.background.run(move || drop(lock.remove()), Vec::new()),
+                        Some(lock) => self.background.run(move || drop(lock.remove())),
                         None => self.maybe_closed(),
                     },
                 }
@@ -336,7 +336,7 @@ impl Keeper {
         }
         if let Some(error) = self.refusal_of(&entry) {
             entry.deny(error);
-            return self.reply_after(std::mem::take(&mut entry.replies), None::<fn()>);
+            return self.reply_after(std::mem::take(&mut entry.replies), Vec::new());
         }
         self.make_room_for(&entry.key);
         let known = self.keys.entry(entry.key.clone()).or_default();
@@ -413,13 +413,9 @@ impl Keeper {
         let witness = entry.witness.take_if(|_| matches!(left, Some(Left::Vacated | Left::Nothing)));
         let logbook = self.logbook.as_ref().filter(|_| std::mem::take(&mut entry.logbook_pending));
         let write = logbook.map(|logbook| logbook.write_job());
-        let is_first = witness.is_some() || write.is_some();
-        let first = move || {
-            drop(witness.map(|witness| witness.remove()));
-            write.into_iter().for_each(|write| write());
-        };
-        let first = is_first.then_some(first);
-        self.reply_after(answers, first);
+        let removed = witness.map(|witness| self.background.job(move || drop(witness.remove())));
+        let written = write.map(|write| self.background.limited_job(write));
+        self.reply_after(answers, removed.into_iter().chain(written).collect());
         if left.is_some() || self.leases.get(&id).is_some_and(|entry| entry.detached) {
             self.forget(id);
         }

@@ -97,7 +97,7 @@ impl Trust {
         limit: Duration,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        timeout(&*self.clock, limit, self.workers.run(job)).await?.ok()
+        timeout(&*self.clock, limit, self.workers.run_limited(job)).await?.ok()
     }
 }
 

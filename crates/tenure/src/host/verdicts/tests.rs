@@ -179,5 +179,8 @@ fn a_page_that_cannot_be_written_is_removed_and_a_failed_removal_is_an_error() {
     std::fs::write(kept.0.folder.with_extension("file"), "").unwrap();
     let error = Verdicts::in_folder(kept.0.folder.with_extension("file")).forget(PLACE).unwrap_err();
     std::fs::remove_file(kept.0.folder.with_extension("file")).unwrap();
-    assert!(error.to_string().contains(PLACE) && error.to_string().contains("Remove that folder"), "{error}");
+    assert!(
+        error.to_string().contains(PLACE) && error.to_string().contains("Remove that directory"),
+        "{error}"
+    );
 }

@@ -29,7 +29,6 @@ impl Calls {
     }
 }
 
-/// Calls after `earlier`, which is a count of the same store.
 impl Sub for Calls {
     type Output = Self;
 

@@ -124,7 +124,7 @@ impl MemoryState {
 
     fn hints(&mut self, concerned: impl Fn(&Prefix) -> bool) -> WatchHints {
         self.watchers.retain(|watcher| !watcher.changed.is_closed());
-        let latest_time = self.watchers.iter().filter(|watcher| concerned(&watcher.prefix));
-        WatchHints(latest_time.map(|watcher| watcher.changed.clone()).collect())
+        let concerned_watchers = self.watchers.iter().filter(|watcher| concerned(&watcher.prefix));
+        WatchHints(concerned_watchers.map(|watcher| watcher.changed.clone()).collect())
     }
 }
