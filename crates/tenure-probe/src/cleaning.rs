@@ -6,24 +6,24 @@ use tenure_store::{Key, Reason, Refused, StoreError};
 
 use crate::scratch_area::{ScratchArea, ScratchName};
 
-/// What became of everything that a probe wrote.
+/// Result of the removal of everything that a probe wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CleanUp {
-    /// How many entries of this probe were removed.
+    /// Number of entries of this probe that were removed.
     pub removed: usize,
-    /// How many are left, at most.
+    /// Maximum number of entries of this probe that remain.
     pub left: usize,
-    /// Why they are left.
+    /// Reason why they remain.
     pub why: Option<String>,
-    /// What the names of all of them begin with.
+    /// Prefix of the names of all entries of this probe.
     pub scratch_area: String,
-    /// How many entries were removed that a probe of an earlier day had left, because it was killed.
+    /// Number of removed entries that a killed probe of an earlier day had left.
     pub older: usize,
 }
 
-/// Sweeps everything that was written, and what is found beside it, and then looks again: a write that was on its way
-/// when the probe was broken off may have come meanwhile.
+/// Removes everything that was written, and everything found in the same area, and then lists again: a write that was
+/// in flight when the probe was interrupted may have arrived since.
 pub(crate) async fn clean(
     scratch_area: &ScratchArea,
     scratch_name: &ScratchName,
@@ -37,7 +37,7 @@ pub(crate) async fn clean(
         let listed = scratch_area.list_stored().await;
         let (own, old) = match listed {
             Ok(keys) => own_and_old(keys, scratch_name, now),
-            // What was written is known without a listing.
+            // The ledger knows the written keys without a listing.
             Err(_) => (BTreeSet::new(), BTreeSet::new()),
         };
         if look == 0 {
@@ -64,7 +64,7 @@ pub(crate) async fn clean(
     }
 }
 
-/// The entries of this probe, and those of probes that must be over.
+/// The entries of this probe, and those of probes that must have ended.
 fn own_and_old(keys: Vec<Key>, scratch_name: &ScratchName, now: WallTime) -> (BTreeSet<Key>, BTreeSet<Key>) {
     let (mut own, mut old) = (BTreeSet::new(), BTreeSet::new());
     for key in keys {
@@ -79,7 +79,7 @@ fn own_and_old(keys: Vec<Key>, scratch_name: &ScratchName, now: WallTime) -> (BT
     (own, old)
 }
 
-/// Whether to go on: `false` where nothing can be removed.
+/// Removes the entries. Returns `false` if nothing can be removed, so that the caller stops.
 async fn sweep(
     scratch_area: &ScratchArea,
     keys: impl IntoIterator<Item = Key>,
@@ -106,11 +106,11 @@ async fn sweep(
     true
 }
 
-/// The second look finds what came late, the third nothing.
+/// The second pass finds late arrivals, the third finds nothing.
 const LOOKS: usize = 3;
 
-/// A probe takes minutes. One of an earlier day is over, by whichever clock.
+/// A probe takes minutes. A probe of an earlier day has ended, by any clock.
 const OLD_SECONDS: u64 = 24 * 60 * 60;
 
-/// Sweeps that are under way at once.
+/// Maximum number of removals in flight.
 const SWEEPS_AT_ONCE: usize = 8;

@@ -1,29 +1,29 @@
 use tenure_store::{Reason, Refused, StoreError};
 
-/// Why a store could not be probed. Nothing is known of it then.
+/// Error of a store that could not be probed. Nothing is known about such a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// It cannot be reached, does not answer, or may not be read or written.
+    /// The store cannot be reached, does not answer, or denies reads or writes.
     #[error("{store} could not be probed: {why}")]
     Unavailable {
-        /// What the store is called.
+        /// Name of the store.
         store: String,
-        /// What happened last.
+        /// The last error.
         why: String,
     },
-    /// It is no store for leases, as it says itself.
+    /// The store itself reports that it does not support leases.
     #[error("{store} is refused: {why}")]
     Refused {
-        /// What the store is called.
+        /// Name of the store.
         store: String,
-        /// What it said.
+        /// The store's message.
         why: String,
     },
 }
 
 impl ProbeError {
-    /// The first call of a probe has failed.
+    /// Error of the first call of a probe.
     pub(crate) fn of(store: String, error: &StoreError) -> Self {
         let why = error.to_string();
         match error {

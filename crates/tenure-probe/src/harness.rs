@@ -9,7 +9,7 @@ use tenure_store::{BoxFuture, Key, Store};
 use crate::ledger::{Ledger, Loss};
 use crate::scratch_area::ScratchArea;
 
-/// How the suite reaches the corner.
+/// Gives the suite access to the scratch area.
 pub(crate) struct ProbeHarness<'a> {
     pub(crate) areas: &'a [Arc<ScratchArea>],
     pub(crate) ledger: &'a Ledger,

@@ -1,26 +1,26 @@
-//! What it means for leases when a store breaks a clause of the contract.
+//! Consequences for leases when a store breaks a clause of the contract.
 //!
-//! The whole judgement is one table, [`Clause::ALL`]: leases rest on conditional writes, on reads that show them, and on what was
-//! acknowledged being kept; nothing but convenience rests on the others.
+//! The complete judgement is one table, [`Clause::ALL`]. Leases depend on conditional writes, on reads that show them,
+//! and on the durability of acknowledged writes. Only convenience depends on the other clauses.
 
 use tenure_conformance::{CheckOutcome, Finding};
 
-/// One clause of the contract, and what follows if it is broken.
+/// One clause of the contract, and the consequence of breaking it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Clause {
-    /// What the suite calls it.
+    /// Name of the clause in the suite.
     pub name: &'static str,
-    /// What it is called by people.
+    /// Human-readable name.
     pub title: &'static str,
-    /// What follows if it is broken.
+    /// Consequence if the store breaks it.
     pub weight: Weight,
-    /// Why that follows: what could happen.
+    /// Reason for the consequence: what could happen.
     pub because: &'static str,
 }
 
 impl Clause {
-    /// Every clause, in the order in which they are checked.
+    /// Every clause, in the order of the checks.
     pub const ALL: &[Self] = &[
         refuses("guarantees", "what it declares", "it does not do what it says of itself"),
         refuses("create", "conditional create", "two contenders could create the same record"),
@@ -52,28 +52,28 @@ impl Clause {
     ];
 }
 
-/// What follows if a clause is broken.
+/// Consequence of a broken clause.
 ///
-/// Exhaustive: whoever uses the store must not, or must know its limits.
+/// Exhaustive: a user of the store must either not use it, or know its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// The store is refused: two could act at once.
+    /// The store is refused: two holders could act at once.
     Refuses,
-    /// The store can be used, within limits.
+    /// The store is usable, within limits.
     Limits,
 }
 
-/// One check, judged.
+/// One check with its judgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Judged {
-    /// The clause that it belongs to.
+    /// The clause that the check belongs to.
     pub clause: Clause,
-    /// What it says of a good store, as a sentence.
+    /// What the check requires of a correct store, as a sentence.
     pub check: &'static str,
-    /// What became of it.
+    /// Outcome of the check.
     pub verdict: CheckOutcome,
-    /// What was counted on the way, if anything.
+    /// Counts collected by the check; may be empty.
     pub note: String,
 }
 
@@ -85,7 +85,7 @@ const fn limits(name: &'static str, title: &'static str, because: &'static str) 
     Clause { name, title, weight: Weight::Limits, because }
 }
 
-/// The clause of this name. One that the table does not know is judged as one that leases rest on.
+/// The clause with this name. A clause that is not in the table is judged as one that leases depend on.
 pub(crate) fn clause(name: &'static str) -> Clause {
     let known = Clause::ALL.iter().find(|clause| clause.name == name);
     known.copied().unwrap_or(refuses(name, name, "it breaks a promise"))
@@ -97,7 +97,7 @@ impl Judged {
         Self { clause: clause(finding.clause), check, verdict, note }
     }
 
-    /// What was seen, if the store broke the contract here.
+    /// What the check observed, if the store broke the contract here.
     pub fn broken(&self) -> Option<&str> {
         match &self.verdict {
             CheckOutcome::Failed(why) => Some(why),
@@ -106,7 +106,7 @@ impl Judged {
     }
 }
 
-/// Why a store is not simply fit: a sentence for each clause of this weight that it breaks.
+/// Reasons why a store is not simply fit: a sentence for each clause of this weight that it breaks.
 pub(crate) fn reasons(checks: &[Judged], weight: Weight) -> Vec<String> {
     let mut reasons = Vec::new();
     for clause in Clause::ALL.iter().filter(|clause| clause.weight == weight) {

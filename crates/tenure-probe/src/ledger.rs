@@ -3,7 +3,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tenure_store::{Key, Reason, Refused, StoreError};
 
-/// How many calls a probe has made. On an object store each is a request, and a listing one for each page.
+/// Number of calls that a probe has made. On an object store each call is one request; a listing is one request per
+/// page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Calls {
@@ -13,11 +14,11 @@ pub struct Calls {
     pub reads: u64,
     /// Listings.
     pub lists: u64,
-    /// Removals, most of them to clean up.
+    /// Removals, most of them during clean-up.
     pub removals: u64,
 }
 
-/// What all connections of a probe have done together.
+/// Record of the calls of all connections of a probe.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     state: Mutex<LedgerState>,
@@ -26,17 +27,17 @@ pub(crate) struct Ledger {
 #[derive(Debug, Default)]
 struct LedgerState {
     calls: Calls,
-    /// Everything that may be there, under the name that the store knows.
+    /// Every key that may exist, under its name in the store.
     written: BTreeSet<Key>,
     next_write: Option<Loss>,
-    /// How many calls had no answer since the last that had one.
+    /// Number of calls without an answer since the last answered call.
     silent: u32,
-    /// The keys that they were about.
+    /// Keys of the unanswered calls.
     silent_keys: BTreeSet<Key>,
     last_error: String,
 }
 
-/// What happens to a write on purpose.
+/// Fault that the probe injects into a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     Request,
@@ -44,7 +45,7 @@ pub(crate) enum Loss {
 }
 
 impl Calls {
-    /// All of them.
+    /// Sum of all calls.
     pub fn total(&self) -> u64 {
         self.writes + self.reads + self.lists + self.removals
     }
@@ -60,7 +61,7 @@ impl Ledger {
         self.state().calls
     }
 
-    /// A write is about to be sent: from now on it may be there.
+    /// Records that a write is about to be sent: from now on the entry may exist.
     pub(crate) fn writes(&self, key: &Key) {
         self.state().written.insert(key.clone());
     }
@@ -77,7 +78,7 @@ impl Ledger {
         self.state().next_write.take()
     }
 
-    /// A read or a write was answered, or not.
+    /// Records whether a read or a write was answered.
     pub(crate) fn note_answer<T>(&self, key: &Key, answer: &Result<T, StoreError>) {
         let mut state = self.state();
         match answer {
@@ -85,7 +86,7 @@ impl Ledger {
                 state.silent = 0;
                 state.silent_keys.clear();
             }
-            // What it cannot do, it says clearly enough.
+            // A refusal for one of these reasons is a clear answer, not silence.
             Err(StoreError::Refused(Refused {
                 reason: Reason::Unsupported | Reason::Invalid | Reason::Damaged,
                 ..
@@ -98,8 +99,8 @@ impl Ledger {
         }
     }
 
-    /// What it said last, if it has given no answer for long: then whatever failed meanwhile says nothing about it. One key
-    /// that is silent is another matter.
+    /// The last error, if the store has not answered for a long time: failures in that period say nothing about the
+    /// store. Silence about a single key does not count.
     pub(crate) fn lasting_silence(&self) -> Option<String> {
         let state = self.state();
         let everywhere = state.silent_keys.len() > 1;
@@ -111,5 +112,5 @@ impl Ledger {
     }
 }
 
-/// As many as the suite tries before it calls an outcome a failure.
+/// The same number of attempts as the suite makes before it reports a failure.
 const SILENT_MAX: u32 = 8;

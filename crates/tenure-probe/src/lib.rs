@@ -1,9 +1,9 @@
 //! Qualifies a store for Tenure: does it keep the contract under races, how fast is it, and which ttl fits it?
 //!
-//! A lease is worth as much as the conditional write under it, and several servers keep their conditions only as long as
-//! nobody races. The check at connect is short, and finds those that always lie. A [`Probe`] takes its time: it makes
-//! every check of the contract in [`tenure_conformance`], in a corner of the store that nobody else uses and that
-//! listings hide, then it measures, and in the end it says *fit*, *fit with limits* or *refused*, with its reasons.
+//! A lease is only as safe as the conditional write under it, and several servers keep their conditions only without
+//! concurrent writers. The check at connect is short, and finds only servers that always break them. A [`Probe`] takes
+//! longer. It runs every check of the contract in [`tenure_conformance`], in a private scratch area that listings hide.
+//! Then it measures the store, and reports *fit*, *fit with limits* or *refused*, with its reasons.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -17,11 +17,11 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = Memory::new(); // in real life: something that is reached over a network
 //! let plan = Plan::default().racers(32)?.rounds(2)?.samples(20)?;
-//! // Each opening is a connection of its own. The number names this run: draw it.
+//! // Each open creates a separate connection. The number names this run: draw it at random.
 //! let probe = Probe::open(plan, 0x5eed, || Ok::<_, tenure::Error>(Arc::new(server.clone()) as Arc<dyn Store>))?;
 //!
 //! let qualified = probe.run(&|progress| eprintln!("{} of {}", progress.done, progress.of)).await;
-//! // Always, also if it failed or was broken off.
+//! // Always, also after a failure or an interruption.
 //! let cleaned = probe.clean_up(Duration::from_secs(30)).await;
 //!
 //! let qualification = qualified?;
@@ -32,15 +32,16 @@
 //! # }
 //! ```
 //!
-//! # What makes it say no
+//! # Reasons for a refusal
 //!
-//! [`Clause::ALL`] is the table: which clause of the contract leases rest on, so that a store which breaks it is refused, and
-//! which they do not need, so that it is a limit for whoever uses the store.
+//! [`Clause::ALL`] is the table. It says which clauses leases depend on: a store that breaks one of them is refused. A
+//! store that breaks one of the others is usable, within limits.
 //!
 //! # What it does not find
 //!
-//! **A pass is not a proof.** A race that was not lost in ten rounds may be lost in the next; servers with several gateways
-//! should be probed through each. It cannot restart the server or pull its plug, and it looks for as long as it runs.
+//! **A pass is not a proof.** A race that was not lost in ten rounds may be lost in the next. Probe servers with
+//! several gateways through each of them. The probe cannot restart the server or cut its power, and it observes the
+//! store only while it runs.
 
 mod cleaning;
 mod error;

@@ -1,6 +1,6 @@
 use std::ops::RangeInclusive;
 
-/// How much of everything a probe does. Each number has bounds: a probe of a cloud costs money.
+/// Amount of work of a probe. Each number has bounds: a probe of a cloud store costs money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a plan does nothing until it is given to a probe"]
 pub struct Plan {
@@ -9,7 +9,7 @@ pub struct Plan {
     pub(crate) samples: usize,
 }
 
-/// A number that makes no sense for a probe.
+/// Error of a number that is out of bounds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} are {least} to {most}, not {number}")]
 pub struct PlanError {
@@ -20,40 +20,42 @@ pub struct PlanError {
 }
 
 impl Plan {
-    /// How many racers there may be.
+    /// Bounds of the number of racers.
     const RACERS: RangeInclusive<usize> = 2..=512;
-    /// How many rounds there may be.
+    /// Bounds of the number of rounds.
     const ROUNDS: RangeInclusive<usize> = 1..=10_000;
-    /// How many samples there may be.
+    /// Bounds of the number of samples.
     const SAMPLES: RangeInclusive<usize> = 10..=10_000;
 
-    /// How many racers want the same key at the same time. 32 unless told.
+    /// Sets the number of racers that write the same key at the same time. Default: 32.
     pub fn racers(mut self, racers: usize) -> Result<Self, PlanError> {
         self.racers = within("racers", racers, &Self::RACERS)?;
         Ok(self)
     }
 
-    /// How many rounds each kind of race has. 10 unless told: a server that is almost atomic loses one in many.
+    /// Sets the number of rounds of each kind of race. Default: 10. A server that is almost atomic fails only one round
+    /// in many.
     pub fn rounds(mut self, rounds: usize) -> Result<Self, PlanError> {
         self.rounds = within("rounds", rounds, &Self::ROUNDS)?;
         Ok(self)
     }
 
-    /// How many calls of each kind are timed. 100 unless told: with fewer, the 99th percentile is the slowest of them.
+    /// Sets the number of timed calls of each kind. Default: 100. With fewer, the 99th percentile is the slowest call.
     pub fn samples(mut self, samples: usize) -> Result<Self, PlanError> {
         self.samples = within("samples", samples, &Self::SAMPLES)?;
         Ok(self)
     }
 
-    /// Over how many connections racers are spread.
+    /// Number of connections that racers share.
     pub(crate) const CONNECTIONS: usize = 4;
 
-    /// How many keys the long listing has. A page of an object store has a thousand; that would cost more than it tells.
+    /// Number of keys in the long listing. A page of an object store has a thousand, which would cost more than the
+    /// result is worth.
     pub(crate) const LISTED: usize = 40;
 
-    /// About how many calls a probe with this plan makes, its cleaning up included.
+    /// Approximate number of calls of a probe with this plan, including clean-up.
     pub(crate) fn calls(&self) -> u64 {
-        // Two races in which each racer writes once, and a chain in which it reads and writes up to four times.
+        // Two races in which each racer writes once, and a chain in which each racer reads and writes up to four times.
         let round = 10 * self.racers + 10;
         (CALLS_OF_THE_REST + self.rounds * round + self.samples * 5) as u64
     }
@@ -72,7 +74,7 @@ fn within(what: &'static str, number: usize, bounds: &RangeInclusive<usize>) -> 
     Err(PlanError { what, number, least: *bounds.start(), most: *bounds.end() })
 }
 
-/// What the checks without a race make, and cleaning up after them. A test holds it against the truth.
+/// Calls of the checks without a race, including their clean-up. A test compares it with the real number.
 const CALLS_OF_THE_REST: usize = 3_500;
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::quoting::{self, Quoting};
 use crate::scratch_area::{ScratchArea, ScratchName};
 use crate::{Advice, ProbeError, ttl};
 
-/// The long qualification of a store. It writes in a corner of its own, `.tenure/probe/…`, and nowhere else.
+/// The long qualification of a store. It writes only in its own scratch area, `.tenure/probe/…`.
 #[derive(Debug)]
 pub struct Probe {
     plan: Plan,
@@ -33,7 +33,7 @@ pub struct Probe {
     other_etags: Option<OtherEtags>,
 }
 
-/// The same store with its ETags written the other way.
+/// The same store with the other form of ETags.
 #[derive(Debug)]
 struct OtherEtags {
     scratch_area: ScratchArea,
@@ -41,14 +41,14 @@ struct OtherEtags {
 }
 
 impl Probe {
-    /// Opens as many connections as it needs, each by a call of `open`. Nothing is sent yet.
+    /// Opens the connections that the probe needs, each with a call of `open`. Sends nothing yet.
     ///
-    /// `run` tells this probe from others that begin in the same second.
+    /// `run` distinguishes this probe from others that start in the same second.
     pub fn open<E>(plan: Plan, run: u128, open: impl Fn() -> Result<Arc<dyn Store>, E>) -> Result<Self, E> {
         Self::open_at(plan, run, Arc::new(BootClock::new()), open)
     }
 
-    /// The same on another clock than the machine's.
+    /// Like [`open`](Self::open), with another clock than the machine's.
     pub fn open_at<E>(
         plan: Plan,
         run: u128,
@@ -63,7 +63,7 @@ impl Probe {
         Ok(Self { plan, scratch_name, clock, areas, ledger, other_etags: None })
     }
 
-    /// Also tries the same store with its ETags written the other way: `bare`, or with quotes.
+    /// Also tests the same store with the other form of ETags: `bare`, or with quotes.
     #[must_use]
     pub fn with_other_etags(mut self, store: Arc<dyn Store>, bare: bool) -> Self {
         let scratch_area = ScratchArea::new(store, self.scratch_name.clone(), Arc::clone(&self.ledger));
@@ -71,29 +71,30 @@ impl Probe {
         self
     }
 
-    /// About how many calls it will make, its cleaning up included.
+    /// Approximate number of calls that the probe will make, including clean-up.
     pub fn calls_expected(&self) -> u64 {
         self.plan.calls()
     }
 
-    /// What the store declares of itself.
+    /// The guarantees that the store declares.
     pub fn guarantees(&self) -> Guarantees {
         self.areas[0].store.guarantees()
     }
 
-    /// How many calls it has made so far.
+    /// Number of calls made so far.
     pub fn calls(&self) -> Calls {
         self.ledger.calls()
     }
 
-    /// What the names of everything begin with that it writes.
+    /// Prefix of the names of everything that the probe writes.
     pub fn scratch_area(&self) -> &str {
         self.scratch_name.as_str()
     }
 
-    /// Finds everything out, and tells how far it has come. Whatever comes of it, [clean up](Self::clean_up) afterwards.
+    /// Runs all checks and measurements, and reports its progress. Whatever the result, [clean up](Self::clean_up)
+    /// afterwards.
     ///
-    /// It may be dropped at any time.
+    /// The future may be dropped at any time.
     pub async fn run(&self, tell: &(dyn Fn(Progress) + Sync)) -> Result<Qualification, ProbeError> {
         let store = &self.areas[0];
         if let Err(error) = check_declared(&*store.store) {
@@ -129,8 +130,8 @@ impl Probe {
         Ok(qualification)
     }
 
-    /// Removes everything that this probe wrote, as far as it may, and what a probe of an earlier day left. It takes no
-    /// longer than `within`.
+    /// Removes everything that this probe wrote, as far as the store permits, and the remains of probes of earlier
+    /// days. Takes no longer than `within`.
     pub async fn clean_up(&self, within: Duration) -> CleanUp {
         let mut done = CleanUp { scratch_area: self.scratch_name.as_str().to_owned(), ..CleanUp::default() };
         let end = self.clock.sleep_until(self.clock.now() + within);
@@ -157,16 +158,16 @@ impl Probe {
             .longest_key(self.scratch_name.longest_key())
     }
 
-    /// A store that cannot be used at all is told from one that is bad.
+    /// Distinguishes a store that cannot be used at all from one that breaks the contract.
     async fn reach(&self) -> Result<(), ProbeError> {
         let (store, key) = (&self.areas[0], key("first"));
         let mut tries = 0;
         loop {
             let first = async || {
                 store.get(&key).await?;
-                // Whether it was applied does not matter: it was taken.
+                // It does not matter whether the write was applied: the store accepted it.
                 let _ = store.put(&key, "the first write".into(), Expect::Absent).await?;
-                // What was written may show that it must not be used.
+                // The read may show that the store must not be used.
                 store.get(&key).await
             };
             let Err(error) = first().await else { return Ok(()) };
@@ -182,7 +183,7 @@ impl Probe {
         }
     }
 
-    /// Every check of the contract.
+    /// Runs every check of the contract.
     async fn check(&self, suite: &Suite, steps: &Steps<'_>) -> Result<Vec<Judged>, ProbeError> {
         let harness = ProbeHarness::new(&self.areas, &self.ledger, &self.clock);
         let report = suite
@@ -200,7 +201,7 @@ impl Probe {
         Ok(report.findings.into_iter().map(Judged::of).collect())
     }
 
-    /// What failed while the store was away says nothing about it.
+    /// Fails if the store was unavailable: failures during that time say nothing about it.
     fn check_store_answered(&self) -> Result<(), ProbeError> {
         match self.ledger.lasting_silence() {
             Some(last) => {
@@ -240,7 +241,7 @@ impl Probe {
     }
 }
 
-/// Tells how far it has come.
+/// Reports the progress.
 struct Steps<'a> {
     done: AtomicUsize,
     of: usize,
@@ -254,7 +255,7 @@ impl Steps<'_> {
     }
 }
 
-/// The final word, by everything that was found out so far.
+/// The final result, from everything found so far.
 fn fitness(found: &Qualification) -> Fitness {
     let mut refused = judge::reasons(&found.checks, Weight::Refuses);
     if !refused.is_empty() {
@@ -293,10 +294,10 @@ fn key(name: &str) -> Key {
     Key::parse(name).expect("the names here are keys")
 }
 
-/// Reaching it, versions, and the two that measure.
+/// The steps besides the checks: the first call, versions, and the two measurements.
 const STEPS_BESIDE: usize = 4;
 
-/// A server that is just starting, a connection that is just cut.
+/// Tolerates a server that is still starting, or a connection that was just closed.
 const REACH_TRIES: u32 = 3;
 
 const REACH_PAUSE: Duration = Duration::from_millis(500);

@@ -1,12 +1,12 @@
-/// How far a probe has come.
+/// Progress of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// How many steps are done.
+    /// Number of completed steps.
     pub done: usize,
-    /// How many there are.
+    /// Total number of steps.
     pub of: usize,
-    /// What it is about, in a word or two.
+    /// Topic of the step, in a word or two.
     pub title: &'static str,
     /// The step that begins, as a sentence.
     pub step: &'static str,

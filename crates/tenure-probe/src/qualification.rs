@@ -5,41 +5,41 @@ use crate::measure::Measured;
 use crate::quoting::Quoting;
 use crate::ttl::Advice;
 
-/// Everything that a probe found out about a store.
+/// Everything that a probe found about a store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Qualification {
-    /// What the store is called.
+    /// Name of the store.
     pub store: String,
-    /// Every check of the contract, judged.
+    /// Every check of the contract, with its judgement.
     pub checks: Vec<Judged>,
-    /// Whether its ETags are wanted with or without quotes, where it has any.
+    /// The form of ETags that the server accepts, with or without quotes; `None` for a store without ETags.
     pub quoting: Option<Quoting>,
-    /// Whether equal bytes have equal versions; `None` if nobody could tell.
+    /// True if equal bytes have equal versions; `None` if the probe could not determine it.
     pub equal_bytes_share_a_version: Option<bool>,
-    /// How fast it is. Stores that are refused are not measured.
+    /// Measurements. A refused store is not measured.
     pub measured: Option<Measured>,
-    /// Which ttl fits it, with the arithmetic.
+    /// Recommended ttl, with the arithmetic.
     pub advice: Option<Advice>,
-    /// The final word.
+    /// The final result.
     pub fitness: Fitness,
 }
 
-/// The final word about a store.
+/// The final result for a store.
 ///
-/// Exhaustive: whoever asks acts on each of the three.
+/// Exhaustive: the caller acts on each of the three.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fitness {
-    /// Nothing speaks against it.
+    /// The probe found no problem.
     Fit,
-    /// It can be used for leases. Something else does not work there, or something has to be kept in mind.
+    /// The store is usable for leases. Another feature does not work there, or the user must know a limit.
     FitWithLimits(Vec<String>),
-    /// It must not be used: two could act at once.
+    /// The store must not be used: two holders could act at once.
     Refused(Vec<String>),
 }
 
 impl Fitness {
-    /// What speaks against the store, each as a sentence.
+    /// The reasons against the store, each as a sentence.
     pub fn reasons(&self) -> &[String] {
         match self {
             Self::Fit => &[],

@@ -1,33 +1,33 @@
 use tenure_store::{Expect, Key, Put, Store, StoreError};
 
-/// Whether a server takes an ETag back with its quotes, without them, or both.
+/// The forms in which a server accepts an ETag: with quotes, without them, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quoting {
-    /// How a conditional replace goes with quotes.
+    /// Result of a conditional replace with quotes.
     pub quoted: Taken,
-    /// How it goes without.
+    /// Result without quotes.
     pub bare: Taken,
-    /// Whether the URL of this store says `etags=bare`.
+    /// True if the URL of this store says `etags=bare`.
     pub bare_is_used: bool,
 }
 
-/// What a server makes of one way to write an ETag.
+/// A server's treatment of one form of ETags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Taken {
-    /// It is compared.
+    /// The server compares it.
     Compared,
     /// It never matches.
     NeverMatches,
-    /// It is not looked at: whatever is there is replaced.
+    /// The server ignores it: it replaces any version.
     Ignored,
-    /// There was no clear answer.
+    /// The server gave no clear answer.
     Unclear,
 }
 
 impl Quoting {
-    /// What this means for the URL, in a sentence.
+    /// The consequence for the URL, as a sentence.
     pub fn sentence(&self) -> String {
         let words = |bare: bool| if bare { "without quotes" } else { "with quotes" };
         let (used, other) = self.used_and_other();
@@ -53,18 +53,18 @@ impl Quoting {
         if self.bare_is_used { (self.bare, self.quoted) } else { (self.quoted, self.bare) }
     }
 
-    /// Whether only the way that is not used works.
+    /// True if only the form that is not used works.
     pub(crate) fn is_the_wrong_way(&self) -> bool {
         let (used, other) = self.used_and_other();
         used != Taken::Compared && other == Taken::Compared
     }
 }
 
-/// The same conditional replace that leases make, and one that must be refused.
+/// Makes the conditional replace that leases make, and one that the server must refuse.
 pub(crate) async fn taken(store: &dyn Store, key: &Key) -> Taken {
     match try_replaces(store, key).await {
         Ok(taken) => taken,
-        // Somebody who does not take the form says so.
+        // A server that does not accept the form refuses it.
         Err(StoreError::Refused(_)) => Taken::NeverMatches,
         Err(_) => Taken::Unclear,
     }

@@ -11,8 +11,8 @@ use tenure_store::{
 
 use crate::ledger::{Ledger, Loss};
 
-/// A connection to a corner of a store: its key `a` is the store's key `.tenure/probe/<run>/a`, so that nothing of a
-/// user's is ever touched, and listings for people show nothing of it.
+/// A connection to a scratch area of a store. Its key `a` is the store's key `.tenure/probe/<run>/a`, so the probe
+/// never touches a user's entry, and human-readable listings do not show the area.
 #[derive(Debug)]
 pub(crate) struct ScratchArea {
     pub(crate) store: Arc<dyn Store>,
@@ -20,20 +20,20 @@ pub(crate) struct ScratchArea {
     ledger: Arc<Ledger>,
 }
 
-/// Where a corner is.
+/// Name of a scratch area.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScratchName(String);
 
 impl ScratchName {
-    /// What the names of all areas begin with.
+    /// Prefix of the names of all areas.
     pub(crate) const ALL_AREAS: &str = ".tenure/probe";
 
-    /// The corner of the probe that began at this second. The number tells it from others that did.
+    /// The area of the probe that began at this second. The number distinguishes probes that began in the same second.
     pub(crate) fn new(second: u64, run: u128) -> Self {
         Self(format!("{}/{second}-{:08x}", Self::ALL_AREAS, run as u32))
     }
 
-    /// The corner that a stored key lies in, and when its probe began.
+    /// The area that a stored key belongs to, and the second at which its probe began.
     pub(crate) fn of(key: &Key) -> Option<(Self, u64)> {
         let name = key.as_str().strip_prefix(Self::ALL_AREAS)?.strip_prefix('/')?.split('/').next()?;
         let (second, run) = name.split_once('-')?;
@@ -47,12 +47,12 @@ impl ScratchName {
         &self.0
     }
 
-    /// How long a key in here may be.
+    /// Maximum length of a key in this area.
     pub(crate) fn longest_key(&self) -> usize {
         Key::MAX_BYTES - self.0.len() - 1
     }
 
-    /// Everything in here.
+    /// Prefix of every key in this area.
     pub(crate) fn prefix(&self) -> Prefix {
         Prefix::parse(&self.0).expect("it is made of good names")
     }
@@ -80,12 +80,12 @@ impl ScratchArea {
         Self { store, scratch_name, ledger }
     }
 
-    /// Removes the entry, as an administrator would.
+    /// Deletes the entry, as an administrator would.
     pub(crate) async fn delete(&self, key: &Key) -> Result<(), StoreError> {
         self.sweep_stored(&self.scratch_name.stored_key(key)?).await
     }
 
-    /// The same, by the name that the store knows.
+    /// Deletes the entry with this name in the store.
     pub(crate) async fn sweep_stored(&self, key: &Key) -> Result<(), StoreError> {
         self.ledger.count(|calls| &mut calls.removals);
         match self.store.scratch() {
@@ -104,7 +104,8 @@ impl ScratchArea {
 }
 
 impl Store for ScratchArea {
-    /// A store that bears many writes a second is pressed harder than leases would.
+    /// Declares a shorter write interval for a store that tolerates many writes per second, to load it harder than
+    /// leases would.
     fn guarantees(&self) -> Guarantees {
         let mut guarantees = self.store.guarantees();
         if guarantees.write_interval <= PRESSED_MAX {
@@ -185,7 +186,7 @@ impl fmt::Display for ScratchArea {
     }
 }
 
-/// What object stores are paced to unless more is known of them.
+/// The default write interval of object stores.
 const PRESSED_MAX: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -6,23 +6,23 @@ use tenure_store::{Guarantees, Reach};
 use crate::measure::Measured;
 use crate::words::short;
 
-/// A ttl that fits a store, and how it was found. It is the shortest of a few round ones; longer ones fit too.
+/// A ttl that fits a store, and the way it was found. It is the shortest of a few round ones; longer ones fit too.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Advice {
-    /// The ttl, with the durations that follow from it.
+    /// The ttl, with the durations derived from it.
     pub timing: Timing,
-    /// How long one call must be given.
+    /// Time allowed for one call.
     pub call: Duration,
-    /// How far apart two writes of one key have to be.
+    /// Minimum interval between two writes of one key.
     pub interval: Duration,
-    /// The arithmetic, a line for each step.
+    /// The arithmetic, one line per step.
     pub arithmetic: Vec<String>,
-    /// What has to be kept in mind, if the store is too slow for any ttl.
+    /// The limit that a user must know, if the store is too slow for any ttl.
     pub limit: Option<String>,
 }
 
-/// The ttl for a store of which this was measured; `None` if there is none.
+/// The ttl for a store with these measurements; `None` if there is none.
 pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) -> Option<Advice> {
     let mut guarantees = *declared;
     guarantees.write_interval = measured.rate.sensible_interval(declared.write_interval);
@@ -93,7 +93,7 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
     Some(Advice { timing, call, interval, arithmetic, limit })
 }
 
-/// What a call must be given, however fast the store was today.
+/// Minimum time allowed for a call, however fast the store was during the probe.
 fn least_call(reach: Reach) -> (Duration, &'static str) {
     match reach {
         Reach::Nothing | Reach::Process | Reach::Machine => {
@@ -106,16 +106,16 @@ fn least_call(reach: Reach) -> (Duration, &'static str) {
     }
 }
 
-/// Rounded to what people read. Sums stay right, because every ttl here is of whole seconds.
+/// Rounds to milliseconds for display. Sums stay correct, because every ttl here is in whole seconds.
 fn millis(span: Duration) -> Duration {
     Duration::from_millis(u64::try_from((span.as_micros() + 500) / 1_000).unwrap_or(u64::MAX))
 }
 
-/// A day is slower than the few seconds of a probe.
+/// Margin: over a day a store is slower than during the few seconds of a probe.
 const P99_TIMES: u32 = 5;
 const SLOWEST_TIMES: u32 = 2;
 
-/// What people write for a ttl.
+/// Common values of a ttl.
 const ROUND_SECONDS: [u64; 12] = [2, 3, 5, 10, 15, 20, 30, 45, 60, 90, 120, 300];
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// A duration to three digits, rounded up: more were not measured.
+/// Formats a duration with three digits, rounded up: the measurement is no more precise.
 pub(crate) fn short(span: Duration) -> String {
     let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
     let step = [1, 10, 100, 1_000, 10_000].into_iter().find(|step| micros / step < 1_000).unwrap_or(100_000);

@@ -1,4 +1,4 @@
-//! What a probe says of every broken store of the suite.
+//! Results of a probe for every broken store of the suite.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use tenure_conformance::broken::{Broken, Lie};
 use tenure_probe::{Clause, Fitness, Plan, Probe, ProbeError, Qualification, Weight};
 use tenure_store::{BoxFuture, Guarantees, Store};
 
-/// The clock of a broken store, which whoever sleeps moves on.
+/// The clock of a broken store. A sleeping caller advances it.
 #[derive(Debug)]
 struct Moving(Broken);
 
@@ -19,7 +19,7 @@ impl Clock for Moving {
         Harness::clock(&self.0).now()
     }
 
-    /// About the time that it tells itself.
+    /// About the time that the store itself reports.
     fn wall(&self) -> WallTime {
         WallTime::from_millis(1_794_720_600_000)
     }
@@ -48,7 +48,8 @@ async fn qualify(store: &Broken) -> Qualification {
     qualification
 }
 
-/// What no probe sees: it restarts no server, loses answers on this side of the store, and grants no leases.
+/// Lies that no probe can detect: it restarts no server, loses answers only on this side of the store, and grants no
+/// leases.
 const UNSEEN: &[Lie] = &[
     Lie::ForgetsAfterRestart,
     Lie::RestampsOnRestart,
@@ -93,7 +94,7 @@ async fn a_racy_store_is_told_with_its_rate() {
     let found = qualify(&Broken::lying(Lie::RacyCheckThenAct)).await;
     let told = found.fitness.reasons().join("\n");
     assert!(told.contains("5 of 5 rounds were not won by exactly one, with up to 16 winners"), "{told}");
-    // Sequential checks alone would have let it in.
+    // Sequential checks alone would have accepted the store.
     let failed = found.checks.iter().filter(|check| check.verdict.to_string() == "FAILED");
     let clauses: BTreeSet<_> = failed.map(|check| check.clause.name).collect();
     assert_eq!(clauses, BTreeSet::from(["races", "removal"]));

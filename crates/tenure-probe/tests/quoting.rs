@@ -1,4 +1,4 @@
-//! A server that takes ETags in one form alone, as some do: the URL has to say which.
+//! Servers that accept ETags in only one form: the URL must say which.
 
 use std::fmt;
 use std::sync::Arc;

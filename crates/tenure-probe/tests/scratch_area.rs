@@ -1,4 +1,4 @@
-//! What a probe does to a store, and what it leaves.
+//! The effects of a probe on a store, and the entries that remain.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,7 +88,7 @@ async fn a_store_that_denies_access_is_unavailable_and_one_that_cannot_is_refuse
     }
 }
 
-/// It is told to people who pay for each.
+/// Users pay per call and read this number.
 #[tokio::test]
 async fn the_number_of_calls_is_told_beforehand_and_is_about_right() {
     for plan in [small(), Plan::default(), Plan::default().racers(64).unwrap().rounds(20).unwrap()] {
@@ -98,7 +98,7 @@ async fn the_number_of_calls_is_told_beforehand_and_is_about_right() {
         probe.clean_up(Duration::from_secs(60)).await;
         let (expected, made) = (probe.calls_expected(), probe.calls().total());
         println!("{plan:?}: {expected} expected, {made} made, {:?}", probe.calls());
-        // Calls on a store in memory never meet, so that its chains need fewer of them.
+        // Calls on a memory store never overlap, so its chains need fewer of them.
         assert!(expected / 2 <= made && made <= expected * 3 / 2, "{expected} expected, {made} made");
     }
 }

@@ -4,20 +4,20 @@ use tenure::clock::WallTime;
 use tenure_core::machine::is_plausible;
 use tenure_store::StoreTime;
 
-/// What was seen of the store's own clock. Nothing rests on how far it is off: it raises the floor of tokens, and is never
-/// compared with a clock of ours to judge a lease.
+/// Observations of the store's own clock. No safety property depends on its offset: it raises the floor of tokens, and
+/// Tenure never compares it with a local clock to judge a lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClockSeen {
-    /// How many answers told a time.
+    /// Number of answers with a time.
     pub told: u32,
-    /// How many did not.
+    /// Number of answers without a time.
     pub untold: u32,
-    /// How many told a time outside of this age, 2020 to 2200.
+    /// Number of times outside the plausible range, 2020 to 2200.
     pub implausible: u32,
-    /// The farthest that it went back.
+    /// The largest step backwards.
     pub back: Duration,
-    /// How far it was ahead of this machine's wall clock at the end, in milliseconds; less than zero if it was behind.
+    /// Offset from this machine's wall clock at the end, in milliseconds; negative if the store's clock was behind.
     pub ahead_ms: Option<i64>,
     latest: Option<StoreTime>,
 }
@@ -40,7 +40,7 @@ impl ClockSeen {
         self.ahead_ms = Some(millis(time.as_micros() / 1_000).saturating_sub(millis(wall.as_millis())));
     }
 
-    /// What that means, in a sentence.
+    /// The consequence of these observations, as a sentence.
     pub fn sentence(&self) -> String {
         if self.told == 0 {
             return "it reports no time: tokens grow as long as the record exists".to_owned();
@@ -71,7 +71,7 @@ impl ClockSeen {
         sentence
     }
 
-    /// What has to be kept in mind.
+    /// The limit that a user of the store must know, if any.
     pub(crate) fn limit(&self) -> Option<String> {
         let insane = self.implausible > 0 || self.back > BACK_MAX;
         insane.then(|| {
@@ -83,10 +83,10 @@ impl ClockSeen {
     }
 }
 
-/// `Date` has whole seconds, and an answer takes its time.
+/// `Date` has whole seconds, and an answer takes time to arrive.
 const NEAR_MS: u64 = 2_000;
 
-/// What AWS bears.
+/// The clock difference that AWS tolerates.
 const SIGNED_MS: u64 = 15 * 60 * 1_000;
 
 /// Several front ends have several clocks, in whole seconds.

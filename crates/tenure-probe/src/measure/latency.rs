@@ -3,28 +3,28 @@ use std::time::Duration;
 
 use crate::words::short;
 
-/// How long calls took, from the call to its answer.
+/// Latency of calls, from the call to its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Latency {
-    /// How many were answered, and count.
+    /// Number of answered calls. Only these count.
     pub samples: usize,
-    /// How many were not.
+    /// Number of calls without an answer.
     pub failed: usize,
-    /// Half of them took no longer.
+    /// Median.
     pub p50: Duration,
-    /// Nine of ten took no longer.
+    /// 90th percentile.
     pub p90: Duration,
-    /// Ninety-nine of a hundred took no longer.
+    /// 99th percentile.
     pub p99: Duration,
-    /// The slowest.
+    /// Maximum.
     pub max: Duration,
 }
 
 impl Latency {
     pub(crate) fn of(mut taken: Vec<Duration>, failed: usize) -> Self {
         taken.sort_unstable();
-        // The smallest that so many of a hundred do not exceed.
+        // The smallest sample that at least this percentage of the samples does not exceed.
         let rank = |percent: usize| {
             let at = (taken.len() * percent).div_ceil(100).max(1) - 1;
             taken.get(at).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! How fast a store is, and whether its clock is sane.
+//! Measures the speed of a store, and observes its clock.
 
 mod clock_seen;
 mod latency;
@@ -14,17 +14,17 @@ pub use clock_seen::ClockSeen;
 pub use latency::Latency;
 pub use rate::WriteRate;
 
-/// What was measured, with one call at a time on one connection.
+/// Measurements, made with one call at a time on one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Measured {
-    /// Reads of what is there.
+    /// Reads of existing entries.
     pub read: Latency,
     /// Conditional creates.
     pub create: Latency,
-    /// Conditional replaces: what a renewal is.
+    /// Conditional replaces: the write of a renewal.
     pub replace: Latency,
-    /// How often one key can be written.
+    /// Rate of writes to one key.
     pub rate: WriteRate,
     /// The store's own clock.
     pub clock: ClockSeen,
@@ -44,7 +44,7 @@ impl<'a> Stopwatch<'a> {
         Self { store, clock, samples, seen: ClockSeen::default(), nonce: 0 }
     }
 
-    /// All creates, then all reads, then all replaces: so no key is written twice in a short time.
+    /// Makes all creates, then all reads, then all replaces, so that no key is written twice within a short time.
     pub(crate) async fn latencies(&mut self) -> [Latency; 3] {
         let (mut creates, mut reads, mut replaces) =
             (CallTimes::default(), CallTimes::default(), CallTimes::default());
@@ -73,7 +73,7 @@ impl<'a> Stopwatch<'a> {
         [reads, creates, replaces].map(|timed| Latency::of(timed.taken, timed.failed))
     }
 
-    /// Replaces one key again and again, as fast as it goes.
+    /// Replaces one key repeatedly, as fast as possible.
     pub(crate) async fn rate(&mut self) -> WriteRate {
         let key = key("rate");
         let mut rate = WriteRate::default();
@@ -100,7 +100,7 @@ impl<'a> Stopwatch<'a> {
                 }
                 Err(_) => rate.failed += 1,
             }
-            // It may have happened, or somebody sent it twice.
+            // The write may have been applied, or a component on the way sent it twice.
             if let Ok(reading) = self.store.get(&key).await {
                 expect = reading.entry.map_or(Expect::Absent, |entry| Expect::Version(entry.version));
             }
@@ -133,7 +133,7 @@ impl<'a> Stopwatch<'a> {
         self.seen.note(time, self.clock.wall());
     }
 
-    /// Of about the size of a record, and never the same.
+    /// A value of about the size of a record, different each time.
     fn value(&mut self) -> String {
         self.nonce += 1;
         format!("{{\"probe\":{},\"room\":\"{}\"}}", self.nonce, "r".repeat(RECORD_SIZE))
@@ -146,7 +146,7 @@ impl<'a> Stopwatch<'a> {
     }
 }
 
-/// How long calls took.
+/// Durations of calls.
 #[derive(Debug, Default)]
 struct CallTimes {
     taken: Vec<Duration>,
@@ -169,10 +169,10 @@ fn key(name: &str) -> Key {
 /// A record with its history has about a kilobyte.
 const RECORD_SIZE: usize = 1_000;
 
-/// Enough to see a limit of a few a second.
+/// Enough writes to show a limit of a few per second.
 const RATE_WRITES_MAX: usize = 200;
 
-/// A server that takes one write a second has shown it by then.
+/// Within this time a server that accepts one write per second has shown its limit.
 const RATE_MAX: Duration = Duration::from_secs(5);
 
 const THROTTLED_PAUSE: Duration = Duration::from_millis(100);

@@ -2,27 +2,27 @@ use std::time::Duration;
 
 use crate::words::short;
 
-/// How often one key can be written, one write after another.
+/// Rate of sequential writes to one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteRate {
-    /// How many writes were applied.
+    /// Number of applied writes.
     pub writes: u32,
-    /// How many were throttled.
+    /// Number of throttled writes.
     pub throttled: u32,
-    /// How many had no clear answer.
+    /// Number of writes without a clear answer.
     pub failed: u32,
-    /// How long it took until the last of them was applied.
+    /// Time until the last write was applied.
     pub took: Duration,
 }
 
 impl WriteRate {
-    /// The interval at which it took them; `None` if it took none.
+    /// Mean interval between applied writes; `None` if no write was applied.
     pub fn interval(&self) -> Option<Duration> {
         (self.writes > 0).then(|| self.took / self.writes)
     }
 
-    /// What was seen, beside what the store declares.
+    /// The observation, compared with the interval that the store declares, as a sentence.
     pub fn sentence(&self, declared: Duration) -> String {
         let Some(interval) = self.interval() else { return "not one was applied".to_owned() };
         let took = format!("{} in a row were applied, one every {}", self.writes, short(interval));
@@ -41,7 +41,7 @@ impl WriteRate {
         format!("{took}; {throttled}{failed}; {declares}")
     }
 
-    /// The shortest interval at which a key should be written: what is declared, or more where writes were throttled.
+    /// The shortest sensible interval between writes of a key: the declared one, or longer if writes were throttled.
     pub(crate) fn sensible_interval(&self, declared: Duration) -> Duration {
         match self.interval() {
             Some(interval) if self.throttled > 0 => declared.max(interval),
