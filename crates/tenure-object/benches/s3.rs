@@ -1,8 +1,8 @@
-//! What a lease in a bucket costs on MinIO, beside the bare requests through the same client in the same run, and how soon
-//! others are granted what a holder lets go or leaves behind.
+//! Cost of a lease in a bucket on MinIO, compared with the bare requests through the same client in the same run, and
+//! the time until a contender is granted a lease that its holder releases or abandons.
 //!
-//! Times belong to the machine; the ratios are what to look at: requests at p50, hand-overs at p90. Nothing fails because a
-//! goal is missed: it says so.
+//! Times depend on the machine; compare the ratios: requests at p50, hand-overs at p90. A missed goal is printed, and
+//! does not fail the run.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -27,14 +27,15 @@ fn main() {
     });
 }
 
-/// A connection of its own.
+/// Opens a separate connection.
 fn open(server: &Server) -> S3 {
     let store = S3::builder("bench").endpoint(&server.endpoint()).region(server.region());
     let store = store.keys(server.access_key(), server.secret_key());
     store.write_interval(Duration::ZERO).open_in(&Environment::default()).unwrap()
 }
 
-/// Each operation beside the bare requests that it consists of. Gives how long the two of a hand-over take at most times.
+/// Times each operation next to the bare requests that it consists of. Returns the usual upper bound for the two
+/// requests of a hand-over.
 async fn requests(server: &Server) -> Duration {
     let bare = Bare { store: open(server), key: key("bare") };
     let coordinator = Coordinator::connect(open(server)).await.unwrap();
@@ -50,7 +51,7 @@ async fn requests(server: &Server) -> Duration {
     let mut release = Samples::new("release");
     let mut cold = Samples::new("acquire, cold");
     for round in 0..ROUNDS {
-        // In turn, so that whatever else the machine does falls on all of them.
+        // Interleaved, so that other load on the machine affects all of them equally.
         version = put.take_async(bare.put(Expect::Version(version))).await;
         renew.take_async(renewed.renew()).await.unwrap();
         get.take_async(bare.store.get(&bare.key)).await.unwrap();
@@ -60,7 +61,7 @@ async fn requests(server: &Server) -> Duration {
             unseen.take_async(wanted(&coordinator, "warm").without_witness().acquire()).await.unwrap();
         lease.release().await.unwrap();
         if round % 5 == 0 {
-            // It has never seen the key.
+            // This coordinator has never seen the key.
             let stranger = Coordinator::connect(open(server)).await.unwrap();
             let lease = cold.take_async(wanted(&stranger, "warm").acquire()).await.unwrap();
             lease.release().await.unwrap();
@@ -80,21 +81,21 @@ async fn requests(server: &Server) -> Duration {
     get.at(90) + put.at(90)
 }
 
-/// How long a waiter on another machine waits. Both are coordinators of this process, each with a connection of its own; the
-/// holders have no witness, so that nobody learns from the kernel that they are gone.
+/// Times a waiting contender on another machine. Both are coordinators of this process, each with a separate
+/// connection. The holders have no witness, so a contender cannot learn from the kernel that a holder has exited.
 async fn hand_overs(server: &Server, calls: Duration) {
     let (holder, waiter) = (open(server), open(server));
     let holder = Coordinator::connect(holder).await.unwrap();
     let waiter = Coordinator::connect(waiter).await.unwrap();
     let timing = Timing::new(TTL).unwrap();
-    // What is left of the longest outage: the time between two looks of a waiter.
+    // The remainder of the longest outage: the time between two polls of a contender.
     let poll = timing.worst_write_outage() - timing.timeout() * 2 - timing.drift().lengthen(TTL);
 
     let mut crashed = Samples::new("from a crash to the next grant");
     let mut released = Samples::new("from a release to the next grant");
     for round in 0..HAND_OVERS {
         let pairs = join_all((0..AT_ONCE).map(async |number| {
-            // The latest renewal comes at any time since a look, and the end at any time since that renewal.
+            // The latest renewal comes at any time since a poll, and the end at any time since that renewal.
             let (renewed, late) = (TTL / 2 * (number * 7 % AT_ONCE) / AT_ONCE, TTL / 3 * number / AT_ONCE);
             let crash = hand_over(
                 &holder,
@@ -102,7 +103,7 @@ async fn hand_overs(server: &Server, calls: Duration) {
                 format!("crash/{round}-{number}"),
                 [renewed, late],
                 async |lease| {
-                    // It is kept and not renewed: as good as dead, and nobody vacates it.
+                    // The lease is neither renewed nor vacated: the holder is as good as dead.
                     std::mem::forget(lease);
                 },
             );
@@ -139,7 +140,7 @@ async fn hand_overs(server: &Server, calls: Duration) {
     );
 }
 
-/// How long after the holder's end, of whichever kind, somebody who waited is granted the lease.
+/// Time from the end of the holder, of either kind, until a waiting contender is granted the lease.
 async fn hand_over(
     holder: &Coordinator,
     waiter: &Coordinator,
@@ -171,14 +172,14 @@ async fn hand_over(
     granted.since(ended)
 }
 
-/// The store without anything on it.
+/// The store without a coordinator.
 struct Bare {
     store: S3,
     key: Key,
 }
 
 impl Bare {
-    /// As many bytes as a record has.
+    /// Writes as many bytes as a record has.
     async fn put(&self, expect: Expect) -> Version {
         match self.store.put(&self.key, Bytes::from_static(&[b'x'; 600]), expect).await {
             Ok(Put::Applied(applied)) => applied.version,

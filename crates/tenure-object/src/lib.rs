@@ -1,5 +1,5 @@
-//! Tenure's stores in buckets. The first of them is [`S3`]: AWS, and every server that speaks like it *and keeps its
-//! conditional writes*.
+//! Tenure's stores in buckets. The first is [`S3`]: AWS, and every server with the same API *that keeps its conditional
+//! writes*.
 //!
 //! ```no_run
 //! use tenure_object::S3;
@@ -11,14 +11,14 @@
 //! # }
 //! ```
 //!
-//! What it guarantees, what it needs, and against which servers it was tested: `docs/stores/s3.md`.
+//! Guarantees, requirements and tested servers: `docs/stores/s3.md`.
 //!
-//! # How it is made
+//! # Design
 //!
-//! The client underneath is [`object_store`], which speaks to several clouds. It is believed for what it sends, and not
-//! for what it says came back: it reports a 404 on a replace as a failed precondition, and a 409 as "already exists".
-//! So every request passes through a hook (`wire`) that notes what was really answered, and the answer alone decides
-//! (`s3::classify`). Nothing is ever sent twice.
+//! The client underneath is [`object_store`], which supports several clouds. Tenure relies on it for the requests, and
+//! not for its reports of the answers: it reports a 404 on a replace as a failed precondition, and a 409 as "already
+//! exists". So every request passes through a hook (`wire`) that records the real answer, and that answer alone decides
+//! (`s3::classify`). No request is ever sent twice.
 
 mod name;
 mod s3;

@@ -1,19 +1,20 @@
-//! The names of objects.
+//! Names of objects.
 //!
 //! The object of the key `billing/nightly` is called `billing/nightly.record`, below the prefix of the store. Nearly
-//! everything in a key is itself, so that people find it.
+//! every character of a key stands for itself, so that an operator finds the object.
 //!
-//! * The ending is there for two reasons: what does not have it is not ours; and servers that keep objects in a file
-//!   system cannot have `a` and `a/b`, of which one is a file and the other is in a folder of the same name. So no folder
-//!   may ever be called like a file: a segment that ends in `.record`, however many `_` follow, gets one `_` more where it
-//!   is a folder.
-//! * `\` is written as `%5C`, because SeaweedFS takes it for `/`, and two keys would share one object. U+FFFE and U+FFFF
-//!   are escaped too: listings are XML, which has no way to write them. And so is `%`, so that no two keys are alike.
+//! * The suffix has two reasons. An object without it is not a Tenure record. And servers that keep objects in a file
+//!   system cannot have both `a` and `a/b`: one is a file, the other is in a directory of the same name. So no
+//!   directory may have the name of a file: a segment that ends in `.record`, followed by any number of `_`, gets one
+//!   more `_` where it is a directory.
+//! * `\` is written as `%5C`, because SeaweedFS treats it as `/`, and two keys would share one object. U+FFFE and
+//!   U+FFFF are escaped too: listings are XML, which cannot represent them. `%` is escaped so that no two keys have the
+//!   same name.
 
 use percent_encoding::percent_decode_str;
 use tenure_store::{Key, Prefix};
 
-/// Where all objects of a store are: at the top of the bucket, or below a prefix.
+/// Location of all objects of a store: the top of the bucket, or below a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     /// Empty, or ends with a slash.
@@ -31,7 +32,7 @@ impl Names {
         format!("{}{ENDING}", self.stem(key.as_str()))
     }
 
-    /// The key of an object; `None` if it is not one of ours.
+    /// The key of an object; `None` if the object is not a Tenure record.
     pub(crate) fn key(&self, name: &str) -> Option<Key> {
         let inside = name.strip_prefix(&self.base)?.strip_suffix(ENDING)?;
         let (folders, last) = match inside.rsplit_once('/') {
@@ -45,16 +46,16 @@ impl Names {
         }
         key.push_str(last);
         let key = Key::from_stored(&percent_decode_str(&key).decode_utf8().ok()?).ok()?;
-        // Somebody else may have another way to write it.
+        // Another program may write the same key differently.
         (self.of(&key) == name).then_some(key)
     }
 
-    /// What the names of all objects begin with whose keys are covered by the prefix. Others may too.
+    /// Common prefix of the names of all objects whose keys the prefix covers. Other objects may have it too.
     pub(crate) fn prefix_of(&self, prefix: &Prefix) -> String {
         self.stem(prefix.as_str())
     }
 
-    /// The name without its ending.
+    /// The name without its suffix.
     fn stem(&self, key: &str) -> String {
         let mut name = self.base.clone();
         let mut segments = key.split('/').peekable();
@@ -76,7 +77,7 @@ impl Names {
     }
 }
 
-/// Whether a prefix of a store can stand in names as it is.
+/// True if a prefix of a store can be part of names without escapes.
 pub(crate) fn is_plain(prefix: &str) -> bool {
     ESCAPED.iter().all(|(escaped, _)| *escaped == '%' || !prefix.contains(*escaped))
 }

@@ -1,9 +1,9 @@
-/// Makes sure that TLS has its cryptography: a client that is built without it panics.
+/// Installs a cryptography provider for TLS: a client that is built without one panics.
 ///
-/// Whoever uses this crate may have chosen a provider of their own, and then it is theirs.
+/// A program that uses this crate may have installed its own provider. That one then stays.
 pub(crate) fn prepare() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Somebody may have been faster just now, which is as good.
+        // Another thread may have installed one in between, which is just as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 }

@@ -21,9 +21,9 @@ use super::{S3, S3Inner};
 use crate::name::{self, Names};
 use crate::wire::{Connector, NetworkSettings, Proxy};
 
-/// Where a bucket is, and how it is reached. What is not said here comes from the environment.
+/// Location of a bucket, and the way to reach it. Settings that are not given here come from the environment.
 ///
-/// Its `Display` is the URL that says the same, without any secret.
+/// Its `Display` is the equivalent URL, without any secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a builder opens nothing until open() is called"]
 pub struct S3Builder {
@@ -41,7 +41,7 @@ pub struct S3Builder {
     proxy: Option<Proxy>,
     keys: Option<Keys>,
     write_interval: Option<Duration>,
-    /// What was wrong first: it is told by [`check`](Self::check), so that the others can be chained.
+    /// The first error. [`check`](Self::check) returns it, so that the other methods can be chained.
     first_error: Option<OpenError>,
 }
 
@@ -71,8 +71,8 @@ impl S3Builder {
         })
     }
 
-    /// Keeps all objects below this prefix, such as `prod/locks`. It belongs to this store alone: a store whose prefix
-    /// lies below that of another shares objects with it.
+    /// Keeps all objects below this prefix, such as `prod/locks`. The prefix belongs to this store alone: a store whose
+    /// prefix lies below that of another shares objects with it.
     pub fn prefix(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
         if prefix.len() > Key::MAX_BYTES {
@@ -90,8 +90,8 @@ impl S3Builder {
         })
     }
 
-    /// Speaks to this server instead of AWS: `https://s3.example.org`. One that is not encrypted is taken only on this
-    /// machine, unless it is [accepted](Self::accept_http).
+    /// Connects to this server instead of AWS: `https://s3.example.org`. An unencrypted endpoint is accepted only on
+    /// this machine, unless it is [accepted](Self::accept_http) explicitly.
     pub fn endpoint(mut self, url: &str) -> Self {
         match Endpoint::parse(url) {
             Ok(endpoint) => self.endpoint = Some(endpoint),
@@ -100,7 +100,7 @@ impl S3Builder {
         self
     }
 
-    /// The bucket is in this region: `eu-west-1`.
+    /// Sets the region of the bucket: `eu-west-1`.
     pub fn region(mut self, region: &str) -> Self {
         self.region = Some(region.to_owned());
         let plain = region.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
@@ -109,57 +109,58 @@ impl S3Builder {
         })
     }
 
-    /// Whether the bucket is named in the path of each request, or in front of the host. Unless told: in the path for
-    /// other servers than AWS, and for buckets with a dot in their name.
+    /// True names the bucket in the path of each request, false in front of the host. Default: in the path for servers
+    /// other than AWS, and for buckets with a dot in their name.
     pub fn path_style(mut self, path_style: bool) -> Self {
         self.path_style = Some(path_style);
         self
     }
 
-    /// Gives ETags back without their quotes: some servers (older Ceph, DigitalOcean) match them only like this.
+    /// Sends ETags back without their quotes: some servers (older Ceph, DigitalOcean) match them only in this form.
     pub fn bare_etags(mut self) -> Self {
         self.bare_etags = true;
         self
     }
 
-    /// The same bucket with ETags given back the other way, and whether that is without their quotes.
+    /// The same bucket with the other form of ETags, and true if that form is without quotes.
     pub fn with_other_etags(mut self) -> (Self, bool) {
         self.bare_etags = !self.bare_etags;
         let bare = self.bare_etags;
         (self, bare)
     }
 
-    /// Takes the key of this profile in the files of AWS's own tools.
+    /// Uses the key of this profile in the files of AWS's own tools.
     pub fn profile(mut self, name: &str) -> Self {
         self.profile = Some(name.to_owned());
         let plain = !name.is_empty() && !name.contains(['[', ']', '\n', '\r']);
         self.require(plain, || format!("{name:?} is not the name of a profile"))
     }
 
-    /// Asks the machine's metadata address for credentials. Nobody asks it unless told.
+    /// Requests credentials from the machine's metadata address. By default Tenure never contacts it.
     pub fn instance_credentials(mut self) -> Self {
         self.instance = true;
         self
     }
 
-    /// Accepts an endpoint that is not encrypted although it is not on this machine: everybody on the way can read and
-    /// change what is sent.
+    /// Accepts an unencrypted endpoint that is not on this machine: anyone on the network path can read and change the
+    /// requests and answers.
     pub fn accept_http(mut self) -> Self {
         self.http = true;
         self
     }
 
-    /// Accepts the server's wall clock as a judge: the age of a record is the `Date` of the answer that shows it, less its
-    /// `Last-Modified`. Who has just started need not wait for a ttl then until it takes the lease of a holder that died
-    /// long ago. The risk: a clock that is set forward, by hand, by NTP or because another server answers, ends leases that
-    /// are well alive. Two may then hold one lease until the first notices, and only the fence protects.
+    /// Accepts the server's wall clock as a judge: the age of a record is the `Date` of the answer that shows it, minus
+    /// its `Last-Modified`. A contender that has just started then need not wait for a ttl before it takes over from a
+    /// holder that died long ago. The risk: a clock that is set forward, by hand, by NTP or because another server
+    /// answers, ends the leases of live holders. Two may then hold one lease until the first notices, and only the
+    /// fence protects.
     pub fn accept_server_clock(mut self) -> Self {
         self.server_clock = true;
         self
     }
 
-    /// Trusts the certificates in this file, in PEM, besides those that the machine trusts: for a server whose certificate
-    /// is signed by an authority of one's own. Its path is absolute. Unless told: those in `AWS_CA_BUNDLE`.
+    /// Trusts the certificates in this PEM file, in addition to those that the machine trusts: for a server whose
+    /// certificate is signed by a private authority. The path is absolute. Default: the file in `AWS_CA_BUNDLE`.
     pub fn ca(mut self, path: &str) -> Self {
         self.ca = Some(path.into());
         self.require(Path::new(path).is_absolute() && !path.contains('\0'), || {
@@ -169,9 +170,9 @@ impl S3Builder {
         })
     }
 
-    /// Sends everything through this proxy: `http://proxy.example.org:3128`. It carries no password: one that needs one is
-    /// named in the environment. Unless told: the one that `HTTPS_PROXY` and its kin name, and none for an endpoint on this
-    /// machine.
+    /// Sends all requests through this proxy: `http://proxy.example.org:3128`. The URL has no password: a proxy that
+    /// requires one is named in the environment. Default: the proxy in `HTTPS_PROXY` and similar variables, and none
+    /// for an endpoint on this machine.
     pub fn proxy(mut self, url: &str) -> Self {
         match Proxy::parse(url) {
             Ok(proxy) if proxy.has_password() => self.require(false, || {
@@ -193,14 +194,14 @@ impl S3Builder {
         self
     }
 
-    /// The shortest interval at which one object may be written, for who knows the server better than the table of
-    /// providers does.
+    /// Sets the shortest interval between two writes of one object, for a caller that knows the server better than the
+    /// table of providers does.
     pub fn write_interval(mut self, interval: Duration) -> Self {
         self.write_interval = Some(interval);
         self
     }
 
-    /// Whether what was said so far can be right.
+    /// Fails if a setting so far cannot be right.
     pub fn check(&self) -> Result<(), OpenError> {
         if let Some(first_error) = &self.first_error {
             return Err(first_error.clone());
@@ -211,12 +212,12 @@ impl S3Builder {
         }
     }
 
-    /// Opens the store. Nothing is sent yet.
+    /// Opens the store. Sends nothing yet.
     pub fn open(&self) -> Result<S3, OpenError> {
         self.open_in(&Environment::of_process())
     }
 
-    /// The same with other variables than those of this process.
+    /// Like [`open`](Self::open), with other variables than those of this process.
     pub fn open_in(&self, environment: &Environment) -> Result<S3, OpenError> {
         let (resolved, profile) = self.resolve(environment)?;
         let credentials = match &self.keys {
@@ -243,7 +244,7 @@ impl S3Builder {
             .with_bucket_name(&self.bucket)
             .with_region(region)
             .with_virtual_hosted_style_request(!path_style)
-            // One object at a time, which every server can do.
+            // One object per request, which every server supports.
             .with_disable_bulk_delete(true)
             .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
             .with_http_connector(connector.clone());
@@ -266,17 +267,17 @@ impl S3Builder {
             etag_quoting: EtagQuoting::default(),
             guarantees: resolved.guarantees(),
             url: resolved.name(),
-            // One that the environment names may have a memory of its own, just as one that was chosen.
+            // A proxy from the environment may have its own cache, just as a chosen one.
             place: Self { proxy: proxy.or(self.proxy.clone()), ..resolved }.to_string(),
         })))
     }
 
-    /// What the store will be called. Nothing is opened for it, so no credentials are needed.
+    /// Name of the store. Opens nothing, so it needs no credentials.
     pub fn store_name(&self) -> Result<String, OpenError> {
         self.resolve(&Environment::of_process()).map(|(resolved, _)| resolved.name())
     }
 
-    /// What the store will guarantee. Nothing is opened for it, so no credentials are needed.
+    /// Guarantees of the store. Opens nothing, so it needs no credentials.
     pub fn guarantees(&self) -> Guarantees {
         let mut guarantees = Guarantees::default();
         guarantees.atomic_create = true;
@@ -286,7 +287,7 @@ impl S3Builder {
         // ETags are hashes of the content.
         guarantees.unique_versions = false;
         guarantees.reach = Reach::Network;
-        // The `Date` of answers is a wall clock, of whichever server answers.
+        // The `Date` of an answer comes from the wall clock of the server that answers.
         guarantees.clock = if self.server_clock { StoreClock::Ages } else { StoreClock::Floors };
         guarantees.watch = false;
         guarantees.write_interval = self.write_interval.unwrap_or(self.provider().write_interval);
@@ -294,8 +295,8 @@ impl S3Builder {
         guarantees
     }
 
-    /// This store with what the environment says besides, and the profile that was consulted. How it is paid for and
-    /// who pays is no part of it: it is the same store for everybody.
+    /// This store with the settings of the environment added, and the profile that was consulted. Credentials and
+    /// billing are not part of it: it is the same store for every caller.
     fn resolve(&self, environment: &Environment) -> Result<(Self, Option<Profile>), OpenError> {
         self.check()?;
         let profile = Profile::find(self.profile.as_deref(), environment)?;
@@ -310,7 +311,7 @@ impl S3Builder {
         if resolved.region.is_none() {
             let region = environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]);
             let region = region.or_else(|| of_profile("region"));
-            // Other servers have no regions, and a signature needs one all the same.
+            // Other servers have no regions, but a signature needs one.
             let region = region.or(resolved.endpoint.is_some().then_some("us-east-1"));
             let Some(region) = region else {
                 return Err(OpenError::invalid(format!(
@@ -324,7 +325,7 @@ impl S3Builder {
         Ok((resolved, profile))
     }
 
-    /// What the store is called: by everybody the same, however they reach it and whatever they believe of its clock.
+    /// Name of the store: the same for every caller, whatever route they use and whatever they accept about its clock.
     fn name(&self) -> String {
         Self { server_clock: false, ca: None, proxy: None, ..self.clone() }.to_string()
     }
@@ -401,7 +402,7 @@ fn is_bucket(name: &str) -> bool {
         && !name.contains("..")
 }
 
-/// What is not itself in the path or an option of a URL.
+/// Characters that must be escaped in the path or an option of a URL.
 const ESCAPED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')

@@ -1,14 +1,14 @@
-//! What an answer means. The status and the code in it decide, and nothing that the client library says.
+//! Meaning of an answer. Its status and its code decide, never the report of the client library.
 
 use tenure_store::Reason;
 
 use crate::wire::{AnswerText, ServerAnswer};
 
-/// What was asked for.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {
     Read,
-    /// A read with `If-None-Match`: of what has changed since.
+    /// A read with `If-None-Match`: returns a value only if it has changed.
     ReadAgain,
     /// A write with `If-None-Match: *`.
     Create,
@@ -17,22 +17,22 @@ pub(super) enum RequestKind {
     List,
 }
 
-/// What an answer means.
+/// Meaning of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerMeaning {
-    /// It was done.
+    /// The request succeeded.
     Done,
-    /// There is no such object.
+    /// The object does not exist.
     Absent,
-    /// The object is what it was.
+    /// The object has not changed.
     Unchanged,
-    /// The object is not what the write expected, so it did not happen.
+    /// The object is not the expected one, so the write did not happen.
     Conflict,
-    /// It may have happened, or may happen yet.
+    /// The write may have happened, or may still happen.
     Unknown,
-    /// The store wants fewer calls.
+    /// The store requests fewer calls.
     Throttled,
-    /// It certainly had no effect.
+    /// The request certainly had no effect.
     Refused(Reason),
 }
 
@@ -41,14 +41,14 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
     match answer.status {
         _ if answer.is_success() => AnswerMeaning::Done,
         412 if write => AnswerMeaning::Conflict,
-        // Old versions of MinIO say so of a create over what exists.
+        // Old versions of MinIO answer this to a create of an existing object.
         304 if write => AnswerMeaning::Conflict,
         304 if asked == RequestKind::ReadAgain => AnswerMeaning::Unchanged,
         404 if is_one_of(answer, NO_BUCKET) => AnswerMeaning::Refused(Reason::Invalid),
         404 => missing(asked, answer),
-        // Another write was under way. On S3 nothing says which of the two was applied.
+        // Another write was in progress. S3 does not say which of the two was applied.
         409 => AnswerMeaning::Unknown,
-        // Whoever says this sends nothing on.
+        // A proxy that answers this forwards nothing.
         407 => AnswerMeaning::Refused(Reason::Unreachable),
         429 => AnswerMeaning::Throttled,
         503 if answer.retry_after.is_some() || is_one_of(answer, THROTTLING) => AnswerMeaning::Throttled,
@@ -64,7 +64,7 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
 
 fn missing(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeaning {
     match asked {
-        // Nobody who speaks S3 answers with a page for people.
+        // No S3 server answers with an HTML page.
         _ if answer.text == AnswerText::Foreign => match asked {
             RequestKind::Read | RequestKind::ReadAgain | RequestKind::List => {
                 AnswerMeaning::Refused(Reason::Unsupported)
@@ -83,7 +83,7 @@ fn bad_request(answer: &ServerAnswer) -> AnswerMeaning {
         _ if is_one_of(answer, OTHER_REGION) || is_one_of(answer, BAD_NAME) => {
             AnswerMeaning::Refused(Reason::Invalid)
         }
-        // The request did not arrive as it was sent. Whether that is the whole story, nobody knows.
+        // The request arrived damaged. It is unknown whether it had another effect.
         _ if is_one_of(answer, DAMAGED_ON_THE_WAY) => AnswerMeaning::Unknown,
         _ => AnswerMeaning::Refused(Reason::Unsupported),
     }
@@ -93,7 +93,7 @@ pub(super) fn is_one_of(answer: &ServerAnswer, codes: &[&str]) -> bool {
     codes.contains(&answer.code())
 }
 
-/// What happened, and what to do about it, in a sentence that begins in the middle.
+/// Describes what happened and what to do about it, as the end of a sentence.
 pub(super) fn words(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> String {
     let advice = advice(asked, answer, bucket);
     let said = match &answer.text {
@@ -153,7 +153,7 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
             "the access key is not known there, or its secret is wrong: correct the credentials".to_owned(),
         );
     }
-    // AWS wants a checksum where it keeps what is written. It is not sent: see `RETENTION_RULE`.
+    // AWS requires a checksum for buckets with retention. Tenure does not send one: see `RETENTION_RULE`.
     if let AnswerText::Error { message, .. } = &answer.text
         && (message.contains("Object Lock") || message.contains("Content-MD5"))
     {
@@ -182,7 +182,7 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
     }
 }
 
-/// What is wrong with a bucket whose rule locks what is written to it.
+/// Problem of a bucket whose retention rule locks every written version.
 pub(super) const RETENTION_RULE: &str = "its rule of retention would lock a version with every renewal, which no user \
 could remove: \
                                use a bucket without such a rule";
@@ -215,13 +215,13 @@ const OTHER_REGION: &[&str] = &[
     "TemporaryRedirect",
 ];
 
-/// Some servers take fewer bytes than S3 does between two slashes.
+/// Some servers accept fewer bytes than S3 between two slashes.
 const BAD_NAME: &[&str] = &["KeyTooLongError", "KeyTooLong", "XMinioInvalidObjectName", "InvalidObjectName"];
 
 const DAMAGED_ON_THE_WAY: &[&str] =
     &["RequestTimeout", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch"];
 
-/// A replace was refused again and again of the very version that is there.
+/// Message for repeated refusals of a replace of the current version.
 pub(super) fn wrong_quoting(bare: bool) -> String {
     let advice = match bare {
         true => "it seems to want ETags with their quotes: take etags=bare out of the URL",
@@ -249,34 +249,34 @@ mod tests {
         ServerAnswer { status, text, ..ServerAnswer::default() }
     }
 
-    /// Every row: status, code, and what it means to a read, a create, a replace and a listing.
+    /// Every row: status, code, and its meaning for a read, a create, a replace and a listing.
     #[test]
     fn each_answer_means_one_thing_to_each_call() {
         let all = |meaning| [meaning; 4];
         let table: [(u16, &str, [AnswerMeaning; 4]); 46] = [
             (200, "", all(Done)),
             (204, "", all(Done)),
-            // Lost to somebody, or there already.
+            // Another writer was first, or the object exists.
             (412, "PreconditionFailed", [Unknown, Conflict, Conflict, Unknown]),
             (412, "", [Unknown, Conflict, Conflict, Unknown]),
             (304, "", [Unknown, Conflict, Conflict, Unknown]),
-            // Nobody knows which of two was applied.
+            // It is unknown which of two writes was applied.
             (409, "ConditionalRequestConflict", all(Unknown)),
             (409, "OperationAborted", all(Unknown)),
             (409, "ConcurrentModification", all(Unknown)),
             (409, "", all(Unknown)),
-            // Gone, unless the bucket is.
+            // The object was deleted, unless the bucket was.
             (404, "NoSuchKey", [Absent, Unknown, Conflict, Unknown]),
             (404, "", [Absent, Unknown, Conflict, Unknown]),
             (404, "NoSuchBucket", all(Refused(Invalid))),
             (404, "<html>", [Refused(Unsupported), Unknown, Unknown, Refused(Unsupported)]),
-            // Not now.
+            // The server requests a pause.
             (429, "TooManyRequests", all(Throttled)),
             (429, "", all(Throttled)),
             (503, "SlowDown", all(Throttled)),
             (503, "SlowDownWrite", all(Throttled)),
             (503, "ThrottlingException", all(Throttled)),
-            // It may have happened.
+            // The request may have been carried out.
             (503, "ServiceUnavailable", all(Unknown)),
             (503, "", all(Unknown)),
             (500, "InternalError", all(Unknown)),
@@ -289,12 +289,12 @@ mod tests {
             (418, "", all(Unknown)),
             (400, "RequestTimeout", all(Unknown)),
             (400, "IncompleteBody", all(Unknown)),
-            // It cannot do that.
+            // The server does not support the request.
             (501, "NotImplemented", all(Refused(Unsupported))),
             (405, "MethodNotAllowed", all(Refused(Unsupported))),
             (400, "InvalidArgument", all(Refused(Unsupported))),
             (400, "", all(Refused(Unsupported))),
-            // It may not, or not like this.
+            // Access is denied, or denied in this form.
             (401, "", all(Refused(Denied))),
             (403, "<html>", all(Refused(Denied))),
             (407, "<html>", all(Refused(Unreachable))),

@@ -6,7 +6,7 @@ use super::environment::Environment;
 use super::error::OpenError;
 use super::profile::Profile;
 
-/// An access key: what requests are signed with.
+/// An access key, which signs requests.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Keys {
     pub(super) id: String,
@@ -14,18 +14,18 @@ pub(super) struct Keys {
     pub(super) token: Option<String>,
 }
 
-/// Where the credentials come from.
+/// Source of the credentials.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Credentials {
-    /// They are at hand.
+    /// A known key.
     Keys(Keys),
-    /// They are fetched, and fetched again before they run out, from where these settings say.
+    /// Fetched with these settings, and fetched again before they expire.
     Fetched(Vec<(AmazonS3ConfigKey, String)>),
 }
 
 impl Credentials {
-    /// In the order in which AWS's own tools look. A metadata address is asked only where somebody said so: by a
-    /// variable that the platform sets, or by `instance`.
+    /// Finds credentials in the same order as AWS's own tools. Contacts a metadata address only if a variable of the
+    /// platform or `instance` says so.
     pub(super) fn find(
         profile: Option<&Profile>,
         profile_is_chosen: bool,
@@ -89,7 +89,7 @@ fn keys_of(environment: &Environment) -> Result<Option<Keys>, OpenError> {
     }
 }
 
-/// What platforms put into the environment of what they run.
+/// The credentials that a platform offers in the environment of its programs.
 fn fetched_by(environment: &Environment) -> Option<Credentials> {
     use AmazonS3ConfigKey as Setting;
     let variable = |name: &str, setting: Setting| Some((setting, environment.get(name)?.to_owned()));
@@ -111,7 +111,7 @@ fn fetched_by(environment: &Environment) -> Option<Credentials> {
     Some(Credentials::Fetched(vec![full?, token?]))
 }
 
-/// Not even the identifier: it is enough to ask whose account it is.
+/// Omits even the identifier: it identifies the account.
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Keys")

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use super::error::OpenError;
 use crate::wire::is_loopback;
 
-/// The address of a server that speaks S3: `https://s3.example.org`, with a port or a path where it has one.
+/// Address of an S3 server: `https://s3.example.org`, optionally with a port or a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Endpoint {
     scheme: &'static str,
@@ -23,7 +23,7 @@ impl Endpoint {
             )
         };
         let uri: http::Uri = text.parse().map_err(|_| wrong())?;
-        // The client underneath reads it like this, and is stricter about ports.
+        // The client underneath parses the address like this, and is stricter about ports.
         reqwest::Url::parse(text).map_err(|_| wrong())?;
         let scheme = match uri.scheme_str() {
             Some("https") => "https",
@@ -55,12 +55,12 @@ impl Endpoint {
         self.scheme == "https"
     }
 
-    /// Whether what is sent there stays on this machine.
+    /// True if requests to it stay on this machine.
     pub(super) fn is_loopback(&self) -> bool {
         is_loopback(&self.host)
     }
 
-    /// The address of a bucket that is a part of the host's name.
+    /// The address of a bucket that is part of the host name.
     pub(super) fn of_bucket(&self, bucket: &str) -> Result<String, OpenError> {
         if self.host.parse::<IpAddr>().is_ok() {
             return Err(OpenError::invalid(

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The variables that say how AWS is reached: those that begin with `AWS_`, those that name proxies, and `HOME`.
+/// The variables that configure access to AWS: those that begin with `AWS_`, those that name proxies, and `HOME`.
 ///
-/// They are handed over rather than looked up, so that a program can have others than its process has.
+/// The caller passes them in, so that a program can use others than those of its process.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Environment(BTreeMap<String, String>);
 
@@ -32,14 +32,14 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
     }
 }
 
-/// Names alone: the values are secrets.
+/// Shows only the names: the values are secrets.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-/// `REQUEST_METHOD` is that of a CGI script, whose `HTTP_PROXY` is not to be believed.
+/// `REQUEST_METHOD` is set for a CGI script, whose `HTTP_PROXY` is not trustworthy.
 const OTHERS: [&str; 10] = [
     "HOME",
     "http_proxy",

@@ -1,6 +1,6 @@
 use tenure_store::{Reason, StoreError};
 
-/// Why a store could not be opened, before anything was sent: a sentence that says what would be right.
+/// Error of a store that could not be opened, before anything was sent. The message says what would be right.
 ///
 /// It never repeats a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,7 @@ impl OpenError {
         Self { reason: Reason::Unsupported, sentence: sentence.into() }
     }
 
-    /// What kind of trouble it is.
+    /// Kind of the error.
     pub fn reason(&self) -> Reason {
         self.reason
     }

@@ -2,36 +2,36 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tenure_store::{Key, Version};
 
-/// Whether the server takes ETags back in the form in which it is given them: some match them only without their quotes, some
-/// only with them, and answer to every other replace that the object has changed.
+/// Detects a server that does not accept ETags in the form in which it receives them. Some servers match them only
+/// without quotes, some only with quotes. To every other replace they answer that the object has changed.
 ///
-/// The check at connect cannot see that, since all its writes must be refused. The sign is a replace that was refused, of a
-/// version that a read shows which was sent after that. A server that keeps its promises never does so: once a version
-/// is gone, it does not come back.
+/// The check at connect cannot detect this, since all its writes must be refused. The sign is a refused replace of a
+/// version that a read shows which was sent after the refusal. A server that keeps its promises never does this: a
+/// version that was replaced does not return.
 #[derive(Debug, Default)]
 pub(super) struct EtagQuoting(Mutex<QuotingState>);
 
 #[derive(Debug, Default)]
 struct QuotingState {
-    /// A replace was applied: the form is right.
+    /// True once a replace was applied: the form is right.
     is_right: bool,
-    /// The latest replace that was refused.
+    /// The latest refused replace.
     refused: Option<(Key, Version)>,
-    /// How many were refused in a row although nothing had changed.
+    /// Number of consecutive refusals although nothing had changed.
     wrong_refusals: u32,
 }
 
-/// A read that was begun, and what was refused of its key before that.
+/// A read in progress, and the version whose replace was refused before it began.
 #[derive(Debug)]
 pub(super) struct ReadBegun(Option<Version>);
 
 impl EtagQuoting {
-    /// A replace was applied.
+    /// Records that a replace was applied.
     pub(super) fn applied(&self) {
         *self.state() = QuotingState { is_right: true, ..QuotingState::default() };
     }
 
-    /// A replace of this version was refused, because the object has another one.
+    /// Records that a replace of this version was refused, because the object has another one.
     pub(super) fn refused(&self, key: &Key, version: &Version) {
         let mut state = self.state();
         if !state.is_right {
@@ -39,21 +39,21 @@ impl EtagQuoting {
         }
     }
 
-    /// A read of this key begins.
+    /// Records that a read of this key begins.
     pub(super) fn begin(&self, key: &Key) -> ReadBegun {
         ReadBegun(
             self.state().refused.as_ref().filter(|(of, _)| of == key).map(|(_, version)| version.clone()),
         )
     }
 
-    /// Whether the form is wrong, now that this read has shown this version.
+    /// True if the form is wrong, now that this read has shown this version.
     pub(super) fn is_wrong(&self, begun: ReadBegun, shown: &Version) -> bool {
         let ReadBegun(Some(refused)) = begun else { return false };
         let mut state = self.state();
         if state.is_right {
             return false;
         }
-        // Once for each that was refused.
+        // Counts each refusal once.
         if state.refused.take_if(|(_, version)| *version == refused).is_some() {
             state.wrong_refusals = if refused == *shown { state.wrong_refusals + 1 } else { 0 };
         }
@@ -65,7 +65,7 @@ impl EtagQuoting {
     }
 }
 
-/// Once could be somebody who restored the object at that very moment.
+/// A single case could be an operator who restored the object at that moment.
 const WRONG_REFUSALS: u32 = 3;
 
 #[cfg(test)]
@@ -80,7 +80,7 @@ mod tests {
         Version::new(text)
     }
 
-    /// A replace that is refused, and a read after it.
+    /// A refused replace, followed by a read.
     fn again(form: &EtagQuoting, replaced: &str, shown: &str) -> bool {
         form.refused(&key(), &version(replaced));
         form.is_wrong(form.begin(&key()), &version(shown))

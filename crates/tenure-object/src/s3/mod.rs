@@ -1,4 +1,4 @@
-//! Leases in a bucket: AWS S3, and servers that speak like it.
+//! Leases in a bucket: AWS S3, and servers with the same API.
 
 mod builder;
 mod classify;
@@ -42,8 +42,8 @@ use crate::wire::{Call, CallState, Connector, ServerAnswer};
 
 /// A store in a bucket. Clones are the same store.
 ///
-/// It must be polled inside a tokio runtime that has io and time enabled. A call sends one request, whatever comes of it
-/// (a listing: one for each page), and is never sent again.
+/// It must be polled inside a tokio runtime that has io and time enabled. A call sends one request, whatever its result
+/// (a listing: one for each page), and never repeats it.
 #[derive(Clone)]
 pub struct S3(Arc<S3Inner>);
 
@@ -62,25 +62,25 @@ struct S3Inner {
 }
 
 impl S3 {
-    /// The largest value, in bytes: as much as a record may have.
+    /// Maximum size of a value, in bytes: the maximum size of a record.
     pub const VALUE_MAX: usize = 64 * 1024;
 
-    /// Says where the bucket is and how it is reached.
+    /// Returns a builder for the store in this bucket.
     pub fn builder(bucket: &str) -> S3Builder {
         S3Builder::new(bucket)
     }
 
-    /// How many requests this store has sent since it was opened.
+    /// Number of requests that this store has sent since it was opened.
     pub fn requests(&self) -> Requests {
         self.0.connector.requests()
     }
 
-    /// Who offers the bucket, such as `AWS S3`, by the address of the endpoint; `None` for a server of somebody's own.
+    /// The provider of the bucket, such as `AWS S3`, by the address of the endpoint; `None` for a private server.
     pub fn offered_by(&self) -> Option<&'static str> {
         Some(self.0.offered_by).filter(|name| !name.is_empty())
     }
 
-    /// The name of the object that holds what this key holds, for people who look for it.
+    /// Name of the object that stores this key, for operators.
     pub fn object_of(&self, key: &Key) -> String {
         self.0.names.of(key)
     }
@@ -94,7 +94,7 @@ impl S3Inner {
             return Err(StoreError::refused(Reason::Invalid, what));
         }
         let path = self.path(key)?;
-        // Whoever reads because of what becomes of this is shown what the server has, and not what was seen before.
+        // A read that follows this write must show the server's state, and not the cached value.
         let _writing = self.read_cache.writing(key);
         let (asked, mode) = match &expect {
             Expect::Absent => (RequestKind::Create, PutMode::Create),
@@ -108,7 +108,7 @@ impl S3Inner {
         if let Expect::Version(version) = &expect {
             match meaning {
                 AnswerMeaning::Done => self.etag_quoting.applied(),
-                // Not 404: then it is gone.
+                // With 404 the object was deleted.
                 AnswerMeaning::Conflict if answer.status == 412 => self.etag_quoting.refused(key, version),
                 _ => {}
             }
@@ -117,7 +117,7 @@ impl S3Inner {
             AnswerMeaning::Conflict => Ok(Put::Conflict(Conflict)),
             AnswerMeaning::Done => match result.map(|done| done.e_tag) {
                 Ok(Some(etag)) => Ok(Put::Applied(Applied::new(Version::new(etag)).with_time(answer.time()))),
-                // It was written, and under which version has to be read.
+                // The write was applied. A read must find its version.
                 Ok(None) => Err(StoreError::unknown("the write was answered without an ETag")),
                 Err(error) => Err(StoreError::unknown(error)),
             },
@@ -125,7 +125,7 @@ impl S3Inner {
         }
     }
 
-    /// One page of a listing: the keys, and where the next page begins.
+    /// One page of a listing: the keys, and the start of the next page.
     async fn page(
         &self,
         prefix: &Prefix,
@@ -153,7 +153,7 @@ impl S3Inner {
         Ok((keys.collect(), page.page_token))
     }
 
-    /// What the client says is enough here: nothing rests on it.
+    /// The client's report is sufficient here: no safety property depends on it.
     async fn sweep(&self, key: &Key) -> Result<(), StoreError> {
         key.must_be_sweepable()?;
         match self.client.delete(&self.path(key)?).await {
@@ -179,13 +179,13 @@ impl S3Inner {
         UpdateVersion { e_tag: Some(self.etag(version)), version: None }
     }
 
-    /// A version as the server wants it back.
+    /// A version in the form that the server accepts.
     fn etag(&self, version: &Version) -> String {
         let etag = version.as_str();
         if self.bare_etags { etag.trim_matches('"').to_owned() } else { etag.to_owned() }
     }
 
-    /// What was answered, or why there was no answer.
+    /// The answer, or the reason why there was none.
     fn answer(
         &self,
         asked: RequestKind,
@@ -209,7 +209,7 @@ impl S3Inner {
         }
     }
 
-    /// The error of an answer that is none.
+    /// The error for an answer that is not a result.
     fn error(&self, asked: RequestKind, meaning: AnswerMeaning, answer: &ServerAnswer) -> StoreError {
         let words = classify::words(asked, answer, &self.bucket);
         match meaning {
@@ -224,7 +224,7 @@ impl S3Inner {
     }
 }
 
-/// The answer was a success, and what came with it cannot be used.
+/// Error of a successful answer whose content cannot be used.
 fn unreadable(error: object_store::Error) -> StoreError {
     StoreError::unknown(format!("what it answered cannot be read: {error}"))
 }
@@ -242,9 +242,9 @@ impl Store for S3 {
         Box::pin(self.0.put(key, value, expect))
     }
 
-    /// In the order of their names, as far as the server has one; a thousand for each request.
+    /// Lists in the order of names, as far as the server has an order; a thousand keys per request.
     fn list<'a>(&'a self, prefix: &'a Prefix) -> BoxStream<'a, Result<Key, StoreError>> {
-        // The next page is asked for by the token that the last one gave. The first has none, and after the last comes none.
+        // Each page has a token that requests the next one. The first request has none, and the last page has none.
         let pages = stream::try_unfold(Some(None), async move |next: Option<Option<String>>| {
             let Some(token) = next else { return Ok::<_, StoreError>(None) };
             let (keys, token) = self.0.page(prefix, token).await?;
@@ -257,9 +257,9 @@ impl Store for S3 {
         Some(self)
     }
 
-    /// The impossible version looks like an ETag. As the hash of something it will not be found before the sun has gone out.
-    /// The place has endpoint, bucket and prefix, and how they are reached and spoken to: a policy of the bucket may differ by
-    /// prefix, and a proxy may have a memory of its own.
+    /// The impossible version looks like an ETag. It is practically impossible that it is the hash of any content. The
+    /// place contains endpoint, bucket and prefix, and the way to reach them: a policy of the bucket may differ by
+    /// prefix, and a proxy may have its own cache.
     fn identity(&self) -> Identity {
         Identity::new(Version::new("\"00000000000000000000000000000000\"")).with_place(&self.0.place)
     }

@@ -1,4 +1,4 @@
-//! What the URL and the environment say of the way to the server.
+//! Settings for the route to the server, from the URL and the environment.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use super::error::OpenError;
 use super::profile::Profile;
 use crate::wire::{Proxies, Proxy, Roots};
 
-/// The authorities that are trusted besides those of the machine: the chosen ones, or those that AWS's own tools would be
-/// told of. Where nothing is encrypted, nobody looks what the environment says.
+/// The authorities that are trusted besides those of the machine: the chosen ones, or those that AWS's own tools would
+/// use. For an unencrypted endpoint the environment is not read.
 pub(super) fn roots(
     chosen: Option<&Path>,
     unencrypted: bool,
@@ -24,7 +24,8 @@ pub(super) fn roots(
     }
 }
 
-/// The proxies on the way, and the one before the server. One that cannot be used is said before anything is sent.
+/// The proxies for requests, and the one in front of the server. A proxy that cannot be used is an error before
+/// anything is sent.
 pub(super) fn proxies(
     chosen: Option<&Proxy>,
     endpoint: Option<&Endpoint>,
@@ -42,5 +43,5 @@ pub(super) fn proxies(
     Ok((proxies, proxy))
 }
 
-/// Some address of AWS.
+/// An address of AWS.
 const AWS: &str = "https://s3.amazonaws.com";

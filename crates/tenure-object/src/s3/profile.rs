@@ -5,7 +5,7 @@ use super::credentials::Keys;
 use super::environment::Environment;
 use super::error::OpenError;
 
-/// What the files of AWS's own tools say of one profile.
+/// The settings of one profile in the files of AWS's own tools.
 #[derive(Default)]
 pub(super) struct Profile {
     name: String,
@@ -13,12 +13,12 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// The profile of this name, or the one that the environment names, or `default` if there is one.
+    /// The profile with this name, or the one that the environment names, or `default` if it exists.
     pub(super) fn find(chosen: Option<&str>, environment: &Environment) -> Result<Option<Self>, OpenError> {
         let named = chosen.or_else(|| environment.first(&["AWS_PROFILE", "AWS_DEFAULT_PROFILE"]));
         let name = named.unwrap_or("default");
         let in_config = if name == "default" { name.to_owned() } else { format!("profile {name}") };
-        // What is in both is taken from the credentials, as AWS's own tools do.
+        // For a setting in both files the credentials file wins, as with AWS's own tools.
         let files = [
             ("AWS_CONFIG_FILE", "config", in_config.as_str()),
             ("AWS_SHARED_CREDENTIALS_FILE", "credentials", name),
@@ -47,7 +47,7 @@ impl Profile {
         }
     }
 
-    /// Its keys; `None` if it has nothing to do with credentials.
+    /// Its keys; `None` if the profile has no settings for credentials.
     pub(super) fn keys(&self) -> Result<Option<Keys>, OpenError> {
         let Self { name, .. } = self;
         match (self.get("aws_access_key_id"), self.get("aws_secret_access_key")) {
@@ -85,7 +85,7 @@ fn section_of(text: &str, wanted: &str) -> Option<BTreeMap<String, String>> {
     let mut here = false;
     let mut settings = None;
     for line in text.lines() {
-        // A line that is indented belongs to the setting above it, such as s3 =.
+        // An indented line belongs to the setting above it, such as s3 =.
         if line.starts_with([' ', '\t', '#', ';']) || line.trim().is_empty() {
             continue;
         }
@@ -105,7 +105,7 @@ fn section_of(text: &str, wanted: &str) -> Option<BTreeMap<String, String>> {
     settings
 }
 
-/// What leads to credentials by more than two lines of a file.
+/// Settings for credentials that need more than two lines of a file.
 const OTHER_CREDENTIALS: &[&str] = &[
     "sso_session",
     "sso_start_url",

@@ -2,18 +2,18 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
-/// What is known of those who offer S3, by the address at which they do.
+/// Known facts about an S3 provider, found by the address of its endpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Provider {
-    /// What it is called; empty for a server of somebody's own.
+    /// Name of the provider; empty for a private server.
     pub(super) name: &'static str,
-    /// What the host of the endpoint ends with.
+    /// Suffix of the host of the endpoint.
     host: &'static str,
-    /// The shortest interval at which one object may be written.
+    /// Shortest interval between two writes of one object.
     pub(super) write_interval: Duration,
-    /// What every request has to say besides.
+    /// Additional header of every request.
     header: Option<(&'static str, &'static str)>,
-    /// Why leases cannot be kept there, whatever it answers.
+    /// Reason why the provider cannot store leases, whatever it answers.
     pub(super) refused: Option<&'static str>,
 }
 
@@ -31,8 +31,8 @@ impl Provider {
     }
 }
 
-/// No limit is published for one object. Fifteen conditional writes in a second were measured, each waiting for the one
-/// before; a tenth of a second leaves room.
+/// No limit is published for one object. Fifteen sequential conditional writes per second were measured; a tenth of a
+/// second leaves a margin.
 const AWS: Provider = Provider {
     name: "AWS S3",
     host: "amazonaws.com",
@@ -43,17 +43,17 @@ const AWS: Provider = Provider {
 
 const KNOWN: &[Provider] = &[
     AWS,
-    // One write of an object in a second is the published limit; more is answered with 429.
+    // The published limit is one write per second and object; the server answers more with 429.
     Provider {
         name: "Cloudflare R2",
         host: "r2.cloudflarestorage.com",
         write_interval: Duration::from_millis(1100),
         ..AWS
     },
-    // Asks the nearest copy unless told otherwise.
+    // By default it reads from the nearest copy.
     Provider { name: "Tigris", host: "tigris.dev", header: TIGRIS, ..AWS },
     Provider { name: "Tigris", host: "t3.storage.dev", header: TIGRIS, ..AWS },
-    // Takes the conditions and ignores them.
+    // Accepts the conditions and ignores them.
     Provider {
         name: "Google",
         host: "storage.googleapis.com",
@@ -64,7 +64,7 @@ const KNOWN: &[Provider] = &[
     },
 ];
 
-/// A server of somebody's own: like AWS, for want of knowledge.
+/// A private server: treated like AWS, because nothing is known about it.
 const OTHER: Provider = Provider { name: "", host: "", ..AWS };
 
 const TIGRIS: Option<(&str, &str)> = Some(("x-tigris-consistent", "true"));

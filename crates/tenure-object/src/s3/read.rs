@@ -1,4 +1,4 @@
-//! Reads. Of what was read before only what has changed is sent again.
+//! Reads. The server sends a value again only if it has changed.
 
 use object_store::{GetOptions, GetResult, ObjectStore};
 use tenure_store::{Entry, Key, Reading, Reason, StoreClock, StoreError, Version};
@@ -18,7 +18,7 @@ impl S3Inner {
             _ => self.read_cache.forget(key),
         }
         let (body, answer) = read?;
-        // Said when it is connected or probed: a rule that is made later costs money, and nobody their lease.
+        // Reported only at connect or by a probe: a rule that is added later costs money, but no holder its lease.
         if answer.locked && key.is_reserved() {
             let what =
                 format!("the bucket {:?} keeps every write: {}", self.bucket, classify::RETENTION_RULE);
@@ -36,12 +36,12 @@ impl S3Inner {
         Ok(Reading::new(entry).with_time(answer.time()))
     }
 
-    /// Whether the server's wall clock was accepted as a judge.
+    /// True if the caller accepted the server's wall clock as a judge.
     fn judges_ages(&self) -> bool {
         self.guarantees.clock >= StoreClock::Ages
     }
 
-    /// What there is, and the answer that said so.
+    /// Reads the object. Returns the value, and the answer that contained it.
     async fn read(
         &self,
         key: &Key,
@@ -86,16 +86,16 @@ async fn read_value(got: GetResult, answer: &ServerAnswer) -> Result<CachedValue
         let what = format!("{path} was returned without an ETag: the server there does not speak S3");
         return Err(StoreError::refused(Reason::Unsupported, what));
     };
-    // Cut off in the middle it is no value, though its status was seen.
+    // A body that was cut off is not a value, although its status was received.
     let value = got.bytes().await.map_err(unreadable)?;
     Ok(CachedValue { value, version, modified: answer.modified })
 }
 
-/// Something in between may have changed how it is written.
+/// Compares an ETag with a version. A component on the way may have changed its form.
 fn is_same(etag: &str, version: &Version) -> bool {
     let bare = |etag: &str| etag.trim_start_matches("W/").trim_matches('"').to_owned();
     bare(etag) == bare(version.as_str())
 }
 
-/// Room for what somebody else may have put there by mistake, and that has to be told from a record.
+/// Large enough to read another program's object that was put there by mistake, and to distinguish it from a record.
 const READ_MAX: u64 = 1 << 20;

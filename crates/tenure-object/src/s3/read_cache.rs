@@ -5,26 +5,26 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use tenure_store::{Key, Version};
 
-/// What was read last, for a few keys, so that a read of what has not changed carries no value.
+/// The values read last, for a few keys, so that a read of an unchanged object transfers no value.
 ///
-/// It is never an answer by itself: the server is asked each time, and says that nothing has changed.
+/// The cache is never an answer by itself: each read sends a request, and the server reports that nothing has changed.
 #[derive(Debug, Default)]
 pub(super) struct ReadCache(Mutex<CacheState>);
 
-/// A value as it was read.
+/// A value as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CachedValue {
     pub(super) value: Bytes,
     pub(super) version: Version,
-    /// When it was written, by the server's clock.
+    /// Time of the write, by the server's clock.
     pub(super) modified: Option<Timestamp>,
 }
 
-/// A read that was begun. It is over for the memory when somebody writes meanwhile.
+/// A read in progress. The cache does not keep its result if a write happens during it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadTicket(u64);
 
-/// A write that is under way: what was read before its end is forgotten, however it ends.
+/// A write in progress. The cache forgets every value read before the end of the write, whatever its result.
 #[derive(Debug)]
 pub(super) struct WriteUnderWay<'a> {
     cache: &'a ReadCache,
@@ -33,7 +33,7 @@ pub(super) struct WriteUnderWay<'a> {
 
 #[derive(Debug, Default)]
 struct CacheState {
-    /// The one that was used last is at the end.
+    /// The slot that was used last is at the end.
     slots: VecDeque<CacheSlot>,
     begun: u64,
 }
@@ -46,7 +46,7 @@ struct CacheSlot {
 }
 
 impl ReadCache {
-    /// A read of this key begins: what was read before, if it is remembered.
+    /// Begins a read of this key. Returns the cached value, if there is one.
     pub(super) fn begin(&self, key: &Key) -> (ReadTicket, Option<CachedValue>) {
         let mut state = self.state();
         let slot = match state.slots.iter().position(|slot| slot.key == *key) {
@@ -61,7 +61,7 @@ impl ReadCache {
         answer
     }
 
-    /// The read that was begun like this showed this.
+    /// Stores the result of this read.
     pub(super) fn remember(&self, begun: ReadTicket, body: &CachedValue) {
         if body.value.len() > VALUE_MAX {
             return;
@@ -71,12 +71,12 @@ impl ReadCache {
         }
     }
 
-    /// Forgets what this key held, and what is being read of it just now.
+    /// Forgets the value of this key, and the results of reads of it that are in progress.
     pub(super) fn forget(&self, key: &Key) {
         self.state().slots.retain(|slot| slot.key != *key);
     }
 
-    /// A write of this key begins.
+    /// Begins a write of this key.
     pub(super) fn writing<'a>(&'a self, key: &'a Key) -> WriteUnderWay<'a> {
         self.forget(key);
         WriteUnderWay { cache: self, key }
@@ -100,10 +100,10 @@ impl Drop for WriteUnderWay<'_> {
     }
 }
 
-/// Whoever waits for more keys than this reads them whole.
+/// Maximum number of cached keys. A contender that waits for more keys transfers their values each time.
 const KEYS_MAX: usize = 64;
 
-/// Records have a few hundred bytes; this is for those with a large value of their user's.
+/// Maximum size of a cached value. Records have a few hundred bytes; this allows for large values of users.
 const VALUE_MAX: usize = 16 * 1024;
 
 #[cfg(test)]

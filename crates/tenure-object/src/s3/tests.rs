@@ -1,4 +1,4 @@
-//! Opening: what is right, what is wrong, and that nothing is sent for either.
+//! Opening a store: valid and invalid settings, both without a request.
 
 use std::time::Duration;
 

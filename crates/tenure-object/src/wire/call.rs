@@ -2,21 +2,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ServerAnswer;
 
-/// One call, and what was seen of it. It travels with the request through the client library to the hook.
+/// One call and its state. It travels with the request through the client library to the hook.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Call(Arc<Mutex<CallState>>);
 
-/// What was seen of a call.
+/// State of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CallState {
-    /// Nothing was sent: it ended before that, while the request was signed or its credentials were fetched.
+    /// Nothing was sent: the call ended earlier, while the request was signed or its credentials were fetched.
     #[default]
     NotSent,
-    /// Nothing was sent: there was no connection to send it over.
+    /// Nothing was sent: there was no connection.
     NotConnected(String),
-    /// It was sent, or part of it, and there was no answer.
+    /// The request was sent, at least in part, and there was no answer.
     Cut(String),
-    /// It was answered. What came after the status may be missing.
+    /// The server answered. The part after the status may be missing.
     Answered(Box<ServerAnswer>),
 }
 

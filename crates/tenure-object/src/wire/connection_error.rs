@@ -1,4 +1,4 @@
-//! Why there is no connection, in words that say what to do.
+//! Messages for connections that failed, with advice.
 
 use std::error::Error;
 
@@ -8,13 +8,13 @@ use rustls::{CertificateError, InvalidMessage};
 
 use super::Proxy;
 
-/// What went wrong on the way to this host, through this proxy.
+/// Describes the error on the way to this host, through this proxy.
 pub(crate) fn words(error: &(dyn Error + 'static), host: &str, proxy: Option<&Proxy>) -> String {
     if let Some(trouble) = chain(error).find_map(|error| error.downcast_ref()) {
         return of_tls(trouble, host);
     }
     let innermost = chain(error).last().map(ToString::to_string).unwrap_or_default();
-    // The type of this error is nobody else's to name.
+    // The type of this error is private to its crate.
     let tunnel = chain(error).map(ToString::to_string).find(|text| text.starts_with("tunnel error"));
     match (proxy, tunnel) {
         (Some(proxy), Some(text)) if text.contains("authorization") => proxy.wants_password(),
@@ -37,7 +37,7 @@ fn of_tls(error: &rustls::Error, host: &str) -> String {
     use CertificateError as Wrong;
     match error {
         rustls::Error::InvalidCertificate(wrong) => match wrong {
-            // The latter is that of another authority of the same name.
+            // The latter means another authority with the same name.
             Wrong::UnknownIssuer | Wrong::BadSignature => format!(
                 "the certificate of {host} is not signed by an authority that this machine trusts: if its authority \
                  is your own, name \
@@ -81,7 +81,7 @@ fn of_tls(error: &rustls::Error, host: &str) -> String {
     }
 }
 
-/// As in `DnsName("localhost")`.
+/// The name in a text such as `DnsName("localhost")`.
 fn name_of(name: &str) -> &str {
     name.split('"').nth(1).unwrap_or(name)
 }
@@ -91,10 +91,10 @@ fn date_of(time: UnixTime) -> String {
     time.map(|time| time.strftime("%Y-%m-%d").to_string()).unwrap_or_default()
 }
 
-/// An error and what it was made of, down to the bottom of it.
+/// An error and its causes, down to the first one.
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| {
-        // An error of input and output does not name what it was made of as its source.
+        // An io error does not return its inner error as its source.
         match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
             Some(inner) => Some(inner as &(dyn Error + 'static)),
             None => (*error).source(),

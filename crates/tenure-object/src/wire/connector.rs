@@ -16,18 +16,18 @@ use super::{
 };
 use crate::tls;
 
-/// How other machines are reached.
+/// The network settings for requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NetworkSettings {
-    /// Whether nothing is ever sent to an address that has a certificate.
+    /// True if no request ever goes to an address with a certificate.
     pub(crate) unencrypted: bool,
     pub(crate) roots: Roots,
     pub(crate) proxies: Proxies,
-    /// What every request says besides. (The client library says it with some and not with others.)
+    /// Additional header of every request. (The client library adds it to some requests only.)
     pub(crate) header: Option<(HeaderName, HeaderValue)>,
 }
 
-/// Makes the clients that requests go through, and sees everything that they do.
+/// Creates the clients that send requests, and observes everything that they do.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     counter: Arc<Counter>,
@@ -52,15 +52,16 @@ impl HttpConnector for Connector {
             .user_agent(concat!("tenure/", env!("CARGO_PKG_VERSION")))
             .https_only(!plain)
             .http1_only()
-            // A redirect followed turns some writes into reads, whose success would then be taken for theirs; and a
-            // signature is for one address.
+            // Following a redirect turns some writes into reads, whose success would then count as that of the write.
+            // Also, a signature is valid for one address only.
             .redirect(reqwest::redirect::Policy::none())
-            // The loop is ours: a write that was sent again is answered with a conflict, and a win becomes a loss.
+            // Retries are Tenure's decision: a write that is sent again is answered with a conflict, and a win becomes
+            // a loss.
             .retry(reqwest::retry::never())
             .timeout(CALL_MAX)
             .connect_timeout(CONNECT_MAX)
             .pool_idle_timeout(IDLE_MAX)
-            // Ours alone: the environment is handed over, and not looked up.
+            // Only the given proxies: the client must not read the environment.
             .no_proxy();
         let proxies = self.network.proxies.clone();
         client = client.proxy(reqwest::Proxy::custom(move |url| {
@@ -68,7 +69,7 @@ impl HttpConnector for Connector {
             proxies.of(&address).ok().flatten().map(|proxy| proxy.url().clone())
         }));
         client = match self.network.unencrypted {
-            // A machine without a single root certificate, as in a small container, could not make a client.
+            // A machine without any root certificate, such as a small container, could not create a client.
             true => client.tls_certs_only([]),
             false => client.tls_certs_merge(self.network.roots.certificates()),
         };
@@ -98,7 +99,7 @@ impl CallHook {
 #[async_trait::async_trait]
 impl HttpService for CallHook {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        // Requests for credentials have none.
+        // Requests for credentials have no call.
         let Some(call) = request.extensions().get::<Call>().cloned() else {
             return HttpService::call(&self.client, request).await;
         };
@@ -107,7 +108,7 @@ impl HttpService for CallHook {
         self.counter.count(&parts);
         let signed = server_answer::signed_at(&parts.headers);
         let address = parts.uri.clone();
-        // Should the future be dropped from here on, nobody asks; should it panic, this is what is true.
+        // If the future is dropped after this, no caller reads the state. If it panics, this state is correct.
         call.note(CallState::Cut("there was no answer".to_owned()));
         let response = match HttpService::call(&self.client, HttpRequest::from_parts(parts, body)).await {
             Ok(response) => response,
@@ -115,7 +116,7 @@ impl HttpService for CallHook {
                 let host = address.authority().map_or("", |authority| authority.as_str());
                 let words = connection_error::words(&error, host, self.proxy(&address).as_ref());
                 call.note(match error.kind() {
-                    // The only kind after which it was certainly not sent.
+                    // The only kind of error after which the request was certainly not sent.
                     HttpErrorKind::Connect => CallState::NotConnected(words),
                     _ => CallState::Cut(words),
                 });
@@ -124,7 +125,7 @@ impl HttpService for CallHook {
         };
         let mut answer = ServerAnswer::new(response.status().as_u16(), response.headers(), signed);
         answer.proxy = self.proxy(&address);
-        // The status is there, so it is the answer, whatever becomes of the rest.
+        // The status has arrived, so it is the answer, even if the remaining part is lost.
         call.note(CallState::Answered(Box::new(answer.clone())));
         if answer.is_success() {
             return Ok(response);
@@ -151,15 +152,15 @@ async fn error_body(body: HttpResponseBody) -> Option<Bytes> {
     Some(text.freeze())
 }
 
-/// The keeper of leases gives up much sooner; this is for those who wait without a limit of their own.
+/// The keeper of leases gives up much sooner; this limit is for callers that set none.
 const CALL_MAX: Duration = Duration::from_secs(60);
 
-/// Longer than the second try of a lost first packet, which comes after one second and the third after three.
+/// Longer than the second attempt after a lost first packet, which comes after one second; the third comes after three.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// A connection that its server closes just as it is used again leaves a write without an answer that was never read.
-/// No server closes them after so short a time, and calls in a row share one all the same. Renewals, which are further
-/// apart than this, each have a connection of their own.
+/// If a server closes a connection at the moment of its reuse, a write that was never read has no answer. No server
+/// closes connections after so short a time, and consecutive calls still share one. Renewals are further apart than
+/// this, and each opens a new connection.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 
 /// Errors of S3 have a few hundred bytes.

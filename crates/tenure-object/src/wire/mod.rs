@@ -1,4 +1,4 @@
-//! What really happens on the wire, whatever the client library makes of it.
+//! Records the real events on the wire, independent of the client library's reports.
 
 mod call;
 mod connection_error;
@@ -19,7 +19,7 @@ pub use requests::Requests;
 pub(crate) use roots::Roots;
 pub(crate) use server_answer::{AnswerText, ServerAnswer};
 
-/// Whether what is sent to this host stays on this machine.
+/// True if requests to this host stay on this machine.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse();
     host == "localhost" || address.is_ok_and(|address: IpAddr| address.is_loopback())

@@ -6,32 +6,32 @@ use hyper_util::client::proxy::matcher::Matcher;
 
 use super::{Proxy, is_loopback};
 
-/// Which requests go through which proxy.
+/// Chooses the proxy for each request.
 #[derive(Clone, Default)]
 pub(crate) struct Proxies {
-    /// The one that was chosen for this store.
+    /// The proxy that was chosen for this store.
     chosen: Option<Proxy>,
-    /// Whether the chosen one is meant for this machine too.
+    /// True if the chosen proxy is also for requests to this machine.
     chosen_for_loopback: bool,
-    /// What the environment says for each scheme, and the name of its variable.
+    /// The values in the environment for each scheme, with the names of their variables.
     http: Option<(&'static str, String)>,
     https: Option<(&'static str, String)>,
-    /// Hosts that are not reached through the environment's.
+    /// Hosts that do not use the proxies of the environment.
     direct: Option<Arc<Matcher>>,
 }
 
 impl Proxies {
-    /// By the variables that everybody has: `lookup` gives their values.
+    /// Reads the usual variables: `lookup` returns their values.
     pub(crate) fn of_environment<'a>(lookup: impl Fn(&str) -> Option<&'a str>) -> Self {
         let first =
             |names: &[&'static str]| names.iter().find_map(|name| Some((*name, lookup(name)?.to_owned())));
-        // Whoever runs as a CGI script is sent this one by strangers, as a header of theirs.
+        // In a CGI script, a client of the web server sets this variable with a header.
         let http: &[_] = match lookup("REQUEST_METHOD") {
             Some(_) => &["http_proxy", "all_proxy", "ALL_PROXY"],
             None => &["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"],
         };
         let direct = first(&["no_proxy", "NO_PROXY"]).map(|(_, hosts)| {
-            // It takes some proxy to say for whom there is none.
+            // The matcher needs some proxy to express the exceptions.
             Arc::new(Matcher::builder().all("http://proxy").no(hosts).build())
         });
         Self {
@@ -42,16 +42,16 @@ impl Proxies {
         }
     }
 
-    /// This one, and none of the environment's.
+    /// Uses this proxy, and none of the environment's.
     pub(crate) fn chosen(proxy: Proxy, for_loopback: bool) -> Self {
         Self { chosen: Some(proxy), chosen_for_loopback: for_loopback, ..Self::default() }
     }
 
     /// The proxy for requests to this address, if there is one. The error is a sentence.
     ///
-    /// The address at which a machine or a container asks who it is (169.254.169.254 and its kin) is never reached
-    /// through a proxy: it would be told who the proxy is. Nor is this machine, unless somebody chose so: no proxy elsewhere
-    /// can reach it.
+    /// The metadata address of a machine or a container (169.254.169.254 and similar) is never reached through a proxy:
+    /// it would return the credentials of the proxy's machine. Neither is this machine, unless the caller chose so: a
+    /// proxy elsewhere cannot reach it.
     pub(crate) fn of(&self, address: &http::Uri) -> Result<Option<Proxy>, String> {
         let Some(host) = address.host() else { return Ok(None) };
         if is_link_local(host) {
@@ -73,7 +73,7 @@ impl Proxies {
     }
 }
 
-/// No values: they may have passwords.
+/// Shows no values: they may contain passwords.
 impl fmt::Debug for Proxies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [&self.http, &self.https].map(|told| told.as_ref().map(|(name, _)| name));
@@ -81,7 +81,8 @@ impl fmt::Debug for Proxies {
     }
 }
 
-/// Where platforms tell what runs on them who it is. Amazon's address for it by IPv6 is in a range of its own.
+/// The addresses at which platforms give their programs an identity. Amazon's IPv6 address for it is in a separate
+/// range.
 fn is_link_local(host: &str) -> bool {
     match host.trim_matches(['[', ']']).parse() {
         Ok(IpAddr::V4(address)) => Ipv4Addr::is_link_local(&address),

@@ -4,12 +4,12 @@ use reqwest::Url;
 
 use super::is_loopback;
 
-/// A proxy that requests go through: `http://proxy.example.org:3128`. Nobody is shown the password that it may want.
+/// A proxy for requests: `http://proxy.example.org:3128`. No output shows its password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Proxy(Url);
 
 impl Proxy {
-    /// The error is a sentence without its subject, and repeats nothing.
+    /// The error is a sentence without its subject, and never repeats the text.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let url = Url::parse(&with_scheme).map_err(|_| WRONG)?;
@@ -33,7 +33,7 @@ impl Proxy {
         !self.0.username().is_empty() || self.0.password().is_some()
     }
 
-    /// What it means when it asks who we are.
+    /// Message for a proxy that requires authentication.
     pub(crate) fn wants_password(&self) -> String {
         let what = match self.has_password() {
             true => "does not take the name and password that the environment gives it",
@@ -44,13 +44,13 @@ impl Proxy {
         )
     }
 
-    /// Whether what it is sent stays on this machine, so far.
+    /// True if requests stay on this machine up to the proxy.
     pub(crate) fn is_loopback(&self) -> bool {
         self.0.host_str().is_some_and(is_loopback)
     }
 }
 
-/// Without what it wants to be told.
+/// Omits the password.
 impl fmt::Display for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, host) = (self.0.scheme(), self.0.host_str().unwrap_or_default());

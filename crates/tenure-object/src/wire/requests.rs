@@ -1,6 +1,7 @@
 use std::sync::{Mutex, PoisonError};
 
-/// How many requests a store has sent, as its provider counts and bills them. Those for credentials are not among them.
+/// Number of requests that a store has sent, as its provider counts and bills them. Requests for credentials do not
+/// count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Requests {
@@ -12,7 +13,7 @@ pub struct Requests {
     pub lists: u64,
 }
 
-/// The same while it is counted.
+/// The counters behind [`Requests`].
 #[derive(Debug, Default)]
 pub(crate) struct Counter(Mutex<Requests>);
 

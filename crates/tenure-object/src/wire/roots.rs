@@ -5,12 +5,12 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// Certificates of authorities that are trusted besides those that the machine trusts.
+/// Certificates of authorities that are trusted in addition to those of the machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roots(Vec<Certificate>);
 
 impl Roots {
-    /// Those in this file, as PEM. The error is a sentence.
+    /// Reads the certificates in this PEM file. The error is a sentence.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let text = std::fs::read(path)

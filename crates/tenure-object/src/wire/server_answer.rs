@@ -6,41 +6,41 @@ use tenure_store::StoreTime;
 
 use super::Proxy;
 
-/// The answer to a request, as the server gave it.
+/// The answer to a request, as the server sent it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServerAnswer {
     pub(crate) status: u16,
     /// The server's clock, in whole seconds.
     pub(crate) date: Option<Timestamp>,
-    /// When the object was written, by the server's clock, in whole seconds.
+    /// Time of the object's last write, by the server's clock, in whole seconds.
     pub(crate) modified: Option<Timestamp>,
-    /// The version that the answer is about.
+    /// The version that the answer refers to.
     pub(crate) etag: Option<String>,
     /// This machine's clock when the request was signed.
     pub(crate) signed: Option<Timestamp>,
-    /// Whether the object may not be removed for a while.
+    /// True if the object is locked against removal for a period.
     pub(crate) locked: bool,
-    /// What to name when asking the provider about it.
+    /// Identifier of the request for questions to the provider.
     pub(crate) request_id: Option<String>,
     pub(crate) retry_after: Option<Duration>,
-    /// Where the bucket really is, if it is elsewhere.
+    /// The real region of the bucket, if it is another one.
     pub(crate) region: Option<String>,
-    /// What it came through.
+    /// The proxy that the answer came through.
     pub(crate) proxy: Option<Proxy>,
     pub(crate) text: AnswerText,
 }
 
-/// What the body of an answer said. That of a success is the value, and is not looked at here.
+/// The body of an answer. The body of a success is the value, which is not parsed here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AnswerText {
-    /// There was none, or it was cut off.
+    /// No body, or one that was cut off.
     #[default]
     Nothing,
-    /// An error as S3 writes it.
+    /// An error in S3's format.
     Error { code: String, message: String },
-    /// Whoever answered wants to be spoken to by TLS.
+    /// The server requires TLS.
     WantsTls,
-    /// Something else: whoever answered does not speak S3.
+    /// Another text: the answer does not come from an S3 server.
     Foreign,
 }
 
@@ -86,9 +86,9 @@ impl ServerAnswer {
         u64::try_from(micros).ok().map(StoreTime::from_micros)
     }
 
-    /// How old what was written at this time is, by the server's clock alone; `None` if that would be nonsense. Both times
-    /// are cut to whole seconds, so it may be nearly a second younger than this difference, and is never called older
-    /// than it is.
+    /// Age of an object that was written at this time, by the server's clock alone; `None` if the result would be
+    /// implausible. Both times are truncated to whole seconds, so the real age may be nearly a second less than their
+    /// difference. The result never exceeds the real age.
     pub(crate) fn age_of(&self, modified: Option<Timestamp>) -> Option<Duration> {
         let plausible =
             |at: Timestamp| (YEAR_2020..YEAR_2200).contains(&at.as_second()).then(|| at.as_second());
@@ -96,13 +96,13 @@ impl ServerAnswer {
         u64::try_from(age).ok().map(Duration::from_secs)
     }
 
-    /// How far this machine's clock is ahead of the server's, in seconds.
+    /// Seconds by which this machine's clock is ahead of the server's.
     pub(crate) fn ahead(&self) -> Option<i64> {
         Some(self.signed?.as_second() - self.date?.as_second())
     }
 }
 
-/// When a request was signed, which it says itself: nothing here has a clock.
+/// Time at which a request was signed, from its headers: this code has no clock.
 pub(crate) fn signed_at(headers: &HeaderMap) -> Option<Timestamp> {
     let text = header(headers, &AMZ_DATE)?;
     jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", text)
@@ -120,7 +120,7 @@ fn parse_date(text: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::parse(text).ok().map(|at| at.timestamp())
 }
 
-/// In seconds, or until an instant of the server's own clock.
+/// Parses seconds, or a time of the server's own clock.
 fn parse_wait(text: &str, now: Option<Timestamp>) -> Option<Duration> {
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
@@ -129,7 +129,7 @@ fn parse_wait(text: &str, now: Option<Timestamp>) -> Option<Duration> {
     Some(Duration::from_secs(seconds.try_into().unwrap_or_default()))
 }
 
-/// Errors are a flat piece of XML; a few of its elements are wanted, and whatever else it has is not.
+/// Errors are flat XML; only a few of the elements are used.
 fn parse_text(body: &str) -> AnswerText {
     match element(body, "Code") {
         Some(code) => AnswerText::Error { code, message: element(body, "Message").unwrap_or_default() },
@@ -152,7 +152,7 @@ fn unescape(text: &str) -> String {
     text.replace("&amp;", "&")
 }
 
-/// One line of bounded length: a server may say anything.
+/// One line of bounded length: a server may send any text.
 fn plain(text: &str, max: usize) -> String {
     let line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     line.take(max).collect::<String>().trim().to_owned()
@@ -163,18 +163,18 @@ const LOCK_MODE: HeaderName = HeaderName::from_static("x-amz-object-lock-mode");
 const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
 const AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
 
-/// What servers written in Go, nginx and Apache say to somebody who does not encrypt.
+/// Answers of servers written in Go, nginx and Apache to an unencrypted request.
 const WANTS_TLS: [&str; 3] = [
     "HTTP request to an HTTPS server",
     "plain HTTP request was sent to HTTPS port",
     "speaking plain HTTP to an SSL-enabled server port",
 ];
 
-/// A clock outside these was never set.
+/// A clock outside this range was never set.
 const YEAR_2020: i64 = 1_577_836_800;
 const YEAR_2200: i64 = 7_258_118_400;
 
-/// What people read of a line.
+/// Maximum length of a line in a message.
 const LINE_MAX: usize = 300;
 
 #[cfg(test)]
