@@ -1,15 +1,15 @@
 use std::fmt;
 
-/// What became of one check.
+/// Outcome of one check.
 ///
-/// Exhaustive: whoever forgets that a check was skipped takes it for a pass.
+/// Exhaustive: a caller that ignores a skipped check would count it as a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckOutcome {
     /// The store kept the contract.
     Passed,
-    /// The store broke the contract, and this is what was seen.
+    /// The store broke the contract. The text says what the check observed.
     Failed(String),
-    /// The check was not made, for this reason: nothing is known.
+    /// The check did not run, for this reason: nothing is known.
     Skipped(String),
 }
 

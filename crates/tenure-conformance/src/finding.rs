@@ -2,32 +2,32 @@ use std::fmt;
 
 use crate::CheckOutcome;
 
-/// One check and what became of it.
+/// One check and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
     /// The clause of the contract that the check belongs to, such as `races`.
     pub clause: &'static str,
-    /// What the check says of a good store, as a sentence.
+    /// What the check requires of a correct store, as a sentence.
     pub check: &'static str,
-    /// What became of it.
+    /// Outcome of the check.
     pub verdict: CheckOutcome,
-    /// What was counted on the way, such as the number of unknown outcomes. Empty for most checks.
+    /// Counts collected by the check, such as the number of unknown outcomes. Empty for most checks.
     pub note: String,
 }
 
 impl Finding {
-    /// Whether the store broke the contract here.
+    /// True if the store broke the contract here.
     pub fn failed(&self) -> bool {
         matches!(self.verdict, CheckOutcome::Failed(_))
     }
 
-    /// Whether the check was not made.
+    /// True if the check did not run.
     pub fn skipped(&self) -> bool {
         matches!(self.verdict, CheckOutcome::Skipped(_))
     }
 
-    /// Whether the store kept the contract here.
+    /// True if the store kept the contract here.
     pub fn passed(&self) -> bool {
         matches!(self.verdict, CheckOutcome::Passed)
     }

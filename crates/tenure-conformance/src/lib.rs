@@ -1,30 +1,30 @@
 //! The public suite that every Tenure store must pass, and (feature `broken-stores`) broken stores that must fail it.
 //!
-//! A lease is worth as much as the conditional write under it. The suite is meant for everybody who writes a store, and
-//! has two levels:
+//! A lease is only as safe as the conditional write under it. The suite is for every author of a store, and has two
+//! levels:
 //!
-//! * **The contract** of [`tenure_store`], clause by clause: sequential checks, races of many over several connections,
-//!   lost answers, dropped futures, hostile keys, restarts. It knows nothing of leases.
-//! * **Leases** on top of it, taken by the library itself, in the situations for which they exist: many contenders,
-//!   holders that are paused, that crash, whose writes arrive a ttl late; records that strangers replace, delete or
-//!   restore from a backup.
+//! * **The contract** of [`tenure_store`], clause by clause: sequential checks, races over several connections, lost
+//!   answers, dropped futures, hostile keys, restarts. It does not involve leases.
+//! * **Leases** on top of it, taken by the library itself, in the situations for which they exist: many contenders;
+//!   holders that are paused, that crash, or whose writes arrive a ttl late; records that other programs replace,
+//!   delete or restore from a backup.
 //!
-//! | clause | what is true of leases on a good store |
+//! | clause | what is true of leases on a correct store |
 //! | --- | --- |
-//! | `connect` | the library's own check at connect lets the store in |
+//! | `connect` | the library's own check at connect accepts the store |
 //! | `owner` | of many contenders one owns the lease at a time, each with a greater token |
-//! | `renewal` | only the owner renews, and not over what somebody else has written |
+//! | `renewal` | only the owner renews, and never over a record that another program has written |
 //! | `expiry` | a renewal after the ttl revives nothing, whenever it arrives |
 //! | `release` | a release ends its own term and no other, whenever it arrives |
-//! | `pauses` | whoever was paused for longer than the ttl has lost, and knows it |
-//! | `foreign` | what is not a record of ours is never overwritten |
+//! | `pauses` | a holder that was paused for longer than the ttl has lost the lease, and knows it |
+//! | `foreign` | a value that is not a Tenure record is never overwritten |
 //! | `tokens` | tokens grow across release and crash; and, where the store has a clock, deletion |
 //! | `answers` | lost requests and answers cost time and nothing else |
 //! | `recovery` | tokens grow across a restart; and, where the store has a clock, the restore of a backup |
 //!
 //! # Check your store
 //!
-//! Write a [`Harness`], run the [`Suite`], look at the [`Report`]:
+//! Write a [`Harness`], run the [`Suite`], read the [`Report`]:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -85,25 +85,24 @@
 //!
 //! # What it promises, and what it does not
 //!
-//! * **Only what the store declares is checked.** The rest is *skipped* as "not promised"; so is every check whose hook
-//!   the harness does not have. A skip is never a pass: read [`Report::skips`].
-//! * **A bad day is borne.** Throttled calls are tried again later, and an unknown outcome is resolved by reading back,
-//!   as Tenure itself does it. A store that gives no definite answer for long fails.
-//! * **A pass is not a proof.** A race that was not lost in a hundred rounds may be lost in the next. Servers with
-//!   several gateways should be raced over all of them.
-//! * **Time and tasks come from the harness**. Leases are counted on [`Harness::clock`], and time passes in
-//!   [`Harness::pause`]: on the machine's clock the lease level takes about ten times [`Suite::ttl`], and on
-//!   [`TestTime`] next to nothing.
-//! * **Safety is what is checked.** A holder that loses its lease to a busy machine is tried again; two holders at one
+//! * **The suite checks only what the store declares.** Other checks are *skipped* as "not promised"; so is every check
+//!   whose hook the harness does not have. A skip is never a pass: read [`Report::skips`].
+//! * **Temporary trouble is tolerated.** Throttled calls are tried again later, and an unknown outcome is resolved by
+//!   reading back, as Tenure itself does. A store that gives no definite answer for a long time fails.
+//! * **A pass is not a proof.** A race that was not lost in a hundred rounds may be lost in the next. Race servers with
+//!   several gateways over all of them.
+//! * **Time and tasks come from the harness**. Leases use [`Harness::clock`], and time passes in [`Harness::pause`]: on
+//!   the machine's clock the lease level takes about ten times [`Suite::ttl`], and on [`TestTime`] next to nothing.
+//! * **The suite checks safety.** A holder that loses its lease to a busy machine is tried again; two holders at one
 //!   instant, or a token that does not grow, fail at once.
 //!
-//! # Is the suite itself any good?
+//! # Tests of the suite itself
 //!
-//! The module `broken`, behind the feature `broken-stores`, has a store for each way in which real systems were seen to
-//! break the contract: `Lie` names the system and the clause that must catch it. `tests/broken_stores.rs` shows that each
-//! is caught, at both levels, and that each check of a store's acts is failed by at least one of them; it writes the table
-//! into the file that `TENURE_LIARS_TABLE` names. Some lies keep every letter of the contract, and only leases show them:
-//! see `Lie::AgesRunFast` and `Lie::FrozenTime`.
+//! The module `broken`, behind the feature `broken-stores`, has a store for each observed way in which a real system
+//! breaks the contract: `Lie` names the system and the clause that must catch it. `tests/broken_stores.rs` shows that
+//! each is caught, at both levels, and that each check of a store's behaviour fails for at least one of them. It writes
+//! the table into the file that `TENURE_LIARS_TABLE` names. Some lies keep the contract literally, and only leases
+//! reveal them: see `Lie::AgesRunFast` and `Lie::FrozenTime`.
 
 #[cfg(feature = "broken-stores")]
 pub mod broken;

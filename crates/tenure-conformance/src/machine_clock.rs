@@ -4,12 +4,12 @@ use std::sync::OnceLock;
 use tenure::clock::{Clock, Domain, Instant, ManualClock, WallTime};
 use tenure_store::BoxFuture;
 
-/// The clock of one machine in a test, which knows the thread that sleeps on it: that of the keeper.
+/// The clock of one machine in a test, which knows the thread that sleeps on it: the keeper's.
 #[derive(Debug)]
 pub(crate) struct MachineClock {
     clock: ManualClock,
-    /// What the kernel says about the keeper's thread. Connecting is the first thing that it sleeps for, so it is set as
-    /// soon as that thread runs.
+    /// The kernel's status file of the keeper's thread. Connecting is the first operation that it sleeps for, so this
+    /// is set as soon as the thread runs.
     keeper: OnceLock<Option<PathBuf>>,
 }
 
@@ -18,8 +18,8 @@ impl MachineClock {
         Self { clock, keeper: OnceLock::new() }
     }
 
-    /// True if the keeper has ended, or waits for its clock, its store or a command. False while it runs or wants to, and
-    /// before it has come to its clock at all.
+    /// True if the keeper has ended, or waits for its clock, its store or a command. False while it runs or is ready to
+    /// run, and before it has first slept on its clock.
     pub(crate) fn rests(&self) -> bool {
         let Some(Some(keeper)) = self.keeper.get() else { return false };
         match std::fs::read_to_string(keeper) {

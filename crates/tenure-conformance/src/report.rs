@@ -2,14 +2,14 @@ use std::fmt;
 
 use crate::Finding;
 
-/// Everything the suite found out about one store, in the order of the checks.
+/// All findings of the suite about one store, in the order of the checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use = "a report that nobody reads finds nothing: see assert_passed"]
 pub struct Report {
-    /// What the harness calls the store.
+    /// The harness's name for the store.
     pub store: String,
-    /// One entry for each check.
+    /// One entry per check.
     pub findings: Vec<Finding>,
 }
 
@@ -19,12 +19,12 @@ impl Report {
         self.findings.iter().filter(|finding| finding.failed())
     }
 
-    /// The checks that were not made, each with its reason.
+    /// The checks that did not run, each with its reason.
     pub fn skips(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.skipped())
     }
 
-    /// Whether no check failed. Checks that were skipped are not failures: look at [`skips`](Self::skips) too.
+    /// True if no check failed. Skipped checks are not failures: read [`skips`](Self::skips) too.
     pub fn passed(&self) -> bool {
         self.failures().next().is_none()
     }
@@ -33,7 +33,7 @@ impl Report {
     ///
     /// # Panics
     ///
-    /// When the store broke the contract.
+    /// If the store broke the contract.
     #[track_caller]
     pub fn assert_passed(&self) {
         let failures: Vec<_> = self.failures().map(|finding| format!("\n  {finding}")).collect();

@@ -1,6 +1,6 @@
 use crate::Finding;
 
-/// What the suite tells while it runs.
+/// Progress of a running suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step<'a> {
@@ -8,7 +8,7 @@ pub enum Step<'a> {
     Begun {
         /// The clause of the contract that it belongs to.
         clause: &'static str,
-        /// What it says of a good store, as a sentence.
+        /// What the check requires of a correct store, as a sentence.
         check: &'static str,
     },
     /// A check has ended.

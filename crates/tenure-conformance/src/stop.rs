@@ -1,13 +1,13 @@
-/// Why a check ended before its end. Checks are written with `?`.
+/// Reason why a check stopped early. Checks are written with `?`.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The store broke the contract, and this is what was seen.
+    /// The store broke the contract. The text says what the check observed.
     Failed(String),
-    /// The check could not be made, or what it checks was never promised.
+    /// The check could not run, or its subject was never promised.
     Skipped(String),
 }
 
-/// How a check ends.
+/// Result of a check.
 pub(crate) type CheckResult = Result<(), Stop>;
 
 /// Ends the check as failed.

@@ -24,70 +24,71 @@ pub struct Suite {
 impl Suite {
     /// A suite that writes only under keys named after `run`.
     ///
-    /// The number must not have been used on this store before: nothing is ever deleted, and the checks begin with
-    /// keys that do not exist. On a store that is thrown away any number will do.
+    /// The number must not have been used on this store before: the suite deletes nothing, and the checks begin with
+    /// keys that do not exist. On a temporary store any number is fine.
     pub fn new(run: u128) -> Self {
         Self { run, sizes: Sizes::default(), connections: 4, only: Vec::new() }
     }
 
-    /// How many racers want the same key at the same time. 64 unless told.
+    /// Sets the number of racers that write the same key at the same time. Default: 64.
     pub fn racers(mut self, racers: usize) -> Self {
         self.sizes.racers = racers.max(2);
         self
     }
 
-    /// How many rounds each kind of race has. 100 unless told: a server that is almost atomic loses one in many.
+    /// Sets the number of rounds of each kind of race. Default: 100. A server that is almost atomic fails only one
+    /// round in many.
     pub fn rounds(mut self, rounds: usize) -> Self {
         self.sizes.rounds = rounds.max(1);
         self
     }
 
-    /// How many keys the long listing has. 1100 unless told: object stores give them out in pages of a thousand.
+    /// Sets the number of keys in the long listing. Default: 1100. Object stores list in pages of a thousand.
     pub fn listed(mut self, listed: usize) -> Self {
         self.sizes.listed = listed.max(2);
         self
     }
 
-    /// How many contenders want the same lease at the same time. 8 unless told.
+    /// Sets the number of contenders for the same lease. Default: 8.
     pub fn contenders(mut self, contenders: usize) -> Self {
         self.sizes.contenders = contenders.max(2);
         self
     }
 
-    /// How many times each contender is granted the lease. 3 unless told.
+    /// Sets the number of times that each contender is granted the lease. Default: 3.
     pub fn turns(mut self, turns: usize) -> Self {
         self.sizes.turns = turns.max(1);
         self
     }
 
-    /// The ttl of the leases. One second unless told, and at least so much that the store bears its renewals.
+    /// Sets the ttl of the leases. Default: one second, or longer if the store needs it to tolerate the renewals.
     ///
-    /// The checks of leases take about ten of it on a real clock. Where calls take long, or the machine is very
-    /// busy, a longer one keeps healthy holders from losing their lease to a hiccup.
+    /// The checks of leases take about ten ttls on a real clock. If calls are slow, or the machine is very busy, a
+    /// longer ttl keeps healthy holders from losing their lease to a short delay.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.sizes.ttl = ttl;
         self
     }
 
-    /// Over how many connections racers and contenders are spread. 4 unless told, and at least 2.
+    /// Sets the number of connections that racers and contenders share. Default: 4, minimum: 2.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(2);
         self
     }
 
-    /// Makes only the checks of this clause; may be given several times.
+    /// Runs only the checks of this clause; may be called several times.
     pub fn only(mut self, clause: impl Into<String>) -> Self {
         self.only.push(clause.into());
         self
     }
 
-    /// Makes only the checks of the contract, as if each of its clauses was given to [`only`](Self::only).
+    /// Runs only the checks of the contract, as if each of its clauses was given to [`only`](Self::only).
     pub fn only_contract(mut self) -> Self {
         self.only.extend(contract::CLAUSES.iter().map(|clause| clause.name.into()));
         self
     }
 
-    /// Makes only the checks of leases, as if each of their clauses was given to [`only`](Self::only).
+    /// Runs only the checks of leases, as if each of their clauses was given to [`only`](Self::only).
     pub fn only_leases(mut self) -> Self {
         self.only.extend(lease::CLAUSES.iter().chain(lease::WHOLE_STORE).map(|clause| clause.name.into()));
         self
@@ -98,32 +99,33 @@ impl Suite {
         all_clauses().map(|clause| clause.name).collect()
     }
 
-    /// The longest keys have so many bytes: [`Key::MAX_BYTES`] unless told. For a harness whose keys are something longer to
-    /// the store.
+    /// Sets the length of the longest keys in bytes. Default: [`Key::MAX_BYTES`]. For a harness that makes keys longer
+    /// before the store sees them.
     pub fn longest_key(mut self, bytes: usize) -> Self {
         self.sizes.longest_key = bytes.clamp(SHORTEST_LONG_KEY, Key::MAX_BYTES);
         self
     }
 
-    /// How many checks [`run`](Self::run) makes.
+    /// Number of checks that [`run`](Self::run) makes.
     pub fn checks(&self) -> usize {
         all_clauses().filter(|clause| self.includes(clause)).map(|clause| clause.checks.len()).sum()
     }
 
-    /// Makes every check: one after another those of the contract and those that act on the whole store, and the others of
-    /// leases at the same time where they are counted on the machine's own clock. The report is in the order of the checks.
+    /// Runs every check. The checks of the contract, and those that act on the complete store, run one after another.
+    /// The other checks of leases run at the same time if they use the machine's own clock. The report is in the order
+    /// of the checks.
     pub async fn run(&self, harness: &dyn Harness) -> Report {
         self.run_telling(harness, &|_| ControlFlow::Continue(())).await
     }
 
-    /// The same, and tells `tell` of each [`Step`], for somebody who waits. What breaks off ends the run before the next
-    /// check, with a report of those that were made.
+    /// Like [`run`](Self::run), and reports each [`Step`] to `tell`, to show progress. If `tell` breaks, the run ends
+    /// before the next check, with a report of the completed ones.
     pub async fn run_telling(
         &self,
         harness: &dyn Harness,
         tell: &(dyn Fn(Step<'_>) -> ControlFlow<()> + Sync),
     ) -> Report {
-        // A check moves a test's clock by its pauses. Several at once would move it too fast for their keepers.
+        // A check moves a test's clock by its pauses. Several checks at once would move it too fast for their keepers.
         let machine = BootClock::new().domain();
         let on_the_machines_clock = machine.is_some() && harness.clock().domain() == machine;
         let lease_checks_at_once = if on_the_machines_clock { LEASE_CHECKS_AT_ONCE } else { 1 };
@@ -135,7 +137,7 @@ impl Suite {
             if wanted.is_empty() {
                 continue;
             }
-            // For each level anew: the contract ends with a restart, which connections need not survive.
+            // New connections for each level: the contract ends with a restart, which connections need not survive.
             let connections = self.connect(harness).await;
             let checks =
                 wanted.iter().flat_map(|clause| clause.checks.iter().map(|check| (clause.name, check)));
@@ -198,10 +200,10 @@ fn all_clauses() -> impl Iterator<Item = &'static Clause> {
     contract::CLAUSES.iter().chain(lease::CLAUSES).chain(lease::WHOLE_STORE)
 }
 
-/// All of them: each mostly waits, on keys of its own.
+/// All lease checks: each mostly waits, on separate keys.
 const LEASE_CHECKS_AT_ONCE: usize = 32;
 
-/// Room for the scope of a check, and for a few letters.
+/// Space for the scope of a check, and for a few letters.
 const SHORTEST_LONG_KEY: usize = 100;
 
 #[cfg(test)]

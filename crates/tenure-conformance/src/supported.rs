@@ -1,17 +1,17 @@
 use crate::stop::Stop;
 
-/// Whether a [`Harness`](crate::Harness) could do what the suite asked for. Exhaustive, as every yes or no is.
+/// Answer of a [`Harness`](crate::Harness) to a request of the suite. Exhaustive, like every yes or no.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a hook that is not supported must make its check skipped, not passed"]
 pub enum Supported {
-    /// It was done.
+    /// The harness did it.
     Yes,
-    /// It cannot be done here, and this is why.
+    /// The harness cannot do it, for this reason.
     No(String),
 }
 
 impl Supported {
-    /// Goes on with the check, or ends it as skipped.
+    /// Continues the check, or ends it as skipped.
     pub(crate) fn or_skip(self) -> Result<(), Stop> {
         match self {
             Self::Yes => Ok(()),

@@ -5,11 +5,12 @@ use tenure::clock::{BootClock, Clock, ManualClock};
 
 use crate::machine_clock::MachineClock;
 
-/// Time that a test owns, for a [`Harness`](crate::Harness) that does not want to wait. Clones are the same time.
+/// Time that a test controls, for a [`Harness`](crate::Harness) that does not want to wait. Clones are the same time.
 ///
-/// Give its [`clock`](Self::clock) to the store, let [`Harness::clock`](crate::Harness::clock) be
-/// [`machine`](Self::machine), and [`Harness::pause`](crate::Harness::pause) be [`pass`](Self::pass). It must be polled in
-/// a tokio runtime with io enabled: the keepers of leases are other threads, and need a little real time to act.
+/// Give its [`clock`](Self::clock) to the store, return [`machine`](Self::machine) from
+/// [`Harness::clock`](crate::Harness::clock), and [`pass`](Self::pass) from [`Harness::pause`](crate::Harness::pause).
+/// It must be polled in a tokio runtime with io enabled: the keepers of leases are other threads, and need a little
+/// real time to act.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -27,34 +28,34 @@ use crate::machine_clock::MachineClock;
 #[derive(Clone, Debug, Default)]
 pub struct TestTime {
     clock: ManualClock,
-    /// The clocks of machines, as long as somebody has them.
+    /// The clocks of machines, as long as they are in use.
     machines: Arc<Mutex<Vec<Weak<MachineClock>>>>,
 }
 
 impl TestTime {
-    /// Time that stands still.
+    /// Time that stands still until a test moves it.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The clock that shows it.
+    /// The clock that shows this time.
     pub fn clock(&self) -> &ManualClock {
         &self.clock
     }
 
-    /// A clock that shows it, for one machine: time waits for the keeper that sleeps on it.
+    /// A clock that shows this time, for one machine: time waits for the keeper that sleeps on it.
     pub fn machine(&self) -> Arc<dyn Clock> {
         self.machine_on(self.clock.clone())
     }
 
-    /// The clock of a machine on which another time is shown. Time waits for its keeper too.
+    /// The clock of a machine that shows another time. Time waits for its keeper too.
     pub(crate) fn machine_on(&self, clock: ManualClock) -> Arc<dyn Clock> {
         let machine = Arc::new(MachineClock::new(clock));
         self.machines.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&machine));
         machine
     }
 
-    /// Moves the clock from one timer to the next, so that whoever sleeps on it acts in time, as in real life.
+    /// Moves the clock from one timer to the next, so that every sleeper acts in time, as on a real clock.
     pub async fn pass(&self, span: Duration) {
         let end = self.clock.now() + span;
         self.settle().await;
@@ -65,7 +66,7 @@ impl TestTime {
         }
     }
 
-    /// Lets those whose time has come do what they have to do, until the keepers of all machines rest.
+    /// Lets woken sleepers act, until the keepers of all machines rest.
     async fn settle(&self) {
         let mut at_rest = 0;
         for _ in 0..SETTLE_PAUSES_MAX {
@@ -81,18 +82,18 @@ impl TestTime {
     fn all_rest(&self) -> bool {
         let mut machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner);
         machines.retain(|machine| machine.strong_count() > 0);
-        // The one that came last is the likeliest to be at work.
+        // The newest machine is the most likely to be active.
         machines.iter().rev().filter_map(Weak::upgrade).all(|machine| machine.rests())
     }
 }
 
-/// In real time: enough for a thread that is woken to make its calls on a store in memory.
+/// In real time: enough for a woken thread to make its calls on a memory store.
 const SETTLE_PAUSE: Duration = Duration::from_micros(500);
 
-/// A thread that waits for a lock, and not for its clock, looks like one at rest; not for as long as this.
+/// A thread that waits for a lock, and not for its clock, looks like one at rest, but not for this long.
 const PAUSES_AT_REST: u32 = 2;
 
-/// In real time 50 ms: what a thread may have to wait for its turn on a busy machine.
+/// In real time 50 ms: the time that a thread may have to wait for a processor on a busy machine.
 const SETTLE_PAUSES_MAX: u32 = 100;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use tenure_store::{
 use crate::Harness;
 use crate::stop::{CheckResult, Stop, ensure, fail};
 
-/// How much of everything.
+/// Sizes of the checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     pub(crate) racers: usize,
@@ -37,10 +37,10 @@ impl Default for Sizes {
     }
 }
 
-/// The surroundings of one check: connections, keys that nobody else has, values that were never written before, and
-/// calls that bear a bad day of a good store.
+/// The surroundings of one check: connections, keys that no other check uses, values that were never written before,
+/// and calls that tolerate temporary trouble of a correct store.
 ///
-/// A check leans only on what the store promises: a call here that needs more ends the check as "not promised".
+/// A check depends only on the store's promises: a call here that needs more ends the check as "not promised".
 pub(crate) struct Trial<'h> {
     pub(crate) harness: &'h dyn Harness,
     pub(crate) promises: Guarantees,
@@ -49,7 +49,7 @@ pub(crate) struct Trial<'h> {
     scope: String,
     values: AtomicU64,
     note: Mutex<String>,
-    /// The keys that were written since the last rest.
+    /// The keys that were written since the last pause.
     written_since_pause: Mutex<HashSet<Key>>,
 }
 
@@ -73,12 +73,12 @@ impl<'h> Trial<'h> {
         }
     }
 
-    /// Ends the check as skipped unless this was promised.
+    /// Ends the check as skipped unless the store promised this.
     pub(crate) fn require(&self, promise: bool, what: &str) -> CheckResult {
         if promise { Ok(()) } else { Err(Stop::Skipped(format!("not promised: {what}"))) }
     }
 
-    /// Puts what was counted into the report.
+    /// Adds counts to the report.
     pub(crate) fn note(&self, note: String) {
         *self.note.lock().unwrap_or_else(PoisonError::into_inner) = note;
     }
@@ -94,12 +94,12 @@ impl<'h> Trial<'h> {
         &*self.connections[0]
     }
 
-    /// Another connection to the same store, which did not make the writes that it is asked about.
+    /// Another connection to the same store, which did not make the writes that it reads.
     pub(crate) fn other(&self) -> &'h dyn Store {
         &*self.connections[1]
     }
 
-    /// All of them.
+    /// All connections.
     pub(crate) fn connections(&self) -> &'h [Arc<dyn Store>] {
         self.connections
     }
@@ -109,36 +109,36 @@ impl<'h> Trial<'h> {
         Arc::clone(&self.connections[racer % self.connections.len()])
     }
 
-    /// What all keys of this check begin with.
+    /// Prefix of all keys of this check.
     pub(crate) fn scope(&self) -> &str {
         &self.scope
     }
 
-    /// A key that only this check has.
+    /// A key that only this check uses.
     pub(crate) fn key(&self, name: &str) -> Key {
         Key::parse(&format!("{}/{name}", self.scope)).expect("the suite's own names are keys")
     }
 
-    /// Bytes that were never written before, as every write of Tenure has a nonce in it.
+    /// Bytes that were never written before, as every write of Tenure contains a nonce.
     pub(crate) fn value(&self, text: &str) -> Bytes {
         let number = self.values.fetch_add(1, Ordering::Relaxed);
         format!(r#"{{"check":"{}","nonce":{number},"text":"{text}"}}"#, self.scope).into()
     }
 
-    /// How often to repeat what a store may get wrong only now and then, and at what length to follow a chain of
-    /// writes. Stores that want to be written slowly are written less.
+    /// Number of repetitions for faults that a store shows only sometimes, and length of a chain of writes. Stores with
+    /// a long write interval get fewer.
     pub(crate) fn repeats(&self) -> usize {
         if self.promises.write_interval.is_zero() { 40 } else { 4 }
     }
 
-    // ── calls that bear a bad day ───────────────────────────────────────────────────────────────────────────────
+    // ── calls that tolerate temporary trouble ───────────────────────────────────────────────────────────────────
 
-    /// What the key holds. Tries again when a read fails, because a failed read has no effect.
+    /// Reads the key. Tries again when a read fails, because a failed read has no effect.
     pub(crate) async fn read(&self, store: &dyn Store, key: &Key) -> Result<Option<Entry>, Stop> {
         Ok(self.reading(store, key).await?.entry)
     }
 
-    /// The same, with the store's time.
+    /// Like [`read`](Self::read), with the store's time.
     pub(crate) async fn reading(&self, store: &dyn Store, key: &Key) -> Result<Reading, Stop> {
         self.require(self.promises.linearizable_reads, "linearizable reads")?;
         let mut patience = Retries::default();
@@ -150,8 +150,8 @@ impl<'h> Trial<'h> {
         }
     }
 
-    /// A write with a definite answer. An unknown outcome is resolved as Tenure itself does it: try again against the
-    /// same expectation, so that at most one of the attempts can win, and read back before believing a conflict.
+    /// A write with a definite answer. An unknown outcome is resolved as Tenure itself does it: try again with the same
+    /// expectation, so that at most one of the attempts can win, and read back before accepting a conflict.
     pub(crate) async fn put(
         &self,
         store: &dyn Store,
@@ -215,7 +215,7 @@ impl<'h> Trial<'h> {
         }
     }
 
-    /// The key must hold exactly this, as seen over another connection.
+    /// Verifies over another connection that the key has exactly this value and version.
     pub(crate) async fn holds(&self, key: &Key, value: &Bytes, version: &Version) -> CheckResult {
         let Some(entry) = self.read(self.other(), key).await? else {
             fail!("{key} should hold version {version} and is not there")
@@ -234,7 +234,7 @@ impl<'h> Trial<'h> {
         Ok(())
     }
 
-    /// The key must hold nothing, as seen over another connection.
+    /// Verifies over another connection that the key has no entry.
     pub(crate) async fn is_absent(&self, key: &Key) -> CheckResult {
         match self.read(self.other(), key).await? {
             None => Ok(()),
@@ -246,7 +246,7 @@ impl<'h> Trial<'h> {
         }
     }
 
-    /// Whether the store promises to take such a write at all.
+    /// Ends the check as skipped unless the store promises to accept such a write.
     pub(crate) fn may_write(&self, value: &Bytes) -> CheckResult {
         self.require(
             self.promises.write_interval < Duration::MAX,
@@ -255,7 +255,7 @@ impl<'h> Trial<'h> {
         self.require(value.len() <= self.promises.value_max, &format!("values of {} bytes", value.len()))
     }
 
-    /// To be called before each write: leaves the key alone for as long as the store asks for between two writes of it.
+    /// Waits before a write until the store's interval between two writes of the key has passed.
     pub(crate) async fn pace(&self, key: &Key) {
         if self.promises.write_interval.is_zero() {
             return;
@@ -271,7 +271,7 @@ impl<'h> Trial<'h> {
         }
     }
 
-    /// Lets all racers go at once and collects what each brought back; `None` from a racer that never arrived.
+    /// Starts all racers at once and collects their results; `None` from a racer that never arrived.
     pub(crate) async fn race<T: Send + 'static>(
         &self,
         racers: impl IntoIterator<Item = BoxFuture<'static, T>>,
@@ -291,7 +291,7 @@ impl<'h> Trial<'h> {
     }
 }
 
-/// Bytes for people: short, and whole only when they are text.
+/// Bytes for display: short, and complete only if they are text.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if text.len() <= SHOWN_MAX => format!("{text:?}"),
@@ -299,14 +299,14 @@ pub(crate) fn excerpt(bytes: &[u8]) -> String {
     }
 }
 
-/// Several tries, with longer and longer waits between them.
+/// Several attempts, with increasing waits between them.
 #[derive(Default)]
 pub(crate) struct Retries {
     tries: u32,
 }
 
 impl Retries {
-    /// Waits before the next try, or ends the check when there have been enough or trying again cannot help.
+    /// Waits before the next attempt, or ends the check after enough attempts or if another attempt cannot help.
     pub(crate) async fn spend(&mut self, harness: &dyn Harness, error: &StoreError) -> CheckResult {
         self.tries += 1;
         ensure!(self.tries < TRIES_MAX, "no definite answer in {TRIES_MAX} tries, the last was: {error}");
@@ -323,14 +323,14 @@ impl Retries {
     }
 }
 
-/// A healthy store gives a definite answer at the first try, a busy one within a few.
+/// A healthy store gives a definite answer at the first attempt, a busy one within a few.
 const TRIES_MAX: u32 = 8;
 
-/// Doubled with every try: eight of them take about five seconds.
+/// Doubled with every attempt: eight of them take about five seconds.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 
-/// A store that asks to be left alone for longer is not fit for leases, and would hold up the suite.
+/// A store that requests longer pauses is not suitable for leases, and would delay the suite.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// What fits on a line of the report.
+/// Maximum length on a line of the report.
 const SHOWN_MAX: usize = 120;

@@ -1,4 +1,4 @@
-//! Every broken store is caught by the suite, in the clause that is named after what it breaks.
+//! The suite catches every broken store, in the clause that is named after the broken promise.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,12 +11,12 @@ use tenure_conformance::broken::{Broken, Lie};
 use tenure_conformance::{CheckOutcome, Finding, Report, Step, Suite};
 use tokio::sync::OnceCell;
 
-/// Few rounds are enough here: a lie that needs luck to be caught is not a good control.
+/// A few rounds are enough: a lie that is caught only by chance is not a good control.
 fn suite() -> Suite {
     Suite::new(1).racers(16).rounds(5).listed(40).contenders(4).turns(2).ttl(Duration::from_secs(10))
 }
 
-/// What the suite says of every lie. It is asked once for all tests.
+/// The report of the suite for every lie. It is made once for all tests.
 async fn reports() -> &'static [(Lie, Report)] {
     static REPORTS: OnceCell<Vec<(Lie, Report)>> = OnceCell::const_new();
     REPORTS.get_or_init(ask_about_every_lie).await
@@ -29,7 +29,7 @@ async fn ask_about_every_lie() -> Vec<(Lie, Report)> {
     asked.map(|report| report.expect("the suite does not panic")).collect().await
 }
 
-/// How many stores are asked at the same time.
+/// Number of stores that are checked at the same time.
 const TOGETHER: usize = 12;
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn every_lie_is_caught_by_the_clause_it_breaks() {
     }
 }
 
-/// A check that has never failed has never checked anything.
+/// A check that has never failed has not proved anything.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_check_fails_on_some_broken_store() {
     let mut idle: BTreeSet<_> = suite().run(&Broken::honest()).await.findings.iter().map(name).collect();
@@ -91,14 +91,14 @@ async fn what_is_not_promised_is_skipped_and_never_passed() {
     let promises_nothing = Broken::honest().declaring(tenure_store::Guarantees::default());
     let report = suite().run(&promises_nothing).await;
     report.assert_passed();
-    // What is left needs no promise: the declaration itself, an empty list where nothing was ever written, and that
-    // nothing is offered beside.
+    // The checks that pass need no promise: the declaration itself, an empty list where nothing was ever written, and
+    // the absence of optional features.
     let passed = report.findings.iter().filter(|finding| finding.passed());
     let clauses: Vec<_> = passed.map(|finding| finding.clause).collect();
     assert_eq!(clauses, ["guarantees", "guarantees", "list", "removal"], "{report}");
 }
 
-/// Google Cloud Storage and R2 take one write a second for each name. A racer that is throttled has neither won nor lost.
+/// Google Cloud Storage and R2 accept one write per second and name. A throttled racer has neither won nor lost.
 #[tokio::test]
 async fn a_store_that_wants_to_be_written_slowly_passes_too() {
     let mut slow = Broken::honest();

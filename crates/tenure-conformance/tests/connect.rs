@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tenure_conformance::broken::{Broken, Lie};
 use tenure_core::check::connect_check;
 
-/// Connects, while time flies.
+/// Connects, while test time passes quickly.
 async fn connect(store: &Broken) -> Result<(), tenure::Error> {
     connect_check(store, &|_| Box::pin(std::future::ready(())), 0x00c0_ffee).await
 }
@@ -27,14 +27,15 @@ async fn an_honest_store_is_let_in_by_any_number_of_clients() {
     }
 }
 
-/// Documents the line between the two checks: what connects is caught by the suite, which the long check with races runs.
+/// Documents the difference between the two checks: the suite, which the long check with races runs, catches stores
+/// that connect.
 #[tokio::test]
 async fn a_liar_that_lies_only_in_a_race_is_let_in_and_left_to_the_suite() {
     let store = Arc::new(Broken::lying(Lie::RacyCheckThenAct));
     connect(&store).await.expect("one client alone has no race");
 }
 
-/// It cannot be seen without a write that succeeds, so it is seen at the first one, and nothing is built on it.
+/// This lie is visible only in a write that succeeds, so the first such write reveals it, and nothing is built on it.
 #[tokio::test]
 async fn a_liar_whose_versions_never_change_grants_nothing() {
     let store = Broken::lying(Lie::SameVersionForEveryWrite);

@@ -1,4 +1,4 @@
-//! The store in a folder keeps the contract and carries leases, with racers in threads and in processes.
+//! The file store keeps the contract and supports leases, with racers in threads and in processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tenure_conformance::{Harness, Suite, Supported};
 use tenure_store::{BoxFuture, Expect, Key, Put, Store, StoreError};
 use tenure_testkit::{FileSystem, Mounted, tests_in};
 
-/// A folder that goes when it is dropped.
+/// A directory that is deleted on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -22,7 +22,7 @@ impl Scratch {
         Self(path)
     }
 
-    /// On the disk that the build is on, or in the file system that the test is run inside of.
+    /// A directory on the disk of the build, or in the file system inside which the test runs.
     fn on_disk(name: &str) -> Self {
         Self::new(tests_in(env!("CARGO_TARGET_TMPDIR")), name)
     }
@@ -34,7 +34,7 @@ impl Drop for Scratch {
     }
 }
 
-/// The store in a folder of our own. FUSE is accepted by name.
+/// The store in a directory of the test. FUSE is accepted by name.
 fn open(folder: impl AsRef<Path>) -> File {
     File::builder().accept_file_system("fuse").open(folder).expect("a folder of our own")
 }
@@ -56,7 +56,7 @@ impl InAFolder {
     }
 }
 
-/// Makes `to` have exactly the files of `from`, each replaced as a whole, as rsync does.
+/// Makes `to` have exactly the files of `from`, each replaced completely, as rsync does.
 fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for old in std::fs::read_dir(to)? {
@@ -91,7 +91,7 @@ impl Harness for InAFolder {
         tenure_testkit::race(racers)
     }
 
-    /// There is nothing to stop: whoever opens the folder anew has nothing but what is in it.
+    /// There is nothing to stop: a process that opens the directory again has only its content.
     fn restart(&self) -> BoxFuture<'_, Supported> {
         Box::pin(async { Supported::Yes })
     }
@@ -145,7 +145,7 @@ async fn a_folder_in_memory_keeps_the_contract_in_many_more_races() {
     assert_eq!(skipped, NO_WIRE);
 }
 
-/// With fewer racers: it is run inside of every file system.
+/// With fewer racers: this test runs inside every file system.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_of_any_kind_keeps_the_contract() {
     let harness = InAFolder::new(Scratch::on_disk("any"));
@@ -158,7 +158,7 @@ async fn a_folder_of_any_kind_keeps_the_contract() {
     assert_eq!(skipped.map(|finding| (finding.clause, finding.check)).collect::<Vec<_>>(), NO_WIRE);
 }
 
-/// On the machine's own clock: the disk is as slow as it is.
+/// On the machine's own clock, because the speed of the disk is real.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_on_a_disk_carries_leases() {
     let suite = Suite::new(1).only_leases().ttl(Duration::from_secs(3)).contenders(6).turns(2);
@@ -177,7 +177,7 @@ const RACERS: usize = 64;
 const FOLDER: &str = "TENURE_TEST_RACE_IN";
 const WINS: usize = 10;
 
-/// Each win replaces a version that nobody else has replaced, and adds one. Who wins is told on stdout.
+/// Each win replaces a version that no other process has replaced, and adds one. Winners report on stdout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a process of other tests"]
 async fn one_of_the_racing_processes() {
@@ -200,7 +200,7 @@ async fn one_of_the_racing_processes() {
                 println!("won {seen} {} {}", applied.version, count + 1);
             }
             Ok(Put::Conflict(_)) => {}
-            // A machine on which 64 processes want two processors may keep a lock's holder waiting for a second.
+            // On a machine where 64 processes share two processors, the holder of a lock may wait for a second.
             Err(StoreError::Refused(refused)) => println!("refused {refused}"),
             Err(error) => panic!("{error}"),
         }
@@ -259,7 +259,7 @@ fn a_folder_keeps_the_contract_inside_every_file_system() {
     });
 }
 
-/// An image is built with the store in it, and a container is started: everything is copied up when it is first written.
+/// Simulates a container that is started from an image with the store in it: each file is copied up at its first write.
 #[test]
 fn a_store_from_the_lower_layer_of_an_overlay_goes_on_in_the_upper_one() {
     for kind in [FileSystem::OverlayOnTmpfs, FileSystem::OverlayOnExt4, FileSystem::FuseOverlayfs] {
@@ -270,7 +270,7 @@ fn a_store_from_the_lower_layer_of_an_overlay_goes_on_in_the_upper_one() {
             assert!(matches!(tenure_testkit::block_on(put).unwrap(), Put::Applied(_)));
         });
         let Some(mounted) = mounted else { return };
-        // Writers, and readers of what is still below.
+        // Writers, and readers of files that are still in the lower layer.
         race(&mounted.path().join("race"), 8);
     }
 }

@@ -1,4 +1,4 @@
-//! The store in memory keeps the contract, with racers that really run at the same time, and carries leases.
+//! The memory store keeps the contract, with racers that really run at the same time, and supports leases.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ impl InMemory {
         Self { memory: Memory::new(), time: None, backup: Mutex::default() }
     }
 
-    /// On a clock that moves as fast as everybody can follow.
+    /// On a clock that moves as fast as all keepers can follow.
     fn on_test_time(store_clock: StoreClock) -> Self {
         let time = TestTime::new();
         let clock = Arc::new(time.clock().clone());
@@ -124,7 +124,7 @@ async fn memory_carries_leases_on_the_machines_own_clock() {
     one_after_another(alone);
 }
 
-/// Every step that the suite tells of.
+/// Runs the suite and collects every step that it reports.
 async fn run_and_listen(suite: &Suite, harness: &InMemory) -> (Report, Vec<String>) {
     let told = Mutex::new(Vec::new());
     let listen = |step: Step<'_>| {
@@ -146,7 +146,7 @@ fn one_after_another(told: &[String]) {
     }
 }
 
-/// Tokens then grow by one, and only as long as the record is there.
+/// Tokens then grow by one, and only as long as the record exists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn memory_without_a_clock_keeps_the_rest() {
     let report = Suite::new(1).rounds(5).run(&InMemory::on_test_time(StoreClock::Nothing)).await;
@@ -165,7 +165,8 @@ async fn memory_without_a_clock_keeps_the_rest() {
     );
 }
 
-/// The clock of most servers: good for tokens, not for ages. Contenders wait out what they have seen themselves.
+/// The clock of most servers: usable for tokens, not for ages. Contenders wait for the ttl that they have observed
+/// themselves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_with_a_clock_for_floors_alone_carries_leases() {
     let suite = Suite::new(1).only_leases();

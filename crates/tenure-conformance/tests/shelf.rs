@@ -1,4 +1,4 @@
-//! The whole store in the documentation of the library keeps the contract and carries leases.
+//! The complete store in the documentation of the library keeps the contract and supports leases.
 
 use std::sync::Arc;
 use std::time::Duration;

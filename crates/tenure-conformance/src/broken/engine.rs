@@ -15,12 +15,12 @@ use super::fault::Fault;
 use super::hints::{HintStream, Watchers};
 use super::pause::pause;
 
-/// A map that looks and writes under one lock. Each lie bends it in one place.
+/// A map that checks and writes under one lock. Each lie changes it in one place.
 #[derive(Debug)]
 pub(super) struct Engine {
     lie: Option<Lie>,
     clock: ManualClock,
-    /// When this store's time begins.
+    /// Start of this store's time.
     began: Instant,
     state: Mutex<EngineState>,
     hints: Watchers,
@@ -30,9 +30,9 @@ pub(super) struct Engine {
 struct EngineState {
     slots: BTreeMap<Key, EngineEntry>,
     backup: BTreeMap<Key, EngineEntry>,
-    /// Every write so far: the honest version.
+    /// Number of writes so far: the version of an honest store.
     writes: u64,
-    /// Conditions that did not hold so far.
+    /// Number of conditions that did not hold so far.
     misfits: u64,
     times_told: u64,
     reads: u64,
@@ -46,10 +46,10 @@ struct EngineEntry {
     value: Bytes,
     version: Version,
     written: Instant,
-    /// Writes of this entry since it was created.
+    /// Number of writes of this entry since it was created.
     generation: u64,
     previous: Option<(Bytes, Version)>,
-    /// How many reads may still be shown what was there before.
+    /// Number of reads that may still return the previous value.
     stale: u32,
 }
 
@@ -214,16 +214,16 @@ impl Engine {
         state.slots = state.backup.clone();
     }
 
-    // ── looking ─────────────────────────────────────────────────────────────────────────────────────────────────
+    // ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// What the key is to this store.
+    /// Name of the key in this store.
     fn name(&self, key: &Key) -> Key {
         let bent = match self.lie {
             Some(Lie::CaseInsensitiveKeys) => key.as_str().to_lowercase(),
             Some(Lie::DecodesKeys) => key.as_str().replace("%41", "A"),
             _ => return key.clone(),
         };
-        // Lower case may be longer, and then too long; such a key is left alone.
+        // The lower-case form may be longer, and then too long; such a key stays as it is.
         Key::from_stored(&bent).unwrap_or_else(|_| key.clone())
     }
 
@@ -252,7 +252,7 @@ impl Engine {
         honestly || bent
     }
 
-    /// The honest way: nobody comes in between.
+    /// The honest way: no other call runs in between.
     fn look_and_write(&self, key: &Key, value: Bytes, expect: &Expect) -> Put {
         let mut state = self.state();
         if self.expectation_holds(&state, key, expect) {
@@ -299,7 +299,7 @@ impl Engine {
         Put::Applied(Applied::new(version).with_time(self.time(state)))
     }
 
-    /// What the store makes of the bytes.
+    /// The bytes that the store keeps.
     fn stored_bytes(&self, value: Bytes) -> Bytes {
         match self.lie {
             Some(Lie::TruncatesValues) => value.slice(..value.len().min(1024)),
@@ -333,7 +333,7 @@ impl Engine {
 
     // ── answering ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Google Cloud Storage and R2 answer 429 to more than one write a second of one name, whatever its condition.
+    /// Google Cloud Storage and R2 answer 429 to more than one write per second and name, whatever its condition.
     fn throttle(&self, key: &Key, interval: Duration) -> Result<(), StoreError> {
         let state = self.state();
         let since = state.slots.get(key).map(|slot| self.clock.now().since(slot.written));
@@ -391,10 +391,10 @@ fn hash(value: &Bytes) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// The largest value: room for a record many times over.
+/// Maximum size of a value: large enough for many records.
 pub(super) const VALUE_MAX: usize = 64 << 10;
 
-/// When this store's time begins: the first of January 2026, in microseconds since 1970.
+/// Start of this store's time: the first of January 2026, in microseconds since 1970.
 const START_MICROS: u64 = 1_767_225_600_000_000;
 
 /// In microseconds.

@@ -1,8 +1,8 @@
-/// What happens to the next write on its way.
+/// Fault of the next write on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It is carried out, and its answer is lost.
+    /// The write is carried out, and its answer is lost.
     LosesAnswer,
-    /// It never arrives.
+    /// The write never arrives.
     LosesRequest,
 }

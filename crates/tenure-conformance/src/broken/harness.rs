@@ -8,7 +8,7 @@ use super::fault::Fault;
 use super::{Broken, Lie};
 use crate::{Harness, Supported};
 
-/// Time passes when the suite pauses, so it takes no longer than its calls.
+/// Time passes only when the suite pauses, so the suite takes no longer than its calls.
 impl Harness for Broken {
     fn name(&self) -> String {
         self.to_string()

@@ -7,7 +7,7 @@ use futures_core::Stream;
 use futures_util::task::AtomicWaker;
 use tenure_store::{Key, Prefix};
 
-/// Everybody who watches.
+/// All watchers.
 #[derive(Debug, Default)]
 pub(super) struct Watchers {
     watchers: Mutex<Vec<Weak<Watcher>>>,
@@ -36,7 +36,7 @@ impl Watchers {
     }
 }
 
-/// One who watches. Hints that were not taken yet are merged into one.
+/// One watcher. Hints that it has not taken yet are merged into one.
 #[derive(Debug)]
 struct Watcher {
     prefix: Prefix,
@@ -44,7 +44,7 @@ struct Watcher {
     waker: AtomicWaker,
 }
 
-/// The hints for one who watches; never ends.
+/// The hints for one watcher; never ends.
 #[derive(Debug)]
 pub(super) struct HintStream(Arc<Watcher>);
 

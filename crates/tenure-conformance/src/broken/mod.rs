@@ -1,7 +1,7 @@
-//! Stores that lie, each in one way that a real system was seen to lie, and all of them declaring the best.
+//! Stores that lie, each in one way that was observed in a real system. All of them declare every guarantee.
 //!
-//! They exist so that the suite, the check at connect and the simulation can be shown to catch them: a check that has
-//! never failed has never checked anything.
+//! They exist to show that the suite, the check at connect and the simulation catch them: a check that has never failed
+//! has not proved anything.
 
 mod engine;
 mod fault;
@@ -26,14 +26,14 @@ use crate::TestTime;
 use engine::Engine;
 pub use lie::Lie;
 
-/// A small store in memory that tells one [`Lie`], or none. A clone is another connection to the same store.
+/// A small memory store that tells one [`Lie`], or none. A clone is another connection to the same store.
 ///
-/// It declares every guarantee, a reach of the whole network (so that the check at connect is made), ages and a watch.
-/// Its clock is one that tests move: calls take no time, and [`advance`](Self::advance) lets time pass. Writes that come
-/// sooner than its declared interval are throttled.
+/// It declares every guarantee, network reach (so that the check at connect runs), ages and a watch. Tests move its
+/// clock: calls take no time, and [`advance`](Self::advance) lets time pass. The store throttles writes that come
+/// sooner than its declared interval.
 ///
-/// It is its own [`Harness`](crate::Harness), with every hook. Leases on it are counted on the same clock, so the suite
-/// must be run in a tokio runtime with io enabled: see [`TestTime`].
+/// It is its own [`Harness`](crate::Harness), with every hook. Leases on it use the same clock, so the suite must run
+/// in a tokio runtime with io enabled: see [`TestTime`].
 ///
 /// ```
 /// use tenure_conformance::broken::{Broken, Lie};
@@ -51,9 +51,9 @@ pub use lie::Lie;
 pub struct Broken {
     engine: Arc<Engine>,
     guarantees: Guarantees,
-    /// Of the store, and of the machines that use it.
+    /// Time of the store, and of the machines that use it.
     time: TestTime,
-    /// The clock of machines on which it stands still.
+    /// The clock of machines whose clock has stopped.
     stopped: ManualClock,
 }
 
@@ -86,7 +86,7 @@ impl Broken {
         Self { engine, guarantees, time, stopped: ManualClock::new() }
     }
 
-    /// The same store, declaring something else.
+    /// The same store, declaring other guarantees.
     pub fn declaring(mut self, guarantees: Guarantees) -> Self {
         self.guarantees = guarantees;
         self

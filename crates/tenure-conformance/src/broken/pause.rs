@@ -1,7 +1,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Lets everybody else run once: the moment between looking and acting.
+/// Lets every other task run once: the moment between a check and the write.
 pub(super) async fn pause() {
     let mut paused = false;
     poll_fn(|context| {

@@ -27,7 +27,7 @@ pub(crate) const AGES: Clause = Clause {
 async fn time_is_told(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.clock >= StoreClock::Floors, "a clock")?;
     let key = trial.key("told");
-    // A missing key is where it matters most: whoever plants it has nothing else to go by.
+    // A missing key is the most important case: the process that plants it has no other source of time.
     plausible(trial.reading(trial.writer(), &key).await?.time, "a read of a missing key")?;
     let value = trial.value("first");
     trial.may_write(&value)?;
@@ -62,8 +62,8 @@ async fn time_goes_on(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// The age decides when a holder is overdue. One that jumps, as the wall clock of a server does at a failover or when
-/// it is set, would end leases that are well alive.
+/// The age decides when a holder is overdue. An age that jumps would end the leases of live holders. The wall clock of
+/// a server jumps at a failover or when it is set.
 async fn age_grows(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.clock >= StoreClock::Ages, "ages")?;
     let key = trial.key("grows");
@@ -86,7 +86,7 @@ async fn age_grows(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// What several looks in a row show of a version that is unchanged: the last of its ages, which must not go back.
+/// Reads an unchanged version several times. Returns the last of its ages, which must not decrease.
 async fn oldest(trial: &Trial<'_>, key: &Key, mut latest: Duration) -> Result<Duration, Stop> {
     for number in 0..AGE_LOOKS {
         let age = age(trial, number, key).await?;
@@ -102,7 +102,7 @@ async fn age_begins_anew(trial: &Trial<'_>) -> CheckResult {
     let mut version = trial.create(&key, &trial.value("first")).await?;
     let mut wait = AGE_WAIT;
     let (mut old, mut young) = (Duration::ZERO, Duration::ZERO);
-    // The write and the read take time too: a machine that is busy is given longer waits to compare them with.
+    // The write and the read take time too: on a busy machine the waits get longer.
     for number in 0..AGE_TRIES {
         trial.harness.pause(wait).await;
         old = age(trial, number, &key).await?;
@@ -116,7 +116,7 @@ async fn age_begins_anew(trial: &Trial<'_>) -> CheckResult {
     fail!("a version was {old:?} old, was replaced, and the new one was {young:?} old")
 }
 
-/// How old it is at least. A store whose clock has whole seconds tells nothing of what is younger than one.
+/// Lower bound of the age. A store whose clock has whole seconds returns no age below one second.
 async fn age(trial: &Trial<'_>, connection: usize, key: &Key) -> Result<Duration, Stop> {
     let entry = trial.read(&*trial.connection(connection), key).await?;
     Ok(entry.and_then(|entry| entry.age).unwrap_or_default())
@@ -136,23 +136,23 @@ fn plausible(time: Option<StoreTime>, of: &str) -> CheckResult {
     Ok(())
 }
 
-/// Several front ends have several clocks, and the `Date` of HTTP has whole seconds. Tokens bear that much, because
-/// they also grow by one.
+/// Several front ends have several clocks, and the `Date` of HTTP has whole seconds. Tokens tolerate this, because they
+/// also grow by one.
 const STEP_BACK_MAX: Duration = Duration::from_secs(2);
 
-/// How often to look at an age in a row.
+/// Number of consecutive reads of an age.
 const AGE_LOOKS: usize = 12;
 
-/// Long beside a tick of a fine clock, short beside a test.
+/// Long compared with a tick of a fine clock, short compared with a test.
 const AGE_WAIT: Duration = Duration::from_millis(100);
 
-/// An age is the difference of two times, and must not be told too great: where both have whole seconds, it may be nearly
-/// two of them behind.
+/// An age is the difference of two times, and must not be too large: if both have whole seconds, it may be nearly two
+/// seconds too small.
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
 
-/// Doubling: the last wait is 3.2 s, and all of them 6.3 s.
+/// Doubling: the last wait is 3.2 s, and all of them together 6.3 s.
 const AGE_TRIES: usize = 6;
 
-/// Outside these two a time is ignored by the library, so a store that promises a clock must be inside.
+/// The library ignores times outside this range, so a store that promises a clock must be inside.
 const YEAR_2020: u64 = 1_577_836_800_000_000;
 const YEAR_2200: u64 = 7_258_118_400_000_000;

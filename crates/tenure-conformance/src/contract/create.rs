@@ -28,8 +28,8 @@ async fn absent_is_created(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// Garage and the S3 interface of Google Cloud Storage take `If-None-Match: *` and ignore it. The right answer alone
-/// proves nothing either: what is stored is looked at too.
+/// Garage and the S3 interface of Google Cloud Storage accept `If-None-Match: *` and ignore it. The right answer alone
+/// proves nothing either: the check also reads the stored value.
 async fn existing_stays(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.atomic_create, "atomic create")?;
     let key = trial.key("existing");

@@ -1,4 +1,4 @@
-//! What the store says of itself.
+//! The guarantees that the store declares.
 
 use crate::check::{Clause, check};
 use crate::stop::{CheckResult, ensure};

@@ -27,8 +27,8 @@ async fn after_others(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// Redis without a log forgets everything, with the default one a second; NATS by default two minutes, when the power
-/// goes. A restart alone shows the first kind; for the others pull the plug.
+/// After a power failure Redis without a log loses everything, with the default log one second, and NATS by default two
+/// minutes. A restart alone shows the first kind; to find the others, cut the power.
 async fn after_a_restart(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.keeps_acknowledged, "keeping acknowledged writes")?;
     trial.require(trial.promises.linearizable_reads, "linearizable reads")?;
@@ -49,7 +49,7 @@ async fn after_a_restart(trial: &Trial<'_>) -> CheckResult {
     still_writable(trial, store, &written).await
 }
 
-/// A holder that lives on renews what it wrote before the restart.
+/// A holder that survives the restart renews the record that it wrote before.
 async fn still_writable(
     trial: &Trial<'_>,
     store: Arc<dyn Store>,
@@ -68,7 +68,7 @@ async fn still_writable(
     Ok(())
 }
 
-/// Some created, every second one replaced as well.
+/// Creates some entries, and replaces every second one.
 async fn write_some(trial: &Trial<'_>) -> Result<Vec<(Key, Bytes, Version)>, Stop> {
     let mut written = Vec::new();
     for number in 0..trial.repeats() {

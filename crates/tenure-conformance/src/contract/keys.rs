@@ -1,4 +1,4 @@
-//! Every key is a key, and no two of them are the same.
+//! Every valid key works, and all keys are distinct.
 
 use tenure_store::Key;
 
@@ -16,7 +16,7 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-/// On a file system `a` would be a file, and `a/b` would need it to be a folder.
+/// On a file system `a` would be a file, and `a/b` would need it to be a directory.
 async fn below_another(trial: &Trial<'_>) -> CheckResult {
     independent(trial, ["a/b", "a", "a/b/c", "c/d/e", "c"].map(|name| trial.key(name)).into()).await
 }
@@ -61,7 +61,7 @@ async fn unusual(trial: &Trial<'_>) -> CheckResult {
     independent(trial, names.map(|name| trial.key(name)).into()).await
 }
 
-/// A file system takes 255 bytes for a name, fewer than 200 bytes of anything once each is written as `%xx`.
+/// A file system accepts 255 bytes for a name. With each byte written as `%xx`, fewer than 200 bytes of a key fit.
 async fn longest(trial: &Trial<'_>) -> CheckResult {
     let longest = trial.sizes.longest_key;
     let room = longest - trial.scope().len() - 1;
@@ -80,9 +80,9 @@ async fn longest(trial: &Trial<'_>) -> CheckResult {
     independent(trial, keys).await
 }
 
-/// What is one name to somebody: letter case to macOS, Windows and the default collation of MySQL, composed and
-/// decomposed letters to macOS, an escape and what it stands for to whoever decodes twice, white space to a trimming
-/// column.
+/// Names that some systems treat as equal: letter case on macOS, Windows and in the default collation of MySQL,
+/// composed and decomposed letters on macOS, an escape and its character in a gateway that decodes twice, white space
+/// in a trimming column.
 async fn look_alikes(trial: &Trial<'_>) -> CheckResult {
     let names = [
         "key", "Key", "KEY", "é", "e\u{301}", "É", "ß", "ss", "%41", "A", "%2541", "a b", "a+b", "a%20b",
@@ -92,7 +92,7 @@ async fn look_alikes(trial: &Trial<'_>) -> CheckResult {
     independent(trial, names.map(|name| trial.key(name)).into()).await
 }
 
-/// Each key is created, then each is replaced, and each still holds its own.
+/// Creates each key, then replaces each, and verifies that each still has its own value.
 async fn independent(trial: &Trial<'_>, keys: Vec<Key>) -> CheckResult {
     let mut created = Vec::new();
     for key in &keys {
@@ -117,7 +117,7 @@ async fn independent(trial: &Trial<'_>, keys: Vec<Key>) -> CheckResult {
     Ok(())
 }
 
-/// Says which of the many keys it was.
+/// Adds the key to the error.
 fn about(key: &Key, stop: Stop) -> Stop {
     match stop {
         Stop::Failed(why) => Stop::Failed(format!("with the key {:?}: {why}", key.as_str())),

@@ -65,7 +65,7 @@ async fn unusual_keys(trial: &Trial<'_>) -> CheckResult {
     lists_exactly(trial, trial.scope(), &keys).await
 }
 
-/// Writes that fail or are dropped leave things lying about: staging files, parts, locks.
+/// Failed or dropped writes leave files behind: staging files, parts, locks.
 async fn no_foreign_names(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("only");
     let missing = trial.key("missing");
@@ -80,7 +80,7 @@ async fn no_foreign_names(trial: &Trial<'_>) -> CheckResult {
     lists_exactly(trial, trial.scope(), &[key]).await
 }
 
-/// Object stores list in pages of a thousand, Redis' SCAN may show a key twice.
+/// Object stores list in pages of a thousand, and Redis' SCAN may return a key twice.
 async fn long(trial: &Trial<'_>) -> CheckResult {
     let keys: Vec<Key> = (0..trial.sizes.listed).map(|number| trial.key(&format!("{number:05}"))).collect();
     for some in keys.chunks(trial.sizes.racers) {
@@ -108,8 +108,8 @@ async fn everything(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// The contract does not say how soon a list follows a write, so it is given a little time; a list that never follows
-/// is a failure.
+/// The contract does not say how soon a list shows a write, so the check allows a little time. A list that never shows
+/// it is a failure.
 async fn lists_exactly(trial: &Trial<'_>, prefix: &str, keys: &[Key]) -> CheckResult {
     let prefix = Prefix::parse(prefix).map_err(|error| Stop::Failed(error.to_string()))?;
     for connection in trial.connections() {
@@ -141,7 +141,7 @@ async fn compare(store: &dyn Store, prefix: &Prefix, keys: &[Key]) -> CheckResul
     Ok(())
 }
 
-/// How often each key is listed.
+/// Number of times that each key is listed.
 async fn listed(store: &dyn Store, prefix: &Prefix) -> Result<BTreeMap<Key, usize>, Stop> {
     let mut times = BTreeMap::new();
     let mut names = store.list(prefix);
@@ -153,11 +153,11 @@ async fn listed(store: &dyn Store, prefix: &Prefix) -> Result<BTreeMap<Key, usiz
     Ok(times)
 }
 
-/// How often to look again before a name is missing for good.
+/// Number of further attempts before a missing name is a failure.
 const TRIES_MAX: usize = 5;
 
-/// How long to wait before looking again.
+/// Wait between two attempts.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// More than any store that is fit for trying things out.
+/// More keys than any store has that is suitable for tests.
 const LISTED_MAX: usize = 1_000_000;

@@ -18,8 +18,8 @@ mod watch;
 
 use crate::check::Clause;
 
-/// In the order in which they are checked: what the later ones lean on comes first, and the restart comes last,
-/// because connections may not survive it.
+/// The clauses in the order of their checks: later ones depend on earlier ones. The restart comes last, because
+/// connections may not survive it.
 pub(crate) const CLAUSES: &[Clause] = &[
     guarantees::CLAUSE,
     create::CLAUSE,

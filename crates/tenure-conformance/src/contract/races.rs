@@ -1,4 +1,4 @@
-//! Many at once. Several servers pass every check before this one: they look, and then they write.
+//! Concurrent writers. Several servers pass every check before this one: they first check, and then write.
 
 use std::collections::{HashMap, HashSet};
 
@@ -43,7 +43,7 @@ async fn replaces(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// All racers send the same expectation, each with a value of its own.
+/// All racers send the same expectation, each with a different value.
 async fn one_round(trial: &Trial<'_>, referee: &mut Referee, key: &Key, expect: &Expect) -> CheckResult {
     let values: Vec<Bytes> =
         (0..trial.sizes.racers).map(|racer| trial.value(&format!("racer {racer}"))).collect();
@@ -60,7 +60,7 @@ async fn one_round(trial: &Trial<'_>, referee: &mut Referee, key: &Key, expect: 
         .into_iter()
         .map(|told| told.map_or(RacerAnswer::Nothing, RacerAnswer::of))
         .collect();
-    // What the answers alone show is enough, also for a store whose reads promise nothing.
+    // The answers alone are sufficient, also for a store whose reads promise nothing.
     if let Err(stop) = Referee::count_winners(&told) {
         return referee.note(&told, Err(stop));
     }
@@ -68,8 +68,8 @@ async fn one_round(trial: &Trial<'_>, referee: &mut Referee, key: &Key, expect: 
     referee.judge(&values, &told, stored.as_ref())
 }
 
-/// Each racer adds its number to a list by read and replace. Nothing is ever taken off, so the list itself says whose
-/// write was applied: it needs no search for an order, and settles every unknown outcome.
+/// Each racer adds its number to a list by read and replace. Numbers are never removed, so the list itself shows whose
+/// write was applied. It needs no search for an order, and resolves every unknown outcome.
 async fn chain(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.atomic_replace, "atomic replace")?;
     let (mut added, mut uncertain) = (0, 0);
@@ -98,7 +98,7 @@ async fn chain(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// One racer of the chain: reads, adds its number, replaces; a few times, until it is applied.
+/// One racer of the chain: reads, adds its number and replaces, a few times, until the write is applied.
 async fn append_number(store: &dyn Store, key: &Key, racer: usize) -> RacerAnswer {
     for _ in 0..CHAIN_TRIES {
         let Ok(reading) = store.get(key).await else { continue };
@@ -112,7 +112,7 @@ async fn append_number(store: &dyn Store, key: &Key, racer: usize) -> RacerAnswe
     RacerAnswer::Conflict
 }
 
-/// Compares the list with what the racers were told; says how many it has.
+/// Compares the list with the answers that the racers received. Returns the length of the list.
 fn check_chain(
     base: &Bytes,
     list: &Bytes,
@@ -159,7 +159,7 @@ async fn readers_beside_a_writer(trial: &Trial<'_>) -> CheckResult {
         for number in 1..=last {
             match store.put(&counted, padded(number).into(), Expect::Version(version)).await {
                 Ok(Put::Applied(applied)) => version = applied.version,
-                // The readers are what counts here, and they have seen enough or see it in the other checks.
+                // This check is about the readers. They have seen enough, or the other checks show it.
                 Ok(Put::Conflict(_)) => {
                     return Err(format!("the only writer met a conflict at write {number}"));
                 }
@@ -200,13 +200,14 @@ async fn read_while_it_grows(store: &dyn Store, key: &Key, last: usize) -> Resul
     Ok(())
 }
 
-/// Long enough that half of it is noticed.
+/// A number with padding, long enough that half of it is noticed.
 fn padded(number: usize) -> String {
     format!("{}{number:08}", "n".repeat(56))
 }
 
-/// A racer of the chain gives up after so many conflicts: with all of them winning once, 64 racers would need 2080.
+/// Maximum number of conflicts before a racer of the chain gives up: for each of 64 racers to win once, they would need
+/// 2080 attempts.
 const CHAIN_TRIES: usize = 4;
 
-/// One for each connection would do; a few more share them.
+/// One reader per connection would be enough; a few more share them.
 const READERS: usize = 8;

@@ -1,4 +1,4 @@
-//! What `get` shows.
+//! Results of `get`.
 
 use crate::check::{Clause, check};
 use crate::stop::{CheckResult, ensure};
@@ -21,8 +21,8 @@ async fn missing_is_none(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// Replicas answer reads on NATS (direct get), ZooKeeper, Consul by default and Tigris' global buckets: the first look
-/// after the write is the one that counts, and each connection looks before it could have learned anything.
+/// Replicas answer reads on NATS (direct get), ZooKeeper, Consul by default and Tigris' global buckets. The first read
+/// after the write is the one that counts, and each connection reads before it could have learned anything.
 async fn writes_are_seen_everywhere(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("seen");
     let mut version = None;
@@ -32,7 +32,7 @@ async fn writes_are_seen_everywhere(trial: &Trial<'_>) -> CheckResult {
             None => trial.create(&key, &value).await?,
             Some(version) => trial.replace(&key, &value, version).await?,
         };
-        // A different connection is the first to look in every round.
+        // In every round another connection reads first.
         for offset in 0..trial.connections().len() {
             let number = (round + offset) % trial.connections().len();
             let entry = trial.read(&*trial.connection(number), &key).await?;

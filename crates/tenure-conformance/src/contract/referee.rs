@@ -1,4 +1,4 @@
-//! Who won a race, by what is stored and not by what the racers were told.
+//! Finds the winner of a race from the stored value, and not from the answers that the racers received.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use tenure_store::{Entry, Put, StoreError, Version};
 
 use crate::stop::{Stop, ensure, fail};
 
-/// What one racer was told.
+/// The answer that one racer received.
 #[derive(Clone, Debug)]
 pub(super) enum RacerAnswer {
     Applied(Version),
     Conflict,
     /// Certainly not applied.
     Refused(String),
-    /// Unknown, or throttled: what is stored decides.
+    /// Unknown, or throttled: the stored value decides.
     Uncertain(String),
-    /// Its task died on the way.
+    /// The racer's task died before an answer.
     Nothing,
 }
 
@@ -42,7 +42,8 @@ impl fmt::Display for RacerAnswer {
     }
 }
 
-/// Judges rounds, and counts. A bad round does not end the race: how many of them there are tells how bad it is.
+/// Judges rounds, and counts them. A bad round does not end the race: the number of bad rounds shows how severe the
+/// fault is.
 #[derive(Debug, Default)]
 pub(super) struct Referee {
     rounds: usize,
@@ -50,25 +51,25 @@ pub(super) struct Referee {
     uncertain: usize,
     resolved: usize,
     bad: usize,
-    /// The most who were told in one round that they won.
+    /// Maximum number of racers in one round whose answer said that they won.
     winners_most: usize,
-    /// What was seen in the first bad round.
+    /// Observation in the first bad round.
     first: Option<String>,
 }
 
-/// How a good round ended.
+/// End of a good round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoundEnd {
-    /// Whoever won was told so.
+    /// The winner received a definite answer.
     Decided,
-    /// Whoever won was told nothing definite.
+    /// The winner received no definite answer.
     Resolved,
-    /// Nobody has won, and some were told nothing definite.
+    /// No racer won, and some received no definite answer.
     Open,
 }
 
 impl Referee {
-    /// One round in which each racer had its own value. What is skipped ends the check; a bad round is counted.
+    /// Judges one round in which each racer had its own value. A skip ends the check; a bad round is counted.
     pub(super) fn judge(
         &mut self,
         values: &[Bytes],
@@ -101,14 +102,14 @@ impl Referee {
         Ok(())
     }
 
-    /// What the answers alone say; a store without linearizable reads is judged by nothing else.
+    /// Judges by the answers alone; for a store without linearizable reads there is no other evidence.
     pub(super) fn count_winners(told: &[RacerAnswer]) -> Result<(), Stop> {
         let winners = winners(told);
         ensure!(winners <= 1, "{winners} of {} racers were told that they won", told.len());
         Ok(())
     }
 
-    /// After the last round.
+    /// Result after the last round.
     pub(super) fn sum(&self) -> Result<String, Stop> {
         if let Some(first) = &self.first {
             let up_to = match self.winners_most {
@@ -138,7 +139,7 @@ impl Referee {
     }
 }
 
-/// Exactly one value may be stored, and whoever was told that it won must be the one.
+/// Exactly one value may be stored, and it must be that of the racer whose answer said that it won.
 fn judge(values: &[Bytes], told: &[RacerAnswer], stored: Option<&Entry>) -> Result<RoundEnd, Stop> {
     Referee::count_winners(told)?;
     let winner = stored.and_then(|entry| values.iter().position(|value| *value == entry.value));

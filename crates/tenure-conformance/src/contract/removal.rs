@@ -1,4 +1,5 @@
-//! What an operator removes. A store need not offer it; what it offers must be conditional, and must not set tokens back.
+//! Removal by an operator. A store need not offer it; if it does, removal must be conditional, and must not set tokens
+//! back.
 
 use tenure_store::{
     Administration, BoxFuture, Expect, Key, Put, Removal, Store, StoreClock, StoreError, Version,
@@ -53,7 +54,7 @@ async fn is_conditional(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// A write that was on its way for long may still come. It must not find the version that it expects.
+/// A write that was in flight for a long time may still arrive. It must not find the version that it expects.
 async fn never_repeats(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("made-anew");
     let administration = offered(trial, trial.writer())?;
@@ -88,7 +89,7 @@ async fn races(trial: &Trial<'_>) -> CheckResult {
         let racers = (0..trial.sizes.racers).map(|racer| -> BoxFuture<'static, RemovalAnswer> {
             let (store, key, base) = (trial.connection(racer), key.clone(), base.clone());
             let value = trial.value(&format!("racer {racer}"));
-            // Half of them each, and not always the same ones first.
+            // Half of the racers each, and not always the same ones first.
             match (racer + round) % 2 == 0 {
                 true => Box::pin(async move {
                     RemovalAnswer::of_put(store.put(&key, value, Expect::Version(base)).await)
@@ -112,7 +113,7 @@ async fn races(trial: &Trial<'_>) -> CheckResult {
         let is_as_told = match (removals, replaces) {
             (1, 0) => there.is_none(),
             (0, 1) => there.is_some_and(|entry| entry.version != base),
-            // Somebody whose outcome is not known may have won.
+            // A racer with an unknown outcome may have won.
             _ => count(RemovalAnswer::Nothing) > 0 || told.contains(&None),
         };
         ensure!(
@@ -126,13 +127,13 @@ async fn races(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// What one racer was told.
+/// The answer that one racer received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RemovalAnswer {
     Removed,
     Replaced,
     Conflict,
-    /// Nothing definite.
+    /// No definite answer.
     Nothing,
 }
 
@@ -160,7 +161,8 @@ fn offered<'s>(trial: &Trial<'_>, store: &'s dyn Store) -> Result<&'s dyn Admini
     Ok(offered.expect("it was just there"))
 }
 
-/// A removal with a definite answer: one of unknown outcome is sent again, and what is gone then was removed.
+/// A removal with a definite answer. A removal with an unknown outcome is sent again, and an entry that is then absent
+/// counts as removed.
 async fn remove(
     trial: &Trial<'_>,
     administration: &dyn Administration,

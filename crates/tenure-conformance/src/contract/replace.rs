@@ -44,8 +44,8 @@ async fn current_is_replaced(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// DigitalOcean Spaces compares `If-Match` only when its ETag comes without the quotes with which it was given out: a
-/// version must be good for whoever has read it.
+/// DigitalOcean Spaces compares `If-Match` only when its ETag comes without the quotes that it had in the answer. A
+/// version must be valid for every client that has read it.
 async fn read_version_is_replaced(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.atomic_replace, "atomic replace")?;
     let key = trial.key("read");
@@ -58,8 +58,8 @@ async fn read_version_is_replaced(trial: &Trial<'_>) -> CheckResult {
     trial.holds(&key, &value, &version).await
 }
 
-/// Tried many times over: every published build of MinIO skips the condition when it cannot read the old entry from
-/// enough disks, and that happens only now and then.
+/// Repeated many times: every published build of MinIO skips the condition when it cannot read the old entry from
+/// enough disks, which happens only rarely.
 async fn stale_is_a_conflict(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.atomic_replace, "atomic replace")?;
     let key = trial.key("stale");
@@ -78,7 +78,7 @@ async fn stale_is_a_conflict(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// The check at connect is made of such writes, so they must be harmless and answered.
+/// The check at connect consists of such writes, so they must be harmless and answered.
 async fn impossible_is_a_conflict(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.atomic_replace, "atomic replace")?;
     let impossible = Expect::Version(trial.writer().identity().impossible_version);

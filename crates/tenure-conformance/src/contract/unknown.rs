@@ -1,4 +1,4 @@
-//! Answers that never came. The single most common bug: a store that guesses.
+//! Lost answers. The most common bug is a store that guesses the outcome.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -44,9 +44,9 @@ async fn lost_answer(trial: &Trial<'_>, key: &Key, old: Option<(&Bytes, &Version
     check_writable(trial, key, entry).await
 }
 
-/// Libraries that retry on their own turn a win into "somebody else was faster" (object_store, kube-rs and the AWS SDK
-/// do, unless told not to), and some call a connection cut after the request "not sent" (hyper's `IncompleteMessage`
-/// in object_store).
+/// Libraries that retry on their own turn a win into a conflict (object_store, kube-rs and the AWS SDK do so by
+/// default). Some report a connection that was cut after the request as "not sent" (hyper's `IncompleteMessage` in
+/// object_store).
 fn must_be_unknown(told: Result<Put, StoreError>, landed: bool) -> CheckResult {
     let landed = if landed { "the write is there" } else { "the write is not there" };
     let told = match told {
@@ -85,7 +85,7 @@ async fn lost_request(trial: &Trial<'_>) -> CheckResult {
     check_writable(trial, &key, entry).await
 }
 
-/// A future may be dropped at any time: between looking and writing, with a lock in its hand, with half a file
+/// A future may be dropped at any time: between the check and the write, while it holds a lock, with half a file
 /// written.
 async fn dropped_write(trial: &Trial<'_>) -> CheckResult {
     for polls in 1..=POLLS_MAX {
@@ -121,7 +121,7 @@ async fn dropped_read(trial: &Trial<'_>) -> CheckResult {
     trial.holds(&key, &value, &next).await
 }
 
-/// Polls the call so many times at most, and drops it.
+/// Polls the call at most this many times, and drops it.
 async fn start_and_drop<T>(polls: usize, mut call: tenure_store::BoxFuture<'_, T>) {
     let mut left = polls;
     poll_fn(|context| {
@@ -134,7 +134,7 @@ async fn start_and_drop<T>(polls: usize, mut call: tenure_store::BoxFuture<'_, T
     .await;
 }
 
-/// Looks a few times, because a write that was dropped may yet arrive, and then goes on with the key.
+/// Reads a few times, because a dropped write may still arrive, and then continues with the key.
 async fn check_settled(
     trial: &Trial<'_>,
     key: &Key,
@@ -152,7 +152,7 @@ async fn check_settled(
     check_writable(trial, key, entry).await
 }
 
-/// Whether the new value is there; anything but the whole old or the whole new is a failure.
+/// True if the key has the new value. Anything but the complete old or the complete new value is a failure.
 fn old_or_new(
     key: &Key,
     old: Option<(&Bytes, &Version)>,
@@ -178,7 +178,7 @@ fn old_or_new(
     }
 }
 
-/// Whatever happened, the key can be written again. A write that arrives late may come in between, once.
+/// Verifies that the key can still be written, whatever happened. A late write may come in between, once.
 async fn check_writable(trial: &Trial<'_>, key: &Key, entry: Option<Entry>) -> CheckResult {
     let mut entry = entry;
     for _ in 0..2 {
@@ -192,11 +192,11 @@ async fn check_writable(trial: &Trial<'_>, key: &Key, entry: Option<Entry>) -> C
     fail!("{key} can no longer be written: every write is a conflict")
 }
 
-/// A call that is polled more often than this has come to wait for its network.
+/// A call that needs more polls than this is waiting for its network.
 const POLLS_MAX: usize = 4;
 
-/// How often to look for a write that may yet arrive.
+/// Number of reads that check for a late write.
 const LOOKS: usize = 3;
 
-/// How long to wait between two looks.
+/// Wait between two of these reads.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! The bytes that come back are the bytes that went in.
+//! Values come back unchanged.
 
 use bytes::Bytes;
 use tenure_store::{Expect, Reason, StoreError};
@@ -17,7 +17,8 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-/// A column of text, or JSON on the way, bends what is not UTF-8; others stop at a zero or trim white space.
+/// A text column, or JSON on the way, changes bytes that are not UTF-8; other systems stop at a zero or trim white
+/// space.
 async fn every_byte(trial: &Trial<'_>) -> CheckResult {
     let all: Vec<u8> = (0..=u8::MAX).chain(*b"\xff\xfe \r\n\0 \t\n").collect();
     comes_back(trial, all.into()).await
@@ -32,7 +33,7 @@ async fn largest(trial: &Trial<'_>) -> CheckResult {
     comes_back(trial, pattern(size)).await
 }
 
-/// Written whole, replaced by itself backwards, and whole again.
+/// Writes the value, replaces it with its reverse, and writes it again.
 async fn comes_back(trial: &Trial<'_>, value: Bytes) -> CheckResult {
     let key = trial.key("value");
     let created = trial.create(&key, &value).await?;
@@ -45,7 +46,7 @@ async fn comes_back(trial: &Trial<'_>, value: Bytes) -> CheckResult {
     Ok(())
 }
 
-/// "Certainly no effect" is the whole point: a record that is cut off is a record that nobody can read any more.
+/// "Certainly no effect" is essential: no process can read a truncated record.
 async fn too_large(trial: &Trial<'_>) -> CheckResult {
     let max = trial.promises.value_max;
     if max >= TRIED_MAX {
@@ -68,10 +69,10 @@ async fn too_large(trial: &Trial<'_>) -> CheckResult {
     trial.is_absent(&missing).await
 }
 
-/// Bytes in which a missing or doubled piece shows.
+/// Bytes in which a missing or doubled piece is visible.
 fn pattern(size: usize) -> Bytes {
     (0..size).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
-/// Larger values are promised by some stores and needed by none: a record has a few kilobytes.
+/// Some stores promise larger values, but Tenure needs none: a record has a few kilobytes.
 const TRIED_MAX: usize = 4 << 20;

@@ -1,4 +1,4 @@
-//! The stamp of one write of one key.
+//! Versions: the stamp of one write of one key.
 
 use std::collections::HashMap;
 
@@ -39,8 +39,8 @@ async fn one_version_for_all(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// Every write of Tenure has a nonce in it, so this much is needed of every store. An inode, a time and a size are not
-/// enough: inodes are reused at once, times tick slowly, and records are often of equal length.
+/// Every write of Tenure contains a nonce, so every store must provide this much. An inode, a time and a size are not
+/// enough: inodes are reused at once, times tick slowly, and records often have equal lengths.
 async fn never_repeat(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("chain");
     let values = (0..trial.repeats() * 5).map(|_| trial.value("same length")).collect();
@@ -55,7 +55,7 @@ async fn equal_bytes(trial: &Trial<'_>) -> CheckResult {
     write_all_different(trial, &trial.key("equal"), values).await
 }
 
-/// The classic way in which a holder that slept replaces what it never saw.
+/// The classic way in which a holder that slept replaces a record that it never saw.
 async fn there_and_back(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.unique_versions, "unique versions")?;
     let pair = [trial.value("a"), trial.value("b")];
@@ -63,8 +63,8 @@ async fn there_and_back(trial: &Trial<'_>) -> CheckResult {
     write_all_different(trial, &trial.key("there-and-back"), values).await
 }
 
-/// ZooKeeper counts the versions of a node from zero, and Consul its lock index from one, each time it is created: a
-/// holder from before the deletion would replace a stranger's grant.
+/// ZooKeeper counts the versions of a node from zero, and Consul its lock index from one, each time it is created. A
+/// holder from before the deletion would replace another holder's grant.
 async fn deletion_does_not_restart_them(trial: &Trial<'_>) -> CheckResult {
     let key = trial.key("deleted");
     let mut seen = SeenVersions::of(trial);
@@ -92,7 +92,7 @@ async fn write_all_different(trial: &Trial<'_>, key: &Key, values: Vec<Bytes>) -
     Ok(())
 }
 
-/// The versions that one key has had.
+/// All versions of one key so far.
 struct SeenVersions {
     writes: usize,
     first: HashMap<Version, usize>,

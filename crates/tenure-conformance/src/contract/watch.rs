@@ -1,4 +1,4 @@
-//! `watch`: hints, which may be late, merged, spurious or missing; but not always missing.
+//! `watch`: hints, which may be late, merged, spurious or missing, but not always missing.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -54,7 +54,7 @@ async fn follow_changes(trial: &Trial<'_>, hints: usize) -> CheckResult {
     Ok(())
 }
 
-/// Whether a hint came before the pause ended.
+/// True if a hint came before the pause ended.
 async fn hint_came(trial: &Trial<'_>, watch: &mut BoxStream<'static, ()>) -> Result<bool, Stop> {
     match select(pin!(watch.next()), pin!(trial.harness.pause(HINT_WAIT))).await {
         Either::Left((Some(()), _)) => Ok(true),
@@ -79,11 +79,11 @@ async fn unread(trial: &Trial<'_>) -> CheckResult {
     trial.holds(&key, &value, &version).await
 }
 
-/// How many changes may pass without a hint, for each hint that is wanted.
+/// Maximum number of changes without a hint, per required hint.
 const CHANGES_FOR_EACH: usize = 5;
 
-/// How often to wait for the hint of one change.
+/// Number of waits for the hint of one change.
 const WAITS: u32 = 10;
 
-/// How long each time.
+/// Duration of each wait.
 const HINT_WAIT: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! Answers and requests that are lost on their way: an unknown outcome is never guessed.
+//! Lost answers and requests: Tenure never guesses an unknown outcome.
 
 use tenure_store::{BoxFuture, Key};
 
@@ -25,7 +25,7 @@ async fn lost_requests(trial: &Trial<'_>) -> CheckResult {
     lose_in_grant_and_renewal(trial, |harness| harness.lose_next_request()).await
 }
 
-/// Loses one of a grant, then one of a renewal. Either way its holder has the lease, and the store says so.
+/// Loses one of a grant, then one of a renewal. In both cases the holder has the lease, and the record shows it.
 async fn lose_in_grant_and_renewal(
     trial: &Trial<'_>,
     lose_next: fn(&dyn Harness) -> BoxFuture<'_, Supported>,
@@ -53,7 +53,7 @@ async fn lose_in_grant_and_renewal(
     world.is_kept(&lease).await
 }
 
-/// A vacant record, so that the next write is a grant. Says how many terms are over.
+/// Plants a vacant record, so that the next write is a grant. Returns the number of past terms.
 async fn planted(world: &World<'_>, process: &Process, key: &Key) -> Result<usize, Stop> {
     let lease = world.granted(process.wants(key)).await?;
     world.released(lease).await?;

@@ -11,7 +11,7 @@ use crate::trial::Trial;
 pub(crate) const CLAUSE: Clause =
     Clause { name: "connect", checks: &[check!("the library connects to it", connects)] };
 
-/// Twice: the second time the scratch key is there already.
+/// Connects twice: the second time the scratch key exists.
 async fn connects(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     for number in 0..2 {

@@ -1,4 +1,4 @@
-//! What has run out has run out: no renewal revives it, however late it comes.
+//! A lease that has run out stays lost: no renewal revives it, however late it arrives.
 
 use tenure::{ErrorKind, Lease};
 use tenure_store::Key;
@@ -47,14 +47,15 @@ async fn not_renewed(world: &World<'_>, lease: &Lease) -> CheckResult {
     }
 }
 
-/// The renewal lands, and its holder does not know: whoever comes next waits for it, and nobody acts meanwhile.
+/// The renewal lands without its holder's knowledge: the next contender waits for it, and no holder acts during that
+/// time.
 async fn lands_too_late(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let (first, next) = (world.process(0).await?, world.process(1).await?);
     let key = trial.key("late");
     let lease = renewing_until_lost(&world, &first, &key).await?;
     for write in first.wire.take_late_writes() {
-        // The first is applied, because nobody took the lease, and the others find another version.
+        // The first is applied, because the lease was not taken over, and the others find another version.
         let _ = trial.put(trial.writer(), &write.key, &write.value, &write.expect).await?;
     }
     is_lost(&lease, "after a renewal landed too late")?;
@@ -77,7 +78,7 @@ async fn arrives_after_the_next(trial: &Trial<'_>) -> CheckResult {
     world.is_kept(&newer).await
 }
 
-/// A lease whose holder renews over a wire that delivers nothing, until it is lost.
+/// A lease whose holder renews over a wire that delivers nothing, until the lease is lost.
 async fn renewing_until_lost(world: &World<'_>, process: &Process, key: &Key) -> Result<Lease, Stop> {
     let lease = world.granted(process.wants(key).manual()).await?;
     process.wire.delay_writes();

@@ -1,4 +1,4 @@
-//! A record that is not one of ours is never overwritten.
+//! Tenure never overwrites a foreign record.
 
 use bytes::Bytes;
 use tenure::ErrorKind;
@@ -31,7 +31,7 @@ async fn stays(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// What a key may hold that is not a record: other programs' data, damage, and records of versions to come.
+/// Foreign values of a key: other programs' data, damage, and records of future versions.
 async fn foreign_values(world: &World<'_>, process: &Process) -> Result<Vec<Bytes>, Stop> {
     let key = world.trial.key("model");
     let lease = world.granted(process.wants(&key)).await?;
@@ -82,7 +82,7 @@ async fn before_a_grant(trial: &Trial<'_>) -> CheckResult {
     trial.holds(&key, &value, &version).await
 }
 
-/// An acquire whose writes are on their way.
+/// An acquire whose writes are in flight.
 async fn delayed_grant(world: &World<'_>, process: &Process, key: &Key) -> CheckResult {
     process.wire.delay_writes();
     let wanting = process.wants(key).wait(world.ttl / 2).acquire();

@@ -1,7 +1,7 @@
 //! Leases on top of the contract, clause by clause: one file each.
 //!
-//! They are taken by the library itself, as a user would. What is checked is that this store carries them: that what
-//! the contract promises is enough in the situations for which leases exist.
+//! The library itself takes them, as a user would. The checks verify that this store supports leases: that the promises
+//! of the contract are sufficient in the situations for which leases exist.
 
 mod answers;
 mod connect;
@@ -19,7 +19,7 @@ mod world;
 
 use crate::check::Clause;
 
-/// In the order in which they are reported. Each check has keys of its own, and they may be made at the same time.
+/// The clauses in the order of the report. Each check has separate keys, and checks may run at the same time.
 pub(crate) const CLAUSES: &[Clause] = &[
     connect::CLAUSE,
     owner::CLAUSE,
@@ -31,6 +31,6 @@ pub(crate) const CLAUSES: &[Clause] = &[
     tokens::CLAUSE,
 ];
 
-/// The checks that act on the whole store, and would disturb others: the next write over whichever connection is lost, the
-/// store is restored or restarted. The latter come last, because connections may not survive them.
+/// The checks that act on the complete store, and would disturb others: they lose the next write over any connection,
+/// and restore or restart the store. The latter come last, because connections may not survive them.
 pub(crate) const WHOLE_STORE: &[Clause] = &[answers::CLAUSE, recovery::CLAUSE];

@@ -1,4 +1,4 @@
-//! One owner at a time, however many want to be.
+//! One owner at a time, for any number of contenders.
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -16,8 +16,8 @@ pub(crate) const CLAUSE: Clause = Clause {
     checks: &[check!("of many contenders one owns it at a time, each with a greater token", one_at_a_time)],
 };
 
-/// Everybody wants the lease, keeps it for a moment, and wants it again. One judge sees all leases at every step, so
-/// that nobody's account of when it had what needs to be believed.
+/// Every contender acquires the lease, keeps it for a moment, and acquires it again. One judge inspects all leases at
+/// every step, so that the check need not rely on a contender's own account of the times.
 async fn one_at_a_time(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let key = trial.key("wanted");
@@ -87,7 +87,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Handing over takes a third of a ttl at most, where there is no watch; a holder that dies on us takes one.
+    /// A hand-over takes at most a third of a ttl without a watch; a holder that dies takes a full ttl.
     fn steps_max(&self) -> u32 {
         let sizes = self.world.trial.sizes;
         let grants = u32::try_from(sizes.contenders * sizes.turns).unwrap_or(u32::MAX);
@@ -105,7 +105,7 @@ impl<'a> Judge<'a> {
         self.acquiring.push(Box::pin(async move { (contender, request.acquire().await) }));
     }
 
-    /// One look at everybody.
+    /// Inspects all contenders once.
     fn look_at_all(&mut self) -> CheckResult {
         while let Some(Some((contender, answer))) = self.acquiring.next().now_or_never() {
             self.granted(contender, answer.map_err(failed)?)?;
@@ -121,7 +121,7 @@ impl<'a> Judge<'a> {
         };
         for HeldLease { contender, lease, .. } in self.holding.extract_if(.., done) {
             self.releasing.push(Box::pin(async move {
-                // What cannot be vacated lapses.
+                // A lease that cannot be vacated lapses.
                 let _ = lease.release().await;
                 contender
             }));
@@ -135,7 +135,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// Whoever holds the lease at this moment was granted it after all who held it before.
+    /// The current holder must have been granted the lease after all earlier holders.
     fn granted(&mut self, contender: Contender, lease: Lease) -> CheckResult {
         self.grants += 1;
         if lease.check().is_ok() {
@@ -149,8 +149,8 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// How many looks an owner keeps the lease for.
+/// Number of inspections during which an owner keeps the lease.
 const LOOKS_HELD: u32 = 3;
 
-/// In ttl: what a few holders that were lost on a busy machine cost.
+/// In ttls: the cost of a few holders that were lost on a busy machine.
 const SLACK: u32 = 4;

@@ -15,7 +15,7 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-/// While it is paused nothing of it reaches the store; when it wakes up, another has the lease.
+/// While the process is paused, none of its calls reaches the store; when it resumes, another process has the lease.
 async fn too_long(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let (paused, other) = (world.process(0).await?, world.process(1).await?);

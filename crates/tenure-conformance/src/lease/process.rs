@@ -5,8 +5,7 @@ use tenure_store::Key;
 
 use super::wire::Wire;
 
-/// One of the programs that want the lease: a coordinator with a wire of its own, which has seen nothing of what others
-/// saw.
+/// One of the contending programs: a coordinator with a separate wire, and no knowledge of what the others have seen.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) coordinator: Coordinator,
@@ -19,8 +18,8 @@ impl Process {
         Self { coordinator, wire, ttl }
     }
 
-    /// A lease of this key, which it keeps as long as it can. Without a witness: this is about the store, and all processes
-    /// here are one.
+    /// A request for the lease of this key, which is kept as long as possible. Without a witness: the checks are about
+    /// the store, and all these processes are one.
     pub(super) fn wants(&self, key: &Key) -> Request {
         let request = self.coordinator.lease(key.as_str()).expect("a key is the name of a lease");
         request.ttl(self.ttl).without_witness()
@@ -28,7 +27,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// What is still waiting ends, so that the keeper can.
+    /// Ends pending calls, so that the keeper can stop.
     fn drop(&mut self) {
         self.wire.open();
     }

@@ -1,4 +1,4 @@
-//! Tokens grow, whatever becomes of the whole store.
+//! Tokens grow, whatever happens to the complete store.
 
 use tenure_store::StoreClock;
 
@@ -19,8 +19,8 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-/// The copy is older than two ttl, as every backup is: somebody who had just read what comes back could still replace
-/// it without another look.
+/// The copy is older than two ttls, as every backup is: a process that had just read the restored version could still
+/// replace it without another read.
 async fn across_a_restore(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     trial.require(trial.promises.clock >= StoreClock::Floors, "a clock")?;
@@ -45,7 +45,8 @@ async fn across_a_restore(trial: &Trial<'_>) -> CheckResult {
     is_newer(&lease, forgotten, "across the restore of a backup")
 }
 
-/// The owner does not renew, so that the next one is granted at last, and not as long as the owner believes.
+/// The owner does not renew, so that the next contender is granted the lease eventually, but not while the owner
+/// believes that it holds it.
 async fn across_a_restart(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let key = trial.key("restarted");

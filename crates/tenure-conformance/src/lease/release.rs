@@ -1,4 +1,4 @@
-//! A release ends the term that it belongs to, and no other.
+//! A release ends only the term that it belongs to.
 
 use tenure::{ErrorKind, Lease};
 use tenure_store::Key;
@@ -20,7 +20,7 @@ pub(crate) const CLAUSE: Clause = Clause {
     ],
 };
 
-/// In every way: on its way since before the successor, asked for now, and by dropping the lease.
+/// In every way: in flight since before the successor's grant, requested now, and by dropping the lease.
 async fn of_a_past_holder(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let (first, next) = (world.process(0).await?, world.process(1).await?);
@@ -53,7 +53,7 @@ async fn of_an_earlier_term(trial: &Trial<'_>) -> CheckResult {
     world.is_kept(&newer).await
 }
 
-/// A lease whose release is on its way.
+/// A lease whose release is in flight.
 async fn delayed_release(world: &World<'_>, process: &Process, key: &Key) -> Result<Lease, Stop> {
     let lease = world.granted(process.wants(key)).await?;
     process.wire.delay_writes();

@@ -1,4 +1,4 @@
-//! Renewals: by the owner, by nobody else, and over nothing but its own record.
+//! Renewals: only the owner renews, and only its own record.
 
 use std::sync::Arc;
 
@@ -33,9 +33,9 @@ async fn others_wait_in_vain(trial: &Trial<'_>) -> CheckResult {
         let lease = world.granted(owner.wants(&key)).await?;
         let granted = world.record(&key).await?;
         let mut wait = Box::pin(waiting.wants(&key).wait(ASKS * world.ttl / 8).acquire());
-        // The first poll sends it on its way, and its keeper does the rest.
+        // The first poll starts it, and its keeper continues.
         let at_once = wait.as_mut().now_or_never();
-        // Between the renewals as well as right after them.
+        // Both between renewals and right after them.
         for _ in 0..ASKS {
             let asked = asking.wants(&key).try_acquire();
             must_not_be_granted(world.within("an attempt", asked).await?, &lease)?;
@@ -50,13 +50,13 @@ async fn others_wait_in_vain(trial: &Trial<'_>) -> CheckResult {
             world.is_recorded(&lease).await?;
             return renewed(&granted, &world.record(&key).await?);
         }
-        // It was lost without anybody's fault: the machine is too busy. That is not what is checked here.
+        // The lease was lost because the machine is too busy. That is not the subject of this check.
         trial.note(format!("the owner could not renew in time in {attempt} attempts"));
     }
     fail!("the owner could not renew in time in {ATTEMPTS} attempts: use a longer ttl")
 }
 
-/// Nobody else may be granted what its owner has. (If the owner has lost it, then that was in time.)
+/// Another contender must not be granted the owner's lease. (If the owner has lost it, it noticed in time.)
 fn must_not_be_granted(answer: Result<Lease, Error>, lease: &Lease) -> CheckResult {
     match answer {
         Ok(taken) => {
@@ -77,7 +77,7 @@ fn renewed(granted: &Record, now: &Record) -> CheckResult {
     Ok(())
 }
 
-/// By a program that knows nothing of leases, and by one whose grant came from elsewhere.
+/// Replaced by a program that does not use leases, and by one whose grant came from elsewhere.
 async fn replaced(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let owner = world.process(0).await?;
@@ -119,7 +119,7 @@ async fn replace(world: &World<'_>, key: &Key, replacement: Replacement) -> Resu
     Ok((value, version))
 }
 
-/// What a successor would have written.
+/// The record that a successor would have written.
 fn grant_over(record: &Record) -> Record {
     let nonce = Nonce::from_bits(record.nonce.to_bits() ^ 1);
     let mut grant = record.clone();
@@ -130,8 +130,8 @@ fn grant_over(record: &Record) -> Record {
     grant
 }
 
-/// How often to ask, eight times per ttl.
+/// Number of attempts, eight per ttl.
 const ASKS: u32 = 16;
 
-/// A machine that stops a keeper for most of a ttl that many times in a row is no place for this check.
+/// A machine that stops a keeper for most of a ttl this many times in a row is not suitable for this check.
 const ATTEMPTS: usize = 3;

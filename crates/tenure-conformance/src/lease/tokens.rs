@@ -1,4 +1,4 @@
-//! Tokens grow, whatever becomes of their holders and their records.
+//! Tokens grow, whatever happens to their holders and their records.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn across_releases(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// A process that dies leaves a record that is held. The next one waits for it, and no longer than it must.
+/// A process that dies leaves a held record. The next process waits for it, and no longer than necessary.
 async fn across_crashes(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     let key = trial.key("crashed");
@@ -53,7 +53,7 @@ async fn across_crashes(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// Only the store's clock knows what was there. The next process has seen nothing.
+/// Only the store's clock remembers the deleted record. The next process has seen nothing.
 async fn across_a_deletion(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     trial.require(trial.promises.clock >= StoreClock::Floors, "a clock")?;
@@ -71,7 +71,7 @@ async fn across_a_deletion(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// As across a deletion, by the library's own way.
+/// Like a deletion, but through the library's own `forget`.
 async fn across_forgetting(trial: &Trial<'_>) -> CheckResult {
     let world = World::new(trial)?;
     trial.require(trial.writer().administration().is_some(), "removal")?;
@@ -94,8 +94,8 @@ async fn across_forgetting(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// Waits until the store's clock, wherever one asks, shows a time after this token: what it has forgotten is known to
-/// the resolution of its clock, and no better. Gives up after a while: then the next grant shows it.
+/// Waits until the store's clock shows a time after this token on every connection: after a deletion, tokens grow only
+/// as far as the resolution of the clock. Gives up after a limit: then the next grant shows it.
 pub(super) async fn clock_passes(world: &World<'_>, key: &Key, token: Token) -> CheckResult {
     let mut waited = Duration::ZERO;
     while waited < TICK_MAX {

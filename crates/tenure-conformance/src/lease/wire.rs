@@ -9,10 +9,10 @@ use tenure_store::{
     StoreError, StoreFuture,
 };
 
-/// The wire between one process and the store, which a check can cut, or delay what is sent over it. A clone is the
-/// same wire.
+/// The wire between one process and the store. A check can cut it, or delay the calls over it. A clone is the same
+/// wire.
 ///
-/// The store behind it does nothing wrong: a packet that arrives a minute late is a day like any other.
+/// The store behind it does nothing wrong: a packet that arrives a minute late is normal.
 #[derive(Clone, Debug)]
 pub(super) struct Wire {
     store: Arc<dyn Store>,
@@ -22,9 +22,9 @@ pub(super) struct Wire {
 #[derive(Debug, Default)]
 struct WireState {
     mode: WireMode,
-    /// The writes that are on their way, in the order in which they were sent.
+    /// The writes in flight, in the order in which they were sent.
     late_writes: Vec<LateWrite>,
-    /// Whoever waits for an answer that does not come.
+    /// The callers that wait for an answer that does not come.
     waiting: Vec<Waker>,
 }
 
@@ -32,13 +32,13 @@ struct WireState {
 enum WireMode {
     #[default]
     Open,
-    /// Reads are answered, writes are on their way for a long time.
+    /// Reads are answered, writes stay in flight for a long time.
     Delays,
-    /// Nothing comes through, and nothing is kept.
+    /// Nothing gets through, and nothing is kept.
     Cut,
 }
 
-/// A write that is on its way.
+/// A write in flight.
 #[derive(Clone, Debug)]
 pub(super) struct LateWrite {
     pub(super) key: Key,
@@ -51,18 +51,18 @@ impl Wire {
         Self { store, state: Arc::default() }
     }
 
-    /// From now on writes are on their way, without an answer, until somebody [takes](Self::take_late_writes) and delivers
-    /// them.
+    /// From now on writes stay in flight, without an answer, until the check [takes](Self::take_late_writes) and
+    /// delivers them.
     pub(super) fn delay_writes(&self) {
         self.state().mode = WireMode::Delays;
     }
 
-    /// From now on nothing comes through, as when the process is stopped, dead, or alone on its side of the network.
+    /// From now on nothing gets through, as when the process is stopped, dead, or alone on its side of the network.
     pub(super) fn cut(&self) {
         self.state().mode = WireMode::Cut;
     }
 
-    /// From now on everything comes through. Calls that are still waiting end with an unknown outcome.
+    /// From now on everything gets through. Pending calls end with an unknown outcome.
     pub(super) fn open(&self) {
         let waiting = {
             let mut state = self.state();
@@ -72,7 +72,7 @@ impl Wire {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// The writes that are on their way.
+    /// Takes the writes in flight.
     pub(super) fn take_late_writes(&self) -> Vec<LateWrite> {
         std::mem::take(&mut self.state().late_writes)
     }
@@ -81,7 +81,7 @@ impl Wire {
         self.state().mode
     }
 
-    /// Waits until everything comes through again.
+    /// Waits until everything gets through again.
     async fn wait_until_open(&self) -> StoreError {
         poll_fn(|context| {
             let mut state = self.state();
@@ -135,7 +135,7 @@ impl Store for Wire {
         self.store.watch(prefix)
     }
 
-    /// Not over the wire: an operator has a way of his own to the store.
+    /// Not over the wire: an operator has separate access to the store.
     fn administration(&self) -> Option<&dyn Administration> {
         self.store.administration()
     }

@@ -13,17 +13,17 @@ use super::wire::Wire;
 use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::Trial;
 
-/// The surroundings of a check of leases: processes, time that passes while they act, and what all checks ask.
+/// The surroundings of a check of leases: processes, time that passes while they act, and the questions of all checks.
 ///
-/// Nothing here waits for ever, because a store that lies may well keep an answer for ever: every wait is a bounded
-/// number of short pauses.
+/// Nothing here waits without a limit, because a lying store may never answer: every wait is a bounded number of short
+/// pauses.
 pub(super) struct World<'t> {
     pub(super) trial: &'t Trial<'t>,
     pub(super) ttl: Duration,
 }
 
 impl<'t> World<'t> {
-    /// Ends the check as skipped where the store promises too little for leases.
+    /// Ends the check as skipped if the store promises too little for leases.
     pub(super) fn new(trial: &'t Trial<'t>) -> Result<Self, Stop> {
         let missing = trial.promises.missing_for_leases();
         trial.require(missing.is_empty(), &missing.join(", "))?;
@@ -47,8 +47,8 @@ impl<'t> World<'t> {
 
     /// A process on this connection.
     ///
-    /// Without the check at connect, which has a clause of its own: a store that is turned away at the door would
-    /// show nothing here.
+    /// Without the check at connect, which has a separate clause: a store that is refused at connect would show nothing
+    /// here.
     pub(super) async fn process_on(&self, number: usize, store: Arc<dyn Store>) -> Result<Process, Stop> {
         let wire = Wire::to(store);
         let holder = Holder::new(&format!("process-{number}")).expect("a name without surprises");
@@ -58,14 +58,14 @@ impl<'t> World<'t> {
         Ok(Process::new(coordinator, wire, self.ttl))
     }
 
-    /// The lease, which must be granted in a few ttl: as much as a dead holder, a late write and a busy machine cost
-    /// together.
+    /// The lease, which must be granted within a few ttls: the combined cost of a dead holder, a late write and a busy
+    /// machine.
     pub(super) async fn granted(&self, request: Request) -> Result<Lease, Stop> {
         let wanting = request.wait(self.ttl * PATIENCE).acquire();
         self.within("an acquire", wanting).await?.map_err(failed)
     }
 
-    /// Lets go; what cannot be vacated lapses, and the next acquire waits for that.
+    /// Releases the lease. If it cannot be vacated it lapses, and the next acquire waits for that.
     pub(super) async fn released(&self, lease: Lease) -> CheckResult {
         match self.within("a release", lease.release()).await? {
             Ok(()) => Ok(()),
@@ -76,7 +76,7 @@ impl<'t> World<'t> {
 
     // ── time ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Lets time pass, in steps that are short beside everything that a keeper has to do in time.
+    /// Lets time pass, in steps that are short compared with all deadlines of a keeper.
     pub(super) async fn pass(&self, span: Duration) {
         let mut left = span;
         while !left.is_zero() {
@@ -91,7 +91,7 @@ impl<'t> World<'t> {
         self.ttl / STEPS_PER_TTL
     }
 
-    /// What the future gives, while time passes. It is expected in a few ttl, and failed then.
+    /// The result of the future, while time passes. The check fails if there is none within a few ttls.
     pub(super) async fn within<T>(
         &self,
         what: &str,
@@ -107,9 +107,9 @@ impl<'t> World<'t> {
         fail!("{what} had no answer in {:?}", self.ttl * ANSWER_TTLS)
     }
 
-    // ── what all checks ask ─────────────────────────────────────────────────────────────────────────────────────
+    // ── common verifications ────────────────────────────────────────────────────────────────────────────────────
 
-    /// What a key holds, as seen over a wire that nobody cuts.
+    /// The entry of a key, read over a wire that is never cut.
     pub(super) async fn entry(&self, key: &Key) -> Result<Entry, Stop> {
         let entry = self.trial.read(self.trial.other(), key).await?;
         entry.ok_or_else(|| Stop::Failed(format!("the record of {key} is gone")))
@@ -121,7 +121,7 @@ impl<'t> World<'t> {
             .map_err(|foreign| Stop::Failed(format!("the record of {key} is none: {foreign}")))
     }
 
-    /// The record must be that of this lease.
+    /// Verifies that the record is that of this lease.
     pub(super) async fn is_recorded(&self, lease: &Lease) -> CheckResult {
         let (key, record) = (lease.key(), self.record(lease.key()).await?);
         let by = record.holder.as_ref().map_or("nobody", |holder| holder.id());
@@ -135,18 +135,18 @@ impl<'t> World<'t> {
         Ok(())
     }
 
-    /// Its holder must still have it, and be able to keep it.
+    /// Verifies that the holder still has the lease, and can keep it.
     pub(super) async fn is_kept(&self, lease: &Lease) -> CheckResult {
         self.is_recorded(lease).await?;
         self.within("a renewal", lease.renew()).await?.map_err(failed)?;
         self.is_recorded(lease).await
     }
 
-    /// Carries out writes that were on their way for a long time. Each must come too late.
+    /// Carries out writes that were in flight for a long time. Each must be too late.
     pub(super) async fn deliver_too_late(&self, process: &Process) -> CheckResult {
         let late = process.wire.take_late_writes();
         if late.is_empty() {
-            // A holder that is woken up after its deadline rightly sends nothing any more.
+            // A holder that wakes up after its deadline correctly sends nothing.
             let busy = "the holder was too late to write: the machine is too busy for this ttl";
             return Err(Stop::Skipped(busy.into()));
         }
@@ -168,7 +168,7 @@ impl<'t> World<'t> {
     }
 }
 
-/// The lease must be lost, and say so in every way.
+/// Verifies that the lease is lost, and reports it in every way.
 pub(super) fn is_lost(lease: &Lease, when: &str) -> CheckResult {
     match lease.check() {
         Err(error) if error.kind() == ErrorKind::Lost => Ok(()),
@@ -183,7 +183,8 @@ pub(super) fn is_lost(lease: &Lease, when: &str) -> CheckResult {
     }
 }
 
-/// Not both of them may believe. What is lost stays lost, so the second look at `a` shows that it believed all along.
+/// Verifies that not both believe that they hold the lease. A lost lease stays lost, so the second check of `a` shows
+/// that it believed so throughout.
 pub(super) fn are_apart(a: &Lease, b: &Lease) -> CheckResult {
     let both = a.check().is_ok() && b.check().is_ok() && a.check().is_ok();
     ensure!(
@@ -197,7 +198,7 @@ pub(super) fn are_apart(a: &Lease, b: &Lease) -> CheckResult {
     Ok(())
 }
 
-/// The later grant must have the greater token.
+/// Verifies that the later grant has the greater token.
 pub(super) fn is_newer(newer: &Lease, older: tenure::Token, what: &str) -> CheckResult {
     ensure!(
         newer.token() > older,
@@ -214,15 +215,15 @@ pub(super) fn failed(error: Error) -> Stop {
     }
 }
 
-/// A step is this part of a ttl: a renewal is due after five of them, and has ten more until it is too late.
+/// A step is this fraction of a ttl: a renewal is due after five steps, and has ten more until it is too late.
 const STEPS_PER_TTL: u32 = 16;
 
-/// How many ttl a contender waits for a lease that must become free.
+/// Number of ttls that a contender waits for a lease that must become free.
 const PATIENCE: u32 = 4;
 
-/// How many ttl any answer may take: more than the patience, so that the answer says why there is no lease.
+/// Maximum number of ttls for any answer: more than the patience, so that the answer says why there is no lease.
 const ANSWER_TTLS: u32 = 6;
 
-/// A failed write is tried again after a twentieth of the ttl, and a store that wants to be left alone for an interval
-/// between two writes must bear that.
+/// A failed write is tried again after a twentieth of the ttl, so a store with a minimum interval between two writes
+/// must tolerate that.
 const INTERVALS: u32 = 20;
