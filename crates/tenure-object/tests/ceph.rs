@@ -1,5 +1,5 @@
-//! The store on a third real server, for who asks for it by `TENURE_SERVERS=ceph`: Ceph RGW, which wants ETags without their
-//! quotes, and answers some who lose a race with 500.
+//! The store on a third real server, enabled by `TENURE_SERVERS=ceph`: Ceph RGW, which requires ETags without their
+//! quotes, and answers some losers of a race with 500.
 
 mod bucket;
 

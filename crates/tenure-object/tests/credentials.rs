@@ -1,4 +1,4 @@
-//! Credentials that are fetched, from servers on this machine that answer as the platforms do.
+//! Fetched credentials, from servers on this machine that answer as the platforms do.
 
 mod scripted;
 

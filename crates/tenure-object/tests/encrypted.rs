@@ -1,4 +1,4 @@
-//! A real server over HTTPS, with a certificate that an authority of the test's own has signed.
+//! A real server over HTTPS, with a certificate signed by a test authority.
 
 mod scripted;
 
@@ -13,7 +13,7 @@ use tenure_object::{Environment, OpenError, S3Builder};
 use tenure_store::{Expect, Reason, Store, StoreError};
 use tenure_testkit::{Authority, Kind, Server, Setup, key};
 
-/// A server that encrypts, and a file for those who trust its authority.
+/// A server with TLS, and a file for clients that trust its authority.
 struct Encrypted {
     server: Server,
     folder: PathBuf,
@@ -38,7 +38,7 @@ impl Encrypted {
         self.folder.join("ca.pem").to_str().unwrap().to_owned()
     }
 
-    /// By this name of the machine.
+    /// A builder for this name of the machine.
     fn at(&self, host: &str) -> S3Builder {
         let port = self.server.address().port();
         let builder = S3::builder("leases").prefix("locks").endpoint(&format!("https://{host}:{port}"));
@@ -62,7 +62,7 @@ async fn leases(store: S3) {
     lease.release().await.unwrap();
 }
 
-/// Why nothing was sent.
+/// The reason why nothing was sent.
 async fn unreachable(store: &S3) -> String {
     let write = store.put(&key("k"), Bytes::new(), Expect::Absent).await.unwrap_err();
     let StoreError::Refused(refused) = write else { panic!("it was certainly not sent: {write}") };
@@ -97,7 +97,7 @@ async fn an_authority_of_ones_own_is_trusted_by_those_who_are_told_of_it() {
     let other = open(&place.at("localhost").ca(place.folder.join("other.pem").to_str().unwrap()));
     assert!(unreachable(&other).await.contains("not signed by an authority that this machine trusts"));
 
-    // The one who does not encrypt is told so by a server that does.
+    // A server with TLS tells an unencrypted client to use https.
     let port = place.server.address().port();
     let plain = place.at("localhost").endpoint(&format!("http://localhost:{port}"));
     let error = open(&plain).get(&key("k")).await.unwrap_err().to_string();
@@ -132,7 +132,7 @@ async fn whoever_speaks_another_language_than_the_endpoint_says_is_said() {
         S3::builder("leases").endpoint(&server.endpoint().replace("http", "https")).keys("id", "hush");
     let sentence = unreachable(&open(&encrypted)).await;
     assert!(sentence.contains("does not speak TLS: write http:// if it is not encrypted"), "{sentence}");
-    // An alert, as a server that wants to be greeted by TLS says it.
+    // A TLS alert, as a server with TLS sends it to an unencrypted request.
     let server =
         Scripted::start([scripted::Reply::SendAndCut("\x15\x03\x01\x00\x02\x02\x16".to_owned())]).await;
     let error = server.store().get(&key("k")).await.unwrap_err().to_string();

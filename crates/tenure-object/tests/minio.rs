@@ -21,7 +21,7 @@ async fn a_bucket_keeps_the_contract() {
     bucket.keeps_the_contract(64, quota(30, 100) as usize).await;
 }
 
-/// Nothing is said against a server because of the way to it.
+/// Problems of the connection never count against a server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_write_whose_answer_was_lost_is_no_answer_without_a_time() {
     let Some(bucket) = Bucket::on(Server::Minio, "lost-time") else { return };
@@ -95,7 +95,7 @@ async fn every_legal_key_comes_back_from_its_object_and_from_a_listing() {
         ]
         .map(str::to_owned)
         .into();
-        // Every printable character of ASCII in the middle of a name.
+        // Every printable ASCII character in the middle of a name.
         names.extend(
             (b' '..=b'~').filter(|byte| *byte != b'/').map(|byte| format!("x/{}y", char::from(byte))),
         );
@@ -145,7 +145,7 @@ async fn what_a_lease_costs_is_counted_in_requests() {
     let now = store.requests();
     assert_eq!((now.gets - before.gets, now.puts - before.puts), (1, 1), "a cold acquire");
 
-    // What was counted here is what came over the wire, and nothing else did.
+    // The store's counts equal the requests on the wire.
     let wire = bucket.proxy().log();
     let sent = |method| wire.iter().filter(|exchange| exchange.method == method).count();
     assert_eq!((sent("GET"), sent("PUT"), wire.len()), (9, 12, 21));
@@ -164,7 +164,7 @@ async fn a_lease_goes_from_hand_to_hand_by_release_and_by_crash_with_growing_tok
     let token = lease.token();
     lease.release().await.unwrap();
 
-    // Not renewed and never released: as good as dead.
+    // Neither renewed nor released: as good as dead.
     let dead = request(&second).manual().acquire().await.unwrap();
     assert!(dead.token() > token);
     let next = request(&first).wait(Duration::from_secs(60)).acquire().await.unwrap();
@@ -175,7 +175,7 @@ async fn a_lease_goes_from_hand_to_hand_by_release_and_by_crash_with_growing_tok
     next.release().await.unwrap();
 }
 
-/// All of them come to a bucket that nobody has checked before, and race to make the key on which it is checked.
+/// All clients connect to a bucket that no client has checked before, and race to create the key of the check.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_hundred_who_connect_at_once_all_trust_an_honest_server() {
     let Some(bucket) = Bucket::on(Server::Minio, "crowd") else { return };
@@ -224,7 +224,7 @@ async fn what_is_wrong_with_the_place_or_the_credentials_is_said() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
 }
 
-/// What the harness deletes is deleted at the server.
+/// Verifies that the harness deletes the object on the server.
 #[tokio::test]
 async fn a_deleted_object_is_a_conflict_for_its_replacement() {
     let Some(bucket) = Bucket::on(Server::Minio, "deleted") else { return };

@@ -1,4 +1,4 @@
-//! Whoever waits looks cheaply: by reads that carry a value only if it has changed.
+//! A waiting contender polls cheaply: its reads transfer a value only if it has changed.
 
 mod bucket;
 
@@ -14,7 +14,7 @@ use tenure_testkit::{ErrorAnswer, Exchange, Fault, Kind as Server, Rule, key};
 
 const SERVERS: [(Server, &str); 2] = [(Server::Minio, "polling"), (Server::SeaweedFs, "polling")];
 
-/// The reads of this key that came to the server: the condition of each, and the status of its answer.
+/// The reads of this key that the server received: the condition of each, and the status of its answer.
 fn reads(bucket: &Bucket, name: &str) -> Vec<(Option<String>, u16)> {
     let of_key = |exchange: &Exchange| exchange.method == "GET" && exchange.target.contains(name);
     let log = bucket.proxy().log().into_iter().filter(of_key);
@@ -51,7 +51,7 @@ async fn what_has_not_changed_is_asked_for_and_not_sent_again() {
         entry(&ours, &key).await;
         let (first, second) = (Some(first.to_string()), Some(second.to_string()));
         let expected = [(None, 200), (first.clone(), 304), (first.clone(), 304), (first, 200), (second, 304)];
-        // The proxy notes an answer after it has passed it on.
+        // The proxy logs an answer after it has forwarded it.
         let end = BootClock.now() + Duration::from_secs(10);
         while reads(&bucket, "shared").iter().any(|(_, status)| *status == 0) && BootClock.now() < end {
             BootClock.sleep_until(BootClock.now() + Duration::from_millis(5)).await;
@@ -74,7 +74,7 @@ async fn after_a_write_of_its_own_a_store_reads_the_whole_again_whatever_became_
         bucket.proxy().install(Rule::new(Fault::CutAfter).method("PUT").path("own").times(1));
         store.put(&key, "two".into(), Expect::Version(version)).await.unwrap_err();
         assert_eq!(entry(&store, &key).await.value, "two", "it had happened");
-        // Nor is anything remembered of a server that could not answer.
+        // The store also caches nothing from a server that could not answer.
         bucket.proxy().install(
             Rule::new(Fault::AnswerInstead(ErrorAnswer::UNAVAILABLE)).method("GET").path("own").times(1),
         );
@@ -97,7 +97,7 @@ async fn an_object_that_was_deleted_is_missing_and_one_made_anew_is_read_anew() 
     assert_eq!(entry(&store, &key).await.value, "new");
 }
 
-/// Three looks per ttl at most, counted at the server over several of them, all but the first with a condition.
+/// At most three polls per ttl, counted at the server over several ttls, all but the first with a condition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_standby_looks_at_most_three_times_per_ttl() {
     let Some(bucket) = Bucket::on(Server::Minio, "standbys") else { return };
@@ -123,7 +123,7 @@ async fn a_standby_looks_at_most_three_times_per_ttl() {
     let unchanged = reads.iter().filter(|(_, status)| *status == 304).count();
     println!("{waited:?}: {} looks at the server, {unchanged} of them carried no value", reads.len());
     for (gets, puts, took) in &waited {
-        // One at the beginning; as many more as there were thirds of the ttl.
+        // One at the beginning, and one for each third of the ttl that has passed.
         let most = 1 + (took.as_secs_f64() * 3.0 / TTL.as_secs_f64()).floor() as u64;
         assert!(*gets <= most && *gets >= u64::from(TTLS), "{gets} looks in {took:?}");
         assert_eq!(*puts, 0, "whoever waits writes nothing");
@@ -133,11 +133,11 @@ async fn a_standby_looks_at_most_three_times_per_ttl() {
     lease.release().await.unwrap();
 }
 
-/// A holder that has died, or that renews by hand and rarely, leaves its record unchanged: looks at it carry nothing.
+/// A holder that has died, or that renews manually and rarely, leaves its record unchanged: polls transfer no value.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whoever_waits_for_a_dead_holder_is_sent_its_record_once() {
     let Some(bucket) = Bucket::on(Server::Minio, "dead") else { return };
-    // It goes past the proxy, which sees the standby alone.
+    // The holder bypasses the proxy, which sees only the standby.
     let elsewhere = bucket.builder().endpoint(&bucket.server().endpoint());
     let dead = Coordinator::connect(elsewhere.open_in(&Environment::default()).unwrap()).await.unwrap();
     let dead = dead.lease("wanted").unwrap().ttl(TTL).manual().acquire().await.unwrap();
@@ -146,7 +146,7 @@ async fn whoever_waits_for_a_dead_holder_is_sent_its_record_once() {
     bucket.proxy().clear_log();
     let lease = standby.lease("wanted").unwrap().ttl(TTL).wait(TTL * 20).acquire().await.unwrap();
     assert!(lease.token() > dead.token());
-    // The holder is not as dead as it pretends, and may clear away its record at the very end.
+    // The holder's process is still alive, and may clean up its record at the very end.
     let log = bucket.proxy().log();
     let looks = log.iter().take_while(|exchange| exchange.method == "GET");
     let statuses: Vec<u16> = looks.filter_map(|exchange| exchange.answered).collect();

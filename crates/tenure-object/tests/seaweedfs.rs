@@ -1,5 +1,5 @@
-//! The store on another real server: SeaweedFS, which keeps objects in a tree of files, is slow under contention, and has
-//! 412 where AWS has 404.
+//! The store on another real server: SeaweedFS, which keeps objects in a tree of files, is slow under contention, and
+//! answers 412 where AWS answers 404.
 
 mod bucket;
 
@@ -11,15 +11,15 @@ use tenure::Coordinator;
 use tenure_conformance::Suite;
 use tenure_testkit::Kind;
 
-/// With small races: the long ones are a test of their own.
+/// With small races: the long ones have a separate test.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bucket_keeps_the_contract() {
     let Some(bucket) = Bucket::alone_on(Kind::SeaweedFs, "contract") else { return };
     bucket.keeps_the_contract(16, 2).await;
 }
 
-/// A race takes seconds here in which the machine has little to do, so all rounds are run at the same time, each on keys of its
-/// own.
+/// A race takes seconds here with little load on the machine, so all rounds run at the same time, each on separate
+/// keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_64_racers_one_wins_in_each_of_ten_rounds() {
     let Some(bucket) = Bucket::on(Kind::SeaweedFs, "races") else { return };

@@ -1,4 +1,4 @@
-//! What the server's wall clock is believed for, where somebody said so: how old a record is.
+//! Use of the server's wall clock for the age of a record, where the caller has accepted it.
 
 mod bucket;
 
@@ -12,7 +12,7 @@ use tenure_object::S3;
 use tenure_store::{Expect, Store};
 use tenure_testkit::{FaultyProxy, Kind as Server, key};
 
-/// A lease whose holder is cut off from its store, and can neither renew it nor clear it away.
+/// A lease whose holder is cut off from its store, and can neither renew nor remove it.
 async fn dead(bucket: &Bucket) -> (Lease, FaultyProxy) {
     let proxy = FaultyProxy::start(bucket.server().address());
     let store = bucket.builder().endpoint(&proxy.endpoint()).open_in(&Environment::default()).unwrap();
@@ -34,7 +34,7 @@ async fn pause(time: Duration) {
 async fn a_fresh_contender_takes_what_died_long_ago_at_once_where_it_believes_the_servers_clock() {
     let Some(bucket) = Bucket::on(Server::Minio, "long-dead") else { return };
     let (dead, _proxy) = dead(&bucket).await;
-    // The age is told too small by up to two seconds, never too large.
+    // The reported age is up to two seconds too small, never too large.
     pause(TTL + Duration::from_secs(3)).await;
     let doubting = Coordinator::connect(bucket.store()).await.unwrap();
     let held = doubting.lease("job").unwrap().ttl(TTL).wait(Duration::ZERO).acquire().await.unwrap_err();
@@ -54,7 +54,7 @@ async fn nobody_takes_a_lease_before_its_ttl_is_over_whoever_tells_the_time() {
         let contender = Coordinator::connect(contender).await.unwrap();
         let began = BootClock.now();
         let (dead, _proxy) = dead(&bucket).await;
-        // At different parts of a second.
+        // At different fractions of a second.
         pause(Duration::from_millis(300 * round)).await;
         let lease = contender.lease("job").unwrap().ttl(TTL).wait(TTL * 20).acquire().await.unwrap();
         let took = BootClock.now().since(began);
@@ -64,7 +64,7 @@ async fn nobody_takes_a_lease_before_its_ttl_is_over_whoever_tells_the_time() {
     }
 }
 
-/// Also of what is answered from memory: the time of writing is remembered with the value.
+/// Also for answers from the cache: it keeps the time of the write with the value.
 #[tokio::test]
 async fn an_age_is_told_by_whole_and_by_empty_answers_and_begins_anew_with_each_write() {
     let Some(bucket) = Bucket::on(Server::Minio, "ages") else { return };
@@ -74,7 +74,7 @@ async fn an_age_is_told_by_whole_and_by_empty_answers_and_begins_anew_with_each_
     for look in 0..4 {
         pause(Duration::from_millis(1600)).await;
         let entry = store.get(&key).await.unwrap().entry.unwrap();
-        // It is told once it is surely not negative.
+        // The age is reported once it is certainly not negative.
         let age = entry.age.unwrap_or_default();
         assert!(age >= last && (look == 0 || age > Duration::ZERO), "{age:?} after {last:?}");
         last = age;

@@ -1,4 +1,4 @@
-//! Real servers behind a forward proxy, which alone knows where their names lead to.
+//! Real servers behind a forward proxy, which alone can resolve their names.
 
 mod scripted;
 
@@ -68,7 +68,7 @@ async fn what_is_encrypted_goes_through_a_tunnel() {
     leases(store).await;
     assert!(!guarded.log().is_empty());
 
-    // Without the password, with a wrong one, to nobody, and without the proxy itself.
+    // Without the password, with a wrong one, to an unreachable server, and without the proxy itself.
     let open = |proxy: &str| builder.open_in(&variables(&[("https_proxy", proxy)])).unwrap();
     let (shown, sentence) = (guarded.endpoint(), refused(&open(&guarded.endpoint())).await);
     assert!(

@@ -1,5 +1,5 @@
-//! A bucket that was found sound is not checked again, and any number of clients that start at once check it without
-//! mistaking one another for a lie.
+//! A bucket that passed the check is not checked again, and any number of clients that start at once check it without
+//! mistaking each other's writes for a broken promise.
 
 mod bucket;
 
@@ -13,7 +13,7 @@ use tenure_object::S3;
 use tenure_store::Store;
 use tenure_testkit::Kind as Server;
 
-/// A folder for verdicts, which goes when it is dropped.
+/// A directory for verdicts, which is deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -24,7 +24,7 @@ impl Folder {
         Self(path)
     }
 
-    /// How many GET and PUT it takes to connect.
+    /// Number of GET and PUT requests to connect.
     async fn cost(&self, store: S3) -> (u64, u64) {
         let verdicts = Verdicts::in_folder(&self.0);
         Coordinator::builder().verdicts(verdicts).connect(store.clone()).await.unwrap();

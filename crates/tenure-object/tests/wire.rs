@@ -1,4 +1,4 @@
-//! What a call makes of what happens on the wire, with the whole client in between.
+//! Results of calls for events on the wire, with the complete client in between.
 
 mod scripted;
 
@@ -21,7 +21,7 @@ fn version() -> Expect {
     Expect::Version(Version::new("\"v1\""))
 }
 
-/// What one write makes of one reply. Whatever it is, one request was sent.
+/// The result of one write for one reply. In every case one request was sent.
 async fn put(expect: Expect, reply: Reply) -> Result<Put, StoreError> {
     let server = Scripted::start([reply]).await;
     let store = server.store();
@@ -158,7 +158,7 @@ async fn what_it_cannot_do_and_what_we_may_not_are_refused_with_the_next_step() 
     refused(put(Expect::Absent, moved).await, Reason::Invalid, "region=eu-west-1");
 }
 
-/// Followed, it would become a read of something, whose success and ETag would be taken for those of the write.
+/// If the client followed it, it would become a read, whose success and ETag would count as those of the write.
 #[tokio::test]
 async fn no_redirect_is_followed() {
     for status in ["301 A", "302 B", "303 C", "307 D", "308 E"] {
@@ -266,7 +266,7 @@ async fn a_listing_that_repeats_its_continuation_token_ends_with_an_error() {
     assert_eq!(server.heads().len(), 2, "the second page repeats the token, and no third is asked for");
 }
 
-/// A server may close it at the very moment at which it is used again, and then nobody knows whether the call was read.
+/// A server may close it at the moment of its reuse, and then it is unknown whether the server read the call.
 #[tokio::test]
 async fn a_connection_that_was_idle_for_long_is_not_used_again() {
     let applied = answer("200 OK", "etag: \"v2\"\r\n", "");

@@ -1,4 +1,4 @@
-//! A bucket of a test's own on a real server.
+//! A test's own bucket on a real server.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::ops::Deref;
@@ -17,20 +17,20 @@ use tenure_object::{Environment, S3Builder};
 use tenure_store::{BoxFuture, Key, Store};
 use tenure_testkit::{Fault, FaultyProxy, Kind, Rule, Server};
 
-/// It is reached through a proxy, so that answers and requests can be lost.
+/// A bucket behind a proxy, so that answers and requests can be lost.
 pub(crate) struct Bucket {
     server: Running,
     proxy: FaultyProxy,
     name: &'static str,
-    /// What administrators do, behind the store's back.
+    /// Client of an administrator, who acts without the store's knowledge.
     administrator: AmazonS3,
     backup: Mutex<Vec<(Path, Bytes)>>,
 }
 
 enum Running {
-    /// For all tests of the process.
+    /// Shared by all tests of the process.
     Shared(&'static Server),
-    /// For one test, which may stop and start it.
+    /// Owned by one test, which may stop and start it.
     Own(Box<Server>),
 }
 
@@ -46,12 +46,12 @@ impl Deref for Running {
 }
 
 impl Bucket {
-    /// On the server that all tests share.
+    /// Creates a bucket on the server that all tests share.
     pub(crate) fn on(kind: Kind, name: &'static str) -> Option<Self> {
         Some(Self::new(Running::Shared(Server::shared(kind)?), name))
     }
 
-    /// On a server of its own.
+    /// Creates a bucket on a separate server.
     pub(crate) fn alone_on(kind: Kind, name: &'static str) -> Option<Self> {
         Some(Self::new(Running::Own(Box::new(Server::start_or_skip(kind)?)), name))
     }
@@ -59,7 +59,7 @@ impl Bucket {
     fn new(server: Running, name: &'static str) -> Self {
         server.create_bucket(name);
         let proxy = FaultyProxy::start(server.address());
-        // Opening it gives TLS its cryptography, without which the administrator's client could not be built.
+        // Opening it installs the cryptography of TLS, which the administrator's client needs.
         S3::builder(name)
             .endpoint(&server.endpoint())
             .keys("a", "b")
@@ -95,19 +95,19 @@ impl Bucket {
         self.builder_at_the_top().prefix("some/locks")
     }
 
-    /// A connection of its own.
+    /// Opens a separate connection.
     pub(crate) fn store(&self) -> S3 {
         self.store_through(&self.proxy)
     }
 
-    /// A connection of its own, through another proxy.
+    /// Opens a separate connection, through another proxy.
     pub(crate) fn store_through(&self, proxy: &FaultyProxy) -> S3 {
-        // A server of our own bears whatever the machine does.
+        // A private server tolerates any rate that the machine can produce.
         let builder = self.builder().endpoint(&proxy.endpoint()).write_interval(Duration::ZERO);
         builder.open_in(&Environment::default()).unwrap()
     }
 
-    /// The whole contract, with nothing left out that it promises.
+    /// Runs the complete contract, without skipping anything that the store promises.
     pub(crate) async fn keeps_the_contract(&self, racers: usize, rounds: usize) {
         let report = Suite::new(1).only_contract().racers(racers).rounds(rounds).run(self).await;
         println!("{report}");
@@ -118,7 +118,7 @@ impl Bucket {
         }
     }
 
-    /// Leases on top of it, on the machine's own clock: the server is as slow as it is.
+    /// Runs the lease checks on the machine's own clock, because the speed of the server is real.
     pub(crate) async fn carries_leases(&self, contenders: usize) {
         let suite = Suite::new(1).only_leases().ttl(Duration::from_secs(3)).contenders(contenders).turns(2);
         let report = suite.run(self).await;
@@ -128,7 +128,7 @@ impl Bucket {
         assert_eq!(skipped, ["tokens grow though the record was forgotten"], "nothing can be forgotten here");
     }
 
-    /// Takes the object of a key away, behind the store's back.
+    /// Deletes the object of a key without the store's knowledge.
     pub(crate) async fn remove(&self, key: &Key) {
         let path = Path::parse(self.store().object_of(key)).unwrap();
         self.administrator.delete(&path).await.unwrap();

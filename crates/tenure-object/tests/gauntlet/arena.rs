@@ -1,4 +1,4 @@
-//! Many who want the same leases, over networks that fail, until enough has gone wrong.
+//! Many contenders for the same leases, over networks that fail, until enough faults have happened.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -15,24 +15,24 @@ use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::tally::Tally;
 
-/// How much of everything.
+/// Sizes of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
-    /// Of each group: there is one for each family of faults.
+    /// Keys per group: there is one group for each family of faults.
     pub(crate) keys: usize,
-    /// Of each group. A contender for each of its keys is on each of them.
+    /// Machines per group. Each has a contender for each key of the group.
     pub(crate) machines: usize,
     pub(crate) ttl: Duration,
-    /// Whether the store is believed without a look.
+    /// True if the coordinators connect without checking the store.
     pub(crate) trusting: bool,
-    /// What must go wrong before it is enough.
+    /// Faults that must happen before the run ends.
     pub(crate) quota: Tally,
-    /// By when.
+    /// Maximum duration of the faults.
     pub(crate) limit: Duration,
     pub(crate) seed: u64,
 }
 
-/// What mostly goes wrong for the machines of one group.
+/// Main kind of faults for the machines of one group.
 #[derive(Debug, Clone, Copy)]
 enum Family {
     LostAnswers,
@@ -41,7 +41,7 @@ enum Family {
     Storms,
 }
 
-/// Keys, and the machines that want them.
+/// Keys, and the machines that contend for them.
 #[derive(Debug)]
 struct Group {
     family: Family,
@@ -53,21 +53,21 @@ struct Group {
 pub(crate) struct Arena {
     size: Size,
     groups: Vec<Group>,
-    /// No more faults.
+    /// True once no more faults are injected.
     healing: AtomicBool,
     mended: AtomicUsize,
     over: AtomicBool,
-    /// Leases that ended before their holder let go.
+    /// Leases that ended before their holder released them.
     pub(crate) lost: AtomicU64,
     /// Acquires that ended without a lease.
     pub(crate) denied: AtomicU64,
     /// Acquires that were dropped.
     pub(crate) dropped: AtomicU64,
-    /// Errors that nobody should have seen.
+    /// Errors that should not have occurred.
     pub(crate) odd: Mutex<Vec<String>>,
 }
 
-/// Lets them contend until enough has gone wrong, ends the faults, and sees whether all is well again.
+/// Lets the contenders run until enough faults have happened, ends the faults, and verifies that every lease recovers.
 pub(crate) async fn gauntlet(bucket: &Bucket, size: Size) -> Outcome {
     let arena = Arc::new(Arena::new(bucket, size).await);
     let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
@@ -83,7 +83,7 @@ pub(crate) async fn gauntlet(bucket: &Bucket, size: Size) -> Outcome {
         }
     }
     let began = BootClock.now();
-    // They have threads of their own, so that this one may wait for the proxies.
+    // The contenders have separate threads, so that this one may wait for the proxies.
     let contest = tenure_testkit::race(tasks);
     arena.enough().await;
     let took = BootClock.now().since(began);
@@ -130,7 +130,7 @@ impl Arena {
         self.groups.iter().flat_map(|group| &group.machines)
     }
 
-    /// Waits until enough has gone wrong, or the time is over.
+    /// Waits until enough faults have happened, or the time limit is reached.
     async fn enough(&self) {
         let limit = BootClock.now() + self.size.limit;
         while !self.tally().covers(&self.size.quota) && BootClock.now() < limit {
@@ -138,7 +138,7 @@ impl Arena {
         }
     }
 
-    /// Ends the faults. Says how long after that each key was seen to be held again, if it was.
+    /// Ends the faults. Returns for each key the time until it was held again, if it was.
     async fn heal(&self) -> Vec<Option<Duration>> {
         self.healing.store(true, Relaxed);
         while self.mended.load(Relaxed) < self.machines().count() {
@@ -156,7 +156,7 @@ impl Arena {
         held_again()
     }
 
-    /// What happens to one machine.
+    /// Injects the faults of one machine.
     async fn trouble(&self, group: usize, machine: usize, mut rng: fastrand::Rng) {
         let family = self.groups[group].family;
         let machine = &self.groups[group].machines[machine];
@@ -165,7 +165,7 @@ impl Arena {
             Family::LateWrites => machine.deliver_late(0.35, rng.u64(..)),
             Family::Partitions | Family::Storms => {}
         }
-        // Wherever else it goes wrong, answers are lost too.
+        // With every other kind of fault, some answers are lost too.
         machine.lose_answers(0.03, rng.u64(..));
         while !self.healing.load(Relaxed) {
             let rule = match family {
@@ -183,19 +183,19 @@ impl Arena {
         self.mended.fetch_add(1, Relaxed);
     }
 
-    /// One who wants a lease, uses it and lets it go, again and again.
+    /// One contender that acquires a lease, uses it and releases it, repeatedly.
     async fn contend(&self, group: usize, who: usize, key: usize, mut rng: fastrand::Rng) {
         let Group { family, machines, books } = &self.groups[group];
         let (book, coordinator) = (&books[key], &machines[who].coordinator);
         while !self.over.load(Relaxed) {
-            // They are meant to be on several machines, which learn nothing from each other's kernels.
+            // They represent several machines, which learn nothing from each other's kernels.
             let request = coordinator.lease(name(*family, key).as_str()).unwrap().without_witness();
             let request = request.ttl(self.size.ttl);
-            // Nobody renews some: their holders are as good as dead when they pause.
+            // Some leases are not renewed: their holders are as good as dead when they pause.
             let manual = rng.u8(..8) == 0;
             let request = if manual { request.manual() } else { request };
             let acquire = request.wait(self.size.ttl * 2).acquire();
-            // Some are dropped in the middle, wherever that is.
+            // Some are dropped at an arbitrary point.
             let limit = self.size.ttl * if rng.u8(..16) == 0 { rng.u32(..100) } else { 1000 } / 100;
             let acquired = match select(Box::pin(acquire), pause(limit)).await {
                 Either::Left((acquired, _)) => acquired,
@@ -222,7 +222,7 @@ impl Arena {
         }
     }
 
-    /// The work under a lease: looks and writes, sometimes with a long pause between the two.
+    /// The work under a lease: checks and writes, sometimes with a long pause between the two.
     async fn work(
         &self,
         book: &Book,
@@ -242,20 +242,20 @@ impl Arena {
             }
             book.write(who, &lease);
             if renewing {
-                // More writes, whose answers may be lost. What it says is seen at the next look.
+                // More writes, whose answers may be lost. The next check shows the result.
                 let _ = lease.renew().await;
             }
             pause(Duration::from_millis(rng.u64(..40))).await;
         }
         match rng.u8(..8) {
-            // The keeper lets it go.
+            // The keeper releases it.
             0 => drop(lease),
-            // It just lies there, until it is over.
+            // The lease is neither renewed nor released, until it runs out.
             1 => {
                 pause(self.size.ttl).await;
                 book.look(who, &lease);
             }
-            // What cannot be vacated lapses.
+            // A lease that cannot be vacated lapses.
             _ => drop(lease.release().await),
         }
     }

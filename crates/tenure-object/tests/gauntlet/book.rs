@@ -1,4 +1,4 @@
-//! What was seen of one key, in the order in which it happened, and what is wrong with it.
+//! Observations of one key in the order of time, and the violations in them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,24 +6,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tenure::Lease;
 use tenure::clock::{BootClock, Clock, Instant};
 
-/// The book of one key. Who believes is asked while it is open, so that the order of the entries is the order of time.
+/// The book of one key. Contenders check their lease while the book is locked, so that the order of the entries is the
+/// order of time.
 #[derive(Debug, Default)]
 pub(crate) struct Book(Mutex<Page>);
 
 #[derive(Debug, Default)]
 struct Page {
     entries: Vec<Entry>,
-    /// When somebody was seen to hold it.
+    /// Times at which a contender was seen to hold the lease.
     held: Vec<Instant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// An acquire gave this token to this contender.
+    /// An acquire returned this token to this contender.
     Granted { who: usize, token: u64 },
-    /// It asked whether it holds the lease, and was told so.
+    /// The contender checked its lease, and held it.
     Held { who: usize, token: u64 },
-    /// The resource took what it wrote.
+    /// The resource accepted the write.
     Accepted { token: u64 },
     /// The resource had seen a newer token.
     Refused { who: usize, token: u64, while_held: bool },
@@ -34,7 +35,7 @@ impl Book {
         self.page().entries.push(Entry::Granted { who, token: lease.token().get() });
     }
 
-    /// Whether it holds the lease, at this instant.
+    /// True if the contender holds the lease at this instant.
     pub(crate) fn look(&self, who: usize, lease: &Lease) -> bool {
         let mut page = self.page();
         let held = lease.check().is_ok();
@@ -45,7 +46,7 @@ impl Book {
         held
     }
 
-    /// A write to a resource that checks tokens, whether the lease is still held or not.
+    /// A write to a resource that checks tokens, whether or not the lease is still held.
     pub(crate) fn write(&self, who: usize, lease: &Lease) {
         let (mut page, token) = (self.page(), lease.token().get());
         let newest = page.entries.iter().rev().find_map(|entry| match entry {
@@ -60,7 +61,7 @@ impl Book {
         page.entries.push(entry);
     }
 
-    /// When somebody was first seen to hold it from this instant on.
+    /// The first time from this instant on at which a contender was seen to hold the lease.
     pub(crate) fn held_first_after(&self, instant: Instant) -> Option<Instant> {
         let page = self.page();
         page.held.get(page.held.partition_point(|held| *held < instant)).copied()
@@ -75,7 +76,7 @@ impl Book {
     }
 }
 
-/// What is wrong with a book; nothing, it is hoped.
+/// The violations in a book; empty if there are none.
 pub(crate) fn judge(entries: &[Entry]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut granted: HashMap<u64, usize> = HashMap::new();
@@ -123,7 +124,7 @@ fn the_judge_sees_what_it_must_see() {
         held(1, 5),
         accepted(5),
         held(1, 5),
-        // Learned of late, and not believed any more.
+        // The contender learned of this grant late, when it no longer held the lease.
         granted(2, 8),
         granted(3, 7),
         held(2, 8),

@@ -1,4 +1,4 @@
-//! Faults that a ttl is there for end no lease.
+//! Faults that a ttl allows for end no lease.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::machine::ANSWERS;
 /// Long enough that a busy machine does not look like a fault.
 const TTL: Duration = Duration::from_secs(6);
 const MACHINES: usize = 4;
-/// On each machine.
+/// Number of leases per machine.
 const LEASES: usize = 16;
 
-/// One at a time for each lease, for a while: a lost answer, a delay below the limit of a call, a 409, 429, 500 or
-/// 503. Timing promises that a term survives any of them, so none may be lost (L4).
+/// One fault at a time for each lease, for a period: a lost answer, a delay below the limit of a call, a 409, 429, 500
+/// or 503. Timing promises that a term survives any of them, so none may be lost (L4).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_lease_is_lost_while_faults_are_shorter_than_the_ttl_allows() {
     let Some(bucket) = Bucket::alone_on(Kind::Minio, "healthy") else { return };
@@ -46,7 +46,7 @@ async fn no_lease_is_lost_while_faults_are_shorter_than_the_ttl_allows() {
                     let fault = mild(&mut rng);
                     let rule = proxy.install(Rule::new(fault).method("PUT").path(&name).times(1));
                     rules.push(rule.clone());
-                    // The renewal that meets it succeeds all the same: then comes the next fault.
+                    // The renewal that meets the fault still succeeds: then comes the next fault.
                     let renewed = renewals.next().await;
                     rule.remove();
                     if renewed.is_none() {
@@ -71,7 +71,7 @@ async fn no_lease_is_lost_while_faults_are_shorter_than_the_ttl_allows() {
     assert!(counts.installed >= least, "too little went wrong to show anything: {counts:?}");
 }
 
-/// Something that a term survives.
+/// A fault that a term survives.
 fn mild(rng: &mut fastrand::Rng) -> Fault {
     let timeout = Timing::new(TTL).unwrap().timeout();
     let (long, short) = (timeout * 2, timeout.mul_f64(0.8));

@@ -1,4 +1,4 @@
-//! One machine of many: its connection to the store, and the network that lies between.
+//! One machine of many: its connection to the store, and the network in between.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tenure_testkit::{Counts, ErrorAnswer, Fault, FaultyProxy, InstalledRule, Rul
 use crate::bucket::Bucket;
 use crate::tally::{Of, Tally};
 
-/// A coordinator with a proxy of its own, so that what happens to one machine does not happen to the others.
+/// A coordinator with a separate proxy, so that a fault of one machine does not affect the others.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) coordinator: Coordinator,
@@ -18,7 +18,7 @@ pub(crate) struct Machine {
     faults: Mutex<Vec<(What, InstalledRule)>>,
 }
 
-/// What a rule is counted as.
+/// Kind of fault that a rule counts as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Lost,
@@ -27,12 +27,13 @@ enum What {
     },
     Partition,
     Storm,
-    /// It has no quota.
+    /// A fault without a quota.
     Uncounted,
 }
 
 impl Machine {
-    /// While its network is still good. Who trusts does not look whether the store keeps its promises.
+    /// Connects while the network is still good. A trusting machine does not check whether the store keeps its
+    /// promises.
     pub(crate) async fn on(bucket: &Bucket, ttl: Duration, trusting: bool) -> Self {
         let proxy = FaultyProxy::start(bucket.server().address());
         let (builder, store) = (Coordinator::builder(), bucket.store_through(&proxy));
@@ -44,12 +45,13 @@ impl Machine {
         Self { coordinator, proxy, ttl, faults: Mutex::default() }
     }
 
-    /// From now on answers to writes are lost, each with this probability; and some more requests and halves of answers.
+    /// From now on answers to writes are lost, each with this probability; and also some requests and halves of
+    /// answers.
     pub(crate) fn lose_answers(&self, chance: f64, seed: u64) {
         let faults = [
             (What::Lost, Rule::new(Fault::CutAfter)),
             (What::Lost, Rule::new(Fault::CutAfter).orderly()),
-            // Longer than anybody waits for it.
+            // Longer than any call waits for it.
             (What::Lost, Rule::new(Fault::SwallowAnswer(self.ttl / 5))),
             (What::Uncounted, Rule::new(Fault::CutBefore)),
             (What::Uncounted, Rule::new(Fault::CutMidAnswer)),
@@ -59,7 +61,7 @@ impl Machine {
         }
     }
 
-    /// From now on writes arrive late or twice, each with this probability: some of them when their ttl is over.
+    /// From now on writes arrive late or twice, each with this probability: some of them after their ttl.
     pub(crate) fn deliver_late(&self, chance: f64, seed: u64) {
         let (soon, late) = (self.ttl / 8, self.ttl * 5 / 4);
         let faults = [
@@ -77,9 +79,9 @@ impl Machine {
         }
     }
 
-    /// The machine is cut off from the store until [`mend`](Self::mend).
+    /// Cuts the machine off from the store until [`mend`](Self::mend).
     pub(crate) fn cut_off(&self, rng: &mut fastrand::Rng) -> InstalledRule {
-        // Nobody waits as long as that for an answer.
+        // No call waits this long for an answer.
         let long = self.ttl;
         let (there, back) = (Rule::new(Fault::SwallowRequest(long)), Rule::new(Fault::SwallowAnswer(long)));
         let rule = match rng.u8(..6) {
@@ -96,7 +98,7 @@ impl Machine {
         self.install(What::Partition, rule)
     }
 
-    /// The server is overwhelmed, or slow, until [`mend`](Self::mend).
+    /// The server is overloaded, or slow, until [`mend`](Self::mend).
     pub(crate) fn storm(&self, rng: &mut fastrand::Rng) -> InstalledRule {
         let answer = *rng.choice(&ANSWERS).unwrap();
         let delay = self.ttl.mul_f64(3.0 * rng.f64());
@@ -109,20 +111,20 @@ impl Machine {
         self.install(What::Storm, Rule::new(fault).chance(0.7, rng.u64(..)))
     }
 
-    /// From now on the network is as good as ever.
+    /// From now on the network has no faults.
     pub(crate) fn mend(&self) {
         for (_, rule) in self.faults().iter() {
             rule.remove();
         }
     }
 
-    /// Waits until nothing of the past is under way any more.
+    /// Waits until no earlier request is in flight.
     pub(crate) fn settle(&self) {
         // The longest delay of a storm, and as much again for a busy machine.
         self.proxy.settle(self.ttl * 6 + Duration::from_secs(10));
     }
 
-    /// What has happened so far.
+    /// Faults that have happened so far.
     pub(crate) fn tally(&self) -> Tally {
         let mut tally = Tally::default();
         for (what, rule) in self.faults().iter() {
@@ -134,7 +136,7 @@ impl Machine {
                     tally[Of::LatePastTheTtl] += if *past_the_ttl { installed } else { 0 };
                     tally[Of::LateApplied] += applied;
                 }
-                // One that nobody noticed was none.
+                // A partition that affected no request does not count.
                 What::Partition => tally[Of::Partition] += u64::from(installed > 0),
                 What::Storm => {
                     tally[Of::Storm] += installed;
@@ -157,7 +159,7 @@ impl Machine {
     }
 }
 
-/// What a server says that is overwhelmed.
+/// Answers of an overloaded server.
 pub(crate) const ANSWERS: [ErrorAnswer; 5] = [
     ErrorAnswer::CONFLICT,
     ErrorAnswer::TOO_MANY,

@@ -1,5 +1,6 @@
-//! Leases in a bucket while the network does its worst, counted: on MinIO as often as `QUOTA` says in `./test long`
-//! and a fifth of it otherwise, on the other servers a tenth of that. A run in which less went wrong has failed: a fault that did not happen proves nothing.
+//! Leases in a bucket under network faults, counted. On MinIO `./test long` injects as many as `QUOTA` says, and other
+//! runs a fifth of it; the other servers get a tenth of that. A run with fewer faults fails: a fault that did not
+//! happen proves nothing.
 //!
 //! `TENURE_TEST_SEED=7` chooses other faults.
 
@@ -20,7 +21,8 @@ use bucket::Bucket;
 use tally::Tally;
 use tenure_testkit::{Kind, quota};
 
-/// In the order of [`tally::Of`]. What shall have been applied, and past the ttl, is a part of its line above.
+/// In the order of [`tally::Of`]. The counts of applied faults, and of those past the ttl, are included in the count
+/// before them.
 const QUOTA: Tally = Tally([1500, 500, 100, 100, 300, 500, 100]);
 
 fn seed() -> u64 {
@@ -67,8 +69,8 @@ async fn a_tenth_on(kind: Kind) {
     gauntlet(&bucket, size).await.assert_passed();
 }
 
-/// The judge's own test: a store that heeds no condition has two holders at a time before long. Whoever notices trusts it no
-/// longer.
+/// Tests the judge: a store that ignores conditions soon has two holders at a time. A coordinator that notices it no
+/// longer trusts the store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn on_a_liar_the_judge_sees_two_holders_at_a_time() {
     let Some(bucket) = Bucket::alone_on(Kind::Rclone, "gauntlet") else { return };
@@ -89,7 +91,7 @@ async fn on_a_liar_the_judge_sees_two_holders_at_a_time() {
         let (wrong, odd) = outcome.violations();
         println!("{} errors, such as {:?}", odd.len(), odd.first());
         was_seen |= wrong.iter().any(|why| why.contains("S2"));
-        // It also shows half a record now and then, which is left alone.
+        // Sometimes the store also shows half a record, which Tenure does not touch.
         was_noticed |= odd.iter().any(|why| why.contains("broke a promise"));
         if was_seen && was_noticed {
             return;

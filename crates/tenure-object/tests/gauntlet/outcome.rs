@@ -1,4 +1,4 @@
-//! What came of it.
+//! Result of a run.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,17 +10,17 @@ use crate::arena::{Arena, Size};
 use crate::book::{Entry, judge};
 use crate::tally::Tally;
 
-/// What went wrong on the way, and what came of it.
+/// The faults of a run, and their consequences.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     size: Size,
     tally: Tally,
     took: Duration,
-    /// What must never be.
+    /// Violations that must never occur.
     wrong: Vec<String>,
-    /// Errors that nobody should have seen.
+    /// Errors that should not have occurred.
     odd: Vec<String>,
-    /// How long after the faults had ended each key was held again, if it was.
+    /// For each key, the time from the end of the faults until it was held again, if it was.
     held_again: Vec<Option<Duration>>,
     grants: usize,
     looks: usize,
@@ -63,12 +63,12 @@ impl Outcome {
         outcome
     }
 
-    /// What was seen that must never be, and errors that nobody should have seen.
+    /// Violations that must never occur, and errors that should not have occurred.
     pub(crate) fn violations(&self) -> (&[String], &[String]) {
         (&self.wrong, &self.odd)
     }
 
-    /// Nothing was wrong, enough was tried, and everything was well again in time.
+    /// Verifies that there was no violation, that enough faults happened, and that every key recovered in time.
     #[track_caller]
     pub(crate) fn assert_passed(&self) {
         let Size { seed, ttl, quota, .. } = self.size;
@@ -81,7 +81,7 @@ impl Outcome {
             "too little went wrong to show anything: {} of {quota}",
             self.tally
         );
-        // L1, and what a busy machine may add to it.
+        // L1, and an allowance for a busy machine.
         let bound = 2 * ttl + Timing::new(ttl).unwrap().timeout();
         let slowest = self.held_again.iter().max_by_key(|held| held.unwrap_or(Duration::MAX)).unwrap();
         assert!(

@@ -1,4 +1,4 @@
-//! How often what happened.
+//! Counts of faults.
 
 use std::fmt;
 use std::iter::Sum;
@@ -11,29 +11,29 @@ pub(crate) enum Of {
     LostAnswer,
     /// The write was delivered after its sender had given up, or twice.
     LateWrite,
-    /// It was one of those, and arrived when the ttl was over.
+    /// A late write that arrived after the ttl.
     LatePastTheTtl,
-    /// It was one of those, and the server applied it, at least once.
+    /// A late write that the server applied, at least once.
     LateApplied,
     /// A machine was cut off: one way or both, for reading or writing or both, and noticed it.
     Partition,
-    /// A request was answered with 409, 429, 500 or 503, or made to wait.
+    /// A request was answered with 409, 429, 500 or 503, or delayed.
     Storm,
-    /// It was one of those, and the server had carried it out.
+    /// A request of a storm that the server had carried out.
     StormApplied,
 }
 
-/// Faults that really happened, by kind; or how many must.
+/// Number of faults that really happened, by kind; or the required numbers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally(pub(crate) [u64; WORDS.len()]);
 
 impl Tally {
-    /// Whether there is as much of everything as there.
+    /// True if every count is at least that of the quota.
     pub(crate) fn covers(&self, quota: &Self) -> bool {
         self.0.iter().zip(quota.0).all(|(count, least)| *count >= least)
     }
 
-    /// One of so many parts of everything.
+    /// Divides every count by this number.
     pub(crate) fn part(self, of: u64) -> Self {
         Self(self.0.map(|count| count / of))
     }

@@ -1,4 +1,4 @@
-//! A server that answers as a test tells it to: for what no real server does on demand.
+//! A server with scripted answers, for cases that no real server produces on demand.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::VecDeque;
@@ -15,12 +15,12 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 
-/// What to do with the next request.
+/// Reply to the next request.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    /// These bytes, and the connection stays.
+    /// Sends these bytes, and keeps the connection.
     Send(String),
-    /// These bytes, and the connection is closed.
+    /// Sends these bytes, and closes the connection.
     SendAndCut(String),
 }
 
@@ -38,7 +38,7 @@ impl Scripted {
         Self::start_with(replies, None).await
     }
 
-    /// One that encrypts, with a certificate of this authority's for 127.0.0.1.
+    /// Starts a server with TLS, with a certificate of this authority for 127.0.0.1.
     pub(crate) async fn start_encrypted(
         replies: impl IntoIterator<Item = Reply>,
         authority: &Authority,
@@ -89,12 +89,12 @@ impl Scripted {
         self.builder().open_in(&Environment::default()).unwrap()
     }
 
-    /// The heads of all requests that arrived, in small letters.
+    /// The heads of all received requests, in lower case.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }
 
-    /// How many connections were made.
+    /// Number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
@@ -115,7 +115,7 @@ impl Scripted {
     }
 }
 
-/// The head of the next request; its body is read to the end.
+/// Receives the head of the next request, and reads its body to the end.
 async fn receive(connection: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut bytes = Vec::new();
     let (head, mut there) = loop {
@@ -137,13 +137,13 @@ async fn receive(connection: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     Some(head)
 }
 
-/// A whole answer, with a date as every server has it.
+/// A complete answer, with a date like that of every server.
 pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Reply {
     let length = body.len();
     Reply::Send(format!("HTTP/1.1 {status}\r\n{DATE}{headers}content-length: {length}\r\n\r\n{body}"))
 }
 
-/// An error as S3 writes it.
+/// An error in S3's format.
 pub(crate) fn error(status: &str, code: &str) -> Reply {
     answer(status, "", &format!("<Error><Code>{code}</Code><Message>Told so.</Message></Error>"))
 }
