@@ -8,7 +8,7 @@ use crate::CheckOutcome;
 pub struct Finding {
     /// The clause of the contract that the check belongs to, such as `races`.
     pub clause: &'static str,
-    /// What the check requires of a correct store, as a sentence.
+    /// Requirement on a correct store, as a sentence.
     pub check: &'static str,
     /// Outcome of the check.
     pub verdict: CheckOutcome,

@@ -6,8 +6,8 @@
 //! * **The contract** of [`tenure_store`], clause by clause: sequential checks, races over several connections, lost
 //!   answers, dropped futures, hostile keys, restarts. It does not involve leases.
 //! * **Leases** on top of it, taken by the library itself, in the situations for which they exist: many contenders;
-//!   holders that are paused, that crash, or whose writes arrive a ttl late; records that other programs replace,
-//!   delete or restore from a backup.
+//!   holders that are paused, that crash, or whose writes arrive a ttl late. Other programs replace records, delete
+//!   them, or restore them from a backup.
 //!
 //! | clause | what is true of leases on a correct store |
 //! | --- | --- |
@@ -37,7 +37,7 @@
 //! use tenure_store::{BoxFuture, Store};
 //!
 //! struct MyStore {
-//!     server: Memory, // in real life: the address of a server that was started for this test
+//!     server: Memory, // in production: the address of a server that was started for this test
 //! }
 //!
 //! impl Harness for MyStore {
@@ -45,7 +45,7 @@
 //!         "my store".into()
 //!     }
 //!
-//!     // Called several times: each is a connection of its own to the same keys.
+//!     // Called several times: each call opens a separate connection to the same keys.
 //!     fn open(&self) -> BoxFuture<'_, Arc<dyn Store>> {
 //!         Box::pin(async { Arc::new(self.server.clone()) as Arc<dyn Store> })
 //!     }
@@ -74,7 +74,7 @@
 //! # #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 //! # async fn main() {
 //! let store = MyStore { server: Memory::new() };
-//! // The number names this run: the suite deletes nothing, so a store that stays needs a new one each time.
+//! // The number names this run: the suite deletes nothing, so a persistent store needs a new number each time.
 //! let suite = Suite::new(1).racers(64).rounds(10).ttl(Duration::from_secs(1));
 //! # let suite = suite.only_contract(); // leases on a real clock take their time
 //! let report = suite.run(&store).await;

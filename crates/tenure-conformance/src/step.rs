@@ -8,7 +8,7 @@ pub enum Step<'a> {
     Begun {
         /// The clause of the contract that it belongs to.
         clause: &'static str,
-        /// What the check requires of a correct store, as a sentence.
+        /// Requirement on a correct store, as a sentence.
         check: &'static str,
     },
     /// A check has ended.

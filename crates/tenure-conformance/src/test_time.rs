@@ -107,7 +107,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test]
-    async fn everybody_wakes_at_an_instant_of_its_own() {
+    async fn each_sleeper_wakes_at_its_own_instant() {
         let time = TestTime::new();
         let start = time.clock().now();
         let sleeper = async {

@@ -112,7 +112,7 @@ async fn a_store_that_wants_to_be_written_slowly_passes_too() {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_of_each_check_and_may_break_off() {
+async fn each_check_is_reported_and_the_caller_may_stop_the_run() {
     let suite = suite().only("create").only("races");
     let told = Mutex::new(Vec::new());
     let report = suite

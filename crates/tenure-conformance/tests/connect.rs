@@ -20,7 +20,7 @@ async fn a_liar_that_always_lies_is_refused_at_connect() {
 }
 
 #[tokio::test]
-async fn an_honest_store_is_let_in_by_any_number_of_clients() {
+async fn any_number_of_clients_accept_an_honest_store() {
     let store = Broken::honest();
     for _ in 0..100 {
         connect(&store).await.expect("it keeps every promise");
@@ -30,7 +30,7 @@ async fn an_honest_store_is_let_in_by_any_number_of_clients() {
 /// Documents the difference between the two checks: the suite, which the long check with races runs, catches stores
 /// that connect.
 #[tokio::test]
-async fn a_liar_that_lies_only_in_a_race_is_let_in_and_left_to_the_suite() {
+async fn a_liar_that_lies_only_in_a_race_connects_and_fails_the_suite() {
     let store = Arc::new(Broken::lying(Lie::RacyCheckThenAct));
     connect(&store).await.expect("one client alone has no race");
 }

@@ -115,11 +115,11 @@ impl Harness for InAFolder {
 const NO_WIRE: [(&str, &str); 3] = [
     ("unknown", "a create whose answer is lost is unknown"),
     ("unknown", "a replace whose answer is lost is unknown"),
-    ("unknown", "a write that never arrived is not reported as applied or lost to somebody"),
+    ("unknown", "a write that never arrived is not reported as applied or as a conflict"),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_folder_on_a_disk_keeps_the_contract() {
+async fn a_directory_on_a_disk_keeps_the_contract() {
     let report = Suite::new(1)
         .only_contract()
         .racers(64)
@@ -133,7 +133,7 @@ async fn a_folder_on_a_disk_keeps_the_contract() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_folder_in_memory_keeps_the_contract_in_many_more_races() {
+async fn a_directory_in_memory_keeps_the_contract_in_many_more_races() {
     let report = Suite::new(1)
         .only_contract()
         .racers(64)
@@ -147,7 +147,7 @@ async fn a_folder_in_memory_keeps_the_contract_in_many_more_races() {
 
 /// With fewer racers: this test runs inside every file system.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_of_any_kind_keeps_the_contract() {
+async fn a_directory_of_any_kind_keeps_the_contract() {
     let harness = InAFolder::new(Scratch::on_disk("any"));
     let report = Suite::new(1).only_contract().racers(8).rounds(4).run(&harness).await;
     println!("{report}");
@@ -160,7 +160,7 @@ async fn a_folder_of_any_kind_keeps_the_contract() {
 
 /// On the machine's own clock, because the speed of the disk is real.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_on_a_disk_carries_leases() {
+async fn a_directory_on_a_disk_carries_leases() {
     let suite = Suite::new(1).only_leases().ttl(Duration::from_secs(3)).contenders(6).turns(2);
     let report = suite.run(&InAFolder::new(Scratch::on_disk("leases"))).await;
     println!("{report}");
@@ -252,16 +252,16 @@ fn race(folder: &Path, many: usize) {
 // ── inside of other file systems ────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
-fn a_folder_keeps_the_contract_inside_every_file_system() {
+fn a_directory_keeps_the_contract_inside_every_file_system() {
     Mounted::each(&FileSystem::ALL, |mounted| {
-        mounted.rerun(&["a_folder_of_any_kind_keeps_the_contract"], &[]);
+        mounted.rerun(&["a_directory_of_any_kind_keeps_the_contract"], &[]);
         race(&mounted.path().join("race"), 4);
     });
 }
 
 /// Simulates a container that is started from an image with the store in it: each file is copied up at its first write.
 #[test]
-fn a_store_from_the_lower_layer_of_an_overlay_goes_on_in_the_upper_one() {
+fn a_store_in_the_lower_layer_of_an_overlay_continues_in_the_upper_one() {
     for kind in [FileSystem::OverlayOnTmpfs, FileSystem::OverlayOnExt4, FileSystem::FuseOverlayfs] {
         let mounted = Mounted::with_lower(kind, |lower| {
             let store = open(lower.join("race"));

@@ -42,7 +42,7 @@ async fn the_store_of_the_documentation_keeps_the_contract_and_carries_leases() 
 }
 
 #[test]
-fn it_is_an_afternoons_work() {
+fn the_store_of_the_documentation_is_short() {
     let lines = include_str!("../../tenure/src/docs/shelf.rs").lines().count();
     assert!(lines < 100, "{lines} lines");
 }

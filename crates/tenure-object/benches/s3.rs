@@ -1,5 +1,5 @@
-//! Cost of a lease in a bucket on MinIO, compared with the bare requests through the same client in the same run, and
-//! the time until a contender is granted a lease that its holder releases or abandons.
+//! Cost of a lease in a bucket on MinIO, compared with the bare requests through the same client in the same run. Also
+//! measures the time until a contender is granted a lease that its holder releases or abandons.
 //!
 //! Times depend on the machine; compare the ratios: requests at p50, hand-overs at p90. A missed goal is printed, and
 //! does not fail the run.

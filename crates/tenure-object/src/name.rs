@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn no_folder_is_called_like_a_file() {
+    fn no_directory_has_the_name_of_a_file() {
         let names = Names::below("");
         assert_eq!(names.of(&key("a")), "a.record");
         assert_eq!(names.of(&key("a.record/b")), "a.record_/b.record");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_has_no_key() {
+    fn a_foreign_object_has_no_key() {
         let names = Names::below("locks");
         for foreign in [
             "locks",
@@ -160,7 +160,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_key_comes_back_and_no_two_share_a_name_or_a_folder(a in keys(), b in keys()) {
+        fn every_key_comes_back_and_no_two_share_a_name_or_a_directory(a in keys(), b in keys()) {
             let names = Names::below("locks");
             let (of_a, of_b) = (names.of(&a), names.of(&b));
             prop_assert_eq!(names.key(&of_a), Some(a.clone()));

@@ -24,7 +24,7 @@ fn applied() -> scripted::Reply {
 }
 
 #[tokio::test]
-async fn a_container_is_given_them_by_the_address_in_its_environment() {
+async fn a_container_fetches_them_from_the_address_in_its_environment() {
     let server = Scripted::start([answer("200 OK", "", FETCHED), applied()]).await;
     let token = std::env::temp_dir().join(format!("tenure-object-token-{}", std::process::id()));
     std::fs::write(&token, "let-me-in").unwrap();
@@ -50,7 +50,7 @@ async fn a_container_is_given_them_by_the_address_in_its_environment() {
 }
 
 #[tokio::test]
-async fn a_role_is_given_them_for_the_token_of_its_platform() {
+async fn a_role_fetches_them_with_the_token_of_its_platform() {
     let expiration = "2099-01-01T00:00:00Z";
     let fetched = format!(
         "<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>AKIAFETCHED\
@@ -92,7 +92,7 @@ async fn a_role_is_given_them_for_the_token_of_its_platform() {
 }
 
 #[tokio::test]
-async fn a_machine_is_asked_at_its_metadata_address_where_the_url_says_so() {
+async fn a_machine_fetches_them_from_its_metadata_address_if_the_url_says_so() {
     let server = Scripted::start([
         answer("200 OK", "", "session"),
         answer("200 OK", "", "my-role"),

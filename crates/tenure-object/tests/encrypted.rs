@@ -71,7 +71,7 @@ async fn unreachable(store: &S3) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_authority_of_ones_own_is_trusted_by_those_who_are_told_of_it() {
+async fn a_private_authority_is_trusted_once_it_is_named() {
     let Some(place) = Encrypted::start("trusted", |authority| authority.certify(&["localhost", "127.0.0.1"]))
     else {
         return;
@@ -105,7 +105,7 @@ async fn an_authority_of_ones_own_is_trusted_by_those_who_are_told_of_it() {
 }
 
 #[tokio::test]
-async fn a_certificate_for_another_name_is_said_with_its_name() {
+async fn a_certificate_for_another_name_is_reported_with_that_name() {
     let Some(place) = Encrypted::start("name", |authority| authority.certify(&["minio.example.org"])) else {
         return;
     };
@@ -115,7 +115,7 @@ async fn a_certificate_for_another_name_is_said_with_its_name() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_has_run_out_is_said_with_its_day() {
+async fn an_expired_certificate_is_reported_with_its_date() {
     let Some(place) = Encrypted::start("expired", |authority| authority.certify_expired(&["localhost"]))
     else {
         return;
@@ -126,7 +126,7 @@ async fn a_certificate_that_has_run_out_is_said_with_its_day() {
 }
 
 #[tokio::test]
-async fn whoever_speaks_another_language_than_the_endpoint_says_is_said() {
+async fn a_server_with_another_protocol_than_the_endpoint_is_reported() {
     let Some(server) = Server::shared(Kind::Minio) else { return };
     let encrypted =
         S3::builder("leases").endpoint(&server.endpoint().replace("http", "https")).keys("id", "hush");
@@ -140,7 +140,7 @@ async fn whoever_speaks_another_language_than_the_endpoint_says_is_said() {
 }
 
 #[test]
-fn a_file_of_certificates_that_is_none_is_said_before_anything_is_sent() {
+fn an_invalid_file_of_certificates_is_reported_before_anything_is_sent() {
     let refused = |builder: &S3Builder, environment: &Environment| -> OpenError {
         let error = builder.open_in(environment).expect_err("there is no such file");
         assert_eq!(error.reason(), Reason::Unreachable, "{error}");

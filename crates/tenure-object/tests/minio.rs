@@ -177,7 +177,7 @@ async fn a_lease_goes_from_hand_to_hand_by_release_and_by_crash_with_growing_tok
 
 /// All clients connect to a bucket that no client has checked before, and race to create the key of the check.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn two_hundred_who_connect_at_once_all_trust_an_honest_server() {
+async fn two_hundred_clients_that_connect_at_once_all_trust_an_honest_server() {
     let Some(bucket) = Bucket::on(Server::Minio, "crowd") else { return };
     let connecting = (0..200).map(|_| Coordinator::connect(bucket.store()));
     for connected in join_all(connecting).await {
@@ -194,7 +194,7 @@ async fn a_liar_is_refused_when_it_is_connected() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_place_or_the_credentials_is_said() {
+async fn a_wrong_place_and_wrong_credentials_are_reported() {
     let Some(bucket) = Bucket::on(Server::Minio, "wrong") else { return };
     let endpoint = bucket.server().endpoint();
     let open = |name: &str, secret: &str| {
@@ -238,7 +238,7 @@ async fn a_deleted_object_is_a_conflict_for_its_replacement() {
 }
 
 #[tokio::test]
-async fn a_sweep_is_one_plain_delete_and_a_missing_permission_is_told() {
+async fn a_sweep_is_one_plain_delete_and_a_missing_permission_is_reported() {
     let Some(bucket) = Bucket::on(Server::Minio, "sweep") else { return };
     let (store, swept) = (bucket.store(), Key::from_stored(".tenure/probe/1/a").unwrap());
     for key in [&swept, &key("kept")] {

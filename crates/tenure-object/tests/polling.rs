@@ -35,7 +35,7 @@ async fn entry(store: &impl Store, key: &Key) -> Entry {
 }
 
 #[tokio::test]
-async fn what_has_not_changed_is_asked_for_and_not_sent_again() {
+async fn an_unchanged_value_is_not_sent_again() {
     for (kind, name) in SERVERS {
         let Some(bucket) = Bucket::on(kind, name) else { continue };
         let (ours, theirs, key) = (bucket.store(), bucket.store(), key("shared"));
@@ -62,7 +62,7 @@ async fn what_has_not_changed_is_asked_for_and_not_sent_again() {
 }
 
 #[tokio::test]
-async fn after_a_write_of_its_own_a_store_reads_the_whole_again_whatever_became_of_it() {
+async fn after_its_own_write_a_store_reads_the_value_again_whatever_the_result() {
     for (kind, name) in SERVERS {
         let Some(bucket) = Bucket::on(kind, name) else { continue };
         let (store, key) = (bucket.store(), key("own"));
@@ -86,7 +86,7 @@ async fn after_a_write_of_its_own_a_store_reads_the_whole_again_whatever_became_
 }
 
 #[tokio::test]
-async fn an_object_that_was_deleted_is_missing_and_one_made_anew_is_read_anew() {
+async fn a_deleted_object_is_missing_and_a_new_one_is_read_anew() {
     let Some(bucket) = Bucket::on(Server::Minio, "anew") else { return };
     let (store, other, key) = (bucket.store(), bucket.store(), key("k"));
     put(&other, &key, "old", Expect::Absent).await;
@@ -99,7 +99,7 @@ async fn an_object_that_was_deleted_is_missing_and_one_made_anew_is_read_anew() 
 
 /// At most three polls per ttl, counted at the server over several ttls, all but the first with a condition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_standby_looks_at_most_three_times_per_ttl() {
+async fn a_standby_polls_at_most_three_times_per_ttl() {
     let Some(bucket) = Bucket::on(Server::Minio, "standbys") else { return };
     let holder = Coordinator::connect(bucket.store()).await.unwrap();
     let lease = holder.lease("wanted").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -135,7 +135,7 @@ async fn a_standby_looks_at_most_three_times_per_ttl() {
 
 /// A holder that has died, or that renews manually and rarely, leaves its record unchanged: polls transfer no value.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whoever_waits_for_a_dead_holder_is_sent_its_record_once() {
+async fn a_contender_that_waits_for_a_dead_holder_receives_its_record_once() {
     let Some(bucket) = Bucket::on(Server::Minio, "dead") else { return };
     // The holder bypasses the proxy, which sees only the standby.
     let elsewhere = bucket.builder().endpoint(&bucket.server().endpoint());

@@ -31,7 +31,7 @@ async fn pause(time: Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_fresh_contender_takes_what_died_long_ago_at_once_where_it_believes_the_servers_clock() {
+async fn a_new_contender_that_accepts_the_servers_clock_takes_over_a_long_dead_lease_at_once() {
     let Some(bucket) = Bucket::on(Server::Minio, "long-dead") else { return };
     let (dead, _proxy) = dead(&bucket).await;
     // The reported age is up to two seconds too small, never too large.
@@ -47,7 +47,7 @@ async fn a_fresh_contender_takes_what_died_long_ago_at_once_where_it_believes_th
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nobody_takes_a_lease_before_its_ttl_is_over_whoever_tells_the_time() {
+async fn no_contender_takes_over_before_the_ttl_whichever_clock_it_uses() {
     let Some(bucket) = Bucket::on(Server::Minio, "in-time") else { return };
     for round in 0..3 {
         let contender = if round == 0 { bucket.store() } else { trusting(&bucket) };
@@ -66,7 +66,7 @@ async fn nobody_takes_a_lease_before_its_ttl_is_over_whoever_tells_the_time() {
 
 /// Also for answers from the cache: it keeps the time of the write with the value.
 #[tokio::test]
-async fn an_age_is_told_by_whole_and_by_empty_answers_and_begins_anew_with_each_write() {
+async fn complete_and_empty_answers_give_an_age_that_restarts_with_each_write() {
     let Some(bucket) = Bucket::on(Server::Minio, "ages") else { return };
     let (store, writer, key) = (trusting(&bucket), bucket.store(), key("k"));
     let _ = writer.put(&key, "one".into(), Expect::Absent).await.unwrap();

@@ -46,7 +46,7 @@ async fn refused(store: &S3) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_encrypted_goes_through_a_tunnel() {
+async fn encrypted_requests_go_through_a_tunnel() {
     let authority = Authority::new();
     let setup = Setup::new().encrypted(authority.certify(&["minio.example.org"]));
     let Some(server) = Server::start_with_or_skip(Kind::Minio, setup) else { return };
@@ -101,7 +101,7 @@ async fn what_is_encrypted_goes_through_a_tunnel() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_encrypted_is_passed_on_by_the_proxy() {
+async fn the_proxy_forwards_unencrypted_requests() {
     let Some(server) = shared() else { return };
     let proxy = ForwardProxy::start();
     proxy.route("minio.example.org", server.address());
@@ -128,7 +128,7 @@ async fn what_is_not_encrypted_is_passed_on_by_the_proxy() {
     assert!(sentence.contains(&format!("the proxy {gone} could not be reached")), "{sentence}");
 }
 
-/// No proxy elsewhere could reach it; one that was chosen for this very store is believed to.
+/// A proxy elsewhere could not reach this machine; one that was chosen for this store is expected to.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_on_this_machine_is_reached_through_a_proxy_only_if_the_url_says_so() {
     let Some(server) = shared() else { return };
@@ -169,11 +169,11 @@ async fn a_bucket_is_named_in_front_of_the_host_or_in_the_path() {
 }
 
 #[tokio::test]
-async fn tigris_is_told_with_every_request_not_to_ask_the_nearest_copy() {
+async fn every_request_to_tigris_asks_for_a_consistent_answer() {
     let applied = answer("200 OK", "etag: \"v1\"\r\n", "");
     let missing = answer("404 Not Found", "", "<Error><Code>NoSuchKey</Code></Error>");
     let page = answer("200 OK", "", "<ListBucketResult></ListBucketResult>");
-    // It answers as the proxy does that leads there.
+    // It answers in place of the proxy that leads there.
     let server = Scripted::start([missing, applied, page]).await;
     let builder =
         S3::builder("leases").endpoint("http://fly.storage.tigris.dev").accept_http().keys("id", "hush");

@@ -70,7 +70,7 @@ async fn servers_that_want_etags_without_quotes_get_them_so() {
 }
 
 #[tokio::test]
-async fn a_lost_condition_is_a_conflict_and_so_is_an_object_that_has_gone() {
+async fn a_failed_condition_is_a_conflict_and_so_is_a_deleted_object() {
     for reply in [error("412 Precondition Failed", "PreconditionFailed"), answer("304 Not Modified", "", "")]
     {
         assert_eq!(put(Expect::Absent, reply.clone()).await.unwrap(), Put::Conflict(Conflict));
@@ -85,7 +85,7 @@ async fn a_lost_condition_is_a_conflict_and_so_is_an_object_that_has_gone() {
 }
 
 #[tokio::test]
-async fn a_status_that_was_seen_stays_though_the_rest_was_cut_off() {
+async fn a_received_status_counts_though_the_body_was_cut_off() {
     let cut =
         |status: &str| Reply::SendAndCut(format!("HTTP/1.1 {status}\r\ncontent-length: 300\r\n\r\n<Error>"));
     assert_eq!(put(version(), cut("412 Precondition Failed")).await.unwrap(), Put::Conflict(Conflict));
@@ -126,7 +126,7 @@ async fn a_store_that_asks_for_patience_is_not_a_lost_write() {
 }
 
 #[tokio::test]
-async fn only_what_was_not_sent_is_called_unreachable() {
+async fn only_a_request_that_was_not_sent_is_unreachable() {
     let closed = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap()
@@ -137,7 +137,7 @@ async fn only_what_was_not_sent_is_called_unreachable() {
 }
 
 #[tokio::test]
-async fn what_it_cannot_do_and_what_we_may_not_are_refused_with_the_next_step() {
+async fn unsupported_and_denied_calls_are_refused_with_the_next_step() {
     refused(
         put(Expect::Absent, error("501 No", "NotImplemented")).await,
         Reason::Unsupported,
@@ -168,7 +168,7 @@ async fn no_redirect_is_followed() {
 }
 
 #[tokio::test]
-async fn a_read_shows_what_is_there_or_that_nothing_is() {
+async fn a_read_returns_the_value_or_its_absence() {
     let modified = "last-modified: Sun, 15 Nov 2026 12:16:36 GMT\r\n";
     let server = Scripted::start([
         answer("200 OK", &format!("etag: \"v7\"\r\n{modified}"), "value"),
@@ -197,7 +197,7 @@ async fn a_read_shows_what_is_there_or_that_nothing_is() {
 }
 
 #[tokio::test]
-async fn a_second_read_is_of_what_has_changed_and_is_told_so_by_nobody_who_was_not_asked() {
+async fn a_second_read_is_conditional_and_an_unrequested_304_is_unknown() {
     let modified = "last-modified: Sun, 15 Nov 2026 12:16:36 GMT\r\n";
     let whole = answer("200 OK", &format!("etag: \"v7\"\r\n{modified}"), "value");
     let unchanged = answer("304 Not Modified", "etag: \"v7\"\r\n", "");
@@ -220,7 +220,7 @@ async fn a_second_read_is_of_what_has_changed_and_is_told_so_by_nobody_who_was_n
 }
 
 #[tokio::test]
-async fn a_listing_goes_from_page_to_page_and_passes_over_what_is_not_ours() {
+async fn a_listing_follows_all_pages_and_skips_foreign_objects() {
     let object = |name: &str| {
         format!(
             "<Contents><Key>{name}</Key><LastModified>2026-11-15T12:16:36.000Z</LastModified><ETag>\"x\"</ETag>\
@@ -281,7 +281,7 @@ async fn a_connection_that_was_idle_for_long_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_to_replace_what_it_shows_is_said_to_want_etags_in_another_form() {
+async fn a_server_that_refuses_to_replace_the_version_it_shows_needs_another_form_of_etags() {
     let turn = [
         error("412 Precondition Failed", "PreconditionFailed"),
         answer("200 OK", "etag: \"v1\"\r\nlast-modified: Sun, 15 Nov 2026 12:16:36 GMT\r\n", "body"),

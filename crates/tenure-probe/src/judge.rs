@@ -69,7 +69,7 @@ pub enum Weight {
 pub struct Judged {
     /// The clause that the check belongs to.
     pub clause: Clause,
-    /// What the check requires of a correct store, as a sentence.
+    /// Requirement on a correct store, as a sentence.
     pub check: &'static str,
     /// Outcome of the check.
     pub verdict: CheckOutcome,
@@ -97,7 +97,7 @@ impl Judged {
         Self { clause: clause(finding.clause), check, verdict, note }
     }
 
-    /// What the check observed, if the store broke the contract here.
+    /// Observation of the check, if the store broke the contract here.
     pub fn broken(&self) -> Option<&str> {
         match &self.verdict {
             CheckOutcome::Failed(why) => Some(why),

@@ -15,7 +15,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let server = Memory::new(); // in real life: something that is reached over a network
+//! let server = Memory::new(); // in production: a networked store
 //! let plan = Plan::default().racers(32)?.rounds(2)?.samples(20)?;
 //! // Each open creates a separate connection. The number names this run: draw it at random.
 //! let probe = Probe::open(plan, 0x5eed, || Ok::<_, tenure::Error>(Arc::new(server.clone()) as Arc<dyn Store>))?;

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absurd_numbers_are_refused_in_words() {
+    fn numbers_out_of_bounds_are_refused_with_a_message() {
         assert_eq!(Plan::default().racers(1).unwrap_err().to_string(), "racers are 2 to 512, not 1");
         assert!(Plan::default().racers(513).is_err());
         assert!(Plan::default().rounds(0).is_err());

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_url_is_told_which_form_it_must_name() {
+    fn the_sentence_says_which_form_the_url_must_name() {
         use Taken::{Compared, Ignored, NeverMatches};
         assert_eq!(sentence(Compared, Compared, false), "ETags work with quotes and without");
         assert_eq!(

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corner_is_known_by_its_name_and_other_names_are_none() {
+    fn a_scratch_area_is_recognized_by_its_name_and_other_names_are_not() {
         let scratch_name = ScratchName::new(1_794_735_088, 0xabcd_ef01_2345_6789);
         assert_eq!(scratch_name.as_str(), ".tenure/probe/1794735088-23456789");
         assert_eq!(
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_the_greatest_length_in_here_is_one_of_the_greatest_length_outside() {
+    fn the_longest_key_of_a_scratch_area_is_a_longest_key_of_the_store() {
         let scratch_name = ScratchName::new(1_794_735_088, 7);
         let longest = key(&"x".repeat(scratch_name.longest_key()));
         let outside = scratch_name.stored_key(&longest).unwrap();

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_recommended_ttl_builds_and_is_borne_and_gives_a_call_its_time() {
+    fn every_recommended_ttl_is_valid_and_tolerated_and_leaves_time_for_a_call() {
         for reach in [Reach::Machine, Reach::Network] {
             for interval_ms in [0, 100, 1_100] {
                 for p99_ms in [0, 1, 40, 200, 400, 700, 950] {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_throttles_is_written_as_slowly_as_it_was_seen_to_bear() {
+    fn a_store_that_throttles_is_written_at_its_measured_interval() {
         let second = Duration::from_secs(1);
         let rate = WriteRate { writes: 5, throttled: 9, failed: 0, took: 5 * second };
         let advice = advise("x", &guarantees(Reach::Network, 100), &measured(30, rate)).unwrap();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_too_slow_is_told_so() {
+    fn a_store_that_is_too_slow_has_a_limit() {
         let advice =
             advise("x", &guarantees(Reach::Network, 100), &measured(3_000, WriteRate::default())).unwrap();
         assert!(advice.limit.unwrap().starts_with("it is slow: a call should be given 15s"));

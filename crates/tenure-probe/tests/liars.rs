@@ -90,7 +90,7 @@ async fn an_honest_store_is_fit_and_its_ttl_is_recommended() {
 }
 
 #[tokio::test]
-async fn a_racy_store_is_told_with_its_rate() {
+async fn the_failure_of_a_racy_store_names_its_rate() {
     let found = qualify(&Broken::lying(Lie::RacyCheckThenAct)).await;
     let told = found.fitness.reasons().join("\n");
     assert!(told.contains("5 of 5 rounds were not won by exactly one, with up to 16 winners"), "{told}");
@@ -126,7 +126,7 @@ async fn a_store_that_promises_too_little_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn progress_is_told_step_by_step_to_the_end() {
+async fn progress_is_reported_step_by_step_to_the_end() {
     let probe = probe(&Broken::honest());
     let told = Mutex::new(Vec::new());
     probe.run(&|progress| told.lock().unwrap().push(progress)).await.unwrap();

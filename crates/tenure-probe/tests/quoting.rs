@@ -94,7 +94,7 @@ async fn with_the_right_form_it_is_fit() {
 }
 
 #[tokio::test]
-async fn a_form_that_is_not_looked_at_is_warned_of() {
+async fn an_ignored_form_is_reported() {
     let other: Arc<dyn Store> = Arc::new(Broken::lying(Lie::IgnoresReplace));
     let found = qualify(Arc::new(Memory::new()), other, true).await;
     assert_eq!(found.fitness, Fitness::Fit);

@@ -27,7 +27,7 @@ async fn plant(memory: &Memory, name: &str) {
 }
 
 #[tokio::test]
-async fn it_writes_in_its_corner_alone_and_leaves_nothing_there() {
+async fn a_probe_writes_only_in_its_scratch_area_and_leaves_nothing_there() {
     let memory = Memory::new();
     for name in ["backup", ".tenure/scratch", ".tenure/other/a"] {
         plant(&memory, name).await;
@@ -45,7 +45,7 @@ async fn it_writes_in_its_corner_alone_and_leaves_nothing_there() {
 }
 
 #[tokio::test]
-async fn what_a_killed_probe_left_goes_with_a_later_one_and_a_running_one_is_left_alone() {
+async fn a_later_probe_removes_the_remains_of_a_killed_one_and_spares_a_running_one() {
     let memory = Memory::new();
     let now = now_in_seconds();
     let running = format!(".tenure/probe/{}-00000001/a", now - 60);
@@ -63,7 +63,7 @@ fn now_in_seconds() -> u64 {
 }
 
 #[tokio::test]
-async fn a_store_that_goes_away_in_the_middle_is_unavailable_and_not_refused() {
+async fn a_store_that_disappears_during_a_probe_is_unavailable_and_not_refused() {
     let memory = Memory::new();
     let probe = probe(&memory, small());
     let gone = probe
@@ -90,7 +90,7 @@ async fn a_store_that_denies_access_is_unavailable_and_one_that_cannot_is_refuse
 
 /// Users pay per call and read this number.
 #[tokio::test]
-async fn the_number_of_calls_is_told_beforehand_and_is_about_right() {
+async fn the_expected_number_of_calls_is_about_right() {
     for plan in [small(), Plan::default(), Plan::default().racers(64).unwrap().rounds(20).unwrap()] {
         let memory = Memory::builder().name("counted").build();
         let probe = probe(&memory, plan);

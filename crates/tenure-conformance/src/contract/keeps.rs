@@ -27,8 +27,8 @@ async fn after_others(trial: &Trial<'_>) -> CheckResult {
     Ok(())
 }
 
-/// After a power failure Redis without a log loses everything, with the default log one second, and NATS by default two
-/// minutes. A restart alone shows the first kind; to find the others, cut the power.
+/// Redis without a log loses everything at a restart. At a power failure Redis with the default log loses one second,
+/// and NATS by default two minutes. A restart alone shows the first kind; to find the others, cut the power.
 async fn after_a_restart(trial: &Trial<'_>) -> CheckResult {
     trial.require(trial.promises.keeps_acknowledged, "keeping acknowledged writes")?;
     trial.require(trial.promises.linearizable_reads, "linearizable reads")?;

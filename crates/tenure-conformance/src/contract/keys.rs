@@ -80,9 +80,9 @@ async fn longest(trial: &Trial<'_>) -> CheckResult {
     independent(trial, keys).await
 }
 
-/// Names that some systems treat as equal: letter case on macOS, Windows and in the default collation of MySQL,
-/// composed and decomposed letters on macOS, an escape and its character in a gateway that decodes twice, white space
-/// in a trimming column.
+/// Names that some systems treat as equal: letter case on macOS, Windows and in the default collation of MySQL;
+/// composed and decomposed letters on macOS. A gateway that decodes twice confuses an escape with its character, and a
+/// trimming column ignores white space.
 async fn look_alikes(trial: &Trial<'_>) -> CheckResult {
     let names = [
         "key", "Key", "KEY", "é", "e\u{301}", "É", "ß", "ss", "%41", "A", "%2541", "a b", "a+b", "a%20b",

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_lies_now_and_then_is_told_with_its_rate() {
+    fn the_failure_of_an_occasional_liar_names_its_rate() {
         let mut referee = Referee::default();
         for round in 0..10 {
             let told = [won(), if round % 4 == 1 { won() } else { RacerAnswer::Conflict }];

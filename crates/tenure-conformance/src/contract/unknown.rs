@@ -15,7 +15,7 @@ pub(crate) const CLAUSE: Clause = Clause {
     checks: &[
         check!("a create whose answer is lost is unknown", lost_answer_of_a_create),
         check!("a replace whose answer is lost is unknown", lost_answer_of_a_replace),
-        check!("a write that never arrived is not reported as applied or lost to somebody", lost_request),
+        check!("a write that never arrived is not reported as applied or as a conflict", lost_request),
         check!("a write whose future is dropped leaves the old entry or the new", dropped_write),
         check!("a read whose future is dropped leaves everything as it was", dropped_read),
     ],

@@ -12,7 +12,7 @@ use crate::trial::Trial;
 pub(crate) const CLAUSE: Clause = Clause {
     name: "expiry",
     checks: &[
-        check!("a lease that has run out is not renewed, even if nobody took it", run_out),
+        check!("a lease that has run out is not renewed, even if it was not taken over", run_out),
         check!("a renewal that lands after the lease has run out revives nothing", lands_too_late),
         check!("a renewal that arrives after the next grant changes nothing", arrives_after_the_next),
     ],

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_off_is_told_in_seconds_and_in_which_direction() {
+    fn a_wrong_clock_is_reported_with_seconds_and_direction() {
         let at = |second| Some(jiff::Timestamp::from_second(second).unwrap());
         let skewed = |signed, date| ServerAnswer {
             signed: at(signed),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_that_people_can_mend_has_its_own_sentence() {
+    fn each_problem_that_a_user_can_fix_has_its_own_message() {
         let region = ServerAnswer { region: Some("eu-west-1".into()), ..answer(301, "PermanentRedirect") };
         assert!(words(Read, &region, "b").contains("region=eu-west-1"));
         assert!(words(Create, &answer(404, "NoSuchBucket"), "b").starts_with("there is no bucket \"b\""));

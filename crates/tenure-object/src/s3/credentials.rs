@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_platform_that_offers_credentials_is_asked_and_no_metadata_address_by_itself() {
+    fn credentials_of_a_platform_are_fetched_and_no_metadata_address_by_default() {
         let names = |found| match found {
             Credentials::Fetched(settings) => settings.len(),
             Credentials::Keys(_) => panic!("no keys were given"),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_key_is_said_and_no_secret_is() {
+    fn half_a_key_is_reported_without_the_secret() {
         for half in KEYS {
             let error = find(&[half]).unwrap_err();
             assert!(error.to_string().contains("set both"));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint_is_refused_and_a_password_not_repeated() {
+    fn an_invalid_endpoint_is_refused_and_its_password_not_repeated() {
         for wrong in ["", "127.0.0.1:9000", "ftp://x", "https://", "https://x?a=b", "https://x#y", "http:x"] {
             assert!(Endpoint::parse(wrong).is_err(), "{wrong}");
         }

@@ -33,7 +33,7 @@ fn the_name_of_a_store_says_where_it_is_and_not_who_asks() {
 }
 
 #[test]
-fn a_proxy_is_part_of_the_place_whoever_named_it_and_its_password_is_not() {
+fn a_proxy_is_part_of_the_place_whatever_its_source_and_its_password_is_not() {
     let builder = S3::builder("bucket").endpoint("http://s3.example.org").accept_http();
     let place = |more: Variables<'_>| open(&builder, more).unwrap().identity().place.unwrap();
     let direct = place(&[]);
@@ -47,7 +47,7 @@ fn a_proxy_is_part_of_the_place_whoever_named_it_and_its_password_is_not() {
 }
 
 #[test]
-fn what_the_url_says_goes_before_the_environment() {
+fn the_url_takes_precedence_over_the_environment() {
     let environment: Variables<'_> = &[
         ("AWS_ENDPOINT_URL", "https://general.org"),
         ("AWS_DEFAULT_REGION", "old-1"),
@@ -91,7 +91,7 @@ fn without_credentials_nothing_is_opened() {
 }
 
 #[test]
-fn a_bucket_that_is_none_and_a_prefix_that_is_none_are_said() {
+fn an_invalid_bucket_and_an_invalid_prefix_are_reported() {
     for bucket in ["", "ab", "Bucket", "a_b_c", "-abc", "abc-", "a..b", &"x".repeat(64), "key:hush@bucket"] {
         assert!(S3::builder(bucket).check().is_err(), "{bucket}");
     }
@@ -122,7 +122,7 @@ fn an_interface_that_is_known_to_ignore_conditions_is_refused() {
 }
 
 #[test]
-fn what_is_promised_is_what_leases_need_at_the_pace_of_the_provider() {
+fn the_guarantees_suffice_for_leases_at_the_rate_of_the_provider() {
     let aws = S3::builder("bucket").guarantees();
     assert_eq!(aws.missing_for_leases(), <[&str; 0]>::default());
     assert_eq!((aws.clock, aws.unique_versions, aws.watch), (StoreClock::Floors, false, false));

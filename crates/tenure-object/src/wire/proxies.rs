@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_variables_say_which_proxy_for_which_scheme_and_for_whom_none() {
+    fn the_usual_variables_choose_the_proxy_by_scheme_and_host() {
         let proxies = of(&[
             ("HTTPS_PROXY", "http://me:hush@secure:1"),
             ("https_proxy", ""),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_wrong_is_named_where_it_counts_and_not_repeated() {
+    fn an_invalid_variable_is_named_when_used_and_its_value_not_repeated() {
         let wrong = of(&[("HTTPS_PROXY", "ftp://hush"), ("ALL_PROXY", "socks5://x")]);
         let sentence = shown(&wrong, "https://s3.example.org");
         assert!(sentence.starts_with("HTTPS_PROXY is not the address of a proxy"), "{sentence}");
@@ -172,7 +172,7 @@ mod tests {
 
     /// The header `Proxy` of a request becomes HTTP_PROXY in the environment of a CGI script.
     #[test]
-    fn a_script_of_a_web_server_does_not_believe_a_proxy_that_a_stranger_may_have_named() {
+    fn a_cgi_script_ignores_a_proxy_that_a_client_may_have_named() {
         let script = of(&[("HTTP_PROXY", "evil:1"), ("REQUEST_METHOD", "GET")]);
         assert_eq!(shown(&script, "http://s3.example.org"), "none");
     }

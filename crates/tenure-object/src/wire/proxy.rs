@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_proxy_is_said_and_not_repeated() {
+    fn an_invalid_proxy_is_reported_and_not_repeated() {
         for wrong in
             ["", "http://", "ftp://x", "http://x/path", "http://x?q", "http://x#f", "a b", "http://x:hush"]
         {

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_certificates_is_said_with_what_would_be_right() {
+    fn the_error_of_a_file_without_certificates_says_what_is_needed() {
         let folder = std::env::temp_dir().join(format!("tenure-object-roots-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let read = |text: Option<&str>| {

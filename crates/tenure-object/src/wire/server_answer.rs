@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_told_in_seconds_or_by_the_servers_own_clock() {
+    fn a_wait_is_in_seconds_or_by_the_servers_own_clock() {
         let date = ("date", "Sun, 15 Nov 2026 12:16:36 GMT");
         assert_eq!(answer(&[("retry-after", "7")]).retry_after, Some(Duration::from_secs(7)));
         let until = ("retry-after", "Sun, 15 Nov 2026 12:16:40 GMT");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_taken_out_of_its_xml_and_anything_else_is_foreign() {
+    fn an_error_is_parsed_from_xml_and_anything_else_is_foreign() {
         let text = |body: &str| ServerAnswer::default().with_text(body.as_bytes()).text;
         let error = "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code><Message>The &quot;key&quot;\nis\x1b gone\
                      </Message><Key>a</Key></Error>";

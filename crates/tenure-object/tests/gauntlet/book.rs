@@ -114,7 +114,7 @@ pub(crate) fn judge(entries: &[Entry]) -> Vec<String> {
 }
 
 #[test]
-fn the_judge_sees_what_it_must_see() {
+fn the_judge_detects_every_violation() {
     let granted = |who, token| Entry::Granted { who, token };
     let held = |who, token| Entry::Held { who, token };
     let accepted = |token| Entry::Accepted { token };
