@@ -24,7 +24,7 @@ impl Config {
                 Some(config) => Ok(Some((named, config))),
                 None => Err(bad_config(
                     &named,
-                    format!("{NAMED_BY} names it, and it is not there: make it, or unset {NAMED_BY}"),
+                    format!("{NAMED_BY} names it, but it does not exist: create it, or unset {NAMED_BY}"),
                 )),
             };
         }

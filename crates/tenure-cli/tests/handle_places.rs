@@ -81,7 +81,7 @@ fn a_directory_of_another_user_is_refused_and_so_is_their_link_on_the_path() {
             &home,
             &sticky.join(file),
             78,
-            &["no safe place for a handle", "sticky/theirs", &owned],
+            &["not a safe place for a handle", "sticky/theirs", &owned],
         );
     }
     let linked = format!("sticky/way is a symbolic link of user {OTHER_USER}");
@@ -188,9 +188,9 @@ fn only_a_regular_file_is_accepted_and_a_pipe_belongs_on_standard_input() {
     let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     for path in [&fifo, &socket, &home.0.join("own"), Path::new("/dev/null")] {
         for verb in ["renew", "release"] {
-            refused(&on_file(&home, &[verb], path), 64, &["is no file", "standard input"]);
+            refused(&on_file(&home, &[verb], path), 64, &["is not a file", "standard input"]);
         }
-        refused(&on_file(&home, &["acquire", "another"], path), 64, &["is there already"]);
+        refused(&on_file(&home, &["acquire", "another"], path), 64, &["exists and is not a handle"]);
     }
     let tenure = env!("CARGO_BIN_EXE_tenure");
     let at = home.0.display();

@@ -199,7 +199,7 @@ fn a_missing_store_is_not_created_to_check_a_handle() {
     let away = home.0.join("away");
     fs::rename(home.leases(), &away).unwrap();
     for command in ["renew", "release"] {
-        refused(&home.tenure(&[command, &text]), 69, &["file:///", "is not there"]);
+        refused(&home.tenure(&[command, &text]), 69, &["file:///", "does not exist"]);
     }
     assert!(!home.leases().exists());
     fs::rename(&away, home.leases()).unwrap();
@@ -214,10 +214,10 @@ fn an_invalid_handle_is_refused_and_never_printed() {
         refused(&home.tenure(&[verb, &text[..text.len() - 1]]), 64, &["damaged", "cut short or edited"]);
         refused(&home.tenure(&[verb, &text[..40]]), 64, &["damaged"]);
         refused(&home.tenure(&[verb, &text.replace('a', "b")]), 64, &["damaged"]);
-        refused(&home.tenure(&[verb, "hello"]), 64, &["no handle", "tenure1_"]);
+        refused(&home.tenure(&[verb, "hello"]), 64, &["not a handle", "tenure1_"]);
         refused(&piped(&home, &[verb], ""), 64, &["there is no handle"]);
-        refused(&piped(&home, &[verb], "{\"handle\": 7}"), 64, &["no handle"]);
-        refused(&piped(&home, &[verb], &"x".repeat(200_000)), 64, &["no handle"]);
+        refused(&piped(&home, &[verb], "{\"handle\": 7}"), 64, &["handle"]);
+        refused(&piped(&home, &[verb], &"x".repeat(200_000)), 64, &["not a handle"]);
         refused(
             &home.tenure(&[verb, "--file", "/nonexistent/lease"]),
             64,
@@ -291,8 +291,8 @@ fn a_handle_that_others_can_read_is_refused() {
     home.tenure(&["acquire", "job", "--file", file]);
     for bad in [0o644, 0o640, 0o606, 0o620] {
         fs::set_permissions(&path, fs::Permissions::from_mode(bad)).unwrap();
-        refused(&home.tenure(&["renew", "--file", file]), 78, &["by others", "chmod 600"]);
-        refused(&home.tenure(&["release", "--file", file]), 78, &["by others"]);
+        refused(&home.tenure(&["renew", "--file", file]), 78, &["by other users", "chmod 600"]);
+        refused(&home.tenure(&["release", "--file", file]), 78, &["by other users"]);
     }
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     if is_root() {
@@ -310,7 +310,7 @@ fn a_file_without_a_handle_or_with_another_live_one_is_not_overwritten() {
     for mode in [0o600, 0o644] {
         fs::set_permissions(&notes, fs::Permissions::from_mode(mode)).unwrap();
         let wrong = home.tenure(&["acquire", "job", "--file", notes.to_str().unwrap()]);
-        refused(&wrong, 64, &["is there already and is no handle"]);
+        refused(&wrong, 64, &["exists and is not a handle"]);
         let wrong = home.tenure(&["release", "--file", notes.to_str().unwrap()]);
         refused(&wrong, 64, &["there is no handle in"]);
     }
@@ -349,7 +349,7 @@ fn a_handle_file_belongs_to_one_script_so_that_no_script_continues_with_the_leas
     let kept = fs::read_to_string(&path).unwrap();
     for name in ["job", "other"] {
         let refusal = home.tenure(&["acquire", name, "--wait", "60s", "--file", file]);
-        refused(&refusal, 64, &["lease job", "would renew and release yours", "one for each run"]);
+        refused(&refusal, 64, &["lease job", "would renew and release yours", "for each run"]);
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), kept);
     fs::remove_file(&path).unwrap();
@@ -454,7 +454,7 @@ fn absurd_durations_and_names_are_refused_before_anything_is_created() {
     let home = Home::new("handles");
     refused(&home.tenure(&["acquire", "job", "--ttl", "1ms"]), 78, &["ttl"]);
     refused(&home.tenure(&["acquire", "job", "--ttl", "48h"]), 78, &["ttl"]);
-    refused(&home.tenure(&["acquire", "job", "--ttl", "soon"]), 64, &["no duration"]);
+    refused(&home.tenure(&["acquire", "job", "--ttl", "soon"]), 64, &["not a duration"]);
     refused(&home.tenure(&["acquire", "../job"]), 64, &["key"]);
     refused(&home.tenure(&["acquire", &"x".repeat(10_000)]), 64, &["at most 200 bytes"]);
     refused(&home.tenure(&["acquire", "job", "--holder", ""]), 64, &["holder"]);

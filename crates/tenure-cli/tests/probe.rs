@@ -60,7 +60,7 @@ fn absurd_numbers_and_impossible_stores_are_refused_in_one_sentence() {
         (["--samples", "5"], "samples are 10 to 10000"),
         (["--rounds", "many"], "invalid digit"),
         (["--quiet", "memory:"], "ends with this command"),
-        (["--quiet", "nonsense"], "no URL of a store"),
+        (["--quiet", "nonsense"], "not the URL of a store"),
     ] {
         refused(&home.tenure(&["probe", args[0], args[1]]), 64, &[part]);
     }

@@ -103,7 +103,7 @@ fn a_setuid_command_is_detected_before_it_starts_and_its_lease_cannot_be_stolen(
         .gid(OTHER_USER);
     let stolen = world.ran(steal);
     assert_eq!(stolen.code, 75, "{stolen:?}");
-    assert!(stolen.err.contains("cannot be ended"), "{}", stolen.err);
+    assert!(stolen.err.contains("cannot be stopped"), "{}", stolen.err);
     assert!(!world.exists("stolen") && !root.is_dead());
     root.send(Signal::KILL);
     assert_eq!(started.end().code, 137);

@@ -99,7 +99,7 @@ fn no_command_runs_beside_an_orphan_and_both_run_and_status_name_it() {
     said(
         &ran,
         75,
-        &["lease x on file:///", whose, "an orphan that nothing guards", &process, "--orphan-wait"],
+        &["lease x on file:///", whose, "an orphan without a guard", &process, "--orphan-wait"],
     );
     assert!(!world.exists("begun"));
     let quiet = world.ran(world.run(&["x", "--ttl", "1s", "--no-wait", "-q", "--", "touch", "begun"]));
@@ -165,7 +165,7 @@ fn a_command_that_cannot_be_stopped_is_not_revoked_and_stealing_at_once_warns_of
     for command in [&[][..], &["--", "touch", "begun"]] {
         let mut steal = world.tenure(&["steal", "x", "--reason", "drained", "--wait", "20s"]);
         steal.args(command);
-        let told = ["lease x on file:///", "held by former (token", why, "not asked to let go", "--now"];
+        let told = ["lease x on file:///", "held by former (token", why, "not asked to release", "--now"];
         said(&world.ran(steal), 75, &told);
     }
     lease.check().expect("it was not revoked");

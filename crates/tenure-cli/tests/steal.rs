@@ -24,7 +24,7 @@ fn a_run_that_is_stolen_from_stops_its_child_and_names_thief_and_reason_before_t
     let mut thief = world.tenure(&steal);
     thief.args(["--", "sh", "-c", "echo started >> log; echo $TENURE_TOKEN"]);
     let thief = world.ran(thief);
-    said(&thief, 0, &["lease job on file:///", "held by old", "asked to let go"]);
+    said(&thief, 0, &["lease job on file:///", "held by old", "asking it to release"]);
     said(&old.end(), 76, &["lease job of old", "file:///", "boss took it over: node a is drained"]);
     assert_eq!(world.lines("log"), ["stopped", "started"]);
     let record = world.record("job").unwrap();
@@ -103,7 +103,7 @@ fn stealing_at_once_warns_and_the_former_holder_stops_at_its_next_renewal() {
     let old = old.end();
     said(&old, 76, &["boss took it over: it hangs. Run it again when that holder is done"]);
     let thief = thief.end();
-    said(&thief, 0, &["held by old", "not waited for", "both may act at once", "checks the token"]);
+    said(&thief, 0, &["held by old", "not waiting for it", "both may act at once", "checks the token"]);
     let record = world.record("job").unwrap();
     assert_eq!(record.history[0].end, End::Revoked { by: "boss".into(), because: "it hangs".into() });
 }

@@ -216,7 +216,7 @@ impl TimingBuilder {
                 format!(
                     "renewal period {period:?} + write {timeout:?} + read back {timeout:?} + one retry {timeout:?} = \
                      {needed:?}, but only ttl − drift − grace − margin = {whole:?} − {:?} − {:?} − {margin:?} = \
-                     {usable:?} of it may be used",
+                     {usable:?} may be used",
                     whole - self.drift.shorten(whole),
                     self.grace,
                 ),
@@ -257,7 +257,7 @@ fn parse_ttl(ttl: Duration) -> Result<Ttl, Error> {
 
 fn unsafe_together(ttl: Ttl, arithmetic: String) -> Error {
     let advice = "use a longer ttl, or a shorter request timeout, period or grace";
-    Error::new(ErrorKind::Invalid, format!("a ttl of {ttl} cannot be safe: {arithmetic}; {advice}"))
+    Error::new(ErrorKind::Invalid, format!("a ttl of {ttl} cannot be safe: {arithmetic}: {advice}"))
 }
 
 impl FromStr for Timing {

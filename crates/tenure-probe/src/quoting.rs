@@ -109,7 +109,7 @@ mod tests {
             "ETags work with quotes alone: take etags=bare out of the URL"
         );
         assert!(sentence(Compared, Ignored, false).ends_with("they are ignored, so keep it this way"));
-        assert!(sentence(Ignored, Ignored, false).starts_with("ETags are not looked at"));
+        assert!(sentence(Ignored, Ignored, false).starts_with("ETags are ignored"));
         assert!(sentence(NeverMatches, NeverMatches, false).contains("neither"));
         assert!(Quoting { quoted: NeverMatches, bare: Compared, bare_is_used: false }.is_the_wrong_way());
         assert!(!Quoting { quoted: Compared, bare: Compared, bare_is_used: false }.is_the_wrong_way());

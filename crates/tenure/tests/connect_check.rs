@@ -246,7 +246,7 @@ mod a_liar {
     async fn whose_versions_mean_nothing_is_convicted() {
         for (how, lie) in [
             (How::EmptyVersions, "an empty version"),
-            (How::ImpossibleVersions, "the very version that it says no entry ever has"),
+            (How::ImpossibleVersions, "the version that it declares impossible"),
             (How::UnsteadyVersions, "changed without a write"),
         ] {
             let message = conviction(how).await;

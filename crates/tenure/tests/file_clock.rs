@@ -329,7 +329,7 @@ fn a_mark_of_the_year_2200_is_corrupt_and_the_message_says_what_to_do() {
         let error = File::builder().clock(Arc::new(clock.clone())).open(&scratch.0).unwrap_err();
         println!("{error}");
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-        for word in [word, mark.to_str().unwrap(), "move it away"] {
+        for word in [word, mark.to_str().unwrap(), "move the file away"] {
             assert!(error.to_string().contains(word), "{word:?} is missing: {error}");
         }
         assert_eq!(std::fs::read_to_string(&mark).unwrap(), line, "it was written to");

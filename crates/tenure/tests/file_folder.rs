@@ -188,7 +188,7 @@ fn a_mark_that_is_a_link_to_another_file_is_not_written_to() {
     for (command, word) in cases {
         assert!(shell(&command), "{command}");
         let opened = File::builder().accept_foreign_owner().open(&scratch.0);
-        refused(opened, ErrorKind::Corrupt, &[word, "tenure.mark", "move it away"]);
+        refused(opened, ErrorKind::Corrupt, &[word, "tenure.mark", "move the file away"]);
         assert_eq!(std::fs::read_to_string(&victim.0).unwrap(), "precious", "{command}");
         assert!(shell(&format!("rm -r {folder}/tenure.mark")));
     }
@@ -344,7 +344,7 @@ fn a_reader_makes_the_same_safety_checks() {
     scratch.store();
     set_mode(&scratch.0, 0o777);
     let error = File::builder().open_to_read(&scratch.0).unwrap_err();
-    assert!(error.to_string().contains("others may write to it"), "{error}");
+    assert!(error.to_string().contains("other users may write to it"), "{error}");
     set_mode(&scratch.0, 0o700);
     std::fs::create_dir(scratch.0.join("other")).unwrap();
     std::fs::write(scratch.0.join("other/notes.txt"), "mine").unwrap();
@@ -388,11 +388,11 @@ fn a_directory_on_a_misbehaving_file_system_is_refused_whatever_its_name() {
     }
     for (inject, words) in [
         ("flock:retval=0", ["Unsupported", "two processes get one lock at the same time"]),
-        ("flock:error=ENOLCK", ["Unsupported", "cannot try out locks and renames"]),
+        ("flock:error=ENOLCK", ["Unsupported", "cannot test locks and renames"]),
         ("renameat:retval=0", ["Unsupported", "a rename does not replace the file"]),
         ("unlinkat:retval=0", ["Unsupported", "a file is there after it was removed"]),
         ("renameat2:retval=0", ["Unsupported", "a rename takes a name that must be free"]),
-        ("fsync:error=EINVAL", ["Unsupported", "cannot try out locks and renames"]),
+        ("fsync:error=EINVAL", ["Unsupported", "cannot test locks and renames"]),
         ("fsync:error=EIO", ["Unavailable", "The disk fails"]),
     ] {
         let scratch = Scratch::new("misbehaves");
@@ -434,7 +434,7 @@ fn a_tested_directory_is_not_tested_again_in_this_boot_through_this_mount() {
     assert_eq!(opened_where(&folder, misbehaves), "opened", "it is not looked at again");
     // Another mount may have other options, even if it shows the same directory.
     let other = Bind::new(&folder, &scratch.0.join("other"));
-    assert!(opened_where(&other.0, misbehaves).contains("two have one lock"));
+    assert!(opened_where(&other.0, misbehaves).contains("two processes get one lock"));
     File::open(&other.0).unwrap();
     for path in [&other.0, &folder] {
         assert_eq!(opened_where(path, misbehaves), "opened", "both are remembered: {}", path.display());
@@ -443,12 +443,12 @@ fn a_tested_directory_is_not_tested_again_in_this_boot_through_this_mount() {
     // After a copy, move or restore, the note describes another directory.
     let copy = scratch.0.join("copy");
     assert!(shell(&format!("cp -a {} {}", folder.display(), copy.display())));
-    assert!(opened_where(&copy, misbehaves).contains("two have one lock"));
+    assert!(opened_where(&copy, misbehaves).contains("two processes get one lock"));
     // Half a note does not count.
     let note = folder.join("tenure.tried");
     let whole = std::fs::read(&note).unwrap();
     std::fs::write(&note, &whole[..whole.len() / 4]).unwrap();
-    assert!(opened_where(&folder, misbehaves).contains("two have one lock"));
+    assert!(opened_where(&folder, misbehaves).contains("two processes get one lock"));
 }
 
 /// The mark must never have a second name, not even for a moment: a process that dies then would leave a store that

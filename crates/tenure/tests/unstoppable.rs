@@ -51,7 +51,7 @@ async fn a_stealer_learns_that_the_work_cannot_be_stopped_and_revokes_nothing() 
     let error = stealing.await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Held);
     let token = format!("is held by a (token {})", before.token);
-    for words in ["lease k on memory:", &token, WHY, "End that work"] {
+    for words in ["lease k on memory:", &token, WHY, "Stop that work"] {
         assert!(error.to_string().contains(words), "{error} lacks {words:?}");
     }
     assert_eq!(record_of(&world).nonce, before.nonce, "nothing was written");

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_clock_is_described_by_what_follows_from_it() {
-        assert!(seen(&[None, None]).sentence().starts_with("it tells no time"));
+        assert!(seen(&[None, None]).sentence().starts_with("it reports no time"));
         assert_eq!(
             seen(&[Some(-900)]).sentence(),
             "it reports the time, within two seconds of this machine's"

@@ -128,7 +128,7 @@ pub(crate) fn check_folder(path: &Path, status: &Stat, trust: AcceptedRisks) -> 
     }
     if status.st_mode & (GROUP_WRITE | OTHERS_WRITE) != 0 && !trust.writable_by_others {
         let step = format!("remove that permission (chmod 700 {})", path.display());
-        return Err(Refusal::unsafe_because("others may write to it".to_owned(), [step], WRITABLE));
+        return Err(Refusal::unsafe_because("other users may write to it".to_owned(), [step], WRITABLE));
     }
     Ok(())
 }
