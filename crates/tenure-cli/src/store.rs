@@ -75,8 +75,7 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<OpenedStore, Fail
             // A store that does not exist has granted nothing, and is not created for that.
             false => Failure::usage(format!(
                 "the handle is of lease {key} on another store: it was granted on {name}, and there is none at {url}. \
-                 Name \
-                 its own store"
+                 Name its own store"
             )),
         });
     }
@@ -129,8 +128,7 @@ impl ChosenStore {
         if url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("memory:")) {
             return Err(wrong(
                 "memory: ends with this command, so no other process would see the lease: name a persistent store, \
-                 such \
-                 as file:///var/lib/tenure"
+                 such as file:///var/lib/tenure"
                     .to_owned(),
             ));
         }

@@ -106,8 +106,8 @@ fn a_bucket_that_would_keep_every_renewal_is_refused() {
     // The answer of AWS, which requires a checksum there.
     let aws = answering(
         "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n<Error><Code>InvalidRequest</Code><Message>Content-MD5 \
-         OR \
-         x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters</Message></Error>",
+         OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock \
+         parameters</Message></Error>",
     );
     let did = run(server, &format!("s3://locked/locks?endpoint=http://{aws}"), &[]);
     refused(&did, 77, &["the bucket \"locked\" keeps every write", "use a bucket without such a rule"]);

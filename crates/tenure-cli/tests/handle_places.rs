@@ -85,7 +85,7 @@ fn a_directory_of_another_user_is_refused_and_so_is_their_link_on_the_path() {
         );
     }
     let linked = format!("sticky/way is a symbolic link of user {OTHER_USER}");
-    assert_refused(&home, &sticky.join("way/victim"), 78, &[&linked, "folder of your own"]);
+    assert_refused(&home, &sticky.join("way/victim"), 78, &[&linked, "your own directory"]);
     // Also through a link of the caller's own, and from a working directory inside it.
     symlink(sticky.join("theirs"), home.0.join("mine")).unwrap();
     assert_refused(&home, &home.0.join("mine/lease"), 78, &["sticky/theirs", &owned]);

@@ -223,7 +223,7 @@ fn an_invalid_handle_is_refused_and_never_printed() {
             64,
             &["no handle in /nonexistent/lease"],
         );
-        refused(&home.tenure(&[verb, "--file", "/"]), 64, &["is no file"]);
+        refused(&home.tenure(&[verb, "--file", "/"]), 64, &["is not a file"]);
         refused(&home.tenure(&[verb, "--file", "/x", &text]), 64, &["cannot be used with"]);
     }
     home.tenure(&["release", &text]).answered(0, "");

@@ -96,11 +96,7 @@ fn no_command_runs_beside_an_orphan_and_both_run_and_status_name_it() {
         assert!(status.text().contains(words), "{words:?} is not in {status:?}");
     }
     let ran = world.ran(world.run(&["x", "--ttl", "1s", "--no-wait", "--", "touch", "begun"]));
-    said(
-        &ran,
-        75,
-        &["lease x on file:///", whose, "an orphan without a guard", &process, "--orphan-wait"],
-    );
+    said(&ran, 75, &["lease x on file:///", whose, "an orphan without a guard", &process, "--orphan-wait"]);
     assert!(!world.exists("begun"));
     let quiet = world.ran(world.run(&["x", "--ttl", "1s", "--no-wait", "-q", "--", "touch", "begun"]));
     assert_eq!((quiet.code, &*quiet.err), (75, ""));

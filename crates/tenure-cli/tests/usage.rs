@@ -88,8 +88,7 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         (
             &["forget", "jobs", "--vacant-for", "30"],
             "invalid value '30' for '--vacant-for <DURATION>': it has no unit: write it like 15s, 1m30s or 500ms. See \
-             tenure \
-             forget --help",
+             tenure forget --help",
         ),
         (
             &["store", "guaranties"],
@@ -127,14 +126,12 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         (
             &["run", "x", "--ttl", "-15s", "--", "true"],
             "unexpected argument '-1' found (a duration cannot be negative: write it like 15s, 1m30s or 500ms). See \
-             tenure \
-             run --help",
+             tenure run --help",
         ),
         (
             &["run", "x", "--kill-grace", "soon", "--", "true"],
             "invalid value 'soon' for '--kill-grace <DURATION>': it is not a duration: write it like 15s, 1m30s or \
-             500ms. \
-             See tenure run --help",
+             500ms. See tenure run --help",
         ),
         (
             &["run", "x", "--conflict-exit-code", "256", "--", "true"],

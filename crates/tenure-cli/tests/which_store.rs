@@ -96,8 +96,7 @@ fn an_invalid_configuration_is_not_ignored() {
             78,
             &format!(
                 "the configuration file {shown} is not used: it belongs to user 12345, and this is user 0: use a file \
-                 of \
-                 your own"
+                 of your own"
             ),
         );
     }
@@ -113,8 +112,7 @@ fn an_invalid_configuration_is_not_ignored() {
         78,
         &format!(
             "the configuration file {} is not used: it cannot be read: stream did not contain valid UTF-8. Make it \
-             readable, or name the \
-             store by --store or TENURE_STORE",
+             readable, or name the store by --store or TENURE_STORE",
             bytes.display()
         ),
     );
@@ -156,8 +154,7 @@ fn a_memory_store_is_refused() {
         home.tenure(&["--store", url, "status", "x"]).failed(
             64,
             "--store: memory: ends with this command, so no other process would see the lease: name a persistent \
-             store, \
-             such as file:///var/lib/tenure",
+             store, such as file:///var/lib/tenure",
         );
     }
 }

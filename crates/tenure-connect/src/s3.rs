@@ -32,8 +32,7 @@ impl S3Place {
         if bucket.contains('@') {
             return Err(UrlError::new(format!(
                 "the URL of a store carries no credentials: put them into AWS_ACCESS_KEY_ID and \
-                 AWS_SECRET_ACCESS_KEY, or a \
-                 profile, and write it like {EXAMPLE}"
+                 AWS_SECRET_ACCESS_KEY, or a profile, and write it like {EXAMPLE}"
             )));
         }
         if bucket.is_empty() {

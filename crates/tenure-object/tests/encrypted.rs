@@ -87,8 +87,7 @@ async fn a_private_authority_is_trusted_once_it_is_named() {
     let stranger = open(&place.at("localhost"));
     let sentence = unreachable(&stranger).await;
     let part = "is not signed by an authority that this machine trusts: if its authority is your own, name that \
-    authority's \
-                certificate with ca=/path/to/ca.pem in the URL, or in AWS_CA_BUNDLE";
+                authority's certificate with ca=/path/to/ca.pem in the URL, or in AWS_CA_BUNDLE";
     assert!(sentence.contains(part), "{sentence}");
     let error = Coordinator::connect(stranger).await.unwrap_err();
     assert_eq!(error.kind(), tenure::ErrorKind::Unavailable, "{error}");

@@ -45,8 +45,7 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
     let limit = patient.is_none().then(|| {
         format!(
             "it is slow: a call should be given {}, and with any ttl it is given {} at most, so now and then a lease \
-             may \
-             be lost although its holder is well",
+             may be lost although its holder is well",
             short(call),
             short(longest_call)
         )
@@ -61,8 +60,7 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
     let arithmetic = vec![
         format!(
             "one call is given {}: the greatest of {P99_TIMES} × p99 = {P99_TIMES} × {} = {}, {SLOWEST_TIMES} × the \
-             slowest = \
-             {SLOWEST_TIMES} × {} = {}, and {least:?} ({why})",
+             slowest = {SLOWEST_TIMES} × {} = {}, and {least:?} ({why})",
             short(call),
             short(p99),
             short(p99 * P99_TIMES),
@@ -72,8 +70,7 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
         format!("a ttl of {ttl:?} gives a call {timeout:?}, and is renewed every {period:?}"),
         format!(
             "period {period:?} + write {timeout:?} + read back {timeout:?} + one retry {timeout:?} = {:?}, and that \
-             is within \
-             ttl − drift − margin = {ttl:?} − {:?} − {:?} = {:?}",
+             is within ttl − drift − margin = {ttl:?} − {:?} − {:?} = {:?}",
             period + 3 * timeout,
             millis(ttl - timing.belief()),
             millis(timing.margin()),
@@ -204,12 +201,11 @@ mod tests {
             advice.arithmetic,
             [
                 "one call is given 1.5s: the greatest of 5 × p99 = 5 × 31ms = 155ms, 2 × the slowest = 2 × 31ms = \
-                 62ms, \
-                 and 1.5s (on a network: when the first packet of a connection is lost, the next comes a second later)",
+                 62ms, and 1.5s (on a network: when the first packet of a connection is lost, the next comes a second \
+                 later)",
                 "a ttl of 15s gives a call 1.5s, and is renewed every 5s",
                 "period 5s + write 1.5s + read back 1.5s + one retry 1.5s = 9.5s, and that is within ttl − drift − \
-                 margin = \
-                 15s − 150ms − 300ms = 14.55s",
+                 margin = 15s − 150ms − 300ms = 14.55s",
                 "a call that failed is tried again after 750ms, and the store wants 100ms between two writes of one \
                  key",
                 "so the lease survives an outage of 4.3s, and a waiting contender takes over from a dead holder \

@@ -100,8 +100,7 @@ impl ConnectedRun<'_> {
                 fields: json!({ "key": self.key.as_str() }),
                 sentence: format!(
                     "an earlier command of lease {} was still running after its supervisor and watchdog were killed: \
-                     tenure has \
-                     killed it",
+                     tenure has killed it",
                     self.key
                 ),
                 importance: Importance::News,

@@ -56,8 +56,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     if !Tree::can_be_seen() {
         return Err(Failure::misconfigured(
             "/proc does not show this process, so nothing could find and end what the command starts: mount the /proc \
-             of \
-             this pid namespace",
+             of this pid namespace",
         ));
     }
     if !clock_is_shared() {
@@ -85,8 +84,7 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     launch.can_signal().map_err(|error| {
         Failure::misconfigured(format!(
             "processes cannot be signalled through descriptors here ({error}), so the command could not be ended in \
-             time: \
-             allow the system call pidfd_send_signal"
+             time: allow the system call pidfd_send_signal"
         ))
     })?;
     schedule::raise_priority();
@@ -141,8 +139,7 @@ fn timing(run: &Run, schedule: Schedule) -> Result<Timing, Failure> {
         if schedule.is_slow() {
             sentence = format!(
                 "{sentence}. The margin is {margin:?} because the processes that end the command would run {schedule} \
-                 and may \
-                 wake up late: start it with a higher priority"
+                 and may wake up late: start it with a higher priority"
             );
         }
         Failure::misconfigured(sentence)

@@ -77,8 +77,7 @@ impl StopReason {
             }
             Self::Late(late) => format!(
                 "this machine is so busy that the processes which end the command woke up {} late, and a lease that \
-                 is not \
-                 renewed would have been overrun",
+                 is not renewed would have been overrun",
                 duration::at_least(*late)
             ),
             Self::Lost(why) => why.to_string(),

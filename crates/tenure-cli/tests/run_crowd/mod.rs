@@ -194,8 +194,7 @@ pub(crate) fn contend(plan: &Plan<'_>) -> Outcome {
     let said = fs::read_to_string(world.path("said")).unwrap();
     eprintln!(
         "seed {seed}: {count} faults on the present holder in {took:.1?}: {faults:?}; {} supervisors, {} grants, {} \
-         acts, {} \
-         ends, exit codes {:?}; {} violations",
+         acts, {} ends, exit codes {:?}; {} violations",
         crowd.started,
         seen.grants,
         seen.acts,

@@ -167,8 +167,8 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
             Some(format!("the credentials may not list: allow s3:ListBucket on {bucket}"))
         }
         (401 | 403, RequestKind::Read | RequestKind::ReadAgain) => Some(format!(
-            "the credentials may not read: allow s3:GetObject on the objects, and s3:ListBucket on {bucket}, without \
-             which nobody is told that an object is missing"
+            "the credentials may not read: allow s3:GetObject on the objects, and s3:ListBucket on {bucket}: without it, S3 \
+             hides that an object is missing"
         )),
         (401 | 403, _) => Some(
             "the credentials may not write: allow s3:PutObject and s3:GetObject on the objects, which no lock or \
@@ -184,8 +184,7 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
 
 /// Problem of a bucket whose retention rule locks every written version.
 pub(super) const RETENTION_RULE: &str = "its rule of retention would lock a version with every renewal, which no user \
-could remove: \
-                               use a bucket without such a rule";
+                                         could remove: use a bucket without such a rule";
 
 const NO_BUCKET: &[&str] = &["NoSuchBucket"];
 

@@ -52,8 +52,8 @@ impl Credentials {
         }
         Err(OpenError::denied(
             "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile that has a \
-             key \
-             with AWS_PROFILE, or take those of the machine with credentials=instance in the URL. Anonymous access cannot write",
+             key with AWS_PROFILE, or take those of the machine with credentials=instance in the URL. Anonymous \
+             access cannot write",
         ))
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn words(error: &(dyn Error + 'static), host: &str, proxy: Option<&Pr
         (Some(proxy), _) => format!("the proxy {proxy} could not be reached: {innermost}"),
         _ if innermost.contains("invalid HTTP") => {
             format!(
-                "whoever answers at {host} does not speak HTTP: write https:// if it is encrypted ({innermost})"
+                "the server at {host} does not speak HTTP: write https:// if it is encrypted ({innermost})"
             )
         }
         (None, _) => innermost,
@@ -40,8 +40,7 @@ fn of_tls(error: &rustls::Error, host: &str) -> String {
             // The latter means another authority with the same name.
             Wrong::UnknownIssuer | Wrong::BadSignature => format!(
                 "the certificate of {host} is not signed by an authority that this machine trusts: if its authority \
-                 is your own, name \
-                 that authority's certificate with ca=/path/to/ca.pem in the URL, or in AWS_CA_BUNDLE"
+                 is your own, name that authority's certificate with ca=/path/to/ca.pem in the URL, or in AWS_CA_BUNDLE"
             ),
             Wrong::NotValidForName => format!(
                 "the certificate of {host} is for another name: write the endpoint with the name that it was made for"
@@ -67,15 +66,14 @@ fn of_tls(error: &rustls::Error, host: &str) -> String {
             }
             Wrong::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => format!(
                 "the certificate of {host} is that of an authority, not of a server: make one for the server that is \
-                 signed \
-                 by it, and name the authority's with ca=/path/to/ca.pem"
+                 signed by it, and name the authority's with ca=/path/to/ca.pem"
             ),
             other => format!("the certificate of {host} cannot be trusted: {other}"),
         },
         rustls::Error::InvalidMessage(
             InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
         ) => {
-            format!("whoever answers at {host} does not speak TLS: write http:// if it is not encrypted")
+            format!("the server at {host} does not speak TLS: write http:// if it is not encrypted")
         }
         other => format!("no encrypted connection to {host} could be made: {other}"),
     }

@@ -18,8 +18,7 @@ impl Roots {
         let wrong = |what: &str| {
             format!(
                 "{shown} {what}: it takes the certificate of the authority that signed the server's, in PEM, which \
-                 begins \
-                 with -----BEGIN CERTIFICATE-----"
+                 begins with -----BEGIN CERTIFICATE-----"
             )
         };
         let mut checked = RootCertStore::empty();

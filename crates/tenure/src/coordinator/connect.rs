@@ -38,8 +38,7 @@ impl CoordinatorBuilder {
     {
         let cannot = |error: std::io::Error| {
             let sentence = "there is no keeper: this process gets no thread, descriptor or memory for it. Check its \
-            limits, \
-                            and try again";
+                            limits, and try again";
             Error::new(ErrorKind::Unavailable, sentence).because(error)
         };
         let fork_guard = ForkGuard::present().map_err(cannot)?;

@@ -202,7 +202,7 @@ fn left_error(entry: &LeaseEntry, store: &str, left: Left) -> Option<Error> {
                 format!("lease {} of {holder} (token {token}) on {store} could not be vacated", entry.key);
             Some(unavailable_error(
                 entry,
-                format!("{what}: it has lapsed, and others may have waited for it"),
+                format!("{what}: it has lapsed, and contenders may have waited for its ttl"),
             ))
         }
     }

@@ -129,8 +129,7 @@ impl Keeper {
         let store = &self.store_name;
         let sentence = format!(
             "lease {key} on {store} is not granted: the store broke a promise, {breach} (key {on}). Two holders could \
-             act at \
-             once, so nothing more is granted on it: repair the store, and connect again"
+             act at once, so nothing more is granted on it: repair the store, and connect again"
         );
         Some(Error::new(ErrorKind::Unsupported, sentence))
     }

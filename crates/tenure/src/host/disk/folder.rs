@@ -50,8 +50,7 @@ impl Folder {
             Ok(_) | Err(Errno::NOENT) => {
                 let sentence = format!(
                     "{} is no longer the directory that was opened: it was deleted or replaced. Find out what did \
-                     that, and \
-                     restart",
+                     that, and restart",
                     self.path.display()
                 );
                 Err(StoreError::refused(Reason::Gone, sentence))
