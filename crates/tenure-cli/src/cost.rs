@@ -79,7 +79,7 @@ impl Cost {
             let money = part.usd_per_month.map_or("?".to_owned(), |usd| format!("{usd:.2} $"));
             [who.to_owned(), counted(part.per_hour), counted(part.per_month), money]
         };
-        let rows = vec![row("the holder", &self.held), row("each who waits", &self.waiting)];
+        let rows = vec![row("the holder", &self.held), row("each contender", &self.waiting)];
         let table = table::lines(["WHO", "IN AN HOUR", "IN 30 DAYS", "COSTS IN 30 DAYS"], rows);
         let prices = match &self.prices {
             None => "No price is known for this server.\n".to_owned(),
@@ -143,7 +143,7 @@ mod tests {
 With its ttl of 15s:
 WHO             IN AN HOUR   IN 30 DAYS  COSTS IN 30 DAYS
 the holder      758 PUT     545,685 PUT  2.73 $
-each who waits  674 GET     485,053 GET  0.19 $
+each contender  674 GET     485,053 GET  0.19 $
 Prices of AWS S3, us-east-1, looked up in 2026-09: 0.005 $ for a thousand PUT, 0.0004 $ for a thousand GET. Check your own prices.
 ";
         assert_eq!(anstream::adapter::strip_str(&cost.text()).to_string(), expected);

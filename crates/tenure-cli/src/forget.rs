@@ -176,7 +176,7 @@ impl ForgetOutcome {
             WhyKept::Held => lease("held"),
             WhyKept::Revoked => lease("revoked"),
             WhyKept::Reserved => lease("reserved"),
-            WhyKept::NotLetGo => lease("not-let-go"),
+            WhyKept::NotReleased => lease("not-released"),
             WhyKept::Closed => lease("closed"),
             WhyKept::Foreign(what) => Self::foreign(key, what.to_string()),
             WhyKept::TooYoung { vacant_for } => {
@@ -208,8 +208,7 @@ impl ForgetOutcome {
 /// A reason in words.
 fn words(reason: &str) -> &str {
     match reason {
-        "not-let-go" => "not released by a holder that is gone",
-        "foreign" => "not ours to touch",
+        "not-released" => "never released by a dead holder",
         "too-young" => "not vacant for long enough",
         "ahead-of-clock" => "with a token that the store's clock has not reached",
         "changed" => "changed at the same moment",

@@ -11,7 +11,7 @@ Exit codes:
   69  the store cannot be reached, read or written: try again, or fix the credentials
   75  another holder has the lease, or a process of its former CMD is alive: try again later, or wait longer
   76  the lease was lost and CMD was stopped, or the handle is no longer valid: the message says why
-  77  the store fails the safety check, because a guarantee is missing or broken: use another one
+  77  the store was refused: it lacks or broke a guarantee, or others could change it: use another one
   78  the configuration is wrong or unsafe: fix it
 "
     };
@@ -20,7 +20,7 @@ Exit codes:
 pub(crate) const TENURE: &str = concat!(
     "\
 Examples:
-  tenure run backup -- /usr/local/bin/backup --all   at most one backup at a time on this machine
+  tenure run backup -- /usr/local/bin/backup --all   at most one backup at a time for this user
   tenure run backup --no-wait -- backup --all        exit 75 if another holder has the lease
   tenure acquire backup --file lease                 for scripts: hold a lease with renew and release
   tenure status backup                               holder, token and time left
@@ -39,7 +39,7 @@ Tenure uses the first store that is given by:
   the directory tenure below XDG_STATE_HOME or ~/.local/state
 
 The last one differs for each user, root included: name a store if several users share leases. If HOME is not set, as \
-under cron, Tenure takes it from the password database.
+in some systemd units, Tenure takes it from the password database.
 
 Tenure checks a networked store before it grants a lease, once a day on each machine; --check-store checks it now.
 
@@ -119,7 +119,8 @@ Examples:
   trap 'tenure release --file lease' EXIT            at every end of the script
 
 Release when all work under the lease has ended: the next contender is granted at once. Exit 0 also means that no other \
-holder had the lease until now; exit 76 means that another holder has or had it.
+holder had the lease until now. Exit 76 means that the handle is no longer valid: it was renewed or released before, or another \
+holder has or had the lease.
 
 ",
     exit_codes!()
@@ -134,7 +135,7 @@ Examples:
   tenure steal backup --reason 'host is gone' --now  do not wait
 
 steal asks the holder to release. A tenure run stops its CMD and exits 76 with the reason. A script learns the reason when \
-it renews its handle, and releases it. steal waits until the holder has released, its ttl is over, or this machine can see \
+its next renew exits 76; it must then stop and run release. steal waits until the holder has released, its ttl is over, or this machine can see \
 that it is dead. If the ttl is over and a process of its CMD is still alive on this machine, steal waits for that process \
 too, or continues after --orphan-wait. A holder whose CMD cannot be stopped, such as sudo, is not asked: exit 75. Two \
 concurrent steals both wait, and get the lease one after the other.
@@ -174,7 +175,7 @@ A released lease keeps its record, because the record carries the token. forget 
 long, with their values and histories. It is never necessary; it is for stores that have grown too large to list. A later \
 holder of such a lease gets a greater token than all before.
 
-forget keeps a record that is held, reserved, closed, foreign, or written a moment ago. It also keeps the record of a holder \
+forget keeps a record that is held, reserved, closed, foreign, or changed during forget. It also keeps the record of a holder \
 that died, until another holder has released the lease. A store without a clock is refused, because its tokens would restart.
 
 The time for which a lease has been vacant comes from the wall clock of its last holder and the store's time.
@@ -216,7 +217,7 @@ Examples:
 A lease is as safe as the conditional writes of its store, and some servers break their conditions only under races. The \
 check at connect finds servers that always break them; probe takes longer. It checks every clause of the contract, one by \
 one and with racers over several connections. It loses answers, reads and lists what it wrote, measures latencies, and \
-recommends a ttl with its arithmetic. The verdict is fit, fit with limits (a feature that leases do not need does not work, \
+recommends a ttl with its arithmetic. The result is fit, fit with limits (a feature that leases do not need does not work, \
 such as a listing) or refused.
 
 probe writes only below .tenure/probe/, which ls hides, and removes everything at the end, also after Ctrl-C. If it may not \
@@ -276,7 +277,7 @@ Examples:
   tenure watch --json | jq -c 'select(.event == \"died\")'
 
 watch first prints the standing of each lease. Then it reports grants, releases, leases that ran out, holders that died, \
-and acts of operators. It runs until a signal ends it or its reader closes the pipe. It only reads, and waits for a store that \
+takeovers and closed leases. It runs until a signal ends it or its reader closes the pipe. It only reads, and waits for a store that \
 does not exist yet.
 
 A store that becomes unavailable is reported once, and again when it is back, with the changes in between. Terms that were \

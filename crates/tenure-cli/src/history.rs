@@ -66,7 +66,7 @@ async fn look(store: &ChosenStore, key: &Key) -> Result<Option<Observation>, Fai
     let Some(coordinator) = store.connect_to_read().await? else { return Ok(None) };
     let seen = coordinator.observe(key.as_str()).await?;
     if let Standing::Foreign(what) = &seen.standing {
-        let sentence = format!("lease {key} on {} has no record of ours: {what}", store.url());
+        let sentence = format!("lease {key} on {} has no Tenure record: {what}", store.url());
         return Err(Failure::new(exit::NOT_OURS, sentence));
     }
     Ok(Some(seen))

@@ -167,7 +167,7 @@ impl LeaseView {
             "dead" => format!("{}: {holder}, {token}, is dead", self.word("free")),
             "vacant" if self.token.is_some() => format!("{}, the last {token}", self.word("free")),
             "foreign" => {
-                format!("{}: {}", self.word("not ours"), plain(self.problem.as_deref().unwrap_or_default()))
+                format!("{}: {}", self.word("foreign"), plain(self.problem.as_deref().unwrap_or_default()))
             }
             _ => self.word("free"),
         }

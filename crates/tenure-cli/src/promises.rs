@@ -143,9 +143,14 @@ impl Promises {
             StoreClock::Ages => (
                 "ages",
                 "token floors and ages",
-                "tokens grow even if a record is deleted; one read tells whether it has run out",
+                "tokens grow even if a record is deleted; one read shows whether a lease has run out",
             ),
-            _ => ("unknown", "unknown", "this version of tenure does not know it, and counts itself"),
+            _ => (
+                "unknown",
+                "unknown",
+                "this version of tenure does not know this clock; a contender measures ages \
+            itself",
+            ),
         };
         row(("clock", "clock"), json!(value), answer.to_owned(), means)
     }

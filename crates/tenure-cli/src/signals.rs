@@ -83,7 +83,7 @@ impl Signals {
 
 /// Failure of a command that could not be interrupted.
 pub(crate) fn no_signals(error: io::Error) -> Failure {
-    Failure::unavailable(format!("signals cannot be waited for: {error}. Try again"))
+    Failure::unavailable(format!("tenure cannot receive signals: {error}. Try again"))
 }
 
 /// The set of ignored signals from the kernel; empty if it cannot be read.

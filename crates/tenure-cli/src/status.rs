@@ -43,7 +43,7 @@ async fn look(store: &ChosenStore, key: &Key, json: bool) -> Result<LeaseView, F
     let seen = coordinator.observe(key.as_str()).await?;
     store::warn_if_logbook_failed(&coordinator, json);
     if let Standing::Foreign(what) = &seen.standing {
-        let sentence = format!("lease {key} on {} has no record of ours: {what}", store.url());
+        let sentence = format!("lease {key} on {} has no Tenure record: {what}", store.url());
         return Err(Failure::new(exit::NOT_OURS, sentence));
     }
     let lease = LeaseView::observed(&seen);

@@ -268,7 +268,9 @@ pub(crate) fn warn_if_logbook_failed(coordinator: &Coordinator, json: bool) {
 /// Runs a future that only waits for a coordinator.
 pub(crate) fn block_on<T>(looking: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        Failure::unavailable(format!("this machine has no room to wait for an answer: {error}"))
+        Failure::unavailable(format!(
+            "tenure has no free memory or file descriptor to wait for an answer: {error}"
+        ))
     })?;
     runtime.block_on(looking)
 }

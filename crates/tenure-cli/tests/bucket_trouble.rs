@@ -80,11 +80,7 @@ fn a_missing_permission_is_named() {
 
     let mut stale = server.session(&allowing(&["GetObject", "PutObject"]));
     stale.token = stale.token.replace('e', "f");
-    refused(
-        &run(server, &url, &stale.environment()),
-        69,
-        &["the session token is not valid, or not any more"],
-    );
+    refused(&run(server, &url, &stale.environment()), 69, &["the session token is invalid or has expired"]);
 }
 
 #[test]
@@ -193,10 +189,10 @@ fn a_foreign_object_in_place_of_a_record_is_never_overwritten() {
     let Some((server, url)) = minio("foreign") else { return };
     server.administer("PUT", "/foreign/locks/x.record", &[], "hello");
     server.administer("PUT", "/foreign/locks/readme.txt", &[], "hello");
-    refused(&run(server, &url, &[]), 65, &["the bytes are not a record of Tenure"]);
+    refused(&run(server, &url, &[]), 65, &["the bytes are not a Tenure record"]);
     let other = tenure(server, &url, &[], &["run", "y", "--", "echo", "hi"]);
     assert_eq!(other.code, 0, "the others are not in its way: {other:?}");
-    refused(&run(server, &url, &[]), 65, &["find out who wrote them, or use another key"]);
+    refused(&run(server, &url, &[]), 65, &["find out which program wrote them, or use another key"]);
 }
 
 #[test]

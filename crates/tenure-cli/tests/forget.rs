@@ -95,7 +95,7 @@ fn each_kept_record_has_a_reason() {
         ("closed", "kept", "closed"),
         ("damaged", "kept", "foreign"),
         ("foreign", "kept", "foreign"),
-        ("gone", "kept", "not-let-go"),
+        ("gone", "kept", "not-released"),
         ("held", "kept", "held"),
         ("old", "removed", "-"),
         ("reserved", "kept", "reserved"),
@@ -109,14 +109,14 @@ fn each_kept_record_has_a_reason() {
     assert_eq!(told, expected);
     let did = home.tenure(&["forget", "", "--vacant-for", "1d", "-v"]);
     assert!(
-        did.out.contains("kept: held\n") && did.out.contains("kept: not released by a holder that is gone\n"),
+        did.out.contains("kept: held\n") && did.out.contains("kept: never released by a dead holder\n"),
         "{}",
         did.out
     );
     assert!(
         did.out.ends_with(
             "nothing to remove: no lease here was vacant for 1d\n\
-             8 leases kept: 1 closed, 2 not ours to touch, 1 held, 1 not released by a holder that is gone, 1 reserved, \
+             8 leases kept: 1 closed, 2 foreign, 1 held, 1 never released by a dead holder, 1 reserved, \
              1 revoked, 1 not vacant for long enough\n"
         ),
         "{}",

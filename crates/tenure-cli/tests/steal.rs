@@ -25,7 +25,7 @@ fn a_run_that_is_stolen_from_stops_its_child_and_names_thief_and_reason_before_t
     thief.args(["--", "sh", "-c", "echo started >> log; echo $TENURE_TOKEN"]);
     let thief = world.ran(thief);
     said(&thief, 0, &["lease job on file:///", "held by old", "asking it to release"]);
-    said(&old.end(), 76, &["lease job of old", "file:///", "boss took it over: node a is drained"]);
+    said(&old.end(), 76, &["lease job of old", "file:///", "boss takes it over: node a is drained"]);
     assert_eq!(world.lines("log"), ["stopped", "started"]);
     let record = world.record("job").unwrap();
     assert_eq!(record.token.to_string(), thief.text().trim());
@@ -86,10 +86,10 @@ fn a_script_with_a_handle_sees_the_reason_and_yields_by_releasing() {
         command.arg(old.text().trim());
         world.ran(command)
     };
-    said(&with("renew"), 76, &["lease job of old", "boss took it over: my turn"]);
+    said(&with("renew"), 76, &["lease job of old", "boss takes it over: my turn"]);
     said(&with("release"), 0, &[]);
     said(&thief.end(), 0, &[]);
-    said(&with("release"), 76, &["boss took it over: my turn"]);
+    said(&with("release"), 76, &["boss takes it over: my turn"]);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn stealing_at_once_warns_and_the_former_holder_stops_at_its_next_renewal() {
     thief.args(["--ttl", "3s", "--", "sh", "-c", "echo started >> log; sleep 3"]);
     let thief = world.start(thief);
     let old = old.end();
-    said(&old, 76, &["boss took it over: it hangs. Run it again when that holder is done"]);
+    said(&old, 76, &["boss takes it over: it hangs. Run it again when that holder is done"]);
     let thief = thief.end();
     said(&thief, 0, &["held by old", "not waiting for it", "both may act at once", "checks the token"]);
     let record = world.record("job").unwrap();
@@ -118,7 +118,7 @@ fn a_lease_that_another_holder_has_already_is_not_reported_as_released() {
     let taking = ["steal", "job", "--reason", "it hangs", "--now", "--holder", "boss", "--", "true"];
     assert_eq!(world.ran(world.tenure(&taking)).code, 0);
     let old = old.end();
-    said(&old, 76, &[r#"{"event":"stopping","why":"lost"}"#, "boss took it over: it hangs"]);
+    said(&old, 76, &[r#"{"event":"stopping","why":"lost"}"#, "boss takes it over: it hangs"]);
     assert!(!old.err.contains("released"), "{old:?}");
 }
 
@@ -132,7 +132,7 @@ fn a_thief_that_has_released_since_is_still_named() {
     assert_eq!(world.ran(world.tenure(&taking)).code, 0);
     assert_eq!(world.ran(world.run(&["job", "--holder", "third", "--", "true"])).code, 0);
     let renewed = world.ran(world.tenure(&["renew", "--file", file.to_str().unwrap()]));
-    said(&renewed, 76, &["lease job of old", "boss took it over: it hangs"]);
+    said(&renewed, 76, &["lease job of old", "boss takes it over: it hangs"]);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn two_thieves_at_once_get_the_lease_one_after_the_other() {
     for thief in thieves {
         said(&thief.end(), 0, &[]);
     }
-    said(&old.end(), 76, &["took it over: mine"]);
+    said(&old.end(), 76, &["takes it over: mine"]);
     assert_eq!(world.lines("log"), ["stopped", "in", "out", "in", "out"]);
 }
 

@@ -280,7 +280,7 @@ impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "ttl {}, renewed every {:?} by requests of at most {:?}, clock drift {}: rides out a store outage of {:?}; \
+            "ttl {}, renewed every {:?} by requests of at most {:?}, clock drift {}: survives a store outage of {:?}; \
              at most {:?} without a writer after a crash",
             self.ttl,
             self.period,
@@ -309,8 +309,8 @@ mod tests {
         assert_eq!(timing.worst_write_outage(), Duration::from_millis(5_625 + 1_500 + 15_150 + 1_500));
         assert_eq!(
             timing.to_string(),
-            "ttl 15s, renewed every 5s by requests of at most 1.5s, clock drift 10000 ppm: rides out a store outage \
-             of 4.3s; at most 23.775s without a writer after a crash"
+            "ttl 15s, renewed every 5s by requests of at most 1.5s, clock drift 10000 ppm: survives a store outage of \
+             4.3s; at most 23.775s without a writer after a crash"
         );
     }
 

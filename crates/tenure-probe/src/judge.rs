@@ -22,7 +22,7 @@ pub struct Clause {
 impl Clause {
     /// Every clause, in the order of the checks.
     pub const ALL: &[Self] = &[
-        refuses("guarantees", "what it declares", "it does not do what it says of itself"),
+        refuses("guarantees", "what it declares", "it does not keep what it declares"),
         refuses("create", "conditional create", "two contenders could create the same record"),
         refuses("replace", "conditional replace", "two contenders could be granted the same lease"),
         refuses("reads", "reads", "a former holder could act"),
@@ -46,7 +46,7 @@ impl Clause {
             "the store's time",
             "tokens may not grow there when a record is deleted from outside",
         ),
-        refuses("ages", "ages", "a lease could be taken from a holder that is alive"),
+        refuses("ages", "ages", "a contender could take over from a live holder"),
         limits("removal", "removal", "do not use forget there: it could remove a held lease"),
         refuses("keeps", "acknowledged writes", "a grant could be forgotten, and given to another holder"),
     ];

@@ -205,7 +205,7 @@ impl Probe {
     fn check_store_answered(&self) -> Result<(), ProbeError> {
         match self.ledger.lasting_silence() {
             Some(last) => {
-                let why = format!("it gave no answer any more, and last: {last}");
+                let why = format!("it stopped answering; its last error: {last}");
                 Err(ProbeError::Unavailable { store: self.name(), why })
             }
             None => Ok(()),

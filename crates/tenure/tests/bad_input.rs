@@ -111,7 +111,9 @@ async fn a_value_that_is_not_a_tenure_record_is_corrupt_and_never_overwritten() 
         let error = refused_on(&world).await;
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}: {error}");
         assert!(
-            error.to_string().starts_with("lease k on memory: has a value that this version may not"),
+            error
+                .to_string()
+                .starts_with("lease k on memory: has a value that this version does not overwrite"),
             "{error}"
         );
         assert!(error.to_string().len() < 400, "{what}: {error}");

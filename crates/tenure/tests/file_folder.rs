@@ -390,7 +390,7 @@ fn a_directory_on_a_misbehaving_file_system_is_refused_whatever_its_name() {
         ("flock:retval=0", ["Unsupported", "two processes get one lock at the same time"]),
         ("flock:error=ENOLCK", ["Unsupported", "cannot test locks and renames"]),
         ("renameat:retval=0", ["Unsupported", "a rename does not replace the file"]),
-        ("unlinkat:retval=0", ["Unsupported", "a file is there after it was removed"]),
+        ("unlinkat:retval=0", ["Unsupported", "a removed file still exists"]),
         ("renameat2:retval=0", ["Unsupported", "a rename takes a name that must be free"]),
         ("fsync:error=EINVAL", ["Unsupported", "cannot test locks and renames"]),
         ("fsync:error=EIO", ["Unavailable", "The disk fails"]),

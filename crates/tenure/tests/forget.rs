@@ -109,7 +109,7 @@ async fn a_record_that_is_not_vacant_is_kept_with_a_reason() {
         assert!(matches!(why(name), WhyKept::Foreign(_)), "{:?}", why(name));
     }
     world.clock.advance(2 * TTL);
-    assert_eq!(a.forget("held", Duration::ZERO).await.unwrap(), Forgotten::Kept(WhyKept::NotLetGo));
+    assert_eq!(a.forget("held", Duration::ZERO).await.unwrap(), Forgotten::Kept(WhyKept::NotReleased));
     assert_eq!(a.keys(&Prefix::all()).await.unwrap().len(), 6);
 }
 
@@ -147,8 +147,8 @@ async fn a_store_without_a_clock_is_refused_with_a_message() {
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert_eq!(
         error.to_string(),
-        "leases on memory: cannot be forgotten: it has no clock that gives a floor for tokens, so a lease that is made \
-         anew would begin with tokens that were given before. Keep the records: they are small"
+        "leases on memory: cannot be forgotten: it has no clock that gives a floor for tokens, so a lease that is \
+         created again would reuse earlier tokens. Keep the records: they are small"
     );
     assert!(world.memory.contents(&key("k")).is_some());
 }
@@ -162,7 +162,8 @@ async fn a_store_that_cannot_remove_is_refused_with_a_message() {
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert_eq!(
         error.to_string(),
-        "leases on odd: cannot be forgotten: this kind of store cannot remove a record. Keep the records: they are small"
+        "leases on odd: cannot be forgotten: this kind of store cannot remove a record. Keep the records: they are \
+         small"
     );
 }
 

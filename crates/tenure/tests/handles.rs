@@ -305,13 +305,13 @@ async fn the_owner_of_the_handle_of_a_revoked_term_learns_who_wants_it_and_relea
     };
     let letting_go = async {
         world.settle().await;
-        assert_lost(a.renew(&handle).await, "b took it over: b is the new main");
+        assert_lost(a.renew(&handle).await, "b takes it over: b is the new main");
         a.release(&handle).await.unwrap();
         world.pass(TTL / 2).await;
     };
     let (lease, ()) = tokio::join!(stealing, letting_go);
     assert!(lease.token() > handle.token());
-    assert_lost(a.renew(&handle).await, "b took it over: b is the new main");
+    assert_lost(a.renew(&handle).await, "b takes it over: b is the new main");
 }
 
 #[tokio::test]
@@ -327,7 +327,7 @@ async fn a_lease_that_is_stolen_at_once_is_granted_at_once_and_its_holder_learns
     assert_eq!(past.end, End::Revoked { by: "b".into(), because: "a hangs".into() });
     world.pass(TTL).await;
     let error = held.check().unwrap_err();
-    assert!(error.to_string().contains("b took it over: a hangs"), "{error}");
+    assert!(error.to_string().contains("b takes it over: a hangs"), "{error}");
     taken.check().unwrap();
 }
 

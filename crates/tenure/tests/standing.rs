@@ -98,8 +98,8 @@ async fn a_listing_has_every_key_in_order_and_an_error_concerns_only_its_key() {
     let a = world.process("a").await;
     let held = a.lease("jobs/b").unwrap().ttl(TTL).acquire().await.unwrap();
     a.lease("jobs/a").unwrap().acquire().await.unwrap().release().await.unwrap();
-    world.memory.overwrite(&key("jobs/c"), "not ours");
-    world.memory.overwrite(&key("other"), "not ours");
+    world.memory.overwrite(&key("jobs/c"), "foreign");
+    world.memory.overwrite(&key("other"), "foreign");
     world.memory.overwrite(&Key::scratch(), "ours alone");
     let all = a.observe_all(&Prefix::parse("jobs").unwrap()).await.unwrap();
     let names: Vec<_> = all.iter().map(|(key, _)| key.as_str()).collect();

@@ -237,7 +237,10 @@ async fn shutdown_releases_every_lease_and_grants_no_more() {
     assert!(one.check().is_err() && two.check().is_err());
     assert_eq!(a.holders(&tenure::Prefix::all()).await.unwrap(), vec![]);
     let refused = a.lease("one").unwrap().acquire().await.unwrap_err();
-    assert_eq!(refused.to_string(), "lease one on memory: is not granted: the coordinator is shut down");
+    assert_eq!(
+        refused.to_string(),
+        "lease one on memory: is not granted: the coordinator is shut down. Connect again"
+    );
 }
 
 #[expect(clippy::disallowed_methods, reason = "users spawn")]

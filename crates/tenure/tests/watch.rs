@@ -195,7 +195,7 @@ async fn changes_by_other_programs_are_reported() {
     assert_eq!(told(&world, &mut watch, SOON).await.last().unwrap(), "k Reserved -");
     world.memory.overwrite(&key("k"), fixture("closed"));
     assert_eq!(told(&world, &mut watch, SOON).await, ["k Closed -"]);
-    world.memory.overwrite(&key("new"), "not ours");
+    world.memory.overwrite(&key("new"), "foreign");
     assert_eq!(told(&world, &mut watch, SOON).await, ["new Foreign -"]);
 }
 

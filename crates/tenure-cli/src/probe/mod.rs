@@ -59,7 +59,7 @@ async fn run(
 ) -> Result<ExitCode, Failure> {
     let progress = ProbeProgress::new(probe.quiet || probe.json);
     progress.say(&format!(
-        "probing {} in a corner of its own, {}, with about {} calls: on a cloud each is paid for",
+        "probing {} in its own scratch area, {}, with about {} calls: clouds charge for each",
         plain(&store.url()),
         opened.scratch_area(),
         opened.calls_expected()

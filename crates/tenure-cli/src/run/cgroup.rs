@@ -20,8 +20,8 @@ use super::mount::Mount;
 /// Root may create one, and so may users with a delegated cgroup from the service manager. Elsewhere, the sub-reapers
 /// work without one.
 ///
-/// All descriptors that are needed to kill the tree are open from the start: a machine without free descriptors cannot
-/// stop a guard.
+/// All descriptors that are needed to kill the tree are open from the start: so a guard can kill the
+/// tree even if the machine has no free descriptor.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     path: PathBuf,

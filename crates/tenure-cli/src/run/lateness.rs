@@ -12,7 +12,7 @@ pub(super) struct Lateness {
     /// The worst of the current window, and of the one before.
     worst: [Duration; 2],
     window_ends: Instant,
-    /// The instant of the worst lateness of the current window.
+    /// The latest instant at which the worst lateness grew.
     grew_at: Option<Instant>,
 }
 
@@ -60,7 +60,7 @@ impl Lateness {
 pub(super) struct LatenessMeter {
     /// Time between two measurements.
     pub(super) pause: Duration,
-    /// Instant from which the work of a sweep counts again; `None` for a guard of normal priority, which does it in
+    /// Earliest instant of the next rehearsal of a sweep; `None` for a guard of normal priority, whose sweep takes
     /// milliseconds. A guard of low priority may wake up in time, and then wait a second for each millisecond of work.
     rehearse_at: Option<Instant>,
 }

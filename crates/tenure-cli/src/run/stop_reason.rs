@@ -9,7 +9,7 @@ use crate::duration;
 pub(super) enum StopReason {
     /// No renewal succeeded in time.
     Risk,
-    /// The guards woke up so late that they could not have stopped the child after the next renewal.
+    /// The guards woke up so late that waiting longer for a renewal was not safe.
     Late(Duration),
     /// The lease is lost.
     Lost(Lost),
@@ -62,7 +62,7 @@ impl StopReason {
             Self::Lost(Lost::StoreGone) => {
                 "Find out what removed, moved or mounted over it, and run it again"
             }
-            Self::Stopped => "Run it again, and end it with TERM instead of stopping it",
+            Self::Stopped => "Run it again, and stop it with TERM instead of suspending it",
             Self::Unwatched => "Find out what killed it, such as a lack of memory, and run it again",
             Self::Lost(_) => "Run it again",
         }

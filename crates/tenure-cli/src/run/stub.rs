@@ -26,7 +26,7 @@ pub(super) const NOT_EXECUTABLE: i32 = 126;
 /// or zero if it was too late.
 pub(super) fn run(watchdog: Pid, gate: Link, child_action: SigHandler, command: &[OsString]) -> ! {
     die_with(watchdog);
-    // Signals during the wait are for the program. Only the end of the supervisor ends the stub.
+    // Signals during the wait are for the program. The stub ends only when the watchdog closes the gate or dies.
     let usual = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let (message, witness) = match wait(&gate) {
         Received::Message(message, descriptors) => (message, descriptors.into_iter().next()),

@@ -91,7 +91,7 @@ impl Tree {
         let mut swept = Swept::default();
         for (number, seen) in self.members(&all) {
             let Some(pid) = Pid::from_raw(number) else { continue };
-            // The process id may be reused by now. The descriptor cannot: check again behind it.
+            // The process id may be reused by now. An open descriptor stays with one process: check again after opening it.
             let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
             let still = read_stat(number).is_some_and(|now| {
                 now.started == seen.started && (now.parent == seen.parent || all.contains_key(&now.parent))

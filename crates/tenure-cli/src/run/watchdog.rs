@@ -91,7 +91,7 @@ impl Watchdog {
         };
         let child = match forked? {
             Side::Child => {
-                // The gate's own end exists in the watchdog alone: its end ends the stub.
+                // Only the watchdog keeps this side of the gate: when it exits, the stub sees the gate closed and exits.
                 drop((control, gate));
                 stub::run(own, stubs, setup.child_action, command)
             }

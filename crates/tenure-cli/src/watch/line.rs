@@ -144,7 +144,7 @@ impl Line {
             }
             "appeared" => SUSPECT.paint("there is a record"),
             "gone" => SUSPECT.paint("the record is gone"),
-            "foreign" => format!("{}: {message}", SUSPECT.paint("not ours")),
+            "foreign" => format!("{}: {message}", SUSPECT.paint("foreign")),
             "missed" => {
                 let kept = Record::HISTORY_MAX;
                 format!(

@@ -69,7 +69,7 @@ impl Outcome {
     pub(crate) fn assert_as_after_faults(&self, grants: u64) {
         let Self { seen, faults, codes, said } = self;
         assert!(seen.grants as u64 >= grants, "too few grants to mean anything: {seen:?}\n{said}");
-        let stolen = said.lines().filter(|line| line.contains("took it over: it is my turn")).count();
+        let stolen = said.lines().filter(|line| line.contains("takes it over: it is my turn")).count();
         eprintln!("{stolen} holders saw that the lease was stolen");
         assert!(
             stolen > 0 || faults.get("steal").is_none_or(|count| *count < 5),

@@ -119,7 +119,7 @@ pub(crate) fn refused(did: &Did, code: i32, parts: &[&str]) {
 pub(crate) fn refuses_a_foreign_record(home: &Home, command: &str) {
     plant(home, "theirs", "{}");
     let sentence = format!(
-        "lease theirs on {} has no record of ours: the bytes are JSON of another program, not a record of Tenure; use \
+        "lease theirs on {} has no Tenure record: the bytes are JSON of another program, not a Tenure record; use \
          another key",
         home.url()
     );

@@ -159,10 +159,10 @@ async fn readers_beside_a_writer(trial: &Trial<'_>) -> CheckResult {
         for number in 1..=last {
             match store.put(&counted, padded(number).into(), Expect::Version(version)).await {
                 Ok(Put::Applied(applied)) => version = applied.version,
-                // This check is about the readers. They have seen enough, or the other checks show it.
                 Ok(Put::Conflict(_)) => {
                     return Err(format!("the only writer met a conflict at write {number}"));
                 }
+                // The writer's error is not the subject here: the readers have seen enough, or another check reports it.
                 Err(_) => return Ok(()),
             }
         }

@@ -60,7 +60,7 @@ pub(super) struct Referee {
 /// End of a good round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoundEnd {
-    /// The winner received a definite answer.
+    /// The winner's answer said that it won.
     Decided,
     /// The winner received no definite answer.
     Resolved,

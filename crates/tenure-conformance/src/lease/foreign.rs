@@ -13,7 +13,7 @@ use crate::trial::{Trial, excerpt};
 pub(crate) const CLAUSE: Clause = Clause {
     name: "foreign",
     checks: &[
-        check!("what is not a record of ours is never overwritten", stays),
+        check!("a value that is not a Tenure record is never overwritten", stays),
         check!("what comes in between a look and a plant is not overwritten", before_a_plant),
         check!("what comes in between a look and a grant is not overwritten", before_a_grant),
     ],
@@ -101,7 +101,7 @@ async fn is_corrupt(world: &World<'_>, process: &Process, key: &Key) -> CheckRes
         Ok(lease) => {
             let token = lease.token();
             fail!(
-                "{key} held no record of ours, and was granted with token {token}; now it holds {}",
+                "{key} held no Tenure record, and was granted with token {token}; now it holds {}",
                 excerpt(&world.entry(key).await?.value)
             )
         }

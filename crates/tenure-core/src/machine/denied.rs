@@ -92,22 +92,24 @@ impl Denied {
             Self::Unavailable(_) => format!("could not be granted to {holder} in time: try again later"),
             Self::Refused(reason) => {
                 let why = match reason {
-                    Reason::Unsupported => "the store cannot do what is needed".to_owned(),
-                    Reason::Invalid => "the store does not accept the call".to_owned(),
+                    Reason::Unsupported => "the store does not support a call that leases need, use another \
+                    store"
+                        .to_owned(),
+                    Reason::Invalid => {
+                        "the store rejected the call as invalid, check the key and the value".to_owned()
+                    }
                     Reason::Damaged => {
                         "inspect the stored value, which is not a Tenure record and was not overwritten"
                             .to_owned()
                     }
                     Reason::Denied => "the store denied access, check the credentials".to_owned(),
                     Reason::Unreachable => format!("{reason}, try again later"),
-                    Reason::Gone => format!("{reason}, open it anew"),
+                    Reason::Gone => format!("{reason}, connect again"),
                     _ => reason.to_string(),
                 };
                 format!("was not granted to {holder}: {why}")
             }
-            Self::Foreign(what) => format!(
-                "has a value that this version may not overwrite, and did not: {what}. Inspect it, and move it away"
-            ),
+            Self::Foreign(what) => format!("has a value that this version does not overwrite: {what}"),
             Self::Closed(record) => match &record.state {
                 State::Closed(closure) => format!(
                     "was closed by {} (token {}): {}. Use another key",
@@ -117,8 +119,7 @@ impl Denied {
             },
             Self::WentBack { seen } => format!(
                 "went back in time: token {seen} was seen before, and the store now shows a smaller one and has no \
-                 clock to correct it. Nothing is granted: find out what deleted or restored the record, and restart \
-                 to start over"
+                 clock to correct it. Nothing is granted: find out what deleted or restored the record, then restart this process"
             ),
             Self::TokensExhausted => {
                 "is at the top of its token range, and nothing is granted: use another key".to_owned()

@@ -86,7 +86,7 @@ impl fmt::Display for Lost {
             Self::Released => f.write_str("it was released"),
             Self::Expired => f.write_str("no renewal was confirmed before the deadline"),
             Self::Superseded { by: Some(by), because: Some(because), .. } | Self::Revoked { by, because } => {
-                write!(f, "{by} took it over: {because}")
+                write!(f, "{by} takes it over: {because}")
             }
             Self::Superseded { by: Some(by), token, .. } => {
                 write!(f, "{by} was granted it with token {token}")

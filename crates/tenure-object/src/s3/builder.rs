@@ -253,9 +253,10 @@ impl S3Builder {
             let address = if path_style { endpoint.to_string() } else { endpoint.of_bucket(&self.bucket)? };
             builder = builder.with_endpoint(address);
         }
-        let client = credentials.apply(builder).build().map_err(|error| {
-            OpenError::denied(format!("there is no client for S3 on this machine: {error}"))
-        })?;
+        let client = credentials
+            .apply(builder)
+            .build()
+            .map_err(|error| OpenError::denied(format!("the S3 client could not be created: {error}")))?;
         Ok(S3(Arc::new(S3Inner {
             client,
             connector,
@@ -295,8 +296,7 @@ impl S3Builder {
         guarantees
     }
 
-    /// This store with the settings of the environment added, and the profile that was consulted. Credentials and
-    /// billing are not part of it: it is the same store for every caller.
+    /// This store with the settings of the environment added, and the profile that was consulted. Credentials are not part of it: it is the same store for every caller.
     fn resolve(&self, environment: &Environment) -> Result<(Self, Option<Profile>), OpenError> {
         self.check()?;
         let profile = Profile::find(self.profile.as_deref(), environment)?;

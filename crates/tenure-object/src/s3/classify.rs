@@ -146,7 +146,7 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
         return Some(format!("the bucket {bucket:?} is not here{}", region.unwrap_or(otherwise)));
     }
     if is_one_of(answer, STALE_TOKEN) {
-        return Some("the session token is not valid, or not any more: get new credentials".to_owned());
+        return Some("the session token is invalid or has expired: get new credentials".to_owned());
     }
     if is_one_of(answer, &["InvalidAccessKeyId", "SignatureDoesNotMatch"]) {
         return Some(
@@ -167,8 +167,8 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
             Some(format!("the credentials may not list: allow s3:ListBucket on {bucket}"))
         }
         (401 | 403, RequestKind::Read | RequestKind::ReadAgain) => Some(format!(
-            "the credentials may not read: allow s3:GetObject on the objects, and s3:ListBucket on {bucket}: without it, S3 \
-             hides that an object is missing"
+            "the credentials may not read: allow s3:GetObject on the objects, and s3:ListBucket on {bucket}: without \
+             it, S3 hides that an object is missing"
         )),
         (401 | 403, _) => Some(
             "the credentials may not write: allow s3:PutObject and s3:GetObject on the objects, which no lock or \
@@ -226,7 +226,7 @@ pub(super) fn wrong_quoting(bare: bool) -> String {
         true => "it seems to want ETags with their quotes: take etags=bare out of the URL",
         false => "it seems to want ETags without their quotes: write etags=bare in the URL",
     };
-    format!("the server refuses to replace the very version that it shows; {advice}, and run tenure probe")
+    format!("the server refuses to replace the version that it shows; {advice}, and run tenure probe")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::profile::Profile;
 use crate::wire::{Proxies, Proxy, Roots};
 
 /// The authorities that are trusted besides those of the machine: the chosen ones, or those that AWS's own tools would
-/// use. For an unencrypted endpoint the environment is not read.
+/// use. If no request is encrypted, the environment and the profile are ignored.
 pub(super) fn roots(
     chosen: Option<&Path>,
     unencrypted: bool,

@@ -57,8 +57,8 @@ impl Profile {
             }
             (None, None) => match OTHER_CREDENTIALS.iter().find(|setting| self.get(setting).is_some()) {
                 Some(setting) => Err(OpenError::denied(format!(
-                    "the profile {name:?} has {setting}, which takes AWS's own tools: let them, with \
-                     eval \"$(aws configure export-credentials --profile {name} --format env)\""
+                    "the profile {name:?} has {setting}, which only AWS's own tools can use: export its credentials \
+                     with eval \"$(aws configure export-credentials --profile {name} --format env)\""
                 ))),
                 None => Ok(None),
             },

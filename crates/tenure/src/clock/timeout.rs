@@ -25,7 +25,7 @@ pub(crate) async fn call_timeout<T>(
     call: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
     timeout(clock, limit, call).await.unwrap_or_else(|| {
-        let advice = "see whether the store runs and can be reached";
+        let advice = "check that the store runs and can be reached";
         Err(Error::new(ErrorKind::Unavailable, format!("{what} took longer than {limit:?}: {advice}")))
     })
 }

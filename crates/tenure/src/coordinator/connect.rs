@@ -37,8 +37,8 @@ impl CoordinatorBuilder {
         F: Future<Output = Result<S, StoreError>> + Send + 'static,
     {
         let cannot = |error: std::io::Error| {
-            let sentence = "there is no keeper: this process gets no thread, descriptor or memory for it. Check its \
-                            limits, and try again";
+            let sentence = "the keeper could not start: this process has no free thread, file descriptor or memory. \
+            Check its limits, and try again";
             Error::new(ErrorKind::Unavailable, sentence).because(error)
         };
         let fork_guard = ForkGuard::present().map_err(cannot)?;

@@ -80,7 +80,7 @@ impl Coordinator {
                 Standing::Held(_) => WhyKept::Held,
                 Standing::Revoked(_) => WhyKept::Revoked,
                 Standing::Reserved(_) => WhyKept::Reserved,
-                Standing::RanOut | Standing::Dead => WhyKept::NotLetGo,
+                Standing::RanOut | Standing::Dead => WhyKept::NotReleased,
                 _ => WhyKept::Changed,
             })),
         }
@@ -158,7 +158,8 @@ impl ForgetVisit<'_> {
             Ok(Removal::Conflict(_)) => Ok(Forgotten::Kept(WhyKept::Changed)),
             Err(error) => {
                 let sentence = format!(
-                    "the record of lease {} on {} could not be removed: {error}. Try again: only a vacant one goes",
+                    "the record of lease {} on {} could not be removed: {error}. Try again: a record that is no \
+                     longer vacant is kept",
                     self.key, self.store
                 );
                 Err(Error::new((&error).into(), sentence).because(error))
@@ -173,8 +174,8 @@ impl ForgetVisit<'_> {
         };
         if self.store.guarantees().clock < StoreClock::Floors {
             return Err(unsupported(
-                "it has no clock that gives a floor for tokens, so a lease that is made anew would begin with tokens that \
-                 were given before. Keep the records: they are small",
+                "it has no clock that gives a floor for tokens, so a lease that is created again would reuse earlier \
+                 tokens. Keep the records: they are small",
             ));
         }
         self.store.administration().ok_or_else(|| {

@@ -34,7 +34,7 @@ pub enum WhyKept {
     /// It is reserved for a successor.
     Reserved,
     /// The holder is gone and never released: the lease is free for contenders, but its record is not vacant.
-    NotLetGo,
+    NotReleased,
     /// The lease is closed, which only its record shows.
     Closed,
     /// This version does not fully understand the record, described in words.
@@ -60,9 +60,9 @@ impl fmt::Display for WhyKept {
             Self::Held => f.write_str("it is held"),
             Self::Revoked => f.write_str("it is held, and its holder was asked to release"),
             Self::Reserved => f.write_str("it is reserved for a successor"),
-            Self::NotLetGo => f.write_str("its holder is gone and never released"),
+            Self::NotReleased => f.write_str("its holder died and never released it"),
             Self::Closed => f.write_str("it is closed"),
-            Self::Foreign(what) => write!(f, "it is not ours to touch: {what}"),
+            Self::Foreign(what) => write!(f, "it is foreign: {what}"),
             Self::TooYoung { vacant_for } => write!(f, "it has been vacant for {vacant_for:?} only"),
             Self::AheadOfClock { token } => write!(f, "the store's clock is behind its token {token}"),
             Self::Changed => f.write_str("another process wrote to it at the same moment"),

@@ -137,7 +137,7 @@ struct Subscription {
 }
 
 /// Subscribers to notify once the lock is free: a woken subscriber may drop others.
-#[must_use = "they are told by `send`"]
+#[must_use = "call `send` to notify them"]
 struct Concerned(Vec<Arc<watch::Sender<()>>>);
 
 impl Hub {

@@ -43,8 +43,8 @@ impl Connection {
             Box::pin(async move {
                 let visited = Caught::new(visit).await.unwrap_or_else(|panicked| {
                     let sentence = format!(
-                        "the call on {name} was not finished: its code {panicked}. Leases that are held here go on; report \
-                         this bug"
+                        "the call on {name} was not finished: its code {panicked}. Leases that are held here \
+                         continue; report this bug"
                     );
                     Err(Error::new(ErrorKind::Unavailable, sentence))
                 });

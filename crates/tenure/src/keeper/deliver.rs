@@ -159,12 +159,13 @@ impl Keeper {
 }
 
 pub(crate) fn shut_down_error(key: &Key, store: &str) -> Error {
-    let sentence = format!("lease {key} on {store} is not granted: the coordinator is shut down");
+    let sentence =
+        format!("lease {key} on {store} is not granted: the coordinator is shut down. Connect again");
     Error::new(ErrorKind::Unavailable, sentence)
 }
 
-/// Input for a machine whose lease was latched elsewhere: the deadline has passed. After a release the machine gets its
-/// own input, and the caller waits for that answer, so there is none here.
+/// Input for a machine whose lease was latched elsewhere: the deadline has passed. After a release there is none: the
+/// release is the next input, and its answer would be lost if the lease were gone by then.
 fn input_after_latch(held: &HeldLease) -> Option<Input> {
     match held.loss() {
         Some(Lost::Released) => None,

@@ -6,9 +6,9 @@ use tenure_core::record::{Nonce, Record};
 
 use crate::clock::Instant;
 
-/// Something that happened to a lease, as a [`Recorder`](crate::Recorder) is told.
+/// An event of a lease, as a [`Recorder`](crate::Recorder) receives it.
 ///
-/// The keeper goes by the events of the machine, of which it must handle every one. Recorders need not know all.
+/// The keeper handles every event of the machine. Recorders need not know all of them.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -21,14 +21,14 @@ pub enum Event {
         /// The deadline, on the coordinator's clock.
         deadline: Instant,
     },
-    /// The lease is held for longer.
+    /// The lease was renewed.
     Renewed {
         /// The new deadline, on the coordinator's clock.
         deadline: Instant,
     },
-    /// A renewal failed. The lease is still held, until the deadline it had.
+    /// A renewal failed. The lease is still held, until its deadline.
     AtRisk(Fault),
-    /// The lease is not held any more.
+    /// The lease is lost.
     Lost(Lost),
     /// The lease is lost and the work under the term cannot be stopped: the record is renewed until that work has ended.
     Keeping {
@@ -46,14 +46,14 @@ pub enum Event {
         record: Arc<Record>,
         /// The sighting of its witness.
         sighting: Sighting,
-        /// True if the lease is taken all the same; otherwise it is waited for.
+        /// True if the contender takes over anyway; false if it waits.
         taken: bool,
     },
     /// The key showed a smaller token than before: it was restored or tampered with.
     WentBack {
         /// The greatest token seen before.
         seen: Token,
-        /// What is there now; `None` if there is no record.
+        /// The token now; `None` if there is no record.
         shown: Option<Token>,
     },
 }

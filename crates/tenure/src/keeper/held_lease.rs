@@ -68,7 +68,7 @@ impl HeldLease {
         }
     }
 
-    // ── asked by the holder ───────────────────────────────────────────────────────────────────────────────────────
+    // ── for the holder ───────────────────────────────────────────────────────────────────────────────────────────
 
     /// Costs one load, one clock read and another load.
     #[inline]
@@ -131,7 +131,7 @@ impl HeldLease {
         receiver
     }
 
-    // ── work that goes on under the lease ─────────────────────────────────────────────────────────────────────────
+    // ── work under the lease ─────────────────────────────────────────────────────────────────────────────────────
 
     /// Counts work in. The caller checks the belief *after* this, and counts the work out again if the lease is lost.
     pub(crate) fn begin_work(&self) {
@@ -148,7 +148,7 @@ impl HeldLease {
         self.works.is_drained()
     }
 
-    // ── told by the keeper ────────────────────────────────────────────────────────────────────────────────────────
+    // ── for the keeper ───────────────────────────────────────────────────────────────────────────────────────────
 
     /// Extends the belief; `false` if the lease is lost.
     pub(crate) fn extend(&self, deadline: Instant) -> bool {

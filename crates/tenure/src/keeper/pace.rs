@@ -41,6 +41,6 @@ impl Keeper {
     }
 }
 
-/// Intervals of this length are enforced between any two writes: R2 and Google accept one write of a key per second.
+/// Intervals of at least this length are enforced between any two writes: R2 and Google accept one write of a key per second.
 /// Shorter intervals were measured over many writes in a row, and two writes do no harm.
 const STRICT: Duration = Duration::from_millis(500);

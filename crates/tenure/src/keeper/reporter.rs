@@ -209,7 +209,7 @@ fn trace(report: &Report) {
             store = &**store,
             key = key.as_str(),
             %token,
-            "the record of a vacant lease was removed: the next token is greater all the same"
+            "the record of a vacant lease was removed: the next token is still greater"
         ),
         Report::Missed(count) => tracing::warn!(count, "reports were dropped: the recorder is too slow"),
     }

@@ -195,7 +195,7 @@ fn look(
 pub(crate) enum Until {
     /// No part of it is locked.
     Unlocked,
-    /// No part of it is locked, or at least the tree's part is not.
+    /// No part of it is locked, or the tree's part was unlocked during the watch.
     PartFreed,
 }
 

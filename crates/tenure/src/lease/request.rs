@@ -225,7 +225,7 @@ impl Request {
         {
             let max = Holder::TEXT_MAX;
             return invalid(format!(
-                "taking lease {} from its holder needs a reason of 1 to {max} bytes on one line",
+                "taking over lease {} needs a reason of 1 to {max} bytes on one line",
                 self.key
             ));
         }

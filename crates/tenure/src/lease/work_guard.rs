@@ -18,7 +18,7 @@ use crate::keeper::{Command, HeldLease, KeeperHandle, LeaseId};
 /// let why = lease.lost().await;
 /// child.kill()?;
 /// child.wait()?;
-/// drop(acting); // only now may the record say that nobody holds it
+/// drop(acting); // only now may the record say that it is vacant
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]

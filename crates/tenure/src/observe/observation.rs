@@ -30,7 +30,7 @@ impl Observation {
         match self.standing {
             Standing::Foreign(what) => {
                 let key = &self.key;
-                let sentence = format!("lease {key} on {store} has no Tenure record: {what}. Inspect it");
+                let sentence = format!("lease {key} on {store} has no Tenure record: {what}");
                 Err(Error::new(ErrorKind::Corrupt, sentence))
             }
             _ => Ok(self.record),

@@ -41,7 +41,7 @@ impl Observers {
 
     /// Observes a key.
     pub(crate) async fn observe(&self, store: &dyn Store, key: &Key) -> Result<Observation, Error> {
-        let what = format!("looking at lease {key} on {}", self.store);
+        let what = format!("reading lease {key} on {}", self.store);
         call_timeout(&*self.clock, LOOK_MAX, &what, self.look(store, key)).await
     }
 

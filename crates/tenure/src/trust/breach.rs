@@ -81,7 +81,7 @@ pub(crate) fn is_doubtful(before: Option<&Seen>, sent: Instant, look: &Look) -> 
 /// True if a read that was sent at `sent` shows the state that [`forget`](crate::Coordinator::forget) leaves behind: no
 /// record, after one without a holder, on a store whose time is beyond every token seen.
 ///
-/// An operator may remove a vacant record there, and the next token is greater all the same. A removal leaves no other
+/// An operator may remove a vacant record there, and the next token is still greater. A removal leaves no other
 /// trace. A record that may be held, or an earlier one that is back, is different.
 pub(crate) fn is_forgotten(
     before: Option<&Seen>,

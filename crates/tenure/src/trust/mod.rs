@@ -119,7 +119,7 @@ impl VerdictCache {
             tracing::error!(
                 store = self.place,
                 why,
-                "others may go on trusting a store that broke a promise"
+                "other processes may continue to trust a store that broke a promise"
             );
         }
     }

@@ -8,14 +8,15 @@ use super::{FORMAT, RECORD_MAX};
 pub enum Foreign {
     /// The bytes are not JSON: another program's data, or a write that was cut short.
     #[error(
-        "the bytes are not a record of Tenure: they are not JSON ({why}); find out who wrote them, or use another key"
+        "the bytes are not a Tenure record: they are not JSON ({why}); find out which program wrote them, or use \
+         another key"
     )]
     NotJson {
         /// The message of the JSON parser, or of the check before it.
         why: String,
     },
     /// The bytes are JSON without the number `tenure` that every record begins with.
-    #[error("the bytes are JSON of another program, not a record of Tenure; use another key")]
+    #[error("the bytes are JSON of another program, not a Tenure record; use another key")]
     OtherProgram,
     /// The record has a newer format.
     #[error(
@@ -53,7 +54,8 @@ pub enum Foreign {
     },
     /// The value is larger than any record.
     #[error(
-        "{bytes} bytes are too many for a record of Tenure, which has at most {RECORD_MAX}; find out who wrote them"
+        "{bytes} bytes are too many for a record of Tenure, which has at most {RECORD_MAX}; find out which program \
+         wrote them"
     )]
     TooLarge {
         /// Its size in bytes.

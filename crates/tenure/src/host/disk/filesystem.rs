@@ -58,14 +58,14 @@ impl fmt::Display for FileSystem {
 const OVERLAY: u32 = 0x794c_7630;
 
 const UNKNOWN: &str = "it is not known whether its locks and renames can be relied on";
-const REMOTE: &str =
-    "it is shared over a network: locks and renames are another machine's, and reads may be old";
-const USER: &str = "a program answers for it, so locks and renames are worth what that program makes of them";
+const REMOTE: &str = "it is shared over a network: it is shared over a network: another machine performs its locks and renames, and \
+     reads may be stale";
+const USER: &str = "a user-space program implements it, and its locks and renames may not be reliable";
 const HOST: &str = "it belongs to the machine around this one, where others may change it unseen";
 const CLUSTER: &str = "other machines write to it as well, and share neither clock nor kernel with this one";
 const PLAIN: &str =
     "it has no owners and keeps no journal: a power cut may leave neither the old entry nor the new";
-const NOT_A_DISK: &str = "it is not a place for files";
+const NOT_A_DISK: &str = "it does not store files";
 
 const fn local(number: u32, name: &'static str) -> KnownKind {
     KnownKind { number, name, lacks: None }

@@ -48,7 +48,7 @@ use crate::keeper::{Command, Connection};
 /// # }
 /// ```
 #[derive(Debug)]
-#[must_use = "a watch tells nothing until it is polled"]
+#[must_use = "a watch yields nothing until it is polled"]
 pub struct Watch {
     /// Keeps the keeper alive.
     connection: Connection,

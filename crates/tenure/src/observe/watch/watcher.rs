@@ -167,7 +167,7 @@ impl Watcher {
         let dead = self.keys.dead(&key);
         Box::pin(async move {
             let look = observe(&observers, &*store, &key, dead);
-            let seen = call_timeout(&*clock, LOOK_MAX, "looking at a lease", look).await;
+            let seen = call_timeout(&*clock, LOOK_MAX, "reading a lease", look).await;
             (key, seen)
         })
     }

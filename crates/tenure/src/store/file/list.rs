@@ -27,7 +27,7 @@ pub(super) fn keys(folder: &Folder, prefix: &Prefix) -> Result<Vec<Key>, StoreEr
         };
     }
     // On some file systems, a name that is the target of a rename during the listing may appear twice or not at all.
-    // The lock file beside it is never renamed.
+    // The lock file beside it is replaced only if its owner is stopped.
     for stem in locks.difference(&entries.clone()) {
         if folder.status_of(&name::entry_of(stem)).is_ok() {
             entries.insert(stem.clone());

@@ -11,7 +11,7 @@ use super::owner::Owner;
 use super::{name, temporary};
 use crate::host::disk::io_error::IoError;
 
-/// The lock of one key, held. The kernel releases it when its holder dies.
+/// The lock of one key, held. The kernel releases it when its owner dies.
 ///
 /// The lock file is created once and never removed. If it is removed anyway, two writers could each lock a file of that
 /// name. So each writer opens it again every time, and compares it with the file of that name after locking it.

@@ -234,8 +234,9 @@ fn not_a_mark(file: &OwnedFd) -> Unusable {
     Unusable::Damaged(what.to_owned())
 }
 
-/// Opens the existing mark if it can only be a mark: a regular file with one name, of the user who owns the files of
-/// this directory. Any other file could belong to another user, and could be here so that Tenure writes to it.
+/// Opens the existing mark if it can only be a mark: a regular file of the user who owns the files of this directory. A
+/// valid mark with a second name is replaced when it is opened for writing. Any other file could belong to another
+/// user, and could be here so that Tenure writes to it.
 fn open_checked(folder: &Folder, flags: OFlags) -> Result<OwnedFd, Unusable> {
     let file = match folder.open(MARK, flags) {
         Err(Errno::LOOP) => return Err(Unusable::Damaged("it is a symbolic link".to_owned())),
@@ -277,8 +278,7 @@ fn replace_linked(folder: &Folder, file: &OwnedFd) -> rustix::io::Result<OwnedFd
 /// Creates the file with its complete content. The slower of two processes uses the existing file.
 fn make(folder: &Folder, line: &MarkLine) -> Result<OwnedFd, Unusable> {
     let temporary = Temporary::write(folder, line.to_string().as_bytes())?;
-    // Not by a link: a mark with a second name is refused, and a process that dies before it removes that name would
-    // leave one.
+    // Not by a link: a process that dies before it removes the second name would leave a mark with two names.
     match folder.rename_unless_there(temporary.name(), MARK) {
         Ok(()) => temporary.renamed(),
         Err(Errno::EXIST) => drop(temporary),

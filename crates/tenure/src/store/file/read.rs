@@ -29,7 +29,8 @@ pub(super) fn entry(folder: &Folder, key: &Key) -> Result<Option<Envelope>, Stor
 /// The entry of a key, on a file system that may hide a name for a moment while it is replaced.
 ///
 /// If a reader has the file open, libfuse first renames it away, and then renames the new one. In between, the name is
-/// missing. Nothing is replaced under the lock of the key, so an entry that is missing under the lock does not exist.
+/// missing. While this process has the lock of the key, no other process replaces the
+/// entry, so an entry that is missing then does not exist.
 pub(super) fn entry_or_none_for_sure(folder: &Folder, key: &Key) -> Result<Option<Envelope>, StoreError> {
     for _ in 0..TRIES {
         if let Some(there) = entry(folder, key)? {
@@ -44,7 +45,7 @@ pub(super) fn entry_or_none_for_sure(folder: &Folder, key: &Key) -> Result<Optio
         }
         super::pause(PAUSE);
     }
-    let sentence = format!("{} is being replaced: ask again", folder.path_of(&name::entry(key)).display());
+    let sentence = format!("{} is being replaced: try again", folder.path_of(&name::entry(key)).display());
     Err(StoreError::refused(Reason::Unreachable, sentence))
 }
 

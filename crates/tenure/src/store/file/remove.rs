@@ -81,7 +81,7 @@ impl Remove {
             Ok(()) => Ok(Removal::Removed),
             // After a power cut the entry may be back, vacant as it was. Nothing depends on it.
             Err(errno) => {
-                let what = "cannot put on the disk what was removed from";
+                let what = "cannot sync a removal in";
                 Err(IoError::new(what, self.folder.path(), errno).unknown())
             }
         }

@@ -36,7 +36,7 @@ pub(super) fn run(folder: &Folder) -> Result<(), TrialFailure> {
     replaces(&entry, &new, &again)?;
     keeps_taken_name(&entry, &new)?;
     entry.folder.unlink(&entry.name)?;
-    expect(entry.is_missing(), "a file is there after it was removed")?;
+    expect(entry.is_missing(), "a removed file still exists")?;
     Ok(folder.sync()?)
 }
 
@@ -46,7 +46,7 @@ fn create(entry: &TrialName<'_>) -> Result<OwnedFd, TrialFailure> {
     match entry.folder.create(&entry.name, OFlags::RDWR) {
         Err(Errno::EXIST) => Ok(file),
         Err(errno) => Err(errno.into()),
-        Ok(_) => Err(TrialFailure::Flaw("a file can be made anew under a name that is taken")),
+        Ok(_) => Err(TrialFailure::Flaw("a create succeeds although the name exists")),
     }
 }
 
