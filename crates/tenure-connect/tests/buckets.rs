@@ -43,10 +43,10 @@ fn an_error_shows_a_valid_url_and_repeats_no_secret() {
     refused("s3://", "names no bucket");
     refused("s3:///locks", "names no bucket");
     refused("s3://id:hush@my-bucket", "carries no credentials");
-    refused("s3://my-bucket#hush", "no part after '#'");
-    refused("s3://Bucket/x", "no name of a bucket");
-    refused("s3://my-bucket/a//b", "no prefix");
-    refused("s3://my-bucket/../b", "no prefix");
+    refused("s3://my-bucket#hush", "cannot have a part after '#'");
+    refused("s3://Bucket/x", "not the name of a bucket");
+    refused("s3://my-bucket/a//b", "not a prefix");
+    refused("s3://my-bucket/../b", "not a prefix");
     refused("s3://my-bucket/100%", "write %25");
     refused("s3://my-bucket/%ff", "UTF-8");
     refused("s3://my-bucket?secret=hush", "no option \"secret\"");
@@ -58,7 +58,7 @@ fn an_error_shows_a_valid_url_and_repeats_no_secret() {
     refused("s3://my-bucket?endpoint=x.org", "endpoint=https://");
     refused("s3://my-bucket?endpoint=https://id:hush@x.org", "no password");
     refused("s3://my-bucket?endpoint=http://x.org", "accept=http");
-    refused("s3://my-bucket?ca=my-ca.pem", "no absolute path");
+    refused("s3://my-bucket?ca=my-ca.pem", "not the absolute path");
     refused("s3://my-bucket?proxy=ftp://hush", "not the address of a proxy");
     refused("s3://my-bucket?proxy=http://me:hush@proxy:3128", "carries no password");
     refused("s3://my-bucket?endpoint=http://localhost:9000&proxy=http://x.org:3128", "accept=http");
