@@ -27,7 +27,7 @@ fn a_directory_is_fit_for_one_machine_and_nothing_is_left_in_it() {
     }
     let lines: Vec<_> = probed.err.lines().collect();
     assert!(
-        lines[0].starts_with(&format!("tenure: probing {} in a corner of its own", home.url())),
+        lines[0].starts_with(&format!("tenure: probing {} in its own scratch area", home.url())),
         "{lines:?}"
     );
     assert!(lines.iter().any(|line| line.ends_with(": races")), "{lines:?}");
