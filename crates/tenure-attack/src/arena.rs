@@ -16,7 +16,7 @@ use crate::verdict::{AttackOutcome, broken, held};
 /// Working area of one attack: a directory with a store, the stamps of actors, and functions that start commands.
 #[derive(Debug)]
 pub(crate) struct Arena {
-    pub(crate) folder: PathBuf,
+    pub(crate) directory: PathBuf,
     /// Cgroup of this process, if there is one.
     pub(crate) cgroup: Option<PathBuf>,
     /// True if the attack may change machine-wide settings for a few seconds.
@@ -55,12 +55,16 @@ pub(crate) struct Ran {
 }
 
 impl Arena {
-    pub(crate) fn new(folder: PathBuf, cgroup: Option<PathBuf>, machine_wide: bool) -> Result<Self, String> {
-        let programs = folder.parent().ok_or("the directory has no parent")?.join("bin");
-        let arena = Self { folder, cgroup, machine_wide, programs, next: Cell::new(0) };
+    pub(crate) fn new(
+        directory: PathBuf,
+        cgroup: Option<PathBuf>,
+        machine_wide: bool,
+    ) -> Result<Self, String> {
+        let programs = directory.parent().ok_or("the directory has no parent")?.join("bin");
+        let arena = Self { directory, cgroup, machine_wide, programs, next: Cell::new(0) };
         fs::create_dir(arena.acts()).map_err(|error| error.to_string())?;
         arena.mode(&arena.acts(), 0o1777)?;
-        arena.mode(&arena.folder, 0o755)?;
+        arena.mode(&arena.directory, 0o755)?;
         for who in [Who::Root, Who::User, Who::Stranger] {
             let home = arena.home(who);
             fs::create_dir(&home).map_err(|error| error.to_string())?;
@@ -72,14 +76,14 @@ impl Arena {
 
     /// Adds a line to the log, which shows how far the attack came.
     pub(crate) fn log(&self, line: &str) {
-        let file = fs::OpenOptions::new().append(true).create(true).open(self.folder.join("log"));
+        let file = fs::OpenOptions::new().append(true).create(true).open(self.directory.join("log"));
         if let Ok(mut file) = file {
             let _ = writeln!(file, "{line}");
         }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.directory.join(name)
     }
 
     /// Home directory of this user.
@@ -129,7 +133,7 @@ impl Arena {
         command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         command.env("HOME", &home).env("XDG_STATE_HOME", home.join("state")).env("XDG_RUNTIME_DIR", &home);
         command.env("TENURE_STORE", format!("file://{}", self.leases(who).display()));
-        command.current_dir(&self.folder).stdin(Stdio::null());
+        command.current_dir(&self.directory).stdin(Stdio::null());
         command
     }
 

@@ -30,9 +30,9 @@ pub(crate) struct Overlap {
 }
 
 impl Stamps {
-    pub(crate) fn create(folder: &Path, label: &str) -> std::io::Result<Self> {
+    pub(crate) fn create(directory: &Path, label: &str) -> std::io::Result<Self> {
         let name = format!("{label}.{}.{}", std::process::id(), boot_time());
-        let file = OpenOptions::new().append(true).create_new(true).open(folder.join(name))?;
+        let file = OpenOptions::new().append(true).create_new(true).open(directory.join(name))?;
         Ok(Self { file })
     }
 
@@ -55,8 +55,8 @@ pub(crate) fn boot_time() -> i64 {
 }
 
 /// All actors that left a stamp, in the order of their first stamps.
-pub(crate) fn acts(folder: &Path) -> Vec<Act> {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+pub(crate) fn acts(directory: &Path) -> Vec<Act> {
+    let files = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut acts: Vec<Act> = files
         .filter_map(|entry| {
             let bytes = fs::read(entry.path()).ok()?;

@@ -72,7 +72,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 /// Directory of the suite: the programs, and a subdirectory for each attack.
 #[derive(Debug)]
 struct Suite {
-    folder: PathBuf,
+    directory: PathBuf,
     machine_wide: bool,
     /// Original value of the only machine-wide setting that an attack may change.
     file_max: Option<String>,
@@ -81,17 +81,17 @@ struct Suite {
 impl Suite {
     fn prepare(args: &Args) -> Result<Self, String> {
         let text = |error: std::io::Error| error.to_string();
-        let folder = PathBuf::from(format!("/var/tmp/tenure-attack-{}", std::process::id()));
+        let directory = PathBuf::from(format!("/var/tmp/tenure-attack-{}", std::process::id()));
         let file_max = fs::read_to_string(FILE_MAX).ok().filter(|_| args.machine_wide);
-        let suite = Self { folder, machine_wide: args.machine_wide, file_max };
-        let programs = suite.folder.join("bin");
+        let suite = Self { directory, machine_wide: args.machine_wide, file_max };
+        let programs = suite.directory.join("bin");
         fs::create_dir_all(&programs).map_err(text)?;
         // Other users execute them too, and may have no access to the build directory.
         for (from, to) in [(&args.tenure, "tenure"), (&std::env::current_exe().map_err(text)?, "actor")] {
             fs::copy(from, programs.join(to)).map_err(|error| format!("{}: {error}", from.display()))?;
         }
-        for folder in [&suite.folder, &programs] {
-            fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).map_err(text)?;
+        for directory in [&suite.directory, &programs] {
+            fs::set_permissions(directory, PermissionsExt::from_mode(0o755)).map_err(text)?;
         }
         Ok(suite)
     }
@@ -124,11 +124,11 @@ impl Suite {
 
     /// Runs one attack in its own namespaces.
     fn attack(&self, number: usize, attack: &Attack) -> AttackVerdict {
-        let folder = Folder::new(self.folder.join(format!("{number:02}")));
+        let directory = Directory::new(self.directory.join(format!("{number:02}")));
         let cgroup = Cgroup::make(&format!("tenure-attack-{}-{number}", std::process::id()));
         let mut command = Command::new("unshare");
         command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
-        command.arg(self.folder.join("bin/actor")).arg(cell::WORD).arg(&attack.name).arg(&folder.path);
+        command.arg(self.directory.join("bin/actor")).arg(cell::WORD).arg(&attack.name).arg(&directory.path);
         command.arg(cgroup.as_ref().map_or(Path::new(cell::NO_CGROUP), |cgroup| &cgroup.path));
         command.arg(if self.machine_wide { cell::MACHINE_WIDE } else { cell::GENTLE });
         command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -137,12 +137,12 @@ impl Suite {
             Err(error) => return AttackVerdict::Skipped(format!("unshare does not start: {error}")),
         };
         if wait(&mut child, attack.limit) {
-            cell::verdict_in(&folder.path)
+            cell::verdict_in(&directory.path)
         } else {
             // The kernel kills the first process of the namespace with unshare, and all others with that process.
             let _ = child.kill();
             let _ = child.wait();
-            let reached = fs::read_to_string(folder.path.join("log")).unwrap_or_default();
+            let reached = fs::read_to_string(directory.path.join("log")).unwrap_or_default();
             let reached = reached.lines().last().unwrap_or("none");
             AttackVerdict::Broken(format!(
                 "not finished within {:?}; last line of the log: {reached}",
@@ -158,30 +158,30 @@ impl Drop for Suite {
             let _ = fs::write(FILE_MAX, file_max);
         }
         // An interrupted attack may have left its CPU cgroup behind.
-        let name = self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         for entry in fs::read_dir("/sys/fs/cgroup/cpu").into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with(&format!("{name}-")) {
                 let _ = fs::remove_dir(entry.path());
             }
         }
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
 /// A directory that is removed when dropped, unless `TENURE_ATTACK_KEEP` is set.
 #[derive(Debug)]
-struct Folder {
+struct Directory {
     path: PathBuf,
 }
 
-impl Folder {
+impl Directory {
     fn new(path: PathBuf) -> Self {
         fs::create_dir_all(&path).expect("the directory of the suite is writable");
         Self { path }
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         if std::env::var_os("TENURE_ATTACK_KEEP").is_none() {
             let _ = fs::remove_dir_all(&self.path);

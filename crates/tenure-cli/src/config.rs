@@ -28,7 +28,7 @@ impl Config {
                 )),
             };
         }
-        let own = home::config().map(|folder| folder.join("tenure/config.toml"));
+        let own = home::config().map(|directory| directory.join("tenure/config.toml"));
         for path in own.into_iter().chain([PathBuf::from(SYSTEM)]) {
             if let Some(config) = Self::read(&path)? {
                 return Ok(Some((path, config)));

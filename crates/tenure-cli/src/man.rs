@@ -16,12 +16,12 @@ pub(crate) fn man(man: &args::Man) -> Result<ExitCode, Failure> {
     let mut command = Args::command().disable_help_subcommand(true);
     command.build();
     match &man.out {
-        Some(folder) => {
-            let written = std::fs::create_dir_all(folder).and_then(|()| write_all(&command, folder));
+        Some(directory) => {
+            let written = std::fs::create_dir_all(directory).and_then(|()| write_all(&command, directory));
             written.map_err(|error| {
-                let folder = folder.display();
+                let directory = directory.display();
                 Failure::unavailable(format!(
-                    "the manual could not be written to {folder}: {error}. Name a writable directory"
+                    "the manual could not be written to {directory}: {error}. Name a writable directory"
                 ))
             })?;
         }
@@ -31,10 +31,10 @@ pub(crate) fn man(man: &args::Man) -> Result<ExitCode, Failure> {
 }
 
 /// Writes one page for each command and its subcommands.
-fn write_all(command: &Command, folder: &Path) -> std::io::Result<()> {
+fn write_all(command: &Command, directory: &Path) -> std::io::Result<()> {
     let name = Man::new(command.clone()).get_filename();
-    std::fs::write(folder.join(name), page(command))?;
-    command.get_subcommands().try_for_each(|below| write_all(below, folder))
+    std::fs::write(directory.join(name), page(command))?;
+    command.get_subcommands().try_for_each(|below| write_all(below, directory))
 }
 
 /// A page. Lines are not justified and words are not hyphenated, so that text can be copied from it.

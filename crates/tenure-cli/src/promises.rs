@@ -231,7 +231,7 @@ mod tests {
 
     /// The promises of a directory: all that memory promises, for one machine, and fewer on a file system that is not
     /// known to be local. Two tests below compare it with real directories.
-    fn of_a_folder(local: bool) -> Promises {
+    fn of_a_directory(local: bool) -> Promises {
         let mut guarantees = Memory::new().guarantees();
         (guarantees.reach, guarantees.value_max) = (Reach::Machine, File::VALUE_MAX);
         if !local {
@@ -243,8 +243,8 @@ mod tests {
     /// One column for each store that can be opened, in the order of the documentation.
     fn columns() -> [(&'static str, Promises); 4] {
         [
-            ("[`file:///path`](file.md)", of_a_folder(true)),
-            ("`file:///path?accept=nfs`, on one machine", of_a_folder(false)),
+            ("[`file:///path`](file.md)", of_a_directory(true)),
+            ("`file:///path?accept=nfs`, on one machine", of_a_directory(false)),
             ("[`s3://bucket/prefix`](s3.md)", of(BUCKET)),
             ("`memory:`, in the library", kept_by(&Memory::new())),
         ]
@@ -301,7 +301,7 @@ mod tests {
         let after = of(&url);
         std::fs::remove_dir_all(&path).unwrap();
         assert_eq!((after, before), (kept_by(&store), Promises { is_there: false, ..after }));
-        assert_eq!(after, of_a_folder(true));
+        assert_eq!(after, of_a_directory(true));
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
         let store = File::builder().accept_file_system("fuse").open(&path).unwrap();
         let after = of(&url);
         assert_eq!((after, before), (kept_by(&store), Promises { is_there: false, ..after }));
-        assert_eq!(after, of_a_folder(false));
+        assert_eq!(after, of_a_directory(false));
     }
 
     #[test]
@@ -335,6 +335,6 @@ mod tests {
             ["reach", "witness", "removal"].map(values),
             [json!("process"), json!(false), json!(true)]
         );
-        assert_eq!(Memory::new().identity().witness_folder, None);
+        assert_eq!(Memory::new().identity().witness_directory, None);
     }
 }

@@ -113,7 +113,7 @@ fn choice(args: &Args) -> Result<ChosenStore, Failure> {
     if let Some(home) = home::missing() {
         return Err(none(format!("the home directory {} is not there", home.display())));
     }
-    let url = StoreUrl::of_folder(state.join("tenure")).map_err(|error| none(error.to_string()))?;
+    let url = StoreUrl::of_directory(state.join("tenure")).map_err(|error| none(error.to_string()))?;
     Ok(ChosenStore { url, by: ChosenBy::Default, again: false })
 }
 
@@ -167,7 +167,7 @@ impl ChosenStore {
     /// Forgets the verdict: the next command on this machine that connects checks the store first.
     pub(crate) fn discard_verdict(&self) -> Result<(), Failure> {
         match (home::verdicts(), self.open()?.store.identity().place) {
-            (Some(folder), Some(place)) => Ok(Verdicts::in_folder(folder).forget(&place)?),
+            (Some(directory), Some(place)) => Ok(Verdicts::in_directory(directory).forget(&place)?),
             _ => Ok(()),
         }
     }
@@ -245,15 +245,15 @@ pub(crate) fn coordinator_without_logbook(args: &Args) -> CoordinatorBuilder {
 /// A builder that trusts a recent verdict about the store, unless `again` is set.
 fn builder_with_verdicts(again: bool) -> CoordinatorBuilder {
     let mut builder = Coordinator::builder();
-    if let Some(folder) = home::verdicts() {
-        builder = builder.verdicts(Verdicts::in_folder(folder));
+    if let Some(directory) = home::verdicts() {
+        builder = builder.verdicts(Verdicts::in_directory(directory));
     }
     if again { builder.check_again() } else { builder }
 }
 
 fn with_logbook(builder: CoordinatorBuilder) -> CoordinatorBuilder {
     match home::logbook() {
-        Some(folder) => builder.logbook(Logbook::in_folder(folder)),
+        Some(directory) => builder.logbook(Logbook::in_directory(directory)),
         None => builder,
     }
 }

@@ -179,7 +179,7 @@ fn connection_problems_are_reported_without_the_password_of_a_proxy() {
     let did = run(server, &format!("{url}&proxy=http://me:hush@proxy:3128"), &[]);
     did.failed(
         64,
-        "--store: the URL of a store carries no password, and that of its proxy neither: put it into HTTPS_PROXY or \
+        "--store: neither the URL of a store nor that of its proxy carries a password: put it into HTTPS_PROXY or \
          HTTP_PROXY",
     );
 }

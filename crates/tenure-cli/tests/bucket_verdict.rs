@@ -76,13 +76,13 @@ fn an_unusable_verdict_is_silently_ignored() {
         scratch
     };
     assert_eq!((costs(), costs()), ((4, 3), (0, 0)));
-    let folder = place.home.0.join(".local/state/tenure-verdicts");
-    for entry in std::fs::read_dir(&folder).unwrap() {
+    let directory = place.home.0.join(".local/state/tenure-verdicts");
+    for entry in std::fs::read_dir(&directory).unwrap() {
         std::fs::write(entry.unwrap().path(), "{}\n").unwrap();
     }
     assert_eq!((costs(), costs()), ((3, 2), (0, 0)));
-    std::fs::remove_dir_all(&folder).unwrap();
-    std::fs::write(&folder, "in the way").unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    std::fs::write(&directory, "in the way").unwrap();
     assert_eq!((costs(), costs()), ((3, 2), (3, 2)));
 }
 

@@ -6,12 +6,12 @@ use std::process::{Command, Output};
 
 #[test]
 fn the_default_build_supports_a_directory_and_names_the_feature_that_a_bucket_needs() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("default-build");
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("default-build");
     // A separate target directory, so that the binary of the other tests stays unchanged. Debug information would
     // double its size.
     let built = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--locked", "--bin", "tenure", "--target-dir"])
-        .arg(folder.join("target"))
+        .arg(directory.join("target"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
         .env("CARGO_INCREMENTAL", "0")
@@ -19,13 +19,13 @@ fn the_default_build_supports_a_directory_and_names_the_feature_that_a_bucket_ne
         .unwrap();
     assert!(built.success(), "the default build does not compile");
 
-    let leases = folder.join("leases");
+    let leases = directory.join("leases");
     let _ = std::fs::remove_dir_all(&leases);
     let url = format!("file://{}", leases.display());
     let tenure = |store: &str, words: &[&str]| {
-        let mut command = Command::new(folder.join("target/debug/tenure"));
+        let mut command = Command::new(directory.join("target/debug/tenure"));
         // Remembered verdicts stay in the directory of the test.
-        command.env("TENURE_STORE", store).env("XDG_STATE_HOME", &folder).args(words).output().unwrap()
+        command.env("TENURE_STORE", store).env("XDG_STATE_HOME", &directory).args(words).output().unwrap()
     };
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
 

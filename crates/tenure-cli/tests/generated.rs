@@ -85,10 +85,10 @@ fn the_manual_has_a_readable_page_for_every_command() {
     let page = home.tenure(&["man"]);
     assert_eq!((page.code, page.err.as_str()), (0, ""));
     assert!(page.out.contains(".TH tenure 1"), "{}", page.out);
-    let folder = home.0.join("share/man1");
-    home.tenure(&["man", "--out", folder.to_str().unwrap()]).answered(0, "");
+    let directory = home.0.join("share/man1");
+    home.tenure(&["man", "--out", directory.to_str().unwrap()]).answered(0, "");
     let written = |name: &str| {
-        std::fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+        std::fs::read_to_string(directory.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     };
     assert!(written("tenure-store-guarantees.1").contains(".TH tenure-store-guarantees 1"));
     for command in COMMANDS {
@@ -163,18 +163,18 @@ fn the_version_names_the_commit_it_was_built_from() {
 }
 
 /// The version and the watched files from the build script, run in the same way as by cargo.
-fn said(script: &Path, crate_folder: &Path) -> (String, Vec<String>) {
-    let did = did(Command::new(script).current_dir(crate_folder).env("CARGO_PKG_VERSION", "1.2.3"));
+fn said(script: &Path, crate_directory: &Path) -> (String, Vec<String>) {
+    let did = did(Command::new(script).current_dir(crate_directory).env("CARGO_PKG_VERSION", "1.2.3"));
     assert_eq!((did.code, did.err.as_str()), (0, ""));
     let value = |line: &str, name: &str| line.strip_prefix(name).map(str::to_owned);
     let version = did.out.lines().find_map(|line| value(line, "cargo:rustc-env=TENURE_VERSION=")).unwrap();
     (version, did.out.lines().filter_map(|line| value(line, "cargo:rerun-if-changed=")).collect())
 }
 
-fn git(folder: &Path, args: &[&str]) -> Option<String> {
+fn git(directory: &Path, args: &[&str]) -> Option<String> {
     let mut git = Command::new("git");
     let names = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main"];
-    let output = git.current_dir(folder).args(names).args(args).stderr(Stdio::null()).output().ok()?;
+    let output = git.current_dir(directory).args(names).args(args).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8(output.stdout).unwrap().trim().to_owned())
 }
 
@@ -194,7 +194,8 @@ fn the_build_script_handles_checkouts_worktrees_archives_and_vendored_copies() {
     std::fs::write(one.join("src/main.rs"), "fn main() {}").unwrap();
     // An archive: no repository, or one that is not Tenure's.
     assert_eq!(said(&script, &one), ("1.2.3".to_owned(), vec!["build.rs".to_owned()]));
-    let run = |folder: &Path, args: &[&str]| git(folder, args).unwrap_or_else(|| panic!("git {args:?}"));
+    let run =
+        |directory: &Path, args: &[&str]| git(directory, args).unwrap_or_else(|| panic!("git {args:?}"));
     run(&repository, &["init", "--quiet"]);
     assert_eq!(said(&script, &one).0, "1.2.3", "there is no commit yet");
     run(&repository, &["add", "."]);

@@ -240,12 +240,14 @@ fn a_read_only_directory_can_be_inspected() {
         return skipped("no file system can be mounted here");
     }
     let lease = hold(&process(&home, "me"), "k", 60_000);
-    let folder = home.leases().display().to_string();
-    if !shell(&format!("mount --bind {folder} {folder} 2>/dev/null && mount -o remount,ro,bind {folder}")) {
+    let directory = home.leases().display().to_string();
+    if !shell(&format!(
+        "mount --bind {directory} {directory} 2>/dev/null && mount -o remount,ro,bind {directory}"
+    )) {
         return skipped("no file system can be mounted here");
     }
     let (status, ls) = (home.tenure(&["status", "k"]), home.tenure(&["ls"]));
-    assert!(shell(&format!("umount -l {folder}")));
+    assert!(shell(&format!("umount -l {directory}")));
     assert!(status.out.contains(&format!("token {}", lease.token())), "{status:?}");
     assert_eq!((ls.code, ls.out.lines().count()), (0, 2), "{ls:?}");
 }

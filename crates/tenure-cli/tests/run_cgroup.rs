@@ -12,12 +12,12 @@ use tenure_testkit::{cgroup_in, own_cgroup};
 
 /// The directory of this process's cgroup, if cgroups can be created there.
 fn own_directory(test: &str) -> Option<PathBuf> {
-    let folder = own_cgroup()?;
-    let trial = folder.join(format!("trial-{test}-{}", std::process::id()));
+    let directory = own_cgroup()?;
+    let trial = directory.join(format!("trial-{test}-{}", std::process::id()));
     fs::create_dir(&trial).ok()?;
     let can_kill = trial.join("cgroup.kill").exists();
     fs::remove_dir(&trial).unwrap();
-    can_kill.then_some(folder)
+    can_kill.then_some(directory)
 }
 
 /// The directory of the child's cgroup, from the file that the child wrote.
@@ -34,13 +34,13 @@ fn the_command_starts_in_its_own_cgroup_which_is_removed_at_its_end() {
         "cat /proc/self/cgroup > cgroup; echo > told; while ! [ -e seen ]; do sleep 0.01; done; exit 3";
     let started = world.start(world.run(&["x", "--", "sh", "-c", script]));
     world.told("told");
-    let folder = directory_of(&world, &own);
-    let mode = fs::metadata(&folder).unwrap().permissions().mode();
+    let directory = directory_of(&world, &own);
+    let mode = fs::metadata(&directory).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "another user could lock it, and pass for a guard");
     fs::write(world.path("seen"), "").unwrap();
     assert_eq!(started.end().code, 3);
-    assert!(folder.file_name().unwrap().to_str().unwrap().starts_with("tenure-"), "{folder:?}");
-    until("the cgroup goes", PATIENCE, || (!folder.exists()).then_some(()));
+    assert!(directory.file_name().unwrap().to_str().unwrap().starts_with("tenure-"), "{directory:?}");
+    until("the cgroup goes", PATIENCE, || (!directory.exists()).then_some(()));
 }
 
 #[test]
@@ -56,8 +56,8 @@ fn processes_that_fork_too_fast_to_be_found_are_killed_by_one_write() {
     started.process().send(Signal::KILL);
     drop(started);
     world.is_empty_soon();
-    let folder = directory_of(&world, &own);
-    until("the cgroup goes", PATIENCE, || (!folder.exists()).then_some(()));
+    let directory = directory_of(&world, &own);
+    until("the cgroup goes", PATIENCE, || (!directory.exists()).then_some(()));
 }
 
 #[test]
@@ -69,11 +69,11 @@ fn a_cgroup_and_its_children_are_removed_even_if_the_watchdog_died_first() {
     outer.env("TENURE", run_support::TENURE);
     let started = world.start(outer);
     world.told("pid");
-    let folder = directory_of(&world, &own);
-    assert!(folder.exists());
+    let directory = directory_of(&world, &own);
+    assert!(directory.exists());
     started.watchdog().send(Signal::KILL);
     assert_eq!(started.end().code, 76);
-    until("the cgroup goes", PATIENCE, || (!folder.exists()).then_some(()));
+    until("the cgroup goes", PATIENCE, || (!directory.exists()).then_some(()));
     world.is_empty_soon();
 }
 

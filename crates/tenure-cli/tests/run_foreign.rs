@@ -142,7 +142,7 @@ fn a_holder_whose_lease_was_stolen_at_once_does_not_claim_to_keep_it() {
     let mut steal = world.command(world.path("tenure"));
     steal.args(["steal", "x", "--now", "--reason", "test", "--", "true"]).uid(OTHER_USER).gid(OTHER_USER);
     assert_eq!(world.ran(steal).code, 0);
-    until("the message", SOON, || started.err_so_far().contains("could not be ended").then_some(()));
+    until("the message", SOON, || started.err_so_far().contains("could not be killed").then_some(()));
     root.send(Signal::KILL);
     let ran = started.end();
     assert_eq!(ran.code, 76, "{ran:?}");

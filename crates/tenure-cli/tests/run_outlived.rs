@@ -15,7 +15,7 @@ use tenure::{Coordinator, Holder, Lease, WitnessPart, WorkGuard};
 const TTL: Duration = Duration::from_secs(1);
 
 /// The directory of the store, for a holder in its own process.
-const FOLDER: &str = "OUTLIVED_FOLDER";
+const DIRECTORY: &str = "OUTLIVED_DIRECTORY";
 
 /// The work of a holder, which outlives the holder. It is killed on drop.
 struct Orphan(Process);
@@ -30,8 +30,8 @@ impl Drop for Orphan {
 #[test]
 #[ignore = "a process of other tests"]
 fn holder() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
-    let (lease, acting) = block_on(held(&tenure::store::File::open(folder).unwrap()));
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
+    let (lease, acting) = block_on(held(&tenure::store::File::open(directory).unwrap()));
     let tree = lease.witness(WitnessPart::Tree).unwrap().expect("there is a witness");
     let mut work = Command::new("sleep").arg("100").stdin(Stdio::from(tree)).spawn().unwrap();
     println!("> {}", work.id());
@@ -53,7 +53,7 @@ fn working(world: &World) -> (Child, Orphan) {
     let mut holder = world
         .command(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "holder", "--nocapture"])
-        .env(FOLDER, world.leases())
+        .env(DIRECTORY, world.leases())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

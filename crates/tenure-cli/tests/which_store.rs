@@ -226,7 +226,7 @@ fn a_user_without_a_home_must_name_a_store() {
 fn the_home_of_another_user_after_sudo_is_refused_with_an_explanation() {
     let home = Home::new("sudo");
     if !is_root() {
-        return skipped("only root can give a folder away");
+        return skipped("only root can give a directory away");
     }
     assert!(shell(&format!("chown 12345 {}", home.0.display())));
     home.tenure(&["status", "x"]).failed(
@@ -269,14 +269,14 @@ fn a_file_system_that_is_not_local_is_refused() {
 fn a_directory_with_other_files_is_not_a_store() {
     let home = Home::new("other");
     home.write("notes/a.txt", "mine");
-    let folder = home.0.join("notes");
-    let url = format!("file://{}", folder.display());
+    let directory = home.0.join("notes");
+    let url = format!("file://{}", directory.display());
     home.tenure(&["--store", &url, "ls"]).failed(
         64,
         &format!(
             "{0} is not a store and not empty (\"a.txt\" is in it): name an empty or new directory, for example \
              {0}/tenure",
-            folder.display()
+            directory.display()
         ),
     );
 }

@@ -5,7 +5,7 @@ use crate::Finding;
 /// All findings of the suite about one store, in the order of the checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[must_use = "a report that nobody reads finds nothing: see assert_passed"]
+#[must_use = "a report that is not read finds nothing: see assert_passed"]
 pub struct Report {
     /// The harness's name for the store.
     pub store: String,

@@ -35,24 +35,24 @@ impl Drop for Scratch {
 }
 
 /// The store in a directory of the test. FUSE is accepted by name.
-fn open(folder: impl AsRef<Path>) -> File {
-    File::builder().accept_file_system("fuse").open(folder).expect("a folder of our own")
+fn open(directory: impl AsRef<Path>) -> File {
+    File::builder().accept_file_system("fuse").open(directory).expect("a directory of our own")
 }
 
-struct InAFolder {
-    folder: Scratch,
+struct InADirectory {
+    directory: Scratch,
     backup: Scratch,
 }
 
-impl InAFolder {
-    fn new(folder: Scratch) -> Self {
-        let backup = Scratch(folder.0.with_extension("backup"));
+impl InADirectory {
+    fn new(directory: Scratch) -> Self {
+        let backup = Scratch(directory.0.with_extension("backup"));
         let _ = std::fs::remove_dir_all(&backup.0);
-        Self { folder, backup }
+        Self { directory, backup }
     }
 
     fn store(&self) -> File {
-        open(&self.folder.0)
+        open(&self.directory.0)
     }
 }
 
@@ -74,7 +74,7 @@ fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-impl Harness for InAFolder {
+impl Harness for InADirectory {
     fn name(&self) -> String {
         self.store().to_string()
     }
@@ -102,12 +102,12 @@ impl Harness for InAFolder {
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Supported> {
-        mirror(&self.folder.0, &self.backup.0).expect("files can be copied");
+        mirror(&self.directory.0, &self.backup.0).expect("files can be copied");
         Box::pin(async { Supported::Yes })
     }
 
     fn restore(&self) -> BoxFuture<'_, Supported> {
-        mirror(&self.backup.0, &self.folder.0).expect("files can be copied");
+        mirror(&self.backup.0, &self.directory.0).expect("files can be copied");
         Box::pin(async { Supported::Yes })
     }
 }
@@ -124,7 +124,7 @@ async fn a_directory_on_a_disk_keeps_the_contract() {
         .only_contract()
         .racers(64)
         .rounds(10)
-        .run(&InAFolder::new(Scratch::on_disk("disk")))
+        .run(&InADirectory::new(Scratch::on_disk("disk")))
         .await;
     println!("{report}");
     report.assert_passed();
@@ -138,7 +138,7 @@ async fn a_directory_in_memory_keeps_the_contract_in_many_more_races() {
         .only_contract()
         .racers(64)
         .rounds(100)
-        .run(&InAFolder::new(Scratch::new("/dev/shm", "shm")))
+        .run(&InADirectory::new(Scratch::new("/dev/shm", "shm")))
         .await;
     report.assert_passed();
     let skipped: Vec<_> = report.skips().map(|finding| (finding.clause, finding.check)).collect();
@@ -148,7 +148,7 @@ async fn a_directory_in_memory_keeps_the_contract_in_many_more_races() {
 /// With fewer racers: this test runs inside every file system.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_of_any_kind_keeps_the_contract() {
-    let harness = InAFolder::new(Scratch::on_disk("any"));
+    let harness = InADirectory::new(Scratch::on_disk("any"));
     let report = Suite::new(1).only_contract().racers(8).rounds(4).run(&harness).await;
     println!("{report}");
     report.assert_passed();
@@ -162,27 +162,27 @@ async fn a_directory_of_any_kind_keeps_the_contract() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_on_a_disk_carries_leases() {
     let suite = Suite::new(1).only_leases().ttl(Duration::from_secs(3)).contenders(6).turns(2);
-    let report = suite.run(&InAFolder::new(Scratch::on_disk("leases"))).await;
+    let report = suite.run(&InADirectory::new(Scratch::on_disk("leases"))).await;
     println!("{report}");
     report.assert_passed();
     assert!(
         report.skips().all(|finding| finding.clause == "answers"),
-        "a folder has no wire to be cut: {report}"
+        "a directory has no wire to be cut: {report}"
     );
 }
 
 // ── processes ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const RACERS: usize = 64;
-const FOLDER: &str = "TENURE_TEST_RACE_IN";
+const DIRECTORY: &str = "TENURE_TEST_RACE_IN";
 const WINS: usize = 10;
 
 /// Each win replaces a version that no other process has replaced, and adds one. Winners report on stdout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a process of other tests"]
 async fn one_of_the_racing_processes() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
-    let store = open(folder);
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
+    let store = open(directory);
     let key = Key::parse("counter").unwrap();
     let mut wins = 0;
     while wins < WINS {
@@ -214,12 +214,12 @@ fn of_sixty_four_racing_processes_exactly_one_replaces_each_version() {
     }
 }
 
-fn race(folder: &Path, many: usize) {
+fn race(directory: &Path, many: usize) {
     let this = std::env::current_exe().unwrap();
     let start = || {
         Command::new(&this)
             .args(["--ignored", "--exact", "one_of_the_racing_processes", "--nocapture"])
-            .env(FOLDER, folder)
+            .env(DIRECTORY, directory)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap()
@@ -246,7 +246,11 @@ fn race(folder: &Path, many: usize) {
         }
     }
     assert_eq!(counts, (1..=many * WINS).collect());
-    println!("{}: {} wins in one chain, {refused} refused for a busy lock", folder.display(), counts.len());
+    println!(
+        "{}: {} wins in one chain, {refused} refused for a busy lock",
+        directory.display(),
+        counts.len()
+    );
 }
 
 // ── inside of other file systems ────────────────────────────────────────────────────────────────────────────────────

@@ -27,7 +27,7 @@ enum StorePlace {
 impl StoreUrl {
     /// The store in this directory, with no risk accepted. The path must be absolute.
     #[cfg(feature = "file")]
-    pub fn of_folder(path: impl AsRef<std::path::Path>) -> Result<Self, UrlError> {
+    pub fn of_directory(path: impl AsRef<std::path::Path>) -> Result<Self, UrlError> {
         crate::file::FilePlace::new(path.as_ref()).map(StorePlace::File).map(Self)
     }
 
@@ -196,7 +196,7 @@ fn no_scheme(text: &str) -> UrlError {
         return UrlError::new(format!("the URL of a store is empty: write it like {EXAMPLE}"));
     }
     #[cfg(feature = "file")]
-    if let Ok(url) = StoreUrl::of_folder(text) {
+    if let Ok(url) = StoreUrl::of_directory(text) {
         return UrlError::new(format!("{text:?} is a path, but a store needs a URL: write {url}"));
     }
     UrlError::new(format!("{text:?} is not the URL of a store: write it like {EXAMPLE}"))

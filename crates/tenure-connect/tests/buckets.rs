@@ -60,7 +60,7 @@ fn an_error_shows_a_valid_url_and_repeats_no_secret() {
     refused("s3://my-bucket?endpoint=http://x.org", "accept=http");
     refused("s3://my-bucket?ca=my-ca.pem", "not the absolute path");
     refused("s3://my-bucket?proxy=ftp://hush", "not the address of a proxy");
-    refused("s3://my-bucket?proxy=http://me:hush@proxy:3128", "carries no password");
+    refused("s3://my-bucket?proxy=http://me:hush@proxy:3128", "carries a password");
     refused("s3://my-bucket?endpoint=http://localhost:9000&proxy=http://x.org:3128", "accept=http");
 }
 

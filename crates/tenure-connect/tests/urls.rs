@@ -129,39 +129,39 @@ fn each_open_of_memory_is_a_separate_store() {
 
 #[test]
 fn a_directory_is_opened_created_and_inspected_through_its_url() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("connect-{}", std::process::id()));
-    let folder = folder.join(OsStr::from_bytes(b"not utf-8: \xff %41"));
-    let url = StoreUrl::of_folder(&folder).unwrap();
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("connect-{}", std::process::id()));
+    let directory = directory.join(OsStr::from_bytes(b"not utf-8: \xff %41"));
+    let url = StoreUrl::of_directory(&directory).unwrap();
     assert!(url.open_to_read().unwrap().is_none());
-    assert!(!folder.exists());
+    assert!(!directory.exists());
     let store = url.open().unwrap();
-    assert!(folder.exists(), "byte for byte");
+    assert!(directory.exists(), "byte for byte");
     // The display name of a store is a URL that opens it.
     let again: StoreUrl = store.to_string().parse().unwrap();
     assert_eq!(again, url);
     assert!(again.open_to_read().unwrap().is_some());
-    std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
+    std::fs::remove_dir_all(directory.parent().unwrap()).unwrap();
 }
 
 #[test]
 fn what_is_accepted_in_the_url_reaches_the_store() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("accept-{}", std::process::id()));
-    let url = StoreUrl::of_folder(&folder).unwrap();
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("accept-{}", std::process::id()));
+    let url = StoreUrl::of_directory(&directory).unwrap();
     url.open().unwrap();
-    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o770)).unwrap();
+    std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o770)).unwrap();
     let error = url.open().unwrap_err().to_string();
     assert!(error.contains("?accept=writable-by-others"), "{error}");
     let accepting: StoreUrl = format!("{url}?accept=writable-by-others").parse().unwrap();
     accepting.open().unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 proptest! {
     #[test]
     fn every_path_comes_back_byte_for_byte(name in proptest::collection::vec(1..=255u8, 1..40)) {
         let path = [b"/x/".as_slice(), &name].concat();
-        if let Ok(url) = StoreUrl::of_folder(OsStr::from_bytes(&path)) {
+        if let Ok(url) = StoreUrl::of_directory(OsStr::from_bytes(&path)) {
             let text = url.to_string();
             prop_assert!(text.is_ascii() && !text.contains(char::is_whitespace));
             prop_assert_eq!(text.parse::<StoreUrl>().unwrap(), url);

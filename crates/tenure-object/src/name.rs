@@ -35,13 +35,17 @@ impl Names {
     /// The key of an object; `None` if the object is not a Tenure record.
     pub(crate) fn key(&self, name: &str) -> Option<Key> {
         let inside = name.strip_prefix(&self.base)?.strip_suffix(ENDING)?;
-        let (folders, last) = match inside.rsplit_once('/') {
-            Some((folders, last)) => (Some(folders), last),
+        let (directories, last) = match inside.rsplit_once('/') {
+            Some((directories, last)) => (Some(directories), last),
             None => (None, inside),
         };
         let mut key = String::with_capacity(inside.len());
-        for folder in folders.into_iter().flat_map(|folders| folders.split('/')) {
-            key.push_str(if looks_like_a_file(folder) { folder.strip_suffix(FOLDER_MARK)? } else { folder });
+        for directory in directories.into_iter().flat_map(|directories| directories.split('/')) {
+            key.push_str(if looks_like_a_file(directory) {
+                directory.strip_suffix(DIRECTORY_MARK)?
+            } else {
+                directory
+            });
             key.push('/');
         }
         key.push_str(last);
@@ -68,7 +72,7 @@ impl Names {
             }
             if segments.peek().is_some() {
                 if looks_like_a_file(segment) {
-                    name.push(FOLDER_MARK);
+                    name.push(DIRECTORY_MARK);
                 }
                 name.push('/');
             }
@@ -82,13 +86,13 @@ pub(crate) fn is_plain(prefix: &str) -> bool {
     ESCAPED.iter().all(|(escaped, _)| *escaped == '%' || !prefix.contains(*escaped))
 }
 
-fn looks_like_a_file(folder: &str) -> bool {
-    folder.trim_end_matches(FOLDER_MARK).ends_with(ENDING)
+fn looks_like_a_file(directory: &str) -> bool {
+    directory.trim_end_matches(DIRECTORY_MARK).ends_with(ENDING)
 }
 
 const ENDING: &str = ".record";
 
-const FOLDER_MARK: char = '_';
+const DIRECTORY_MARK: char = '_';
 
 const ESCAPED: [(char, &str); 4] =
     [('%', "%25"), ('\\', "%5C"), ('\u{fffe}', "%EF%BF%BE"), ('\u{ffff}', "%EF%BF%BF")];

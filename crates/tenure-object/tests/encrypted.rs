@@ -16,7 +16,7 @@ use tenure_testkit::{Authority, Kind, Server, Setup, key};
 /// A server with TLS, and a file for clients that trust its authority.
 struct Encrypted {
     server: Server,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Encrypted {
@@ -28,14 +28,14 @@ impl Encrypted {
         let setup = Setup::new().encrypted(certificate(&authority));
         let server = Server::start_with_or_skip(Kind::Minio, setup)?;
         server.create_bucket("leases");
-        let folder = std::env::temp_dir().join(format!("tenure-object-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
-        Some(Self { server, folder })
+        let directory = std::env::temp_dir().join(format!("tenure-object-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("ca.pem"), authority.pem()).unwrap();
+        Some(Self { server, directory })
     }
 
     fn ca(&self) -> String {
-        self.folder.join("ca.pem").to_str().unwrap().to_owned()
+        self.directory.join("ca.pem").to_str().unwrap().to_owned()
     }
 
     /// A builder for this name of the machine.
@@ -48,7 +48,7 @@ impl Encrypted {
 
 impl Drop for Encrypted {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -79,7 +79,7 @@ async fn a_private_authority_is_trusted_once_it_is_named() {
     leases(open(&place.at("localhost").ca(&place.ca()))).await;
     let variable = [("AWS_CA_BUNDLE", place.ca())].into_iter().collect();
     leases(place.at("127.0.0.1").open_in(&variable).unwrap()).await;
-    let config = place.folder.join("config");
+    let config = place.directory.join("config");
     std::fs::write(&config, format!("[default]\nca_bundle = {}\n", place.ca())).unwrap();
     let profile = [("AWS_CONFIG_FILE", config.to_str().unwrap())].into_iter().collect();
     leases(place.at("localhost").open_in(&profile).unwrap()).await;
@@ -92,8 +92,8 @@ async fn a_private_authority_is_trusted_once_it_is_named() {
     let error = Coordinator::connect(stranger).await.unwrap_err();
     assert_eq!(error.kind(), tenure::ErrorKind::Unavailable, "{error}");
     let other = Authority::new();
-    std::fs::write(place.folder.join("other.pem"), other.pem()).unwrap();
-    let other = open(&place.at("localhost").ca(place.folder.join("other.pem").to_str().unwrap()));
+    std::fs::write(place.directory.join("other.pem"), other.pem()).unwrap();
+    let other = open(&place.at("localhost").ca(place.directory.join("other.pem").to_str().unwrap()));
     assert!(unreachable(&other).await.contains("not signed by an authority that this machine trusts"));
 
     // A server with TLS tells an unencrypted client to use https.

@@ -82,7 +82,7 @@ async fn encrypted_requests_go_through_a_tunnel() {
     );
     let lost = ForwardProxy::start();
     let sentence = refused(&open(&lost.endpoint())).await;
-    let part = format!("the proxy {} makes no connection to minio.example.org", lost.endpoint());
+    let part = format!("the proxy {} cannot connect to minio.example.org", lost.endpoint());
     assert!(sentence.contains(&part), "{sentence}");
     let gone = lost.endpoint();
     drop(lost);

@@ -14,9 +14,9 @@ use tenure_store::Store;
 use tenure_testkit::Kind as Server;
 
 /// A directory for verdicts, which is deleted on drop.
-struct Folder(PathBuf);
+struct Directory(PathBuf);
 
-impl Folder {
+impl Directory {
     fn new(name: &str) -> Self {
         let name = format!("tenure-verdicts-{name}-{}", std::process::id());
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -26,14 +26,14 @@ impl Folder {
 
     /// Number of GET and PUT requests to connect.
     async fn cost(&self, store: S3) -> (u64, u64) {
-        let verdicts = Verdicts::in_folder(&self.0);
+        let verdicts = Verdicts::in_directory(&self.0);
         Coordinator::builder().verdicts(verdicts).connect(store.clone()).await.unwrap();
         let requests = store.requests();
         (requests.gets, requests.puts)
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -42,15 +42,15 @@ impl Drop for Folder {
 #[tokio::test]
 async fn to_connect_costs_five_requests_and_then_none() {
     let Some(bucket) = Bucket::on(Server::Minio, "verdicts") else { return };
-    let folder = Folder::new("costs");
-    assert_eq!(folder.cost(bucket.store()).await, (4, 3), "once in the life of a store");
-    assert_eq!(folder.cost(bucket.store()).await, (0, 0));
+    let directory = Directory::new("costs");
+    assert_eq!(directory.cost(bucket.store()).await, (4, 3), "once in the life of a store");
+    assert_eq!(directory.cost(bucket.store()).await, (0, 0));
     let elsewhere = bucket.builder_at_the_top().prefix("other").open_in(&Environment::default()).unwrap();
-    assert_eq!(folder.cost(elsewhere).await, (4, 3), "another prefix, for which another policy may hold");
+    assert_eq!(directory.cost(elsewhere).await, (4, 3), "another prefix, for which another policy may hold");
     let bare = bucket.builder().bare_etags().open_in(&Environment::default()).unwrap();
-    assert_eq!(folder.cost(bare).await, (3, 2), "conditions that are sent in another form");
-    Verdicts::in_folder(&folder.0).forget(&bucket.store().identity().place.unwrap()).unwrap();
-    assert_eq!(folder.cost(bucket.store()).await, (3, 2), "it was forgotten");
+    assert_eq!(directory.cost(bare).await, (3, 2), "conditions that are sent in another form");
+    Verdicts::in_directory(&directory.0).forget(&bucket.store().identity().place.unwrap()).unwrap();
+    assert_eq!(directory.cost(bucket.store()).await, (3, 2), "it was forgotten");
 }
 
 #[test]
@@ -63,12 +63,12 @@ fn a_place_names_no_secret() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_clients_that_start_at_once_pass_its_check() {
     let Some(bucket) = Bucket::on(Server::Minio, "crowd") else { return };
-    let folder = Folder::new("crowd");
+    let directory = Directory::new("crowd");
     let connecting = (0..200).map(|_| {
-        let builder = Coordinator::builder().verdicts(Verdicts::in_folder(&folder.0));
+        let builder = Coordinator::builder().verdicts(Verdicts::in_directory(&directory.0));
         builder.connect(bucket.store())
     });
     let refused: Vec<_> = join_all(connecting).await.into_iter().filter_map(Result::err).collect();
     assert!(refused.is_empty(), "{} refused: {}", refused.len(), refused[0]);
-    assert_eq!(folder.cost(bucket.store()).await, (0, 0));
+    assert_eq!(directory.cost(bucket.store()).await, (0, 0));
 }

@@ -22,13 +22,13 @@ pub struct Identity {
     /// A witness is a small locked file that shows the other processes on the machine whether its holder is alive. The
     /// directory must be on a file system whose locks are local to this kernel. All programs on the machine that use
     /// the store must use the same directory. The store itself ignores files that end in `.witness`.
-    pub witness_folder: Option<PathBuf>,
+    pub witness_directory: Option<PathBuf>,
 }
 
 impl Identity {
     /// A store without remembered verdicts and without a directory for witnesses.
     pub fn new(impossible_version: Version) -> Self {
-        Self { impossible_version, place: None, witness_folder: None }
+        Self { impossible_version, place: None, witness_directory: None }
     }
 
     /// Sets the place.
@@ -37,7 +37,7 @@ impl Identity {
     }
 
     /// Sets the directory for witnesses.
-    pub fn with_witness_folder(self, folder: impl Into<Option<PathBuf>>) -> Self {
-        Self { witness_folder: folder.into(), ..self }
+    pub fn with_witness_directory(self, directory: impl Into<Option<PathBuf>>) -> Self {
+        Self { witness_directory: directory.into(), ..self }
     }
 }

@@ -109,7 +109,7 @@ impl Mounted {
         if kind.is_fuse() && !Path::new("/dev/fuse").exists() {
             return Err(format!("there is no /dev/fuse, which {kind:?} needs"));
         }
-        let home = Home::new("mounted").unwrap_or_else(|error| panic!("no folder for {kind:?}: {error}"));
+        let home = Home::new("mounted").unwrap_or_else(|error| panic!("no directory for {kind:?}: {error}"));
         let mut mounted = Self { kind, path: home.path().join("mounted"), mounts: Vec::new(), home };
         if !mounted.mount_memory() {
             return Err(format!("root may not mount here, which {kind:?} needs"));
@@ -140,7 +140,7 @@ impl Mounted {
 
     /// A directory on a private tmpfs, for `XDG_RUNTIME_DIR`.
     pub fn runtime(&self) -> PathBuf {
-        self.folder("memory/runtime")
+        self.directory("memory/runtime")
     }
 
     /// Runs tests of this same binary again, one after another, with their directories in here: [`tests_in`] returns
@@ -164,7 +164,7 @@ impl Mounted {
     /// Mounts a tmpfs for files that should not wait for a disk. False if the kernel does not permit it, as in a
     /// container without privileges.
     fn mount_memory(&mut self) -> bool {
-        let memory = self.folder("memory");
+        let memory = self.directory("memory");
         let mut command = Command::new("mount");
         command.args(["-t", "tmpfs", "-o", "mode=700", "tmpfs"]).arg(&memory);
         let permitted = command.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
@@ -173,8 +173,8 @@ impl Mounted {
     }
 
     fn mount_all(&mut self, fill: impl FnOnce(&Path)) {
-        let path = self.folder("mounted");
-        let layers = self.folder("layers");
+        let path = self.directory("mounted");
+        let layers = self.directory("layers");
         match self.kind {
             FileSystem::Tmpfs => self.mount(&["-t", "tmpfs", "tmpfs"], &path),
             FileSystem::Ext4 => self.mount_image("mkfs.ext4", &["-q"], &path),
@@ -182,25 +182,25 @@ impl Mounted {
             FileSystem::Btrfs => self.mount_image("mkfs.btrfs", &["-q"], &path),
             FileSystem::OverlayOnTmpfs => {
                 self.mount(&["-t", "tmpfs", "tmpfs"], &layers);
-                let lower = self.folder("lower");
+                let lower = self.directory("lower");
                 fill(&lower);
                 self.mount_overlay(&lower, &layers, &path);
             }
             FileSystem::OverlayOnExt4 => {
                 self.mount_image("mkfs.ext4", &["-q"], &layers);
-                let lower = self.folder("layers/lower");
+                let lower = self.directory("layers/lower");
                 fill(&lower);
                 self.mount_overlay(&lower, &layers, &path);
             }
             FileSystem::Bindfs => {
                 self.mount_image("mkfs.ext4", &["-q"], &layers);
-                let below = self.folder("layers/below");
+                let below = self.directory("layers/below");
                 run(Command::new("bindfs").args([&below, &path]));
                 self.mounts.push(path);
             }
             FileSystem::FuseOverlayfs => {
                 self.mount_image("mkfs.ext4", &["-q"], &layers);
-                let lower = self.folder("layers/lower");
+                let lower = self.directory("layers/lower");
                 fill(&lower);
                 let options = self.overlay_options(&lower, &layers);
                 run(Command::new("fuse-overlayfs").args(["-o", &options]).arg(&path));
@@ -225,7 +225,7 @@ impl Mounted {
 
     /// The image is sparse: it takes only as much memory as is written to it.
     fn mount_image(&mut self, make: &str, options: &[&str], path: &Path) {
-        let image = self.folder("memory").join("image");
+        let image = self.directory("memory").join("image");
         let file = fs::File::create(&image).expect("a file of our own");
         file.set_len(IMAGE_BYTES).expect("a sparse file");
         run(Command::new(make).args(options).arg(&image));
@@ -238,9 +238,9 @@ impl Mounted {
         self.mounts.push(path.to_owned());
     }
 
-    fn folder(&self, name: &str) -> PathBuf {
+    fn directory(&self, name: &str) -> PathBuf {
         let path = self.home.path().join(name);
-        fs::create_dir_all(&path).expect("a folder of our own");
+        fs::create_dir_all(&path).expect("a directory of our own");
         path
     }
 }
@@ -267,8 +267,8 @@ pub fn tests_in(usually: impl Into<PathBuf>) -> PathBuf {
 }
 
 fn is_installed(program: &str) -> bool {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&directories).any(|directory| directory.join(program).is_file())
 }
 
 #[track_caller]

@@ -59,12 +59,12 @@ fn in_memory(runtime: &Runtime) {
 
 /// Two writes that are on disk when they return, and the witness.
 fn on_a_disk(runtime: &Runtime) {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let connect = |name: &str| {
-        let store = File::open(folder.0.join(name)).unwrap();
+        let store = File::open(directory.0.join(name)).unwrap();
         runtime.block_on(Coordinator::connect(store)).unwrap()
     };
-    let mut puts = Bare::on(File::open(folder.0.join("puts")).unwrap(), runtime);
+    let mut puts = Bare::on(File::open(directory.0.join("puts")).unwrap(), runtime);
     let coordinator = connect("warm");
     let mut chains = Samples::new("a bare pair of synced replaces");
     let mut store = Samples::new("a pair of puts on the file store");
@@ -73,7 +73,7 @@ fn on_a_disk(runtime: &Runtime) {
     let mut opened = Samples::new("opened and connected");
     let mut cold = Samples::new("a cold acquire and a release");
     for _ in 0..ROUNDS_ON_A_DISK {
-        chains.take(|| (0..2).for_each(|_| bare_chain(&folder.0)));
+        chains.take(|| (0..2).for_each(|_| bare_chain(&directory.0)));
         store.take(|| (0..2).for_each(|_| puts.replace()));
         unseen.take(|| acquire_and_release(runtime, &coordinator, false));
         warm.take(|| acquire_and_release(runtime, &coordinator, true));
@@ -100,13 +100,13 @@ fn acquire_and_release(runtime: &Runtime, coordinator: &Coordinator, witness: bo
 }
 
 /// Write, sync, rename, sync: the calls that replace a file durably.
-fn bare_chain(folder: &Path) {
-    let from = folder.join("from");
+fn bare_chain(directory: &Path) {
+    let from = directory.join("from");
     let mut file = fs::File::create(&from).unwrap();
     file.write_all(&[b'x'; 700]).unwrap();
     file.sync_all().unwrap();
-    fs::rename(&from, folder.join("to")).unwrap();
-    fs::File::open(folder).unwrap().sync_all().unwrap();
+    fs::rename(&from, directory.join("to")).unwrap();
+    fs::File::open(directory).unwrap().sync_all().unwrap();
 }
 
 /// A store with no lease layer on top.
@@ -133,9 +133,9 @@ impl<'a, S: Store> Bare<'a, S> {
 }
 
 /// A directory on the disk of the target directory; deleted when dropped.
-struct Folder(PathBuf);
+struct Directory(PathBuf);
 
-impl Folder {
+impl Directory {
     fn new() -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
@@ -143,7 +143,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

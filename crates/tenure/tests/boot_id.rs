@@ -29,9 +29,10 @@ async fn leases_are_held_and_renewed_whatever_the_boot_id_is() {
 
 #[test]
 fn an_invalid_boot_id_costs_the_witness_and_no_lease() {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("boot-id-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("boot_id");
+    let directory =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("boot-id-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("boot_id");
     let long = "b".repeat(100);
     let nil = "00000000-0000-0000-0000-000000000000\n";
     let good = "5d2cf2ad-62e7-4a34-bd4e-9a1a0f4f6a3c\n";
@@ -49,7 +50,7 @@ fn an_invalid_boot_id_costs_the_witness_and_no_lease() {
             .arg(&file)
             .arg(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
-            .env("XDG_RUNTIME_DIR", &folder)
+            .env("XDG_RUNTIME_DIR", &directory)
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
@@ -61,5 +62,5 @@ fn an_invalid_boot_id_costs_the_witness_and_no_lease() {
         assert!(output.status.success(), "{id:?}: {said}{trouble}");
         assert!(said.contains(&format!("witness {}", id == good)), "{id:?}: {said}{trouble}");
     }
-    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -16,7 +16,7 @@ fn puppet() {
 }
 
 /// A directory in which `k` holds `old`, or nothing; and the version that a puppet must expect there.
-fn folder(replace: bool) -> (Scratch, String) {
+fn directory(replace: bool) -> (Scratch, String) {
     let scratch = Scratch::new("crash");
     let store = scratch.store();
     let expect = if replace {
@@ -30,7 +30,7 @@ fn folder(replace: bool) -> (Scratch, String) {
 /// The system calls of one write, as the kernel sees them. Without the calls of the clean-up, which the first write of
 /// a process starts beside its answer.
 fn calls_of_a_write(replace: bool) -> Vec<Call> {
-    let (scratch, expect) = folder(replace);
+    let (scratch, expect) = directory(replace);
     let mut puppet = Puppet::start(&scratch.0);
     let strace = Strace::attach(&puppet, &[]);
     let answer = puppet.put("k", "new", &expect).unwrap();
@@ -71,7 +71,7 @@ fn a_writer_killed_before_any_of_its_calls_leaves_the_old_entry_or_the_new() {
         let calls = calls_of_a_write(replace);
         let mut landed = Vec::new();
         for Call { name, number, .. } in &calls {
-            let (scratch, expect) = folder(replace);
+            let (scratch, expect) = directory(replace);
             let mut puppet = Puppet::start(&scratch.0);
             let strace = Strace::attach(&puppet, &[format!("{name}:signal=KILL:when={number}")]);
             let answer = puppet.put("k", "new", &expect);
@@ -106,7 +106,7 @@ fn a_writer_whose_call_fails_reports_the_truth() {
             calls.iter().filter(|call| !["close", "getrandom"].contains(&&*call.name))
         {
             for errno in ["EIO", "ENOSPC", "EMFILE", "EINTR"] {
-                let (scratch, expect) = folder(replace);
+                let (scratch, expect) = directory(replace);
                 let mut puppet = Puppet::start(&scratch.0);
                 let strace = Strace::attach(&puppet, &[format!("{name}:error={errno}:when={number}")]);
                 let when = format!("{name} number {number} failed with {errno}");
@@ -144,7 +144,7 @@ fn a_rename_that_the_disk_makes_and_then_fails_is_unknown_and_never_refused() {
             .iter()
             .rfind(|call| call.name.starts_with("rename") && call.line.contains("k.entry"))
             .unwrap();
-        let (scratch, expect) = folder(replace);
+        let (scratch, expect) = directory(replace);
         let mut puppet = Puppet::start(&scratch.0);
         let strace = Strace::attach(&puppet, &[format!("{name}:error=EIO:signal=STOP:when={number}")]);
         puppet.order_put("k", "new", &expect);
@@ -171,7 +171,7 @@ fn an_entry_that_could_not_be_synced_is_not_shown_until_it_is() {
     if !Strace::is_there() {
         return;
     }
-    let (scratch, expect) = folder(true);
+    let (scratch, expect) = directory(true);
     let mut puppet = Puppet::start(&scratch.0);
     // The first sync is of the file, the second of the directory. From then on the disk fails.
     let strace = Strace::attach_to_all(&puppet, &["fsync:error=EIO:when=2+".to_owned()]);
@@ -198,7 +198,7 @@ fn a_writer_stopped_at_any_call_under_its_lock_blocks_no_other_and_does_no_harm_
     let mut said: BTreeMap<String, usize> = BTreeMap::new();
     for Call { name, number, .. } in &calls[taken..=renamed] {
         let when = format!("stopped at {name} number {number}");
-        let (scratch, expect) = folder(true);
+        let (scratch, expect) = directory(true);
         let mut stopped = Puppet::start(&scratch.0);
         // The signal arrives with the call and takes effect after it.
         let strace = Strace::attach(&stopped, &[format!("{name}:signal=STOP:when={number}")]);
@@ -239,7 +239,7 @@ fn calls_with_a_short_limit_get_past_a_stopped_owner_too() {
     }
     let calls = calls_of_a_write(true);
     let taken = calls.iter().find(|call| call.name == "flock" && call.line.contains("/k.lock>")).unwrap();
-    let (scratch, expect) = folder(true);
+    let (scratch, expect) = directory(true);
     let mut stopped = Puppet::start(&scratch.0);
     let _strace = Strace::attach(&stopped, &[format!("flock:signal=STOP:when={}", taken.number)]);
     stopped.order_put("k", "new", &expect);
@@ -298,7 +298,7 @@ fn a_writer_stopped_while_it_raises_the_mark_blocks_no_other() {
     if !Strace::is_there() {
         return;
     }
-    let (scratch, expect) = folder(true);
+    let (scratch, expect) = directory(true);
     let mut stopped = Puppet::start(&scratch.0);
     let strace = Strace::attach(&stopped, &["pwrite64:signal=STOP:when=1".to_owned()]);
     stopped.order_put("k", "new", &expect);

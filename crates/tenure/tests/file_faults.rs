@@ -40,7 +40,7 @@ impl Mount {
         mounted.then_some(Self(scratch))
     }
 
-    fn folder(&self) -> PathBuf {
+    fn directory(&self) -> PathBuf {
         self.0.0.join("store")
     }
 }
@@ -54,13 +54,13 @@ impl Drop for Mount {
 #[test]
 fn on_a_full_disk_writes_are_refused_without_effect_and_continue_when_there_is_room() {
     let Some(mount) = Mount::new("size=512k") else { return };
-    let store = File::open(mount.folder()).unwrap();
+    let store = File::open(mount.directory()).unwrap();
     block_on(async {
         let small = write(&store, &key("k"), "small", Expect::Absent).await;
         let large = "x".repeat(600 * 1024);
         for _ in 0..3 {
             let answer = store.put(&key("k"), large.clone().into(), Expect::Version(small.clone())).await;
-            refused(answer, Reason::Unreachable, &["Free some space", mount.folder().to_str().unwrap()]);
+            refused(answer, Reason::Unreachable, &["Free some space", mount.directory().to_str().unwrap()]);
         }
         assert_eq!(look(&store, &key("k")).await, Some(("small".to_owned(), small.clone())));
         // The failed attempts left nothing that blocks the next write.
@@ -72,7 +72,7 @@ fn on_a_full_disk_writes_are_refused_without_effect_and_continue_when_there_is_r
 #[test]
 fn on_a_disk_without_inodes_existing_entries_can_be_read() {
     let Some(mount) = Mount::new("size=4m,nr_inodes=12") else { return };
-    let store = File::open(mount.folder()).unwrap();
+    let store = File::open(mount.directory()).unwrap();
     block_on(async {
         let mut written = Vec::new();
         for number in 0..12 {
@@ -92,7 +92,7 @@ fn on_a_disk_without_inodes_existing_entries_can_be_read() {
 #[test]
 fn a_store_on_a_read_only_disk_is_refused_at_opening_and_intact_when_it_is_writable_again() {
     let Some(mount) = Mount::new("size=4m") else { return };
-    let store = File::open(mount.folder()).unwrap();
+    let store = File::open(mount.directory()).unwrap();
     block_on(async {
         let version = write(&store, &key("k"), "value", Expect::Absent).await;
         let path = mount.0.0.display();
@@ -108,11 +108,11 @@ fn a_store_on_a_read_only_disk_is_refused_at_opening_and_intact_when_it_is_writa
         assert!(remounted, "a process has a file open for writing there");
         refused_opening(&mount);
         // A reader needs no write access.
-        let store = File::builder().open_to_read(mount.folder()).unwrap().unwrap();
+        let store = File::builder().open_to_read(mount.directory()).unwrap().unwrap();
         assert_eq!(look(&store, &key("k")).await, Some(("value".to_owned(), version.clone())));
         drop(store);
         assert!(shell(&format!("mount -o remount,rw {path}")));
-        let store = File::open(mount.folder()).unwrap();
+        let store = File::open(mount.directory()).unwrap();
         assert_eq!(look(&store, &key("k")).await, Some(("value".to_owned(), version)));
     });
 }
@@ -121,7 +121,7 @@ fn a_store_on_a_read_only_disk_is_refused_at_opening_and_intact_when_it_is_writa
 const PATIENCE: usize = 1_000;
 
 fn refused_opening(mount: &Mount) {
-    let error = File::open(mount.folder()).expect_err("nothing could be written");
+    let error = File::open(mount.directory()).expect_err("nothing could be written");
     println!("{error}");
     assert!(error.to_string().contains("Mount it writable"), "{error}");
 }
@@ -231,7 +231,7 @@ fn an_entry_that_is_not_a_file_blocks_no_caller_and_is_not_followed() {
     std::fs::write(&secret.0, "secret").unwrap();
     let make: [(&str, String); 3] = [
         ("fifo", format!("mkfifo {}", store.path_of(&key("fifo")).display())),
-        ("folder", format!("mkdir {}", store.path_of(&key("folder")).display())),
+        ("directory", format!("mkdir {}", store.path_of(&key("directory")).display())),
         ("link", format!("ln -s {} {}", secret.0.display(), store.path_of(&key("link")).display())),
     ];
     block_on(async {

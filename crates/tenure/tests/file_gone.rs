@@ -11,7 +11,7 @@ use tenure::clock::{BootClock, Clock};
 use tenure::store::File;
 use tenure::{Coordinator, ErrorKind, Lost};
 
-use file_support::{FOLDER, Puppet, Scratch, block_on, shell, skipped, sleep_ms};
+use file_support::{DIRECTORY, Puppet, Scratch, block_on, shell, skipped, sleep_ms};
 
 /// Long enough that no automatic renewal happens during a test.
 const TTL: Duration = Duration::from_secs(3_600);
@@ -41,11 +41,12 @@ async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T
 /// lost, and how long that took.
 async fn lost_by(scratch: &Scratch, harm: &str) -> (Lost, Duration) {
     let parent = scratch.0.join("parent");
-    let folder = parent.join("store");
-    let coordinator = Coordinator::connect(File::open(&folder).unwrap()).await.unwrap();
+    let directory = parent.join("store");
+    let coordinator = Coordinator::connect(File::open(&directory).unwrap()).await.unwrap();
     let lease = coordinator.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
-    let _unmount = Unmount(folder.clone());
-    let harm = harm.replace("FOLDER", folder.to_str().unwrap()).replace("PARENT", parent.to_str().unwrap());
+    let _unmount = Unmount(directory.clone());
+    let harm =
+        harm.replace("DIRECTORY", directory.to_str().unwrap()).replace("PARENT", parent.to_str().unwrap());
     let clock = BootClock::new();
     assert!(shell(&harm), "{harm}");
     let began = clock.now();
@@ -63,13 +64,13 @@ fn a_holder_whose_directory_is_deleted_moved_or_mounted_over_stops_at_once_whate
         skipped("nothing can be mounted here");
     }
     let harms = [
-        ("rm -rf FOLDER", None),
-        ("mv FOLDER FOLDER.away", Some(Lost::StoreGone)),
-        ("mv FOLDER FOLDER.away && mkdir -m 700 FOLDER", Some(Lost::StoreGone)),
+        ("rm -rf DIRECTORY", None),
+        ("mv DIRECTORY DIRECTORY.away", Some(Lost::StoreGone)),
+        ("mv DIRECTORY DIRECTORY.away && mkdir -m 700 DIRECTORY", Some(Lost::StoreGone)),
         ("mv PARENT PARENT.away", Some(Lost::StoreGone)),
-        ("mount -t tmpfs tenure FOLDER", Some(Lost::StoreGone)),
-        ("rm FOLDER/k.entry", Some(Lost::Deleted)),
-        ("mv FOLDER/k.entry FOLDER/k.entry.away", Some(Lost::Deleted)),
+        ("mount -t tmpfs tenure DIRECTORY", Some(Lost::StoreGone)),
+        ("rm DIRECTORY/k.entry", Some(Lost::Deleted)),
+        ("mv DIRECTORY/k.entry DIRECTORY/k.entry.away", Some(Lost::Deleted)),
     ];
     for (harm, expected) in harms.into_iter().filter(|(harm, _)| mounts || !harm.starts_with("mount")) {
         let scratch = Scratch::new("gone-held");
@@ -86,11 +87,11 @@ fn a_holder_whose_directory_is_deleted_moved_or_mounted_over_stops_at_once_whate
 #[test]
 fn a_lease_in_a_directory_that_returns_is_granted_at_once_since_its_holder_has_stopped() {
     let scratch = Scratch::new("gone-back");
-    let folder = scratch.0.join("parent/store");
+    let directory = scratch.0.join("parent/store");
     block_on(async {
-        lost_by(&scratch, "mv FOLDER FOLDER.away").await;
-        std::fs::rename(folder.with_extension("away"), &folder).unwrap();
-        let next = Coordinator::connect(File::open(&folder).unwrap()).await.unwrap();
+        lost_by(&scratch, "mv DIRECTORY DIRECTORY.away").await;
+        std::fs::rename(directory.with_extension("away"), &directory).unwrap();
+        let next = Coordinator::connect(File::open(&directory).unwrap()).await.unwrap();
         let request = next.lease("k").unwrap();
         let lease = within(AT_ONCE, request.acquire()).await.expect("it waits for no holder").unwrap();
         lease.release().await.unwrap();
@@ -162,9 +163,9 @@ fn a_contender_in_a_deleted_directory_gets_an_error_and_does_not_wait_for_ever()
 #[test]
 #[ignore = "a process of other tests"]
 fn puppet() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
     block_on(async {
-        let coordinator = Coordinator::connect(File::open(folder).unwrap()).await.unwrap();
+        let coordinator = Coordinator::connect(File::open(directory).unwrap()).await.unwrap();
         let lease = coordinator.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
         println!("> ready {}", std::process::id());
         println!("> {}", lease.lost().await);
@@ -178,7 +179,8 @@ fn a_holder_without_inotify_checks_once_a_second() {
     if !shell(&format!("unshare --user --map-root-user sh -c '{none}'")) {
         return skipped("no user namespaces with limits of their own here");
     }
-    for (harm, expected) in [("mv FOLDER FOLDER.away", Lost::StoreGone), ("rm FOLDER/k.entry", Lost::Deleted)]
+    for (harm, expected) in
+        [("mv DIRECTORY DIRECTORY.away", Lost::StoreGone), ("rm DIRECTORY/k.entry", Lost::Deleted)]
     {
         let scratch = Scratch::new("gone-untold");
         let mut command = Command::new("unshare");
@@ -188,7 +190,7 @@ fn a_holder_without_inotify_checks_once_a_second() {
             .arg(std::env::current_exe().unwrap());
         let mut puppet = Puppet::start_with(command, &scratch.0);
         assert!(!has_inotify(puppet.id()), "the limit does not hold");
-        assert!(shell(&harm.replace("FOLDER", scratch.0.to_str().unwrap())));
+        assert!(shell(&harm.replace("DIRECTORY", scratch.0.to_str().unwrap())));
         // The usual limit for an answer. Without the check once a second, the next read is an hour away.
         let why = puppet.answer().expect("it says why");
         assert_eq!(why, expected.to_string(), "{harm}");

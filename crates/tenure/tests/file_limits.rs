@@ -9,7 +9,7 @@ use tenure::Coordinator;
 use tenure::clock::{BootClock, Clock};
 use tenure::store::File;
 
-use file_support::{FOLDER, Puppet, Scratch, block_on, shell, skipped};
+use file_support::{DIRECTORY, Puppet, Scratch, block_on, shell, skipped};
 
 /// A user without other processes.
 const USER: u32 = 54_321;
@@ -20,12 +20,12 @@ const IDLE: Duration = Duration::from_millis(5_500);
 #[test]
 #[ignore = "a process of other tests"]
 fn puppet() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
     // Root has no limit on threads.
     // SAFETY: a plain call of the C library, for all threads; no code here depends on the user.
     assert_eq!(unsafe { libc::setresuid(USER, USER, USER) }, 0);
     block_on(async {
-        let coordinator = Coordinator::connect(File::open(folder).unwrap()).await.unwrap();
+        let coordinator = Coordinator::connect(File::open(directory).unwrap()).await.unwrap();
         let request = coordinator.lease("k").unwrap().ttl(Duration::from_secs(60)).manual();
         let lease = request.acquire().await.unwrap();
         let clock = BootClock::new();
@@ -46,8 +46,8 @@ fn a_long_idle_lease_is_renewed_even_if_no_thread_can_be_started() {
     }
     let scratch = Scratch::new("limits");
     std::fs::create_dir(&scratch.0).unwrap();
-    let folder = scratch.0.display();
-    assert!(shell(&format!("chmod 700 {folder} && chown {USER} {folder}")));
+    let directory = scratch.0.display();
+    assert!(shell(&format!("chmod 700 {directory} && chown {USER} {directory}")));
     let mut puppet = Puppet::start(&scratch.0);
     assert_eq!(puppet.worker, "at the limit", "the test is void");
     assert_eq!(puppet.answer().unwrap(), "Ok(())");

@@ -25,7 +25,7 @@ enum Step {
     SyncFile,
     /// The entry becomes the new file.
     Rename,
-    SyncFolder,
+    SyncDirectory,
 }
 
 /// Possible contents under the name of the entry.
@@ -51,7 +51,7 @@ fn after_a_power_cut(steps: &[Step]) -> Vec<Found> {
                 renamed_at = Some(pending);
                 pending += 1;
             }
-            Step::SyncFolder => {
+            Step::SyncDirectory => {
                 entry_is_new |= renamed_at.take().is_some();
                 pending = 0;
             }
@@ -84,14 +84,14 @@ fn flaw(steps: &[Step]) -> Option<String> {
     (found != [Found::New]).then(|| format!("an acknowledged write may be lost: {found:?}"))
 }
 
-const RIGHT: [Step; 5] = [Step::Create, Step::Write, Step::SyncFile, Step::Rename, Step::SyncFolder];
+const RIGHT: [Step; 5] = [Step::Create, Step::Write, Step::SyncFile, Step::Rename, Step::SyncDirectory];
 
 #[test]
 fn the_model_finds_a_flaw_in_every_other_order() {
     assert_eq!(flaw(&RIGHT), None);
     let without = |step| RIGHT.into_iter().filter(|other| *other != step).collect::<Vec<_>>();
     assert!(flaw(&without(Step::SyncFile)).unwrap().contains("Empty"), "the empty file after a power cut");
-    assert!(flaw(&without(Step::SyncFolder)).unwrap().contains("lost"));
+    assert!(flaw(&without(Step::SyncDirectory)).unwrap().contains("lost"));
     assert!(flaw(&without(Step::Rename)).unwrap().contains("lost"));
     let mut swapped = RIGHT;
     swapped.swap(2, 3);
@@ -105,7 +105,7 @@ fn the_model_finds_a_flaw_in_every_other_order() {
 }
 
 /// The steps of a write, from the log of strace.
-fn steps(log: &str, folder: &str) -> Vec<Step> {
+fn steps(log: &str, directory: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     for call in calls(log) {
         let line = &call.line;
@@ -114,10 +114,10 @@ fn steps(log: &str, folder: &str) -> Vec<Step> {
             "write" if line.contains(".tmp>") => Step::Write,
             "fsync" if line.contains(".tmp>") => Step::SyncFile,
             name if name.starts_with("rename") && line.contains("k.entry") => Step::Rename,
-            "fsync" if line.contains(&format!("<{folder}>")) => Step::SyncFolder,
+            "fsync" if line.contains(&format!("<{directory}>")) => Step::SyncDirectory,
             _ => continue,
         };
-        assert!(line.contains(" = 0") || !matches!(step, Step::SyncFile | Step::SyncFolder), "{line}");
+        assert!(line.contains(" = 0") || !matches!(step, Step::SyncFile | Step::SyncDirectory), "{line}");
         steps.push(step);
     }
     steps

@@ -184,7 +184,7 @@ fn nothing_is_removed_while_the_mark_cannot_be_raised() {
 
 // ── crashes and failures during a removal ───────────────────────────────────────────────────────────────────────────
 
-fn folder() -> (Scratch, String) {
+fn directory() -> (Scratch, String) {
     let scratch = Scratch::new("remove-crash");
     let version = block_on(write(&scratch.store(), &key("k"), "old", Expect::Absent)).to_string();
     (scratch, version)
@@ -196,7 +196,7 @@ fn order(puppet: &mut Puppet, version: &str) -> Option<String> {
 }
 
 fn calls_of_a_removal() -> Vec<Call> {
-    let (scratch, version) = folder();
+    let (scratch, version) = directory();
     let mut puppet = Puppet::start(&scratch.0);
     let strace = Strace::attach(&puppet, &[]);
     assert_eq!(order(&mut puppet, &version).as_deref(), Some("removed"));
@@ -226,7 +226,7 @@ fn a_removal_killed_at_any_call_leaves_the_complete_entry_or_none() {
     }
     let mut gone = Vec::new();
     for Call { name, number, .. } in calls_of_a_removal() {
-        let (scratch, version) = folder();
+        let (scratch, version) = directory();
         let mut puppet = Puppet::start(&scratch.0);
         let strace = Strace::attach(&puppet, &[format!("{name}:signal=KILL:when={number}")]);
         let removed = order(&mut puppet, &version).as_deref() == Some("removed");
@@ -248,7 +248,7 @@ fn a_removal_whose_call_fails_reports_the_truth() {
     let mut said: BTreeMap<String, usize> = BTreeMap::new();
     for Call { name, number, .. } in calls_of_a_removal().iter().filter(|call| call.name != "close") {
         for errno in ["EIO", "EMFILE", "EINTR"] {
-            let (scratch, version) = folder();
+            let (scratch, version) = directory();
             let mut puppet = Puppet::start(&scratch.0);
             let strace = Strace::attach(&puppet, &[format!("{name}:error={errno}:when={number}")]);
             let when = format!("{name} number {number} failed with {errno}");
@@ -279,7 +279,7 @@ fn an_unlink_that_the_disk_makes_and_then_fails_is_unknown_and_never_refused() {
     let calls = calls_of_a_removal();
     let Call { name, number, .. } =
         calls.iter().find(|call| call.name.starts_with("unlink") && call.line.contains("k.entry")).unwrap();
-    let (scratch, version) = folder();
+    let (scratch, version) = directory();
     let mut puppet = Puppet::start(&scratch.0);
     let strace = Strace::attach(&puppet, &[format!("{name}:error=EIO:signal=STOP:when={number}")]);
     puppet.order(&format!("remove k {version}"));

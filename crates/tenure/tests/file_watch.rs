@@ -54,8 +54,8 @@ fn a_thousand_waiters_in_three_directories_share_one_instance_and_one_thread_unt
             })
             .count()
     };
-    let folders = [Scratch::new("watch"), Scratch::new("watch"), Scratch::new("watch")];
-    let stores = folders.each_ref().map(|folder| folder.store());
+    let directories = [Scratch::new("watch"), Scratch::new("watch"), Scratch::new("watch")];
+    let stores = directories.each_ref().map(|directory| directory.store());
     block_on(async {
         let mut waiters: Vec<_> = (0..1_000)
             .map(|number| stores[number % 3].watch(&Prefix::of(&key(&format!("k{number}")))).unwrap())
@@ -76,18 +76,18 @@ fn a_thousand_waiters_in_three_directories_share_one_instance_and_one_thread_unt
         write(&stores[0], &key("again"), "value", Expect::Absent).await;
         assert!(hint(&mut watch).await);
 
-        long_keys_and_deletions_are_hinted(&folders[0]).await;
-        another_process_wakes_a_waiter_soon(&folders[1]).await;
-        a_folder_that_goes_ends_its_streams().await;
+        long_keys_and_deletions_are_hinted(&directories[0]).await;
+        another_process_wakes_a_waiter_soon(&directories[1]).await;
+        a_directory_that_goes_ends_its_streams().await;
         drop(watch);
         soon(|| (instances(), threads()), (0, 0));
-        a_lease_that_is_held_for_a_moment_is_not_watched(&folders[2]).await;
+        a_lease_that_is_held_for_a_moment_is_not_watched(&directories[2]).await;
     });
 }
 
 /// A process that has watched a file ends late: the kernel makes it wait.
-async fn a_lease_that_is_held_for_a_moment_is_not_watched(folder: &Scratch) {
-    let store = folder.store();
+async fn a_lease_that_is_held_for_a_moment_is_not_watched(directory: &Scratch) {
+    let store = directory.store();
     write(&store, &key("held"), "value", Expect::Absent).await;
     let mut held = store.watch_held(&key("held")).unwrap();
     assert!(held.next().now_or_never().is_none());
@@ -97,8 +97,8 @@ async fn a_lease_that_is_held_for_a_moment_is_not_watched(folder: &Scratch) {
     assert!(hint(&mut held).await, "what happened before the first look is seen by it");
 }
 
-async fn long_keys_and_deletions_are_hinted(folder: &Scratch) {
-    let (store, long) = (folder.store(), key(&"É".repeat(100)));
+async fn long_keys_and_deletions_are_hinted(directory: &Scratch) {
+    let (store, long) = (directory.store(), key(&"É".repeat(100)));
     let mut watch = store.watch(&Prefix::of(&long)).unwrap();
     write(&store, &long, "value", Expect::Absent).await;
     assert!(hint(&mut watch).await);
@@ -106,8 +106,8 @@ async fn long_keys_and_deletions_are_hinted(folder: &Scratch) {
     assert!(hint(&mut watch).await);
 }
 
-async fn another_process_wakes_a_waiter_soon(folder: &Scratch) {
-    let (store, mut puppet) = (folder.store(), Puppet::start(&folder.0));
+async fn another_process_wakes_a_waiter_soon(directory: &Scratch) {
+    let (store, mut puppet) = (directory.store(), Puppet::start(&directory.0));
     let mut watch = store.watch(&Prefix::of(&key("woken"))).unwrap();
     let mut version = "-".to_owned();
     let mut late = Vec::new();
@@ -128,11 +128,11 @@ async fn another_process_wakes_a_waiter_soon(folder: &Scratch) {
     );
 }
 
-async fn a_folder_that_goes_ends_its_streams() {
-    let folder = Scratch::new("goes");
-    let store = folder.store();
+async fn a_directory_that_goes_ends_its_streams() {
+    let directory = Scratch::new("goes");
+    let store = directory.store();
     let mut watch = store.watch(&Prefix::all()).unwrap();
-    std::fs::remove_dir_all(&folder.0).unwrap();
+    std::fs::remove_dir_all(&directory.0).unwrap();
     // The kernel keeps the directory while a process has it open.
     drop(store);
     assert!(hint(&mut watch).await, "a last hint");

@@ -19,15 +19,15 @@ const TTL: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_forked_child_that_waits_gets_its_own_hints_and_takes_no_watch_from_its_parent() {
-    let folders = Folders::new();
+    let directories = Directories::new();
     let runtime = runtime();
-    let _other = runtime.block_on(hold(&folders.other));
-    let held = runtime.block_on(hold(&folders.shared));
+    let _other = runtime.block_on(hold(&directories.other));
+    let held = runtime.block_on(hold(&directories.shared));
     // The parent waits for a lease, so that its inotify hub exists when it forks.
-    let waits = runtime.block_on(connect(&folders.other));
+    let waits = runtime.block_on(connect(&directories.other));
     let mut waiting = pin!(waits.lease("k").unwrap().wait(TTL).acquire());
     start(&runtime, waiting.as_mut());
-    wait_until("the parent waits", || is_watched(&folders.other));
+    wait_until("the parent waits", || is_watched(&directories.other));
 
     let (ready, mut is_ready) = tell(pipe());
     let (go, may_go) = tell(pipe());
@@ -36,22 +36,22 @@ fn a_forked_child_that_waits_gets_its_own_hints_and_takes_no_watch_from_its_pare
     assert!(child >= 0, "fork failed");
     if child == 0 {
         drop(go);
-        let lived = std::panic::catch_unwind(|| live_as_child(&folders.shared, ready, may_go));
+        let lived = std::panic::catch_unwind(|| live_as_child(&directories.shared, ready, may_go));
         // SAFETY: nothing of the parent's may be torn down in the child.
         unsafe { libc::_exit(i32::from(lived.is_err())) };
     }
     drop(ready);
     is_ready.read_exact(&mut [0]).expect("the child waits");
     // Now the parent waits for the same key.
-    let contends = runtime.block_on(connect(&folders.shared));
+    let contends = runtime.block_on(connect(&directories.shared));
     let mut contending = pin!(contends.lease("k").unwrap().ttl(TTL).wait(2 * TTL).acquire());
     start(&runtime, contending.as_mut());
-    wait_until("the parent waits for it too", || is_watched(&folders.shared));
+    wait_until("the parent waits for it too", || is_watched(&directories.shared));
     sleep_ms(200);
     drop(go);
     assert_eq!(exit_code(child), 0, "the child failed: see its panic message");
-    assert!(is_watched(&folders.shared), "the child took its parent's watch with it");
-    assert!(is_watched(&folders.other), "the child took its parent's watch with it");
+    assert!(is_watched(&directories.shared), "the child took its parent's watch with it");
+    assert!(is_watched(&directories.other), "the child took its parent's watch with it");
     let began = BootClock::new().now();
     runtime.block_on(held.release()).unwrap();
     let granted = runtime.block_on(contending).unwrap();
@@ -61,10 +61,10 @@ fn a_forked_child_that_waits_gets_its_own_hints_and_takes_no_watch_from_its_pare
 }
 
 /// Waits for the lease, and then blocks until the parent has inspected it.
-fn live_as_child(folder: &Path, mut ready: PipeWriter, mut may_go: PipeReader) {
+fn live_as_child(directory: &Path, mut ready: PipeWriter, mut may_go: PipeReader) {
     let runtime = runtime();
     let before = instances();
-    let waits = runtime.block_on(connect(folder));
+    let waits = runtime.block_on(connect(directory));
     {
         let mut waiting = pin!(waits.lease("k").unwrap().ttl(TTL).wait(TTL).acquire());
         start(&runtime, waiting.as_mut());
@@ -74,7 +74,7 @@ fn live_as_child(folder: &Path, mut ready: PipeWriter, mut may_go: PipeReader) {
     }
     // The kernel's hints also reach the child: its own thread reads them.
     let mine = runtime.block_on(async { waits.lease("mine").unwrap().ttl(TTL).acquire().await.unwrap() });
-    let second = runtime.block_on(connect(folder));
+    let second = runtime.block_on(connect(directory));
     let mut waiting = pin!(second.lease("mine").unwrap().ttl(TTL).wait(2 * TTL).acquire());
     start(&runtime, waiting.as_mut());
     sleep_ms(200);
@@ -92,12 +92,12 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-async fn connect(folder: &Path) -> Coordinator {
-    Coordinator::connect(File::open(folder).unwrap()).await.unwrap()
+async fn connect(directory: &Path) -> Coordinator {
+    Coordinator::connect(File::open(directory).unwrap()).await.unwrap()
 }
 
-async fn hold(folder: &Path) -> Lease {
-    connect(folder).await.lease("k").unwrap().ttl(TTL).without_witness().acquire().await.unwrap()
+async fn hold(directory: &Path) -> Lease {
+    connect(directory).await.lease("k").unwrap().ttl(TTL).without_witness().acquire().await.unwrap()
 }
 
 /// Polls once; the keeper does the remaining work.
@@ -107,8 +107,8 @@ fn start(runtime: &Runtime, request: Pin<&mut impl Future<Output = Result<Lease,
 }
 
 /// True if an inotify instance of this process watches this directory.
-fn is_watched(folder: &Path) -> bool {
-    let inode = format!(" ino:{:x} ", std::fs::metadata(folder).unwrap().ino());
+fn is_watched(directory: &Path) -> bool {
+    let inode = format!(" ino:{:x} ", std::fs::metadata(directory).unwrap().ino());
     inotify().any(|info| info.contains(&inode))
 }
 
@@ -137,13 +137,13 @@ fn exit_code(child: libc::pid_t) -> i32 {
     libc::WEXITSTATUS(status)
 }
 
-struct Folders {
+struct Directories {
     root: PathBuf,
     other: PathBuf,
     shared: PathBuf,
 }
 
-impl Folders {
+impl Directories {
     fn new() -> Self {
         let name = format!("tenure-fork-{}", std::process::id());
         let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -152,7 +152,7 @@ impl Folders {
     }
 }
 
-impl Drop for Folders {
+impl Drop for Directories {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.root);
     }

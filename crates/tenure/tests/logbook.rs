@@ -26,24 +26,24 @@ impl Desk {
     fn new(name: &str) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = format!("tenure-logbook-{name}-{}-{number}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+        let directory = format!("tenure-logbook-{name}-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(directory);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
-    fn folder(&self) -> PathBuf {
+    fn directory(&self) -> PathBuf {
         self.0.join("logbook")
     }
 
     fn logbook(&self) -> Logbook {
-        Logbook::in_folder(self.folder())
+        Logbook::in_directory(self.directory())
     }
 
     /// The only page in the directory.
     fn page(&self) -> PathBuf {
-        let files = fs::read_dir(self.folder()).unwrap().map(|entry| entry.unwrap().path());
+        let files = fs::read_dir(self.directory()).unwrap().map(|entry| entry.unwrap().path());
         let pages: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
         assert_eq!(pages.len(), 1, "{pages:?}");
         pages.into_iter().next().unwrap()
@@ -225,7 +225,7 @@ async fn a_store_that_reports_ages_needs_no_logbook_and_none_is_created() {
     dies_holding(&world, "k").await;
     assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
     assert!(desk.looks(&world, "k").await.is_held());
-    assert!(!desk.folder().exists());
+    assert!(!desk.directory().exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -234,7 +234,7 @@ async fn free_keys_are_not_remembered() {
     assert_eq!(desk.looks(&world, "k").await, Standing::Absent);
     assert!(desk.tries(&world, "k").await.is_ok());
     assert_eq!(desk.looks(&world, "k").await, Standing::Vacant);
-    assert!(!desk.folder().exists());
+    assert!(!desk.directory().exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -268,7 +268,7 @@ async fn the_directory_and_its_files_are_for_this_user_alone() {
     dies_holding(&world, "k").await;
     assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&desk.folder()), 0o700);
+    assert_eq!(mode(&desk.directory()), 0o700);
     assert_eq!(mode(&desk.page()), 0o600);
 }
 
@@ -429,7 +429,7 @@ async fn an_observation_on_another_clock_does_not_count_and_without_a_domain_not
         tried.map(|lease| lease.token().get()).map_err(|error| error.kind())
     };
     assert_eq!(tries(None).await, Err(ErrorKind::Held));
-    assert!(!desk.folder().exists());
+    assert!(!desk.directory().exists());
     assert_eq!(tries(Some("boot-1,time:[1]+0.0")).await, Err(ErrorKind::Held));
     world.clock.advance(2 * TTL);
     assert_eq!(tries(None).await, Err(ErrorKind::Held));
@@ -450,7 +450,7 @@ async fn only_a_few_files_of_other_boots_stay() {
         let error = process.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Held);
     }
-    let files = fs::read_dir(desk.folder()).unwrap().count();
+    let files = fs::read_dir(desk.directory()).unwrap().count();
     assert!(files <= 8 + 2, "{files}");
 }
 
@@ -496,7 +496,7 @@ async fn an_unusable_logbook_fails_no_call_and_reports_why() {
     dies_holding(&world, "k").await;
     let tries = async |logbook: &Path| {
         let process =
-            connect(&world, "cron", Logbook::in_folder(logbook), Arc::new(world.clock.clone())).await;
+            connect(&world, "cron", Logbook::in_directory(logbook), Arc::new(world.clock.clone())).await;
         assert_eq!(process.logbook_error(), None, "nothing was needed yet");
         let error = process.lease("k").unwrap().ttl(TTL).try_acquire().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Held);
@@ -536,7 +536,7 @@ async fn a_lock_that_another_process_keeps_costs_a_moment_and_nothing_else() {
     dies_holding(&world, "k").await;
     assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));
     let before = fs::read_to_string(desk.page()).unwrap();
-    let lock = fs::File::open(desk.folder().join("lock")).unwrap();
+    let lock = fs::File::open(desk.directory().join("lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     world.clock.advance(SECOND);
     assert_eq!(desk.tries(&world, "k").await, Err(ErrorKind::Held));

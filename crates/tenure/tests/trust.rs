@@ -110,9 +110,9 @@ impl Store for Remote {
 }
 
 /// A directory for verdicts; deleted when dropped.
-struct Folder(PathBuf);
+struct Directory(PathBuf);
 
-impl Folder {
+impl Directory {
     fn new() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -123,7 +123,7 @@ impl Folder {
     }
 
     fn verdicts(&self) -> Verdicts {
-        Verdicts::in_folder(&self.0)
+        Verdicts::in_directory(&self.0)
     }
 
     async fn connect(&self, store: &Remote) -> Result<Coordinator, Error> {
@@ -143,7 +143,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -170,61 +170,61 @@ async fn assert_refuses(coordinator: &Coordinator, what: &str) {
 
 #[tokio::test]
 async fn a_store_is_checked_once_and_again_on_request() {
-    let (folder, store) = (Folder::new(), Remote::new());
+    let (directory, store) = (Directory::new(), Remote::new());
     let mut calls = (0, 0);
-    folder.connect(&store).await.unwrap();
+    directory.connect(&store).await.unwrap();
     assert_eq!(store.calls(&mut calls), (4, 3), "for the first time: the scratch key is made");
-    folder.connect(&store).await.unwrap();
+    directory.connect(&store).await.unwrap();
     assert_eq!(store.calls(&mut calls), (0, 0), "it was found sound");
-    Coordinator::builder().verdicts(folder.verdicts()).check_again().connect(store.clone()).await.unwrap();
+    Coordinator::builder().verdicts(directory.verdicts()).check_again().connect(store.clone()).await.unwrap();
     assert_eq!(store.calls(&mut calls), (3, 2), "to be checked again");
     Coordinator::connect(store.clone()).await.unwrap();
     assert_eq!(store.calls(&mut calls), (3, 2), "without a remembered verdict");
     let elsewhere = Remote { place: "remote:elsewhere", ..store.clone() };
-    folder.connect(&elsewhere).await.unwrap();
+    directory.connect(&elsewhere).await.unwrap();
     assert_eq!(store.calls(&mut calls), (3, 2), "another place");
-    folder.verdicts().forget(store.place).unwrap();
-    folder.connect(&elsewhere).await.unwrap();
+    directory.verdicts().forget(store.place).unwrap();
+    directory.connect(&elsewhere).await.unwrap();
     assert_eq!(store.calls(&mut calls), (0, 0), "that was not forgotten");
-    folder.connect(&store).await.unwrap();
+    directory.connect(&store).await.unwrap();
     assert_eq!(store.calls(&mut calls), (3, 2), "and this was");
 }
 
 #[tokio::test]
 async fn a_refused_store_is_checked_each_time_and_an_earlier_verdict_is_forgotten() {
-    let (folder, store) = (Folder::new(), Remote::new());
-    folder.connect(&store).await.unwrap();
+    let (directory, store) = (Directory::new(), Remote::new());
+    directory.connect(&store).await.unwrap();
     store.lies.ignores_conditions.store(true, Ordering::SeqCst);
-    folder.connect(&store).await.expect("it was found sound a moment ago");
-    let again = Coordinator::builder().verdicts(folder.verdicts()).check_again();
+    directory.connect(&store).await.expect("it was found sound a moment ago");
+    let again = Coordinator::builder().verdicts(directory.verdicts()).check_again();
     assert_eq!(again.connect(store.clone()).await.unwrap_err().kind(), ErrorKind::Unsupported);
     for _ in 0..2 {
-        assert_eq!(folder.connect(&store).await.unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(directory.connect(&store).await.unwrap_err().kind(), ErrorKind::Unsupported);
     }
 }
 
 #[tokio::test]
 async fn a_damaged_verdict_costs_a_check() {
-    let (folder, store) = (Folder::new(), Remote::new());
-    folder.connect(&store).await.unwrap();
-    for entry in std::fs::read_dir(&folder.0).unwrap() {
+    let (directory, store) = (Directory::new(), Remote::new());
+    directory.connect(&store).await.unwrap();
+    for entry in std::fs::read_dir(&directory.0).unwrap() {
         let path = entry.unwrap().path();
         let mut text = std::fs::read_to_string(&path).unwrap();
         text = text.replace("remote:here", "remote:hero");
         std::fs::write(&path, text).unwrap();
     }
-    assert!(!folder.is_trusted(&store).await);
-    folder.connect(&store).await.unwrap();
-    assert!(folder.is_trusted(&store).await);
+    assert!(!directory.is_trusted(&store).await);
+    directory.connect(&store).await.unwrap();
+    assert!(directory.is_trusted(&store).await);
 }
 
 #[tokio::test]
 async fn a_write_without_a_new_version_ends_the_trust_in_this_and_every_other_process() {
-    let (folder, store) = (Folder::new(), Remote::new());
-    let coordinator = folder.connect(&store).await.unwrap();
+    let (directory, store) = (Directory::new(), Remote::new());
+    let coordinator = directory.connect(&store).await.unwrap();
     let other = hold(&coordinator, "other").await;
     let lease = hold(&coordinator, "k").await;
-    assert!(folder.is_trusted(&store).await);
+    assert!(directory.is_trusted(&store).await);
     // At the same time, a contender waits for a lease that another process holds.
     let elsewhere = Coordinator::connect(store.clone()).await.unwrap();
     let _held = hold(&elsewhere, "wanted").await;
@@ -241,15 +241,15 @@ async fn a_write_without_a_new_version_ends_the_trust_in_this_and_every_other_pr
     store.lies.keeps_version.store(false, Ordering::SeqCst);
     assert_refuses(&coordinator, "which is not new").await;
     assert!(other.check().is_ok(), "nothing was seen against that one");
-    assert!(!folder.is_trusted(&store).await);
-    let anew = folder.connect(&store).await.unwrap();
+    assert!(!directory.is_trusted(&store).await);
+    let anew = directory.connect(&store).await.unwrap();
     let _granted = hold(&anew, "another").await;
 }
 
 #[tokio::test]
 async fn two_holders_with_one_token_end_the_trust() {
-    let (folder, store) = (Folder::new(), Remote::new());
-    let coordinator = folder.connect(&store).await.unwrap();
+    let (directory, store) = (Directory::new(), Remote::new());
+    let coordinator = directory.connect(&store).await.unwrap();
     hold(&coordinator, "k").await.release().await.unwrap();
     let lease = hold(&coordinator, "k").await;
     // So that the store's time is past the token when the keeper sees the term: no restored record could give the same
@@ -262,7 +262,7 @@ async fn two_holders_with_one_token_end_the_trust() {
     store.memory.overwrite(&key("k"), record::encode(&ours));
     assert_eq!(lease.renew().await.unwrap_err().kind(), ErrorKind::Lost);
     assert_refuses(&coordinator, "two holders have token").await;
-    assert!(!folder.is_trusted(&store).await);
+    assert!(!directory.is_trusted(&store).await);
 }
 
 /// The next token comes from the record alone, and the record from before the grant is back.
@@ -274,13 +274,13 @@ async fn a_restored_backup_does_not_convict_a_store_that_gives_the_same_token_ag
         store.memory.overwrite(&key("k"), record::encode(&record));
     };
     for clock in [StoreClock::Nothing, StoreClock::Floors] {
-        let (folder, store) = (Folder::new(), Remote::with_clock(clock));
-        let before = folder.connect(&store).await.unwrap();
+        let (directory, store) = (Directory::new(), Remote::with_clock(clock));
+        let before = directory.connect(&store).await.unwrap();
         hold(&before, "k").await.release().await.unwrap();
         if clock == StoreClock::Floors {
             ahead(&store);
         }
-        let coordinator = folder.connect(&store).await.unwrap();
+        let coordinator = directory.connect(&store).await.unwrap();
         let backup = store.memory.snapshot();
         let lease = hold(&coordinator, "k").await;
         lease.renew().await.unwrap();
@@ -291,7 +291,7 @@ async fn a_restored_backup_does_not_convict_a_store_that_gives_the_same_token_ag
         assert_eq!(next.token(), lease.token(), "{clock:?}: as the test has it");
         assert_eq!(lease.renew().await.unwrap_err().kind(), ErrorKind::Lost);
         let _granted = hold(&coordinator, "another").await;
-        assert!(!has_sound(&folder), "{clock:?}: others check the store");
+        assert!(!has_sound(&directory), "{clock:?}: others check the store");
         next.release().await.unwrap();
         let again = hold(&coordinator, "k").await;
         assert!(again.token() > lease.token(), "{clock:?}");
@@ -301,89 +301,89 @@ async fn a_restored_backup_does_not_convict_a_store_that_gives_the_same_token_ag
 /// As on a store whose clock has whole seconds, if a record is deleted and created anew within one second.
 #[tokio::test]
 async fn a_deleted_record_with_the_same_token_again_makes_others_check_and_work_continues() {
-    let (folder, store) = (Folder::new(), Remote::new());
-    let coordinator = folder.connect(&store).await.unwrap();
+    let (directory, store) = (Directory::new(), Remote::new());
+    let coordinator = directory.connect(&store).await.unwrap();
     let lease = hold(&coordinator, "k").await;
     let mut ours = record::decode(&store.memory.contents(&key("k")).unwrap()).unwrap();
     (ours.term, ours.nonce) = (Nonce::from_bits(7), Nonce::from_bits(7));
     store.memory.overwrite(&key("k"), record::encode(&ours));
     assert_eq!(lease.renew().await.unwrap_err().kind(), ErrorKind::Lost);
     let _granted = hold(&coordinator, "another").await;
-    assert!(!has_sound(&folder));
+    assert!(!has_sound(&directory));
 }
 
 #[tokio::test]
 async fn a_deleted_or_restored_record_makes_others_check_and_work_continues() {
-    let (folder, store) = (Folder::new(), Remote::new());
-    let coordinator = folder.connect(&store).await.unwrap();
+    let (directory, store) = (Directory::new(), Remote::new());
+    let coordinator = directory.connect(&store).await.unwrap();
     let lease = hold(&coordinator, "k").await;
     let early = store.memory.snapshot();
     lease.renew().await.unwrap();
-    assert!(folder.is_trusted(&store).await);
+    assert!(directory.is_trusted(&store).await);
     store.memory.restore(&early);
     assert_eq!(lease.renew().await.unwrap_err().kind(), ErrorKind::Lost, "an earlier record is back");
-    eventually("the verdict is gone", || !has_sound(&folder)).await;
+    eventually("the verdict is gone", || !has_sound(&directory)).await;
 
-    folder.connect(&store).await.unwrap();
-    assert!(folder.is_trusted(&store).await);
+    directory.connect(&store).await.unwrap();
+    assert!(directory.is_trusted(&store).await);
     let lease = hold(&coordinator, "l").await;
     store.memory.delete(&key("l"));
     assert!(lease.renew().await.is_err());
     assert_eq!(lease.lost().await, Lost::Deleted);
-    eventually("the verdict is gone", || !has_sound(&folder)).await;
+    eventually("the verdict is gone", || !has_sound(&directory)).await;
     let _granted = hold(&coordinator, "l").await;
 }
 
 /// True if the file contains a verdict that the store is sound.
-fn has_sound(folder: &Folder) -> bool {
-    let mut files = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path());
+fn has_sound(directory: &Directory) -> bool {
+    let mut files = std::fs::read_dir(&directory.0).unwrap().map(|entry| entry.unwrap().path());
     files.any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.contains("\"sound\":true")))
 }
 
 #[tokio::test]
 async fn the_verdict_is_deleted_before_the_next_grant() {
-    let (folder, store) = (Folder::new(), Remote::new());
-    let coordinator = folder.connect(&store).await.unwrap();
+    let (directory, store) = (Directory::new(), Remote::new());
+    let coordinator = directory.connect(&store).await.unwrap();
     let lease = hold(&coordinator, "k").await;
     lease.release().await.unwrap();
     store.memory.delete(&key("k"));
     // Its memory of the key is out of date: it reads, sees that the token went back, and continues.
     let _granted = hold(&coordinator, "k").await;
-    assert!(!has_sound(&folder));
+    assert!(!has_sound(&directory));
 }
 
 #[tokio::test]
 async fn a_store_that_stops_supporting_conditions_is_checked_by_the_next_process() {
-    let (folder, store) = (Folder::new(), Remote::new());
-    let coordinator = folder.connect(&store).await.unwrap();
+    let (directory, store) = (Directory::new(), Remote::new());
+    let coordinator = directory.connect(&store).await.unwrap();
     store.lies.is_unable.store(true, Ordering::SeqCst);
     let error = request(&coordinator, "k").acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-    eventually("the verdict is gone", || !has_sound(&folder)).await;
-    assert_eq!(folder.connect(&store).await.unwrap_err().kind(), ErrorKind::Unsupported);
+    eventually("the verdict is gone", || !has_sound(&directory)).await;
+    assert_eq!(directory.connect(&store).await.unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 #[tokio::test]
 async fn an_observer_that_sees_a_token_go_back_makes_others_check() {
-    let (folder, store) = (Folder::new(), Remote::with_clock(StoreClock::Nothing));
-    let coordinator = folder.connect(&store).await.unwrap();
+    let (directory, store) = (Directory::new(), Remote::with_clock(StoreClock::Nothing));
+    let coordinator = directory.connect(&store).await.unwrap();
     hold(&coordinator, "k").await.release().await.unwrap();
     let middle = store.memory.snapshot();
     hold(&coordinator, "k").await.release().await.unwrap();
-    let looking = folder.connect(&store).await.unwrap();
+    let looking = directory.connect(&store).await.unwrap();
     looking.observe("k").await.unwrap();
     store.memory.restore(&middle);
-    assert!(folder.is_trusted(&store).await);
+    assert!(directory.is_trusted(&store).await);
     assert_eq!(looking.observe("k").await.unwrap_err().kind(), ErrorKind::Corrupt);
-    assert!(!has_sound(&folder));
+    assert!(!has_sound(&directory));
 }
 
 #[tokio::test]
 async fn an_inconclusive_check_is_neither_remembered_nor_forgotten() {
-    let (folder, store) = (Folder::new(), Remote::new());
-    folder.connect(&store).await.unwrap();
-    let again = || Coordinator::builder().verdicts(folder.verdicts()).check_again().connect(store.clone());
+    let (directory, store) = (Directory::new(), Remote::new());
+    directory.connect(&store).await.unwrap();
+    let again = || Coordinator::builder().verdicts(directory.verdicts()).check_again().connect(store.clone());
     store.memory.faults().every_get(Some(GetFault::Refuse(Reason::Denied)));
     assert_eq!(again().await.unwrap_err().kind(), ErrorKind::Unavailable);
-    assert!(has_sound(&folder));
+    assert!(has_sound(&directory));
 }

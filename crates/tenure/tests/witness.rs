@@ -14,7 +14,7 @@ use tenure::{Coordinator, Error, ErrorKind, Lease, Request, WitnessPart};
 use tenure_testkit::{FileSystem, Mounted, is_alive, wait_until};
 
 use file_support::{
-    FOLDER, Puppet, Scratch, Strace, block_on, kill, machine_witnesses, open, shell, skipped, sleep_ms,
+    DIRECTORY, Puppet, Scratch, Strace, block_on, kill, machine_witnesses, open, shell, skipped, sleep_ms,
 };
 
 /// So long that no contender gets a lease here by waiting until it runs out.
@@ -31,9 +31,9 @@ const LONG_ENOUGH: Duration = Duration::from_millis(700);
 #[test]
 #[ignore = "a process of other tests"]
 fn puppet() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let coordinator = runtime.block_on(Coordinator::connect(open(folder))).unwrap();
+    let coordinator = runtime.block_on(Coordinator::connect(open(directory))).unwrap();
     println!("> ready {}", std::process::id());
     let mut leases: Vec<Lease> = Vec::new();
     let mut shared: Vec<OwnedFd> = Vec::new();
@@ -188,8 +188,8 @@ fn witnesses(scratch: &Scratch) -> usize {
 
 /// The witnesses in the store's directory and in the machine's.
 fn witness_paths(scratch: &Scratch) -> Vec<PathBuf> {
-    let folders = [Some(scratch.0.clone()), machine_witnesses()].into_iter().flatten();
-    let files = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+    let directories = [Some(scratch.0.clone()), machine_witnesses()].into_iter().flatten();
+    let files = directories.filter_map(|directory| std::fs::read_dir(directory).ok()).flatten();
     let paths = files.map(|file| file.unwrap().path());
     paths.filter(|path| path.extension().is_some_and(|ending| ending == "witness")).collect()
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tenure::{Coordinator, ErrorKind};
 
-use file_support::{FOLDER, Puppet, Scratch, shell};
+use file_support::{DIRECTORY, Puppet, Scratch, shell};
 use support::tcp::{TcpServer, TcpStore};
 
 /// So long that no contender gets a lease here by waiting until it runs out.
@@ -22,7 +22,7 @@ const LONG_ENOUGH: Duration = Duration::from_secs(20);
 #[test]
 #[ignore = "a process of other tests"]
 fn puppet() {
-    let Ok(address) = std::env::var(FOLDER) else { return };
+    let Ok(address) = std::env::var(DIRECTORY) else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let connect = move || TcpStore::connect(address.parse().unwrap());
     let coordinator = runtime.block_on(Coordinator::builder().connect_with(connect)).unwrap();
@@ -66,21 +66,21 @@ impl Machine {
         Self { server: TcpServer::start(), scratch: Scratch::new(name) }
     }
 
-    fn folder(&self, name: &str) -> PathBuf {
-        let folder = self.scratch.0.join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        folder
+    fn directory(&self, name: &str) -> PathBuf {
+        let directory = self.scratch.0.join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        directory
     }
 
     /// A process with its witnesses in this directory.
-    fn process(&self, folder: &str) -> Puppet {
+    fn process(&self, directory: &str) -> Puppet {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.env("XDG_RUNTIME_DIR", self.folder(folder));
+        command.env("XDG_RUNTIME_DIR", self.directory(directory));
         Puppet::start_with(command, Path::new(&self.server.address().to_string()))
     }
 
-    fn witnesses(&self, folder: &str) -> usize {
-        std::fs::read_dir(self.folder(folder).join("tenure")).map_or(0, Iterator::count)
+    fn witnesses(&self, directory: &str) -> usize {
+        std::fs::read_dir(self.directory(directory).join("tenure")).map_or(0, Iterator::count)
     }
 }
 

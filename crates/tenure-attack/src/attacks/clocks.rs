@@ -145,15 +145,16 @@ fn boot_id(arena: &Arena, text: &str) -> AttackOutcome {
 
 /// Root opens the directory of another user, in which the script has replaced the mark.
 fn mark(arena: &Arena, script: &str) -> AttackOutcome {
-    let folder = arena.path("foreign");
-    fs::create_dir(&folder).map_err(|error| error.to_string())?;
-    arena.mode(&folder, 0o700)?;
+    let directory = arena.path("foreign");
+    fs::create_dir(&directory).map_err(|error| error.to_string())?;
+    arena.mode(&directory, 0o700)?;
     let victim = arena.path("victim");
     fs::write(&victim, VICTIM).map_err(|error| error.to_string())?;
-    shell(&format!("cd {}; MARK={}/tenure.mark; {script}", arena.folder.display(), folder.display()))?;
-    chown(&folder, Some(Who::User.number()), Some(Who::User.number())).map_err(|error| error.to_string())?;
+    shell(&format!("cd {}; MARK={}/tenure.mark; {script}", arena.directory.display(), directory.display()))?;
+    chown(&directory, Some(Who::User.number()), Some(Who::User.number()))
+        .map_err(|error| error.to_string())?;
     let mut command = arena.run(Who::Root, &["--wait", "3s"], &["true".to_owned()]);
-    command.env("TENURE_STORE", format!("file://{}?accept=foreign-owner", folder.display()));
+    command.env("TENURE_STORE", format!("file://{}?accept=foreign-owner", directory.display()));
     let ran = arena.start(command)?.end(8)?;
     let other = arena.path("other");
     let files = [&victim, &other];
@@ -172,8 +173,8 @@ fn mark(arena: &Arena, script: &str) -> AttackOutcome {
 
 /// A library holder takes and releases the lease while its wall clock stands still at this time.
 fn acquire_at(arena: &Arena, millis: u64) -> Result<Ran, String> {
-    let folder = arena.leases(Who::Root).display().to_string();
-    let words = arena.tool(&["at", &millis.to_string(), &folder]);
+    let directory = arena.leases(Who::Root).display().to_string();
+    let words = arena.tool(&["at", &millis.to_string(), &directory]);
     let mut command = arena.command(Who::Root, &words[0]);
     command.args(&words[1..]);
     arena.ran(command)

@@ -47,10 +47,10 @@ pub(super) fn all() -> Vec<Attack> {
             OUTSIDE,
             put_back,
         ),
-        Attack::new("directory/a bind mount gives it a second path", ONE_FOLDER, bind_mount),
+        Attack::new("directory/a bind mount gives it a second path", ONE_DIRECTORY, bind_mount),
         Attack::new(
             "directory/it is on an overlay, and is also used through the upper layer",
-            ONE_FOLDER,
+            ONE_DIRECTORY,
             upper_layer,
         ),
         Attack::new("directory/its parent is writable by a group", NOT_OPENED, |arena| {
@@ -138,9 +138,9 @@ fn upper_layer(arena: &Arena) -> AttackOutcome {
     }
 }
 
-fn contend(arena: &Arena, folder: &Path) -> AttackOutcome {
+fn contend(arena: &Arena, directory: &Path) -> AttackOutcome {
     let mut contender = arena.run(Who::Root, &["--ttl", "3s", "--wait", "5s"], &arena.act("b", 300));
-    contender.env("TENURE_STORE", format!("file://{}", folder.display()));
+    contender.env("TENURE_STORE", format!("file://{}", directory.display()));
     let ran = arena.ran(contender)?;
     arena.no_overlap()?;
     if ran.code == 75 {
@@ -161,14 +161,14 @@ fn refused(arena: &Arena, owner: u32, mode: u32) -> AttackOutcome {
 }
 
 fn group_writable(arena: &Arena) -> AttackOutcome {
-    let folder = arena.leases(Who::Root);
-    fs::create_dir(&folder).map_err(|error| error.to_string())?;
-    arena.mode(&folder, 0o770)?;
+    let directory = arena.leases(Who::Root);
+    fs::create_dir(&directory).map_err(|error| error.to_string())?;
+    arena.mode(&directory, 0o770)?;
     is_refused(arena, arena.run(Who::Root, &["--no-wait"], &["true".to_owned()]))
 }
 
 fn link(arena: &Arena) -> AttackOutcome {
-    let at = arena.folder.display();
+    let at = arena.directory.display();
     let user = Who::User.number();
     shell(&format!(
         "mkdir -m 1777 {at}/sticky; mkdir -m 700 {at}/target; ln -s {at}/target {at}/sticky/leases"
@@ -207,7 +207,8 @@ const TIME_MODEL: &str = "docs/rfcs/0002-time-model.md";
 const OUTSIDE: &str =
     "a record that is restored from a copy while it is held is outside S2: only fencing helps";
 
-const ONE_FOLDER: &str = "reach: all processes that share this kernel and this directory, in any container";
+const ONE_DIRECTORY: &str =
+    "reach: all processes that share this kernel and this directory, in any container";
 
 const NOT_FOLLOWED: &str = "a path whose last component is a symbolic link is refused";
 

@@ -48,7 +48,7 @@ fn taken(arena: &Arena, command: &str, script: &str) -> AttackOutcome {
         return broken(format!("acquire exited with {}: {}", ran.code, ran.err));
     }
     let user = Who::User.number();
-    shell(&format!("cd {}; USER_={user}; mkdir -m 1777 sticky; {script}", arena.folder.display()))?;
+    shell(&format!("cd {}; USER_={user}; mkdir -m 1777 sticky; {script}", arena.directory.display()))?;
     let file = arena.path("sticky/lease").display().to_string();
     let ran = arena.ran(arena.tenure(Who::Root, &[command, "--file", &file]))?;
     let status = arena.ran(arena.tenure(Who::Root, &["status", "victim"]))?;
@@ -61,7 +61,7 @@ fn taken(arena: &Arena, command: &str, script: &str) -> AttackOutcome {
 
 fn written(arena: &Arena) -> AttackOutcome {
     let user = Who::User.number();
-    let at = arena.folder.display();
+    let at = arena.directory.display();
     shell(&format!(
         "cd {at}; echo precious >victim; mkdir -m 1777 sticky; ln -s $PWD/victim sticky/lease; chown -h {user} sticky/lease"
     ))?;

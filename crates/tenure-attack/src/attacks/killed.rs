@@ -454,8 +454,8 @@ fn container(arena: &Arena) -> AttackOutcome {
 fn locked_cgroup(arena: &Arena) -> AttackOutcome {
     let holder = hold(arena, Place::Closing, Who::Root)?;
     let Some(cgroup) = &arena.cgroup else { return skipped("there is no cgroup of version 2") };
-    let folders = std::fs::read_dir(cgroup).into_iter().flatten().flatten();
-    let found = folders.map(|entry| entry.path()).find(|path| path.is_dir());
+    let directories = std::fs::read_dir(cgroup).into_iter().flatten().flatten();
+    let found = directories.map(|entry| entry.path()).find(|path| path.is_dir());
     let Some(found) = found else { return skipped("tenure run created no cgroup") };
     let mut locker = arena.command(Who::User, "flock");
     locker.arg("--shared").arg(&found).args(["sleep", "30"]);

@@ -110,10 +110,10 @@ fn full_disk(arena: &Arena) -> AttackOutcome {
 /// The holder may not write any more. The successor is root, and may.
 fn no_permission(arena: &Arena) -> AttackOutcome {
     let holder = arena.holder(arena.run(Who::User, &["--ttl", "3s"], &arena.act("a", 12_000)), "a")?;
-    let folder = arena.leases(Who::User);
-    arena.mode(&folder, 0o500)?;
+    let directory = arena.leases(Who::User);
+    arena.mode(&directory, 0o500)?;
     let mut successor = arena.run(Who::Root, &["--ttl", "3s", "--wait", "8s"], &arena.act("b", 200));
-    successor.env("TENURE_STORE", format!("file://{}?accept=foreign-owner", folder.display()));
+    successor.env("TENURE_STORE", format!("file://{}?accept=foreign-owner", directory.display()));
     let successor = arena.start(successor)?.end(15)?;
     ended(arena, holder, successor.code)
 }

@@ -162,8 +162,8 @@ impl CpuGroup {
     fn make(arena: &Arena, quota: Option<&str>) -> Option<Self> {
         let one = Path::new("/sys/fs/cgroup/cpu");
         let group = if one.join("tasks").exists() {
-            let suite = arena.folder.parent()?.file_name()?.to_str()?;
-            let path = one.join(format!("{suite}-{}", arena.folder.file_name()?.to_str()?));
+            let suite = arena.directory.parent()?.file_name()?.to_str()?;
+            let path = one.join(format!("{suite}-{}", arena.directory.file_name()?.to_str()?));
             Self { path, tasks: "tasks", outside: one.join("tasks") }
         } else {
             let two = arena.cgroup.as_ref()?;

@@ -76,7 +76,7 @@ fn sudo(arena: &Arena) -> AttackOutcome {
     }
     // The files are mounted over in this attack's own mount namespace.
     let number = Who::User.number();
-    let at = arena.folder.display();
+    let at = arena.directory.display();
     shell(&format!(
         "cp /etc/passwd {at}/passwd; echo 'attacker:x:{number}:{number}::/:/bin/sh' >>{at}/passwd; \
          cp /etc/group {at}/group; echo 'attacker:x:{number}:' >>{at}/group; \

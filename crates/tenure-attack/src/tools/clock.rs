@@ -35,10 +35,10 @@ impl Clock for Elsewhen {
 }
 
 /// Takes and releases the lease while the wall clock stands still at this time, and prints the token.
-pub(super) fn acquire_at(millis: &str, folder: &str) -> Done {
+pub(super) fn acquire_at(millis: &str, directory: &str) -> Done {
     let wall = WallTime::from_millis(number(millis)?);
     let clock: Arc<dyn Clock> = Arc::new(Elsewhen { boot: BootClock::new(), wall });
-    let store = File::builder().clock(Arc::clone(&clock)).open(folder).map_err(text)?;
+    let store = File::builder().clock(Arc::clone(&clock)).open(directory).map_err(text)?;
     let coordinator = block_on(Coordinator::builder().clock(clock).connect(store)).map_err(text)?;
     let lease = block_on(coordinator.lease(KEY).map_err(text)?.try_acquire()).map_err(text)?;
     println!("{}", lease.token());

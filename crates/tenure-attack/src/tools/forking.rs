@@ -10,8 +10,8 @@ use crate::raw;
 /// Waits for a lease while a forked copy of this process connects again and takes another lease.
 ///
 /// Prints the milliseconds from the release to the grant of the waiting thread. Fails if the child could not work.
-pub(super) fn forking(folder: &str) -> Done {
-    let connect = || block_on(Coordinator::connect(File::open(folder).map_err(text)?)).map_err(text);
+pub(super) fn forking(directory: &str) -> Done {
+    let connect = || block_on(Coordinator::connect(File::open(directory).map_err(text)?)).map_err(text);
     let coordinator = connect()?;
     let waits = connect()?;
     let lease = block_on(coordinator.lease("k").map_err(text)?.ttl(LONG).try_acquire()).map_err(text)?;

@@ -15,14 +15,16 @@ use std::process::ExitCode;
 pub(crate) fn main(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        [ACT, folder, label, millis] => act::act(folder, label, millis),
-        ["leaderless", folder, label, millis] => act::leaderless(folder, label, millis),
+        [ACT, directory, label, millis] => act::act(directory, label, millis),
+        ["leaderless", directory, label, millis] => act::leaderless(directory, label, millis),
         ["unlocking", command @ ..] => wrappers::unlocking(command),
-        ["hold", url, ttl, wait, folder, label, millis] => hold::hold(url, ttl, wait, folder, label, millis),
-        ["at", millis, folder] => clock::acquire_at(millis, folder),
+        ["hold", url, ttl, wait, directory, label, millis] => {
+            hold::hold(url, ttl, wait, directory, label, millis)
+        }
+        ["at", millis, directory] => clock::acquire_at(millis, directory),
         ["fork-storm", command @ ..] => fork_storm::fork_storm(command),
-        ["forking", folder] => forking::forking(folder),
-        ["panicking", folder] => panicking::panicking(folder),
+        ["forking", directory] => forking::forking(directory),
+        ["panicking", directory] => panicking::panicking(directory),
         ["hog-inotify", millis] => hog::inotify(millis),
         ["ptrace", number, millis] => wrappers::ptrace(number, millis),
         ["closing", command @ ..] => wrappers::closing(command),

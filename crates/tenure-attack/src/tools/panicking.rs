@@ -46,8 +46,8 @@ impl Store for Panicking {
 }
 
 /// Holds one lease while a write of another one panics inside the store. Fails if this loses the first one.
-pub(super) fn panicking(folder: &str) -> Done {
-    let store = Panicking(File::open(folder).map_err(text)?);
+pub(super) fn panicking(directory: &str) -> Done {
+    let store = Panicking(File::open(directory).map_err(text)?);
     let coordinator = block_on(Coordinator::connect(store)).map_err(text)?;
     let good = block_on(coordinator.lease("good").map_err(text)?.try_acquire()).map_err(text)?;
     let bad = block_on(coordinator.lease("bad").map_err(text)?.try_acquire());

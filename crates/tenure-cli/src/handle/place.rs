@@ -13,7 +13,7 @@ use rustix::io::Errno;
 /// can substitute a different file: neither with a link, nor by moving a parent directory.
 #[derive(Debug)]
 pub(super) struct FilePlace {
-    folder: OwnedFd,
+    directory: OwnedFd,
     name: OsString,
 }
 
@@ -38,12 +38,14 @@ impl FilePlace {
     pub(super) fn find(path: &Path) -> Result<Self, PlaceError> {
         let name = path.file_name().ok_or(Errno::ISDIR)?.to_owned();
         let mut ahead = steps(path.parent().unwrap_or(path));
-        let mut walked = ReachedFolder::from_root()?;
+        let mut walked = ReachedDirectory::from_root()?;
         let mut links = 0;
         while let Some(step) = ahead.pop_front() {
             // With O_DIRECTORY, because without it the kernel does not trigger automounts.
-            let opened = match rustix::fs::openat(&walked.folder, &step, FOLDER_FLAGS, Mode::empty()) {
-                Err(Errno::NOTDIR) => rustix::fs::openat(&walked.folder, &step, STEP_FLAGS, Mode::empty())?,
+            let opened = match rustix::fs::openat(&walked.directory, &step, DIRECTORY_FLAGS, Mode::empty()) {
+                Err(Errno::NOTDIR) => {
+                    rustix::fs::openat(&walked.directory, &step, STEP_FLAGS, Mode::empty())?
+                }
                 opened => opened?,
             };
             let status = rustix::fs::fstat(&opened)?;
@@ -63,7 +65,7 @@ impl FilePlace {
                     let target = rustix::fs::readlinkat(&opened, "", Vec::new())?;
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                     if target.is_absolute() {
-                        walked = ReachedFolder::from_root()?;
+                        walked = ReachedDirectory::from_root()?;
                     }
                     let rest = std::mem::take(&mut ahead);
                     ahead = steps(&target).into_iter().chain(rest).collect();
@@ -71,34 +73,34 @@ impl FilePlace {
                 _ => return Err(Errno::NOTDIR.into()),
             }
         }
-        Ok(Self { folder: walked.folder, name })
+        Ok(Self { directory: walked.directory, name })
     }
 
     /// Opens the file for reading. A link gives `ELOOP`; a fifo does not block.
     pub(super) fn open(&self) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())
+        rustix::fs::openat(&self.directory, &self.name, flags, Mode::empty())
     }
 
     /// The status of the entry with the name of the file, which may be a link.
     pub(super) fn status(&self) -> rustix::io::Result<Stat> {
-        rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW)
+        rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// Creates a private file beside it, under a new name.
     pub(super) fn create_beside(&self, name: &OsStr) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)
+        rustix::fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)
     }
 
     /// Renames the file beside it to its name.
     pub(super) fn replace_by(&self, beside: &OsStr) -> rustix::io::Result<()> {
-        rustix::fs::renameat(&self.folder, beside, &self.folder, &self.name)
+        rustix::fs::renameat(&self.directory, beside, &self.directory, &self.name)
     }
 
     /// Removes the file, or one beside it.
     pub(super) fn remove(&self, name: &OsStr) -> rustix::io::Result<()> {
-        rustix::fs::unlinkat(&self.folder, name, AtFlags::empty())
+        rustix::fs::unlinkat(&self.directory, name, AtFlags::empty())
     }
 
     pub(super) fn name(&self) -> &OsStr {
@@ -107,8 +109,8 @@ impl FilePlace {
 }
 
 /// The directory that the walk has reached.
-struct ReachedFolder {
-    folder: OwnedFd,
+struct ReachedDirectory {
+    directory: OwnedFd,
     path: PathBuf,
     outside: OutsideOwner,
 }
@@ -123,22 +125,22 @@ enum OutsideOwner {
     Foreign,
 }
 
-impl ReachedFolder {
+impl ReachedDirectory {
     fn from_root() -> Result<Self, PlaceError> {
-        let folder = rustix::fs::openat(CWD, "/", FOLDER_FLAGS, Mode::empty())?;
-        let status = rustix::fs::fstat(&folder)?;
-        let mut root = Self { folder, path: PathBuf::from("/"), outside: OutsideOwner::Root };
+        let directory = rustix::fs::openat(CWD, "/", DIRECTORY_FLAGS, Mode::empty())?;
+        let status = rustix::fs::fstat(&directory)?;
+        let mut root = Self { directory, path: PathBuf::from("/"), outside: OutsideOwner::Root };
         root.check(&status)?;
         Ok(root)
     }
 
     /// Enters a directory.
-    fn enter(&mut self, folder: OwnedFd, step: &OsStr, status: &Stat) -> Result<(), PlaceError> {
+    fn enter(&mut self, directory: OwnedFd, step: &OsStr, status: &Stat) -> Result<(), PlaceError> {
         match step.as_bytes() {
             b".." => drop(self.path.pop()),
             _ => self.path.push(step),
         }
-        self.folder = folder;
+        self.directory = directory;
         self.check(status)
     }
 
@@ -208,7 +210,7 @@ fn is_own_group(group: u32) -> bool {
 }
 
 const STEP_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const FOLDER_FLAGS: OFlags = STEP_FLAGS.union(OFlags::DIRECTORY);
+const DIRECTORY_FLAGS: OFlags = STEP_FLAGS.union(OFlags::DIRECTORY);
 
 const STICKY: u32 = 0o1000;
 const GROUP_WRITE: u32 = 0o020;

@@ -108,7 +108,8 @@ fn verdict(store: &ChosenStore, qualification: &Qualification) -> Result<ExitCod
     let Fitness::Refused(reasons) = &qualification.fitness else { return Ok(ExitCode::SUCCESS) };
     store.discard_verdict()?;
     let reason = reasons.first().map(String::as_str).unwrap_or_default();
-    let sentence = format!("{} is refused: {reason}. Use another store, or tell its makers", store.url());
+    let sentence =
+        format!("{} is refused: {reason}. Use another store, or report this to its vendor", store.url());
     Err(Failure::new(exit::REFUSED, sentence))
 }
 
@@ -126,14 +127,14 @@ fn what_is_left(store: &ChosenStore, scratch_area: &str, cleaned: Option<&CleanU
     let (place, how) = (where_they_are(store, scratch_area), how_to_remove(store, scratch_area));
     match cleaned {
         Some(CleanUp { left: 0, older: 0, .. }) => None,
-        Some(CleanUp { left: 0, older, .. }) => {
-            Some(format!("{older} entries were removed that an earlier probe had left"))
-        }
+        Some(CleanUp { left: 0, older, .. }) => Some(format!("removed {older} entries of an earlier probe")),
         Some(CleanUp { left, why, .. }) => {
             let why = why.as_deref().unwrap_or("they came late");
             Some(format!("at most {left} of its entries are left {place}: {why}. {how}"))
         }
-        None => Some(format!("entries are left {place}: it was ended before they were removed. {how}")),
+        None => {
+            Some(format!("entries are left {place}: the probe was interrupted before it removed them. {how}"))
+        }
     }
 }
 
@@ -151,7 +152,7 @@ fn how_to_remove(store: &ChosenStore, scratch_area: &str) -> String {
             let server = options.map(|endpoint| format!(" --endpoint-url {endpoint}")).unwrap_or_default();
             format!("Remove them with aws s3 rm --recursive {bucket}/{scratch_area}/{server}")
         }
-        false => "A probe of another day removes them, where it may".to_owned(),
+        false => "A probe on a later day removes them if it may delete".to_owned(),
     }
 }
 

@@ -26,7 +26,7 @@ use super::mount::Mount;
 pub(super) struct Cgroup {
     path: PathBuf,
     /// The directory, with a shared lock. Only guards hold one, so an exclusive lock proves that both are dead.
-    folder: OwnedFd,
+    directory: OwnedFd,
     kill: OwnedFd,
     events: OwnedFd,
 }
@@ -88,22 +88,22 @@ impl Cgroup {
     }
 
     fn open(path: PathBuf) -> Option<Self> {
-        let folder = open_folder(&path).ok()?;
-        rustix::fs::flock(&folder, FlockOperation::NonBlockingLockShared).ok()?;
-        Self::at(path, folder).ok()
+        let directory = open_directory(&path).ok()?;
+        rustix::fs::flock(&directory, FlockOperation::NonBlockingLockShared).ok()?;
+        Self::at(path, directory).ok()
     }
 
-    fn at(path: PathBuf, folder: OwnedFd) -> io::Result<Self> {
+    fn at(path: PathBuf, directory: OwnedFd) -> io::Result<Self> {
         let open =
-            |name: &str, flags| rustix::fs::openat(&folder, name, flags | OFlags::CLOEXEC, Mode::empty());
+            |name: &str, flags| rustix::fs::openat(&directory, name, flags | OFlags::CLOEXEC, Mode::empty());
         let kill = open("cgroup.kill", OFlags::WRONLY)?;
         let events = open("cgroup.events", OFlags::RDONLY)?;
-        Ok(Self { path, folder, kill, events })
+        Ok(Self { path, directory, kill, events })
     }
 
     /// Descriptors that the watchdog keeps.
     pub(super) fn descriptors(&self) -> [RawFd; 3] {
-        [&self.folder, &self.kill, &self.events].map(AsRawFd::as_raw_fd)
+        [&self.directory, &self.kill, &self.events].map(AsRawFd::as_raw_fd)
     }
 
     /// Kills everything in it.
@@ -141,7 +141,7 @@ impl Cgroup {
 impl AsFd for Cgroup {
     /// The directory, in which the child is created.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.folder.as_fd()
+        self.directory.as_fd()
     }
 }
 
@@ -157,7 +157,7 @@ pub(super) fn end_leftovers(mark: LeaseMark) -> bool {
     let mut ended = false;
     for_each_below(
         top,
-        |folder| fs::read_dir(folder),
+        |directory| fs::read_dir(directory),
         |path, name| {
             if name.as_encoded_bytes().starts_with(prefix.as_bytes()) {
                 ended |= end_leftover(path);
@@ -174,18 +174,18 @@ fn for_each_below(
     mut list: impl FnMut(&Path) -> io::Result<fs::ReadDir>,
     mut visit: impl FnMut(&Path, &OsStr),
 ) {
-    let mut folders = VecDeque::from([top]);
-    for _ in 0..FOLDERS_MAX {
-        let Some(folder) = folders.pop_front() else { break };
-        for entry in list(&folder).into_iter().flatten().flatten() {
+    let mut directories = VecDeque::from([top]);
+    for _ in 0..DIRECTORIES_MAX {
+        let Some(directory) = directories.pop_front() else { break };
+        for entry in list(&directory).into_iter().flatten().flatten() {
             if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
             visit(&entry.path(), &entry.file_name());
             // Two links of its own, and one for each directory below it. Some file systems do not count links, and
             // report 1.
-            if entry.metadata().is_ok_and(|folder| folder.nlink() != 2) {
-                folders.push_back(entry.path());
+            if entry.metadata().is_ok_and(|directory| directory.nlink() != 2) {
+                directories.push_back(entry.path());
             }
         }
     }
@@ -193,14 +193,14 @@ fn for_each_below(
 
 /// True if processes were in it, and are killed.
 fn end_leftover(path: &Path) -> bool {
-    let Ok(folder) = open_folder(path) else { return false };
+    let Ok(directory) = open_directory(path) else { return false };
     // If neither lock can be taken, another run has the exclusive one, which proves the same. That run may be stopped.
-    if rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err()
-        && rustix::fs::flock(&folder, FlockOperation::NonBlockingLockShared).is_ok()
+    if rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive).is_err()
+        && rustix::fs::flock(&directory, FlockOperation::NonBlockingLockShared).is_ok()
     {
         return false;
     }
-    let Ok(left) = Cgroup::at(path.to_owned(), folder) else { return false };
+    let Ok(left) = Cgroup::at(path.to_owned(), directory) else { return false };
     let populated = left.is_populated();
     if populated {
         left.kill();
@@ -215,7 +215,7 @@ fn end_leftover(path: &Path) -> bool {
     populated
 }
 
-fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
@@ -235,7 +235,7 @@ fn remove(path: &Path) {
 
 /// The cgroup of this process.
 fn own() -> Option<PathBuf> {
-    own_folder_in(&mounts()?, &fs::read_to_string("/proc/self/cgroup").ok()?)
+    own_directory_in(&mounts()?, &fs::read_to_string("/proc/self/cgroup").ok()?)
 }
 
 /// The mount point of the hierarchy.
@@ -250,9 +250,9 @@ fn mounts() -> Option<String> {
 
 /// The directory of this process's cgroup; `None` unless the complete hierarchy is mounted, or a part that contains
 /// this process. A container may mount another part.
-fn own_folder_in(mounts: &str, own: &str) -> Option<PathBuf> {
+fn own_directory_in(mounts: &str, own: &str) -> Option<PathBuf> {
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    hierarchies(mounts).find_map(|mount| mount.folder_of(own))
+    hierarchies(mounts).find_map(|mount| mount.directory_of(own))
 }
 
 /// The mounted parts of the unified hierarchy.
@@ -270,7 +270,7 @@ const DYING_MAX: Duration = Duration::from_secs(2);
 const DYING_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// Maximum number of cgroups to list: more than a machine has services.
-const FOLDERS_MAX: usize = 4096;
+const DIRECTORIES_MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn the_own_cgroup_is_found_below_the_mount() {
         let find =
-            |mounts: &str, own: &str| own_folder_in(mounts, own).map(|path| path.display().to_string());
+            |mounts: &str, own: &str| own_directory_in(mounts, own).map(|path| path.display().to_string());
         let cron = Some("/sys/fs/cgroup/system.slice/cron.service".to_owned());
         assert_eq!(find(WHOLE, "0::/system.slice/cron.service\n"), cron);
         let both = format!("9:name=systemd:/x\n{}", "0::/\n");
@@ -307,12 +307,12 @@ mod tests {
         fs::write(top.join("slice/cgroup.procs"), "").unwrap();
         if fs::metadata(top.join("slice/service")).unwrap().nlink() != 3 {
             fs::remove_dir_all(&top).unwrap();
-            return tenure_testkit::skipped("folders are not counted here");
+            return tenure_testkit::skipped("directories are not counted here");
         }
         let (mut listed, mut visited) = (Vec::new(), Vec::new());
-        let list = |folder: &Path| {
-            listed.push(folder.to_owned());
-            fs::read_dir(folder)
+        let list = |directory: &Path| {
+            listed.push(directory.to_owned());
+            fs::read_dir(directory)
         };
         for_each_below(top.clone(), list, |path, name| {
             assert_eq!(path.file_name(), Some(name));

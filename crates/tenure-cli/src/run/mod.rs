@@ -55,8 +55,8 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     let timing = timing(run, schedule)?;
     if !Tree::can_be_seen() {
         return Err(Failure::misconfigured(
-            "/proc does not show this process, so nothing could find and end what the command starts: mount the /proc \
-             of this pid namespace",
+            "/proc does not show this process, so tenure could not find and kill the processes that the command \
+             starts: mount the /proc of this pid namespace",
         ));
     }
     if !clock_is_shared() {
@@ -83,8 +83,8 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
     let launch = Launch::start(timing, lateness_meter, mark, &run.command).map_err(cannot)?;
     launch.can_signal().map_err(|error| {
         Failure::misconfigured(format!(
-            "processes cannot be signalled through descriptors here ({error}), so the command could not be ended in \
-             time: allow the system call pidfd_send_signal"
+            "processes cannot be signalled through descriptors here ({error}), so tenure could not kill the command \
+             in time: allow the system call pidfd_send_signal"
         ))
     })?;
     schedule::raise_priority();
@@ -138,8 +138,8 @@ fn timing(run: &Run, schedule: Schedule) -> Result<Timing, Failure> {
         let mut sentence = error.to_string();
         if schedule.is_slow() {
             sentence = format!(
-                "{sentence}. The margin is {margin:?} because the processes that end the command would run {schedule} \
-                 and may wake up late: start it with a higher priority"
+                "{sentence}. The margin is {margin:?} because its supervisor and watchdog would run {schedule} and \
+                 may wake up late: start it with a higher priority"
             );
         }
         Failure::misconfigured(sentence)

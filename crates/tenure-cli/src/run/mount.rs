@@ -24,7 +24,7 @@ impl<'a> Mount<'a> {
     }
 
     /// The directory of a cgroup of this hierarchy; `None` if another part of it is mounted here, as in a container.
-    pub(super) fn folder_of(&self, cgroup: &str) -> Option<PathBuf> {
+    pub(super) fn directory_of(&self, cgroup: &str) -> Option<PathBuf> {
         let inside = cgroup.strip_prefix(if self.root == "/" { "" } else { self.root })?;
         Some(PathBuf::from(format!("{}{inside}", self.point)))
     }

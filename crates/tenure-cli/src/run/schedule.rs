@@ -137,16 +137,19 @@ fn quota(mounts: &str, own: &str, read: impl Fn(&Path) -> Option<String>) -> Opt
             true => mount_of(mounts, unified),
             false => None,
         };
-        let folders = mount.map(|mount| folders(mount, path)).unwrap_or_default();
-        folders.into_iter().filter_map(|folder| quota_in(&folder, unified, &read)).collect::<Vec<_>>()
+        let directories = mount.map(|mount| directories(mount, path)).unwrap_or_default();
+        directories
+            .into_iter()
+            .filter_map(|directory| quota_in(&directory, unified, &read))
+            .collect::<Vec<_>>()
     });
     found.min_by_key(Quota::share)
 }
 
 /// The directories of a cgroup and of its parents.
-fn folders(mount: Mount<'_>, cgroup: &str) -> Vec<PathBuf> {
-    let own = mount.folder_of(cgroup).unwrap_or_else(|| PathBuf::from(mount.point));
-    own.ancestors().take_while(|folder| folder.starts_with(mount.point)).map(Path::to_owned).collect()
+fn directories(mount: Mount<'_>, cgroup: &str) -> Vec<PathBuf> {
+    let own = mount.directory_of(cgroup).unwrap_or_else(|| PathBuf::from(mount.point));
+    own.ancestors().take_while(|directory| directory.starts_with(mount.point)).map(Path::to_owned).collect()
 }
 
 /// The mounted hierarchy with the quotas.
@@ -157,17 +160,17 @@ fn mount_of(mounts: &str, unified: bool) -> Option<Mount<'_>> {
     })
 }
 
-fn quota_in(folder: &Path, unified: bool, read: impl Fn(&Path) -> Option<String>) -> Option<Quota> {
+fn quota_in(directory: &Path, unified: bool, read: impl Fn(&Path) -> Option<String>) -> Option<Quota> {
     let micros = |text: &str| text.trim().parse().ok().map(Duration::from_micros);
     let (time, period) = if unified {
-        let text = read(&folder.join("cpu.max"))?;
+        let text = read(&directory.join("cpu.max"))?;
         let (time, period) = text.split_once(' ')?;
         // "max" is not a number.
         (micros(time)?, micros(period)?)
     } else {
         // −1 is no quota.
-        let time = micros(&read(&folder.join("cpu.cfs_quota_us"))?)?;
-        (time, micros(&read(&folder.join("cpu.cfs_period_us"))?)?)
+        let time = micros(&read(&directory.join("cpu.cfs_quota_us"))?)?;
+        (time, micros(&read(&directory.join("cpu.cfs_period_us"))?)?)
     };
     // A quota of a whole processor or more throttles only what uses more.
     (time < period).then_some(Quota { time, period })

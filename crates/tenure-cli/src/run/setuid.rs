@@ -37,8 +37,8 @@ fn find(program: &OsStr) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(program));
     }
-    let folders = env::var_os("PATH")?;
-    env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
+    let directories = env::var_os("PATH")?;
+    env::split_paths(&directories).map(|directory| directory.join(program)).find(|path| path.is_file())
 }
 
 const SET_USER_ID: u32 = 0o4000;

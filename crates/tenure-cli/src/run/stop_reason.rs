@@ -76,8 +76,8 @@ impl StopReason {
                     .to_owned()
             }
             Self::Late(late) => format!(
-                "this machine is so busy that the processes which end the command woke up {} late, and a lease that \
-                 is not renewed would have been overrun",
+                "this machine is so busy that the supervisor or the watchdog woke up {} late; without a renewal, the \
+                 lease would have been overrun",
                 duration::at_least(*late)
             ),
             Self::Lost(why) => why.to_string(),

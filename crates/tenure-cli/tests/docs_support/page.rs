@@ -121,12 +121,12 @@ pub(crate) fn pages(root: &Path) -> Vec<Page> {
 /// The same pages, and the RFCs.
 pub(crate) fn all(root: &Path) -> Vec<Page> {
     let mut paths = vec![root.join("README.md")];
-    let mut folders = vec![root.join("docs")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
+    let mut directories = vec![root.join("docs")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if path.extension().is_some_and(|extension| extension == "md") {
                 paths.push(path);
             }

@@ -128,8 +128,8 @@ fn difference(page: &Page, step: &Step, actual: &[String], known: &Known, whole:
 
 /// `PATH` with the command under test first.
 fn path() -> String {
-    let folder = Path::new(run_support::TENURE).parent().unwrap().display();
-    format!("{folder}:{}", std::env::var("PATH").unwrap_or_default())
+    let directory = Path::new(run_support::TENURE).parent().unwrap().display();
+    format!("{directory}:{}", std::env::var("PATH").unwrap_or_default())
 }
 
 /// The output as on the machine of the pages: `/home/ann` is at its root, and its name is `web-1`.

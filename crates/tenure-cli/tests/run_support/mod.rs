@@ -30,7 +30,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A directory, and a mark that identifies every process that was started in it.
 pub(crate) struct World {
-    folder: PathBuf,
+    directory: PathBuf,
     mark: String,
     next: AtomicUsize,
 }
@@ -45,14 +45,14 @@ impl World {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mark = format!("tenure-{name}-{}-{number}", std::process::id());
-        let folder = parent.join(&mark);
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        Self { folder, mark, next: AtomicUsize::new(0) }
+        let directory = parent.join(&mark);
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).unwrap();
+        Self { directory, mark, next: AtomicUsize::new(0) }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.directory.join(name)
     }
 
     /// The directory of the leases.
@@ -70,9 +70,9 @@ impl World {
         } else {
             Command::new(program)
         };
-        command.current_dir(&self.folder).env(MARK, &self.mark).env("TENURE_STORE", self.store_url());
+        command.current_dir(&self.directory).env(MARK, &self.mark).env("TENURE_STORE", self.store_url());
         // For a networked store, the witnesses are in this directory too, and not in that of the user.
-        command.env("XDG_STATE_HOME", self.path("state")).env("XDG_RUNTIME_DIR", &self.folder);
+        command.env("XDG_STATE_HOME", self.path("state")).env("XDG_RUNTIME_DIR", &self.directory);
         command.stdin(Stdio::null());
         command
     }
@@ -179,7 +179,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         end_all(&self.mark);
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 

@@ -27,10 +27,10 @@ impl Home {
         Self::below(Path::new(env!("CARGO_TARGET_TMPDIR")), name)
     }
 
-    pub(crate) fn below(folder: &Path, name: &str) -> Self {
+    pub(crate) fn below(directory: &Path, name: &str) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!("tenure-cli-{name}-{}-{number}", std::process::id()));
+        let path = directory.join(format!("tenure-cli-{name}-{}-{number}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)

@@ -321,7 +321,7 @@ impl Engine {
     }
 
     fn refuse_below_a_file(&self, key: &Key) -> Result<(), StoreError> {
-        if !self.has_lie(Lie::KeysAreFolders) {
+        if !self.has_lie(Lie::KeysAreDirectories) {
             return Ok(());
         }
         let below = |lower: &Key, upper: &Key| lower != upper && Prefix::of(upper).covers(lower);

@@ -90,7 +90,7 @@ lies! {
     /// `%41` and `A` are one key: a gateway that decodes twice.
     DecodesKeys = seldom("keys", "does not tell %41 from A"),
     /// If `a` exists, `a/b` cannot: a plain file system.
-    KeysAreFolders = seldom("keys", "cannot have a/b where a is"),
+    KeysAreDirectories = seldom("keys", "cannot have a/b where a is"),
 
     // ── versions ────────────────────────────────────────────────────────────────────────────────────────────────
     /// The version is a hash of the bytes, and declared as unique: S3's ETag.

@@ -10,7 +10,7 @@ pub(crate) const CLAUSE: Clause = Clause {
         check!("everything that leases need is promised", enough_for_leases),
         check!("every connection promises the same", same_everywhere),
         check!("a promised watch is there", watch_is_there),
-        check!("the store has a name for people, on one line", has_a_name),
+        check!("the store has a human-readable name, on one line", has_a_name),
     ],
 };
 

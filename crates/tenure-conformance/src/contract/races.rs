@@ -140,7 +140,7 @@ fn check_chain(
         let told = told.as_ref().unwrap_or(&RacerAnswer::Nothing);
         ensure!(as_told, "racer {racer} was told {told}, and its write is in the list {listed} times");
     }
-    ensure!(times.is_empty(), "the list has writes that nobody made: {times:?}");
+    ensure!(times.is_empty(), "the list has writes that no racer made: {times:?}");
     Ok(added.split_terminator(',').count())
 }
 

@@ -174,7 +174,7 @@ fn nobody_won(told: &[RacerAnswer], stored: Option<&Entry>) -> Result<RoundEnd, 
         fail!("racer {winner} was told that it won, and {stored} is stored");
     }
     let open = told.iter().any(|told| matches!(told, RacerAnswer::Uncertain(_) | RacerAnswer::Nothing));
-    ensure!(open, "nobody won a race in which somebody must; the first racer was told: {}", told[0]);
+    ensure!(open, "no racer won a race that one must win; the first answer was: {}", told[0]);
     Ok(RoundEnd::Open)
 }
 

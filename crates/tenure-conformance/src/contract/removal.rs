@@ -41,7 +41,7 @@ async fn is_conditional(trial: &Trial<'_>) -> CheckResult {
         [(&first, "the version before the current one"), (&store.identity().impossible_version, "no version")]
     {
         let removal = remove(trial, administration, &key, version).await?;
-        ensure!(removal != Removal::Removed, "{key} was removed by somebody who had seen {what} of it");
+        ensure!(removal != Removal::Removed, "a client that had seen {what} of {key} removed it");
         trial.holds(&key, &value, &second).await?;
     }
     let removal = remove(trial, administration, &key, &second).await?;
@@ -122,7 +122,7 @@ async fn races(trial: &Trial<'_>) -> CheckResult {
         );
         (removed, replaced) = (removed + removals, replaced + replaces);
     }
-    ensure!(removed + replaced > 0, "in {} rounds nobody was told that it won", trial.sizes.rounds);
+    ensure!(removed + replaced > 0, "in {} rounds no racer received a win", trial.sizes.rounds);
     trial.note(format!("{removed} removed, {replaced} replaced"));
     Ok(())
 }

@@ -15,7 +15,7 @@ pub(crate) const CLAUSE: Clause = Clause {
     name: "watch",
     checks: &[
         check!("a hint follows a change made over another connection", follow_changes, 1),
-        check!("hints go on after the first", follow_changes, 4),
+        check!("hints continue after the first", follow_changes, 4),
         check!("a watch that is never read or that was dropped blocks no call", unread),
     ],
 };

@@ -227,8 +227,8 @@ impl LiveCheck<'_> {
         let gave_up = match reason {
             Some(Reason::Denied) => {
                 let sentence = format!(
-                    "{store} denied access to the key {scratch}, on which it is checked before anything is granted: it must be \
-                     allowed to read and to write there"
+                    "{store} denied access to the key {scratch}, with which Tenure checks it before it grants a \
+                     lease: allow these credentials to read and write that key"
                 );
                 Error::new(ErrorKind::Unavailable, sentence)
             }
@@ -240,7 +240,8 @@ impl LiveCheck<'_> {
             // store.
             Some(_) => {
                 let sentence = format!(
-                    "{store} did not bear the check of the key {scratch}, without which nothing is granted"
+                    "{store} refused a call of the safety check on the key {scratch}, so nothing is granted: fix the \
+                     cause, or use another store"
                 );
                 Error::new(ErrorKind::Unsupported, sentence)
             }

@@ -176,7 +176,7 @@ impl S3Builder {
     pub fn proxy(mut self, url: &str) -> Self {
         match Proxy::parse(url) {
             Ok(proxy) if proxy.has_password() => self.require(false, || {
-                "the URL of a store carries no password, and that of its proxy neither: put it into HTTPS_PROXY or \
+                "neither the URL of a store nor that of its proxy carries a password: put it into HTTPS_PROXY or \
                  HTTP_PROXY"
                     .to_owned()
             }),

@@ -114,7 +114,9 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
     if answer.status == 407 {
         return Some(match &answer.proxy {
             Some(proxy) => proxy.wants_password(),
-            None => "a proxy on the way wants a name and a password".to_owned(),
+            None => {
+                "a proxy requires a name and a password: put them into HTTPS_PROXY or HTTP_PROXY".to_owned()
+            }
         });
     }
     match (&answer.text, &answer.proxy) {
@@ -130,7 +132,8 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
     if is_one_of(answer, &["RequestTimeTooSkewed"]) {
         return Some(match answer.ahead() {
             Some(ahead) => format!(
-                "this machine's clock is {} s {} the store's, which takes no request that is so far off: set the clock",
+                "this machine's clock is {} s {} the store's, which refuses requests with so wrong a time: set the \
+                 clock",
                 ahead.abs(),
                 if ahead < 0 { "behind" } else { "ahead of" }
             ),
@@ -160,7 +163,7 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
         return Some(format!("the bucket {bucket:?} keeps every write: {RETENTION_RULE}"));
     }
     if is_one_of(answer, BAD_NAME) {
-        return Some("it does not take the name of the object: choose a shorter key".to_owned());
+        return Some("it rejects the name of the object: choose a shorter key".to_owned());
     }
     match (answer.status, asked) {
         (401 | 403, RequestKind::List) => {
@@ -176,15 +179,15 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
                 .to_owned(),
         ),
         (400 | 405 | 501, RequestKind::Create | RequestKind::Replace) => {
-            Some("it does not take conditional writes, without which nothing can be granted".to_owned())
+            Some("it rejects conditional writes, which leases need: use another store".to_owned())
         }
         _ => None,
     }
 }
 
 /// Problem of a bucket whose retention rule locks every written version.
-pub(super) const RETENTION_RULE: &str = "its rule of retention would lock a version with every renewal, which no user \
-                                         could remove: use a bucket without such a rule";
+pub(super) const RETENTION_RULE: &str = "its retention rule would lock a version at every renewal, and no user could \
+remove it: use a bucket without such a rule";
 
 const NO_BUCKET: &[&str] = &["NoSuchBucket"];
 

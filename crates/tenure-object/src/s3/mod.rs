@@ -146,7 +146,9 @@ impl S3Inner {
             other => return Err(self.error(RequestKind::List, other, &answer)),
         };
         if page.page_token.is_some() && page.page_token == token {
-            return Err(StoreError::unknown("the listing does not go on: it gave the same page again"));
+            return Err(StoreError::unknown(
+                "the listing does not advance: the server returned the same page again",
+            ));
         }
         let names = page.result.objects.iter().map(|object| object.location.as_ref());
         let keys = names.filter_map(|name| self.names.key(name)).filter(|key| prefix.covers(key));
@@ -226,7 +228,7 @@ impl S3Inner {
 
 /// Error of a successful answer whose content cannot be used.
 fn unreadable(error: object_store::Error) -> StoreError {
-    StoreError::unknown(format!("what it answered cannot be read: {error}"))
+    StoreError::unknown(format!("its answer cannot be read: {error}"))
 }
 
 impl Store for S3 {

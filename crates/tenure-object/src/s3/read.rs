@@ -61,8 +61,7 @@ impl S3Inner {
             (AnswerMeaning::Absent, _) => return Ok((None, answer)),
             (AnswerMeaning::Unchanged, Some(known)) => {
                 if answer.etag.as_ref().is_some_and(|etag| !is_same(etag, &known.version)) {
-                    let what =
-                        "it answered that nothing has changed, about another version than it was asked about";
+                    let what = "it reported no change, but for another version than the requested one";
                     return Err(StoreError::unknown(what));
                 }
                 return Ok((Some(known), answer));

@@ -143,10 +143,10 @@ fn the_guarantees_suffice_for_leases_at_the_rate_of_the_provider() {
 
 #[test]
 fn keys_of_a_profile_are_taken_from_the_files_that_the_environment_names() {
-    let folder = std::env::temp_dir().join(format!("tenure-object-profile-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let directory = std::env::temp_dir().join(format!("tenure-object-profile-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
     let write = |name: &str, text: &str| {
-        let path = folder.join(name);
+        let path = directory.join(name);
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     };
@@ -173,5 +173,5 @@ fn keys_of_a_profile_are_taken_from_the_files_that_the_environment_names() {
     assert!(error.contains("no credentials"), "the default profile has a region and no key: {error}");
     let by_variable: Environment = variables.into_iter().chain([("AWS_PROFILE", "ci")]).collect();
     assert!(S3::builder("bucket").open_in(&by_variable).is_ok());
-    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -20,7 +20,7 @@ pub(crate) fn words(error: &(dyn Error + 'static), host: &str, proxy: Option<&Pr
         (Some(proxy), Some(text)) if text.contains("authorization") => proxy.wants_password(),
         (Some(proxy), Some(_)) if innermost.starts_with("tunnel error") => {
             format!(
-                "the proxy {proxy} makes no connection to {host}: it may not allow that, or not reach it ({innermost})"
+                "the proxy {proxy} cannot connect to {host}: it may refuse that, or cannot reach it ({innermost})"
             )
         }
         (Some(proxy), _) => format!("the proxy {proxy} could not be reached: {innermost}"),
@@ -53,7 +53,7 @@ fn of_tls(error: &rustls::Error, host: &str) -> String {
                 )
             }
             Wrong::Expired => {
-                format!("the certificate of {host} has run out: renew it, or set this machine's clock")
+                format!("the certificate of {host} has expired: renew it, or set this machine's clock")
             }
             Wrong::ExpiredContext { not_after, .. } => format!(
                 "the certificate of {host} ran out on {}: renew it, or set this machine's clock",

@@ -46,10 +46,10 @@ mod tests {
 
     #[test]
     fn the_error_of_a_file_without_certificates_says_what_is_needed() {
-        let folder = std::env::temp_dir().join(format!("tenure-object-roots-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let directory = std::env::temp_dir().join(format!("tenure-object-roots-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
         let read = |text: Option<&str>| {
-            let path = folder.join("ca.pem");
+            let path = directory.join("ca.pem");
             let _ = std::fs::remove_file(&path);
             if let Some(text) = text {
                 std::fs::write(&path, text).unwrap();
@@ -71,6 +71,6 @@ mod tests {
                 "{text:?}: {sentence}"
             );
         }
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -88,8 +88,8 @@ impl Recipe for CephRgw {
 /// Writes the settings of all parts: one copy of everything, no authentication between them, and loopback addresses
 /// only.
 fn settings(home: &Home, ports: &[Port]) -> io::Result<PathBuf> {
-    for folder in ["mon", "osd", "run"] {
-        fs::create_dir_all(home.path().join(folder))?;
+    for directory in ["mon", "osd", "run"] {
+        fs::create_dir_all(home.path().join(directory))?;
     }
     let (home, path) = (home.path().display(), home.path().join(SETTINGS));
     let (gateway, monitor) = (ports[0].address(), ports[1].address());

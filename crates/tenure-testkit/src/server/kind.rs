@@ -52,8 +52,8 @@ impl Kind {
         }
         let cache = std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
         let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
-        let folder = format!("tenure-testkit/{}-{}", self.program(), self.version());
-        cache.unwrap_or_else(home).join(folder).join(self.program())
+        let directory = format!("tenure-testkit/{}-{}", self.program(), self.version());
+        cache.unwrap_or_else(home).join(directory).join(self.program())
     }
 
     pub(crate) fn recipe(self) -> &'static dyn Recipe {

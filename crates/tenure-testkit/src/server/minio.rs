@@ -43,11 +43,11 @@ impl Recipe for Minio {
 
 /// Makes it serve with this certificate, and only over TLS.
 pub(crate) fn encrypt(command: &mut Command, home: &Home, certificate: &Certificate) -> io::Result<()> {
-    let folder = home.path().join("certificates");
-    fs::create_dir_all(&folder)?;
-    fs::write(folder.join("public.crt"), &certificate.chain)?;
-    fs::write(folder.join("private.key"), &certificate.key)?;
-    command.arg("--certs-dir").arg(folder);
+    let directory = home.path().join("certificates");
+    fs::create_dir_all(&directory)?;
+    fs::write(directory.join("public.crt"), &certificate.chain)?;
+    fs::write(directory.join("private.key"), &certificate.key)?;
+    command.arg("--certs-dir").arg(directory);
     Ok(())
 }
 

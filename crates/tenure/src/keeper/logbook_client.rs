@@ -117,7 +117,7 @@ impl LogbookClient {
         if outcome.is_none() {
             self.disk.report_problem(format!(
                 "sightings are not stored in {}: the disk took longer than {DISK_MAX:?}. Check the kernel's log",
-                self.disk.logbook.folder().display()
+                self.disk.logbook.directory().display()
             ));
         }
         outcome

@@ -56,8 +56,8 @@ pub(crate) fn machine_witnesses() -> Option<PathBuf> {
 }
 
 /// The store in a directory of the test. FUSE is accepted by name.
-pub(crate) fn open(folder: impl AsRef<Path>) -> File {
-    File::builder().accept_file_system("fuse").open(folder).expect("a directory of the test")
+pub(crate) fn open(directory: impl AsRef<Path>) -> File {
+    File::builder().accept_file_system("fuse").open(directory).expect("a directory of the test")
 }
 
 /// Writes, and asserts that the store applied the write.
@@ -84,7 +84,7 @@ pub(crate) fn kill(id: u32) {
 /// In seconds. A puppet that does not answer must not block the test for ever.
 const PATIENCE: i64 = 30;
 
-pub(crate) const FOLDER: &str = "TENURE_TEST_PUPPET_IN";
+pub(crate) const DIRECTORY: &str = "TENURE_TEST_PUPPET_IN";
 
 /// Another process with the store open, which executes orders from its stdin. See [`be_a_puppet`].
 pub(crate) struct Puppet {
@@ -96,15 +96,15 @@ pub(crate) struct Puppet {
 }
 
 impl Puppet {
-    pub(crate) fn start(folder: &Path) -> Self {
-        Self::start_with(Command::new(std::env::current_exe().unwrap()), folder)
+    pub(crate) fn start(directory: &Path) -> Self {
+        Self::start_with(Command::new(std::env::current_exe().unwrap()), directory)
     }
 
     /// `command` runs this test binary.
-    pub(crate) fn start_with(mut command: Command, folder: &Path) -> Self {
+    pub(crate) fn start_with(mut command: Command, directory: &Path) -> Self {
         let mut child = command
             .args(["--ignored", "--exact", "puppet", "--nocapture"])
-            .env(FOLDER, folder)
+            .env(DIRECTORY, directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -196,8 +196,8 @@ impl Drop for Puppet {
 
 /// The body of a test named `puppet`: does nothing, unless this process is a puppet.
 pub(crate) fn be_a_puppet() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
-    let store = File::open(folder).unwrap();
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
+    let store = File::open(directory).unwrap();
     block_on(async {
         // Starts the worker thread that waits for the disk.
         let _ = store.get(&key("unused")).await;

@@ -364,11 +364,11 @@ impl<'a> Supervisor<'a> {
         self.work_guard.cannot_stop(&format!("{who} runs as another user"));
         let what =
             format!("lease {} of {} (token {})", self.lease.key(), self.lease.holder(), self.lease.token());
-        let who = format!("{who} of its command runs as another user and could not be ended");
+        let who = format!("{who} of its command runs as another user and could not be killed");
         let sentence = if self.has_lost_for_good() {
-            format!("{what} is lost, but {who}. End it: another holder may act at the same time")
+            format!("{what} is lost, but {who}. Kill it: another holder may act at the same time")
         } else {
-            format!("{what} is kept: {who}. End it; the lease is released then")
+            format!("{what} is kept: {who}. Kill it: tenure then releases the lease")
         };
         self.say_lease_kept(sentence.clone());
         self.cannot_end = Some(sentence);

@@ -12,8 +12,8 @@ use crate::plan::{Lane, is_left_out, unfit};
 use crate::test_binary::TestBinary;
 
 /// Runs the binaries of a lane, at most `at_once` at a time. False if one of them failed.
-pub(crate) fn run(folder: &Path, lane: &str, at_once: usize) -> bool {
-    let messages = std::fs::read_to_string(folder.join("build.json")).expect("the messages of the build");
+pub(crate) fn run(directory: &Path, lane: &str, at_once: usize) -> bool {
+    let messages = std::fs::read_to_string(directory.join("build.json")).expect("the messages of the build");
     let all = TestBinary::all_in(&messages);
     let names: Vec<_> = all.iter().map(|binary| binary.name.as_str()).collect();
     let unfit = unfit(&names);
@@ -29,7 +29,7 @@ pub(crate) fn run(folder: &Path, lane: &str, at_once: usize) -> bool {
         for _ in 0..at_once {
             scope.spawn(|| {
                 while let Some((binary, arguments)) = next(&queue) {
-                    if !run_one(folder, binary, arguments) {
+                    if !run_one(directory, binary, arguments) {
                         good.store(false, Relaxed);
                     }
                 }
@@ -43,8 +43,8 @@ fn next<T>(queue: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
     queue.lock().expect("no lane panics").next()
 }
 
-fn run_one(folder: &Path, binary: &TestBinary, arguments: &[&str]) -> bool {
-    let log = folder.join(format!("{}.log", binary.name.replace('/', "-")));
+fn run_one(directory: &Path, binary: &TestBinary, arguments: &[&str]) -> bool {
+    let log = directory.join(format!("{}.log", binary.name.replace('/', "-")));
     let outcome = Outcome::of(binary, arguments, &log)
         .unwrap_or_else(|error| panic!("{} cannot be run: {error}", binary.program.display()));
     let Outcome { name, good, passed, failed, wall, busy, .. } = &outcome;
@@ -53,7 +53,7 @@ fn run_one(folder: &Path, binary: &TestBinary, arguments: &[&str]) -> bool {
         println!("FAILED: {name}\n{}", failures(&std::fs::read_to_string(&log).unwrap_or_default()));
     }
     let mut rows =
-        OpenOptions::new().create(true).append(true).open(folder.join("rows")).expect("a file of ours");
+        OpenOptions::new().create(true).append(true).open(directory.join("rows")).expect("a file of ours");
     rows.write_all(outcome.row().as_bytes()).expect("a file of ours");
     *good
 }

@@ -33,8 +33,8 @@ impl Outcome {
         let (began, stalled) = (Instant::now(), stalled_so_far());
         let mut child = Command::new(&binary.program)
             .args(arguments)
-            .current_dir(&binary.folder)
-            .env("CARGO_MANIFEST_DIR", &binary.folder)
+            .current_dir(&binary.directory)
+            .env("CARGO_MANIFEST_DIR", &binary.directory)
             .stdin(Stdio::null())
             .stderr(output.try_clone()?)
             .stdout(output)
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn the_processor_time_of_children_is_counted() {
         let program = ["/bin/sh", "/usr/bin/sh"].into_iter().find(|path| Path::new(path).exists()).unwrap();
-        let binary = TestBinary { name: "a/b".to_owned(), folder: "/".into(), program: program.into() };
+        let binary = TestBinary { name: "a/b".to_owned(), directory: "/".into(), program: program.into() };
         let log = std::env::temp_dir().join(format!("test-lanes-{}", std::process::id()));
         let work = "sh -c 'n=0; while [ $n -lt 300000 ]; do n=$((n+1)); done'; echo said; exit 3";
         let outcome = Outcome::of(&binary, &["-c", work], &log).unwrap();

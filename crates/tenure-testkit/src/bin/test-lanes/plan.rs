@@ -123,7 +123,7 @@ const CLOCKS: &[&str] = &[
     "tenure/file_clock",
     "tenure/file_crash",
     "tenure/file_faults",
-    "tenure/file_folder",
+    "tenure/file_directory",
     "tenure/file_gone",
     "tenure/file_model",
     "tenure/file_remove",

@@ -7,8 +7,8 @@ use crate::outcome::Outcome;
 use crate::plan::{BUDGET, mode, store_of};
 
 /// Prints the tests that ran, and the cost of each store's tests. False if a store is above its budget.
-pub(crate) fn report(folder: &Path) -> bool {
-    let rows = std::fs::read_to_string(folder.join("rows")).unwrap_or_default();
+pub(crate) fn report(directory: &Path) -> bool {
+    let rows = std::fs::read_to_string(directory.join("rows")).unwrap_or_default();
     let outcomes: Vec<_> = rows.lines().filter_map(Outcome::parse).collect();
     let mut stores: BTreeMap<&str, Vec<&Outcome>> = BTreeMap::new();
     for outcome in &outcomes {

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) struct TestBinary {
     /// `PACKAGE/TARGET`, or `PACKAGE/unit` for the tests inside a library or a command.
     pub(crate) name: String,
-    pub(crate) folder: PathBuf,
+    pub(crate) directory: PathBuf,
     pub(crate) program: PathBuf,
 }
 
@@ -27,13 +27,13 @@ impl TestBinary {
             return None;
         }
         let program = PathBuf::from(message["executable"].as_str()?);
-        let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
-        let package = folder.file_name()?.to_str()?;
+        let directory = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
+        let package = directory.file_name()?.to_str()?;
         let target = match message["target"]["kind"][0].as_str()? {
             "test" => message["target"]["name"].as_str()?,
             _ => "unit",
         };
-        Some(Self { name: format!("{package}/{target}"), folder, program })
+        Some(Self { name: format!("{package}/{target}"), directory, program })
     }
 }
 
@@ -59,6 +59,6 @@ mod tests {
         let found = TestBinary::all_in(&messages.join("\n"));
         let names: Vec<_> = found.iter().map(|binary| binary.name.as_str()).collect();
         assert_eq!(names, ["some/thing", "some/unit"]);
-        assert_eq!(found[0].folder, Path::new("/t/crates/some"));
+        assert_eq!(found[0].directory, Path::new("/t/crates/some"));
     }
 }

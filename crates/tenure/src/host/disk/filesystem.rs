@@ -14,9 +14,9 @@ struct KnownKind {
 }
 
 impl FileSystem {
-    pub(crate) fn of(folder: impl AsFd) -> rustix::io::Result<Self> {
+    pub(crate) fn of(directory: impl AsFd) -> rustix::io::Result<Self> {
         // The kernel's numbers have 32 bits; some are sign-extended where its word has 64.
-        Ok(Self(rustix::fs::fstatfs(folder)?.f_type as u32))
+        Ok(Self(rustix::fs::fstatfs(directory)?.f_type as u32))
     }
 
     /// True if locks, renames and syncs are this kernel's own.

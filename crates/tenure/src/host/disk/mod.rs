@@ -1,7 +1,7 @@
 //! Directories on a local disk: safe places, file systems, and errors of the kernel.
 
+pub(crate) mod directory;
 pub(crate) mod filesystem;
-pub(crate) mod folder;
 pub(crate) mod io_error;
 pub(crate) mod page;
 pub(crate) mod path_safety;

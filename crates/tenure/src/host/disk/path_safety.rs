@@ -121,7 +121,7 @@ pub(crate) fn check_above(path: &Path, trust: AcceptedRisks) -> Result<(), Refus
 }
 
 /// The directory itself must belong to this user, and be writable by no other user.
-pub(crate) fn check_folder(path: &Path, status: &Stat, trust: AcceptedRisks) -> Result<(), Refusal> {
+pub(crate) fn check_directory(path: &Path, status: &Stat, trust: AcceptedRisks) -> Result<(), Refusal> {
     let me = rustix::process::geteuid().as_raw();
     if status.st_uid != me && !trust.foreign_owner {
         return Err(foreign(path, status));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::fs::{Dir, FileType, FlockOperation, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::folder::Folder;
+use super::directory::Directory;
 use super::page::Page;
 use super::private_dir::{PrivateDir, io_sentence};
 use crate::clock::{Clock, Domain};
@@ -16,7 +16,7 @@ use crate::host::checksum::checksum;
 /// because its entries count on that clock alone. Every error is a sentence.
 #[derive(Debug)]
 pub(crate) struct PerBootFiles<P> {
-    folder: Folder,
+    directory: Directory,
     page: PhantomData<P>,
 }
 
@@ -32,7 +32,7 @@ impl<P: Page> PerBootFiles<P> {
     }
 
     fn on(own: PrivateDir) -> Self {
-        Self { folder: Folder::new(own.path, own.descriptor, &own.status), page: PhantomData }
+        Self { directory: Directory::new(own.path, own.descriptor, &own.status), page: PhantomData }
     }
 
     /// The page of this domain; an empty one if there is none, or none that can be trusted.
@@ -51,7 +51,7 @@ impl<P: Page> PerBootFiles<P> {
         entries: Vec<P::Entry>,
     ) -> Result<bool, String> {
         let Some(_lock) = self.lock()? else { return Ok(false) };
-        let is_first = self.folder.status_of(&self.name(domain, PAGE)).is_err();
+        let is_first = self.directory.status_of(&self.name(domain, PAGE)).is_err();
         let mut page = self.read(domain, clock);
         let now = clock.now();
         entries.into_iter().for_each(|entry| page.add(entry, now));
@@ -65,7 +65,7 @@ impl<P: Page> PerBootFiles<P> {
 
     /// The file of this domain; `None` if it does not exist, or another user could have written it.
     fn bytes(&self, domain: &Domain) -> Option<Vec<u8>> {
-        let file = self.folder.open(&self.name(domain, PAGE), OFlags::RDONLY).ok()?;
+        let file = self.directory.open(&self.name(domain, PAGE), OFlags::RDONLY).ok()?;
         let status = rustix::fs::fstat(&file).ok()?;
         if !is_ours(&status) {
             return None;
@@ -89,35 +89,35 @@ impl<P: Page> PerBootFiles<P> {
     fn replace(&self, domain: &Domain, text: &str) -> Result<(), String> {
         let (page, new) = (self.name(domain, PAGE), self.name(domain, NEW));
         // The owner of the lock is the only writer: this file is the remains of a dead one.
-        match self.folder.unlink(&new) {
+        match self.directory.unlink(&new) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(io_sentence("cannot remove", &self.folder.path_of(&new), errno)),
+            Err(errno) => return Err(io_sentence("cannot remove", &self.directory.path_of(&new), errno)),
         }
         let written = self.write_new(&new, text.as_bytes());
-        let renamed = written.and_then(|()| self.folder.rename(&new, &page));
+        let renamed = written.and_then(|()| self.directory.rename(&new, &page));
         renamed.map_err(|errno| {
-            let _ = self.folder.unlink(&new);
-            io_sentence("cannot write", &self.folder.path_of(&page), errno)
+            let _ = self.directory.unlink(&new);
+            io_sentence("cannot write", &self.directory.path_of(&page), errno)
         })
     }
 
     /// Removes the file of this domain.
     pub(crate) fn remove(&self, domain: &Domain) -> Result<(), String> {
         let page = self.name(domain, PAGE);
-        match self.folder.unlink(&page) {
+        match self.directory.unlink(&page) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(io_sentence("cannot remove", &self.folder.path_of(&page), errno)),
+            Err(errno) => Err(io_sentence("cannot remove", &self.directory.path_of(&page), errno)),
         }
     }
 
     /// Removes the files of all other domains.
     pub(crate) fn remove_others(&self, domain: Option<&Domain>) -> Result<(), String> {
-        self.clean(domain, 0).map_err(|errno| io_sentence("cannot clear", self.folder.path(), errno))
+        self.clean(domain, 0).map_err(|errno| io_sentence("cannot clear", self.directory.path(), errno))
     }
 
     /// Not synced: a power cut changes the domain.
     fn write_new(&self, name: &str, bytes: &[u8]) -> rustix::io::Result<()> {
-        let file = self.folder.create(name, OFlags::WRONLY)?;
+        let file = self.directory.create(name, OFlags::WRONLY)?;
         let mut left = bytes;
         while !left.is_empty() {
             match rustix::io::write(&file, left) {
@@ -136,11 +136,11 @@ impl<P: Page> PerBootFiles<P> {
         reason = "a worker waits for others who write for a moment, and nothing is counted by it"
     )]
     fn lock(&self) -> Result<Option<Locked>, String> {
-        let io_error = |what| move |errno| io_sentence(what, &self.folder.path_of(LOCK), errno);
-        let file = self.folder.open_or_create(LOCK).map_err(io_error("cannot open"))?;
+        let io_error = |what| move |errno| io_sentence(what, &self.directory.path_of(LOCK), errno);
+        let file = self.directory.open_or_create(LOCK).map_err(io_error("cannot open"))?;
         let status = rustix::fs::fstat(&file).map_err(io_error("cannot inspect"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-            return Err(format!("{} is not a file. Remove it", self.folder.path_of(LOCK).display()));
+            return Err(format!("{} is not a file. Remove it", self.directory.path_of(LOCK).display()));
         }
         for _ in 0..LOCK_TRIES {
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -158,17 +158,17 @@ impl<P: Page> PerBootFiles<P> {
         let here = here.map(|domain| self.name(domain, ""));
         let is_here = |name: &str| here.as_ref().is_some_and(|here| name.starts_with(here));
         let mut others = Vec::new();
-        let mut names = Dir::read_from(&self.folder)?;
+        let mut names = Dir::read_from(&self.directory)?;
         while let Some(entry) = names.read() {
             let entry = entry?;
             let Ok(name) = entry.file_name().to_str() else { continue };
             if self.is_page(name) && !is_here(name) {
-                others.push((self.folder.status_of(name)?.st_mtime, name.to_owned()));
+                others.push((self.directory.status_of(name)?.st_mtime, name.to_owned()));
             }
         }
         others.sort_unstable();
         let many = others.len().saturating_sub(stay);
-        others.iter().take(many).try_for_each(|(_, name)| self.folder.unlink(name))
+        others.iter().take(many).try_for_each(|(_, name)| self.directory.unlink(name))
     }
 
     /// The file name of a domain, by checksum, because a domain may be too long for a name. The file contains the

@@ -42,7 +42,7 @@ impl PrivateDir {
     fn check(path: PathBuf, descriptor: OwnedFd) -> Result<Self, String> {
         let status =
             rustix::fs::fstat(&descriptor).map_err(|errno| io_sentence("cannot inspect", &path, errno))?;
-        path_safety::check_folder(&path, &status, AcceptedRisks::default())
+        path_safety::check_directory(&path, &status, AcceptedRisks::default())
             .map_err(|refusal| refusal.sentence())?;
         is_local(&path, &descriptor)?;
         Ok(Self { path, descriptor, status })
@@ -60,8 +60,8 @@ fn above(path: &Path) -> Result<PathBuf, String> {
 }
 
 /// A networked file system may have writers with other clocks, and locks of another machine.
-fn is_local(path: &Path, folder: &OwnedFd) -> Result<(), String> {
-    let there = FileSystem::of(folder).map_err(|errno| io_sentence("cannot inspect", path, errno))?;
+fn is_local(path: &Path, directory: &OwnedFd) -> Result<(), String> {
+    let there = FileSystem::of(directory).map_err(|errno| io_sentence("cannot inspect", path, errno))?;
     if there.is_local() {
         return Ok(());
     }

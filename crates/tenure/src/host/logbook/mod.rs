@@ -30,30 +30,30 @@ use crate::host::disk::per_boot_files::PerBootFiles;
 /// # async fn example(store: impl tenure_store::Store) -> Result<(), tenure::Error> {
 /// use tenure::{Coordinator, Logbook};
 ///
-/// let logbook = Logbook::in_folder("/home/me/.local/state/tenure-logbook");
+/// let logbook = Logbook::in_directory("/home/me/.local/state/tenure-logbook");
 /// let coordinator = Coordinator::builder().logbook(logbook).connect(store).await?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Logbook {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Logbook {
     /// The logbook in this directory, which must have no other use.
-    pub fn in_folder(path: impl Into<PathBuf>) -> Self {
-        Self { folder: path.into() }
+    pub fn in_directory(path: impl Into<PathBuf>) -> Self {
+        Self { directory: path.into() }
     }
 
     /// The directory.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Sightings of other processes on the same clock; empty if there are none, or none that can be trusted. The error
     /// is a sentence about why the logbook cannot be used.
     pub(crate) fn read(&self, domain: &Domain, clock: &dyn Clock) -> Result<LogbookPage, String> {
-        let files = PerBootFiles::open_if_there(&self.folder).map_err(|why| self.problem(&why))?;
+        let files = PerBootFiles::open_if_there(&self.directory).map_err(|why| self.problem(&why))?;
         Ok(files.map(|files| files.read(domain, clock)).unwrap_or_default())
     }
 
@@ -64,12 +64,12 @@ impl Logbook {
         clock: &dyn Clock,
         entries: Vec<LogbookEntry>,
     ) -> Result<(), String> {
-        let files = PerBootFiles::<LogbookPage>::open_or_make(&self.folder);
+        let files = PerBootFiles::<LogbookPage>::open_or_make(&self.directory);
         let added = files.and_then(|files| files.add(domain, clock, entries));
         added.map(drop).map_err(|why| self.problem(&why))
     }
 
     fn problem(&self, why: &str) -> String {
-        format!("sightings are not stored in {}: {why}", self.folder.display())
+        format!("sightings are not stored in {}: {why}", self.directory.display())
     }
 }

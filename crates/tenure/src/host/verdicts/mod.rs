@@ -27,19 +27,19 @@ use page::{Verdict, VerdictPage};
 /// # async fn example(store: impl tenure_store::Store) -> Result<(), tenure::Error> {
 /// use tenure::{Coordinator, Verdicts};
 ///
-/// let verdicts = Verdicts::in_folder("/home/me/.local/state/tenure-verdicts");
+/// let verdicts = Verdicts::in_directory("/home/me/.local/state/tenure-verdicts");
 /// let coordinator = Coordinator::builder().verdicts(verdicts).connect(store).await?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Verdicts {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Verdicts {
     /// Verdicts in this directory, which must have no other use.
-    pub fn in_folder(path: impl Into<PathBuf>) -> Self {
-        Self { folder: path.into() }
+    pub fn in_directory(path: impl Into<PathBuf>) -> Self {
+        Self { directory: path.into() }
     }
 
     /// Voids the verdict on the store at this [place](tenure_store::Identity::place): the next connect checks it. Waits
@@ -54,13 +54,13 @@ impl Verdicts {
 
     /// True if the store at this place passed the check in the last day. False in every doubtful case.
     pub(crate) fn is_sound(&self, place: &str, domain: &Domain, clock: &dyn Clock) -> bool {
-        let files = PerBootFiles::<VerdictPage>::open_if_there(&self.folder).ok().flatten();
+        let files = PerBootFiles::<VerdictPage>::open_if_there(&self.directory).ok().flatten();
         files.is_some_and(|files| files.read(domain, clock).is_sound(place, clock.now()))
     }
 
     /// Stores that the store at this place passed a check that began at `began`.
     pub(crate) fn write_sound(&self, place: &str, began: Instant, domain: &Domain, clock: &dyn Clock) {
-        if let Ok(files) = PerBootFiles::<VerdictPage>::open_or_make(&self.folder) {
+        if let Ok(files) = PerBootFiles::<VerdictPage>::open_or_make(&self.directory) {
             // A verdict that is not stored costs a check.
             let _ = files.add(domain, clock, vec![Verdict::sound(place, began)]);
         }
@@ -76,10 +76,10 @@ impl Verdicts {
         let kept = |why: String| {
             format!(
                 "the verdict on {place} could not be removed from {}: {why}. Remove that directory",
-                self.folder.display()
+                self.directory.display()
             )
         };
-        let Some(files) = PerBootFiles::<VerdictPage>::open_if_there(&self.folder).map_err(kept)? else {
+        let Some(files) = PerBootFiles::<VerdictPage>::open_if_there(&self.directory).map_err(kept)? else {
             return Ok(());
         };
         let forgotten = domain.map_or(Ok(()), |domain| {

@@ -89,11 +89,11 @@ impl Kept {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("tenure-verdicts-{}-{number}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
-        Self(Verdicts::in_folder(path))
+        Self(Verdicts::in_directory(path))
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let Ok(found) = std::fs::read_dir(&self.0.folder) else { return vec![] };
+        let Ok(found) = std::fs::read_dir(&self.0.directory) else { return vec![] };
         let paths = found.map(|entry| entry.unwrap().path());
         paths.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect()
     }
@@ -101,7 +101,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0.folder);
+        let _ = std::fs::remove_dir_all(&self.0.directory);
     }
 }
 
@@ -114,7 +114,7 @@ fn a_verdict_is_kept_for_its_user_alone_until_it_is_forgotten() {
     let is_sound = |place| kept.0.is_sound(place, &here, &clock);
     assert!(!is_sound(PLACE));
     kept.0.forget(PLACE).unwrap();
-    assert!(!kept.0.folder.exists(), "nothing is made before there is something to keep");
+    assert!(!kept.0.directory.exists(), "nothing is made before there is something to keep");
     let began = clock.now();
     kept.0.write_sound(PLACE, began, &here, &clock);
     kept.0.write_sound("other", began, &here, &clock);
@@ -176,9 +176,9 @@ fn a_page_that_cannot_be_written_is_removed_and_a_failed_removal_is_an_error() {
     kept.0.write_broken(PLACE, Some(&domain()), &clock).unwrap();
     assert!(kept.files().is_empty() && !kept.0.is_sound(PLACE, &domain(), &clock));
 
-    std::fs::write(kept.0.folder.with_extension("file"), "").unwrap();
-    let error = Verdicts::in_folder(kept.0.folder.with_extension("file")).forget(PLACE).unwrap_err();
-    std::fs::remove_file(kept.0.folder.with_extension("file")).unwrap();
+    std::fs::write(kept.0.directory.with_extension("file"), "").unwrap();
+    let error = Verdicts::in_directory(kept.0.directory.with_extension("file")).forget(PLACE).unwrap_err();
+    std::fs::remove_file(kept.0.directory.with_extension("file")).unwrap();
     assert!(
         error.to_string().contains(PLACE) && error.to_string().contains("Remove that directory"),
         "{error}"

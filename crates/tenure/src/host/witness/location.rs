@@ -6,7 +6,7 @@ use tenure_core::machine::Sighting;
 use tenure_core::record::{Nonce, Witness};
 use tenure_store::{Reach, Store};
 
-use super::folder::WitnessFolder;
+use super::directory::WitnessDirectory;
 use super::lock::Lock;
 use super::machine_dirs::MachineDirs;
 use super::survivors::Survivors;
@@ -17,7 +17,7 @@ use crate::host::inotify::Changes;
 #[derive(Debug)]
 pub(crate) struct WitnessLocation {
     /// The directory that the store names. Witnesses are created there first.
-    of_store: Option<Arc<WitnessFolder>>,
+    of_store: Option<Arc<WitnessDirectory>>,
     /// Directories of this machine, for stores that name none, and for witnesses that cannot be created in theirs.
     of_machine: Option<MachineDirs>,
 }
@@ -33,15 +33,16 @@ impl WitnessLocation {
         let boot = boot_id();
         // Records that other machines see also name this boot: they may have a copy of a witness with the same inode.
         let named = if reach == Reach::Machine { Some(None) } else { boot.clone().map(Some) };
-        let of_store = store.identity().witness_folder.zip(named);
-        let of_store = of_store.and_then(|(path, boot)| WitnessFolder::open(&path, boot).ok()).map(Arc::new);
+        let of_store = store.identity().witness_directory.zip(named);
+        let of_store =
+            of_store.and_then(|(path, boot)| WitnessDirectory::open(&path, boot).ok()).map(Arc::new);
         let of_machine = boot.map(MachineDirs::of_this_user);
         (of_store.is_some() || of_machine.is_some()).then_some(Self { of_store, of_machine })
     }
 
     /// Creates a witness in the first directory where its lock is seen to hold.
     pub(crate) fn create(&self, random: u128) -> io::Result<Lock> {
-        let made = self.of_store.as_ref().and_then(|folder| folder.create(random).ok());
+        let made = self.of_store.as_ref().and_then(|directory| directory.create(random).ok());
         match (made, &self.of_machine) {
             (Some(lock), _) => Ok(lock),
             (None, Some(runtime)) => runtime.create(random),
@@ -51,23 +52,23 @@ impl WitnessLocation {
 
     /// Sighting of the witness that a record names. After an error it is empty, and proves nothing.
     pub(crate) fn look(&self, named: &Witness, nonce: Nonce) -> Sighting {
-        self.find(named, |folder| Some(folder.look(named, nonce)).filter(|sighting| sighting.found))
+        self.find(named, |directory| Some(directory.look(named, nonce)).filter(|sighting| sighting.found))
             .unwrap_or_default()
     }
 
     /// Processes that are alive under the record that names this witness.
     pub(crate) fn survivors(&self, named: &Witness, nonce: Nonce) -> Survivors {
-        self.find(named, |folder| folder.survivors(named, nonce)).unwrap_or_default()
+        self.find(named, |directory| directory.survivors(named, nonce)).unwrap_or_default()
     }
 
     /// Changes of the witness that a record names: a process has written to it, or died.
     pub(crate) fn watch(&self, named: &Witness) -> Option<Changes> {
-        self.find(named, |folder| folder.watch(named))
+        self.find(named, |directory| directory.watch(named))
     }
 
     /// Removes an unlocked witness. A contender that still wanted to inspect it waits for the ttl instead.
     pub(crate) fn remove_dead(&self, named: &Witness) {
-        self.find(named, |folder| folder.remove_dead(named).ok());
+        self.find(named, |directory| directory.remove_dead(named).ok());
     }
 
     /// Removes the witnesses of dead holders. A store with witnesses in its own directory does that itself.
@@ -78,11 +79,11 @@ impl WitnessLocation {
     }
 
     /// The first result of a directory that has one.
-    fn find<T>(&self, named: &Witness, mut find: impl FnMut(&WitnessFolder) -> Option<T>) -> Option<T> {
+    fn find<T>(&self, named: &Witness, mut find: impl FnMut(&WitnessDirectory) -> Option<T>) -> Option<T> {
         self.of_store.as_deref().and_then(&mut find).or_else(|| {
             // A record of another boot, or without one, names no witness in these directories.
             let runtime = self.of_machine.as_ref().filter(|runtime| runtime.is_of(named.boot.as_deref()))?;
-            runtime.folders().find_map(|folder| find(&folder))
+            runtime.directories().find_map(|directory| find(&directory))
         })
     }
 }

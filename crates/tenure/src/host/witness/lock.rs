@@ -7,7 +7,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use tenure_core::record::{Nonce, Witness};
 
-use super::folder::WitnessFolder;
+use super::directory::WitnessDirectory;
 use super::lock_mapping::LockMapping;
 use super::{WitnessPart, nonce_ring, ofd};
 
@@ -15,15 +15,15 @@ use super::{WitnessPart, nonce_ring, ofd};
 /// holder is dead.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    folder: Arc<WitnessFolder>,
+    directory: Arc<WitnessDirectory>,
     named: Arc<Witness>,
     turn: AtomicUsize,
     lock_mapping: LockMapping,
 }
 
 impl Lock {
-    pub(super) fn new(folder: Arc<WitnessFolder>, named: Witness, lock_mapping: LockMapping) -> Self {
-        Self { folder, named: Arc::new(named), turn: AtomicUsize::new(0), lock_mapping }
+    pub(super) fn new(directory: Arc<WitnessDirectory>, named: Witness, lock_mapping: LockMapping) -> Self {
+        Self { directory, named: Arc::new(named), turn: AtomicUsize::new(0), lock_mapping }
     }
 
     /// The witness as the record names it.
@@ -50,7 +50,7 @@ impl Lock {
 
     fn write(&self, nonce: Nonce, turn: usize) -> io::Result<()> {
         let file = self.reopen(OFlags::WRONLY)?;
-        let slot = nonce_ring::slot(&self.named.name, self.folder.device(), nonce);
+        let slot = nonce_ring::slot(&self.named.name, self.directory.device(), nonce);
         match rustix::io::pwrite(&file, &slot, nonce_ring::offset(turn))? {
             nonce_ring::SLOT => Ok(()),
             _ => Err(Errno::NOSPC.into()),
@@ -73,7 +73,7 @@ impl Lock {
 
     /// Removes the file: no record names it any more.
     pub(crate) fn remove(&self) -> io::Result<()> {
-        self.folder.remove(&self.named)
+        self.directory.remove(&self.named)
     }
 
     /// Opens the file anew, and checks that it is still locked.
@@ -81,7 +81,7 @@ impl Lock {
     /// No known event frees the lock while the mapping exists. If it is free all the same, the file is removed: without
     /// it a contender waits for the ttl.
     fn reopen(&self, flags: OFlags) -> io::Result<OwnedFd> {
-        let (file, same_file) = self.folder.open_named(&self.named, flags)?;
+        let (file, same_file) = self.directory.open_named(&self.named, flags)?;
         if same_file && ofd::is_locked(&file)? {
             return Ok(file);
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustix::io::Errno;
 
-use super::folder::WitnessFolder;
+use super::directory::WitnessDirectory;
 use super::lock::Lock;
 use crate::host::disk::private_dir::PrivateDir;
 
@@ -23,7 +23,7 @@ pub(super) struct MachineDirs {
     paths: Vec<PathBuf>,
     boot: String,
     /// Directory of the latest witness: all witnesses there share one descriptor.
-    latest: Mutex<Weak<WitnessFolder>>,
+    latest: Mutex<Weak<WitnessDirectory>>,
     swept: AtomicBool,
 }
 
@@ -45,17 +45,17 @@ impl MachineDirs {
     }
 
     /// The existing ones to which no other user can write.
-    pub(super) fn folders(&self) -> impl Iterator<Item = Arc<WitnessFolder>> {
+    pub(super) fn directories(&self) -> impl Iterator<Item = Arc<WitnessDirectory>> {
         let own = self.paths.iter().filter_map(|path| PrivateDir::open_if_there(path).ok().flatten());
-        own.map(|own| self.folder(own))
+        own.map(|own| self.directory(own))
     }
 
     /// Creates a witness in the first directory where that is possible.
     pub(super) fn create(&self, random: u128) -> io::Result<Lock> {
-        let made = self.paths.iter().filter(|path| is_folder(path.parent())).find_map(|path| {
-            let folder = self.folder(PrivateDir::open_or_make(path).ok()?);
-            let lock = folder.create(random).ok()?;
-            *self.latest() = Arc::downgrade(&folder);
+        let made = self.paths.iter().filter(|path| is_directory(path.parent())).find_map(|path| {
+            let directory = self.directory(PrivateDir::open_or_make(path).ok()?);
+            let lock = directory.create(random).ok()?;
+            *self.latest() = Arc::downgrade(&directory);
             Some(lock)
         });
         made.ok_or_else(|| Errno::NOENT.into())
@@ -67,17 +67,17 @@ impl MachineDirs {
         if self.latest().strong_count() > 0 && !self.swept.swap(true, Ordering::Relaxed) {
             let seconds = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
             // Optional: remaining files do no harm.
-            self.folders().for_each(|folder| drop(folder.sweep(seconds)));
+            self.directories().for_each(|directory| drop(directory.sweep(seconds)));
         }
     }
 
-    fn folder(&self, own: PrivateDir) -> Arc<WitnessFolder> {
-        let opened = WitnessFolder::at(own.descriptor, &own.status, Some(self.boot.clone()));
+    fn directory(&self, own: PrivateDir) -> Arc<WitnessDirectory> {
+        let opened = WitnessDirectory::at(own.descriptor, &own.status, Some(self.boot.clone()));
         let latest = self.latest().upgrade();
         latest.filter(|latest| latest.is(&opened)).unwrap_or_else(|| Arc::new(opened))
     }
 
-    fn latest(&self) -> std::sync::MutexGuard<'_, Weak<WitnessFolder>> {
+    fn latest(&self) -> std::sync::MutexGuard<'_, Weak<WitnessDirectory>> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -98,12 +98,12 @@ fn paths(user: u32, named: Option<PathBuf>) -> Vec<PathBuf> {
         true => ["/dev/shm", "/tmp"],
         false => ["/tmp", "/dev/shm"],
     };
-    let shared = shared.map(|folder| Path::new(folder).join(format!("tenure-{user}")));
+    let shared = shared.map(|directory| Path::new(directory).join(format!("tenure-{user}")));
     named.map(|path| path.join("tenure")).into_iter().chain(run).chain(shared).collect()
 }
 
 /// Directories of a login, a mount or a package are not created here.
-fn is_folder(path: Option<&Path>) -> bool {
+fn is_directory(path: Option<&Path>) -> bool {
     path.is_some_and(Path::is_dir)
 }
 

@@ -18,7 +18,7 @@
 //!
 //! `docs/concepts/witness.md` says what a witness proves, and what it does not.
 
-mod folder;
+mod directory;
 mod location;
 mod lock;
 mod lock_mapping;

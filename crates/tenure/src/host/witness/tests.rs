@@ -12,7 +12,7 @@ use tenure_core::machine::{Rules, Sighting, Standard};
 use tenure_core::record::{Nonce, Witness};
 use tenure_testkit::{FileSystem, Mounted, skipped, tests_in};
 
-use super::folder::WitnessFolder;
+use super::directory::WitnessDirectory;
 use super::*;
 
 /// A directory for witnesses; deleted when dropped.
@@ -29,8 +29,8 @@ impl Scratch {
         Self(path)
     }
 
-    fn folder(&self) -> Arc<WitnessFolder> {
-        Arc::new(WitnessFolder::open(&self.0, None).unwrap())
+    fn directory(&self) -> Arc<WitnessDirectory> {
+        Arc::new(WitnessDirectory::open(&self.0, None).unwrap())
     }
 
     fn path_of(&self, named: &Witness) -> PathBuf {
@@ -47,8 +47,8 @@ impl Drop for Scratch {
 pub(super) const NONCE: Nonce = Nonce::from_bits(0xabcdef);
 
 /// A witness whose holder is dead.
-fn dead(folder: &Arc<WitnessFolder>) -> Witness {
-    let lock = folder.create(rand()).unwrap();
+fn dead(directory: &Arc<WitnessDirectory>) -> Witness {
+    let lock = directory.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     Witness::clone(lock.named())
 }
@@ -58,15 +58,15 @@ pub(super) fn rand() -> u128 {
     u128::from(NEXT.fetch_add(1, Ordering::Relaxed)) << 70
 }
 
-fn proves_death(folder: &WitnessFolder, named: &Witness) -> bool {
-    Standard.is_dead(folder.look(named, NONCE))
+fn proves_death(directory: &WitnessDirectory, named: &Witness) -> bool {
+    Standard.is_dead(directory.look(named, NONCE))
 }
 
 #[test]
 fn a_witness_is_locked_from_the_start_until_it_is_dropped() {
     let scratch = Scratch::new();
-    let folder = scratch.folder();
-    let lock = folder.create(rand()).unwrap();
+    let directory = scratch.directory();
+    let lock = directory.create(rand()).unwrap();
     let named = Arc::clone(lock.named());
     let living = Sighting {
         found: true,
@@ -75,41 +75,41 @@ fn a_witness_is_locked_from_the_start_until_it_is_dropped() {
         tree_locked: false,
         lists_nonce: false,
     };
-    assert_eq!(folder.look(&named, NONCE), living);
+    assert_eq!(directory.look(&named, NONCE), living);
     lock.list(NONCE).unwrap();
-    assert_eq!(folder.look(&named, NONCE), Sighting { lists_nonce: true, ..living });
+    assert_eq!(directory.look(&named, NONCE), Sighting { lists_nonce: true, ..living });
     assert_eq!(std::fs::metadata(scratch.path_of(&named)).unwrap().mode() & 0o777, 0o600);
-    // A second `WitnessFolder` on the same path stands for another process.
+    // A second `WitnessDirectory` on the same path stands for another process.
     drop(lock);
-    assert!(proves_death(&scratch.folder(), &named));
-    assert!(!Standard.is_dead(folder.look(&named, Nonce::from_bits(1))), "a nonce that is not listed");
+    assert!(proves_death(&scratch.directory(), &named));
+    assert!(!Standard.is_dead(directory.look(&named, Nonce::from_bits(1))), "a nonce that is not listed");
 }
 
 #[test]
 fn a_shared_witness_stays_locked_until_its_last_owner_drops_it() {
     let scratch = Scratch::new();
-    let folder = scratch.folder();
-    let lock = folder.create(rand()).unwrap();
+    let directory = scratch.directory();
+    let lock = directory.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     let named = Arc::clone(lock.named());
     let (first, second) = (lock.share(WitnessPart::Both).unwrap(), lock.share(WitnessPart::Tree).unwrap());
     drop(first);
-    assert!(folder.look(&named, NONCE).is_locked());
+    assert!(directory.look(&named, NONCE).is_locked());
     drop(lock);
-    assert!(folder.look(&named, NONCE).is_locked(), "one who shares it still acts");
+    assert!(directory.look(&named, NONCE).is_locked(), "one who shares it still acts");
     drop(second);
-    assert!(proves_death(&folder, &named));
+    assert!(proves_death(&directory, &named));
 }
 
 #[test]
 fn guards_and_tree_are_distinguished_and_either_keeps_the_holder_alive() {
     let scratch = Scratch::new();
-    let folder = scratch.folder();
-    let lock = folder.create(rand()).unwrap();
+    let directory = scratch.directory();
+    let lock = directory.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     let named = Arc::clone(lock.named());
     let locked = || {
-        let seen = folder.look(&named, NONCE);
+        let seen = directory.look(&named, NONCE);
         assert_eq!(Standard.is_dead(seen), !seen.guards_locked && !seen.tree_locked, "{seen:?}");
         (seen.guards_locked, seen.tree_locked)
     };
@@ -121,7 +121,7 @@ fn guards_and_tree_are_distinguished_and_either_keeps_the_holder_alive() {
     assert_eq!(locked(), (true, true), "the watchdog has both");
     drop(watchdog);
     assert_eq!(locked(), (false, true), "an orphan");
-    folder.remove_dead(&named).unwrap();
+    directory.remove_dead(&named).unwrap();
     assert!(scratch.path_of(&named).exists(), "the witness of an orphan stays");
     drop(child);
     assert_eq!(locked(), (false, false));
@@ -130,8 +130,8 @@ fn guards_and_tree_are_distinguished_and_either_keeps_the_holder_alive() {
 #[test]
 fn a_lock_on_any_other_byte_counts_too() {
     let scratch = Scratch::new();
-    let folder = scratch.folder();
-    let lock = folder.create(rand()).unwrap();
+    let directory = scratch.directory();
+    let lock = directory.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     let named = Arc::clone(lock.named());
     let file = std::fs::File::open(scratch.path_of(&named)).unwrap();
@@ -141,15 +141,15 @@ fn a_lock_on_any_other_byte_counts_too() {
     // SAFETY: the descriptor is open and the lock lives.
     assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const later) }, 0);
     drop(lock);
-    assert!(folder.look(&named, NONCE).is_locked());
+    assert!(directory.look(&named, NONCE).is_locked());
     drop(file);
-    assert!(proves_death(&folder, &named));
+    assert!(proves_death(&directory, &named));
 }
 
 #[test]
 fn a_replaced_or_altered_file_proves_nothing() {
     let scratch = Scratch::new();
-    let folder = scratch.folder();
+    let directory = scratch.directory();
     type Spoil = fn(&std::path::Path);
     let spoilers: [(&str, Spoil); 7] = [
         ("a copy that replaced it", |path| {
@@ -175,23 +175,23 @@ fn a_replaced_or_altered_file_proves_nothing() {
         ("nothing", |path| std::fs::remove_file(path).unwrap()),
     ];
     for (what, spoil) in spoilers {
-        let named = dead(&folder);
-        assert!(proves_death(&folder, &named));
+        let named = dead(&directory);
+        assert!(proves_death(&directory, &named));
         spoil(&scratch.path_of(&named));
-        assert!(!proves_death(&folder, &named), "{what}");
+        assert!(!proves_death(&directory, &named), "{what}");
     }
 }
 
 #[test]
 fn a_second_name_does_not_hide_a_lock() {
     let scratch = Scratch::new();
-    let folder = scratch.folder();
-    let lock = folder.create(rand()).unwrap();
+    let directory = scratch.directory();
+    let lock = directory.create(rand()).unwrap();
     let tree = lock.share(WitnessPart::Tree).unwrap();
     let path = scratch.path_of(lock.named());
     // A backup by hard links creates such a second name.
     std::fs::hard_link(&path, path.with_extension("second")).unwrap();
-    let seen = folder.look(lock.named(), NONCE);
+    let seen = directory.look(lock.named(), NONCE);
     assert!(seen.same_file && seen.guards_locked && seen.tree_locked, "{seen:?}");
     assert!(lock.list(NONCE).is_ok(), "the holder goes on listing");
     drop(tree);
@@ -200,8 +200,8 @@ fn a_second_name_does_not_hide_a_lock() {
 #[test]
 fn a_copy_with_its_name_and_attributes_in_another_directory_proves_nothing() {
     let (scratch, other) = (Scratch::new(), Scratch::new());
-    let folder = scratch.folder();
-    let lock = folder.create(rand()).unwrap();
+    let directory = scratch.directory();
+    let lock = directory.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     assert!(
         Command::new("cp")
@@ -212,7 +212,7 @@ fn a_copy_with_its_name_and_attributes_in_another_directory_proves_nothing() {
             .unwrap()
             .success()
     );
-    let seen = other.folder().look(lock.named(), NONCE);
+    let seen = other.directory().look(lock.named(), NONCE);
     assert_eq!(seen, Sighting { found: true, ..Sighting::default() });
 }
 
@@ -222,35 +222,35 @@ fn a_file_of_another_user_proves_nothing() {
         return skipped("only root can give files away");
     }
     let scratch = Scratch::new();
-    let folder = scratch.folder();
-    let named = dead(&folder);
+    let directory = scratch.directory();
+    let named = dead(&directory);
     std::os::unix::fs::chown(scratch.path_of(&named), Some(54_321), None).unwrap();
-    assert!(!proves_death(&folder, &named));
+    assert!(!proves_death(&directory, &named));
     // Exception: the user who owns the directory. Root gives the files that it creates there to that user.
     std::os::unix::fs::chown(&scratch.0, Some(54_321), Some(54_321)).unwrap();
-    let folder = scratch.folder();
-    assert!(proves_death(&folder, &named));
-    let lock = folder.create(rand()).unwrap();
+    let directory = scratch.directory();
+    assert!(proves_death(&directory, &named));
+    let lock = directory.create(rand()).unwrap();
     assert_eq!(std::fs::metadata(scratch.path_of(lock.named())).unwrap().uid(), 54_321);
     lock.list(NONCE).unwrap();
-    assert!(folder.look(lock.named(), NONCE).lists_nonce);
+    assert!(directory.look(lock.named(), NONCE).lists_nonce);
 }
 
 #[test]
 fn a_torn_slot_is_not_trusted_and_neither_is_a_flipped_bit() {
     let scratch = Scratch::new();
-    let folder = scratch.folder();
-    let named = dead(&folder);
+    let directory = scratch.directory();
+    let named = dead(&directory);
     let path = scratch.path_of(&named);
     let whole = std::fs::read(&path).unwrap();
     for at in 0..nonce_ring::SLOT {
         let mut torn = whole.clone();
         torn[at] ^= 1;
         write_in_place(&path, &torn);
-        assert!(!proves_death(&folder, &named), "byte {at}");
+        assert!(!proves_death(&directory, &named), "byte {at}");
     }
     write_in_place(&path, &whole);
-    assert!(proves_death(&folder, &named));
+    assert!(proves_death(&directory, &named));
 }
 
 fn write_in_place(path: &std::path::Path, bytes: &[u8]) {
@@ -261,31 +261,31 @@ fn write_in_place(path: &std::path::Path, bytes: &[u8]) {
 #[test]
 fn on_a_network_only_the_boot_of_the_holder_can_judge_its_witness() {
     let scratch = Scratch::new();
-    let here = Arc::new(WitnessFolder::open(&scratch.0, Some("this-boot".to_owned())).unwrap());
+    let here = Arc::new(WitnessDirectory::open(&scratch.0, Some("this-boot".to_owned())).unwrap());
     let named = dead(&here);
     assert_eq!(named.boot.as_deref(), Some("this-boot"));
     assert!(proves_death(&here, &named));
     // A clone of the disk has the same file with the same inode, but another boot.
-    let clone = WitnessFolder::open(&scratch.0, Some("another-boot".to_owned())).unwrap();
+    let clone = WitnessDirectory::open(&scratch.0, Some("another-boot".to_owned())).unwrap();
     assert!(!proves_death(&clone, &named));
-    assert!(!proves_death(&scratch.folder(), &named) && !proves_death(&here, &named.with_boot(None)));
+    assert!(!proves_death(&scratch.directory(), &named) && !proves_death(&here, &named.with_boot(None)));
 }
 
 #[test]
 fn files_without_the_name_of_a_witness_are_not_opened() {
     let scratch = Scratch::new();
-    let folder = scratch.folder();
+    let directory = scratch.directory();
     for name in ["", ".", "..", "a/b", "tenure.mark", "../x.witness", "/etc/passwd"] {
         let named = Witness::new(name, 1);
-        assert_eq!(folder.look(&named, NONCE), Sighting::default(), "{name}");
+        assert_eq!(directory.look(&named, NONCE), Sighting::default(), "{name}");
     }
 }
 
 #[test]
 fn a_witness_whose_file_was_replaced_is_an_error_and_the_other_file_stays() {
     let scratch = Scratch::new();
-    let folder = scratch.folder();
-    let lock = folder.create(rand()).unwrap();
+    let directory = scratch.directory();
+    let lock = directory.create(rand()).unwrap();
     let path = scratch.path_of(lock.named());
     std::fs::rename(&path, path.with_extension("moved")).unwrap();
     assert!(lock.list(NONCE).is_err() && lock.share(WitnessPart::Tree).is_err());
@@ -299,29 +299,29 @@ fn a_witness_whose_file_was_replaced_is_an_error_and_the_other_file_stays() {
 #[test]
 fn dead_witnesses_are_deleted_and_live_ones_are_not() {
     let scratch = Scratch::new();
-    let folder = scratch.folder();
-    let lock = folder.create(rand()).unwrap();
+    let directory = scratch.directory();
+    let lock = directory.create(rand()).unwrap();
     let named = Arc::clone(lock.named());
-    folder.remove_dead(&named).unwrap();
+    directory.remove_dead(&named).unwrap();
     assert!(scratch.path_of(&named).exists());
     drop(lock);
-    folder.remove_dead(&named).unwrap();
+    directory.remove_dead(&named).unwrap();
     assert!(!scratch.path_of(&named).exists());
 }
 
 #[test]
 fn a_directory_that_cannot_be_written_to_gets_no_witness() {
     let scratch = Scratch::new();
-    let folder = scratch.folder();
-    let taken = folder.create(7).unwrap();
-    assert!(folder.create(7).is_err(), "names are never used again");
+    let directory = scratch.directory();
+    let taken = directory.create(7).unwrap();
+    assert!(directory.create(7).is_err(), "names are never used again");
     assert!(scratch.path_of(taken.named()).exists(), "and what has the name stays");
     std::fs::set_permissions(&scratch.0, std::fs::Permissions::from_mode(0o500)).unwrap();
     if !rustix::process::geteuid().is_root() {
-        assert!(folder.create(8).is_err());
+        assert!(directory.create(8).is_err());
     }
     std::fs::remove_dir_all(&scratch.0).unwrap();
-    assert!(folder.create(9).is_err(), "the directory is deleted");
+    assert!(directory.create(9).is_err(), "the directory is deleted");
 }
 
 // ── a process that becomes a daemon ─────────────────────────────────────────────────────────────────────────────────
@@ -332,18 +332,18 @@ const CHILD: &str = "TENURE_TEST_DAEMON_IN";
 #[ignore = "a process of other tests"]
 fn daemon() {
     let Ok(path) = std::env::var(CHILD) else { return };
-    let folder = Arc::new(WitnessFolder::open(std::path::Path::new(&path), None).unwrap());
-    let lock = folder.create(rand()).unwrap();
+    let directory = Arc::new(WitnessDirectory::open(std::path::Path::new(&path), None).unwrap());
+    let lock = directory.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     // SAFETY: daemons do this, and the lock must survive it. Nothing here is closed again.
     assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }, 0);
     // The closed descriptor numbers are reused for other files.
     let strangers: Vec<_> = (0..20).map(|_| std::fs::File::open("/").unwrap().as_raw_fd()).collect();
     assert!(
-        !strangers.is_empty() && lock.list(Nonce::from_bits(1)).is_err() && folder.create(rand()).is_err()
+        !strangers.is_empty() && lock.list(Nonce::from_bits(1)).is_err() && directory.create(rand()).is_err()
     );
     println!("\n> {} {}", lock.named().name, lock.named().inode);
-    std::mem::forget((lock, folder));
+    std::mem::forget((lock, directory));
     let _ = std::io::stdin().lines().next();
     // SAFETY: nothing needs to be torn down.
     unsafe { libc::_exit(0) };
@@ -368,12 +368,12 @@ fn start_daemon(scratch: &Scratch) -> (Child, Witness) {
 fn closing_every_descriptor_does_not_free_the_witness_and_death_does() {
     let scratch = Scratch::new();
     let (mut child, named) = start_daemon(&scratch);
-    let folder = scratch.folder();
-    let seen = folder.look(&named, NONCE);
+    let directory = scratch.directory();
+    let seen = directory.look(&named, NONCE);
     assert!(seen.same_file && seen.is_locked() && seen.lists_nonce, "{seen:?}");
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(proves_death(&folder, &named));
+    assert!(proves_death(&directory, &named));
 }
 
 // ── file systems ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -390,11 +390,11 @@ const OVERLAYS: [FileSystem; 2] = [FileSystem::OverlayOnTmpfs, FileSystem::Overl
 #[test]
 fn inside_an_overlay_no_lock_passes_the_check_and_no_file_remains() {
     Mounted::each(&OVERLAYS, |mounted| {
-        let folder = Arc::new(WitnessFolder::open(mounted.path(), None).unwrap());
+        let directory = Arc::new(WitnessDirectory::open(mounted.path(), None).unwrap());
         // The sighting alone refuses most of them. A few may pass, because another test forks at the same time.
-        let given = (0..20).filter_map(|_| folder.make(rand()).ok());
+        let given = (0..20).filter_map(|_| directory.make(rand()).ok());
         assert!(given.map(|lock| lock.remove().unwrap()).count() < 10, "inside {:?}", mounted.kind());
-        assert!((0..20).all(|_| folder.create(rand()).is_err()), "inside {:?}", mounted.kind());
+        assert!((0..20).all(|_| directory.create(rand()).is_err()), "inside {:?}", mounted.kind());
         assert_eq!(std::fs::read_dir(mounted.path()).unwrap().count(), 0);
     });
 }
@@ -404,7 +404,7 @@ fn inside_an_overlay_no_lock_passes_the_check_and_no_file_remains() {
 #[expect(clippy::disallowed_methods, reason = "a thread of the test forks while another one makes witnesses")]
 fn inside_an_overlay_constant_forks_do_not_make_the_check_pass() {
     let Some(mounted) = Mounted::new(FileSystem::OverlayOnTmpfs) else { return };
-    let folder = Arc::new(WitnessFolder::open(mounted.path(), None).unwrap());
+    let directory = Arc::new(WitnessDirectory::open(mounted.path(), None).unwrap());
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -422,7 +422,7 @@ fn inside_an_overlay_constant_forks_do_not_make_the_check_pass() {
                 unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
             }
         });
-        let given = (0..2_000).filter(|_| folder.create(rand()).is_ok()).count();
+        let given = (0..2_000).filter(|_| directory.create(rand()).is_ok()).count();
         done.store(true, Ordering::Relaxed);
         assert_eq!(given, 0, "their locks are gone by now");
     });
@@ -431,8 +431,8 @@ fn inside_an_overlay_constant_forks_do_not_make_the_check_pass() {
 #[test]
 fn a_lost_lock_deletes_its_witness_before_another_nonce_is_listed() {
     let scratch = Scratch::new();
-    let folder = scratch.folder();
-    let lock = folder.create(rand()).unwrap();
+    let directory = scratch.directory();
+    let lock = directory.create(rand()).unwrap();
     lock.list(NONCE).unwrap();
     let path = scratch.path_of(lock.named());
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -443,9 +443,9 @@ fn a_lost_lock_deletes_its_witness_before_another_nonce_is_listed() {
     let start = usize::from_str_radix(mapped.split_once('-').unwrap().0, 16).unwrap();
     // SAFETY: this is the mapping of the witness. No code reads or writes it, and the test forgets it below.
     assert_eq!(unsafe { libc::munmap(start as *mut _, 4096) }, 0);
-    assert!(proves_death(&folder, lock.named()), "as a contender sees it now");
+    assert!(proves_death(&directory, lock.named()), "as a contender sees it now");
     assert!(lock.list(Nonce::from_bits(1)).is_err());
     assert!(!path.exists());
-    assert_eq!(folder.look(lock.named(), NONCE), Sighting::default());
+    assert_eq!(directory.look(lock.named(), NONCE), Sighting::default());
     std::mem::forget(lock);
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rustix::fs::Dir;
 use tenure_store::{Guarantees, Reach, Store, StoreClock};
 
+use super::directory::Directory;
 use super::filesystem::FileSystem;
-use super::folder::Folder;
 use super::mark::Mark;
 use super::name::{self, FileName};
 use super::path_safety::{self, AcceptedRisks};
@@ -75,12 +75,12 @@ impl FileBuilder {
     pub fn open(self, path: impl AsRef<Path>) -> Result<File, Error> {
         let path = self.resolve(path.as_ref())?;
         let descriptor = path_safety::open_or_make(&path)?;
-        let (folder, local) = self.check(path, descriptor)?;
+        let (directory, local) = self.check(path, descriptor)?;
         let domain = Domain::here();
-        try_out(&folder, domain.as_ref())?;
-        let mark = Mark::open(&folder, super::wall_micros(&*self.clock))
-            .map_err(|unusable| unusable.at_opening("cannot open or create", &folder))?;
-        Ok(File::with(FileInner::new(folder, Some(mark), true, domain, self.clock, local)))
+        try_out(&directory, domain.as_ref())?;
+        let mark = Mark::open(&directory, super::wall_micros(&*self.clock))
+            .map_err(|unusable| unusable.at_opening("cannot open or create", &directory))?;
+        Ok(File::with(FileInner::new(directory, Some(mark), true, domain, self.clock, local)))
     }
 
     /// Opens the store in this directory for reading, without creating or changing anything. `None` if there is no such
@@ -90,11 +90,12 @@ impl FileBuilder {
     pub fn open_to_read(self, path: impl AsRef<Path>) -> Result<Option<File>, Error> {
         let path = self.resolve(path.as_ref())?;
         let Some(descriptor) = path_safety::open_if_there(&path)? else { return Ok(None) };
-        let (folder, local) = self.check(path, descriptor)?;
+        let (directory, local) = self.check(path, descriptor)?;
         let domain = Domain::here();
-        let mark = Mark::open_to_read(&folder)
-            .map_err(|errno| IoError::new("cannot open", &folder.path_of(name::MARK), errno).at_opening())?;
-        Ok(Some(File::with(FileInner::new(folder, mark, false, domain, self.clock, local))))
+        let mark = Mark::open_to_read(&directory).map_err(|errno| {
+            IoError::new("cannot open", &directory.path_of(name::MARK), errno).at_opening()
+        })?;
+        Ok(Some(File::with(FileInner::new(directory, mark, false, domain, self.clock, local))))
     }
 
     /// The guarantees of the store in this directory, or those that it will have once it exists. Creates and changes
@@ -118,20 +119,20 @@ impl FileBuilder {
 
     /// Checks again, now that the directory is open: the checked directory is the used one. Also returns whether it is
     /// local.
-    fn check(&self, path: PathBuf, descriptor: OwnedFd) -> Result<(Folder, bool), Error> {
+    fn check(&self, path: PathBuf, descriptor: OwnedFd) -> Result<(Directory, bool), Error> {
         let status = rustix::fs::fstat(&descriptor)
             .map_err(|errno| IoError::new("cannot inspect", &path, errno).at_opening())?;
         path_safety::check_above(&path, self.accepted_risks).map_err(|doubt| doubt.of_leases(&path))?;
-        path_safety::check_folder(&path, &status, self.accepted_risks)
+        path_safety::check_directory(&path, &status, self.accepted_risks)
             .map_err(|doubt| doubt.of_leases(&path))?;
         let local = self.check_file_system(&path, &descriptor)?.is_local();
-        let folder = Folder::new(path, descriptor, &status);
-        is_store_or_empty(&folder)?;
-        Ok((folder, local))
+        let directory = Directory::new(path, descriptor, &status);
+        is_store_or_empty(&directory)?;
+        Ok((directory, local))
     }
 
-    fn check_file_system(&self, path: &Path, folder: &OwnedFd) -> Result<FileSystem, Error> {
-        let there = FileSystem::of(folder)
+    fn check_file_system(&self, path: &Path, directory: &OwnedFd) -> Result<FileSystem, Error> {
+        let there = FileSystem::of(directory)
             .map_err(|errno| IoError::new("cannot inspect", path, errno).at_opening())?;
         if there.is_local() || self.file_systems.iter().any(|name| there.is_called(name)) {
             return Ok(there);
@@ -149,26 +150,26 @@ impl FileBuilder {
 /// Runs the trial of the directory, unless it has passed in this boot, through this mount.
 ///
 /// A file system that was accepted by name has the same trial: observed misbehaviour cannot be accepted.
-fn try_out(folder: &Folder, domain: Option<&Domain>) -> Result<(), Error> {
-    let tried = Tried::here(folder, domain);
-    if tried.as_ref().is_some_and(|tried| tried.is_noted(folder)) {
+fn try_out(directory: &Directory, domain: Option<&Domain>) -> Result<(), Error> {
+    let tried = Tried::here(directory, domain);
+    if tried.as_ref().is_some_and(|tried| tried.is_noted(directory)) {
         return Ok(());
     }
-    trial::run(folder).map_err(|failure| match failure {
+    trial::run(directory).map_err(|failure| match failure {
         TrialFailure::Errno(errno) => {
-            IoError::new("cannot test locks and renames in", folder.path(), errno).at_opening()
+            IoError::new("cannot test locks and renames in", directory.path(), errno).at_opening()
         }
         TrialFailure::Flaw(flaw) => {
-            let kind = FileSystem::of(folder).map_or("a file system".to_owned(), |there| there.to_string());
+            let kind = FileSystem::of(directory).map_or("a file system".to_owned(), |there| there.to_string());
             let sentence = format!(
                 "{} is on {kind}, which fails the safety check: {flaw}. Use a directory on another file system",
-                folder.path().display()
+                directory.path().display()
             );
             Error::new(ErrorKind::Unsupported, sentence)
         }
     })?;
     // Without a note, the trial runs again next time.
-    let _ = tried.map(|tried| tried.note(folder));
+    let _ = tried.map(|tried| tried.note(directory));
     Ok(())
 }
 
@@ -190,12 +191,12 @@ pub(super) fn guarantees(local: bool) -> Guarantees {
 }
 
 /// Fails for a directory with other content: it was most likely named by mistake.
-fn is_store_or_empty(folder: &Folder) -> Result<(), Error> {
-    if folder.status_of(name::MARK).is_ok() {
+fn is_store_or_empty(directory: &Directory) -> Result<(), Error> {
+    if directory.status_of(name::MARK).is_ok() {
         return Ok(());
     }
-    let io_error = |errno| IoError::new("cannot list", folder.path(), errno).at_opening();
-    let mut names = Dir::read_from(folder).map_err(io_error)?;
+    let io_error = |errno| IoError::new("cannot list", directory.path(), errno).at_opening();
+    let mut names = Dir::read_from(directory).map_err(io_error)?;
     while let Some(name) = names.read() {
         let name = name.map_err(io_error)?;
         let bytes = name.file_name().to_bytes();
@@ -205,9 +206,9 @@ fn is_store_or_empty(folder: &Folder) -> Result<(), Error> {
         if !nothing && name::parse(bytes) == FileName::Foreign {
             let sentence = format!(
                 "{} is not a store and not empty ({:?} is in it): name an empty or new directory, for example {}",
-                folder.path().display(),
+                directory.path().display(),
                 name.file_name(),
-                folder.path_of("tenure").display()
+                directory.path_of("tenure").display()
             );
             return Err(Error::new(ErrorKind::Invalid, sentence));
         }

@@ -3,7 +3,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::folder::Folder;
+use super::directory::Directory;
 
 /// The gate of a directory, taken: a lock of the directory itself. A removal takes it, and so does a process that
 /// replaces the lock of a stopped owner: during a replacement no removal runs. The kernel releases it when its owner
@@ -13,9 +13,9 @@ pub(super) struct Gate(OwnedFd);
 
 impl Gate {
     /// Takes the gate if it is free; `None` if not.
-    pub(super) fn try_take(folder: &Folder) -> rustix::io::Result<Option<Self>> {
+    pub(super) fn try_take(directory: &Directory) -> rustix::io::Result<Option<Self>> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let itself = rustix::fs::openat(folder, ".", flags, Mode::empty())?;
+        let itself = rustix::fs::openat(directory, ".", flags, Mode::empty())?;
         match rustix::fs::flock(&itself, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self(itself))),
             Err(Errno::WOULDBLOCK) => Ok(None),

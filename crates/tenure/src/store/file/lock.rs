@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use tenure_store::{Key, StoreError};
 
 use super::damaged::Damaged;
-use super::folder::Folder;
+use super::directory::Directory;
 use super::gate::Gate;
 use super::owner::Owner;
 use super::{name, temporary};
@@ -38,20 +38,23 @@ pub(super) struct KeyLock(OwnedFd);
 impl KeyLock {
     /// Takes the lock if it is free; `None` if not. `own` is the temporary file that the caller will rename under it.
     pub(super) fn try_take(
-        folder: &Folder,
+        directory: &Directory,
         key: &Key,
         own: Option<&str>,
     ) -> Result<Option<Self>, StoreError> {
         let name = name::lock(key);
         let io_error = |what| {
-            let path = folder.path_of(&name);
+            let path = directory.path_of(&name);
             move |errno| IoError::new(what, &path, errno).refused()
         };
         for _ in 0..TRIES {
-            let file = folder.open_or_create(&name).map_err(io_error("cannot open"))?;
+            let file = directory.open_or_create(&name).map_err(io_error("cannot open"))?;
             let opened = rustix::fs::fstat(&file).map_err(io_error("cannot inspect"))?;
             if FileType::from_raw_mode(opened.st_mode) != FileType::RegularFile {
-                return Err(Damaged::because(&folder.path_of(&name), "it is not a file that can be locked"));
+                return Err(Damaged::because(
+                    &directory.path_of(&name),
+                    "it is not a file that can be locked",
+                ));
             }
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
@@ -59,10 +62,10 @@ impl KeyLock {
                 Err(errno) => return Err(io_error("cannot lock")(errno)),
             }
             let lock = Self(file);
-            match folder.status_of(&name) {
+            match directory.status_of(&name) {
                 Ok(there) if (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino) => {
                     if there.st_size > 0 {
-                        temporary::unlink_all_but(folder, own).map_err(io_error("cannot take over"))?;
+                        temporary::unlink_all_but(directory, own).map_err(io_error("cannot take over"))?;
                         rustix::fs::ftruncate(&lock.0, 0).map_err(io_error("cannot empty"))?;
                     }
                     return Ok(Some(lock));
@@ -75,18 +78,18 @@ impl KeyLock {
     }
 
     /// Replaces the lock of this key if its owner is stopped; `false` if it is not, or if that is unknown.
-    pub(super) fn replace_if_stopped(folder: &Folder, key: &Key) -> rustix::io::Result<bool> {
+    pub(super) fn replace_if_stopped(directory: &Directory, key: &Key) -> rustix::io::Result<bool> {
         let name = name::lock(key);
-        let is_stopped = || Owner::of(folder, &name).is_some_and(|owner| owner.is_stopped());
+        let is_stopped = || Owner::of(directory, &name).is_some_and(|owner| owner.is_stopped());
         if !is_stopped() {
             return Ok(false);
         }
         // Only one process removes or replaces at a time, so the replaced lock is the inspected one.
-        let Some(_gate) = Gate::try_take(folder)? else { return Ok(false) };
+        let Some(_gate) = Gate::try_take(directory)? else { return Ok(false) };
         if !is_stopped() {
             return Ok(false);
         }
-        temporary::replace(folder, REPLACED, &name)?;
+        temporary::replace(directory, REPLACED, &name)?;
         Ok(true)
     }
 }

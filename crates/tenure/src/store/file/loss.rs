@@ -9,7 +9,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use tenure_store::{BoxStream, Key, Reason, Refused, StoreError};
 
-use super::folder::Folder;
+use super::directory::Directory;
 use super::{FileInner, name};
 use crate::clock::{BootClock, Clock};
 use crate::host::inotify::{self, Changes, Target};
@@ -54,16 +54,16 @@ enum WatchState {
 
 impl HeldKeyWatch {
     /// Requests events, then checks. Call it on a thread that may wait for the disk.
-    pub(super) fn look(mut self, folder: &Folder, key: &Key, local: bool) -> Self {
+    pub(super) fn look(mut self, directory: &Directory, key: &Key, local: bool) -> Self {
         if self.state == WatchState::New && local {
-            self.place = place(folder).unwrap_or_default();
+            self.place = place(directory).unwrap_or_default();
         }
         let name = name::entry(key);
         // The watch of the old file is dropped only after the new file is watched: the waiting thread stays.
-        let entry = watch_entry(folder, &name);
+        let entry = watch_entry(directory, &name);
         let missing = matches!(entry, Err(Errno::NOENT));
         self.entry = entry.unwrap_or_default();
-        self.lost = missing || is_gone(&folder.is_in_place());
+        self.lost = missing || is_gone(&directory.is_in_place());
         let told = !self.lost && self.entry.is_some() && !self.place.is_empty();
         self.state = if told { WatchState::Told } else { WatchState::Untold };
         self
@@ -99,13 +99,13 @@ impl HeldKeyWatch {
 }
 
 /// Watches the entry; `None` if the kernel gives no events, and an error if there is no entry.
-fn watch_entry(folder: &Folder, name: &str) -> rustix::io::Result<Option<Changes>> {
+fn watch_entry(directory: &Directory, name: &str) -> rustix::io::Result<Option<Changes>> {
     for _ in 0..TRIES {
-        let entry = folder.open(name, OFlags::RDONLY)?;
+        let entry = directory.open(name, OFlags::RDONLY)?;
         let opened = rustix::fs::fstat(&entry)?;
         let changes = inotify::watch(entry, Target::Unlinking, |_| true);
         // The entry may have been replaced before it was watched.
-        if folder.status_of(name)?.st_ino == opened.st_ino {
+        if directory.status_of(name)?.st_ino == opened.st_ino {
             return Ok(changes);
         }
     }
@@ -115,10 +115,10 @@ fn watch_entry(folder: &Folder, name: &str) -> rustix::io::Result<Option<Changes
 /// Events of the mounts, the directory and every directory above it; `None` if the kernel does not report all of them.
 ///
 /// A removed directory needs no event of its own: the entry in it was removed before.
-fn place(folder: &Folder) -> Option<Vec<Changes>> {
+fn place(directory: &Directory) -> Option<Vec<Changes>> {
     // In this order: the last one that is dropped wakes the thread that waits for the kernel.
-    let mut place = vec![inotify::watch_mounts()?, inotify::watch(folder, Target::Moving, |_| true)?];
-    for above in folder.path().ancestors().skip(1).filter(|above| above.parent().is_some()) {
+    let mut place = vec![inotify::watch_mounts()?, inotify::watch(directory, Target::Moving, |_| true)?];
+    for above in directory.path().ancestors().skip(1).filter(|above| above.parent().is_some()) {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let above = rustix::fs::openat(CWD, above, flags, Mode::empty()).ok()?;
         place.push(inotify::watch(above, Target::Moving, |_| true)?);

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use tenure_core::machine::{YEAR_2020, is_plausible};
 use tenure_store::StoreTime;
 
-use super::folder::Folder;
+use super::directory::Directory;
 use super::name::MARK;
 use super::temporary::{self, Temporary};
 use crate::clock::boot_id;
@@ -58,11 +58,11 @@ enum SyncWhen {
 
 impl Mark {
     /// Opens the mark, or creates it. A created mark is on the disk when this returns.
-    pub(super) fn open(folder: &Folder, wall: u64) -> Result<Self, Unusable> {
+    pub(super) fn open(directory: &Directory, wall: u64) -> Result<Self, Unusable> {
         let boot = boot_id();
-        let file = match open_checked(folder, OFlags::RDWR) {
+        let file = match open_checked(directory, OFlags::RDWR) {
             Err(Unusable::Kernel(Errno::NOENT)) => {
-                make(folder, &first(plausible_wall(wall), Boots::id(boot.as_deref())))?
+                make(directory, &first(plausible_wall(wall), Boots::id(boot.as_deref())))?
             }
             opened => opened?,
         };
@@ -74,8 +74,8 @@ impl Mark {
     }
 
     /// Opens the mark for a reader, which never raises it; `None` if there is no usable one.
-    pub(super) fn open_to_read(folder: &Folder) -> rustix::io::Result<Option<Self>> {
-        match open_checked(folder, OFlags::RDONLY) {
+    pub(super) fn open_to_read(directory: &Directory) -> rustix::io::Result<Option<Self>> {
+        match open_checked(directory, OFlags::RDONLY) {
             Err(Unusable::Kernel(Errno::NOENT) | Unusable::Damaged(_)) => Ok(None),
             Err(Unusable::Kernel(errno)) => Err(errno),
             Ok(file) => Ok(Some(Self::of(file, boot_id().as_deref()))),
@@ -107,25 +107,25 @@ impl Mark {
     ///
     /// If a process is stopped while it has the lock of the mark, this gives up after a moment. The clock itself is
     /// almost always right, and no key must be blocked for that.
-    pub(super) fn raise(&self, folder: &Folder, wall: u64) -> Result<(), Unusable> {
-        self.raise_and(folder, wall, SyncWhen::WhenDue).map(|_| ())
+    pub(super) fn raise(&self, directory: &Directory, wall: u64) -> Result<(), Unusable> {
+        self.raise_and(directory, wall, SyncWhen::WhenDue).map(|_| ())
     }
 
     /// Before a removal, after which only the mark remembers the token: as [`raise`](Self::raise), and on the disk.
     /// `false` if a stopped process has the lock: then nothing may be removed.
-    pub(super) fn raise_on_disk(&self, folder: &Folder, wall: u64) -> Result<bool, Unusable> {
-        self.raise_and(folder, wall, SyncWhen::Now)
+    pub(super) fn raise_on_disk(&self, directory: &Directory, wall: u64) -> Result<bool, Unusable> {
+        self.raise_and(directory, wall, SyncWhen::Now)
     }
 
-    fn raise_and(&self, folder: &Folder, wall: u64, disk: SyncWhen) -> Result<bool, Unusable> {
+    fn raise_and(&self, directory: &Directory, wall: u64, disk: SyncWhen) -> Result<bool, Unusable> {
         // One thread of this process at a time; the lock of the file then excludes only other processes.
         let _turn = self.raising.lock().unwrap_or_else(PoisonError::into_inner);
         let wall = plausible_wall(wall);
-        let file = self.current(folder, wall)?;
+        let file = self.current(directory, wall)?;
         if !lock(&file)? {
             return Ok(false);
         }
-        let raised = self.raise_locked(folder, &file, wall, disk);
+        let raised = self.raise_locked(directory, &file, wall, disk);
         // Explicit, because a forked copy of this process has the same lock.
         let unlocked = rustix::fs::flock(&*file, FlockOperation::Unlock);
         let due = raised?;
@@ -139,7 +139,7 @@ impl Mark {
     /// Raises the mark under its lock. `true` if it must be put on the disk now.
     fn raise_locked(
         &self,
-        folder: &Folder,
+        directory: &Directory,
         file: &OwnedFd,
         wall: u64,
         disk: SyncWhen,
@@ -147,7 +147,7 @@ impl Mark {
         let Some(line) = self.look(file) else {
             // An invalid mark is replaced and not written to; this process remembers a time to continue from.
             let micros = wall.max(self.latest.load(Ordering::SeqCst).saturating_add(1));
-            let file = replace(folder, &first(micros, self.boot))?;
+            let file = replace(directory, &first(micros, self.boot))?;
             self.adopt(Arc::new(file));
             self.latest.fetch_max(micros, Ordering::SeqCst);
             return Ok(false);
@@ -180,15 +180,15 @@ impl Mark {
     }
 
     /// The file that has the name now: the mark may have been deleted or restored.
-    fn current(&self, folder: &Folder, wall: u64) -> Result<Arc<OwnedFd>, Unusable> {
+    fn current(&self, directory: &Directory, wall: u64) -> Result<Arc<OwnedFd>, Unusable> {
         let file = self.file();
         let opened = rustix::fs::fstat(&*file)?;
-        let file = match folder.status_of(MARK) {
+        let file = match directory.status_of(MARK) {
             Ok(there) if (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino) => return Ok(file),
-            Ok(_) => open_checked(folder, OFlags::RDWR)?,
+            Ok(_) => open_checked(directory, OFlags::RDWR)?,
             Err(Errno::NOENT) => {
                 let micros = wall.max(self.latest.load(Ordering::SeqCst));
-                make(folder, &first(micros, self.boot))?
+                make(directory, &first(micros, self.boot))?
             }
             Err(errno) => return Err(errno.into()),
         };
@@ -237,8 +237,8 @@ fn not_a_mark(file: &OwnedFd) -> Unusable {
 /// Opens the existing mark if it can only be a mark: a regular file of the user who owns the files of this directory. A
 /// valid mark with a second name is replaced when it is opened for writing. Any other file could belong to another
 /// user, and could be here so that Tenure writes to it.
-fn open_checked(folder: &Folder, flags: OFlags) -> Result<OwnedFd, Unusable> {
-    let file = match folder.open(MARK, flags) {
+fn open_checked(directory: &Directory, flags: OFlags) -> Result<OwnedFd, Unusable> {
+    let file = match directory.open(MARK, flags) {
         Err(Errno::LOOP) => return Err(Unusable::Damaged("it is a symbolic link".to_owned())),
         Err(Errno::NXIO | Errno::ISDIR) => return Err(Unusable::Damaged("it is not a file".to_owned())),
         opened => opened?,
@@ -251,10 +251,10 @@ fn open_checked(folder: &Folder, flags: OFlags) -> Result<OwnedFd, Unusable> {
             "it is a hard link, and writing to it would change another file (it has {} names)",
             status.st_nlink
         )
-    } else if !folder.may_own(status.st_uid) {
+    } else if !directory.may_own(status.st_uid) {
         format!("it belongs to user {}, and the files of this directory do not", status.st_uid)
     } else if status.st_nlink > 1 && flags != OFlags::RDONLY {
-        return Ok(replace_linked(folder, &file)?);
+        return Ok(replace_linked(directory, &file)?);
     } else {
         return Ok(file);
     };
@@ -266,9 +266,9 @@ fn open_checked(folder: &Folder, flags: OFlags) -> Result<OwnedFd, Unusable> {
 ///
 /// The lock prevents a raise during the replacement. A process that waits for the lock raises the old file once more,
 /// which matters only if the clock is also set back.
-fn replace_linked(folder: &Folder, file: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+fn replace_linked(directory: &Directory, file: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     let locked = lock(file)?;
-    let replaced = read(file).ok_or(Errno::AGAIN).and_then(|line| replace(folder, &line));
+    let replaced = read(file).ok_or(Errno::AGAIN).and_then(|line| replace(directory, &line));
     if locked {
         rustix::fs::flock(file, FlockOperation::Unlock)?;
     }
@@ -276,28 +276,28 @@ fn replace_linked(folder: &Folder, file: &OwnedFd) -> rustix::io::Result<OwnedFd
 }
 
 /// Creates the file with its complete content. The slower of two processes uses the existing file.
-fn make(folder: &Folder, line: &MarkLine) -> Result<OwnedFd, Unusable> {
-    let temporary = Temporary::write(folder, line.to_string().as_bytes())?;
+fn make(directory: &Directory, line: &MarkLine) -> Result<OwnedFd, Unusable> {
+    let temporary = Temporary::write(directory, line.to_string().as_bytes())?;
     // Not by a link: a process that dies before it removes the second name would leave a mark with two names.
-    match folder.rename_unless_there(temporary.name(), MARK) {
+    match directory.rename_unless_there(temporary.name(), MARK) {
         Ok(()) => temporary.renamed(),
         Err(Errno::EXIST) => drop(temporary),
         // FUSE does not have it. There, the slower of two writers replaces a mark that is a moment old.
         Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => {
-            folder.rename(temporary.name(), MARK)?;
+            directory.rename(temporary.name(), MARK)?;
             temporary.renamed();
         }
         Err(errno) => return Err(errno.into()),
     }
-    folder.sync()?;
-    open_checked(folder, OFlags::RDWR)
+    directory.sync()?;
+    open_checked(directory, OFlags::RDWR)
 }
 
 /// Replaces the mark with a new file.
-fn replace(folder: &Folder, line: &MarkLine) -> rustix::io::Result<OwnedFd> {
-    temporary::replace(folder, line.to_string().as_bytes(), MARK)?;
-    folder.sync()?;
-    folder.open(MARK, OFlags::RDWR)
+fn replace(directory: &Directory, line: &MarkLine) -> rustix::io::Result<OwnedFd> {
+    temporary::replace(directory, line.to_string().as_bytes(), MARK)?;
+    directory.sync()?;
+    directory.open(MARK, OFlags::RDWR)
 }
 
 /// Takes the lock of the mark; `false` if another process kept it.
@@ -357,52 +357,52 @@ mod tests {
 
     const NOON: u64 = YEAR_2020 + 1_000_000_000_000;
 
-    fn folder(name: &str) -> Folder {
+    fn directory(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("tenure-mark-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         let descriptor = path_safety::open_or_make(&path).unwrap();
         let status = rustix::fs::fstat(&descriptor).unwrap();
-        Folder::new(path, descriptor, &status)
+        Directory::new(path, descriptor, &status)
     }
 
     /// The mark as the first program of a boot finds it.
-    fn at_boot(folder: &Folder, number: usize) -> Mark {
-        Mark::of(open_checked(folder, OFlags::RDWR).unwrap(), Some(&format!("boot {number}")))
+    fn at_boot(directory: &Directory, number: usize) -> Mark {
+        Mark::of(open_checked(directory, OFlags::RDWR).unwrap(), Some(&format!("boot {number}")))
     }
 
-    fn line(folder: &Folder) -> MarkLine {
-        read(&open_checked(folder, OFlags::RDWR).unwrap()).unwrap()
+    fn line(directory: &Directory) -> MarkLine {
+        read(&open_checked(directory, OFlags::RDWR).unwrap()).unwrap()
     }
 
     #[test]
     fn the_first_program_of_a_boot_advances_the_mark_and_later_ones_do_not() {
-        let folder = folder("boot");
-        make(&folder, &first(NOON, Boots::id(Some("boot 0")))).unwrap();
+        let directory = directory("boot");
+        make(&directory, &first(NOON, Boots::id(Some("boot 0")))).unwrap();
         // A clock that is slightly behind after the reboot hides no part of the loss.
-        let told = at_boot(&folder, 1).time(NOON + LOST_MAX / 2).as_micros();
+        let told = at_boot(&directory, 1).time(NOON + LOST_MAX / 2).as_micros();
         assert!(told > NOON + LOST_MAX, "{told}");
-        at_boot(&folder, 1).raise(&folder, NOON).unwrap();
-        let raised = line(&folder).micros;
+        at_boot(&directory, 1).raise(&directory, NOON).unwrap();
+        let raised = line(&directory).micros;
         assert!(raised > NOON + LOST_MAX && raised < NOON + LOST_MAX + 1_000, "{raised}");
         for boot in [0, 1] {
-            let told = at_boot(&folder, boot).time(NOON).as_micros();
+            let told = at_boot(&directory, boot).time(NOON).as_micros();
             assert!(told > raised && told < raised + 1_000, "boot {boot}: {told} after {raised}");
         }
-        std::fs::remove_dir_all(folder.path()).unwrap();
+        std::fs::remove_dir_all(directory.path()).unwrap();
     }
 
     /// The mark records which part of it is on disk, so the test cuts the power after each raise.
     #[test]
     fn after_a_power_cut_with_the_clock_behind_no_earlier_time_is_reported_again() {
-        let folder = folder("power");
+        let directory = directory("power");
         let mut on_disk = first(NOON, Boots::id(Some("boot 0")));
-        make(&folder, &on_disk).unwrap();
-        let before = at_boot(&folder, 0);
+        make(&directory, &on_disk).unwrap();
+        let before = at_boot(&directory, 0);
         let mut lost = 0;
         for second in 1..=35 {
             let now = NOON + second * 1_000_000;
-            before.raise(&folder, now).unwrap();
-            let raised = line(&folder);
+            before.raise(&directory, now).unwrap();
+            let raised = line(&directory);
             if raised.synced == raised.micros {
                 on_disk = raised.clone();
             }
@@ -410,7 +410,7 @@ mod tests {
             // The machine loses its memory; the next boot finds the contents of the disk.
             write(&before.file(), &on_disk).unwrap();
             for wall in [0, NOON - 3_600_000_000, NOON, now] {
-                let told = at_boot(&folder, 1).time(wall).as_micros();
+                let told = at_boot(&directory, 1).time(wall).as_micros();
                 assert!(
                     told > raised.micros,
                     "second {second}, clock at {wall}: {told} after {}",
@@ -420,24 +420,24 @@ mod tests {
             write(&before.file(), &raised).unwrap();
         }
         assert!(lost >= 30, "most of these raises were in memory alone: {lost}");
-        std::fs::remove_dir_all(folder.path()).unwrap();
+        std::fs::remove_dir_all(directory.path()).unwrap();
     }
 
     #[test]
     fn a_full_list_of_boots_adds_nothing_and_syncs_every_raise_until_the_clock_passes_it() {
-        let folder = folder("full");
-        make(&folder, &first(NOON, Boots::id(Some("boot 0")))).unwrap();
+        let directory = directory("full");
+        make(&directory, &first(NOON, Boots::id(Some("boot 0")))).unwrap();
         for boot in 1..3 * Boots::MAX {
-            at_boot(&folder, boot).raise(&folder, NOON).unwrap();
+            at_boot(&directory, boot).raise(&directory, NOON).unwrap();
         }
-        let full = line(&folder);
+        let full = line(&directory);
         assert!(full.boots.is_full() && full.synced == full.micros, "{full:?}");
         let ahead = full.micros - NOON;
         assert!(ahead <= Boots::MAX as u64 * LOST_MAX, "{ahead}");
         // An ordinary reboot, later.
         let later = full.micros + LOST_MAX;
-        at_boot(&folder, 99).raise(&folder, later).unwrap();
-        let anew = line(&folder);
+        at_boot(&directory, 99).raise(&directory, later).unwrap();
+        let anew = line(&directory);
         assert_eq!(
             anew,
             MarkLine {
@@ -446,6 +446,6 @@ mod tests {
                 boots: Boots::default().with(Boots::id(Some("boot 99")))
             }
         );
-        std::fs::remove_dir_all(folder.path()).unwrap();
+        std::fs::remove_dir_all(directory.path()).unwrap();
     }
 }

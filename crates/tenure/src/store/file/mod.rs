@@ -41,7 +41,7 @@ pub use builder::FileBuilder;
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::host::disk::{filesystem, folder, path_safety};
+use crate::host::disk::{directory, filesystem, path_safety};
 use shared::FileInner;
 
 /// A store in a directory on the local disk. Clones are the same store.
@@ -100,12 +100,12 @@ impl File {
 
     /// The directory, without links.
     pub fn path(&self) -> &Path {
-        self.shared.folder().path()
+        self.shared.directory().path()
     }
 
     /// The file that holds the entry of this key, for inspection.
     pub fn path_of(&self, key: &Key) -> PathBuf {
-        self.shared.folder().path_of(&name::entry(key))
+        self.shared.directory().path_of(&name::entry(key))
     }
 
     fn with(shared: FileInner) -> Self {
@@ -138,7 +138,7 @@ impl Store for File {
         if !self.guarantees().watch {
             return None;
         }
-        watch::hints(self.shared.folder(), prefix)
+        watch::hints(self.shared.directory(), prefix)
             .or_else(|| Some(watch::hints_by_polling(Arc::clone(&self.shared))))
     }
 
@@ -160,7 +160,7 @@ impl Store for File {
     /// Witnesses are in the directory itself, if its locks are local to this kernel.
     fn identity(&self) -> Identity {
         Identity::new(version_of(IMPOSSIBLE))
-            .with_witness_folder(self.shared.is_local().then(|| self.path().to_owned()))
+            .with_witness_directory(self.shared.is_local().then(|| self.path().to_owned()))
     }
 }
 

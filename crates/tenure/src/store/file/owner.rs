@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::folder::Folder;
+use super::directory::Directory;
 
 /// The process that has the lock of a file, according to `/proc`.
 #[derive(Debug)]
@@ -12,8 +12,8 @@ pub(super) struct Owner {
 
 impl Owner {
     /// The owner; `None` if the file is not locked, or if this process cannot see by whom.
-    pub(super) fn of(folder: &Folder, name: &str) -> Option<Self> {
-        let inode = folder.status_of(name).ok()?.st_ino;
+    pub(super) fn of(directory: &Directory, name: &str) -> Option<Self> {
+        let inode = directory.status_of(name).ok()?.st_ino;
         let locks = std::fs::read_to_string("/proc/locks").ok()?;
         let mut owners = locks.lines().filter_map(|line| owner_in(line, inode));
         let pid = owners.next().filter(|pid| owners.all(|other| other == *pid))?;

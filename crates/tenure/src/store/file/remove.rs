@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use tenure_store::{Conflict, Expect, Key, Removal, StoreError, Version};
 
-use super::folder::Folder;
+use super::directory::Directory;
 use super::gate::Gate;
 use super::lock::KeyLock;
 use super::mark::Mark;
@@ -16,7 +16,7 @@ use crate::host::disk::io_error::IoError;
 /// A pending removal.
 #[derive(Debug)]
 pub(super) struct Remove {
-    pub(super) folder: Arc<Folder>,
+    pub(super) directory: Arc<Directory>,
     /// False on a file system that was only accepted by name: there, an error proves nothing.
     pub(super) certain: bool,
     pub(super) key: Key,
@@ -33,9 +33,9 @@ pub(super) enum RemovalTry {
 }
 
 impl Remove {
-    pub(super) fn new(folder: &Arc<Folder>, certain: bool, key: &Key, version: &Version) -> Self {
+    pub(super) fn new(directory: &Arc<Directory>, certain: bool, key: &Key, version: &Version) -> Self {
         let expect = Expect::Version(version.clone());
-        Self { folder: Arc::clone(folder), certain, key: key.clone(), expect }
+        Self { directory: Arc::clone(directory), certain, key: key.clone(), expect }
     }
 
     /// Makes one attempt: up to the lock, and the removal if the lock is free.
@@ -46,15 +46,16 @@ impl Remove {
         if !self.is_as_expected()? {
             return Ok(RemovalTry::Settled(CONFLICT));
         }
-        let raised =
-            mark.raise_on_disk(&self.folder, wall).map_err(|unusable| unusable.refused(&self.folder))?;
+        let raised = mark
+            .raise_on_disk(&self.directory, wall)
+            .map_err(|unusable| unusable.refused(&self.directory))?;
         if !raised {
             return Ok(RemovalTry::Busy(name::MARK.to_owned()));
         }
-        let Some(_gate) = gate(&self.folder, self.certain)? else {
+        let Some(_gate) = gate(&self.directory, self.certain)? else {
             return Ok(RemovalTry::Busy(name::lock(&self.key)));
         };
-        match KeyLock::try_take(&self.folder, &self.key, None)? {
+        match KeyLock::try_take(&self.directory, &self.key, None)? {
             Some(lock) => self.under_lock(lock).map(RemovalTry::Settled),
             None => Ok(RemovalTry::Busy(name::lock(&self.key))),
         }
@@ -66,40 +67,40 @@ impl Remove {
             return Ok(CONFLICT);
         }
         let entry = name::entry(&self.key);
-        match self.folder.unlink(&entry) {
+        match self.directory.unlink(&entry) {
             Ok(()) => {}
             // Removed by a process that takes no lock.
             Err(Errno::NOENT) => return Ok(CONFLICT),
             Err(errno) => {
-                let io_error = IoError::new("cannot remove", &self.folder.path_of(&entry), errno);
+                let io_error = IoError::new("cannot remove", &self.directory.path_of(&entry), errno);
                 let failed = self.certain && had_no_effect(errno);
                 return Err(if failed { io_error.refused() } else { io_error.unknown() });
             }
         }
         drop(lock);
-        match self.folder.sync() {
+        match self.directory.sync() {
             Ok(()) => Ok(Removal::Removed),
             // After a power cut the entry may be back, vacant as it was. Nothing depends on it.
             Err(errno) => {
                 let what = "cannot sync a removal in";
-                Err(IoError::new(what, self.folder.path(), errno).unknown())
+                Err(IoError::new(what, self.directory.path(), errno).unknown())
             }
         }
     }
 
     fn is_as_expected(&self) -> Result<bool, StoreError> {
-        self.folder.is_in_place()?;
-        is_as_expected(&self.folder, &self.key, &self.expect)
+        self.directory.is_in_place()?;
+        is_as_expected(&self.directory, &self.key, &self.expect)
     }
 }
 
 /// The gate, if locks may be replaced on this file system; `None` if another process has it.
-pub(super) fn gate(folder: &Folder, local: bool) -> Result<Option<Option<Gate>>, StoreError> {
+pub(super) fn gate(directory: &Directory, local: bool) -> Result<Option<Option<Gate>>, StoreError> {
     if !local {
         return Ok(Some(None));
     }
-    let gate = Gate::try_take(folder)
-        .map_err(|errno| IoError::new("cannot lock", folder.path(), errno).refused())?;
+    let gate = Gate::try_take(directory)
+        .map_err(|errno| IoError::new("cannot lock", directory.path(), errno).refused())?;
     Ok(gate.map(Some))
 }
 

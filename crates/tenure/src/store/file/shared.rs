@@ -8,8 +8,8 @@ use tenure_store::{
     Applied, Entry, Expect, Key, Prefix, Put, Reading, Reason, Removal, StoreError, StoreTime, Version,
 };
 
+use super::directory::Directory;
 use super::envelope::{Envelope, Stamp};
-use super::folder::Folder;
 use super::lock::KeyLock;
 use super::loss::HeldKeyWatch;
 use super::mark::Mark;
@@ -23,14 +23,14 @@ use crate::host::workers::Workers;
 /// The state that all calls of an open store share.
 #[derive(Debug)]
 pub(super) struct FileInner {
-    inner: Arc<FolderState>,
+    inner: Arc<DirectoryState>,
     workers: Workers,
 }
 
 /// The state that workers need.
 #[derive(Debug)]
-struct FolderState {
-    folder: Arc<Folder>,
+struct DirectoryState {
+    directory: Arc<Directory>,
     /// Always set in a store that is written to.
     mark: Option<Mark>,
     domain: Option<Domain>,
@@ -44,15 +44,15 @@ struct FolderState {
 
 impl FileInner {
     pub(super) fn new(
-        folder: Folder,
+        directory: Directory,
         mark: Option<Mark>,
         writable: bool,
         domain: Option<Domain>,
         clock: Arc<dyn Clock>,
         local: bool,
     ) -> Self {
-        let inner = FolderState {
-            folder: Arc::new(folder),
+        let inner = DirectoryState {
+            directory: Arc::new(directory),
             mark,
             domain,
             clock,
@@ -65,19 +65,19 @@ impl FileInner {
     }
 
     /// Time at which a name in the directory last changed; `None` if the directory is gone.
-    pub(super) async fn changed(&self) -> Option<watch::FolderTimes> {
+    pub(super) async fn changed(&self) -> Option<watch::DirectoryTimes> {
         let inner = Arc::clone(&self.inner);
-        self.workers.run(move || watch::changed(&inner.folder)).await.ok()?
+        self.workers.run(move || watch::changed(&inner.directory)).await.ok()?
     }
 
     /// Checks whether the entry of this held key is lost, and requests the kernel's events about it.
     pub(super) async fn sentry(&self, key: &Key, sentry: HeldKeyWatch) -> Result<HeldKeyWatch, StoreError> {
         let (inner, key, local) = (Arc::clone(&self.inner), key.clone(), self.inner.local);
-        self.workers.run(move || sentry.look(&inner.folder, &key, local)).await
+        self.workers.run(move || sentry.look(&inner.directory, &key, local)).await
     }
 
-    pub(super) fn folder(&self) -> &Folder {
-        &self.inner.folder
+    pub(super) fn directory(&self) -> &Directory {
+        &self.inner.directory
     }
 
     pub(super) fn is_local(&self) -> bool {
@@ -93,7 +93,7 @@ impl FileInner {
         self.is_writable()?;
         if value.len() > File::VALUE_MAX {
             let (max, length) = (File::VALUE_MAX, value.len());
-            let url = File::url_of(self.folder().path());
+            let url = File::url_of(self.directory().path());
             let sentence = format!("{url} takes values of at most {max} bytes, not {length}");
             return Err(StoreError::refused(Reason::Invalid, sentence));
         }
@@ -130,7 +130,7 @@ impl FileInner {
         let mut patience = LockWait::new();
         loop {
             let inner = Arc::clone(&self.inner);
-            let remove = Remove::new(&inner.folder, inner.local, key, version);
+            let remove = Remove::new(&inner.directory, inner.local, key, version);
             match self.workers.run(move || inner.remove(&remove)).await?? {
                 RemovalTry::Settled(removal) => return Ok(removal),
                 RemovalTry::Busy(_) if patience.wait().await => {}
@@ -144,7 +144,7 @@ impl FileInner {
         let mut patience = LockWait::new();
         loop {
             let (inner, swept) = (Arc::clone(&self.inner), key.clone());
-            if self.workers.run(move || sweep::sweep(&inner.folder, inner.local, &swept)).await?? {
+            if self.workers.run(move || sweep::sweep(&inner.directory, inner.local, &swept)).await?? {
                 return Ok(());
             }
             if !patience.wait().await {
@@ -155,22 +155,22 @@ impl FileInner {
 
     pub(super) async fn list(&self, prefix: &Prefix) -> Result<Vec<Key>, StoreError> {
         let (inner, prefix) = (Arc::clone(&self.inner), prefix.clone());
-        self.workers.run(move || list::keys(&inner.folder, &prefix)).await?
+        self.workers.run(move || list::keys(&inner.directory, &prefix)).await?
     }
 
     fn is_writable(&self) -> Result<(), StoreError> {
         if self.inner.writable {
             return Ok(());
         }
-        let url = File::url_of(self.folder().path());
+        let url = File::url_of(self.directory().path());
         let sentence = format!("{url} was opened to be read: open it anew to write to it");
         Err(StoreError::refused(Reason::Invalid, sentence))
     }
 
     async fn lock_kept_error(&self, lock: &str) -> StoreError {
         let (inner, name) = (Arc::clone(&self.inner), lock.to_owned());
-        let owner = self.workers.run(move || Owner::of(&inner.folder, &name)).await.ok().flatten();
-        let lock = self.folder().path_of(lock);
+        let owner = self.workers.run(move || Owner::of(&inner.directory, &name)).await.ok().flatten();
+        let lock = self.directory().path_of(lock);
         let lock = lock.display();
         let who = owner.map_or_else(
             || format!("find it (fuser -v {lock}), continue or kill it"),
@@ -188,29 +188,29 @@ impl FileInner {
         if !self.inner.cleaned.swap(true, Ordering::Relaxed) {
             // Only the directory: after the store is dropped, nothing may stay open for writing, or its disk could not
             // be mounted read-only.
-            let folder = Arc::clone(&self.inner.folder);
+            let directory = Arc::clone(&self.inner.directory);
             self.workers.run_unheard(move || {
                 let seconds = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
                 // Best effort: remaining files do no harm.
-                let _ = temporary::clean(&folder, seconds);
+                let _ = temporary::clean(&directory, seconds);
             });
         }
     }
 }
 
-impl FolderState {
+impl DirectoryState {
     fn get(&self, key: &Key) -> Result<Reading, StoreError> {
-        self.folder.is_in_place()?;
+        self.directory.is_in_place()?;
         let mut there = if self.local || !self.writable {
-            read::entry(&self.folder, key)?
+            read::entry(&self.directory, key)?
         } else {
-            read::entry_or_none_for_sure(&self.folder, key)?
+            read::entry_or_none_for_sure(&self.directory, key)?
         };
         if let Some(envelope) = &there
             && self.unsynced().get(key) == Some(&envelope.version)
         {
             self.write_again(envelope)?;
-            there = read::entry(&self.folder, key)?;
+            there = read::entry(&self.directory, key)?;
         }
         // After the read: the age is at least what it was when the entry was read.
         let now = self.clock.now();
@@ -252,19 +252,19 @@ impl FolderState {
     /// Replaces the lock of a key if its owner is stopped. If that fails, the writer waits for the lock as usual.
     fn replace_lock_if_stopped(&self, key: &Key) {
         if self.local {
-            let _ = KeyLock::replace_if_stopped(&self.folder, key);
+            let _ = KeyLock::replace_if_stopped(&self.directory, key);
         }
     }
 
     fn prepare(&self, key: Key, value: Bytes, expect: Expect) -> Result<Option<Write>, StoreError> {
-        self.folder.is_in_place()?;
+        self.directory.is_in_place()?;
         // A writer that has already lost need not wait for the disk to learn it.
-        if !write::is_as_expected(&self.folder, &key, &expect)? {
+        if !write::is_as_expected(&self.directory, &key, &expect)? {
             return Ok(None);
         }
         if let Some(mark) = &self.mark {
-            mark.raise(&self.folder, wall_micros(&*self.clock))
-                .map_err(|unusable| unusable.refused(&self.folder))?;
+            mark.raise(&self.directory, wall_micros(&*self.clock))
+                .map_err(|unusable| unusable.refused(&self.directory))?;
         }
         let version = super::version_of(super::random());
         // After the caller began to count, and before everything that takes time. So the age is at most the time since
@@ -272,7 +272,7 @@ impl FolderState {
         // visible.
         let stamp = Stamp { domain: self.domain.clone(), at: self.clock.now() };
         let bytes = Envelope { key: key.clone(), version: version.clone(), stamp, value }.encode().into();
-        Write::prepare(Arc::clone(&self.folder), self.local, key, expect, version, &bytes).map(Some)
+        Write::prepare(Arc::clone(&self.directory), self.local, key, expect, version, &bytes).map(Some)
     }
 
     /// Tries to take the locks, and removes if they are free.
@@ -285,9 +285,9 @@ impl FolderState {
     /// holder would act on a grant that a power cut reverts.
     fn write_again(&self, envelope: &Envelope) -> Result<(), StoreError> {
         let (key, version) = (envelope.key.clone(), envelope.version.clone());
-        let (folder, expect) = (Arc::clone(&self.folder), Expect::Version(version.clone()));
+        let (directory, expect) = (Arc::clone(&self.directory), Expect::Version(version.clone()));
         let bytes = envelope.encode().into();
-        let write = Write::prepare(folder, self.local, key.clone(), expect, version, &bytes)?;
+        let write = Write::prepare(directory, self.local, key.clone(), expect, version, &bytes)?;
         match self.attempt(write) {
             WriteTry::Applied(..) | WriteTry::Conflict => {
                 self.unsynced().remove(&key);

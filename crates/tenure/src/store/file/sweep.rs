@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use tenure_store::{Key, StoreError};
 
-use super::folder::Folder;
+use super::directory::Directory;
 use super::lock::KeyLock;
 use super::name;
 use super::remove::gate;
@@ -13,14 +13,16 @@ use crate::host::disk::io_error::IoError;
 ///
 /// A process that waits for the lock finds, once it has it, that the name belongs to another file or to none, and opens
 /// it again. So this one lock file may be removed while it is held.
-pub(super) fn sweep(folder: &Folder, local: bool, key: &Key) -> Result<bool, StoreError> {
-    folder.is_in_place()?;
-    let Some(_gate) = gate(folder, local)? else { return Ok(false) };
-    let Some(_lock) = KeyLock::try_take(folder, key, None)? else { return Ok(false) };
+pub(super) fn sweep(directory: &Directory, local: bool, key: &Key) -> Result<bool, StoreError> {
+    directory.is_in_place()?;
+    let Some(_gate) = gate(directory, local)? else { return Ok(false) };
+    let Some(_lock) = KeyLock::try_take(directory, key, None)? else { return Ok(false) };
     for name in [name::entry(key), name::lock(key)] {
-        match folder.unlink(&name) {
+        match directory.unlink(&name) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(IoError::new("cannot remove", &folder.path_of(&name), errno).unknown()),
+            Err(errno) => {
+                return Err(IoError::new("cannot remove", &directory.path_of(&name), errno).unknown());
+            }
         }
     }
     Ok(true)

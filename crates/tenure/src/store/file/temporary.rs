@@ -4,7 +4,7 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use super::folder::Folder;
+use super::directory::Directory;
 use super::name::{self, FileName};
 use crate::host::witness;
 
@@ -12,19 +12,19 @@ use crate::host::witness;
 ///
 /// It is locked as long as its writer lives. That distinguishes it from a file that a dead writer left behind.
 #[derive(Debug)]
-pub(super) struct Temporary<F: std::ops::Deref<Target = Folder>> {
-    folder: F,
+pub(super) struct Temporary<F: std::ops::Deref<Target = Directory>> {
+    directory: F,
     name: String,
     renamed: bool,
     file: OwnedFd,
 }
 
-impl<F: std::ops::Deref<Target = Folder>> Temporary<F> {
+impl<F: std::ops::Deref<Target = Directory>> Temporary<F> {
     /// Writes the bytes and waits until they are on the disk. If a rename reaches the disk before the content, an empty
     /// file remains after a power cut.
-    pub(super) fn write(folder: F, bytes: &[u8]) -> rustix::io::Result<Self> {
-        let (name, file) = create(&folder)?;
-        let temporary = Self { folder, name, renamed: false, file };
+    pub(super) fn write(directory: F, bytes: &[u8]) -> rustix::io::Result<Self> {
+        let (name, file) = create(&directory)?;
+        let temporary = Self { directory, name, renamed: false, file };
         let mut left = bytes;
         while !left.is_empty() {
             match rustix::io::write(&temporary.file, left) {
@@ -48,27 +48,27 @@ impl<F: std::ops::Deref<Target = Folder>> Temporary<F> {
     }
 }
 
-impl<F: std::ops::Deref<Target = Folder>> Drop for Temporary<F> {
+impl<F: std::ops::Deref<Target = Directory>> Drop for Temporary<F> {
     fn drop(&mut self) {
         if !self.renamed {
             // If the file remains, any process cleans it up later.
-            let _ = self.folder.unlink(&self.name);
+            let _ = self.directory.unlink(&self.name);
         }
         // Explicit: a process that was forked in the meantime has a copy of the descriptor.
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 }
 
-fn create(folder: &Folder) -> rustix::io::Result<(String, OwnedFd)> {
+fn create(directory: &Directory) -> rustix::io::Result<(String, OwnedFd)> {
     for _ in 0..TRIES {
         let name = name::temporary(super::random());
-        let file = folder.create(&name, OFlags::WRONLY)?;
+        let file = directory.create(&name, OFlags::WRONLY)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok((name, file)),
             // This process was paused for a minute between the two calls, and another one is cleaning up after it.
             Err(Errno::WOULDBLOCK) => {}
             Err(errno) => {
-                let _ = folder.unlink(&name);
+                let _ = directory.unlink(&name);
                 return Err(errno);
             }
         }
@@ -77,22 +77,22 @@ fn create(folder: &Folder) -> rustix::io::Result<(String, OwnedFd)> {
 }
 
 /// Replaces the file of this name with one that has this content.
-pub(super) fn replace(folder: &Folder, bytes: &[u8], name: &str) -> rustix::io::Result<()> {
-    let temporary = Temporary::write(folder, bytes)?;
-    folder.rename(temporary.name(), name)?;
+pub(super) fn replace(directory: &Directory, bytes: &[u8], name: &str) -> rustix::io::Result<()> {
+    let temporary = Temporary::write(directory, bytes)?;
+    directory.rename(temporary.name(), name)?;
     temporary.renamed();
     Ok(())
 }
 
 /// Unlinks every temporary file but this one, so that no pending rename of another process has an effect.
-pub(super) fn unlink_all_but(folder: &Folder, own: Option<&str>) -> rustix::io::Result<()> {
-    let mut entries = rustix::fs::Dir::read_from(folder)?;
+pub(super) fn unlink_all_but(directory: &Directory, own: Option<&str>) -> rustix::io::Result<()> {
+    let mut entries = rustix::fs::Dir::read_from(directory)?;
     while let Some(entry) = entries.read() {
         let entry = entry?;
         let bytes = entry.file_name().to_bytes();
         let Ok(name) = str::from_utf8(bytes) else { continue };
         if name::parse(bytes) == FileName::Temporary && own != Some(name) {
-            match folder.unlink(name) {
+            match directory.unlink(name) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno),
             }
@@ -106,15 +106,15 @@ pub(super) fn unlink_all_but(folder: &Folder, own: Option<&str>) -> rustix::io::
 /// Files of writes are removed only if they are not locked and a minute old: between the two calls that create and lock
 /// a file, its writer is alive without a lock. If the writer is paused at that point for so long, its rename fails and
 /// its write is refused without effect.
-pub(super) fn clean(folder: &Folder, wall_seconds: i64) -> rustix::io::Result<usize> {
+pub(super) fn clean(directory: &Directory, wall_seconds: i64) -> rustix::io::Result<usize> {
     let mut removed = 0;
-    let mut entries = rustix::fs::Dir::read_from(folder)?;
+    let mut entries = rustix::fs::Dir::read_from(directory)?;
     while let Some(entry) = entries.read() {
         let entry = entry?;
         let Ok(name) = entry.file_name().to_str() else { continue };
         removed += usize::from(match name::parse(name.as_bytes()) {
-            FileName::Temporary => remove_if_dead(folder, name, wall_seconds - OLD_SECONDS),
-            FileName::Witness => witness::remove_if_dead(folder, name, wall_seconds),
+            FileName::Temporary => remove_if_dead(directory, name, wall_seconds - OLD_SECONDS),
+            FileName::Witness => witness::remove_if_dead(directory, name, wall_seconds),
             FileName::Entry(_) | FileName::Lock(_) | FileName::Mark | FileName::Tried | FileName::Foreign => {
                 false
             }
@@ -124,14 +124,14 @@ pub(super) fn clean(folder: &Folder, wall_seconds: i64) -> rustix::io::Result<us
 }
 
 /// Removes the file if its writer is dead. After any error the file stays.
-fn remove_if_dead(folder: &Folder, name: &str, before: i64) -> bool {
-    let Ok(there) = folder.status_of(name) else { return false };
+fn remove_if_dead(directory: &Directory, name: &str, before: i64) -> bool {
+    let Ok(there) = directory.status_of(name) else { return false };
     if there.st_mtime > before {
         return false;
     }
-    let Ok(file) = folder.open(name, OFlags::RDONLY) else { return false };
+    let Ok(file) = directory.open(name, OFlags::RDONLY) else { return false };
     let same = rustix::fs::fstat(&file).is_ok_and(|opened| opened.st_ino == there.st_ino);
-    same && is_free(&file) && folder.unlink(name).is_ok()
+    same && is_free(&file) && directory.unlink(name).is_ok()
 }
 
 fn is_free(file: &OwnedFd) -> bool {
@@ -139,7 +139,7 @@ fn is_free(file: &OwnedFd) -> bool {
 }
 
 /// A temporary file that can move between threads.
-pub(super) type OwnedTemporary = Temporary<Arc<Folder>>;
+pub(super) type OwnedTemporary = Temporary<Arc<Directory>>;
 
 const TRIES: usize = 3;
 const OLD_SECONDS: i64 = 60;

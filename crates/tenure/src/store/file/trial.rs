@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{FlockOperation, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::folder::Folder;
+use super::directory::Directory;
 use super::name;
 
 /// Failure of a trial.
@@ -27,23 +27,23 @@ impl From<Errno> for TrialFailure {
 /// Tries create, read, lock, replace, remove and sync on two files of its own.
 ///
 /// The files have names of unfinished writes: if this process dies during the trial, the cleanup removes them.
-pub(super) fn run(folder: &Folder) -> Result<(), TrialFailure> {
-    let entry = TrialName::new(folder);
-    let new = TrialName::new(folder);
+pub(super) fn run(directory: &Directory) -> Result<(), TrialFailure> {
+    let entry = TrialName::new(directory);
+    let new = TrialName::new(directory);
     let first = create(&entry)?;
     let again = read_back(&entry, &first)?;
     excludes(&entry, &first, &again)?;
     replaces(&entry, &new, &again)?;
     keeps_taken_name(&entry, &new)?;
-    entry.folder.unlink(&entry.name)?;
+    entry.directory.unlink(&entry.name)?;
     expect(entry.is_missing(), "a removed file still exists")?;
-    Ok(folder.sync()?)
+    Ok(directory.sync()?)
 }
 
 /// Of two creates of one name, only the first succeeds.
 fn create(entry: &TrialName<'_>) -> Result<OwnedFd, TrialFailure> {
-    let file = entry.folder.create(&entry.name, OFlags::RDWR)?;
-    match entry.folder.create(&entry.name, OFlags::RDWR) {
+    let file = entry.directory.create(&entry.name, OFlags::RDWR)?;
+    match entry.directory.create(&entry.name, OFlags::RDWR) {
         Err(Errno::EXIST) => Ok(file),
         Err(errno) => Err(errno.into()),
         Ok(_) => Err(TrialFailure::Flaw("a create succeeds although the name exists")),
@@ -52,9 +52,10 @@ fn create(entry: &TrialName<'_>) -> Result<OwnedFd, TrialFailure> {
 
 /// Opened again, it is the same file, and shows written content at once.
 fn read_back(entry: &TrialName<'_>, file: &OwnedFd) -> Result<OwnedFd, TrialFailure> {
-    let again = entry.folder.open(&entry.name, OFlags::RDWR)?;
+    let again = entry.directory.open(&entry.name, OFlags::RDWR)?;
     let made = id(&rustix::fs::fstat(file)?);
-    let stays = id(&rustix::fs::fstat(&again)?) == made && id(&entry.folder.status_of(&entry.name)?) == made;
+    let stays =
+        id(&rustix::fs::fstat(&again)?) == made && id(&entry.directory.status_of(&entry.name)?) == made;
     expect(stays, "a file has another inode number when it is opened again")?;
     for bytes in [FIRST, SECOND] {
         write(file, bytes)?;
@@ -71,7 +72,7 @@ fn excludes(entry: &TrialName<'_>, one: &OwnedFd, other: &OwnedFd) -> Result<(),
     const TWICE: &str = "two processes get one lock at the same time";
     expect(takes_lock(one)?, "a free lock cannot be taken")?;
     expect(!takes_lock(other)?, TWICE)?;
-    drop(entry.folder.open(&entry.name, OFlags::RDONLY)?);
+    drop(entry.directory.open(&entry.name, OFlags::RDONLY)?);
     expect(!takes_lock(other)?, "a lock is lost when another descriptor of the file is closed")?;
     rustix::fs::flock(one, FlockOperation::Unlock)?;
     expect(takes_lock(other)?, "a lock is not released")?;
@@ -81,12 +82,12 @@ fn excludes(entry: &TrialName<'_>, one: &OwnedFd, other: &OwnedFd) -> Result<(),
 
 /// A rename replaces the old file, which stays complete for readers that have it open.
 fn replaces(entry: &TrialName<'_>, new: &TrialName<'_>, reader: &OwnedFd) -> Result<(), TrialFailure> {
-    let file = new.folder.create(&new.name, OFlags::RDWR)?;
+    let file = new.directory.create(&new.name, OFlags::RDWR)?;
     write(&file, THIRD)?;
     rustix::fs::fsync(&file)?;
-    entry.folder.rename(&new.name, &entry.name)?;
-    entry.folder.sync()?;
-    let there = entry.folder.open(&entry.name, OFlags::RDONLY)?;
+    entry.directory.rename(&new.name, &entry.name)?;
+    entry.directory.sync()?;
+    let there = entry.directory.open(&entry.name, OFlags::RDONLY)?;
     let is_new = reads(&there, THIRD)? && id(&rustix::fs::fstat(&there)?) == id(&rustix::fs::fstat(&file)?);
     expect(is_new, "a rename does not replace the file")?;
     expect(new.is_missing(), "a renamed file keeps its old name")?;
@@ -95,8 +96,8 @@ fn replaces(entry: &TrialName<'_>, new: &TrialName<'_>, reader: &OwnedFd) -> Res
 
 /// A rename that requires a free name does not replace an existing file. Not every file system has this rename.
 fn keeps_taken_name(entry: &TrialName<'_>, new: &TrialName<'_>) -> Result<(), TrialFailure> {
-    new.folder.create(&new.name, OFlags::RDWR)?;
-    match entry.folder.rename_unless_there(&new.name, &entry.name) {
+    new.directory.create(&new.name, OFlags::RDWR)?;
+    match entry.directory.rename_unless_there(&new.name, &entry.name) {
         Err(Errno::EXIST | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         Err(errno) => Err(errno.into()),
         Ok(()) => Err(TrialFailure::Flaw("a rename takes a name that must be free")),
@@ -105,23 +106,23 @@ fn keeps_taken_name(entry: &TrialName<'_>, new: &TrialName<'_>) -> Result<(), Tr
 
 /// A name for the trial. Its file is removed on drop.
 struct TrialName<'a> {
-    folder: &'a Folder,
+    directory: &'a Directory,
     name: String,
 }
 
 impl<'a> TrialName<'a> {
-    fn new(folder: &'a Folder) -> Self {
-        Self { folder, name: name::temporary(super::random()) }
+    fn new(directory: &'a Directory) -> Self {
+        Self { directory, name: name::temporary(super::random()) }
     }
 
     fn is_missing(&self) -> bool {
-        matches!(self.folder.status_of(&self.name), Err(Errno::NOENT))
+        matches!(self.directory.status_of(&self.name), Err(Errno::NOENT))
     }
 }
 
 impl Drop for TrialName<'_> {
     fn drop(&mut self) {
-        let _ = self.folder.unlink(&self.name);
+        let _ = self.directory.unlink(&self.name);
     }
 }
 

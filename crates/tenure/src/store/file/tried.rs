@@ -5,7 +5,7 @@ use std::fmt;
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use super::folder::Folder;
+use super::directory::Directory;
 use super::name;
 use crate::clock::Domain;
 use crate::host::checksum::checksum;
@@ -22,43 +22,43 @@ pub(super) struct Tried {
 
 impl Tried {
     /// The directory as this process sees it; `None` if the kernel does not distinguish mounts.
-    pub(super) fn here(folder: &Folder, domain: Option<&Domain>) -> Option<Self> {
+    pub(super) fn here(directory: &Directory, domain: Option<&Domain>) -> Option<Self> {
         let wanted = StatxFlags::MNT_ID | StatxFlags::from_bits_retain(MNT_ID_UNIQUE);
-        let status = rustix::fs::statx(folder, "", AtFlags::EMPTY_PATH, wanted).ok()?;
+        let status = rustix::fs::statx(directory, "", AtFlags::EMPTY_PATH, wanted).ok()?;
         if status.stx_mask & wanted.bits() == 0 {
             return None;
         }
-        let there = rustix::fs::fstat(folder).ok()?;
+        let there = rustix::fs::fstat(directory).ok()?;
         let (device, inode) = (there.st_dev, there.st_ino);
         Some(Self { domain: domain?.clone(), mount: status.stx_mnt_id, device, inode })
     }
 
     /// True if the trial has passed here. In doubt, it has not.
-    pub(super) fn is_noted(&self, folder: &Folder) -> bool {
+    pub(super) fn is_noted(&self, directory: &Directory) -> bool {
         let line = self.to_string();
-        read(folder).is_some_and(|text| text.lines().any(|noted| noted == line))
+        read(directory).is_some_and(|text| text.lines().any(|noted| noted == line))
     }
 
     /// Notes that the trial has passed here, and keeps the notes of processes that see the directory through other
     /// mounts.
     ///
     /// Without sync: after a power cut the boot is another one. A note that cannot be written costs another trial.
-    pub(super) fn note(&self, folder: &Folder) -> rustix::io::Result<()> {
+    pub(super) fn note(&self, directory: &Directory) -> rustix::io::Result<()> {
         let line = self.to_string();
-        let text = read(folder).unwrap_or_default();
+        let text = read(directory).unwrap_or_default();
         let mut lines: Vec<&str> = text.lines().filter(|noted| *noted != line).collect();
         lines.drain(..lines.len().saturating_sub(LINES_MAX - 1));
         lines.push(&line);
         let text = lines.join("\n") + "\n";
         let temporary = name::temporary(super::random());
-        let file = folder.create(&temporary, OFlags::WRONLY)?;
+        let file = directory.create(&temporary, OFlags::WRONLY)?;
         let written = match rustix::io::write(&file, text.as_bytes()) {
-            Ok(written) if written == text.len() => folder.rename(&temporary, name::TRIED),
+            Ok(written) if written == text.len() => directory.rename(&temporary, name::TRIED),
             Ok(_) => Err(Errno::NOSPC),
             Err(errno) => Err(errno),
         };
         if written.is_err() {
-            let _ = folder.unlink(&temporary);
+            let _ = directory.unlink(&temporary);
         }
         written
     }
@@ -71,8 +71,8 @@ impl fmt::Display for Tried {
     }
 }
 
-fn read(folder: &Folder) -> Option<String> {
-    let file = folder.open(name::TRIED, OFlags::RDONLY).ok()?;
+fn read(directory: &Directory) -> Option<String> {
+    let file = directory.open(name::TRIED, OFlags::RDONLY).ok()?;
     let mut bytes = vec![0; BYTES_MAX];
     let read = rustix::io::read(&file, &mut bytes[..]).ok()?;
     bytes.truncate(read);

@@ -4,15 +4,15 @@ use futures_util::{StreamExt, stream};
 use tenure_store::{BoxStream, Prefix};
 
 use super::FileInner;
-use super::folder::Folder;
+use super::directory::Directory;
 use super::name::{self, FileName, Stem};
 use crate::clock::{BootClock, Clock};
 use crate::host::inotify::{self, Target};
 
 /// Hints on the keys of a directory that `prefix` covers; `None` if the kernel has no more watches.
-pub(super) fn hints(folder: &Folder, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
+pub(super) fn hints(directory: &Directory, prefix: &Prefix) -> Option<BoxStream<'static, ()>> {
     let prefix = prefix.clone();
-    let changes = inotify::watch(folder, Target::Names, move |name| concerns(&prefix, name))?;
+    let changes = inotify::watch(directory, Target::Names, move |name| concerns(&prefix, name))?;
     let hints = stream::unfold(changes, async |mut changes| Some((changes.next().await?, changes)));
     Some(hints.boxed())
 }
@@ -21,7 +21,7 @@ pub(super) fn hints(folder: &Folder, prefix: &Prefix) -> Option<BoxStream<'stati
 /// processes may use all of them.
 pub(super) fn hints_by_polling(shared: Arc<FileInner>) -> BoxStream<'static, ()> {
     let looks = stream::unfold((shared, None), async |(shared, seen)| {
-        let mut seen: Option<FolderTimes> = seen;
+        let mut seen: Option<DirectoryTimes> = seen;
         loop {
             let now = shared.changed().await?;
             if seen.replace(now).is_some_and(|before| before != now) {
@@ -34,11 +34,11 @@ pub(super) fn hints_by_polling(shared: Arc<FileInner>) -> BoxStream<'static, ()>
 }
 
 /// Time at which a name in the directory was last created, renamed or removed.
-pub(super) type FolderTimes = (i64, i64);
+pub(super) type DirectoryTimes = (i64, i64);
 
 /// The times of the directory; `None` if it is gone.
-pub(super) fn changed(folder: &Folder) -> Option<FolderTimes> {
-    let status = rustix::fs::fstat(folder).ok().filter(|status| status.st_nlink > 0)?;
+pub(super) fn changed(directory: &Directory) -> Option<DirectoryTimes> {
+    let status = rustix::fs::fstat(directory).ok().filter(|status| status.st_nlink > 0)?;
     Some((status.st_mtime as i64, status.st_mtime_nsec as i64))
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rustix::io::Errno;
 use tenure_store::{Conflict, Expect, Key, Put, StoreError, StoreTime, Version};
 
-use super::folder::Folder;
+use super::directory::Directory;
 use super::lock::KeyLock;
 use super::temporary::{OwnedTemporary, Temporary};
 use super::{name, read};
@@ -13,7 +13,7 @@ use crate::host::disk::io_error::IoError;
 /// A write that is on the disk under a temporary name, and waits for the lock of its key.
 #[derive(Debug)]
 pub(super) struct Write {
-    folder: Arc<Folder>,
+    directory: Arc<Directory>,
     /// False on a file system that was only accepted by name: there, an error proves nothing.
     certain: bool,
     key: Key,
@@ -38,8 +38,8 @@ pub(super) enum WriteTry {
 }
 
 /// True if the entry is the expected one. A file that is not an entry is an error, and is never overwritten.
-pub(super) fn is_as_expected(folder: &Folder, key: &Key, expect: &Expect) -> Result<bool, StoreError> {
-    let there = read::entry(folder, key)?.map(|envelope| envelope.version);
+pub(super) fn is_as_expected(directory: &Directory, key: &Key, expect: &Expect) -> Result<bool, StoreError> {
+    let there = read::entry(directory, key)?.map(|envelope| envelope.version);
     Ok(match expect {
         Expect::Absent => there.is_none(),
         Expect::Version(version) => there.as_ref() == Some(version),
@@ -49,16 +49,16 @@ pub(super) fn is_as_expected(folder: &Folder, key: &Key, expect: &Expect) -> Res
 impl Write {
     /// Does everything that takes time, before the lock is taken.
     pub(super) fn prepare(
-        folder: Arc<Folder>,
+        directory: Arc<Directory>,
         certain: bool,
         key: Key,
         expect: Expect,
         version: Version,
         bytes: &Bytes,
     ) -> Result<Self, StoreError> {
-        let temporary = Temporary::write(Arc::clone(&folder), bytes)
-            .map_err(|errno| IoError::new("cannot write to", folder.path(), errno).refused())?;
-        Ok(Self { folder, certain, key, expect, version, temporary })
+        let temporary = Temporary::write(Arc::clone(&directory), bytes)
+            .map_err(|errno| IoError::new("cannot write to", directory.path(), errno).refused())?;
+        Ok(Self { directory, certain, key, expect, version, temporary })
     }
 
     pub(super) fn key(&self) -> &Key {
@@ -67,7 +67,7 @@ impl Write {
 
     /// Compares and renames, if the lock is free.
     pub(super) fn attempt(self) -> WriteTry {
-        match KeyLock::try_take(&self.folder, &self.key, Some(self.temporary.name())) {
+        match KeyLock::try_take(&self.directory, &self.key, Some(self.temporary.name())) {
             Ok(None) => WriteTry::Busy(self),
             Ok(Some(lock)) => self.under_lock(lock),
             Err(error) => WriteTry::Failed(error),
@@ -76,23 +76,27 @@ impl Write {
 
     /// A process that is stopped in here blocks the key, so there is nothing in here but compare and rename.
     fn under_lock(self, lock: KeyLock) -> WriteTry {
-        match self.folder.is_in_place().and_then(|()| is_as_expected(&self.folder, &self.key, &self.expect)) {
+        match self
+            .directory
+            .is_in_place()
+            .and_then(|()| is_as_expected(&self.directory, &self.key, &self.expect))
+        {
             Ok(true) => {}
             Ok(false) => return WriteTry::Conflict,
             Err(error) => return WriteTry::Failed(error),
         }
         let entry = name::entry(&self.key);
-        if let Err(errno) = self.folder.rename(self.temporary.name(), &entry) {
-            let io_error = IoError::new("cannot replace", &self.folder.path_of(&entry), errno);
+        if let Err(errno) = self.directory.rename(self.temporary.name(), &entry) {
+            let io_error = IoError::new("cannot replace", &self.directory.path_of(&entry), errno);
             let failed = self.certain && had_no_effect(errno);
             return WriteTry::Failed(if failed { io_error.refused() } else { io_error.unknown() });
         }
         self.temporary.renamed();
         drop(lock);
-        match self.folder.sync() {
+        match self.directory.sync() {
             Ok(()) => WriteTry::Applied(self.version, None),
             Err(errno) => {
-                let io_error = IoError::new("cannot sync", self.folder.path(), errno);
+                let io_error = IoError::new("cannot sync", self.directory.path(), errno);
                 WriteTry::Unsynced(self.version, io_error.unknown())
             }
         }

@@ -35,12 +35,12 @@ fn machine_dirs(scratch: &Scratch, names: &[&str]) -> MachineDirs {
 }
 
 fn look(dirs: &MachineDirs, named: &Witness) -> Sighting {
-    let seen = dirs.folders().map(|folder| folder.look(named, NONCE));
+    let seen = dirs.directories().map(|directory| directory.look(named, NONCE));
     seen.into_iter().find(|sighting| sighting.found).unwrap_or_default()
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+fn names(directory: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
     names.map(|name| name.into_string().unwrap()).collect()
 }
 
@@ -69,8 +69,8 @@ fn a_reader_creates_nothing_and_the_first_witness_creates_one_private_directory(
     assert!(names(&scratch.0).is_empty());
     let lock = dirs.create(rand()).unwrap();
     assert_eq!(names(&scratch.0), ["a"]);
-    let folder = std::fs::metadata(scratch.0.join("a")).unwrap();
-    assert_eq!(folder.mode() & 0o777, 0o700);
+    let directory = std::fs::metadata(scratch.0.join("a")).unwrap();
+    assert_eq!(directory.mode() & 0o777, 0o700);
     assert_locked_until_dropped(&dirs, lock);
 }
 
@@ -152,12 +152,12 @@ fn many_witnesses_share_one_descriptor_of_their_directory() {
     let scratch = Scratch::new();
     let dirs = machine_dirs(&scratch, &["a"]);
     let first = dirs.create(rand()).unwrap();
-    let folder = dirs.folders().next().unwrap();
+    let directory = dirs.directories().next().unwrap();
     let more: Vec<_> = (0..50).map(|_| dirs.create(rand()).unwrap()).collect();
-    assert!(Arc::ptr_eq(&folder, &dirs.folders().next().unwrap()));
+    assert!(Arc::ptr_eq(&directory, &dirs.directories().next().unwrap()));
     // Only its witnesses and this test have the directory open. Counted by references, because other tests open
     // descriptors at the same time.
-    assert_eq!(Arc::strong_count(&folder), 1 + 1 + more.len());
+    assert_eq!(Arc::strong_count(&directory), 1 + 1 + more.len());
     drop((first, more));
     assert_eq!(dirs.latest().strong_count(), 1);
 }
@@ -166,18 +166,18 @@ fn many_witnesses_share_one_descriptor_of_their_directory() {
 fn witnesses_of_dead_holders_are_deleted_after_a_day_and_nothing_else_is() {
     let scratch = Scratch::new();
     let dirs = machine_dirs(&scratch, &["a"]);
-    let folder = scratch.0.join("a");
+    let directory = scratch.0.join("a");
     let age = |name: &str| {
         let day = std::time::Duration::from_secs(25 * 60 * 60);
-        let file = std::fs::OpenOptions::new().write(true).open(folder.join(name)).unwrap();
+        let file = std::fs::OpenOptions::new().write(true).open(directory.join(name)).unwrap();
         let modified = file.metadata().unwrap().modified().unwrap();
         file.set_modified(modified - day).unwrap();
     };
     let (old, young, living) = (dead(&dirs), dead(&dirs), dirs.create(rand()).unwrap());
-    std::fs::write(folder.join("note"), "of a user").unwrap();
+    std::fs::write(directory.join("note"), "of a user").unwrap();
     [&old.name, &living.named().name, "note"].into_iter().for_each(age);
     dirs.sweep();
-    let mut left = names(&folder);
+    let mut left = names(&directory);
     left.sort();
     let mut expected = vec![young.name.clone(), living.named().name.clone(), "note".to_owned()];
     expected.sort();
@@ -185,5 +185,5 @@ fn witnesses_of_dead_holders_are_deleted_after_a_day_and_nothing_else_is() {
     // A process sweeps only once.
     age(&young.name);
     dirs.sweep();
-    assert!(names(&folder).contains(&young.name));
+    assert!(names(&directory).contains(&young.name));
 }

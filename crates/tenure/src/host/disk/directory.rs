@@ -11,7 +11,7 @@ use crate::host::owner::given_to;
 
 /// An open directory. Every file is reached from its descriptor, by a bare name and without following links.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct Directory {
     path: PathBuf,
     descriptor: OwnedFd,
     device: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Folder {
     owner: Option<(Uid, Gid)>,
 }
 
-impl Folder {
+impl Directory {
     pub(crate) fn new(path: PathBuf, descriptor: OwnedFd, status: &Stat) -> Self {
         let owner = given_to(status);
         Self { path, descriptor, device: status.st_dev, inode: status.st_ino, user: status.st_uid, owner }
@@ -120,7 +120,7 @@ impl Folder {
     }
 }
 
-impl AsFd for Folder {
+impl AsFd for Directory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }

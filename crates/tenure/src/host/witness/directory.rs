@@ -19,7 +19,7 @@ use crate::host::owner::given_to;
 
 /// A local directory of witnesses.
 #[derive(Debug)]
-pub(crate) struct WitnessFolder {
+pub(crate) struct WitnessDirectory {
     descriptor: OwnedFd,
     device: u64,
     inode: u64,
@@ -32,7 +32,7 @@ pub(crate) struct WitnessFolder {
     boot: Option<String>,
 }
 
-impl WitnessFolder {
+impl WitnessDirectory {
     /// Witnesses in this directory. With a boot id, records name that too.
     pub(super) fn open(path: &Path, boot: Option<String>) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -111,16 +111,16 @@ impl WitnessFolder {
 
     /// A new file, and true if it has its name already.
     fn create_file(&self, name: &str) -> io::Result<(OwnedFd, bool)> {
-        let folder = self.descriptor()?;
+        let directory = self.descriptor()?;
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
-        match rustix::fs::openat(folder, ".", flags | OFlags::TMPFILE, mode) {
+        match rustix::fs::openat(directory, ".", flags | OFlags::TMPFILE, mode) {
             Ok(file) => Ok((file, false)),
             // Some file systems have no unnamed files. There the file is unlocked for a moment, while no record names
             // it.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {
                 let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-                Ok((rustix::fs::openat(folder, name, flags, mode)?, true))
+                Ok((rustix::fs::openat(directory, name, flags, mode)?, true))
             }
             Err(errno) => Err(errno.into()),
         }
@@ -189,14 +189,14 @@ impl WitnessFolder {
     /// Removes the witnesses of dead holders without a successor on this machine. The number of inspected files is
     /// limited.
     pub(super) fn sweep(&self, before: i64) -> io::Result<()> {
-        let folder = self.descriptor()?;
-        let mut names = Dir::read_from(folder)?;
+        let directory = self.descriptor()?;
+        let mut names = Dir::read_from(directory)?;
         for _ in 0..SWEPT_MAX {
             let Some(entry) = names.read() else { break };
             if let Ok(name) = entry?.file_name().to_str()
                 && name::is_name(name)
             {
-                sweep::remove_if_dead(folder, name, before);
+                sweep::remove_if_dead(directory, name, before);
             }
         }
         Ok(())
@@ -204,10 +204,10 @@ impl WitnessFolder {
 
     /// Removes the witness, locked or not, if it is the named file.
     pub(super) fn remove(&self, named: &Witness) -> io::Result<()> {
-        let folder = self.descriptor()?;
-        let status = rustix::fs::statat(folder, &named.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let directory = self.descriptor()?;
+        let status = rustix::fs::statat(directory, &named.name, AtFlags::SYMLINK_NOFOLLOW)?;
         if status.st_ino == named.inode {
-            rustix::fs::unlinkat(folder, &named.name, AtFlags::empty())?;
+            rustix::fs::unlinkat(directory, &named.name, AtFlags::empty())?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use tenure::store::File;
 use tenure::{Error, ErrorKind};
 use tenure_store::{Expect, Put, Reach, Store, StoreClock};
 
-use file_support::{FOLDER, Scratch, Strace, block_on, key, look, shell, write};
+use file_support::{DIRECTORY, Scratch, Strace, block_on, key, look, shell, write};
 
 fn refused(opened: Result<File, Error>, kind: ErrorKind, words: &[&str]) {
     let error = opened.expect_err("it should have been refused");
@@ -174,27 +174,27 @@ fn a_mark_that_is_a_link_to_another_file_is_not_written_to() {
     }
     let (scratch, victim) = (Scratch::new("mark-link"), Scratch::new("victim"));
     std::fs::write(&victim.0, "precious").unwrap();
-    let (folder, file) = (scratch.0.display(), victim.0.display());
+    let (directory, file) = (scratch.0.display(), victim.0.display());
     std::fs::create_dir(&scratch.0).unwrap();
-    assert!(shell(&format!("chown 12345 {folder} && chmod 700 {folder}")));
+    assert!(shell(&format!("chown 12345 {directory} && chmod 700 {directory}")));
     // The owner of the directory may put a foreign file there; root, who acts for the owner, must not write to it.
     let cases = [
-        (format!("ln {file} {folder}/tenure.mark"), "hard link"),
-        (format!("ln -s {file} {folder}/tenure.mark"), "symbolic link"),
-        (format!("cp {file} {folder}/tenure.mark && chown 54321 {folder}/tenure.mark"), "user 54321"),
-        (format!("mkfifo {folder}/tenure.mark"), "not a file"),
-        (format!("mkdir {folder}/tenure.mark"), "not a file"),
+        (format!("ln {file} {directory}/tenure.mark"), "hard link"),
+        (format!("ln -s {file} {directory}/tenure.mark"), "symbolic link"),
+        (format!("cp {file} {directory}/tenure.mark && chown 54321 {directory}/tenure.mark"), "user 54321"),
+        (format!("mkfifo {directory}/tenure.mark"), "not a file"),
+        (format!("mkdir {directory}/tenure.mark"), "not a file"),
     ];
     for (command, word) in cases {
         assert!(shell(&command), "{command}");
         let opened = File::builder().accept_foreign_owner().open(&scratch.0);
         refused(opened, ErrorKind::Corrupt, &[word, "tenure.mark", "move the file away"]);
         assert_eq!(std::fs::read_to_string(&victim.0).unwrap(), "precious", "{command}");
-        assert!(shell(&format!("rm -r {folder}/tenure.mark")));
+        assert!(shell(&format!("rm -r {directory}/tenure.mark")));
     }
     // The same while the store is open.
     let store = File::builder().accept_foreign_owner().open(&scratch.0).unwrap();
-    assert!(shell(&format!("rm {folder}/tenure.mark && ln {file} {folder}/tenure.mark")));
+    assert!(shell(&format!("rm {directory}/tenure.mark && ln {file} {directory}/tenure.mark")));
     let answer = block_on(store.put(&key("k"), "value".into(), Expect::Absent));
     let error = answer.expect_err("the mark cannot be raised").to_string();
     assert!(error.contains("hard link"), "{error}");
@@ -357,24 +357,24 @@ fn a_reader_makes_the_same_safety_checks() {
 #[test]
 #[ignore = "a process of other tests"]
 fn opener() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
-    match File::open(folder) {
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
+    match File::open(directory) {
         Ok(_) => println!("> opened"),
         Err(error) => println!("> {:?} {error}", error.kind()),
     }
 }
 
-fn opening_where(folder: &Path, inject: &str) -> Command {
+fn opening_where(directory: &Path, inject: &str) -> Command {
     let mut command = Command::new("strace");
     command.args(["-f", "-o", "/dev/null", "-e", &format!("inject={inject}")]);
     command.arg(std::env::current_exe().unwrap()).args(["--ignored", "--exact", "opener", "--nocapture"]);
-    command.env(FOLDER, folder);
+    command.env(DIRECTORY, directory);
     command
 }
 
 /// Output of another process that opens the directory while strace injects these answers into its calls.
-fn opened_where(folder: &Path, inject: &str) -> String {
-    let output = opening_where(folder, inject).output().unwrap();
+fn opened_where(directory: &Path, inject: &str) -> String {
+    let output = opening_where(directory, inject).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let answer = said.split_once("> ").unwrap_or_else(|| panic!("{said} {output:?}")).1;
     answer.lines().next().unwrap().to_owned()
@@ -409,9 +409,9 @@ fn a_directory_on_a_misbehaving_file_system_is_refused_whatever_its_name() {
 struct Bind(PathBuf);
 
 impl Bind {
-    fn new(folder: &Path, other: &Path) -> Self {
+    fn new(directory: &Path, other: &Path) -> Self {
         std::fs::create_dir(other).unwrap();
-        assert!(shell(&format!("mount --bind {} {}", folder.display(), other.display())));
+        assert!(shell(&format!("mount --bind {} {}", directory.display(), other.display())));
         Self(other.to_owned())
     }
 }
@@ -428,27 +428,27 @@ fn a_tested_directory_is_not_tested_again_in_this_boot_through_this_mount() {
         return;
     }
     let scratch = Scratch::new("tried");
-    let folder = scratch.0.join("store");
-    File::open(&folder).unwrap();
+    let directory = scratch.0.join("store");
+    File::open(&directory).unwrap();
     let misbehaves = "flock:retval=0";
-    assert_eq!(opened_where(&folder, misbehaves), "opened", "it is not looked at again");
+    assert_eq!(opened_where(&directory, misbehaves), "opened", "it is not looked at again");
     // Another mount may have other options, even if it shows the same directory.
-    let other = Bind::new(&folder, &scratch.0.join("other"));
+    let other = Bind::new(&directory, &scratch.0.join("other"));
     assert!(opened_where(&other.0, misbehaves).contains("two processes get one lock"));
     File::open(&other.0).unwrap();
-    for path in [&other.0, &folder] {
+    for path in [&other.0, &directory] {
         assert_eq!(opened_where(path, misbehaves), "opened", "both are remembered: {}", path.display());
     }
     drop(other);
     // After a copy, move or restore, the note describes another directory.
     let copy = scratch.0.join("copy");
-    assert!(shell(&format!("cp -a {} {}", folder.display(), copy.display())));
+    assert!(shell(&format!("cp -a {} {}", directory.display(), copy.display())));
     assert!(opened_where(&copy, misbehaves).contains("two processes get one lock"));
     // Half a note does not count.
-    let note = folder.join("tenure.tried");
+    let note = directory.join("tenure.tried");
     let whole = std::fs::read(&note).unwrap();
     std::fs::write(&note, &whole[..whole.len() / 4]).unwrap();
-    assert!(opened_where(&folder, misbehaves).contains("two processes get one lock"));
+    assert!(opened_where(&directory, misbehaves).contains("two processes get one lock"));
 }
 
 /// The mark must never have a second name, not even for a moment: a process that dies then would leave a store that
