@@ -220,9 +220,5 @@ fn a_server_that_wants_etags_in_another_form_is_refused_with_the_required_url() 
     let changed = ErrorAnswer::new(412, "PreconditionFailed");
     proxy.install(Rule::new(Fault::AnswerInstead(changed)).method("PUT").path("x.record"));
     let url = format!("s3://form/locks?endpoint={}", proxy.endpoint());
-    refused(
-        &run(server, &url, &[]),
-        77,
-        &["refuses to replace the very version", "write etags=bare in the URL"],
-    );
+    refused(&run(server, &url, &[]), 77, &["refuses to replace the version", "write etags=bare in the URL"]);
 }

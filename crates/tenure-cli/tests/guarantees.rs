@@ -16,7 +16,7 @@ fn each_guarantee_is_a_row_with_its_meaning() {
     for words in [
         &["atomic create", "  yes  "][..],
         &["reach", "one machine", "not beyond it"],
-        &["clock", "token floors and ages", "whether it has run out"],
+        &["clock", "token floors and ages", "whether a lease has run out"],
         &["witness", "  yes  ", "free at once"],
         &["removal", "tenure forget"],
         &["largest value", "1 MiB"],

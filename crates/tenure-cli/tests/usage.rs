@@ -22,7 +22,7 @@ fn requested_help_succeeds_and_states_the_contract() {
     for (args, words) in [
         (
             &["--help"][..],
-            &["TENURE_STORE", "TENURE_CONFIG", "XDG_STATE_HOME", "root included", "cron", "75  "][..],
+            &["TENURE_STORE", "TENURE_CONFIG", "XDG_STATE_HOME", "root included", "systemd", "75  "][..],
         ),
         (
             &["run", "--help"],

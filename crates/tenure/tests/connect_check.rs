@@ -354,7 +354,7 @@ mod a_store_that_does_not_answer {
         memory.faults().every_get(Some(GetFault::Refuse(Reason::Denied)));
         let error = check(&memory).await.unwrap_err();
         assert_eq!((error.kind(), memory.calls().total()), (ErrorKind::Unavailable, 1));
-        assert!(error.to_string().contains("it must be allowed to read and to write there"), "{error}");
+        assert!(error.to_string().contains("allow these credentials to read and write that key"), "{error}");
 
         let read_only = on_network();
         read_only.faults().every_put(Some(PutFault::Refuse(Reason::Denied)));
@@ -363,7 +363,7 @@ mod a_store_that_does_not_answer {
                 .await
                 .unwrap_err()
                 .to_string()
-                .contains("it must be allowed to read and to write there")
+                .contains("allow these credentials to read and write that key")
         );
     }
 

@@ -154,7 +154,7 @@ fn a_contender_in_a_deleted_directory_gets_an_error_and_does_not_wait_for_ever()
         assert!(shell(&format!("rm -r {0}.away", scratch.0.display())));
         println!("{denied}");
         assert_eq!(denied.kind(), ErrorKind::Unavailable, "{denied}");
-        assert!(denied.to_string().contains("open it anew"), "{denied}");
+        assert!(denied.to_string().contains("connect again"), "{denied}");
     });
 }
 

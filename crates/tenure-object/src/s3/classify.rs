@@ -364,9 +364,7 @@ mod tests {
             words(Create, &ServerAnswer { text, ..answer(400, "") }, "b")
                 .starts_with("the bucket \"b\" keeps every write")
         );
-        assert!(
-            words(Read, &answer(403, "InvalidTokenId"), "b").starts_with("the session token is not valid")
-        );
+        assert!(words(Read, &answer(403, "InvalidTokenId"), "b").starts_with("the session token is invalid"));
         let plain = ServerAnswer { request_id: Some("17A".into()), ..answer(500, "InternalError") };
         assert_eq!(words(Read, &plain, "b"), "it answered 500 InternalError: Told so, request 17A");
     }
