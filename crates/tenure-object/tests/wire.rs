@@ -262,7 +262,7 @@ async fn a_listing_that_repeats_its_continuation_token_ends_with_an_error() {
     let server = Scripted::start(vec![page; 5]).await;
     let listed: Vec<_> = server.store().list(&Prefix::all()).collect().await;
     let [Err(StoreError::Unknown(error))] = &listed[..] else { panic!("{listed:?}") };
-    assert!(error.to_string().contains("it gave the same page again"), "{error}");
+    assert!(error.to_string().contains("returned the same page again"), "{error}");
     assert_eq!(server.heads().len(), 2, "the second page repeats the token, and no third is asked for");
 }
 
