@@ -225,9 +225,10 @@ const DAMAGED_ON_THE_WAY: &[&str] =
 
 /// Message for repeated refusals of a replace of the current version.
 pub(super) fn wrong_quoting(bare: bool) -> String {
-    let advice = match bare {
-        true => "it seems to want ETags with their quotes: take etags=bare out of the URL",
-        false => "it seems to want ETags without their quotes: write etags=bare in the URL",
+    let advice = if bare {
+        "it seems to want ETags with their quotes: take etags=bare out of the URL"
+    } else {
+        "it seems to want ETags without their quotes: write etags=bare in the URL"
     };
     format!("the server refuses to replace the version that it shows; {advice}, and run tenure probe")
 }

@@ -68,10 +68,11 @@ impl HttpConnector for Connector {
             let address = url.as_str().parse().ok()?;
             proxies.of(&address).ok().flatten().map(|proxy| proxy.url().clone())
         }));
-        client = match self.network.unencrypted {
+        client = if self.network.unencrypted {
             // A machine without any root certificate, such as a small container, could not create a client.
-            true => client.tls_certs_only([]),
-            false => client.tls_certs_merge(self.network.roots.certificates()),
+            client.tls_certs_only([])
+        } else {
+            client.tls_certs_merge(self.network.roots.certificates())
         };
         let client = client
             .build()

@@ -35,9 +35,10 @@ impl Proxy {
 
     /// Message for a proxy that requires authentication.
     pub(crate) fn wants_password(&self) -> String {
-        let what = match self.has_password() {
-            true => "does not take the name and password that the environment gives it",
-            false => "wants a name and a password",
+        let what = if self.has_password() {
+            "does not take the name and password that the environment gives it"
+        } else {
+            "wants a name and a password"
         };
         format!(
             "the proxy {self} {what}: put them into HTTPS_PROXY or HTTP_PROXY, as http://name:password@host:port"

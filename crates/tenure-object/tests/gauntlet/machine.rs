@@ -37,9 +37,10 @@ impl Machine {
     pub(crate) async fn on(bucket: &Bucket, ttl: Duration, trusting: bool) -> Self {
         let proxy = FaultyProxy::start(bucket.server().address());
         let (builder, store) = (Coordinator::builder(), bucket.store_through(&proxy));
-        let connected = match trusting {
-            true => builder.connect_dangerously_unchecked(store).await,
-            false => builder.connect(store).await,
+        let connected = if trusting {
+            builder.connect_dangerously_unchecked(store).await
+        } else {
+            builder.connect(store).await
         };
         let coordinator = connected.unwrap();
         Self { coordinator, proxy, ttl, faults: Mutex::default() }
