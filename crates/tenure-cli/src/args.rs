@@ -15,7 +15,7 @@ pub(crate) struct Args {
     /// The store, such as file:///var/lib/jobs/tenure; default: TENURE_STORE
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// Check a networked store before granting, even if it passed the safety check in the last day
+    /// Run the safety check of a networked store first, even if it passed in the last day
     #[arg(long, global = true)]
     pub(crate) check_store: bool,
     #[command(subcommand)]
@@ -51,8 +51,10 @@ pub(crate) enum Command {
     /// Test whether a store is fit for leases: races, latency and ttl
     Probe(Probe),
     /// Write the completions for a shell to standard output
+    #[command(args = without_store())]
     Completions(Completions),
     /// Write the manual page to standard output, or all pages to a directory
+    #[command(args = without_store())]
     Man(Man),
 }
 
@@ -327,6 +329,14 @@ pub(crate) struct Man {
     /// Write one page per command to this directory, and create it if necessary
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+}
+
+/// The global options about the store, hidden in the help of a command that opens none. Such a command still accepts
+/// them.
+fn without_store() -> [clap::Arg; 2] {
+    let store = clap::Arg::new("store").long("store").value_name("URL").hide(true);
+    let check = clap::Arg::new("check_store").long("check-store").action(clap::ArgAction::SetTrue).hide(true);
+    [store.global(true), check.global(true)]
 }
 
 /// A non-empty reason, in one line.

@@ -1,60 +1,89 @@
 //! Text below the options of `--help`: examples first, then the rules to rely on.
 
+// Lines of examples and exit codes are at most 80 columns wide: a wrapped line would lose its column.
+
 macro_rules! exit_codes {
+    ($done:expr, $held:expr, $lost:expr) => {
+        concat!(
+            "Exit codes:\n",
+            $done,
+            "  64  the command line is wrong\n",
+            "  65  the record is not a Tenure record, or is damaged: inspect it\n",
+            "  69  the store cannot be reached, read or written: try again, or fix the\n",
+            "      credentials\n",
+            $held,
+            $lost,
+            "  77  the store was refused: it lacks or broke a guarantee, or other users could\n",
+            "      change it: use another one\n",
+            "  78  the configuration is wrong or unsafe: fix it\n",
+        )
+    };
+}
+
+macro_rules! code_of_cmd {
     () => {
-        "\
-Exit codes:
-  the exit code of CMD, or 128 + n if signal n killed it; 126 or 127 if it could not be started
-   1  status only: the lease is free
-  64  the command line is wrong
-  65  the record is not a Tenure record, or is damaged: inspect it
-  69  the store cannot be reached, read or written: try again, or fix the credentials
-  75  another holder has the lease, or a process of its former CMD is alive: try again later, or wait longer
-  76  the lease was lost and CMD was stopped, or the handle is no longer valid: the message says why
-  77  the store was refused: it lacks or broke a guarantee, or others could change it: use another one
-  78  the configuration is wrong or unsafe: fix it
-"
+        concat!(
+            "  the exit code of CMD, or 128 + n if signal n killed it or ended the wait;\n",
+            "    126 or 127 if CMD could not be started\n",
+        )
+    };
+}
+
+macro_rules! held {
+    () => {
+        concat!(
+            "  75  another holder has the lease, or a process of the former holder's CMD is\n",
+            "      alive: try again later, or wait longer\n",
+        )
     };
 }
 
 pub(crate) const TENURE: &str = concat!(
     "\
 Examples:
-  tenure run backup -- /usr/local/bin/backup --all   at most one backup at a time for this user
-  tenure run backup --no-wait -- backup --all        exit 75 if another holder has the lease
-  tenure acquire backup --file lease                 for scripts: hold a lease with renew and release
-  tenure status backup                               holder, token and time left
-  tenure ls                                          all leases
-  tenure steal backup --reason 'it hangs'            take over the lease from its holder
-  tenure watch                                       report changes as they happen
-  tenure history backup                              earlier holders, and how their terms ended
-  tenure probe s3://my-bucket/locks                  test whether a store is fit for leases
-  tenure run --help                                  details of each command
+  tenure run backup -- backup --all            at most one at a time per user
+  tenure run backup --no-wait -- backup --all  exit 75 if it is held
+  tenure acquire backup --file lease           for scripts; then renew, release
+  tenure status backup                         holder, token and time left
+  tenure ls                                    all leases
+  tenure steal backup --reason 'it hangs'      take over from its holder
+  tenure watch                                 report changes as they happen
+  tenure history backup                        how the last terms ended
+  tenure probe s3://my-bucket/locks            test if a store is fit
+  tenure run --help                            details of each command
 
-Tenure uses the first store that is given by:
+Tenure uses the store from the first of these that is set:
   --store URL
   TENURE_STORE
-  store = \"URL\" in the file that TENURE_CONFIG names, else in tenure/config.toml below
-    XDG_CONFIG_HOME or ~/.config, else in /etc/tenure/config.toml
-  the directory tenure below XDG_STATE_HOME or ~/.local/state
+  store = \"URL\" in the file that TENURE_CONFIG names, else in
+    tenure/config.toml below XDG_CONFIG_HOME or ~/.config, else in
+    /etc/tenure/config.toml
+  otherwise the directory tenure below XDG_STATE_HOME or ~/.local/state
 
-The last one differs for each user, root included: name a store if several users share leases. If HOME is not set, as \
+That directory differs for each user, root included: name a store if several users share leases. If HOME is not set, as \
 in some systemd units, Tenure takes it from the password database.
 
 Tenure checks a networked store before it grants a lease, once a day on each machine; --check-store checks it now.
 
 ",
-    exit_codes!()
+    exit_codes!(
+        concat!(code_of_cmd!(), "   1  status only: the lease is free\n"),
+        held!(),
+        concat!(
+            "  76  the lease was lost and CMD was stopped, or the handle is no longer valid:\n",
+            "      the message says why\n",
+        )
+    )
 );
 
 pub(crate) const RUN: &str = concat!(
     "\
 Examples:
-  tenure run backup -- backup --all                  wait without limit, then run it
-  tenure run backup --wait 10m -- backup --all       wait ten minutes, then exit 75
-  tenure run backup --no-wait -- backup --all        for cron: skip it if another run holds the lease
-  tenure run report --kill-grace 3s -- report        give it three seconds between TERM and KILL
-  tenure run counter -- sh -c 'echo $TENURE_TOKEN'   CMD knows its token
+  tenure run backup -- backup --all             wait without limit, then run it
+  tenure run backup --wait 10m -- backup --all  exit 75 after ten minutes
+  tenure run backup --no-wait -- backup --all   for cron: skip it if it is held
+  tenure run report --kill-grace 3s -- report   three seconds from TERM to KILL
+  tenure run job -- sh -c 'echo $TENURE_TOKEN'  CMD knows its token
 
 CMD owns standard input, output and error, and the terminal. Messages of tenure itself go to standard error.
 
@@ -72,17 +101,21 @@ continues after that time, and both may act at once.
 Write durations as 15s, 1m30s or 500ms.
 
 ",
-    exit_codes!()
+    exit_codes!(
+        code_of_cmd!(),
+        held!(),
+        "  76  the lease was lost and CMD was stopped: the message says why\n"
+    )
 );
 
 pub(crate) const ACQUIRE: &str = concat!(
     "\
 Examples:
-  token=$(tenure acquire backup --file lease)        wait for it, and keep the handle in a file
-  tenure renew --file lease                          between two steps, well within the ttl
-  tenure release --file lease                        at the end
-  handle=$(tenure acquire backup --no-wait)          or keep the handle in a variable
-  tenure acquire backup --json                       for programs: token, time left and handle
+  token=$(tenure acquire backup --file lease)  wait; keep the handle in a file
+  tenure renew --file lease                    between two steps, within the ttl
+  tenure release --file lease                  at the end
+  handle=$(tenure acquire backup --no-wait)    or keep the handle in a variable
+  tenure acquire backup --json                 token, time left and handle
 
 The handle holds the lease, not a process. The lease runs out unless the script renews it within the ttl, and nothing \
 stops the script then. Renew between its steps, stop at the first failed renewal, and send the token with every write. If \
@@ -94,88 +127,116 @@ not private files and standard input. A file belongs to one run of one script: t
 other's lease. So acquire does not replace an existing handle, unless the machine has restarted since.
 
 ",
-    exit_codes!()
+    exit_codes!(
+        concat!(
+            "   0  the lease was acquired\n",
+            "  128 + n  signal n ended the wait\n",
+        ),
+        held!(),
+        "  76  the lease ran out before the handle was printed: use a longer ttl\n"
+    )
 );
 
 pub(crate) const RENEW: &str = concat!(
     "\
 Examples:
-  tenure renew --file lease || exit                  stop when it is lost
-  handle=$(tenure renew \"$handle\") || exit           with the handle in a variable
-  echo \"$handle\" | tenure renew                      without showing it to other users
+  tenure renew --file lease || exit         stop when it is lost
+  handle=$(tenure renew \"$handle\") || exit  with the handle in a variable
+  echo \"$handle\" | tenure renew             without showing it to other users
 
 renew tries until the deadline of the handle, and never after it. A lease that could not be renewed is lost (exit 76), even \
-if no other holder has it yet. So is the lease of a handle from before a restart of the machine. The handle names its store.
+if no other holder has it yet. After a restart of the machine, the lease of an earlier handle is lost too. The handle names its store.
 
 ",
-    exit_codes!()
+    exit_codes!(
+        "   0  the lease was renewed\n",
+        "",
+        concat!(
+            "  76  the lease was lost, or the handle is no longer valid: stop the work; the\n",
+            "      message says why\n",
+        )
+    )
 );
 
 pub(crate) const RELEASE: &str = concat!(
     "\
 Examples:
-  tenure release --file lease                        and remove the file
-  tenure release \"$handle\"                           with the handle in a variable
-  trap 'tenure release --file lease' EXIT            at every end of the script
+  tenure release --file lease              and remove the file
+  tenure release \"$handle\"                 with the handle in a variable
+  trap 'tenure release --file lease' EXIT  whenever the script exits
 
 Release when all work under the lease has ended: the next contender is granted at once. Exit 0 also means that no other \
 holder had the lease until now. Exit 76 means that the handle is no longer valid: it was renewed or released before, or another \
 holder has or had the lease.
 
 ",
-    exit_codes!()
+    exit_codes!(
+        "   0  the lease was released\n",
+        "",
+        concat!(
+            "  76  the lease was lost, or the handle is no longer valid: the message says why\n",
+        )
+    )
 );
 
 pub(crate) const STEAL: &str = concat!(
     "\
 Examples:
-  tenure steal backup --reason 'it hangs'            ask, wait, and print a handle
-  tenure steal backup --reason 'it hangs' -- backup --all
-                                                     ask, wait, and run it
-  tenure steal backup --reason 'host is gone' --now  do not wait
+  tenure steal backup --reason hangs                  ask, wait, print a handle
+  tenure steal backup --reason hangs -- backup --all  ask, wait, and run it
+  tenure steal backup --reason 'host is gone' --now   do not wait
 
-steal asks the holder to release. A tenure run stops its CMD and exits 76 with the reason. A script learns the reason when \
-its next renew exits 76; it must then stop and run release. steal waits until the holder has released, its ttl is over, or this machine can see \
-that it is dead. If the ttl is over and a process of its CMD is still alive on this machine, steal waits for that process \
+steal asks the holder to release. If the holder is a tenure run, it stops its CMD and exits 76 with the reason. If it is a \
+script, its next renew exits 76 with the reason; the script must then stop and run release.
+
+steal waits until the holder has released, its ttl is over, or this machine can see that it is dead. If the ttl is over and a process of its CMD is still alive on this machine, steal waits for that process \
 too, or continues after --orphan-wait. A holder whose CMD cannot be stopped, such as sudo, is not asked: exit 75. Two \
 concurrent steals both wait, and get the lease one after the other.
 
---now does not wait. The old holder may act until its ttl is over, and a CMD that cannot be stopped until it ends by itself. \
-Both act at once: only a resource that checks tokens refuses the late writes.
+With --now it does not wait. The old holder may act until its ttl is over; if its CMD cannot be stopped, CMD may act until \
+it ends by itself. During that time both may act: only a resource that checks tokens refuses the late writes.
 
 ",
-    exit_codes!()
+    exit_codes!(
+        concat!(code_of_cmd!(), "   0  without a CMD: the lease was acquired\n"),
+        held!(),
+        concat!(
+            "  76  the lease was lost and CMD was stopped, or it ran out before the handle\n",
+            "      was printed: the message says why\n",
+        )
+    )
 );
 
 pub(crate) const STATUS: &str = "\
 Examples:
-  tenure status backup                               holder, token and time left
-  tenure status backup >/dev/null || echo free       for scripts
-  tenure status --cost backup                        monthly cost in a bucket
-  tenure status --json backup                        for programs
+  tenure status backup                          holder, token and time left
+  tenure status backup >/dev/null || echo free  for scripts
+  tenure status --cost backup                   monthly cost in a bucket
+  tenure status --json backup                   for programs
 
 status only reads: it changes nothing in the store. The time left is an upper bound. A lease whose expiry this machine cannot \
 confirm yet counts as held. tenure remembers such a sighting in the directory tenure-logbook below \
 XDG_STATE_HOME or ~/.local/state, so that the next status can confirm it.
 
 Exit codes:
-   0  the lease is held, reserved or closed, or it has run out and a process of its CMD is alive on this machine
+   0  the lease is held, reserved or closed, or it has run out and a process of
+      its CMD is alive on this machine
    1  it is free
   64, 65, 69, 77, 78  as in tenure --help
 ";
 
 pub(crate) const FORGET: &str = "\
 Examples:
-  tenure forget jobs --vacant-for 30d                dry run: jobs and everything below it
-  tenure forget jobs --vacant-for 30d --yes          remove the records
-  tenure forget '' --vacant-for 30d -v               all leases, with the reason for each kept one
-  tenure forget jobs --vacant-for 30d --yes --json   for programs
+  tenure forget jobs --vacant-for 30d               dry run: jobs and all below
+  tenure forget jobs --vacant-for 30d --yes         remove the records
+  tenure forget '' --vacant-for 30d -v              all; why each one is kept
+  tenure forget jobs --vacant-for 30d --yes --json  for programs
 
 A released lease keeps its record, because the record carries the token. forget removes records that have been vacant for \
 long, with their values and histories. It is never necessary; it is for stores that have grown too large to list. A later \
-holder of such a lease gets a greater token than all before.
+holder of such a lease still gets a greater token than all holders before.
 
-forget keeps a record that is held, reserved, closed, foreign, or changed during forget. It also keeps the record of a holder \
+forget keeps a record that is held, reserved, closed or foreign, or that changed while forget ran. It also keeps the record of a holder \
 that died, until another holder has released the lease. A store without a clock is refused, because its tokens would restart.
 
 The time for which a lease has been vacant comes from the wall clock of its last holder and the store's time.
@@ -187,8 +248,8 @@ Exit codes:
 
 pub(crate) const STORE: &str = "\
 Examples:
-  tenure store guarantees                            guarantees of the current store
-  tenure store guarantees file:///srv/leases         of another store, even before it exists
+  tenure store guarantees                     guarantees of the current store
+  tenure store guarantees file:///srv/leases  of another, even before it exists
 
 Exit codes:
   as in tenure --help
@@ -196,9 +257,9 @@ Exit codes:
 
 pub(crate) const GUARANTEES: &str = "\
 Examples:
-  tenure store guarantees                            the current store
-  tenure store guarantees file:///srv/leases         another store, even before it exists
-  tenure store guarantees --json                     for programs
+  tenure store guarantees                     the current store
+  tenure store guarantees file:///srv/leases  another store, even before it exists
+  tenure store guarantees --json              for programs
 
 The command only reads: it creates and changes nothing.
 
@@ -209,16 +270,16 @@ Exit codes:
 
 pub(crate) const PROBE: &str = "\
 Examples:
-  tenure probe s3://my-bucket/locks                  before the first lease: is this server fit?
-  tenure probe                                       the current store
-  tenure probe --rounds 200 s3://my-bucket/locks     longer, for a server that fails one race in many
-  tenure probe --json s3://my-bucket/locks           for programs
+  tenure probe s3://my-bucket/locks               before the first lease
+  tenure probe                                    the current store
+  tenure probe --rounds 200 s3://my-bucket/locks  for a server that fails rarely
+  tenure probe --json s3://my-bucket/locks        for programs
 
 A lease is as safe as the conditional writes of its store, and some servers break their conditions only under races. The \
-check at connect finds servers that always break them; probe takes longer. It checks every clause of the contract, one by \
-one and with racers over several connections. It loses answers, reads and lists what it wrote, measures latencies, and \
-recommends a ttl with its arithmetic. The result is fit, fit with limits (a feature that leases do not need does not work, \
-such as a listing) or refused.
+safety check finds servers that always break them; probe takes longer and finds more. It checks every clause of the contract, one by \
+one and with racers over several connections. It simulates lost answers, reads and lists what it wrote, measures latencies, and \
+recommends a ttl with its arithmetic. The result is fit, refused, or fit with limits: a feature that leases do not \
+need, such as the listing, does not work.
 
 probe writes only below .tenure/probe/, which ls hides, and removes everything at the end, also after Ctrl-C. If it may not \
 delete (s3:DeleteObject), it prints what it left and how to remove it. A probe on a later day removes the remains of a \
@@ -238,8 +299,10 @@ Exit codes:
 pub(crate) const COMPLETIONS: &str = "\
 Examples:
   tenure completions bash > ~/.local/share/bash-completion/completions/tenure
-  tenure completions zsh > ~/.zfunc/_tenure          and fpath=(~/.zfunc $fpath) before compinit
+  tenure completions zsh > ~/.zfunc/_tenure
   tenure completions fish > ~/.config/fish/completions/tenure.fish
+
+For zsh, add fpath=(~/.zfunc $fpath) to ~/.zshrc, before compinit.
 
 Exit codes:
    0  the completions were written
@@ -248,8 +311,8 @@ Exit codes:
 
 pub(crate) const MAN: &str = "\
 Examples:
-  tenure man | man -l -                              read it
-  tenure man --out ~/.local/share/man/man1           then man tenure, man tenure-run, …
+  tenure man | man -l -                     read it
+  tenure man --out ~/.local/share/man/man1  then man tenure, man tenure-run, …
 
 Exit codes:
    0  the manual was written
@@ -258,9 +321,9 @@ Exit codes:
 
 pub(crate) const LS: &str = "\
 Examples:
-  tenure ls                                          all leases, including vacant ones
-  tenure ls billing                                  billing and billing/nightly, not billing-old
-  tenure ls --json                                   for programs
+  tenure ls          all leases, including vacant ones
+  tenure ls billing  billing and billing/nightly, not billing-old
+  tenure ls --json   for programs
 
 ls only reads: it changes nothing in the store. A lease that cannot be read does not hide the others.
 
@@ -271,9 +334,9 @@ Exit codes:
 
 pub(crate) const WATCH: &str = "\
 Examples:
-  tenure watch                                       all leases, including later ones
-  tenure watch billing                               billing and billing/nightly, not billing-old
-  tenure watch backup --renewals                     with each renewal as a sign of life
+  tenure watch                    all leases, including later ones
+  tenure watch billing            billing and billing/nightly, not billing-old
+  tenure watch backup --renewals  with each renewal as a sign of life
   tenure watch --json | jq -c 'select(.event == \"died\")'
 
 watch first prints the standing of each lease. Then it reports grants, releases, leases that ran out, holders that died, \
@@ -292,8 +355,8 @@ Exit codes:
 
 pub(crate) const HISTORY: &str = "\
 Examples:
-  tenure history backup                              the last terms, newest first
-  tenure history --json backup                       for programs
+  tenure history backup         the last terms, newest first
+  tenure history --json backup  for programs
 
 A record keeps the last eight finished terms, and the current one. Times come from the wall clocks of the machines that \
 wrote them, and are only as right as those. If two clocks disagree so that a term would end before it began, the time is \

@@ -102,7 +102,7 @@ fn the_manual_has_a_readable_page_for_every_command() {
     }
     let rendered = render(&page.out);
     assert_eq!(rendered.err, "", "groff has nothing to complain about");
-    let example = "tenure run backup --no-wait -- backup --all\n              exit 75 if another holder has the lease\n";
+    let example = "tenure run backup --no-wait -- backup --all\n              exit 75 if it is held\n";
     assert!(rendered.out.contains(example), "{}", rendered.out);
     for words in COMMANDS
         .iter()

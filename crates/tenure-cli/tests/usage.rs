@@ -56,6 +56,57 @@ fn requested_help_succeeds_and_states_the_contract() {
 }
 
 #[test]
+fn examples_and_exit_codes_of_the_help_fit_into_80_columns() {
+    let home = Home::new("narrow");
+    for command in COMMANDS {
+        let help = home.tenure(&[command, &["--help"]].concat()).out;
+        let (_, notes) = help.split_once("Examples:").unwrap();
+        // Other lines are text, which clap wraps to the terminal.
+        for line in notes.lines().filter(|line| line.starts_with(' ')) {
+            assert!(line.chars().count() <= 80, "{command:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn each_command_lists_only_options_and_exit_codes_that_it_has() {
+    let home = Home::new("its-own");
+    for command in [["acquire"], ["renew"], ["release"]] {
+        let help = home.tenure(&[&command[..], &["--help"]].concat()).out;
+        let (_, codes) = help.split_once("Exit codes:").unwrap();
+        assert!(!codes.contains("126") && !codes.contains("status only"), "{command:?}: {codes}");
+        assert!(codes.contains("   0  the lease was "), "{command:?}: {codes}");
+    }
+    for command in ["man", "completions"] {
+        let help = home.tenure(&[command, "--help"]).out;
+        assert!(!help.contains("--store") && !help.contains("--check-store"), "{command}: {help}");
+    }
+    // They accept the options all the same: a wrapper may always pass them.
+    let did = home.tenure(&["--store", "file:///nowhere", "man", "--check-store"]);
+    assert_eq!((did.code, did.err.as_str()), (0, ""));
+    assert_eq!(home.tenure(&["man", "--store", "file:///nowhere"]).code, 0);
+}
+
+const COMMANDS: [&[&str]; 16] = [
+    &[],
+    &["run"],
+    &["acquire"],
+    &["renew"],
+    &["release"],
+    &["steal"],
+    &["status"],
+    &["ls"],
+    &["watch"],
+    &["history"],
+    &["forget"],
+    &["store"],
+    &["store", "guarantees"],
+    &["probe"],
+    &["completions"],
+    &["man"],
+];
+
+#[test]
 fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
     let home = Home::new("usage");
     for (args, sentence) in [
