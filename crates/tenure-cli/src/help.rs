@@ -258,7 +258,7 @@ Exit codes:
 pub(crate) const GUARANTEES: &str = "\
 Examples:
   tenure store guarantees                     the current store
-  tenure store guarantees file:///srv/leases  another store, even before it exists
+  tenure store guarantees file:///srv/leases  another one, even before it exists
   tenure store guarantees --json              for programs
 
 The command only reads: it creates and changes nothing.

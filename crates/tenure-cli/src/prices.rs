@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_provider_that_is_not_in_the_table_has_no_prices() {
         assert_eq!(Prices::of("Cloudflare R2").unwrap().write, 4_500);
-        assert_eq!(Prices::of("somebody else"), None);
+        assert_eq!(Prices::of("another provider"), None);
     }
 
     #[test]

@@ -79,12 +79,12 @@ impl Harness for InMemory {
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Supported> {
-        *self.backup.lock().expect("nobody panics here") = Some(self.memory.snapshot());
+        *self.backup.lock().expect("no panic under this lock") = Some(self.memory.snapshot());
         Box::pin(async { Supported::Yes })
     }
 
     fn restore(&self) -> BoxFuture<'_, Supported> {
-        if let Some(backup) = &*self.backup.lock().expect("nobody panics here") {
+        if let Some(backup) = &*self.backup.lock().expect("no panic under this lock") {
             self.memory.restore(backup);
         }
         Box::pin(async { Supported::Yes })

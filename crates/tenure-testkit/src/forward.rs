@@ -52,7 +52,7 @@ impl ForwardProxy {
         let thread = thread.spawn(move || {
             crate::block_on(async move {
                 let listener = TcpListener::bind(address).await.expect("the port is reserved");
-                ready.send(()).expect("somebody waits for it");
+                ready.send(()).expect("the caller waits for it");
                 tokio::select! {
                     _ = stopped => {}
                     () = accept(listener, theirs) => {}
@@ -121,13 +121,13 @@ async fn serve(client: TcpStream, state: Arc<ForwardState>) -> io::Result<()> {
             .is_some_and(|password| request.header("proxy-authorization") != Some(password))
         {
             client
-                .send(b"HTTP/1.1 407 Who are you\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n")
+                .send(b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n")
                 .await?;
             continue;
         }
         if request.method == "CONNECT" {
             let Some(mut server) = reach(&state, &request.target).await else {
-                client.send(b"HTTP/1.1 502 Nobody there\r\nContent-Length: 0\r\n\r\n").await?;
+                client.send(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n").await?;
                 continue;
             };
             client.send(b"HTTP/1.1 200 Connected\r\n\r\n").await?;
@@ -136,11 +136,11 @@ async fn serve(client: TcpStream, state: Arc<ForwardState>) -> io::Result<()> {
             return Ok(());
         }
         let Some((authority, bytes)) = in_origin_form(&request) else {
-            client.send(b"HTTP/1.1 400 Name an address\r\nContent-Length: 0\r\n\r\n").await?;
+            client.send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await?;
             continue;
         };
         let Some(server) = reach(&state, &authority).await else {
-            client.send(b"HTTP/1.1 502 Nobody there\r\nContent-Type: text/html\r\nContent-Length: 17\r\n\r\n<h1>Nobody.</h1>\n").await?;
+            client.send(b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 21\r\n\r\n<h1>Bad Gateway</h1>\n").await?;
             continue;
         };
         let mut server = HttpStream::new(server);

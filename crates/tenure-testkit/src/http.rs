@@ -31,7 +31,8 @@ pub(crate) fn encrypted_status(address: SocketAddr, method: &str, path: &str) ->
     let config =
         ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
     let config = config.map_err(io::Error::other)?.dangerous();
-    let config = config.with_custom_certificate_verifier(Arc::new(Anybody(provider))).with_no_client_auth();
+    let config =
+        config.with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))).with_no_client_auth();
     let name = ServerName::from(address.ip());
     let tls = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
     let stream = StreamOwned::new(tls, connect(address)?);
@@ -71,9 +72,9 @@ fn exchange(
 
 /// Accepts every certificate: the request asks whether a server serves, not whether it is the right one.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

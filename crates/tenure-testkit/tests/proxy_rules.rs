@@ -52,8 +52,8 @@ fn the_log_and_the_counts_have_an_exchange_before_the_client_has_its_answer() {
 
 #[test]
 fn a_fault_that_could_not_happen_is_counted_as_skipped() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let proxy = FaultyProxy::start(nobody);
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let proxy = FaultyProxy::start(unused);
     let faults = [
         Fault::CutAfter,
         Fault::CutThenDeliver(Duration::ZERO),

@@ -160,7 +160,7 @@ impl ReachedDirectory {
             let group = status.st_gid;
             return Err(PlaceError::Unsafe(format!("group {group} may replace files in {path}")));
         }
-        if is_sticky || status.st_uid != NOBODY_HERE {
+        if is_sticky || status.st_uid != OVERFLOW_USER {
             self.outside = OutsideOwner::Foreign;
         }
         Ok(())
@@ -183,7 +183,7 @@ fn is_trusted(status: &Stat, outside: OutsideOwner) -> bool {
     match status.st_uid {
         0 => true,
         owner if owner == rustix::process::geteuid().as_raw() => true,
-        NOBODY_HERE => outside == OutsideOwner::Root && is_unmapped(NOBODY_HERE),
+        OVERFLOW_USER => outside == OutsideOwner::Root && is_unmapped(OVERFLOW_USER),
         _ => false,
     }
 }
@@ -217,7 +217,7 @@ const GROUP_WRITE: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
 /// Overflow number: the kernel shows it for owners that the user namespace does not map.
-const NOBODY_HERE: u32 = 65534;
+const OVERFLOW_USER: u32 = 65534;
 
 /// Maximum number of links, as in the kernel.
 const LINKS_MAX: u32 = 40;

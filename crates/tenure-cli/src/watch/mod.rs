@@ -26,7 +26,7 @@ pub(crate) fn watch(args: &Args, watch: &args::Watch) -> Result<ExitCode, Failur
         tokio::select! {
             told = print_events(&store, &prefix, watch) => told,
             // At once, and not only at the next report, which may be in a week.
-            () = nobody_reads() => Ok(()),
+            () = reader_exited() => Ok(()),
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -68,7 +68,7 @@ async fn connect(store: &ChosenStore, json: bool) -> Result<Coordinator, Failure
 
 /// Completes when the reader of standard output has exited. Anything but a pipe, such as a file, is never closed.
 #[expect(deprecated, reason = "its replacement is unsafe code, and standard output stays open until the end")]
-async fn nobody_reads() {
+async fn reader_exited() {
     let Ok(out) = AsyncFd::with_interest(std::io::stdout(), Interest::ERROR) else { return pending().await };
     if out.ready(Interest::ERROR).await.is_err() {
         pending::<()>().await;

@@ -143,7 +143,7 @@ impl Referee {
 fn judge(values: &[Bytes], told: &[RacerAnswer], stored: Option<&Entry>) -> Result<RoundEnd, Stop> {
     Referee::count_winners(told)?;
     let winner = stored.and_then(|entry| values.iter().position(|value| *value == entry.value));
-    let Some((winner, entry)) = winner.zip(stored) else { return nobody_won(told, stored) };
+    let Some((winner, entry)) = winner.zip(stored) else { return no_winner(told, stored) };
     let round = match &told[winner] {
         RacerAnswer::Applied(version) => {
             ensure!(
@@ -167,7 +167,7 @@ fn judge(values: &[Bytes], told: &[RacerAnswer], stored: Option<&Entry>) -> Resu
     Ok(round)
 }
 
-fn nobody_won(told: &[RacerAnswer], stored: Option<&Entry>) -> Result<RoundEnd, Stop> {
+fn no_winner(told: &[RacerAnswer], stored: Option<&Entry>) -> Result<RoundEnd, Stop> {
     let winner = told.iter().position(|told| matches!(told, RacerAnswer::Applied(_)));
     if let Some(winner) = winner {
         let stored = stored.map_or("nothing".to_owned(), |entry| format!("version {}", entry.version));
@@ -216,7 +216,7 @@ mod tests {
         assert!(judge(&[won(), RacerAnswer::Conflict], Some("b")).is_err(), "the loser's value");
         assert!(judge(&[won(), unknown()], Some("b")).is_err(), "the winner was overwritten");
         assert!(judge(&[won(), RacerAnswer::Conflict], None).is_err(), "the win is lost");
-        assert!(judge(&[RacerAnswer::Conflict, RacerAnswer::Conflict], None).is_err(), "nobody won");
+        assert!(judge(&[RacerAnswer::Conflict, RacerAnswer::Conflict], None).is_err(), "no winner");
         assert!(
             judge(&[RacerAnswer::Conflict, RacerAnswer::Refused("no".into())], Some("b")).is_err(),
             "refused and stored"

@@ -41,7 +41,7 @@ async fn lose_in_grant_and_renewal(
     let history = world.record(&key).await?.history.len();
     ensure!(
         history == over,
-        "a holder took its own grant for somebody else's: {history} terms are over, and {over} should be"
+        "a holder mistook its own grant for another holder's: {history} terms are over, and {over} should be"
     );
 
     lose_next(trial.harness).await.or_skip()?;

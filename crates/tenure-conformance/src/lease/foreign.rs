@@ -42,7 +42,7 @@ async fn foreign_values(world: &World<'_>, process: &Process) -> Result<Vec<Byte
     let needs_more = text.replacen('{', r#"{"crit":["quorum"],"#, 1);
     ensure!(next_version != text, "a record without a version: {text}");
     Ok(vec![
-        world.trial.value("somebody else's data"),
+        world.trial.value("another program's data"),
         Bytes::from_static(b"-----BEGIN CERTIFICATE-----"),
         Bytes::from_static(b"\x00\xff\xfe not even text \xc3"),
         ours.slice(..ours.len() / 2),

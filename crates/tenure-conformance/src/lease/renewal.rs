@@ -88,7 +88,7 @@ async fn replaced(trial: &Trial<'_>) -> CheckResult {
         let error = world.within("a renewal", lease.renew()).await?.err();
         ensure!(
             error.as_ref().is_some_and(|error| error.kind() == ErrorKind::Lost),
-            "a renewal over a record that somebody else had replaced: {}",
+            "a renewal over a record that another writer had replaced: {}",
             error.map_or("it succeeded".to_owned(), |error| error.to_string())
         );
         is_lost(&lease, "after its record was replaced")?;
@@ -111,7 +111,7 @@ async fn replace(world: &World<'_>, key: &Key, replacement: Replacement) -> Resu
         Replacement::Junk => trial.value("not a record"),
         Replacement::Grant => {
             let record = world.record(key).await?;
-            ensure!(record.is_held(), "{key} was granted, and the store says that nobody holds it");
+            ensure!(record.is_held(), "{key} was granted, and the store says that it has no holder");
             record::encode(&grant_over(&record))
         }
     };

@@ -57,7 +57,7 @@ impl Wire {
         self.state().mode = WireMode::Delays;
     }
 
-    /// From now on nothing gets through, as when the process is stopped, dead, or alone on its side of the network.
+    /// From now on no call gets through, as if the process were stopped, dead, or cut off from the store.
     pub(super) fn cut(&self) {
         self.state().mode = WireMode::Cut;
     }

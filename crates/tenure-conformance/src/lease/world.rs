@@ -124,7 +124,7 @@ impl<'t> World<'t> {
     /// Verifies that the record is that of this lease.
     pub(super) async fn is_recorded(&self, lease: &Lease) -> CheckResult {
         let (key, record) = (lease.key(), self.record(lease.key()).await?);
-        let by = record.holder.as_ref().map_or("nobody", |holder| holder.id());
+        let by = record.holder.as_ref().map_or("no holder", |holder| holder.id());
         ensure!(
             record.is_held() && record.token == lease.token(),
             "{key} should be held by {} with token {}, and the store says: {by}, token {}",

@@ -12,7 +12,7 @@ pub(crate) fn calls_are_few(calls: u64, span: u64, ttl: u64) -> Judgement {
 }
 
 /// L5, second half: after an outage no lease makes more than twice as many calls, whether it holds, waits or releases.
-pub(crate) fn nobody_stampedes(calls: u64, span: u64, ttl: u64) -> Judgement {
+pub(crate) fn calls_after_outage_are_few(calls: u64, span: u64, ttl: u64) -> Judgement {
     let most = 2 * (CALLS_PER_TTL * span.div_ceil(ttl) + 2);
     if calls <= most {
         return Ok(());

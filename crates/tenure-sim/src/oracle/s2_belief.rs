@@ -64,7 +64,7 @@ impl Beliefs {
     }
 
     /// True if any holder believes.
-    pub(crate) fn anybody_believes(&self, now: u64) -> bool {
+    pub(crate) fn any_holder_believes(&self, now: u64) -> bool {
         self.running.iter().any(|belief| belief.end > now)
     }
 

@@ -4,7 +4,7 @@ use super::World;
 use super::event::{Event, LeaseTarget};
 use super::process::{Cut, Life};
 use crate::Invariant;
-use crate::oracle::{calls_are_few, nobody_stampedes};
+use crate::oracle::{calls_after_outage_are_few, calls_are_few};
 use crate::time::{MILLI, SECOND};
 
 /// Phase of a seed.
@@ -56,7 +56,7 @@ impl World<'_> {
         for lease in self.processes.iter_mut().flat_map(|process| process.leases.iter_mut().flatten()) {
             lease.calls = 0;
         }
-        self.oracle.held_again.healed(self.now, self.oracle.beliefs.anybody_believes(self.now));
+        self.oracle.held_again.healed(self.now, self.oracle.beliefs.any_holder_believes(self.now));
         self.agenda.push(self.now + self.held_again_within(), Event::HeldAgainBy);
     }
 
@@ -114,7 +114,11 @@ impl World<'_> {
         if self.swarm.promises_exclusion() {
             let (span, ttl) = (self.held_again_within(), self.swarm.shortest_ttl());
             for lease in self.processes.iter().flat_map(|process| process.leases.iter().flatten()) {
-                self.oracle.judge(self.now, Invariant::L5, nobody_stampedes(lease.calls, span, ttl));
+                self.oracle.judge(
+                    self.now,
+                    Invariant::L5,
+                    calls_after_outage_are_few(lease.calls, span, ttl),
+                );
             }
         }
         self.phase = Phase::Steady;

@@ -65,7 +65,7 @@ impl World<'_> {
         if kind.steals && !revoked && self.races.replaced_revoked == Some(term) {
             self.tally.reached(Sometimes::StealerJoined);
         }
-        self.somebody_won(target);
+        self.contender_won(target);
         self.begins_to_work(target);
     }
 
@@ -178,7 +178,7 @@ impl World<'_> {
     }
 
     /// L6: every other contender has missed one more term.
-    fn somebody_won(&mut self, winner: LeaseTarget) {
+    fn contender_won(&mut self, winner: LeaseTarget) {
         if self.phase != Phase::Fair {
             return;
         }

@@ -440,8 +440,8 @@ impl Keeper {
                 self.step(id, Input::Changed);
             }
         } else if !entry.machine.is_seeking() && self.hints.listens_to(&key) {
-            let anybody = |id| self.leases.get(id).is_some_and(|entry| entry.machine.is_seeking());
-            if !self.keys[&key].leases.iter().any(anybody) {
+            let seeks = |id| self.leases.get(id).is_some_and(|entry| entry.machine.is_seeking());
+            if !self.keys[&key].leases.iter().any(seeks) {
                 self.hints.stop(&key);
             }
         }
