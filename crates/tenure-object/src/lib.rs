@@ -18,12 +18,15 @@
 //! The client underneath is [`object_store`], which supports several clouds. Tenure relies on it for the requests, and
 //! not for its reports of the answers: it reports a 404 on a replace as a failed precondition, and a 409 as "already
 //! exists". So every request passes through a hook (`wire`) that records the real answer, and that answer alone decides
-//! (`s3::classify`). No request is ever sent twice.
+//! (the `classify` of each dialect). No request is ever sent twice.
 
+mod inner;
 mod name;
+mod open;
 mod s3;
 mod tls;
 mod wire;
 
-pub use s3::{Environment, OpenError, S3, S3Builder};
+pub use open::{Environment, OpenError};
+pub use s3::{S3, S3Builder};
 pub use wire::Requests;

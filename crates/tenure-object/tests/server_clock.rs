@@ -64,7 +64,7 @@ async fn no_contender_takes_over_before_the_ttl_whichever_clock_it_uses() {
     }
 }
 
-/// Also for answers from the cache: it keeps the time of the write with the value.
+/// Also for answers without a value: they have the time of the write as well.
 #[tokio::test]
 async fn complete_and_empty_answers_give_an_age_that_restarts_with_each_write() {
     let Some(bucket) = Bucket::on(Server::Minio, "ages") else { return };

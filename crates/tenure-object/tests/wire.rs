@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use scripted::{DATE, Reply, Scripted, answer, error};
+use jiff::Timestamp;
+use scripted::{Reply, Scripted, answer, date, date_at, error, http_date};
 use tenure::clock::{BootClock, Clock};
 use tenure_object::Environment;
 use tenure_store::{
@@ -51,7 +52,9 @@ async fn a_write_is_sent_with_its_condition_and_answered_with_its_version_and_ti
     for (expect, etag) in [(Expect::Absent, "\"v1\""), (version(), "\"v2\"")] {
         let Ok(Put::Applied(applied)) = store.put(&key(), Bytes::new(), expect).await else { panic!() };
         assert_eq!(applied.version.as_str(), etag, "as the server wrote it");
-        assert_eq!(applied.time, Some(StoreTime::from_micros(1_794_744_996_000_000)));
+        let now = Timestamp::now().as_second();
+        let time = applied.time.map(StoreTime::as_micros).unwrap() / 1_000_000;
+        assert!((now - 60..=now).contains(&(time as i64)), "{time} s, at {now} s");
     }
     let heads = server.heads();
     assert!(heads[0].starts_with("put /leases/locks/billing/nightly.record http/1.1"), "{}", heads[0]);
@@ -91,7 +94,7 @@ async fn a_received_status_counts_though_the_body_was_cut_off() {
     assert_eq!(put(version(), cut("412 Precondition Failed")).await.unwrap(), Put::Conflict(Conflict));
     assert!(matches!(put(version(), cut("500 Oops")).await, Err(StoreError::Unknown(_))));
     let done =
-        Reply::SendAndCut(format!("HTTP/1.1 200 OK\r\n{DATE}etag: \"v2\"\r\ncontent-length: 9\r\n\r\n"));
+        Reply::SendAndCut(format!("HTTP/1.1 200 OK\r\n{}etag: \"v2\"\r\ncontent-length: 9\r\n\r\n", date()));
     assert!(matches!(put(version(), done).await, Ok(Put::Applied(_))));
 }
 
@@ -136,6 +139,28 @@ async fn only_a_request_that_was_not_sent_is_unreachable() {
     refused(store.put(&key(), Bytes::new(), version()).await, Reason::Unreachable, "Connection refused");
 }
 
+/// The client library reports it as a timeout, like that of a request that was sent.
+#[tokio::test]
+async fn a_connection_that_is_not_made_in_time_is_unreachable_too() {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    // The kernel does not complete further connections until the server accepts these.
+    let mut waiting = Vec::new();
+    for _ in 0..8 {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        let mut connecting = Box::pin(socket.connect(address));
+        let _ = futures_util::poll!(&mut connecting);
+        waiting.push(connecting);
+    }
+    let store =
+        tenure_object::S3::builder("leases").endpoint(&format!("http://{address}")).keys("id", "hush");
+    let store = store.open_in(&Environment::default()).unwrap();
+    let write = store.put(&key(), Bytes::new(), version()).await;
+    refused(write, Reason::Unreachable, "could not be reached");
+}
+
 #[tokio::test]
 async fn unsupported_and_denied_calls_are_refused_with_the_next_step() {
     refused(
@@ -175,7 +200,8 @@ async fn a_read_returns_the_value_or_its_absence() {
         error("404 Not Found", "NoSuchKey"),
         answer("404 Not Found", "", "<html>no such page</html>"),
         Reply::SendAndCut(format!(
-            "HTTP/1.1 200 OK\r\n{DATE}{modified}etag: \"v7\"\r\ncontent-length: 5\r\n\r\nval"
+            "HTTP/1.1 200 OK\r\n{}{modified}etag: \"v7\"\r\ncontent-length: 5\r\n\r\nval",
+            date()
         )),
         Reply::Send(format!(
             "HTTP/1.1 200 OK\r\n{modified}etag: \"v7\"\r\ncontent-length: 99999999\r\n\r\nval"
@@ -188,7 +214,7 @@ async fn a_read_returns_the_value_or_its_absence() {
     assert_eq!((entry.value.as_ref(), entry.version.as_str(), entry.age), (&b"value"[..], "\"v7\"", None));
     assert!(there.time.is_some());
     let missing = store.get(&key()).await.unwrap();
-    assert!(missing.entry.is_none() && missing.time.is_some(), "whoever plants it has nothing else to go by");
+    assert!(missing.entry.is_none() && missing.time.is_some(), "a planted record has no other time");
     let foreign = store.get(&key()).await.unwrap_err().to_string();
     assert!(foreign.contains("does not speak S3"), "{foreign}");
     assert!(matches!(store.get(&key()).await, Err(StoreError::Unknown(_))), "half a value is none");
@@ -301,4 +327,111 @@ async fn a_server_that_refuses_to_replace_the_version_it_shows_needs_another_for
         assert_eq!(refused.reason, Reason::Unsupported);
         assert!(refused.to_string().contains(part), "{refused}");
     }
+}
+
+/// Such an answer comes from a load balancer, or from a server that is starting.
+#[tokio::test]
+async fn a_404_without_the_code_of_a_missing_object_says_nothing_about_it() {
+    for (headers, body) in [
+        ("", ""),
+        ("", "<html>no such page</html>"),
+        ("", "<Error><Code>NoSuchVersion</Code></Error>"),
+        ("", "<Error><Code>NoSuchUpload</Code></Error>"),
+    ] {
+        let reply = answer("404 Not Found", headers, body);
+        let server = Scripted::start([reply.clone()]).await;
+        let read = server.store().get(&key()).await;
+        assert!(matches!(read, Err(StoreError::Unknown(_))), "{body}: {read:?}");
+        for expect in [Expect::Absent, version()] {
+            let write = put(expect, reply.clone()).await;
+            assert!(matches!(write, Err(StoreError::Unknown(_))), "{body}: {write:?}");
+        }
+    }
+    let cut = "HTTP/1.1 404 Not Found\r\ncontent-length: 300\r\n\r\n<Error><Code>NoSuchKey</Code>";
+    let write = put(version(), Reply::SendAndCut(cut.to_owned())).await;
+    assert!(matches!(write, Err(StoreError::Unknown(_))), "{write:?}");
+}
+
+#[tokio::test]
+async fn throttling_is_known_by_its_code_whatever_its_status() {
+    for (status, code) in [
+        ("400 Bad Request", "ThrottlingException"),
+        ("400 Bad Request", "KMS.ThrottlingException"),
+        ("403 Forbidden", "SlowDown"),
+        ("503 Service Unavailable", "BandwidthThrottled"),
+    ] {
+        let write = put(version(), error(status, code)).await;
+        assert!(matches!(write, Err(StoreError::Throttled(_))), "{status} {code}: {write:?}");
+    }
+    let key = put(version(), error("400 Bad Request", "KMS.DisabledException")).await;
+    refused(key, Reason::Denied, "the key that encrypts the bucket");
+    let server = Scripted::start([error("403 Forbidden", "InvalidObjectState")]).await;
+    let archived = server.store().get(&Key::parse("k").unwrap()).await.unwrap_err().to_string();
+    assert!(archived.contains("archived") && !archived.contains("s3:GetObject"), "{archived}");
+}
+
+#[tokio::test]
+async fn an_answer_of_a_cache_is_refused_by_name() {
+    let modified = format!("last-modified: {}\r\n", http_date(Timestamp::now()));
+    let fresh = answer("200 OK", &format!("etag: \"v7\"\r\nage: 0\r\n{modified}"), "value");
+    let cached = answer("200 OK", &format!("etag: \"v7\"\r\nage: 7\r\n{modified}"), "value");
+    let unchanged = answer("304 Not Modified", "etag: \"v7\"\r\nage: 3\r\n", "");
+    let server = Scripted::start([cached.clone(), fresh, unchanged, cached]).await;
+    let store = server.store();
+    let read = store.get(&key()).await.unwrap_err().to_string();
+    assert!(read.contains("a cache on the way answered, with a state that is 7 s old"), "{read}");
+    assert!(store.get(&key()).await.is_ok());
+    let read = store.get(&key()).await.unwrap_err().to_string();
+    assert!(read.contains("3 s old"), "{read}");
+    let write = store.put(&key(), Bytes::new(), version()).await;
+    assert!(matches!(write, Err(StoreError::Unknown(_))), "{write:?}");
+    assert!(server.heads().iter().all(|head| head.contains("\r\ncache-control: no-cache\r\n")));
+}
+
+/// A token that is made from such a time stays above every later one.
+#[tokio::test]
+async fn a_date_far_from_the_time_of_the_signature_is_not_believed() {
+    let hours = |hours: i64| Timestamp::now() + jiff::SignedDuration::from_hours(hours);
+    let year_2199 = "2199-06-01T00:00:00Z".parse().unwrap();
+    let whole = |date: String| {
+        let modified = format!("last-modified: {}\r\n", http_date(Timestamp::now()));
+        Reply::Send(format!(
+            "HTTP/1.1 200 OK\r\n{date}{modified}etag: \"v7\"\r\ncontent-length: 5\r\n\r\nvalue"
+        ))
+    };
+    for (date, part) in [
+        (date_at(year_2199), "is dated 2199-06-01"),
+        (date_at(hours(1)), "after the accepted request"),
+        (date_at(hours(-1)), "before the accepted request"),
+        (date_at("1970-01-01T00:00:09Z".parse().unwrap()), "its clock was never set"),
+        (String::new(), "no Date that can be read"),
+        ("date: yesterday\r\n".to_owned(), "no Date that can be read"),
+    ] {
+        let server = Scripted::start([whole(date.clone()), whole(date)]).await;
+        let store = server.store();
+        let read = store.get(&key()).await.unwrap_err();
+        assert!(matches!(read, StoreError::Unknown(_)) && read.to_string().contains(part), "{read}");
+        let Ok(Put::Applied(applied)) = store.put(&key(), Bytes::new(), version()).await else { panic!() };
+        assert_eq!(applied.time, None, "the write counts, and its time does not");
+    }
+}
+
+/// An object that was written again with equal bytes has the same ETag, and is younger.
+#[tokio::test]
+async fn an_age_needs_the_time_of_the_last_write_in_the_same_answer() {
+    let minute_ago = http_date(Timestamp::now() - jiff::SignedDuration::from_secs(60));
+    let now = http_date(Timestamp::now());
+    let server = Scripted::start([
+        answer("200 OK", &format!("etag: \"v7\"\r\nlast-modified: {minute_ago}\r\n"), "value"),
+        answer("304 Not Modified", "etag: \"v7\"\r\n", ""),
+        answer("304 Not Modified", &format!("etag: \"v7\"\r\nlast-modified: {now}\r\n"), ""),
+    ])
+    .await;
+    let store = server.builder().accept_server_clock().open_in(&Environment::default()).unwrap();
+    let mut ages = Vec::new();
+    for _ in 0..3 {
+        ages.push(store.get(&key()).await.unwrap().entry.unwrap().age);
+    }
+    assert!(ages[0] >= Some(Duration::from_secs(59)), "{ages:?}");
+    assert!(ages[1].is_none() && ages[2] < Some(Duration::from_secs(30)), "{ages:?}");
 }

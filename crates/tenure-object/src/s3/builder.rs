@@ -9,16 +9,12 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tenure_store::{Guarantees, Key, Reach, StoreClock};
 
 use super::credentials::{Credentials, Keys};
-use super::endpoint::Endpoint;
-use super::environment::Environment;
-use super::error::OpenError;
-use super::etag_quoting::EtagQuoting;
-use super::network;
 use super::profile::Profile;
 use super::provider::Provider;
-use super::read_cache::ReadCache;
-use super::{S3, S3Inner};
+use super::{HEADERS, S3, S3Dialect};
+use crate::inner::{InnerStore, Parts};
 use crate::name::{self, Names};
+use crate::open::{Endpoint, Environment, OpenError, network};
 use crate::wire::{Connector, NetworkSettings, Proxy};
 
 /// Location of a bucket, and the way to reach it. Settings that are not given here come from the environment.
@@ -232,11 +228,14 @@ impl S3Builder {
         let path_style = resolved.path_style.unwrap_or(endpoint.is_some() || self.bucket.contains('.'));
         let plain = endpoint.is_some_and(|endpoint| !endpoint.is_encrypted());
         let unencrypted = plain && matches!(credentials, Credentials::Keys(_)) && self.proxy.is_none();
-        let (proxies, proxy) = network::proxies(self.proxy.as_ref(), endpoint, environment)?;
+        let (proxies, proxy) = network::proxies(self.proxy.as_ref(), endpoint, AWS, environment)?;
+        let bundle = environment.get("AWS_CA_BUNDLE");
+        let bundle = bundle.or_else(|| profile.as_ref()?.get("ca_bundle")).map(Path::new);
         let network = NetworkSettings {
             unencrypted,
-            roots: network::roots(self.ca.as_deref(), unencrypted, profile.as_ref(), environment)?,
+            roots: network::roots(self.ca.as_deref(), bundle, unencrypted)?,
             proxies,
+            names: &HEADERS,
             header: provider.header(),
         };
         let connector = Connector::new(network);
@@ -257,20 +256,20 @@ impl S3Builder {
             .apply(builder)
             .build()
             .map_err(|error| OpenError::denied(format!("the S3 client could not be created: {error}")))?;
-        Ok(S3(Arc::new(S3Inner {
+        Ok(S3(Arc::new(InnerStore::new(Parts {
             client,
+            dialect: S3Dialect {
+                bucket: self.bucket.clone(),
+                offered_by: provider.name,
+                bare_etags: self.bare_etags,
+            },
             connector,
             names: Names::below(&self.prefix),
-            bucket: self.bucket.clone(),
-            offered_by: provider.name,
-            bare_etags: self.bare_etags,
-            read_cache: ReadCache::default(),
-            etag_quoting: EtagQuoting::default(),
             guarantees: resolved.guarantees(),
             url: resolved.name(),
             // A proxy from the environment may have its own cache, just as a chosen one.
             place: Self { proxy: proxy.or(self.proxy.clone()), ..resolved }.to_string(),
-        })))
+        }))))
     }
 
     /// Name of the store. Opens nothing, so it needs no credentials.
@@ -401,6 +400,9 @@ fn is_bucket(name: &str) -> bool {
         && name.bytes().last().is_some_and(plain)
         && !name.contains("..")
 }
+
+/// An address of AWS.
+const AWS: &str = "https://s3.amazonaws.com";
 
 /// Characters that must be escaped in the path or an option of a URL.
 const ESCAPED: AsciiSet = NON_ALPHANUMERIC

@@ -2,75 +2,46 @@
 
 use tenure_store::Reason;
 
+use crate::inner::{AnswerMeaning, RequestKind, words};
 use crate::wire::{AnswerText, ServerAnswer};
 
-/// Kind of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestKind {
-    Read,
-    /// A read with `If-None-Match`: returns a value only if it has changed.
-    ReadAgain,
-    /// A write with `If-None-Match: *`.
-    Create,
-    /// A write with `If-Match`.
-    Replace,
-    List,
-}
-
-/// Meaning of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AnswerMeaning {
-    /// The request succeeded.
-    Done,
-    /// The object does not exist.
-    Absent,
-    /// The object has not changed.
-    Unchanged,
-    /// The object is not the expected one, so the write did not happen.
-    Conflict,
-    /// The write may have happened, or may still happen.
-    Unknown,
-    /// The store requests fewer calls.
-    Throttled,
-    /// The request certainly had no effect.
-    Refused(Reason),
-}
-
 pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeaning {
-    let write = matches!(asked, RequestKind::Create | RequestKind::Replace);
     match answer.status {
         _ if answer.is_success() => AnswerMeaning::Done,
-        412 if write => AnswerMeaning::Conflict,
+        // The code decides: these arrive with 400, 403, 429 and 503.
+        _ if is_throttling(answer) => AnswerMeaning::Throttled,
+        412 if asked.is_write() => AnswerMeaning::Conflict,
         // Old versions of MinIO answer this to a create of an existing object.
-        304 if write => AnswerMeaning::Conflict,
+        304 if asked.is_write() => AnswerMeaning::Conflict,
         304 if asked == RequestKind::ReadAgain => AnswerMeaning::Unchanged,
         404 if is_one_of(answer, NO_BUCKET) => AnswerMeaning::Refused(Reason::Invalid),
-        404 => missing(asked, answer),
+        404 if is_one_of(answer, NO_OBJECT) => missing(asked),
         // Another write was in progress. S3 does not say which of the two was applied.
         409 => AnswerMeaning::Unknown,
         // A proxy that answers this forwards nothing.
         407 => AnswerMeaning::Refused(Reason::Unreachable),
-        429 => AnswerMeaning::Throttled,
-        503 if answer.retry_after.is_some() || is_one_of(answer, THROTTLING) => AnswerMeaning::Throttled,
         400 => bad_request(answer),
         401 | 403 => AnswerMeaning::Refused(Reason::Denied),
         405 | 501 => AnswerMeaning::Refused(Reason::Unsupported),
         // A new bucket whose name is not known everywhere yet.
         307 => AnswerMeaning::Refused(Reason::Unreachable),
         301 | 302 | 303 | 308 => AnswerMeaning::Refused(Reason::Invalid),
+        // Also a 404 without that code: a load balancer or a server that is starting may have sent it.
         _ => AnswerMeaning::Unknown,
     }
 }
 
-fn missing(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeaning {
+fn is_throttling(answer: &ServerAnswer) -> bool {
+    let code = answer.code();
+    answer.status == 429
+        || answer.status == 503 && answer.retry_after.is_some()
+        || THROTTLING.contains(&code)
+        || code.contains("Throttl")
+}
+
+/// Meaning of an object that is certainly missing.
+fn missing(asked: RequestKind) -> AnswerMeaning {
     match asked {
-        // No S3 server answers with an HTML page.
-        _ if answer.text == AnswerText::Foreign => match asked {
-            RequestKind::Read | RequestKind::ReadAgain | RequestKind::List => {
-                AnswerMeaning::Refused(Reason::Unsupported)
-            }
-            RequestKind::Create | RequestKind::Replace => AnswerMeaning::Unknown,
-        },
         RequestKind::Read | RequestKind::ReadAgain => AnswerMeaning::Absent,
         RequestKind::Replace => AnswerMeaning::Conflict,
         RequestKind::Create | RequestKind::List => AnswerMeaning::Unknown,
@@ -79,7 +50,9 @@ fn missing(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeaning {
 
 fn bad_request(answer: &ServerAnswer) -> AnswerMeaning {
     match answer {
-        _ if is_one_of(answer, STALE_TOKEN) => AnswerMeaning::Refused(Reason::Denied),
+        _ if is_one_of(answer, STALE_TOKEN) || is_about_a_key(answer) => {
+            AnswerMeaning::Refused(Reason::Denied)
+        }
         _ if is_one_of(answer, OTHER_REGION) || is_one_of(answer, BAD_NAME) => {
             AnswerMeaning::Refused(Reason::Invalid)
         }
@@ -89,56 +62,19 @@ fn bad_request(answer: &ServerAnswer) -> AnswerMeaning {
     }
 }
 
+/// True if the service that encrypts the bucket's objects refused the key.
+fn is_about_a_key(answer: &ServerAnswer) -> bool {
+    answer.code().starts_with("KMS.")
+}
+
 pub(super) fn is_one_of(answer: &ServerAnswer, codes: &[&str]) -> bool {
     codes.contains(&answer.code())
 }
 
-/// Describes what happened and what to do about it, as the end of a sentence.
-pub(super) fn words(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> String {
-    let advice = advice(asked, answer, bucket);
-    let said = match &answer.text {
-        AnswerText::Error { code, message } if message.is_empty() => format!("{} {code}", answer.status),
-        AnswerText::Error { code, message } => {
-            format!("{} {code}: {}", answer.status, message.trim_end_matches('.'))
-        }
-        AnswerText::Nothing | AnswerText::WantsTls | AnswerText::Foreign => answer.status.to_string(),
-    };
-    let request = answer.request_id.as_ref().map(|id| format!(", request {id}")).unwrap_or_default();
-    match advice {
-        Some(advice) => format!("{advice} (it answered {said}{request})"),
-        None => format!("it answered {said}{request}"),
-    }
-}
-
-fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<String> {
-    if answer.status == 407 {
-        return Some(match &answer.proxy {
-            Some(proxy) => proxy.wants_password(),
-            None => {
-                "a proxy requires a name and a password: put them into HTTPS_PROXY or HTTP_PROXY".to_owned()
-            }
-        });
-    }
-    match (&answer.text, &answer.proxy) {
-        (AnswerText::WantsTls, _) => {
-            return Some("it is encrypted there: write https:// in the endpoint".to_owned());
-        }
-        (AnswerText::Foreign, Some(proxy)) => {
-            return Some(format!("the proxy {proxy}, or the server behind it, does not speak S3"));
-        }
-        (AnswerText::Foreign, None) => return Some("the server there does not speak S3".to_owned()),
-        (AnswerText::Nothing | AnswerText::Error { .. }, _) => {}
-    }
+/// The cause of an error and the next step.
+pub(super) fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<String> {
     if is_one_of(answer, &["RequestTimeTooSkewed"]) {
-        return Some(match answer.ahead() {
-            Some(ahead) => format!(
-                "this machine's clock is {} s {} the store's, which refuses requests with so wrong a time: set the \
-                 clock",
-                ahead.abs(),
-                if ahead < 0 { "behind" } else { "ahead of" }
-            ),
-            None => "this machine's clock is too far off from the store's: set it".to_owned(),
-        });
+        return Some(words::wrong_clock(answer));
     }
     if is_one_of(answer, NO_BUCKET) {
         return Some(format!("there is no bucket {bucket:?}: create it, or correct the URL"));
@@ -156,11 +92,24 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
             "the access key is not known there, or its secret is wrong: correct the credentials".to_owned(),
         );
     }
-    // AWS requires a checksum for buckets with retention. Tenure does not send one: see `RETENTION_RULE`.
+    if is_about_a_key(answer) {
+        return Some(format!(
+            "the key that encrypts the bucket {bucket:?} cannot be used: check its state, and that these credentials \
+             may use it"
+        ));
+    }
+    if is_one_of(answer, ARCHIVED) {
+        return Some(
+            "the object is archived and cannot be read: restore it, and exclude the store's prefix from the rules \
+             that archive objects"
+                .to_owned(),
+        );
+    }
+    // AWS requires a checksum for buckets with retention. Tenure does not send one: see `retains_every_write`.
     if let AnswerText::Error { message, .. } = &answer.text
         && (message.contains("Object Lock") || message.contains("Content-MD5"))
     {
-        return Some(format!("the bucket {bucket:?} keeps every write: {RETENTION_RULE}"));
+        return Some(retains_every_write(bucket));
     }
     if is_one_of(answer, BAD_NAME) {
         return Some("it rejects the name of the object: choose a shorter key".to_owned());
@@ -186,20 +135,23 @@ fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<Str
 }
 
 /// Problem of a bucket whose retention rule locks every written version.
-pub(super) const RETENTION_RULE: &str = "its retention rule would lock a version at every renewal, and no user could \
-remove it: use a bucket without such a rule";
+pub(super) fn retains_every_write(bucket: &str) -> String {
+    format!(
+        "the bucket {bucket:?} keeps every write: its retention rule would lock a version at every renewal, and no \
+         user could remove it: use a bucket without such a rule"
+    )
+}
 
 const NO_BUCKET: &[&str] = &["NoSuchBucket"];
 
-const THROTTLING: &[&str] = &[
-    "SlowDown",
-    "SlowDownRead",
-    "SlowDownWrite",
-    "Throttling",
-    "ThrottlingException",
-    "RequestLimitExceeded",
-    "TooManyRequests",
-];
+/// The only code that says that an object does not exist.
+const NO_OBJECT: &[&str] = &["NoSuchKey"];
+
+/// Codes that ask for fewer requests, besides those that contain `Throttl`.
+const THROTTLING: &[&str] =
+    &["SlowDown", "SlowDownRead", "SlowDownWrite", "RequestLimitExceeded", "TooManyRequests"];
+
+const ARCHIVED: &[&str] = &["InvalidObjectState"];
 
 const STALE_TOKEN: &[&str] = &[
     "ExpiredToken",
@@ -223,16 +175,6 @@ const BAD_NAME: &[&str] = &["KeyTooLongError", "KeyTooLong", "XMinioInvalidObjec
 const DAMAGED_ON_THE_WAY: &[&str] =
     &["RequestTimeout", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch"];
 
-/// Message for repeated refusals of a replace of the current version.
-pub(super) fn wrong_quoting(bare: bool) -> String {
-    let advice = if bare {
-        "it seems to want ETags with their quotes: take etags=bare out of the URL"
-    } else {
-        "it seems to want ETags without their quotes: write etags=bare in the URL"
-    };
-    format!("the server refuses to replace the version that it shows; {advice}, and run tenure probe")
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -242,6 +184,12 @@ mod tests {
     use RequestKind::{Create, List, Read, ReadAgain, Replace};
 
     use super::*;
+    use crate::s3::S3Dialect;
+
+    fn words(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> String {
+        let dialect = S3Dialect { bucket: bucket.to_owned(), offered_by: "", bare_etags: false };
+        words::of(&dialect, asked, answer)
+    }
 
     fn answer(status: u16, code: &str) -> ServerAnswer {
         let text = match code {
@@ -256,7 +204,7 @@ mod tests {
     #[test]
     fn each_answer_means_one_thing_to_each_call() {
         let all = |meaning| [meaning; 4];
-        let table: [(u16, &str, [AnswerMeaning; 4]); 46] = [
+        let table: [(u16, &str, [AnswerMeaning; 4]); 52] = [
             (200, "", all(Done)),
             (204, "", all(Done)),
             // Another writer was first, or the object exists.
@@ -270,15 +218,19 @@ mod tests {
             (409, "", all(Unknown)),
             // The object was deleted, unless the bucket was.
             (404, "NoSuchKey", [Absent, Unknown, Conflict, Unknown]),
-            (404, "", [Absent, Unknown, Conflict, Unknown]),
+            (404, "", all(Unknown)),
             (404, "NoSuchBucket", all(Refused(Invalid))),
-            (404, "<html>", [Refused(Unsupported), Unknown, Unknown, Refused(Unsupported)]),
+            (404, "<html>", all(Unknown)),
+            (404, "NoSuchVersion", all(Unknown)),
             // The server requests a pause.
             (429, "TooManyRequests", all(Throttled)),
             (429, "", all(Throttled)),
             (503, "SlowDown", all(Throttled)),
             (503, "SlowDownWrite", all(Throttled)),
             (503, "ThrottlingException", all(Throttled)),
+            (400, "ThrottlingException", all(Throttled)),
+            (400, "KMS.ThrottlingException", all(Throttled)),
+            (403, "SlowDown", all(Throttled)),
             // The request may have been carried out.
             (503, "ServiceUnavailable", all(Unknown)),
             (503, "", all(Unknown)),
@@ -305,6 +257,8 @@ mod tests {
             (403, "RequestTimeTooSkewed", all(Refused(Denied))),
             (403, "SignatureDoesNotMatch", all(Refused(Denied))),
             (400, "ExpiredToken", all(Refused(Denied))),
+            (400, "KMS.DisabledException", all(Refused(Denied))),
+            (403, "InvalidObjectState", all(Refused(Denied))),
             (400, "AuthorizationHeaderMalformed", all(Refused(Invalid))),
             (400, "XMinioInvalidObjectName", all(Refused(Invalid))),
             (301, "PermanentRedirect", all(Refused(Invalid))),

@@ -2,9 +2,8 @@ use std::fmt;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 
-use super::environment::Environment;
-use super::error::OpenError;
 use super::profile::Profile;
+use crate::open::{Environment, OpenError};
 
 /// An access key, which signs requests.
 #[derive(Clone, PartialEq, Eq)]

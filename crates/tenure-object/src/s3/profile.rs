@@ -2,8 +2,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::credentials::Keys;
-use super::environment::Environment;
-use super::error::OpenError;
+use crate::open::{Environment, OpenError};
 
 /// The settings of one profile in the files of AWS's own tools.
 #[derive(Default)]

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use tenure_store::StoreClock;
+use tenure_store::{Reason, Store, StoreClock};
 
 use super::*;
+use crate::{Environment, OpenError};
 
 type Variables<'a> = &'a [(&'a str, &'a str)];
 

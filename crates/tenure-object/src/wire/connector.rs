@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
+use http::header::CACHE_CONTROL;
 use http::{HeaderName, HeaderValue};
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
@@ -11,18 +12,18 @@ use object_store::client::{
 use object_store::{ClientConfigKey, ClientOptions};
 
 use super::requests::Counter;
-use super::{
-    Call, CallState, Proxies, Proxy, Requests, Roots, ServerAnswer, connection_error, server_answer,
-};
+use super::{Call, CallState, HeaderNames, Proxies, Proxy, Requests, Roots, ServerAnswer, connection_error};
 use crate::tls;
 
 /// The network settings for requests.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct NetworkSettings {
     /// True if no request ever goes to an address with a certificate.
     pub(crate) unencrypted: bool,
     pub(crate) roots: Roots,
     pub(crate) proxies: Proxies,
+    /// The headers of the dialect.
+    pub(crate) names: &'static HeaderNames,
     /// Additional header of every request. (The client library adds it to some requests only.)
     pub(crate) header: Option<(HeaderName, HeaderValue)>,
 }
@@ -78,8 +79,8 @@ impl HttpConnector for Connector {
             .build()
             .map_err(|error| object_store::Error::Generic { store: "HTTP", source: error.into() })?;
         let counter = Arc::clone(&self.counter);
-        let NetworkSettings { proxies, header, .. } = self.network.clone();
-        Ok(HttpClient::new(CallHook { client, counter, proxies, header }))
+        let NetworkSettings { proxies, names, header, .. } = self.network.clone();
+        Ok(HttpClient::new(CallHook { client, counter, proxies, names, header }))
     }
 }
 
@@ -88,6 +89,7 @@ struct CallHook {
     client: reqwest::Client,
     counter: Arc<Counter>,
     proxies: Proxies,
+    names: &'static HeaderNames,
     header: Option<(HeaderName, HeaderValue)>,
 }
 
@@ -106,8 +108,10 @@ impl HttpService for CallHook {
         };
         let (mut parts, body) = request.into_parts();
         parts.headers.extend(self.header.clone());
+        // A cache on the way must ask the store. The header is not part of any signature.
+        parts.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         self.counter.count(&parts);
-        let signed = server_answer::signed_at(&parts.headers);
+        let signed = self.names.signed_at(&parts.headers);
         let address = parts.uri.clone();
         // If the future is dropped after this, no caller reads the state. If it panics, this state is correct.
         call.note(CallState::Cut("there was no answer".to_owned()));
@@ -116,15 +120,16 @@ impl HttpService for CallHook {
             Err(error) => {
                 let host = address.authority().map_or("", |authority| authority.as_str());
                 let words = connection_error::words(&error, host, self.proxy(&address).as_ref());
-                call.note(match error.kind() {
-                    // The only kind of error after which the request was certainly not sent.
-                    HttpErrorKind::Connect => CallState::NotConnected(words),
-                    _ => CallState::Cut(words),
+                call.note(if is_certainly_unsent(&error) {
+                    CallState::NotConnected(words)
+                } else {
+                    CallState::Cut(words)
                 });
                 return Err(error);
             }
         };
-        let mut answer = ServerAnswer::new(response.status().as_u16(), response.headers(), signed);
+        let mut answer = ServerAnswer::new(response.status().as_u16(), response.headers(), self.names);
+        answer.signed = signed;
         answer.proxy = self.proxy(&address);
         // The status has arrived, so it is the answer, even if the remaining part is lost.
         call.note(CallState::Answered(Box::new(answer.clone())));
@@ -138,6 +143,19 @@ impl HttpService for CallHook {
         }
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body.unwrap_or_default())))
     }
+}
+
+/// True if there was no connection. After every other error, the request may have been sent. The client library reports
+/// a connection that was not made in time as a timeout.
+fn is_certainly_unsent(error: &HttpError) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if error.downcast_ref().is_some_and(reqwest::Error::is_connect) {
+            return true;
+        }
+        cause = error.source();
+    }
+    error.kind() == HttpErrorKind::Connect
 }
 
 /// The body of an error; `None` if it is cut off or far too long.

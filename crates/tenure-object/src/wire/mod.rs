@@ -3,6 +3,7 @@
 mod call;
 mod connection_error;
 mod connector;
+mod header_names;
 mod proxies;
 mod proxy;
 mod requests;
@@ -13,6 +14,7 @@ use std::net::IpAddr;
 
 pub(crate) use call::{Call, CallState};
 pub(crate) use connector::{Connector, NetworkSettings};
+pub(crate) use header_names::HeaderNames;
 pub(crate) use proxies::Proxies;
 pub(crate) use proxy::Proxy;
 pub use requests::Requests;

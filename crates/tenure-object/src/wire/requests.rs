@@ -19,7 +19,9 @@ pub(crate) struct Counter(Mutex<Requests>);
 
 impl Counter {
     pub(crate) fn count(&self, request: &http::request::Parts) {
-        let is_list = request.uri.query().is_some_and(|query| query.contains("list-type="));
+        // S3 and Google, and Azure.
+        let is_list = |query: &str| query.contains("list-type=") || query.contains("comp=list");
+        let is_list = request.uri.query().is_some_and(is_list);
         let mut so_far = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match request.method {
             http::Method::PUT => so_far.puts += 1,

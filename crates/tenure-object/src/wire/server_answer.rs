@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use http::header::{DATE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, RETRY_AFTER};
+use http::header::{AGE, AsHeaderName, DATE, ETAG, HeaderMap, LAST_MODIFIED, RETRY_AFTER};
 use jiff::Timestamp;
 use tenure_store::StoreTime;
 
-use super::Proxy;
+use super::{HeaderNames, Proxy};
 
 /// The answer to a request, as the server sent it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(crate) struct ServerAnswer {
     /// Identifier of the request for questions to the provider.
     pub(crate) request_id: Option<String>,
     pub(crate) retry_after: Option<Duration>,
+    /// Age of the answer, if it comes from a cache.
+    pub(crate) cached_for: Option<Duration>,
     /// The real region of the bucket, if it is another one.
     pub(crate) region: Option<String>,
     /// The proxy that the answer came through.
@@ -36,35 +38,45 @@ pub(crate) enum AnswerText {
     /// No body, or one that was cut off.
     #[default]
     Nothing,
-    /// An error in S3's format.
+    /// An error in the format of the store.
     Error { code: String, message: String },
     /// The server requires TLS.
     WantsTls,
-    /// Another text: the answer does not come from an S3 server.
+    /// Another text: the answer does not come from the store.
     Foreign,
 }
 
 impl ServerAnswer {
-    pub(crate) fn new(status: u16, headers: &HeaderMap, signed: Option<Timestamp>) -> Self {
-        let date = header(headers, &DATE).and_then(|date| parse_date(&date));
+    pub(crate) fn new(status: u16, headers: &HeaderMap, names: &HeaderNames) -> Self {
+        let date = header(headers, DATE).and_then(|date| parse_date(&date));
+        let age = header(headers, AGE).and_then(|age| age.parse().ok()).map(Duration::from_secs);
+        let code = names.error_code.and_then(|name| header(headers, name));
         Self {
             status,
             date,
-            modified: header(headers, &LAST_MODIFIED).and_then(|date| parse_date(&date)),
-            etag: header(headers, &ETAG),
-            signed,
-            locked: headers.contains_key(LOCK_MODE),
-            request_id: header(headers, &REQUEST_ID),
-            retry_after: header(headers, &RETRY_AFTER).and_then(|after| parse_wait(&after, date)),
-            region: header(headers, &BUCKET_REGION),
+            modified: header(headers, LAST_MODIFIED).and_then(|date| parse_date(&date)),
+            etag: header(headers, ETAG),
+            signed: None,
+            locked: names.locks.iter().any(|name| headers.contains_key(*name)),
+            request_id: header(headers, names.request_id),
+            retry_after: header(headers, RETRY_AFTER).and_then(|after| parse_wait(&after, date)),
+            cached_for: age.filter(|age| !age.is_zero()),
+            region: names.region.and_then(|name| header(headers, name)),
             proxy: None,
-            text: AnswerText::Nothing,
+            text: code.map_or(AnswerText::Nothing, |code| AnswerText::Error { code, message: String::new() }),
         }
     }
 
     pub(crate) fn with_text(mut self, body: &[u8]) -> Self {
         let body = String::from_utf8_lossy(body);
-        self.text = parse_text(&body);
+        let text = parse_text(&body);
+        // A code in a header needs no body.
+        if !matches!(
+            (&self.text, &text),
+            (AnswerText::Error { .. }, AnswerText::Nothing | AnswerText::Foreign)
+        ) {
+            self.text = text;
+        }
         self.region = self.region.or_else(|| element(&body, "Region")).filter(|region| !region.is_empty());
         self
     }
@@ -80,19 +92,54 @@ impl ServerAnswer {
         }
     }
 
-    /// The store's time: never later than the server's clock was, because the header has whole seconds.
-    pub(crate) fn time(&self) -> Option<StoreTime> {
-        let micros = self.date?.as_microsecond();
-        u64::try_from(micros).ok().map(StoreTime::from_micros)
+    /// True if a cache on the way answered, and not the store.
+    pub(crate) fn is_from_a_cache(&self) -> bool {
+        self.cached_for.is_some()
     }
 
-    /// Age of an object that was written at this time, by the server's clock alone; `None` if the result would be
-    /// implausible. Both times are truncated to whole seconds, so the real age may be nearly a second less than their
-    /// difference. The result never exceeds the real age.
-    pub(crate) fn age_of(&self, modified: Option<Timestamp>) -> Option<Duration> {
-        let plausible =
-            |at: Timestamp| (YEAR_2020..YEAR_2200).contains(&at.as_second()).then(|| at.as_second());
-        let age = plausible(self.date?)? - plausible(modified?)? - 1;
+    /// The store's time, if it can be believed. It is never later than the server's clock was, because the header has
+    /// whole seconds.
+    pub(crate) fn time(&self) -> Option<StoreTime> {
+        let date = self.date.filter(|_| self.doubt().is_none())?;
+        u64::try_from(date.as_microsecond()).ok().map(StoreTime::from_micros)
+    }
+
+    /// The reason not to believe the `Date` of this answer. A token that is made from a time in the far future stays
+    /// above every later one, until that time has come.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        let Some(date) = self.date else {
+            return Some(
+                "its answer has no Date that can be read, and tokens need the time of the store: make the server, or \
+                 the proxy in front of it, send one"
+                    .to_owned(),
+            );
+        };
+        if !is_plausible(date) {
+            return Some(format!(
+                "its clock was never set: its answer is dated {date}: set the server's clock"
+            ));
+        }
+        // A server that checks signatures refuses requests whose time is so far off from its own.
+        match self.ahead() {
+            Some(ahead) if ahead.abs() > SKEW_MAX => Some(format!(
+                "its answer is dated {date}, {} s {} the accepted request: the clocks of the server's front ends \
+                 differ, so its time cannot be believed: set the server's clock",
+                ahead.abs(),
+                if ahead < 0 { "after" } else { "before" }
+            )),
+            _ => None,
+        }
+    }
+
+    /// Age of the object, by the server's clock alone; `None` if the result would be implausible. Both times are
+    /// truncated to whole seconds, so the real age may be nearly a second less than their difference. The result never
+    /// exceeds the real age.
+    ///
+    /// Both times are of this answer: an object that was written again with equal bytes has the same ETag, and the time
+    /// of its earlier write would make it too old.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        let plausible = |at: Option<Timestamp>| at.filter(|at| is_plausible(*at)).map(Timestamp::as_second);
+        let age = plausible(self.date)? - plausible(self.modified)? - 1;
         u64::try_from(age).ok().map(Duration::from_secs)
     }
 
@@ -102,21 +149,15 @@ impl ServerAnswer {
     }
 }
 
-/// Time at which a request was signed, from its headers: this code has no clock.
-pub(crate) fn signed_at(headers: &HeaderMap) -> Option<Timestamp> {
-    let text = header(headers, &AMZ_DATE)?;
-    jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", text)
-        .ok()?
-        .to_zoned(jiff::tz::TimeZone::UTC)
-        .ok()
-        .map(|at| at.timestamp())
+fn is_plausible(at: Timestamp) -> bool {
+    (YEAR_2020..YEAR_2200).contains(&at.as_second())
 }
 
-fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+pub(super) fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<String> {
     Some(plain(headers.get(name)?.to_str().ok()?, LINE_MAX))
 }
 
-fn parse_date(text: &str) -> Option<Timestamp> {
+pub(super) fn parse_date(text: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::parse(text).ok().map(|at| at.timestamp())
 }
 
@@ -158,17 +199,15 @@ fn plain(text: &str, max: usize) -> String {
     line.take(max).collect::<String>().trim().to_owned()
 }
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
-const LOCK_MODE: HeaderName = HeaderName::from_static("x-amz-object-lock-mode");
-const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
-const AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
-
 /// Answers of servers written in Go, nginx and Apache to an unencrypted request.
 const WANTS_TLS: [&str; 3] = [
     "HTTP request to an HTTPS server",
     "plain HTTP request was sent to HTTPS port",
     "speaking plain HTTP to an SSL-enabled server port",
 ];
+
+/// Largest difference between the clocks of a client and of a server that accepts its signature, in seconds.
+const SKEW_MAX: i64 = 15 * 60;
 
 /// A clock outside this range was never set.
 const YEAR_2020: i64 = 1_577_836_800;
@@ -181,10 +220,25 @@ const LINE_MAX: usize = 300;
 mod tests {
     use super::*;
 
+    const NAMES: HeaderNames = HeaderNames {
+        request_id: "x-amz-request-id",
+        locks: &[],
+        region: None,
+        error_code: Some("x-error-code"),
+        signed: Some(("Scheme", "x-date")),
+    };
+
+    #[test]
+    fn a_code_in_a_header_counts_without_a_body() {
+        let answer = answer(&[("x-error-code", "BlobNotFound")]);
+        assert_eq!(answer.clone().with_text(b"").code(), "BlobNotFound");
+        assert_eq!(answer.with_text(b"<Error><Code>Other</Code></Error>").code(), "Other");
+    }
+
     fn answer(headers: &[(&'static str, &'static str)]) -> ServerAnswer {
         let headers =
             headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-        ServerAnswer::new(503, &headers, None)
+        ServerAnswer::new(503, &headers, &NAMES)
     }
 
     #[test]
@@ -203,8 +257,7 @@ mod tests {
 
     #[test]
     fn an_age_is_never_overstated_and_nonsense_is_none() {
-        let at = |text: &str| parse_date(text);
-        let age = |date: &'static str, modified| answer(&[("date", date)]).age_of(at(modified));
+        let age = |date, modified| answer(&[("date", date), ("last-modified", modified)]).age();
         let now = "Sun, 15 Nov 2026 12:16:36 GMT";
         assert_eq!(age(now, "Sun, 15 Nov 2026 12:16:26 GMT"), Some(Duration::from_secs(9)));
         assert_eq!(age(now, "Sun, 15 Nov 2026 12:16:35 GMT"), Some(Duration::ZERO));
@@ -228,9 +281,16 @@ mod tests {
 
     #[test]
     fn the_difference_of_the_clocks_is_that_of_two_lines_of_the_same_exchange() {
-        let signed = HeaderMap::from_iter([(AMZ_DATE, "20261115T130000Z".parse().unwrap())]);
-        let date = HeaderMap::from_iter([(DATE, "Sun, 15 Nov 2026 12:00:00 GMT".parse().unwrap())]);
-        assert_eq!(ServerAnswer::new(403, &date, signed_at(&signed)).ahead(), Some(3600));
+        let request = |signature: &str| {
+            HeaderMap::from_iter([
+                (http::header::AUTHORIZATION, signature.parse().unwrap()),
+                ("x-date".parse().unwrap(), "20261115T130000Z".parse().unwrap()),
+            ])
+        };
+        let mut answer = answer(&[("date", "Sun, 15 Nov 2026 12:00:00 GMT")]);
+        answer.signed = NAMES.signed_at(&request("Scheme abc"));
+        assert_eq!(answer.ahead(), Some(3600));
+        assert_eq!(NAMES.signed_at(&request("Bearer abc")), None, "no time is part of this signature");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use jiff::Timestamp;
 use tenure_object::S3;
 use tenure_object::{Environment, S3Builder};
 use tenure_testkit::Authority;
@@ -139,8 +140,8 @@ async fn receive(connection: &mut (impl AsyncRead + Unpin)) -> Option<String> {
 
 /// A complete answer, with a date like that of every server.
 pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Reply {
-    let length = body.len();
-    Reply::Send(format!("HTTP/1.1 {status}\r\n{DATE}{headers}content-length: {length}\r\n\r\n{body}"))
+    let (date, length) = (date(), body.len());
+    Reply::Send(format!("HTTP/1.1 {status}\r\n{date}{headers}content-length: {length}\r\n\r\n{body}"))
 }
 
 /// An error in S3's format.
@@ -148,4 +149,16 @@ pub(crate) fn error(status: &str, code: &str) -> Reply {
     answer(status, "", &format!("<Error><Code>{code}</Code><Message>Told so.</Message></Error>"))
 }
 
-pub(crate) const DATE: &str = "date: Sun, 15 Nov 2026 12:16:36 GMT\r\nx-amz-request-id: 17A\r\n";
+/// The headers that every answer has: the time, and the identifier of the request.
+pub(crate) fn date() -> String {
+    date_at(Timestamp::now())
+}
+
+/// The same headers, of a server with another clock.
+pub(crate) fn date_at(time: Timestamp) -> String {
+    format!("date: {}\r\nx-amz-request-id: 17A\r\n", http_date(time))
+}
+
+pub(crate) fn http_date(time: Timestamp) -> String {
+    jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&time).unwrap()
+}

@@ -11,19 +11,19 @@ pub struct OpenError {
 }
 
 impl OpenError {
-    pub(super) fn invalid(sentence: impl Into<String>) -> Self {
+    pub(crate) fn invalid(sentence: impl Into<String>) -> Self {
         Self { reason: Reason::Invalid, sentence: sentence.into() }
     }
 
-    pub(super) fn denied(sentence: impl Into<String>) -> Self {
+    pub(crate) fn denied(sentence: impl Into<String>) -> Self {
         Self { reason: Reason::Denied, sentence: sentence.into() }
     }
 
-    pub(super) fn unreachable(sentence: impl Into<String>) -> Self {
+    pub(crate) fn unreachable(sentence: impl Into<String>) -> Self {
         Self { reason: Reason::Unreachable, sentence: sentence.into() }
     }
 
-    pub(super) fn unsupported(sentence: impl Into<String>) -> Self {
+    pub(crate) fn unsupported(sentence: impl Into<String>) -> Self {
         Self { reason: Reason::Unsupported, sentence: sentence.into() }
     }
 

@@ -2,7 +2,6 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use jiff::Timestamp;
 use tenure_store::{Key, Version};
 
 /// The values read last, for a few keys, so that a read of an unchanged object transfers no value.
@@ -16,8 +15,8 @@ pub(super) struct ReadCache(Mutex<CacheState>);
 pub(super) struct CachedValue {
     pub(super) value: Bytes,
     pub(super) version: Version,
-    /// Time of the write, by the server's clock.
-    pub(super) modified: Option<Timestamp>,
+    /// The ETag that the server sent with it, for the condition of the next read.
+    pub(super) etag: String,
 }
 
 /// A read in progress. The cache does not keep its result if a write happens during it.
@@ -118,7 +117,7 @@ mod tests {
         CachedValue {
             value: Bytes::copy_from_slice(text.as_bytes()),
             version: Version::new(text),
-            modified: None,
+            etag: text.to_owned(),
         }
     }
 

@@ -2,17 +2,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tenure_store::{Key, Version};
 
-/// Detects a server that does not accept ETags in the form in which it receives them. Some servers match them only
-/// without quotes, some only with quotes. To every other replace they answer that the object has changed.
+/// Detects a server that does not accept versions in the form in which it receives them. Some S3 servers match ETags
+/// only without quotes, some only with quotes. To every other replace they answer that the object has changed.
 ///
 /// The check at connect cannot detect this, since all its writes must be refused. The sign is a refused replace of a
 /// version that a read shows which was sent after the refusal. A server that keeps its promises never does this: a
 /// version that was replaced does not return.
 #[derive(Debug, Default)]
-pub(super) struct EtagQuoting(Mutex<QuotingState>);
+pub(super) struct VersionForm(Mutex<FormState>);
 
 #[derive(Debug, Default)]
-struct QuotingState {
+struct FormState {
     /// True once a replace was applied: the form is right.
     is_right: bool,
     /// The latest refused replace.
@@ -25,10 +25,10 @@ struct QuotingState {
 #[derive(Debug)]
 pub(super) struct ReadBegun(Option<Version>);
 
-impl EtagQuoting {
+impl VersionForm {
     /// Records that a replace was applied.
     pub(super) fn applied(&self) {
-        *self.state() = QuotingState { is_right: true, ..QuotingState::default() };
+        *self.state() = FormState { is_right: true, ..FormState::default() };
     }
 
     /// Records that a replace of this version was refused, because the object has another one.
@@ -60,7 +60,7 @@ impl EtagQuoting {
         state.wrong_refusals >= WRONG_REFUSALS
     }
 
-    fn state(&self) -> MutexGuard<'_, QuotingState> {
+    fn state(&self) -> MutexGuard<'_, FormState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -81,14 +81,14 @@ mod tests {
     }
 
     /// A refused replace, followed by a read.
-    fn again(form: &EtagQuoting, replaced: &str, shown: &str) -> bool {
+    fn again(form: &VersionForm, replaced: &str, shown: &str) -> bool {
         form.refused(&key(), &version(replaced));
         form.is_wrong(form.begin(&key()), &version(shown))
     }
 
     #[test]
     fn three_refusals_of_what_is_there_in_a_row_mean_that_the_form_is_wrong() {
-        let form = EtagQuoting::default();
+        let form = VersionForm::default();
         assert!(!again(&form, "a", "a") && !again(&form, "a", "a"));
         assert!(!again(&form, "a", "b"), "that one had changed");
         assert!(!again(&form, "b", "b") && !again(&form, "b", "b"));
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn one_refusal_counts_once_however_often_it_is_read() {
-        let form = EtagQuoting::default();
+        let form = VersionForm::default();
         form.refused(&key(), &version("a"));
         for _ in 0..10 {
             assert!(!form.is_wrong(form.begin(&key()), &version("a")));
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_read_that_was_sent_before_the_refusal_or_of_another_key_says_nothing() {
-        let form = EtagQuoting::default();
+        let form = VersionForm::default();
         for number in 0..10 {
             let (early, other) = (form.begin(&key()), Key::parse("other").unwrap());
             let latest = version(&number.to_string());
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn once_a_replace_was_applied_the_form_is_right() {
-        let form = EtagQuoting::default();
+        let form = VersionForm::default();
         form.applied();
         assert!((0..10).all(|_| !again(&form, "a", "a")));
     }

@@ -1,12 +1,12 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use super::error::OpenError;
+use super::OpenError;
 use crate::wire::is_loopback;
 
 /// Address of an S3 server: `https://s3.example.org`, optionally with a port or a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
     scheme: &'static str,
     authority: String,
     host: String,
@@ -15,7 +15,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn parse(text: &str) -> Result<Self, OpenError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, OpenError> {
         let wrong = || {
             OpenError::invalid(
                 "an endpoint is http:// or https://, a host, and a port or path where it has one: write it like \
@@ -47,21 +47,21 @@ impl Endpoint {
         })
     }
 
-    pub(super) fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         &self.host
     }
 
-    pub(super) fn is_encrypted(&self) -> bool {
+    pub(crate) fn is_encrypted(&self) -> bool {
         self.scheme == "https"
     }
 
     /// True if requests to it stay on this machine.
-    pub(super) fn is_loopback(&self) -> bool {
+    pub(crate) fn is_loopback(&self) -> bool {
         is_loopback(&self.host)
     }
 
     /// The address of a bucket that is part of the host name.
-    pub(super) fn of_bucket(&self, bucket: &str) -> Result<String, OpenError> {
+    pub(crate) fn of_bucket(&self, bucket: &str) -> Result<String, OpenError> {
         if self.host.parse::<IpAddr>().is_ok() {
             return Err(OpenError::invalid(
                 "path-style=false puts the bucket in front of the endpoint's host, which must be a name then, not an \

@@ -9,7 +9,7 @@ pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
     /// The variables of this process.
-    pub(super) fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| name.starts_with("AWS_") || OTHERS.contains(&name.as_str()))
@@ -17,11 +17,11 @@ impl Environment {
     }
 
     /// The first of these variables that is set and not empty.
-    pub(super) fn first(&self, names: &[&str]) -> Option<&str> {
+    pub(crate) fn first(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.0.get(*name)).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.first(&[name])
     }
 }

@@ -1,0 +1,10 @@
+//! Settings that every dialect shares: variables, endpoints, and the route to the server.
+
+mod endpoint;
+mod environment;
+mod error;
+pub(crate) mod network;
+
+pub(crate) use endpoint::Endpoint;
+pub use environment::Environment;
+pub use error::OpenError;
