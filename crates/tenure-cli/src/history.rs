@@ -104,8 +104,8 @@ impl Term {
         };
         let words = match (&past.end, &by, &because) {
             (End::RanOut, ..) => "run out".to_owned(),
-            (_, Some(by), Some(because)) if because.is_empty() => format!("taken by {}", plain(by)),
-            (_, Some(by), Some(because)) => format!("taken by {} because {}", plain(by), plain(because)),
+            (_, Some(by), Some(because)) if because.is_empty() => format!("taken over by {}", plain(by)),
+            (_, Some(by), Some(because)) => format!("taken over by {} because {}", plain(by), plain(because)),
             _ => plain(end),
         };
         Self {

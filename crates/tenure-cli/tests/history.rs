@@ -45,7 +45,7 @@ fn the_present_term_comes_first_and_then_the_past_ones_newest_first() {
         }
     };
     at(1, &["web-3", &taken.token().to_string(), "still held, at most 1m"]);
-    at(2, &["web-2", &two.to_string(), "taken by web-3 because web-2 is stuck"]);
+    at(2, &["web-2", &two.to_string(), "taken over by web-3 because web-2 is stuck"]);
     at(3, &["web-1", &one.to_string(), "released"]);
     let told = home.tenure(&["history", "x", "--json"]).json();
     assert_eq!(told["state"], "held");

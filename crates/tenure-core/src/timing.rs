@@ -250,7 +250,11 @@ fn parse_ttl(ttl: Duration) -> Result<Ttl, Error> {
     Ttl::from_millis(millis).filter(|_| whole).ok_or_else(|| {
         Error::new(
             ErrorKind::Invalid,
-            format!("a ttl is a whole number of milliseconds from {} to {}, not {ttl:?}", Ttl::MIN, Ttl::MAX),
+            format!(
+                "a ttl is a whole number of milliseconds from {} to {}, not {ttl:?}: use 15s, for example",
+                Ttl::MIN,
+                Ttl::MAX
+            ),
         )
     })
 }
@@ -346,6 +350,10 @@ mod tests {
         for ttl in [Duration::ZERO, Duration::from_millis(49), Duration::from_secs(86_401), Duration::MAX] {
             assert_eq!(Timing::new(ttl).unwrap_err().kind(), ErrorKind::Invalid, "{ttl:?}");
         }
+        assert_eq!(
+            Timing::new(Duration::from_millis(10)).unwrap_err().to_string(),
+            "a ttl is a whole number of milliseconds from 50ms to 86400s, not 10ms: use 15s, for example"
+        );
         assert!(Timing::new(Duration::from_micros(100_500)).is_err(), "records keep whole milliseconds");
         let builder = || Timing::builder(15 * SECOND);
         assert!(builder().period(Duration::ZERO).build().is_err());

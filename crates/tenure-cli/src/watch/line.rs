@@ -135,7 +135,7 @@ impl Line {
             }
             "ran-out" => format!("{}: {holder}, did not renew it in time", FREE.paint("run out")),
             "died" => format!("{}: {holder}, is dead", FREE.paint("died")),
-            "taken" => format!("{} {by} from {holder}", FREE.paint("taken")),
+            "taken" => format!("{} from {holder}, {by}", FREE.paint("taken over")),
             "ended" => format!("{} ({message}): {holder}", FREE.paint("ended")),
             "reserved" => format!("{} for {}", IN_USE.paint("reserved"), text(&self.successor)),
             "closed" => format!("{} {by}, and never granted again", SUSPECT.paint("closed")),
@@ -143,7 +143,7 @@ impl Line {
                 format!("{} again, the last {token}", SUSPECT.paint("there is a record"))
             }
             "appeared" => SUSPECT.paint("there is a record"),
-            "gone" => SUSPECT.paint("the record is gone"),
+            "gone" => SUSPECT.paint("the record was deleted"),
             "foreign" => format!("{}: {message}", SUSPECT.paint("foreign")),
             "missed" => {
                 let kept = Record::HISTORY_MAX;
