@@ -151,7 +151,7 @@ fn an_endpoint_that_is_not_s3_is_reported() {
     refused(&ssh, 69, &["does not speak HTTP: write https:// if it is encrypted"]);
     const PAGE: &str =
         "Content-Type: text/html\r\nContent-Length: 15\r\nConnection: close\r\n\r\n<html>hi</html>";
-    for (status, code) in [("200 OK", 77), ("404 Not Found", 77), ("403 Forbidden", 69)] {
+    for (status, code) in [("200 OK", 77), ("404 Not Found", 69), ("403 Forbidden", 69)] {
         let page = format!("HTTP/1.1 {status}\r\n{PAGE}").leak();
         refused(&at(answering(page)), code, &["does not speak S3"]);
     }

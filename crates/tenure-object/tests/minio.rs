@@ -260,3 +260,21 @@ async fn a_sweep_is_one_plain_delete_and_a_missing_permission_is_reported() {
     let error = store.scratch().unwrap().sweep(&swept).await.unwrap_err();
     assert!(error.to_string().contains("may not delete"), "{error}");
 }
+
+/// Such answers do not say that the record was deleted, and no contender treats the lease as free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn empty_404s_of_a_load_balancer_end_no_lease() {
+    let Some(bucket) = Bucket::on(Server::Minio, "balancer") else { return };
+    let ttl = Duration::from_secs(6);
+    let holder = Coordinator::connect(bucket.store()).await.unwrap();
+    let lease = holder.lease("job").unwrap().ttl(ttl).acquire().await.unwrap();
+    let contender = Coordinator::connect(bucket.store()).await.unwrap();
+    let empty = Fault::AnswerInstead(ErrorAnswer::EMPTY_NOT_FOUND);
+    bucket.proxy().install(Rule::new(empty).path("job").times(4));
+    let denied = contender.lease("job").unwrap().ttl(ttl).wait(ttl * 2).acquire().await.unwrap_err();
+    assert_eq!(denied.kind(), ErrorKind::Held, "{denied}");
+    let faults = bucket.proxy().log().iter().filter(|exchange| exchange.fault.is_some()).count();
+    assert_eq!(faults, 4);
+    lease.check().expect("it was renewed after those answers");
+    lease.release().await.unwrap();
+}

@@ -5,7 +5,7 @@
 pub struct ErrorAnswer {
     /// The status.
     pub status: u16,
-    /// The code in the body.
+    /// The code in the body; empty for an answer without a body.
     pub code: &'static str,
     /// The seconds of a `Retry-After` header.
     pub retry_after: Option<u32>,
@@ -23,6 +23,9 @@ impl ErrorAnswer {
     /// 503 as an outage.
     pub const UNAVAILABLE: Self = Self::new(503, "ServiceUnavailable");
 
+    /// 404 without a body, as a load balancer sends it.
+    pub const EMPTY_NOT_FOUND: Self = Self::new(404, "");
+
     /// Any other error.
     pub const fn new(status: u16, code: &'static str) -> Self {
         Self { status, code, retry_after: None }
@@ -31,9 +34,13 @@ impl ErrorAnswer {
     /// The answer as bytes. The answer to a HEAD request has no body.
     pub(crate) fn bytes(&self, method: &str) -> Vec<u8> {
         let Self { status, code, .. } = self;
-        let body = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>by the faulty proxy</Message></Error>"
-        );
+        let body = if code.is_empty() {
+            String::new()
+        } else {
+            format!(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>by the faulty proxy</Message></Error>"
+            )
+        };
         let mut answer = format!("HTTP/1.1 {status} {code}\r\nContent-Type: application/xml\r\n");
         answer += &format!("Content-Length: {}\r\n", body.len());
         if let Some(seconds) = self.retry_after {
