@@ -21,7 +21,7 @@ fn place(server: &Server, bucket: &str, endpoint: &str) -> Place {
     let store = S3::builder(bucket).prefix("locks").endpoint(&server.endpoint()).region(server.region());
     let store = store.keys(server.access_key(), server.secret_key()).open_in(&Environment::default());
     let url = format!("s3://{bucket}/locks?endpoint={endpoint}");
-    Place::new(url, server.environment().into(), Arc::new(store.unwrap()), Duration::from_millis(20))
+    Place::new(url, server.environment(), Arc::new(store.unwrap()), Duration::from_millis(20))
 }
 
 /// Common settings of all plans.

@@ -63,7 +63,8 @@ fn exchange(
     // Some servers reset the connection instead of closing it. The status has arrived by then.
     let ended = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer).into_owned();
-    let status = answer.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+    let status = answer.strip_prefix("HTTP/1.1 ").or_else(|| answer.strip_prefix("HTTP/1.0 "));
+    let status = status.and_then(|rest| rest.get(..3)?.parse().ok());
     match status {
         Some(status) => Ok((status, answer)),
         None => Err(ended.err().unwrap_or_else(|| io::Error::other(format!("no HTTP answer: {answer:?}")))),

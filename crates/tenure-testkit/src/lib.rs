@@ -29,7 +29,9 @@ mod process_table;
 mod proxy;
 mod samples;
 mod server;
+mod shared_key;
 mod sign;
+mod translator;
 mod wait;
 
 pub use authority::{Authority, Certificate};
@@ -43,5 +45,5 @@ pub use process_table::{
 };
 pub use proxy::{Counts, ErrorAnswer, Exchange, Fault, FaultyProxy, InstalledRule, Rule};
 pub use samples::{Samples, print_ratio};
-pub use server::{Kind, Server, Session, Setup, StartError};
+pub use server::{Dialect, Kind, Server, Session, Setup, StartError};
 pub use wait::{sleep_ms, wait_for, wait_until};

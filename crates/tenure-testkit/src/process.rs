@@ -41,9 +41,14 @@ impl Process {
         Ok(Self { guard, server })
     }
 
+    /// Process id of the server.
+    pub(crate) fn number(&self) -> i32 {
+        self.server.as_raw_nonzero().get()
+    }
+
     /// True if the server has exited by itself.
     pub(crate) fn has_ended(&self) -> bool {
-        state_of(self.server.as_raw_nonzero().get()).is_none_or(|state| state == 'Z')
+        state_of(self.number()).is_none_or(|state| state == 'Z')
     }
 
     /// Sends SIGTERM, waits some time, then kills the server. Its data stays.

@@ -132,12 +132,12 @@ impl Connection {
             }
             Fault::AnswerInstead(error) => {
                 under_way.happened();
-                return self.tell(&error.bytes(&request.method), error.status, false, under_way).await;
+                return self.tell(&error.bytes(request), error.status, false, under_way).await;
             }
             Fault::AnswerAfter(error) => {
                 let Ok(answer) = self.server.ask(request, &mut under_way).await else { return cut };
                 under_way.happened();
-                return self.tell(&error.bytes(&request.method), error.status, answer.last, under_way).await;
+                return self.tell(&error.bytes(request), error.status, answer.last, under_way).await;
             }
             Fault::ForgetCondition => {
                 let Some(request) = request.without_condition() else {

@@ -1,6 +1,8 @@
 //! Error answers of servers.
 
-/// An error answer in the format of S3.
+use super::message::HttpRequest;
+
+/// An error answer: in the format of S3, which Google shares, or in the format of Azure if the request is one of Azure's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorAnswer {
     /// The status.
@@ -31,8 +33,8 @@ impl ErrorAnswer {
         Self { status, code, retry_after: None }
     }
 
-    /// The answer as bytes. The answer to a HEAD request has no body.
-    pub(crate) fn bytes(&self, method: &str) -> Vec<u8> {
+    /// The answer to this request as bytes. The answer to a HEAD request has no body.
+    pub(crate) fn bytes(&self, request: &HttpRequest) -> Vec<u8> {
         let Self { status, code, .. } = self;
         let body = if code.is_empty() {
             String::new()
@@ -46,8 +48,12 @@ impl ErrorAnswer {
         if let Some(seconds) = self.retry_after {
             answer += &format!("Retry-After: {seconds}\r\n");
         }
+        // Azure's code is in a header, too. All its requests name a version.
+        if request.header("x-ms-version").is_some() {
+            answer += &format!("x-ms-error-code: {code}\r\n");
+        }
         answer += "\r\n";
-        if method != "HEAD" {
+        if request.method != "HEAD" {
             answer += &body;
         }
         answer.into_bytes()

@@ -20,6 +20,8 @@ pub struct Exchange {
     pub if_match: Option<String>,
     /// The condition `If-None-Match`.
     pub if_none_match: Option<String>,
+    /// The condition `x-goog-if-generation-match` of Google.
+    pub if_generation_match: Option<String>,
     /// The fault that a rule chose for it.
     pub fault: Option<Fault>,
     /// Status of the server's answer, for each time that the server got the request.

@@ -39,7 +39,7 @@ pub enum Fault {
     AnswerInstead(ErrorAnswer),
     /// The server answers; the client gets this answer instead.
     AnswerAfter(ErrorAnswer),
-    /// Removes the condition, `If-Match` or `If-None-Match`, and signs the request again without it. A request without
-    /// a condition is forwarded, and the fault is skipped.
+    /// Removes the condition, `If-Match`, `If-None-Match` or `x-goog-if-generation-match`, and signs the request again
+    /// without it. A request without a condition is forwarded, and the fault is skipped.
     ForgetCondition,
 }

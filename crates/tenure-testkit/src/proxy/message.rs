@@ -5,7 +5,8 @@ use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::server::{ACCESS_KEY, REGION, SECRET_KEY};
+use crate::server::{ACCESS_KEY, ACCOUNT, ACCOUNT_KEY, REGION, SECRET_KEY};
+use crate::shared_key::SharedKey;
 use crate::sign::Signer;
 
 /// A connection that is read one message at a time.
@@ -20,6 +21,8 @@ pub(crate) struct HttpStream {
 #[derive(Debug, Clone)]
 pub(crate) struct HttpRequest {
     pub(crate) bytes: Vec<u8>,
+    /// Offset of the body.
+    body: usize,
     pub(crate) method: String,
     pub(crate) target: String,
     headers: Headers,
@@ -34,6 +37,7 @@ pub(crate) struct HttpAnswer {
     /// Offset of the body.
     pub(crate) body: usize,
     pub(crate) status: u16,
+    headers: Headers,
     /// True if the server sends no other answer on this connection.
     pub(crate) last: bool,
     /// Method by which the end of the body is found.
@@ -57,28 +61,53 @@ impl HttpRequest {
         find(&self.headers, name)
     }
 
-    /// The same request without its condition; `None` if it has none. It is signed again, because the signature covers
-    /// the condition.
+    /// The body as it was sent: with the frames of its chunks, if it has any.
+    pub(crate) fn content(&self) -> &[u8] {
+        &self.bytes[self.body..]
+    }
+
+    /// The same request without its condition; `None` if it has none. It is signed again if its signature covers the
+    /// condition.
     pub(crate) fn without_condition(&self) -> Option<Self> {
-        const CONDITIONS: [&str; 2] = ["if-match", "if-none-match"];
-        const SIGNATURE: [&str; 3] = ["authorization", "x-amz-date", "x-amz-content-sha256"];
+        const CONDITIONS: [&str; 3] = ["if-match", "if-none-match", "x-goog-if-generation-match"];
         CONDITIONS.iter().find(|name| self.header(name).is_some())?;
-        let body = self.bytes.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
-        let host = self.header("host").unwrap_or_default();
         let mut headers: Headers = self.headers.clone();
-        headers
-            .retain(|(name, _)| !CONDITIONS.contains(&name.as_str()) && !SIGNATURE.contains(&name.as_str()));
-        let signer = Signer { access_key: ACCESS_KEY, secret_key: SECRET_KEY, region: REGION, service: "s3" };
-        let signed = signer.sign(host, (&self.method, &self.target), &[], &self.bytes[body..]);
+        headers.retain(|(name, _)| !CONDITIONS.contains(&name.as_str()));
+        let (what, scheme) = ((self.method.as_str(), self.target.as_str()), self.header("authorization"));
+        let signed = match scheme.and_then(|value| value.split(' ').next()) {
+            Some("AWS4-HMAC-SHA256") => {
+                let (access_key, secret_key) = (ACCESS_KEY, SECRET_KEY);
+                let signer = Signer { access_key, secret_key, region: REGION, service: "s3" };
+                signer.sign(self.header("host").unwrap_or_default(), what, &[], self.content())
+            }
+            Some("SharedKey") => {
+                let replaced = ["x-ms-date", "x-ms-version"];
+                let others = headers.iter().filter(|(name, _)| !replaced.contains(&name.as_str()));
+                let others: Vec<_> = others.map(|(name, value)| (name.as_str(), value.as_str())).collect();
+                SharedKey { account: ACCOUNT, key: ACCOUNT_KEY }.sign(what, &others, self.content())
+            }
+            // A token is no signature.
+            _ => Vec::new(),
+        };
+        headers.retain(|(name, _)| signed.iter().all(|(replaced, _)| replaced != name));
         headers.extend(signed.into_iter().map(|(name, value)| (name.to_owned(), value)));
         let lines = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
         let head = format!("{} {} HTTP/1.1\r\n{}\r\n", self.method, self.target, lines.collect::<String>());
-        let bytes = [head.as_bytes(), &self.bytes[body..]].concat();
-        Some(Self { bytes, headers, ..self.clone() })
+        let bytes = [head.as_bytes(), self.content()].concat();
+        Some(Self { bytes, body: head.len(), headers, ..self.clone() })
     }
 }
 
 impl HttpAnswer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, name)
+    }
+
+    /// The body as it was sent: with the frames of its chunks, if it has any.
+    pub(crate) fn content(&self) -> &[u8] {
+        &self.bytes[self.body..]
+    }
+
     /// The part of the answer that arrives if the connection breaks within the body; `None` if the answer cannot have a
     /// body.
     pub(crate) fn broken(&self) -> Option<Vec<u8>> {
@@ -133,7 +162,7 @@ impl HttpStream {
         }
         let end = self.end_of_body(body, framing).await?;
         let last = is_last(&headers, version);
-        Ok(Some(HttpRequest { bytes: self.take(end), method, target, headers, last }))
+        Ok(Some(HttpRequest { bytes: self.take(end), body, method, target, headers, last }))
     }
 
     /// The answer to a request with this method.
@@ -157,7 +186,7 @@ impl HttpStream {
             };
             let end = self.end_of_body(body, framing).await?;
             let last = framing == Framing::UntilClose || is_last(&headers, version);
-            return Ok(HttpAnswer { bytes: self.take(end), body, status, last, framing });
+            return Ok(HttpAnswer { bytes: self.take(end), body, status, headers, last, framing });
         }
     }
 

@@ -19,7 +19,7 @@ pub use counts::Counts;
 pub use error_answer::ErrorAnswer;
 pub use exchange::Exchange;
 pub use fault::Fault;
-pub(crate) use message::{HttpRequest, HttpStream};
+pub(crate) use message::{HttpAnswer, HttpRequest, HttpStream};
 pub use rule::Rule;
 use shared::ProxyShared;
 use tokio::net::{TcpListener, TcpStream};

@@ -112,6 +112,7 @@ impl ProxyShared {
             target: request.target.clone(),
             if_match: header("if-match"),
             if_none_match: header("if-none-match"),
+            if_generation_match: header("x-goog-if-generation-match"),
             fault: due.map(|due| due.fault),
             served: Vec::new(),
             answered: None,

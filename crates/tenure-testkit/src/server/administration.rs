@@ -1,20 +1,42 @@
 //! Signed requests of an administrator to a server.
 
-use super::{Server, Session};
+use super::{Dialect, Server, Session};
 use crate::http;
+use crate::shared_key::SharedKey;
 use crate::sign::Signer;
 
 impl Server {
     /// The headers that a request to this server needs. `host` is the address that the client connects to.
     pub fn sign(&self, host: &str, method: &str, path: &str, body: &str) -> Vec<(&'static str, String)> {
-        self.signer("s3").sign(host, (method, path), &[], body.as_bytes())
+        self.sign_with(host, (method, path), &[], body)
+    }
+
+    /// The headers that a request with these headers needs, too. `host` is the address that the client connects to,
+    /// `what` the method and the path. Azure's signature covers conditions, so they must be among the headers. The names
+    /// of headers must be in lower case.
+    pub fn sign_with(
+        &self,
+        host: &str,
+        what: (&str, &str),
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Vec<(&'static str, String)> {
+        match self.kind().dialect() {
+            Dialect::S3 => self.signer("s3").sign(host, what, headers, body.as_bytes()),
+            Dialect::Azure => {
+                let shared = SharedKey { account: self.account(), key: self.account_key() };
+                shared.sign(what, headers, body.as_bytes())
+            }
+            Dialect::Google => vec![("authorization", format!("Bearer {}", self.bearer_token()))],
+        }
     }
 
     /// Sends a request as the administrator, and returns the complete answer. Panics if the server does not report
     /// success. The names of headers must be in lower case.
     #[track_caller]
     pub fn administer(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> String {
-        self.ask("s3", (method, target), headers, body)
+        let host = self.address().to_string();
+        self.ask((method, target), headers, self.sign_with(&host, (method, target), headers, body), body)
     }
 
     /// Credentials with only the rights that this policy grants. Only MinIO supports them.
@@ -23,13 +45,20 @@ impl Server {
         let policy: String = policy.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let body = format!("Action=AssumeRole&Version=2011-06-15&DurationSeconds=3600&Policy={policy}");
         let form = [("content-type", "application/x-www-form-urlencoded")];
-        let answer = self.ask("sts", ("POST", "/"), &form, &body);
+        let host = self.address().to_string();
+        let signed = self.signer("sts").sign(&host, ("POST", "/"), &form, body.as_bytes());
+        let answer = self.ask(("POST", "/"), &form, signed, &body);
         Session::parse(&answer).unwrap_or_else(|| panic!("there are no credentials in this: {answer}"))
     }
 
     #[track_caller]
-    fn ask(&self, service: &str, what: (&str, &str), headers: &[(&str, &str)], body: &str) -> String {
-        let signed = self.signer(service).sign(&self.address().to_string(), what, headers, body.as_bytes());
+    fn ask(
+        &self,
+        what: (&str, &str),
+        headers: &[(&str, &str)],
+        signed: Vec<(&'static str, String)>,
+        body: &str,
+    ) -> String {
         let signed = signed.iter().map(|(name, value)| (*name, value.as_str()));
         let all: Vec<(&str, &str)> = headers.iter().copied().chain(signed).collect();
         match http::ask(self.address(), what, &all, body) {

@@ -1,12 +1,16 @@
-//! Real S3 servers.
+//! Real servers for S3, Azure Blob Storage and Google Cloud Storage.
 
 mod administration;
+mod azurite;
 mod ceph;
+mod dialect;
 mod error;
+mod google;
 mod kind;
 mod minio;
 mod rclone;
 mod recipe;
+mod running;
 mod seaweedfs;
 mod session;
 mod setup;
@@ -16,9 +20,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use dialect::Dialect;
 pub use error::StartError;
 pub use kind::Kind;
-pub(crate) use recipe::{ACCESS_KEY, REGION, SECRET_KEY};
+pub(crate) use recipe::{ACCESS_KEY, ACCOUNT, ACCOUNT_KEY, BEARER_TOKEN, REGION, SECRET_KEY};
+use running::Running;
 pub use session::Session;
 pub use setup::Setup;
 
@@ -38,7 +44,7 @@ pub struct Server {
     program: PathBuf,
     ports: Vec<Port>,
     // Dropped before the home: no process may write to a directory while it is deleted.
-    process: Mutex<Option<Process>>,
+    running: Mutex<Option<Running>>,
     _backing: Vec<Process>,
     home: Home,
 }
@@ -103,10 +109,20 @@ impl Server {
         self.kind
     }
 
-    /// The URL of the server: `http://127.0.0.1:PORT`, or `https:` if it is set up so.
+    /// The URL of the server, for clients: `http://127.0.0.1:PORT`, or `https:` if it is set up so. The URL of Azurite
+    /// ends in its account.
     pub fn endpoint(&self) -> String {
+        self.endpoint_at(self.address())
+    }
+
+    /// The URL of the server, for clients that reach it at another address, such as that of a
+    /// [`FaultyProxy`](crate::FaultyProxy).
+    pub fn endpoint_at(&self, address: SocketAddr) -> String {
         let scheme = if self.setup.certificate.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.address())
+        match self.kind.dialect() {
+            Dialect::S3 | Dialect::Google => format!("{scheme}://{address}"),
+            Dialect::Azure => format!("{scheme}://{address}/{ACCOUNT}"),
+        }
     }
 
     /// The address of the server.
@@ -114,28 +130,58 @@ impl Server {
         self.ports[0].address()
     }
 
-    /// The id of the only credentials that it knows.
+    /// The id of the only credentials that a server of S3 knows.
     pub fn access_key(&self) -> &'static str {
         ACCESS_KEY
     }
 
-    /// The secret of the only credentials that it knows.
+    /// The secret of the only credentials that a server of S3 knows.
     pub fn secret_key(&self) -> &'static str {
         SECRET_KEY
     }
 
-    /// The region that it reports.
+    /// The region that a server of S3 reports.
     pub fn region(&self) -> &'static str {
         REGION
     }
 
-    /// The usual environment variables with its credentials, for commands. Static credentials keep clients from asking
-    /// a metadata address for others.
-    pub fn environment(&self) -> [(&'static str, &'static str); 3] {
-        [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", SECRET_KEY), ("AWS_REGION", REGION)]
+    /// Its process id; `None` while it is stopped.
+    pub fn process_number(&self) -> Option<i32> {
+        self.running().as_ref().map(|running| running.process.number())
     }
 
-    /// Creates a bucket if it does not exist. Names have at least three letters.
+    /// The only account of Azurite.
+    pub fn account(&self) -> &'static str {
+        ACCOUNT
+    }
+
+    /// The key of Azurite's account.
+    pub fn account_key(&self) -> &'static str {
+        ACCOUNT_KEY
+    }
+
+    /// The only token that the stand-ins for Google accept. All others get 401.
+    pub fn bearer_token(&self) -> &'static str {
+        BEARER_TOKEN
+    }
+
+    /// The usual environment variables with its credentials, for commands. Static credentials keep clients from asking
+    /// a metadata address for others.
+    pub fn environment(&self) -> Vec<(&'static str, &'static str)> {
+        match self.kind.dialect() {
+            Dialect::S3 => vec![
+                ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
+                ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
+                ("AWS_REGION", REGION),
+            ],
+            Dialect::Azure => {
+                vec![("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT), ("AZURE_STORAGE_ACCOUNT_KEY", ACCOUNT_KEY)]
+            }
+            Dialect::Google => vec![("GOOGLE_BEARER_TOKEN", BEARER_TOKEN)],
+        }
+    }
+
+    /// Creates a bucket, or a container of Azure, if it does not exist. Names have at least three letters.
     #[track_caller]
     pub fn create_bucket(&self, name: &str) {
         if let Err(error) = self.kind.recipe().create_bucket(&self.home, &self.ports, name) {
@@ -145,22 +191,28 @@ impl Server {
 
     /// Sends SIGTERM, and waits until the server has exited. Ports and data are kept for [`restart`](Self::restart).
     pub fn stop(&self) {
-        if let Some(process) = self.process().take() {
+        if let Some(Running { process, _front }) = self.running().take() {
             process.stop();
         }
     }
 
-    /// Kills it as a power cut of its machine would. Ports and data are kept for [`restart`](Self::restart).
+    /// Kills it as a power cut of its machine would. Ports and data are kept for [`restart`](Self::restart), except that
+    /// Azurite loses the writes of the last five seconds.
     pub fn kill(&self) {
-        if let Some(process) = self.process().take() {
+        if let Some(Running { process, _front }) = self.running().take() {
             process.kill();
         }
     }
 
-    /// Kills it if it runs, and starts it again with the same ports and data. Returns when it serves.
+    /// Kills it if it runs, and starts it again with the same ports and data. Returns when it serves. A server that
+    /// would lose data if it were killed is stopped instead.
     #[track_caller]
     pub fn restart(&self) {
-        self.kill();
+        if self.kind.recipe().survives_kill() {
+            self.kill()
+        } else {
+            self.stop()
+        }
         if let Err(error) = self.run() {
             panic!("{error}");
         }
@@ -181,7 +233,7 @@ impl Server {
         let home = Home::new(kind.program()).map_err(failed)?;
         let ports: Vec<_> = (0..kind.recipe().ports()).map(|_| Port::reserve()).collect();
         let backing = kind.recipe().backing(&home, &ports).map_err(failed)?;
-        let server = Self { kind, setup, program, ports, process: Mutex::new(None), _backing: backing, home };
+        let server = Self { kind, setup, program, ports, running: Mutex::new(None), _backing: backing, home };
         server.run()?;
         Ok(server)
     }
@@ -212,12 +264,12 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        *self.process() = Some(process);
+        *self.running() = Some(Running { process, _front: recipe.front(&self.ports) });
         Ok(())
     }
 
-    fn process(&self) -> MutexGuard<'_, Option<Process>> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -227,7 +279,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Number of attempts, each with other ports.
 const TRIES: usize = 5;
 
-/// Output of a server written in Go if its port is taken.
+/// Output of a server written in Go or JavaScript if its port is taken.
 const TAKEN: &str = "address already in use";
 
 /// Number of bytes of its output to show.

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub(crate) mod client;
+pub(crate) mod objects;
 pub(crate) mod peer;
 pub(crate) mod recorder;
 pub(crate) mod world;

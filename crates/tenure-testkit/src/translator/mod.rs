@@ -1,0 +1,82 @@
+//! A translator between Google's two protocols: clients speak the XML API, and the server behind it the JSON API.
+//!
+//! The stand-ins for Google check conditions only in the JSON API, if at all. The translator decides nothing: it passes
+//! each condition on, and passes the server's decision back. Only the 304 of a read is its own, from an ETag that the
+//! server has just given.
+
+mod checksum;
+mod json_api;
+mod xml_answer;
+mod xml_request;
+
+use std::net::SocketAddr;
+
+use json_api::JsonApi;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use xml_request::XmlRequest;
+
+use crate::proxy::HttpStream;
+
+/// A translator on loopback, on its own thread. Dropping it closes all its connections.
+#[derive(Debug)]
+pub(crate) struct Translator {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Translator {
+    /// Listens at `address`, for clients with this token.
+    pub(crate) fn start(address: SocketAddr, server: SocketAddr, token: &'static str) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let (ready, wait) = std::sync::mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new().name("translator".to_owned());
+        let thread = thread.spawn(move || {
+            crate::block_on(async move {
+                let listener = TcpListener::bind(address).await.expect("the port is reserved");
+                ready.send(()).expect("the starting thread waits");
+                tokio::select! {
+                    _ = stopped => {}
+                    () = accept(listener, server, token) => {}
+                }
+            });
+        });
+        wait.recv().expect("the translator starts");
+        Self { stop: Some(stop), thread: Some(thread.expect("a thread can be started")) }
+    }
+}
+
+impl Drop for Translator {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, server: SocketAddr, token: &'static str) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            Ok((client, _)) = listener.accept() => {
+                connections.spawn(serve(client, server, token));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// Serves one client. If the server does not answer, the client is cut off, as it would be without a translator.
+async fn serve(client: TcpStream, server: SocketAddr, token: &'static str) {
+    let (mut client, mut api) = (HttpStream::new(client), JsonApi::new(server));
+    while let Ok(Some(request)) = client.request().await {
+        let Ok(answer) = XmlRequest::new(&request, token).answer(&mut api).await else {
+            return client.cut(false);
+        };
+        if client.send(&answer.bytes(&request.method)).await.is_err() || request.last {
+            return;
+        }
+    }
+}
