@@ -108,11 +108,8 @@ impl Acquisition<'_> {
         if let Some(limit) = self.wait {
             request = request.wait(limit);
         }
-        let taken = ask(match taking.now {
-            true => request.take_now(&taking.reason),
-            false => request.revoke(&taking.reason),
-        });
-        self.while_saying_outlived(None, taken).await
+        request = if taking.now { request.take_now(&taking.reason) } else { request.revoke(&taking.reason) };
+        self.while_saying_outlived(None, ask(request)).await
     }
 
     /// Waits for the lease. While a live command is the reason, reports its processes.
@@ -304,14 +301,8 @@ impl Acquisition<'_> {
             if situation.outlived || unstoppable.is_some() { "its command has ended" } else { "then" };
         let why = unstoppable.map(|because| cannot_stop(because)).unwrap_or_default();
         let (fields, sentence) = (situation.fields, format!("{}{why}", situation.sentence));
-        self.progress.say(&match taking.now {
-            false => Notice {
-                name: "revoking",
-                fields,
-                sentence: format!("{sentence}: asking it to release, and waiting"),
-                importance: Importance::News,
-            },
-            true => Notice {
+        let notice = if taking.now {
+            Notice {
                 name: "taking",
                 fields,
                 sentence: format!(
@@ -319,8 +310,16 @@ impl Acquisition<'_> {
                      checks the token refuses the writes of the old holder"
                 ),
                 importance: Importance::Trouble,
-            },
-        });
+            }
+        } else {
+            Notice {
+                name: "revoking",
+                fields,
+                sentence: format!("{sentence}: asking it to release, and waiting"),
+                importance: Importance::News,
+            }
+        };
+        self.progress.say(&notice);
     }
 }
 

@@ -67,9 +67,10 @@ impl Cost {
     /// The cost as text.
     pub(crate) fn text(&self) -> String {
         let ttl = duration::exact(Duration::from_millis(self.ttl_ms));
-        let whose = match self.ttl_is_of_the_lease {
-            true => format!("With its ttl of {ttl}"),
-            false => format!("With a ttl of {ttl}, the default of tenure run"),
+        let whose = if self.ttl_is_of_the_lease {
+            format!("With its ttl of {ttl}")
+        } else {
+            format!("With a ttl of {ttl}, the default of tenure run")
         };
         if self.charge == Charge::Nothing {
             return format!("{whose}, it is renewed {} times per hour, at no cost.\n", self.held.per_hour);

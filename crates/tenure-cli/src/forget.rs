@@ -85,9 +85,10 @@ async fn sweep(
     let looks = keys.into_iter().map(|key| {
         let coordinator = &coordinator;
         async move {
-            let outcome = match forget.yes {
-                true => coordinator.forget(key.as_str(), forget.vacant_for).await,
-                false => coordinator.would_forget(key.as_str(), forget.vacant_for).await,
+            let outcome = if forget.yes {
+                coordinator.forget(key.as_str(), forget.vacant_for).await
+            } else {
+                coordinator.would_forget(key.as_str(), forget.vacant_for).await
             };
             (key, outcome)
         }
@@ -119,9 +120,10 @@ fn print_for_people(
     }
     let shown = leases.iter().filter(|lease| forget.verbose || lease.action != KEPT);
     let rows: Vec<_> = shown.map(ForgetOutcome::row).collect();
-    let mut text = match rows.is_empty() {
-        true => String::new(),
-        false => table::lines(["NAME", "VACANT FOR", "TOKEN", "WHAT"], rows),
+    let mut text = if rows.is_empty() {
+        String::new()
+    } else {
+        table::lines(["NAME", "VACANT FOR", "TOKEN", "WHAT"], rows)
     };
     text.push_str(&summary(forget, leases));
     output::answer(&text)

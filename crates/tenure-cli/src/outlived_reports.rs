@@ -59,9 +59,12 @@ impl Recorder for OutlivedReports {
         match &report.event {
             Event::Outlived { record, sighting: Sighting { tree_locked: true, .. }, taken } => {
                 let record = Some(Arc::clone(record));
-                self.0.send_modify(|heard| match taken {
-                    false => heard.waited_for = record,
-                    true => heard.taken = record,
+                self.0.send_modify(|heard| {
+                    if *taken {
+                        heard.taken = record;
+                    } else {
+                        heard.waited_for = record;
+                    }
                 });
             }
             Event::Granted { .. } => self.0.send_modify(|heard| heard.granted = true),
@@ -72,9 +75,10 @@ impl Recorder for OutlivedReports {
 
 /// The surviving processes of a former command, in words.
 pub(crate) fn sentence(survivors: &Survivors) -> String {
-    let guards = match survivors.guards {
-        true => "under a process that guards it and does not renew the lease",
-        false => "an orphan without a guard",
+    let guards = if survivors.guards {
+        "under a process that guards it and does not renew the lease"
+    } else {
+        "an orphan without a guard"
     };
     let processes = survivors.processes.iter();
     let list: Vec<_> =

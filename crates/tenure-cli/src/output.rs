@@ -65,9 +65,10 @@ pub(crate) fn say(line: &str) {
 
 /// Prints a warning on standard error: the command continues, or has done what it could.
 pub(crate) fn warn(sentence: &str, json: bool) {
-    match json {
-        true => say(&serde_json::json!({ "warning": { "message": sentence } }).to_string()),
-        false => say(&format!("tenure: {}", plain(sentence))),
+    if json {
+        say(&serde_json::json!({ "warning": { "message": sentence } }).to_string());
+    } else {
+        say(&format!("tenure: {}", plain(sentence)));
     }
 }
 

@@ -97,9 +97,10 @@ impl Promises {
 
     fn keeps_acknowledged(&self) -> Promise {
         let in_the_process = self.guarantees.reach == Reach::Process;
-        let kept = match in_the_process {
-            true => "acknowledged writes last until the process ends, with all its users",
-            false => "acknowledged writes survive crashes and restarts",
+        let kept = if in_the_process {
+            "acknowledged writes last until the process ends, with all its users"
+        } else {
+            "acknowledged writes survive crashes and restarts"
         };
         let mut row = flag(
             ("keeps_acknowledged", "keeps acknowledged writes"),
@@ -173,10 +174,8 @@ impl Promises {
 
     fn value_max(&self) -> Promise {
         let max = self.guarantees.value_max;
-        let means = match max >= RECORD_MAX {
-            true => "every record fits",
-            false => "leases are refused: not every record fits",
-        };
+        let means =
+            if max >= RECORD_MAX { "every record fits" } else { "leases are refused: not every record fits" };
         row(("value_max_bytes", "largest value"), json!(max), size(max), means)
     }
 }

@@ -26,10 +26,7 @@ pub(crate) fn status(args: &Args, status: &Status) -> Result<ExitCode, Failure> 
     let key = Key::parse(&status.name)?;
     let store = store::choose(args)?;
     let lease = store::block_on(look(&store, &key, status.json))?;
-    let cost = match status.cost {
-        true => Some(Cost::of(lease.ttl(), store.charge()?)?),
-        false => None,
-    };
+    let cost = if status.cost { Some(Cost::of(lease.ttl(), store.charge()?)?) } else { None };
     if status.json {
         output::answer_json(&StatusAnswer { store: store.url(), lease: &lease, cost })?;
     } else {

@@ -67,16 +67,17 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<OpenedStore, Fail
     };
     if !chosen.is_there()? {
         let (key, url) = (handle.key(), chosen.url());
-        return Err(match chosen.url.is_called(name) {
+        return Err(if chosen.url.is_called(name) {
             // Perhaps a disk is not mounted: a new store in its place would report that the lease does not exist.
-            true => Failure::unavailable(format!(
+            Failure::unavailable(format!(
                 "the store of the handle, {url}, does not exist: find out what happened to it"
-            )),
+            ))
+        } else {
             // A store that does not exist has granted nothing, and is not created for that.
-            false => Failure::usage(format!(
+            Failure::usage(format!(
                 "the handle is of lease {key} on another store: it was granted on {name}, and there is none at {url}. \
                  Name its own store"
-            )),
+            ))
         });
     }
     chosen.open()

@@ -152,11 +152,10 @@ impl FromStr for StoreUrl {
             "s3" => crate::s3::S3Place::parse(rest).map(StorePlace::S3).map(Self),
             scheme if PLANNED.contains(&scheme) => {
                 let known = KNOWN.join(" and ");
-                let build = match FEATURES.contains(&scheme) {
-                    true => format!(
-                        ": build it with the feature {scheme}, as by cargo install --features {scheme}"
-                    ),
-                    false => String::new(),
+                let build = if FEATURES.contains(&scheme) {
+                    format!(": build it with the feature {scheme}, as by cargo install --features {scheme}")
+                } else {
+                    String::new()
                 };
                 Err(UrlError::new(format!(
                     "{scheme}: stores are not built into this version, which has {known}{build}"

@@ -227,9 +227,10 @@ impl World {
     /// A random slot, in most cases a live one.
     fn any_slot(&mut self) -> usize {
         let alive: Vec<_> = (0..self.slots.len()).filter(|id| self.slots[*id].is_alive()).collect();
-        match alive.is_empty() || self.dice.chance(3) {
-            true => self.dice.below(self.slots.len() as u64) as usize,
-            false => self.dice.pick(&alive),
+        if alive.is_empty() || self.dice.chance(3) {
+            self.dice.below(self.slots.len() as u64) as usize
+        } else {
+            self.dice.pick(&alive)
         }
     }
 
@@ -243,9 +244,10 @@ impl World {
         let process = self.dice.below(self.sightings.len() as u64) as usize;
         let witness = Witness::new(format!("w{id}"), id as u64);
         let wait = Duration::from_millis(self.dice.below(12_000));
-        let known = match self.handles.is_empty() {
-            true => None,
-            false => Some(self.handles[self.dice.below(self.handles.len() as u64) as usize].clone()),
+        let known = if self.handles.is_empty() {
+            None
+        } else {
+            Some(self.handles[self.dice.below(self.handles.len() as u64) as usize].clone())
         };
         let secret = self.dice.chance(50).then_some([7; 32]);
         let mut params = AcquireParams {
@@ -477,9 +479,10 @@ impl World {
             !acts.crashed && (!acts.machine.is_ended() || acts.undrained || acts.belief > self.now);
         let lists_nonce = self.listed.contains(&(owner, nonce));
         let tree_locked = self.dice.chance(20);
-        let sighting = match self.dice.chance(70) {
-            true => Sighting { found: true, same_file: true, guards_locked, tree_locked, lists_nonce },
-            false => Sighting::default(),
+        let sighting = if self.dice.chance(70) {
+            Sighting { found: true, same_file: true, guards_locked, tree_locked, lists_nonce }
+        } else {
+            Sighting::default()
         };
         self.step(id, Input::Witness { nonce, sighting });
     }

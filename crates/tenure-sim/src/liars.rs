@@ -99,9 +99,10 @@ impl Liar {
         if self.lie != LiarKind::WritesNothing && (holds || self.lie == LiarKind::WritesAnyway) {
             *entry = Some((value, number));
         }
-        match holds || self.lie == LiarKind::WritesNothing {
-            true => Put::Applied(Applied::new(self.version(number))),
-            false => Put::Conflict(Conflict),
+        if holds || self.lie == LiarKind::WritesNothing {
+            Put::Applied(Applied::new(self.version(number)))
+        } else {
+            Put::Conflict(Conflict)
         }
     }
 

@@ -378,11 +378,9 @@ async fn a_watch_subscribes_again_after_its_hints_end_and_polls_until_then() {
     let asked = Arc::new(AtomicBool::new(false));
     let again = Arc::clone(&asked);
     // The first stream ends at once.
-    let short =
-        Odd::new(&world.memory).watch(move |memory, prefix| match again.swap(true, Ordering::SeqCst) {
-            false => Some(stream::empty().boxed()),
-            true => memory.watch(prefix),
-        });
+    let short = Odd::new(&world.memory).watch(move |memory, prefix| {
+        if again.swap(true, Ordering::SeqCst) { memory.watch(prefix) } else { Some(stream::empty().boxed()) }
+    });
     let b = Coordinator::builder().clock(Arc::new(world.clock.clone())).connect(short).await.unwrap();
     let mut watch = watch(&b, "k");
     assert_eq!(told(&world, &mut watch, SOON).await, ["k stands Absent"]);

@@ -75,10 +75,7 @@ fn hand_out(handle: &Handle, file: Option<&HandleFile>, json: bool) -> Result<()
     match file {
         Some(file) => {
             file.make_room()?.write(handle)?;
-            match json {
-                true => output::answer_json(&answer),
-                false => output::answer(&format!("{}\n", handle.token())),
-            }
+            if json { output::answer_json(&answer) } else { output::answer(&format!("{}\n", handle.token())) }
         }
         None if json => output::deliver_json(&answer.with_handle(handle)),
         None => output::deliver(&format!("{}\n", handle.reveal())),

@@ -15,10 +15,9 @@ pub(crate) fn renew(args: &Args, renew: &HandleArgs) -> Result<ExitCode, Failure
     let renewed = store::block_on(async { Ok(connect(args, &handle).await?.renew(&handle).await?) })?;
     let answer = HandleAnswer::of(&renewed).with_time_left(&renewed);
     let answered = match replacement {
-        Some(replacement) => replacement.write(&renewed).and_then(|()| match renew.json {
-            true => output::answer_json(&answer),
-            false => Ok(()),
-        }),
+        Some(replacement) => replacement
+            .write(&renewed)
+            .and_then(|()| if renew.json { output::answer_json(&answer) } else { Ok(()) }),
         None if renew.json => output::deliver_json(&answer.with_handle(&renewed)),
         None => output::deliver(&format!("{}\n", renewed.reveal())),
     };

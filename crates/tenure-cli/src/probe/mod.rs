@@ -95,9 +95,10 @@ async fn run(
                 args: probe,
                 cleaned: cleaned.as_ref(),
             };
-            match probe.json {
-                true => output::answer_json(&answer.json())?,
-                false => output::answer(&answer.words())?,
+            if probe.json {
+                output::answer_json(&answer.json())?;
+            } else {
+                output::answer(&answer.words())?;
             }
             verdict(store, &qualification)
         }
@@ -146,13 +147,12 @@ fn how_to_remove(store: &ChosenStore, scratch_area: &str) -> String {
     let url = store.url();
     let bucket = url.split('?').next().unwrap_or_default();
     // Characters that are escaped in a URL have another form in that command.
-    match bucket.starts_with("s3://") && !bucket.contains('%') {
-        true => {
-            let options = url.split(['?', '&']).find_map(|option| option.strip_prefix("endpoint="));
-            let server = options.map(|endpoint| format!(" --endpoint-url {endpoint}")).unwrap_or_default();
-            format!("Remove them with aws s3 rm --recursive {bucket}/{scratch_area}/{server}")
-        }
-        false => "A probe on a later day removes them if it may delete".to_owned(),
+    if bucket.starts_with("s3://") && !bucket.contains('%') {
+        let options = url.split(['?', '&']).find_map(|option| option.strip_prefix("endpoint="));
+        let server = options.map(|endpoint| format!(" --endpoint-url {endpoint}")).unwrap_or_default();
+        format!("Remove them with aws s3 rm --recursive {bucket}/{scratch_area}/{server}")
+    } else {
+        "A probe on a later day removes them if it may delete".to_owned()
     }
 }
 

@@ -351,15 +351,16 @@ impl ConnectedRun<'_> {
 /// The beginning of the sentence about a command that was alive after its deadline.
 fn overrun_sentence(what: &str, by: Duration, kept: bool) -> String {
     let by = duration::at_least(by);
-    match kept {
-        false => format!(
-            "{what} was overrun: its command was alive for {by} after the deadline, and another holder may have acted \
-             at the same time"
-        ),
-        true => format!(
+    if kept {
+        format!(
             "{what} was overrun: its command was alive for {by} after the deadline, and the record was kept during \
              that time as far as the store could be reached"
-        ),
+        )
+    } else {
+        format!(
+            "{what} was overrun: its command was alive for {by} after the deadline, and another holder may have acted \
+             at the same time"
+        )
     }
 }
 

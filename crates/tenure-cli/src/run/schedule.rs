@@ -133,9 +133,10 @@ fn quota(mounts: &str, own: &str, read: impl Fn(&Path) -> Option<String>) -> Opt
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
         let unified = controllers.is_empty();
-        let mount = match unified || controllers.split(',').any(|name| name == "cpu") {
-            true => mount_of(mounts, unified),
-            false => None,
+        let mount = if unified || controllers.split(',').any(|name| name == "cpu") {
+            mount_of(mounts, unified)
+        } else {
+            None
         };
         let directories = mount.map(|mount| directories(mount, path)).unwrap_or_default();
         directories
@@ -154,9 +155,12 @@ fn directories(mount: Mount<'_>, cgroup: &str) -> Vec<PathBuf> {
 
 /// The mounted hierarchy with the quotas.
 fn mount_of(mounts: &str, unified: bool) -> Option<Mount<'_>> {
-    Mount::all(mounts).find(|mount| match unified {
-        true => mount.kind == "cgroup2",
-        false => mount.kind == "cgroup" && mount.options.split(',').any(|option| option == "cpu"),
+    Mount::all(mounts).find(|mount| {
+        if unified {
+            mount.kind == "cgroup2"
+        } else {
+            mount.kind == "cgroup" && mount.options.split(',').any(|option| option == "cpu")
+        }
     })
 }
 

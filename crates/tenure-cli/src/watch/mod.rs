@@ -57,10 +57,12 @@ async fn connect(store: &ChosenStore, json: bool) -> Result<Coordinator, Failure
         }
         if !std::mem::replace(&mut said, true) {
             let sentence = format!("there is no store at {} yet: waiting for it", store.url());
-            output::say(&match json {
-                true => serde_json::json!({ "event": "waiting", "message": sentence }).to_string(),
-                false => format!("tenure: {sentence}"),
-            });
+            let line = if json {
+                serde_json::json!({ "event": "waiting", "message": sentence }).to_string()
+            } else {
+                format!("tenure: {sentence}")
+            };
+            output::say(&line);
         }
         BootClock.sleep_until(BootClock.now() + LOOK_PAUSE).await;
     }

@@ -146,9 +146,10 @@ impl Engine {
         if !self.has_lie(Lie::RacyRemoval) {
             holds = self.expectation_holds(&state, &name, &expect) || self.has_lie(Lie::RemovesAnyVersion);
         }
-        match holds && state.slots.remove(&name).is_some() {
-            true => Removal::Removed,
-            false => Removal::Conflict(Conflict),
+        if holds && state.slots.remove(&name).is_some() {
+            Removal::Removed
+        } else {
+            Removal::Conflict(Conflict)
         }
     }
 

@@ -90,14 +90,16 @@ async fn races(trial: &Trial<'_>) -> CheckResult {
             let (store, key, base) = (trial.connection(racer), key.clone(), base.clone());
             let value = trial.value(&format!("racer {racer}"));
             // Half of the racers each, and not always the same ones first.
-            match (racer + round) % 2 == 0 {
-                true => Box::pin(async move {
-                    RemovalAnswer::of_put(store.put(&key, value, Expect::Version(base)).await)
-                }),
-                false => Box::pin(async move {
+            if (racer + round) % 2 == 0 {
+                Box::pin(async move {
+                    let put = store.put(&key, value, Expect::Version(base)).await;
+                    RemovalAnswer::of_put(put)
+                })
+            } else {
+                Box::pin(async move {
                     let Some(administration) = store.administration() else { return RemovalAnswer::Nothing };
                     RemovalAnswer::of_removal(administration.remove(&key, &base).await)
-                }),
+                })
             }
         });
         let racers: Vec<_> = racers.collect();

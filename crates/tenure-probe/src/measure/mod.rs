@@ -155,9 +155,10 @@ struct CallTimes {
 
 impl CallTimes {
     fn note(&mut self, took: Duration, answered: bool) {
-        match answered {
-            true => self.taken.push(took),
-            false => self.failed += 1,
+        if answered {
+            self.taken.push(took);
+        } else {
+            self.failed += 1;
         }
     }
 }

@@ -95,9 +95,10 @@ async fn connect<S: Store>(
     })?;
     let store: Arc<dyn Store> = Arc::new(Guarded::new(store));
     let trust = Trust::new(verdicts, &*store, clock, Arc::clone(workers));
-    match unchecked {
-        true => check::check_declared(&*store)?,
-        false => trust.verify(&*store, again).await?,
+    if unchecked {
+        check::check_declared(&*store)?;
+    } else {
+        trust.verify(&*store, again).await?;
     }
     Ok((store, trust))
 }

@@ -62,14 +62,13 @@ impl LogbookClient {
     /// Sighting of a key by an earlier process.
     pub(crate) async fn recall(&self, key: &Key) -> Option<Recalled> {
         let page = lock(&self.page).get_or_insert_with(|| self.read()).clone();
-        let page = match self.read_timed_out.load(Ordering::Relaxed) {
-            true => page.now_or_never()?,
-            false => {
-                let mut waiting = PageWait { read_timed_out: &self.read_timed_out, done: false };
-                let page = self.disk_timeout(page).await?;
-                waiting.done = true;
-                page
-            }
+        let page = if self.read_timed_out.load(Ordering::Relaxed) {
+            page.now_or_never()?
+        } else {
+            let mut waiting = PageWait { read_timed_out: &self.read_timed_out, done: false };
+            let page = self.disk_timeout(page).await?;
+            waiting.done = true;
+            page
         };
         page.find(&self.store, key)?.to_recall()
     }

@@ -343,10 +343,13 @@ impl Keeper {
         known.leases.push(id);
         // A contender without a sighting of the key reads first.
         let reads_first = known.sightings.latest().is_none();
-        entry.witness_setup = match witnessed && self.witnesses.make(id, self.entropy.nonce().to_bits()) {
-            false => WitnessSetup::Done,
-            true if reads_first => WitnessSetup::Beside(None),
-            true => WitnessSetup::First,
+        let makes_witness = witnessed && self.witnesses.make(id, self.entropy.nonce().to_bits());
+        entry.witness_setup = if !makes_witness {
+            WitnessSetup::Done
+        } else if reads_first {
+            WitnessSetup::Beside(None)
+        } else {
+            WitnessSetup::First
         };
         let starts = !matches!(entry.witness_setup, WitnessSetup::First);
         self.leases.insert(id, entry);

@@ -105,10 +105,7 @@ impl Handle {
     /// Time until the deadline. Zero after it, and on another clock than that of the deadline, such as after a restart
     /// of the machine.
     pub fn remaining(&self, clock: &dyn Clock) -> Duration {
-        match self.is_of(clock) {
-            true => self.term.deadline.since(clock.now()),
-            false => Duration::ZERO,
-        }
+        if self.is_of(clock) { self.term.deadline.since(clock.now()) } else { Duration::ZERO }
     }
 
     /// True if the deadline is on this clock.

@@ -137,11 +137,12 @@ impl Supervisor<'_> {
     /// Everything below the watchdog, and below this process once the watchdog has exited. Not more: a shell that
     /// became this process by `exec` may have left it children, such as the logger of `exec > >(logger)`.
     pub(super) fn tree(&self) -> Tree {
-        match self.watched && !self.watchdog_is_reaped {
-            true => Tree::below(self.processes.watchdog),
-            false => Tree::below(rustix::process::getpid())
+        if self.watched && !self.watchdog_is_reaped {
+            Tree::below(self.processes.watchdog)
+        } else {
+            Tree::below(rustix::process::getpid())
                 .without(self.processes.watchdog)
-                .without_strangers(&self.processes.strangers),
+                .without_strangers(&self.processes.strangers)
         }
     }
 

@@ -237,9 +237,10 @@ impl WitnessDirectory {
     /// descriptors, and may open another file under the same number.
     fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
         let status = rustix::fs::fstat(&self.descriptor)?;
-        match (status.st_dev, status.st_ino) == (self.device, self.inode) {
-            true => Ok(self.descriptor.as_fd()),
-            false => Err(Errno::BADF.into()),
+        if (status.st_dev, status.st_ino) == (self.device, self.inode) {
+            Ok(self.descriptor.as_fd())
+        } else {
+            Err(Errno::BADF.into())
         }
     }
 }

@@ -94,10 +94,7 @@ impl MachineDirs {
 fn paths(user: u32, named: Option<PathBuf>) -> Vec<PathBuf> {
     let named = named.filter(|path| path.is_absolute() && !path.starts_with("/run/user"));
     let run = (user == 0).then(|| PathBuf::from("/run/tenure"));
-    let shared = match user < FIRST_PERSON {
-        true => ["/dev/shm", "/tmp"],
-        false => ["/tmp", "/dev/shm"],
-    };
+    let shared = if user < FIRST_PERSON { ["/dev/shm", "/tmp"] } else { ["/tmp", "/dev/shm"] };
     let shared = shared.map(|directory| Path::new(directory).join(format!("tenure-{user}")));
     named.map(|path| path.join("tenure")).into_iter().chain(run).chain(shared).collect()
 }

@@ -59,9 +59,10 @@ fn command(pid: u32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<_> = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
     let line = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
-    let line = match line.is_empty() {
-        true => format!("[{}]", fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim()),
-        false => line,
+    let line = if line.is_empty() {
+        format!("[{}]", fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim())
+    } else {
+        line
     };
     let end = (0..=COMMAND_MAX.min(line.len())).rfind(|end| line.is_char_boundary(*end)).unwrap_or(0);
     line[..end].replace(char::is_control, " ")
