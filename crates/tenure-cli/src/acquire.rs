@@ -10,6 +10,7 @@ use crate::args::Taking;
 use crate::exit::Failure;
 use crate::outlived_reports::{self, OutlivedReports};
 use crate::progress::{Importance, Notice, ProgressOutput};
+use crate::wait_limit::WaitLimit;
 use crate::{duration, output};
 
 /// The acquisition of a lease by a command, which reports the reason while it waits.
@@ -20,8 +21,7 @@ pub(crate) struct Acquisition<'a> {
     /// URL of the store, for messages.
     pub(crate) url: &'a str,
     pub(crate) progress: ProgressOutput,
-    /// Longest wait; `None` means no limit.
-    pub(crate) wait: Option<Duration>,
+    pub(crate) wait: WaitLimit,
     /// Set if the lease is taken over from its holder.
     pub(crate) taking: Option<&'a Taking>,
     /// True if only the exit code reports that another holder has the lease.
@@ -69,20 +69,25 @@ impl Acquisition<'_> {
         mut request: Request,
         ask: impl AsyncFn(Request) -> Result<T, Error>,
     ) -> (Result<T, Error>, bool) {
-        let granted = ask(request.clone().wait(Duration::ZERO)).await;
+        let granted = tokio::select! {
+            granted = ask(request.clone().wait(Duration::ZERO)) => granted,
+            limit = self.wait.over() => Err(self.silent_store(limit)),
+        };
         self.say_logbook_failed();
         // A store that is busy for a moment is a reason to wait, as a holder is.
         let error = match granted {
             Err(error)
-                if self.may_wait() && matches!(error.kind(), ErrorKind::Held | ErrorKind::Unavailable) =>
+                if !self.wait.is_over()
+                    && matches!(error.kind(), ErrorKind::Held | ErrorKind::Unavailable) =>
             {
                 error
             }
             granted => return (granted, false),
         };
         let said = self.say_waiting().await;
-        if let Some(limit) = self.wait {
-            request = request.wait(limit);
+        if let Some(remaining) = self.wait.remaining() {
+            // Zero would mean one more attempt, which may take longer than the wait.
+            request = request.wait(remaining.max(Duration::from_millis(1)));
         }
         let mut acquiring = std::pin::pin!(self.while_saying_outlived(said, ask(request)));
         let granted = match error.kind() {
@@ -105,8 +110,8 @@ impl Acquisition<'_> {
         ask: impl AsyncFn(Request) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.say_taking(taking).await;
-        if let Some(limit) = self.wait {
-            request = request.wait(limit);
+        if let Some(remaining) = self.wait.remaining() {
+            request = request.wait(remaining);
         }
         request = if taking.now { request.take_now(&taking.reason) } else { request.revoke(&taking.reason) };
         self.while_saying_outlived(None, ask(request)).await
@@ -124,8 +129,14 @@ impl Acquisition<'_> {
         }
     }
 
-    fn may_wait(&self) -> bool {
-        self.wait != Some(Duration::ZERO)
+    /// Error of a store that has not answered the first attempt when the wait is over.
+    fn silent_store(&self, limit: Duration) -> Error {
+        let (key, url, limit) = (self.key, self.url, duration::exact(limit));
+        let sentence = format!(
+            "lease {key} on {url} could not be granted within --wait {limit}, because the store does not answer: check \
+             that the store runs and can be reached, or wait longer"
+        );
+        Error::new(ErrorKind::Unavailable, sentence)
     }
 
     async fn held_failure(&self, error: &Error) -> Failure {
@@ -138,7 +149,7 @@ impl Acquisition<'_> {
         };
         let asked = matches!(situation.record.state, State::Revoked(_));
         let unstoppable = situation.record.cannot_stop().filter(|_| self.taking.is_some());
-        let next = match (self.taking, self.may_wait()) {
+        let next = match (self.taking, self.wait.allows_waiting()) {
             _ if situation.outlived => {
                 "kill it, wait longer, or continue after a time with --orphan-wait DURATION"
             }
@@ -159,8 +170,16 @@ impl Acquisition<'_> {
         Failure::new(self.conflict, format!("{}{why}: {next}", situation.sentence))
     }
 
-    /// The reason why it is not free; `None` if it is free by now, or if the reason is not known.
+    /// The reason why it is not free; `None` if it is free by now, or if the reason cannot be read in time.
     async fn situation(&self) -> Option<Situation> {
+        let limit = self.wait.remaining().unwrap_or(SITUATION_MAX).clamp(SITUATION_LEAST, SITUATION_MAX);
+        tokio::select! {
+            situation = self.read_situation() => situation,
+            () = BootClock::new().sleep_until(BootClock::new().now() + limit) => None,
+        }
+    }
+
+    async fn read_situation(&self) -> Option<Situation> {
         let seen = self.coordinator.observe(self.key.as_str()).await.ok()?;
         let (remaining, record) = (seen.standing.remaining(), seen.record?);
         let Some(left) = remaining else {
@@ -218,7 +237,11 @@ impl Acquisition<'_> {
     /// Reports the reason for the wait. Returns the record whose command is the reason, if it is one.
     async fn say_waiting(&self) -> Option<Arc<Record>> {
         let Situation { record, fields, sentence, outlived } = self.situation().await?;
-        let wait = if outlived { [self.wait, self.tree.1].into_iter().flatten().min() } else { self.wait };
+        let wait = if outlived {
+            [self.wait.given(), self.tree.1].into_iter().flatten().min()
+        } else {
+            self.wait.given()
+        };
         let limit = match wait {
             Some(limit) => format!("for at most {}", duration::exact(limit)),
             None => "without limit".to_owned(),
@@ -327,6 +350,11 @@ impl Acquisition<'_> {
 fn cannot_stop(because: &str) -> String {
     format!(", and its command cannot be stopped, because {}", output::plain(because))
 }
+
+/// Limits of the time to read the reason for a message: the wait that is left, but enough for a healthy store, and no
+/// more than a message is worth.
+const SITUATION_LEAST: Duration = Duration::from_secs(1);
+const SITUATION_MAX: Duration = Duration::from_secs(5);
 
 /// Longest time for which a store may be busy without a message.
 const BUSY: Duration = Duration::from_secs(5);

@@ -100,7 +100,7 @@ pub(crate) struct Run {
 /// Options for waiting.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Waiting {
-    /// Longest wait while another holder has the lease; default: unlimited
+    /// Longest wait for the lease, from the start of the command; default: unlimited
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
     pub(crate) wait: Option<Duration>,
     /// Do not wait: give up at once if another holder has the lease

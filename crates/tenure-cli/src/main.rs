@@ -29,6 +29,7 @@ mod status;
 mod store;
 mod table;
 mod usage;
+mod wait_limit;
 mod watch;
 
 use std::process::ExitCode;

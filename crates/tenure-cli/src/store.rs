@@ -13,7 +13,9 @@ use crate::config::Config;
 use crate::exit::{self, Failure};
 use crate::prices::Charge;
 use crate::promises::Promises;
-use crate::{home, output};
+use crate::signals::Signals;
+use crate::wait_limit::WaitLimit;
+use crate::{duration, home, output};
 
 /// An open store.
 #[derive(Debug)]
@@ -263,6 +265,26 @@ fn with_logbook(builder: CoordinatorBuilder) -> CoordinatorBuilder {
 pub(crate) fn warn_if_logbook_failed(coordinator: &Coordinator, json: bool) {
     if let Some(sentence) = coordinator.logbook_error() {
         output::warn(&sentence, json);
+    }
+}
+
+/// Connects to the store, unless a signal arrives or the wait for the lease is over before.
+pub(crate) async fn connect(
+    builder: CoordinatorBuilder,
+    store: OpenedStore,
+    wait: &WaitLimit,
+    signals: &Signals,
+) -> Result<Coordinator, Failure> {
+    let OpenedStore { store, url } = store;
+    tokio::select! {
+        connected = builder.connect(store) => Ok(connected?),
+        // Nothing is granted yet, so there is nothing to release.
+        signal = signals.ended() => Err(Failure::silent(128 + signal as u8)),
+        limit = wait.over() => Err(Failure::unavailable(format!(
+            "connecting to {url} took longer than --wait {}: check that the store runs and can be reached, or wait \
+             longer",
+            duration::exact(limit)
+        ))),
     }
 }
 

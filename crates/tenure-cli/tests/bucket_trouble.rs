@@ -5,8 +5,13 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use support::{Did, Home, did, refused};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use support::{Did, Home, did, refused, sleep_ms};
+use tenure::clock::{BootClock, Clock};
 use tenure_testkit::{Authority, ErrorAnswer, Fault, FaultyProxy, Kind, Rule, Server, Setup};
 
 /// Runs a command under a lease of this store, with the credentials in these variables, and checks that no secret is
@@ -222,3 +227,95 @@ fn a_server_that_wants_etags_in_another_form_is_refused_with_the_required_url() 
     let url = format!("s3://form/locks?endpoint={}", proxy.endpoint());
     refused(&run(server, &url, &[]), 77, &["refuses to replace the version", "write etags=bare in the URL"]);
 }
+
+/// The command on a bucket of a server that accepts connections and answers nothing.
+fn silent(home: &Home, listener: &TcpListener, args: &[&str]) -> Command {
+    let url = format!("s3://silent/locks?endpoint=http://{}", listener.local_addr().unwrap());
+    let mut command = home.command(&["--store", &url]);
+    command.args(args).env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "test");
+    command
+}
+
+/// Result of a command, which must take about this long.
+#[track_caller]
+fn did_after(limit: Duration, command: &mut Command) -> Did {
+    let began = BootClock::new().now();
+    let did = did(command);
+    let took = BootClock::new().now().since(began);
+    assert!(limit <= took && took < limit + SOON, "{took:?}: {did:?}");
+    did
+}
+
+/// Sends TERM to a command once it has sent a request, and asserts that it ends soon with the code of that signal.
+#[track_caller]
+fn terminate<T>(command: &mut Command, wait_for_request: impl FnOnce() -> T) {
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let _connection = wait_for_request();
+    let began = BootClock::new().now();
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
+    let code = child.wait_with_output().unwrap().status.code();
+    let took = BootClock::new().now().since(began);
+    assert!(code == Some(143) && took < SOON, "{code:?} after {took:?}: {command:?}");
+}
+
+#[test]
+fn a_signal_ends_a_command_while_it_connects() {
+    let (home, listener) = (Home::new("silent"), TcpListener::bind("127.0.0.1:0").unwrap());
+    let commands: [&[&str]; 5] = [
+        &["run", "x", "--", "true"],
+        &["acquire", "x"],
+        &["steal", "x", "--reason", "test"],
+        &["steal", "x", "--reason", "test", "--", "true"],
+        &["probe"],
+    ];
+    for args in commands {
+        terminate(&mut silent(&home, &listener, args), || listener.accept().unwrap());
+    }
+}
+
+#[test]
+fn the_time_to_connect_is_part_of_the_wait() {
+    let (home, listener) = (Home::new("silent"), TcpListener::bind("127.0.0.1:0").unwrap());
+    let commands: [&[&str]; 3] = [
+        &["run", "x", "--wait", "1s", "--", "true"],
+        &["acquire", "x", "--wait", "1s"],
+        &["steal", "x", "--reason", "test", "--wait", "1s"],
+    ];
+    for args in commands {
+        let did = did_after(Duration::from_secs(1), &mut silent(&home, &listener, args));
+        let parts =
+            ["connecting to s3://silent/locks?", "took longer than --wait 1s: check that the store runs"];
+        refused(&did, 69, &parts);
+    }
+}
+
+/// The verdict is cached, so connecting sends nothing.
+#[test]
+fn signals_and_the_wait_count_when_a_server_that_passed_the_check_stops_answering() {
+    let Some((server, direct)) = minio("dumb") else { return };
+    let (home, proxy) = (Home::new("dumb"), FaultyProxy::start(server.address()));
+    let url = direct.replace(&server.endpoint(), &proxy.endpoint());
+    let command = |args: &[&str]| {
+        let mut command = home.command(&["--store", &url]);
+        command.args(args).envs(server.environment()).env("PATH", "/usr/bin:/bin");
+        command
+    };
+    let holder = did(&mut command(&["acquire", "x", "--ttl", "60s"]));
+    assert_eq!(holder.code, 0, "{holder:?}");
+    proxy.install(Rule::new(Fault::SwallowRequest(Duration::from_secs(60))));
+    let commands: [&[&str]; 3] = [
+        &["run", "x", "--ttl", "60s", "--wait", "1s", "--", "true"],
+        &["acquire", "x", "--wait", "1s"],
+        &["steal", "x", "--reason", "test", "--wait", "1s"],
+    ];
+    for args in commands {
+        let did = did_after(Duration::from_secs(1), &mut command(args));
+        assert_eq!(did.code, 69, "{did:?}");
+    }
+    for args in [&["run", "x", "--", "true"][..], &["acquire", "x"], &["steal", "x", "--reason", "test"]] {
+        terminate(&mut command(args), || sleep_ms(500));
+    }
+}
+
+/// Far longer than a command needs to exit, and far shorter than the time limits of the calls on a store.
+const SOON: Duration = Duration::from_secs(3);

@@ -2,12 +2,16 @@
 
 mod support;
 
+use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tenure::Lease;
+use tenure::store::Memory;
 use tenure::store::memory::PutFault;
+use tenure::{Coordinator, Lease};
+use tenure_store::StoreError;
 
-use support::{World, poll_times};
+use support::{World, eventually, poll_times};
 
 const TTL: Duration = Duration::from_secs(15);
 
@@ -116,4 +120,18 @@ async fn a_release_does_not_wait_for_work_dropped_at_any_poll() {
         assert!(poll_times(&world, lease.run(std::future::pending::<()>()), polls).await.is_none());
         lease.release().await.unwrap();
     }
+}
+
+/// A caller with a shorter limit than the library's must not leave a thread behind with each attempt.
+#[tokio::test]
+async fn a_connect_that_is_dropped_stops_connecting() {
+    let world = World::new();
+    let alive = Arc::new(());
+    let connecting = Arc::clone(&alive);
+    let connect = Coordinator::builder().connect_with(move || async move {
+        let _connecting = connecting;
+        pending::<Result<Memory, StoreError>>().await
+    });
+    assert!(poll_times(&world, connect, 3).await.is_none());
+    eventually("the keeper stops connecting", || Arc::strong_count(&alive) == 1).await;
 }

@@ -10,10 +10,12 @@ use crate::exit::{self, Failure};
 use crate::outlived_reports::OutlivedReports;
 use crate::progress::ProgressOutput;
 use crate::signals::{self, Blocked};
+use crate::wait_limit::WaitLimit;
 use crate::{output, store};
 
 /// Acquires a lease, and prints its handle.
 pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failure> {
+    let wait = WaitLimit::from_now(acquire.waiting.limit());
     let key = Key::parse(&acquire.name)?;
     let holder = match &acquire.holder {
         Some(holder) => Holder::new(holder),
@@ -29,19 +31,19 @@ pub(crate) fn acquire(args: &Args, acquire: &Acquire) -> Result<ExitCode, Failur
         let signals = blocked.take().map_err(signals::no_signals)?;
         let opened = store::open(args)?;
         opened.check_write_rate(&timing)?;
-        let store::OpenedStore { store, url } = opened;
+        let url = opened.url.clone();
         if let Some(file) = &file {
             file.make_room()?;
         }
         let outlived_reports = OutlivedReports::new();
         let builder = store::coordinator(args).recorder(outlived_reports.clone());
-        let coordinator = builder.holder(holder).connect(store).await?;
+        let coordinator = store::connect(builder.holder(holder), opened, &wait, &signals).await?;
         let acquisition = Acquisition {
             coordinator: &coordinator,
             key: &key,
             url: &url,
             progress: ProgressOutput::new(acquire.quiet, acquire.json),
-            wait: acquire.waiting.limit(),
+            wait,
             taking: acquire.taking.as_ref(),
             quiet: acquire.quiet,
             conflict: exit::HELD,

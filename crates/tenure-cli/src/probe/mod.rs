@@ -71,6 +71,13 @@ async fn run(
             signal = signals.ended() => Err(signal),
         }
     };
+    if let Err(signal) = &qualified
+        && opened.calls().writes == 0
+    {
+        // There is nothing to clean up, and perhaps no store that answers.
+        progress.end();
+        return Ok(ExitCode::from(128 + *signal as u8));
+    }
     progress.say("cleaning up");
     let cleaned = tokio::select! {
         cleaned = opened.clean_up(CLEANING_MAX) => Some(cleaned),

@@ -29,11 +29,13 @@ use crate::outlived_reports::OutlivedReports;
 use crate::progress::{Importance, Notice, ProgressOutput};
 use crate::ready::when_readable;
 use crate::signals::Signals;
+use crate::wait_limit::WaitLimit;
 
 /// One `tenure run`, connected to its store.
 #[derive(Debug)]
 pub(super) struct ConnectedRun<'a> {
     pub(super) run: &'a Run,
+    pub(super) wait: WaitLimit,
     pub(super) key: Key,
     pub(super) timing: Timing,
     pub(super) progress: ProgressOutput,
@@ -125,13 +127,13 @@ impl ConnectedRun<'_> {
             key: &self.key,
             url: &self.url,
             progress: self.progress,
-            wait: self.run.waiting.limit(),
+            wait: self.wait,
             taking: self.run.taking.as_ref(),
             quiet: self.run.quiet,
             conflict: self.run.conflict_exit_code,
             tree: (&self.outlived_reports, self.run.orphan_wait),
         };
-        if self.run.waiting.limit() == Some(Duration::ZERO) {
+        if !self.wait.allows_waiting() {
             // A run that does not wait cannot check later.
             self.end_leftovers();
         }

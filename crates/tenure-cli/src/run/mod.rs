@@ -40,6 +40,7 @@ use crate::outlived_reports::OutlivedReports;
 use crate::progress::ProgressOutput;
 use crate::signals::Blocked;
 use crate::store;
+use crate::wait_limit::WaitLimit;
 use cgroup::LeaseMark;
 use connected_run::ConnectedRun;
 use lateness::LatenessMeter;
@@ -49,6 +50,7 @@ use tree::Tree;
 
 /// Runs the command while the lease is held.
 pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
+    let wait = WaitLimit::from_now(run.waiting.limit());
     let key: Key = Key::parse(&run.name)?;
     let holder = run.holder.as_deref().map(Holder::new).transpose().map_err(tenure::Error::from)?;
     let schedule = Schedule::of_the_guards();
@@ -100,11 +102,12 @@ pub(crate) fn run(args: &Args, run: &Run) -> Result<ExitCode, Failure> {
         }
         let opened = store::open(args)?;
         opened.check_write_rate(&timing)?;
-        let store::OpenedStore { store, url } = opened;
-        let coordinator = builder.connect(store).await?;
+        let url = opened.url.clone();
+        let coordinator = store::connect(builder, opened, &wait, &signals).await?;
         let progress = ProgressOutput::new(run.quiet, run.json);
         let connected_run = ConnectedRun {
             run,
+            wait,
             key,
             timing,
             progress,

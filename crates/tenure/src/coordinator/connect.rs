@@ -45,14 +45,19 @@ impl CoordinatorBuilder {
         let reporter = Reporter::start(self.recorder).map_err(cannot)?;
         let (handle, commands) = KeeperHandle::new(fork_guard);
         let (connected, connection) = oneshot::channel();
-        let keep = move |connected: oneshot::Sender<_>| async move {
+        let keep = move |mut connected: oneshot::Sender<_>| async move {
             let (workers, checks) = (Arc::new(Workers::new()), (self.again, self.unchecked));
             let connecting = connect(make(), &clock, &workers, self.verdicts, checks);
-            let (store, trust) =
-                match call_timeout(&*clock, CONNECT_MAX, "connecting to the store", connecting).await {
-                    Ok(connected) => connected,
-                    Err(error) => return drop(connected.send(Err(error))),
-                };
+            let connecting = call_timeout(&*clock, CONNECT_MAX, "connecting to the store", connecting);
+            let outcome = tokio::select! {
+                outcome = connecting => outcome,
+                // The caller has dropped its future.
+                () = connected.closed() => return,
+            };
+            let (store, trust) = match outcome {
+                Ok(connected) => connected,
+                Err(error) => return drop(connected.send(Err(error))),
+            };
             let logbook = self.logbook.map(|book| {
                 LogbookClient::new(book, store.to_string(), Arc::clone(&clock), Arc::clone(&workers))
             });
