@@ -203,6 +203,11 @@ impl ChosenStore {
         Charge::of(&self.url).map_err(|error| self.failure(error))
     }
 
+    /// The provider of the store, if its address is known. Creates and sends nothing.
+    pub(crate) fn provider(&self) -> Result<Option<&'static str>, Failure> {
+        self.url.provider().map_err(|error| self.failure(error))
+    }
+
     fn failure(&self, error: Error) -> Failure {
         match (&self.by, error.kind()) {
             (ChosenBy::Config(_), ErrorKind::Invalid) => Failure::misconfigured(error.to_string()),

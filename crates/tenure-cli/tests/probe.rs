@@ -108,6 +108,24 @@ fn the_page_has_the_table_of_clauses() {
 }
 
 /// Names in the directory of the store, without temporary files.
+/// The proxy does not exist, so nothing leaves this machine.
+#[test]
+fn a_provider_is_named_by_the_address_of_its_endpoint() {
+    let home = Home::new("probe-provider");
+    let at = |endpoint: &str| {
+        let url = format!("s3://bucket/locks?endpoint={endpoint}&proxy=http://127.0.0.1:1");
+        let mut command = home.command(&["probe", &url]);
+        command.envs([("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("AWS_REGION", "auto")]);
+        let probed = did(&mut command);
+        assert_eq!(probed.code, 69, "{probed:?}");
+        probed.err.lines().next().unwrap().to_owned()
+    };
+    let named = at("https://account.r2.cloudflarestorage.com");
+    assert!(named.contains(" of Cloudflare R2 in its own scratch area"), "{named}");
+    let own = at("https://minio.example.org");
+    assert!(own.contains("proxy=http://127.0.0.1:1 in its own scratch area"), "{own}");
+}
+
 fn names(home: &Home) -> Vec<String> {
     let names = std::fs::read_dir(home.leases()).unwrap().flatten();
     let mut names: Vec<_> = names.map(|entry| entry.file_name().into_string().unwrap()).collect();

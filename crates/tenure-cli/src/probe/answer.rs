@@ -13,6 +13,7 @@ use crate::{args, duration, table};
 pub(crate) struct ProbeAnswer<'a> {
     pub(crate) qualification: &'a Qualification,
     pub(crate) store: &'a ChosenStore,
+    pub(crate) provider: Option<&'static str>,
     pub(crate) probe: &'a Probe,
     pub(crate) args: &'a args::Probe,
     pub(crate) cleaned: Option<&'a CleanUp>,
@@ -84,7 +85,9 @@ impl ProbeAnswer<'_> {
     fn other_rows(&self) -> Vec<[String; 2]> {
         let qualification = self.qualification;
         let equal_bytes = equal_bytes(qualification.equal_bytes_share_a_version);
-        let mut rows = vec![["equal bytes".to_owned(), equal_bytes.to_owned()]];
+        let provider = self.provider.map(|name| ["provider".to_owned(), format!("{name}, by its address")]);
+        let mut rows: Vec<_> = provider.into_iter().collect();
+        rows.push(["equal bytes".to_owned(), equal_bytes.to_owned()]);
         rows.extend(qualification.quoting.as_ref().map(|quoting| ["ETags".to_owned(), quoting.sentence()]));
         if let Some(measured) = &qualification.measured {
             let declared = self.store_guarantees().write_interval;
@@ -129,6 +132,7 @@ impl ProbeAnswer<'_> {
         let calls = self.probe.calls();
         json!({
             "store": self.store.url(),
+            "provider": self.provider,
             "fitness": match &qualification.fitness {
                 Fitness::Fit => "fit",
                 Fitness::FitWithLimits(_) => "fit-with-limits",

@@ -58,9 +58,11 @@ async fn run(
     signals: &Signals,
 ) -> Result<ExitCode, Failure> {
     let progress = ProbeProgress::new(probe.quiet || probe.json);
+    let provider = store.provider()?;
     progress.say(&format!(
-        "probing {} in its own scratch area, {}, with about {} calls: clouds charge for each",
+        "probing {}{} in its own scratch area, {}, with about {} calls: clouds charge for each",
         plain(&store.url()),
+        provider.map(|name| format!(" of {name}")).unwrap_or_default(),
         opened.scratch_area(),
         opened.calls_expected()
     ));
@@ -98,6 +100,7 @@ async fn run(
             let answer = ProbeAnswer {
                 qualification: &qualification,
                 store,
+                provider,
                 probe: opened,
                 args: probe,
                 cleaned: cleaned.as_ref(),

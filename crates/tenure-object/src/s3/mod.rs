@@ -5,6 +5,7 @@ mod classify;
 mod credentials;
 mod profile;
 mod provider;
+mod providers;
 #[cfg(test)]
 mod tests;
 
