@@ -4,7 +4,9 @@ mod endpoint;
 mod environment;
 mod error;
 pub(crate) mod network;
+mod settings;
 
 pub(crate) use endpoint::Endpoint;
 pub use environment::Environment;
 pub use error::OpenError;
+pub(crate) use settings::{Settings, shared_settings};

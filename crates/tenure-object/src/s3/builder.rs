@@ -1,20 +1,18 @@
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use object_store::aws::AmazonS3Builder;
 use object_store::{ClientOptions, RetryConfig};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use tenure_store::{Guarantees, Key, Reach, StoreClock};
+use tenure_store::Guarantees;
 
 use super::credentials::{Credentials, Keys};
 use super::profile::Profile;
 use super::provider::Provider;
 use super::{HEADERS, S3, S3Dialect};
 use crate::inner::{InnerStore, Parts};
-use crate::name::{self, Names};
-use crate::open::{Endpoint, Environment, OpenError, network};
+use crate::name::Names;
+use crate::open::{Endpoint, Environment, OpenError, Settings, network, shared_settings};
 use crate::wire::{Connector, NetworkSettings, Proxy};
 
 /// Location of a bucket, and the way to reach it. Settings that are not given here come from the environment.
@@ -24,41 +22,26 @@ use crate::wire::{Connector, NetworkSettings, Proxy};
 #[must_use = "a builder opens nothing until open() is called"]
 pub struct S3Builder {
     bucket: String,
-    prefix: String,
-    endpoint: Option<Endpoint>,
+    settings: Settings,
     region: Option<String>,
     path_style: Option<bool>,
     bare_etags: bool,
     profile: Option<String>,
-    instance: bool,
-    http: bool,
-    server_clock: bool,
-    ca: Option<PathBuf>,
-    proxy: Option<Proxy>,
     keys: Option<Keys>,
-    write_interval: Option<Duration>,
-    /// The first error. [`check`](Self::check) returns it, so that the other methods can be chained.
-    first_error: Option<OpenError>,
 }
+
+shared_settings!(S3Builder);
 
 impl S3Builder {
     pub(super) fn new(bucket: &str) -> Self {
         let builder = Self {
             bucket: bucket.to_owned(),
-            prefix: String::new(),
-            endpoint: None,
+            settings: Settings::default(),
             region: None,
             path_style: None,
             bare_etags: false,
             profile: None,
-            instance: false,
-            http: false,
-            server_clock: false,
-            ca: None,
-            proxy: None,
             keys: None,
-            write_interval: None,
-            first_error: None,
         };
         builder.require(is_bucket(bucket), || {
             format!(
@@ -67,32 +50,10 @@ impl S3Builder {
         })
     }
 
-    /// Keeps all objects below this prefix, such as `prod/locks`. The prefix belongs to this store alone: a store whose
-    /// prefix lies below that of another shares objects with it.
-    pub fn prefix(mut self, prefix: &str) -> Self {
-        prefix.clone_into(&mut self.prefix);
-        if prefix.len() > Key::MAX_BYTES {
-            return self.require(false, || {
-                format!("a prefix has at most {} bytes, and this one has {}", Key::MAX_BYTES, prefix.len())
-            });
-        }
-        if Key::from_stored(prefix).is_ok_and(|key| key.is_reserved()) {
-            return self
-                .require(false, || format!("{prefix:?} is not a prefix: Tenure keeps its own keys there"));
-        }
-        let is_prefix = prefix.is_empty() || Key::from_stored(prefix).is_ok() && name::is_plain(prefix);
-        self.require(is_prefix, || {
-            format!("{prefix:?} is not a prefix: write it like prod/locks, without . and .. and backslashes")
-        })
-    }
-
     /// Connects to this server instead of AWS: `https://s3.example.org`. An unencrypted endpoint is accepted only on
     /// this machine, unless it is [accepted](Self::accept_http) explicitly.
     pub fn endpoint(mut self, url: &str) -> Self {
-        match Endpoint::parse(url) {
-            Ok(endpoint) => self.endpoint = Some(endpoint),
-            Err(error) => self.first_error = self.first_error.or(Some(error)),
-        }
+        self.settings.set_endpoint(url);
         self
     }
 
@@ -132,56 +93,11 @@ impl S3Builder {
         self.require(plain, || format!("{name:?} is not the name of a profile"))
     }
 
-    /// Requests credentials from the machine's metadata address. By default Tenure never contacts it.
-    pub fn instance_credentials(mut self) -> Self {
-        self.instance = true;
-        self
-    }
-
-    /// Accepts an unencrypted endpoint that is not on this machine: anyone on the network path can read and change the
-    /// requests and answers.
-    pub fn accept_http(mut self) -> Self {
-        self.http = true;
-        self
-    }
-
-    /// Accepts the server's wall clock as a judge: the age of a record is the `Date` of the answer that shows it, minus
-    /// its `Last-Modified`. A contender that has just started then need not wait for a ttl before it takes over from a
-    /// holder that died long ago. The risk: a clock that is set forward, by hand, by NTP or because another server
-    /// answers, ends the leases of live holders. Two may then hold one lease until the first notices, and only the
-    /// fence protects.
-    pub fn accept_server_clock(mut self) -> Self {
-        self.server_clock = true;
-        self
-    }
-
     /// Trusts the certificates in this PEM file, in addition to those that the machine trusts: for a server whose
     /// certificate is signed by a private authority. The path is absolute. Default: the file in `AWS_CA_BUNDLE`.
     pub fn ca(mut self, path: &str) -> Self {
-        self.ca = Some(path.into());
-        self.require(Path::new(path).is_absolute() && !path.contains('\0'), || {
-            format!(
-                "{path:?} is not the absolute path of a certificate file: write it like ca=/etc/ssl/my-ca.pem"
-            )
-        })
-    }
-
-    /// Sends all requests through this proxy: `http://proxy.example.org:3128`. The URL has no password: a proxy that
-    /// requires one is named in the environment. Default: the proxy in `HTTPS_PROXY` and similar variables, and none
-    /// for an endpoint on this machine.
-    pub fn proxy(mut self, url: &str) -> Self {
-        match Proxy::parse(url) {
-            Ok(proxy) if proxy.has_password() => self.require(false, || {
-                "neither the URL of a store nor that of its proxy carries a password: put it into HTTPS_PROXY or \
-                 HTTP_PROXY"
-                    .to_owned()
-            }),
-            Ok(proxy) => {
-                self.proxy = Some(proxy);
-                self
-            }
-            Err(error) => self.require(false, || format!("proxy= {error}")),
-        }
+        self.settings.set_ca(path);
+        self
     }
 
     /// Signs requests with this access key.
@@ -190,21 +106,12 @@ impl S3Builder {
         self
     }
 
-    /// Sets the shortest interval between two writes of one object, for a caller that knows the server better than the
-    /// table of providers does.
-    pub fn write_interval(mut self, interval: Duration) -> Self {
-        self.write_interval = Some(interval);
-        self
-    }
-
     /// Fails if a setting so far cannot be right.
     pub fn check(&self) -> Result<(), OpenError> {
-        if let Some(first_error) = &self.first_error {
-            return Err(first_error.clone());
-        }
-        match &self.endpoint {
-            Some(endpoint) => self.check_endpoint(endpoint),
-            None => Ok(()),
+        self.settings.check()?;
+        match &self.settings.endpoint {
+            Some(endpoint) if self.path_style == Some(false) => endpoint.of_bucket(&self.bucket).map(|_| ()),
+            _ => Ok(()),
         }
     }
 
@@ -218,22 +125,28 @@ impl S3Builder {
         let (resolved, profile) = self.resolve(environment)?;
         let credentials = match &self.keys {
             Some(keys) => Credentials::Keys(keys.clone()),
-            None => Credentials::find(profile.as_ref(), self.profile.is_some(), self.instance, environment)?,
+            None => Credentials::find(
+                profile.as_ref(),
+                self.profile.is_some(),
+                self.settings.instance,
+                environment,
+            )?,
         };
-        let (endpoint, provider) = (resolved.endpoint.as_ref(), resolved.provider());
+        let (endpoint, provider) = (resolved.settings.endpoint.as_ref(), resolved.provider());
         if let Some(refused) = provider.refused {
             return Err(OpenError::unsupported(format!("{refused}: use another store")));
         }
         let region = resolved.region.clone().expect("it was found");
         let path_style = resolved.path_style.unwrap_or(endpoint.is_some() || self.bucket.contains('.'));
-        let plain = endpoint.is_some_and(|endpoint| !endpoint.is_encrypted());
-        let unencrypted = plain && matches!(credentials, Credentials::Keys(_)) && self.proxy.is_none();
-        let (proxies, proxy) = network::proxies(self.proxy.as_ref(), endpoint, AWS, environment)?;
+        let plain = resolved.settings.is_plain();
+        let chosen = self.settings.proxy.as_ref();
+        let unencrypted = plain && matches!(credentials, Credentials::Keys(_)) && chosen.is_none();
+        let (proxies, proxy) = network::proxies(chosen, endpoint, AWS, environment)?;
         let bundle = environment.get("AWS_CA_BUNDLE");
         let bundle = bundle.or_else(|| profile.as_ref()?.get("ca_bundle")).map(Path::new);
         let network = NetworkSettings {
             unencrypted,
-            roots: network::roots(self.ca.as_deref(), bundle, unencrypted)?,
+            roots: network::roots(self.settings.ca.as_deref(), bundle, unencrypted)?,
             proxies,
             names: &HEADERS,
             header: provider.header(),
@@ -264,11 +177,10 @@ impl S3Builder {
                 bare_etags: self.bare_etags,
             },
             connector,
-            names: Names::below(&self.prefix),
+            names: Names::below(&self.settings.prefix),
             guarantees: resolved.guarantees(),
             url: resolved.name(),
-            // A proxy from the environment may have its own cache, just as a chosen one.
-            place: Self { proxy: proxy.or(self.proxy.clone()), ..resolved }.to_string(),
+            place: resolved.through(proxy).to_string(),
         }))))
     }
 
@@ -279,20 +191,8 @@ impl S3Builder {
 
     /// Guarantees of the store. Opens nothing, so it needs no credentials.
     pub fn guarantees(&self) -> Guarantees {
-        let mut guarantees = Guarantees::default();
-        guarantees.atomic_create = true;
-        guarantees.atomic_replace = true;
-        guarantees.linearizable_reads = true;
-        guarantees.keeps_acknowledged = true;
         // ETags are hashes of the content.
-        guarantees.unique_versions = false;
-        guarantees.reach = Reach::Network;
-        // The `Date` of an answer comes from the wall clock of the server that answers.
-        guarantees.clock = if self.server_clock { StoreClock::Ages } else { StoreClock::Floors };
-        guarantees.watch = false;
-        guarantees.write_interval = self.write_interval.unwrap_or(self.provider().write_interval);
-        guarantees.value_max = S3::VALUE_MAX;
-        guarantees
+        self.settings.guarantees(false, self.provider().write_interval)
     }
 
     /// This store with the settings of the environment added, and the profile that was consulted. Credentials are not part of it: it is the same store for every caller.
@@ -300,8 +200,9 @@ impl S3Builder {
         self.check()?;
         let profile = Profile::find(self.profile.as_deref(), environment)?;
         let of_profile = |setting| profile.as_ref().and_then(|profile| profile.get(setting));
-        let mut resolved = Self { profile: None, instance: false, keys: None, ..self.clone() };
-        if resolved.endpoint.is_none() {
+        let mut resolved = Self { profile: None, keys: None, ..self.clone() };
+        resolved.settings.instance = false;
+        if resolved.settings.endpoint.is_none() {
             let url = environment.first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]);
             if let Some(url) = url.or_else(|| of_profile("endpoint_url")) {
                 resolved = resolved.endpoint(url);
@@ -311,7 +212,7 @@ impl S3Builder {
             let region = environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]);
             let region = region.or_else(|| of_profile("region"));
             // Other servers have no regions, but a signature needs one.
-            let region = region.or(resolved.endpoint.is_some().then_some("us-east-1"));
+            let region = region.or(resolved.settings.endpoint.is_some().then_some("us-east-1"));
             let Some(region) = region else {
                 return Err(OpenError::invalid(format!(
                     "the region of the bucket {:?} is not known: write region=eu-west-1 in the URL, or set AWS_REGION",
@@ -324,71 +225,36 @@ impl S3Builder {
         Ok((resolved, profile))
     }
 
-    /// Name of the store: the same for every caller, whatever route they use and whatever they accept about its clock.
+    /// Name of the store: the same for every caller.
     fn name(&self) -> String {
-        Self { server_clock: false, ca: None, proxy: None, ..self.clone() }.to_string()
+        Self { settings: self.settings.naming(), ..self.clone() }.to_string()
+    }
+
+    /// The same store behind this proxy. A proxy from the environment may have its own cache, just as a chosen one.
+    fn through(mut self, proxy: Option<Proxy>) -> Self {
+        self.settings.proxy = proxy.or(self.settings.proxy);
+        self
     }
 
     fn provider(&self) -> &'static Provider {
-        Provider::at(self.endpoint.as_ref().map(Endpoint::host))
-    }
-
-    fn check_endpoint(&self, endpoint: &Endpoint) -> Result<(), OpenError> {
-        if let Some(proxy) = self.proxy.as_ref().filter(|_| !endpoint.is_encrypted() && !self.http)
-            && !proxy.is_loopback()
-        {
-            return Err(OpenError::invalid(format!(
-                "{endpoint} is not encrypted, and the proxy {proxy} is not on this machine, so anyone on the network \
-                 path can read and change the requests: use https, or accept it with accept=http in the URL"
-            )));
-        }
-        if !endpoint.is_encrypted() && !endpoint.is_loopback() && !self.http {
-            return Err(OpenError::invalid(format!(
-                "{endpoint} is not encrypted and not on this machine, so anyone on the network path can read and \
-                 change the requests: use https, or accept it with accept=http in the URL"
-            )));
-        }
-        if self.path_style == Some(false) {
-            endpoint.of_bucket(&self.bucket)?;
-        }
-        Ok(())
+        Provider::at(self.settings.endpoint.as_ref().map(Endpoint::host))
     }
 
     fn require(mut self, right: bool, sentence: impl FnOnce() -> String) -> Self {
-        if !right && self.first_error.is_none() {
-            self.first_error = Some(OpenError::invalid(sentence()));
-        }
+        self.settings.require(right, sentence);
         self
     }
 }
 
 impl fmt::Display for S3Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "s3://{}", self.bucket)?;
-        if !self.prefix.is_empty() {
-            write!(f, "/{}", utf8_percent_encode(&self.prefix, &ESCAPED))?;
-        }
-        let flag = |on: bool, value: &str| on.then(|| value.to_owned());
-        let options = [
-            ("endpoint", self.endpoint.as_ref().map(Endpoint::to_string)),
+        let own = [
             ("region", self.region.clone()),
             ("path-style", self.path_style.map(|path_style| path_style.to_string())),
-            ("etags", flag(self.bare_etags, "bare")),
+            ("etags", self.bare_etags.then(|| "bare".to_owned())),
             ("profile", self.profile.clone()),
-            ("credentials", flag(self.instance, "instance")),
-            ("ca", self.ca.as_ref().map(|path| path.display().to_string())),
-            ("proxy", self.proxy.as_ref().map(Proxy::to_string)),
-            ("accept", flag(self.http, "http")),
-            ("accept", flag(self.server_clock, "server-clock")),
         ];
-        let mut separator = '?';
-        for (name, value) in options {
-            if let Some(value) = value {
-                write!(f, "{separator}{name}={}", utf8_percent_encode(&value, &ESCAPED))?;
-                separator = '&';
-            }
-        }
-        Ok(())
+        self.settings.write_url(f, "s3", &self.bucket, &own)
     }
 }
 
@@ -403,15 +269,3 @@ fn is_bucket(name: &str) -> bool {
 
 /// An address of AWS.
 const AWS: &str = "https://s3.amazonaws.com";
-
-/// Characters that must be escaped in the path or an option of a URL.
-const ESCAPED: AsciiSet = NON_ALPHANUMERIC
-    .remove(b'/')
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~')
-    .remove(b'+')
-    .remove(b',')
-    .remove(b':')
-    .remove(b'@');
