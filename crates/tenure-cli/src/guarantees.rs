@@ -38,7 +38,7 @@ pub(crate) fn guarantees(args: &Args, guarantees: &Guarantees) -> Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     if !promises.is_there {
-        output::say(&format!("{} is not there yet: this is what it would guarantee", plain(&store.url())));
+        output::say(&format!("{} does not exist yet: this is what it would guarantee", plain(&store.url())));
     }
     let cells =
         rows.into_iter().map(|row| [row.title.to_owned(), row.answer, row.means.to_owned()]).collect();

@@ -67,7 +67,7 @@ impl Promises {
                 ("unique_versions", "unique versions"),
                 of.unique_versions,
                 "no two writes of a record have the same version",
-                "equal bytes may have an equal version; every write of a lease has other bytes",
+                "equal bytes may have an equal version; every write of a lease has different bytes",
             ),
             self.reach(),
             self.clock(),

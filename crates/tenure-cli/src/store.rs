@@ -77,7 +77,7 @@ pub(crate) fn open_for(args: &Args, handle: &Handle) -> Result<OpenedStore, Fail
         } else {
             // A store that does not exist has granted nothing, and is not created for that.
             Failure::usage(format!(
-                "the handle is of lease {key} on another store: it was granted on {name}, and there is none at {url}. \
+                "the handle is of lease {key} on another store: it was granted on {name}, and there is no store at {url}. \
                  Name its own store"
             ))
         });
@@ -114,7 +114,7 @@ fn choice(args: &Args) -> Result<ChosenStore, Failure> {
         none(format!("HOME is not set and the password database has no home for user {user}"))
     })?;
     if let Some(home) = home::missing() {
-        return Err(none(format!("the home directory {} is not there", home.display())));
+        return Err(none(format!("the home directory {} does not exist", home.display())));
     }
     let url = StoreUrl::of_directory(state.join("tenure")).map_err(|error| none(error.to_string()))?;
     Ok(ChosenStore { url, by: ChosenBy::Default, again: false })

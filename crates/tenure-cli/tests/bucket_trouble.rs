@@ -136,9 +136,9 @@ fn an_invalid_port_and_a_ttl_that_is_too_short_are_reported() {
         refused(&did, 64, &["an endpoint is http:// or https://, a host, and a port"]);
     }
     let hasty = tenure(server, &url, &[], &["run", "x", "--ttl", "1s", "--", "true"]);
-    refused(&hasty, 78, &["bears one write of a key every 100ms", "use a longer ttl"]);
+    refused(&hasty, 78, &["accepts one write of a key every 100ms", "use a longer ttl"]);
     let hasty = tenure(server, &url, &[], &["acquire", "x", "--ttl", "500ms"]);
-    refused(&hasty, 78, &["bears one write of a key every 100ms"]);
+    refused(&hasty, 78, &["accepts one write of a key every 100ms"]);
     refused(
         &run(server, &url.replace("/locks", "/.tenure/x"), &[]),
         64,

@@ -45,7 +45,7 @@ fn the_guarantees_of_a_future_store_are_shown_without_creating_it() {
     let url = format!("file://{}", other.display());
     let did = home.tenure(&["store", "guarantees", &url]);
     assert_eq!(did.code, 0);
-    assert_eq!(did.err, format!("{url} is not there yet: this is what it would guarantee\n"));
+    assert_eq!(did.err, format!("{url} does not exist yet: this is what it would guarantee\n"));
     assert!(did.out.contains("one machine"), "{}", did.out);
     let answer = home.tenure(&["store", "guarantees", "--json", &url]).json();
     assert_eq!((&answer["store"], &answer["there"]), (&json!(url), &json!(false)));

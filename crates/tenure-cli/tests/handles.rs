@@ -170,7 +170,11 @@ fn a_handle_of_another_boot_is_refused() {
         return skipped("no time namespaces here");
     }
     let ours = handle(&home.tenure(&["acquire", "job"]));
-    refused(&elsewhere(&["renew", &ours]), 76, &["another boot or time namespace", "Acquire it anew"]);
+    refused(
+        &elsewhere(&["renew", &ours]),
+        76,
+        &["another boot or time namespace", "Acquire the lease again"],
+    );
     home.tenure(&["release", &ours]).answered(0, "");
 }
 
@@ -429,7 +433,7 @@ fn a_handle_that_is_read_after_its_deadline_counts_as_lost() {
         std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
         let ran = child.wait_with_output().unwrap();
         assert_eq!(ran.status.code(), Some(76), "{ran:?}");
-        assert!(String::from_utf8_lossy(&ran.stderr).contains("before its handle was handed out"), "{ran:?}");
+        assert!(String::from_utf8_lossy(&ran.stderr).contains("before its handle was printed"), "{ran:?}");
     };
     slowly(&["acquire", "job", "--ttl", "500ms"]);
     assert_eq!(home.tenure(&["status", "job"]).code, 1);

@@ -54,10 +54,10 @@ fn json_output_is_one_object_and_nothing_else() {
 fn absurd_numbers_and_impossible_stores_are_refused_in_one_sentence() {
     let home = Home::new("probe-wrong");
     for (args, part) in [
-        (["--racers", "1"], "racers are 2 to 512, not 1"),
-        (["--racers", "100000"], "racers are 2 to 512"),
-        (["--rounds", "0"], "rounds are 1 to 10000"),
-        (["--samples", "5"], "samples are 10 to 10000"),
+        (["--racers", "1"], "racers must be from 2 to 512, not 1"),
+        (["--racers", "100000"], "racers must be from 2 to 512"),
+        (["--rounds", "0"], "rounds must be from 1 to 10000"),
+        (["--samples", "5"], "samples must be from 10 to 10000"),
         (["--rounds", "many"], "invalid digit"),
         (["--quiet", "memory:"], "ends with this command"),
         (["--quiet", "nonsense"], "not the URL of a store"),

@@ -217,7 +217,7 @@ fn a_user_without_a_home_must_name_a_store() {
     }
     did(home.command(&["status", "x"]).env("HOME", "/nonexistent")).failed(
         78,
-        "there is no default store for this user, because the home directory /nonexistent is not there: name a \
+        "there is no default store for this user, because the home directory /nonexistent does not exist: name a \
          store with --store file:///path, or in TENURE_STORE",
     );
 }

@@ -90,18 +90,20 @@ fn accept(builder: S3Builder, name: &str, value: &str) -> Result<S3Builder, UrlE
         ("path-style", "false") => Ok(builder.path_style(false)),
         ("path-style", _) => Err(UrlError::new("path-style is true or false")),
         ("etags", "bare") => Ok(builder.bare_etags()),
-        ("etags", _) => Err(UrlError::new("etags is bare, for servers that want them without quotes")),
+        ("etags", _) => {
+            Err(UrlError::new("etags can only be bare, for servers that require ETags without quotes"))
+        }
         ("profile", profile) => Ok(builder.profile(profile)),
         ("credentials", "instance") => Ok(builder.instance_credentials()),
         ("credentials", _) => Err(UrlError::new(
-            "credentials is instance, for those of the machine; all others come from the environment and from profiles",
+            "credentials can only be instance, for those of the machine; all others come from the environment and from profiles",
         )),
         ("ca", path) => Ok(builder.ca(path)),
         ("proxy", url) => Ok(builder.proxy(url)),
         ("accept", "http") => Ok(builder.accept_http()),
         ("accept", "server-clock") => Ok(builder.accept_server_clock()),
         ("accept", _) => Err(UrlError::new(
-            "accept is http, for an endpoint that is not encrypted, or server-clock, for ages by the server's wall \
+            "accept can be http, for an endpoint that is not encrypted, or server-clock, for ages by the server's wall \
              clock",
         )),
         (name, _) => Err(UrlError::new(format!(
@@ -120,7 +122,7 @@ fn decode(text: &str) -> Result<String, UrlError> {
         return Err(UrlError::new("the URL has a '%' without two hexadecimal digits: write %25 for itself"));
     }
     let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map(Into::into).map_err(|_| UrlError::new("the URL has bytes in it that are no text in UTF-8"))
+    decoded.map(Into::into).map_err(|_| UrlError::new("the URL has bytes that are not valid UTF-8"))
 }
 
 impl fmt::Display for S3Place {

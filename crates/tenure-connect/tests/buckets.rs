@@ -54,7 +54,7 @@ fn an_error_shows_a_valid_url_and_repeats_no_secret() {
     refused("s3://my-bucket?path-style=maybe", "true or false");
     refused("s3://my-bucket?etags=hush", "bare");
     refused("s3://my-bucket?credentials=hush", "instance");
-    refused("s3://my-bucket?accept=nfs", "accept is http");
+    refused("s3://my-bucket?accept=nfs", "accept can be http");
     refused("s3://my-bucket?endpoint=x.org", "endpoint=https://");
     refused("s3://my-bucket?endpoint=https://id:hush@x.org", "no password");
     refused("s3://my-bucket?endpoint=http://x.org", "accept=http");

@@ -148,8 +148,8 @@ impl Timing {
         Err(Error::new(
             ErrorKind::Invalid,
             format!(
-                "{store} bears one write of a key every {:?}, but a ttl of {} renews every {:?} and writes again after \
-                 {:?} if it must: use a longer ttl, and a longer request timeout",
+                "{store} accepts one write of a key every {:?}, but a ttl of {} renews every {:?} and retries \
+                 after {:?}: use a longer ttl, and a longer request timeout",
                 guarantees.write_interval,
                 self.ttl,
                 in_millis(self.period),
@@ -205,7 +205,7 @@ impl TimingBuilder {
             if span < LEAST {
                 return Err(unsafe_together(
                     ttl,
-                    format!("the {name} is {span:?}, and {LEAST:?} is the least"),
+                    format!("the {name} is {span:?}, and must be at least {LEAST:?}"),
                 ));
             }
         }
@@ -377,7 +377,7 @@ mod tests {
         guarantees.write_interval = SECOND;
         let short = Timing::new(2 * SECOND).unwrap();
         let error = short.bearable_for("gs://bucket", &guarantees).unwrap_err();
-        assert!(error.to_string().contains("gs://bucket bears one write of a key every 1s"), "{error}");
+        assert!(error.to_string().contains("gs://bucket accepts one write of a key every 1s"), "{error}");
         assert!(Timing::new(30 * SECOND).unwrap().bearable_for("gs://bucket", &guarantees).is_ok());
     }
 }

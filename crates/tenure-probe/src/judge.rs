@@ -30,11 +30,15 @@ impl Clause {
         limits(
             "keys",
             "unusual keys",
-            "keep to plain names for leases: some others do not work there, or mean the same",
+            "use plain names for leases: some other names do not work there, or are not distinct",
         ),
         refuses("versions", "versions", "a delayed contender could replace a record that it never saw"),
         refuses("races", "races", "two contenders could be granted the same lease at once"),
-        refuses("unknown", "lost answers", "a grant could be taken for a loss, or be torn"),
+        refuses(
+            "unknown",
+            "lost answers",
+            "a holder could mistake its grant for a loss, or a record could be torn",
+        ),
         limits(
             "list",
             "listing",

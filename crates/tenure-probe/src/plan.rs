@@ -11,7 +11,7 @@ pub struct Plan {
 
 /// Error of a number that is out of bounds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} are {least} to {most}, not {number}")]
+#[error("the number of {what} must be from {least} to {most}, not {number}")]
 pub struct PlanError {
     what: &'static str,
     number: usize,
@@ -83,7 +83,10 @@ mod tests {
 
     #[test]
     fn numbers_out_of_bounds_are_refused_with_a_message() {
-        assert_eq!(Plan::default().racers(1).unwrap_err().to_string(), "racers are 2 to 512, not 1");
+        assert_eq!(
+            Plan::default().racers(1).unwrap_err().to_string(),
+            "the number of racers must be from 2 to 512, not 1"
+        );
         assert!(Plan::default().racers(513).is_err());
         assert!(Plan::default().rounds(0).is_err());
         assert!(Plan::default().rounds(usize::MAX).is_err());

@@ -104,7 +104,7 @@ impl Probe {
         let suite = self.suite();
         let steps = Steps { done: AtomicUsize::new(0), of: suite.checks() + STEPS_BESIDE, tell };
 
-        steps.begin("the way there", "a first read and a first write");
+        steps.begin("connection", "a first read and a first write");
         self.reach().await?;
         steps.begin("versions", "equal bytes, and how ETags are written");
         let equal_bytes_share_a_version = self.equal_bytes().await;
@@ -278,9 +278,9 @@ fn slower_than_needed(measured: &Measured, advice: Option<&Advice>) -> Vec<Strin
     let rate = &measured.rate;
     if rate.throttled > 0 {
         limits.push(format!(
-            "it throttles: of {} writes of one key in a row {} were put off, so use no shorter ttl than is recommended",
-            rate.writes + rate.throttled + rate.failed,
-            rate.throttled
+            "it throttled {} of {} writes of one key in a row: do not use a shorter ttl than recommended",
+            rate.throttled,
+            rate.writes + rate.throttled + rate.failed
         ));
     }
     match advice {

@@ -44,8 +44,8 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
     let timing = *patient.or_else(|| timings.iter().find(|timing| timing.timeout() == longest_call))?;
     let limit = patient.is_none().then(|| {
         format!(
-            "it is slow: a call should be given {}, and with any ttl it is given {} at most, so now and then a lease \
-             may be lost although its holder is well",
+            "it is slow: a call may take {}, and any ttl allows at most {}, so a healthy holder may lose its lease now \
+             and then",
             short(call),
             short(longest_call)
         )
@@ -59,7 +59,7 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
     };
     let arithmetic = vec![
         format!(
-            "one call is given {}: the greatest of {P99_TIMES} × p99 = {P99_TIMES} × {} = {}, {SLOWEST_TIMES} × the \
+            "one call may take {}: the greatest of {P99_TIMES} × p99 = {P99_TIMES} × {} = {}, {SLOWEST_TIMES} × the \
              slowest = {SLOWEST_TIMES} × {} = {}, and {least:?} ({why})",
             short(call),
             short(p99),
@@ -67,7 +67,7 @@ pub(crate) fn advise(store: &str, declared: &Guarantees, measured: &Measured) ->
             short(slowest),
             short(slowest * SLOWEST_TIMES),
         ),
-        format!("a ttl of {ttl:?} gives a call {timeout:?}, and is renewed every {period:?}"),
+        format!("a ttl of {ttl:?} allows {timeout:?} for a call, and is renewed every {period:?}"),
         format!(
             "period {period:?} + write {timeout:?} + read back {timeout:?} + one retry {timeout:?} = {:?}, and that \
              is within ttl − drift − margin = {ttl:?} − {:?} − {:?} = {:?}",
@@ -185,7 +185,7 @@ mod tests {
     fn a_store_that_is_too_slow_has_a_limit() {
         let advice =
             advise("x", &guarantees(Reach::Network, 100), &measured(3_000, WriteRate::default())).unwrap();
-        assert!(advice.limit.unwrap().starts_with("it is slow: a call should be given 15s"));
+        assert!(advice.limit.unwrap().starts_with("it is slow: a call may take 15s"));
         assert_eq!(advice.timing.timeout(), Duration::from_secs(5));
         assert_eq!(
             advise("x", &guarantees(Reach::Network, 3_600_000), &measured(1, WriteRate::default())),
@@ -200,10 +200,10 @@ mod tests {
         assert_eq!(
             advice.arithmetic,
             [
-                "one call is given 1.5s: the greatest of 5 × p99 = 5 × 31ms = 155ms, 2 × the slowest = 2 × 31ms = \
+                "one call may take 1.5s: the greatest of 5 × p99 = 5 × 31ms = 155ms, 2 × the slowest = 2 × 31ms = \
                  62ms, and 1.5s (on a network: when the first packet of a connection is lost, the next comes a second \
                  later)",
-                "a ttl of 15s gives a call 1.5s, and is renewed every 5s",
+                "a ttl of 15s allows 1.5s for a call, and is renewed every 5s",
                 "period 5s + write 1.5s + read back 1.5s + one retry 1.5s = 9.5s, and that is within ttl − drift − \
                  margin = 15s − 150ms − 300ms = 14.55s",
                 "a call that failed is tried again after 750ms, and the store wants 100ms between two writes of one \

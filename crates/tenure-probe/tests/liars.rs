@@ -107,7 +107,7 @@ async fn a_store_that_bears_one_write_a_second_is_fit_for_a_longer_ttl() {
     let found = qualify(&Broken::honest().declaring(guarantees)).await;
     let Fitness::FitWithLimits(limits) = &found.fitness else { panic!("{:?}", found.fitness) };
     assert_eq!(limits.len(), 1, "{limits:?}");
-    assert!(limits[0].starts_with("it throttles: of 10 writes of one key in a row"), "{limits:?}");
+    assert!(limits[0].starts_with("it throttled "), "{limits:?}");
     let timing = found.advice.unwrap().timing;
     assert!(timing.retry() >= Duration::from_secs(1), "{timing}");
 }
@@ -132,6 +132,6 @@ async fn progress_is_reported_step_by_step_to_the_end() {
     probe.run(&|progress| told.lock().unwrap().push(progress)).await.unwrap();
     let told = told.into_inner().unwrap();
     assert!(told.iter().enumerate().all(|(at, progress)| progress.done == at && progress.of == told.len()));
-    assert_eq!(told[0].title, "the way there");
+    assert_eq!(told[0].title, "connection");
     assert_eq!(told.last().unwrap().title, "measuring");
 }

@@ -94,7 +94,7 @@ impl std::fmt::Display for Reason {
             Self::Denied => "the store denied access",
             Self::Unsupported => "the store does not support this",
             Self::Invalid => "the store refused the call",
-            Self::Damaged => "what is stored is damaged",
+            Self::Damaged => "the stored data is damaged",
             Self::Gone => "the store is gone",
         })
     }

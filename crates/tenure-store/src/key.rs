@@ -81,7 +81,7 @@ impl Key {
         if self.may_be_swept() {
             return Ok(());
         }
-        let why = format!("{self} may hold what a lease rests on, and is not swept");
+        let why = format!("{self} may contain data of a lease, and is not removed");
         Err(StoreError::refused(Reason::Invalid, why))
     }
 

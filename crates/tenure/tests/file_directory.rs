@@ -330,7 +330,7 @@ fn a_reader_sees_every_entry_and_changes_nothing() {
         assert!(seen.entry.unwrap().age.is_some(), "ages are told as ever");
         let answer = store.put(&key("k"), "mine".into(), Expect::Version(version.clone())).await;
         let error = answer.expect_err("it may only look").to_string();
-        assert!(error.contains("opened to be read"), "{error}");
+        assert!(error.contains("opened read-only"), "{error}");
         // It is not a copy: the writes of other processes show.
         write(&writer, &key("k"), "next", Expect::Version(version)).await;
         assert_eq!(look(&store, &key("k")).await.unwrap().0, "next");

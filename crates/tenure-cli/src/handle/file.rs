@@ -127,7 +127,7 @@ impl HandleFile {
         }
         if found.nlink() != 1 {
             return Err(Failure::misconfigured(format!(
-                "the handle in {path} has {} names, of which this one may be another user's: remove the others",
+                "the handle in {path} has {} names, and another user may have made this one: remove the others",
                 found.nlink()
             )));
         }

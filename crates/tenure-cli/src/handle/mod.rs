@@ -67,7 +67,7 @@ fn check_deadline(handle: &Handle) -> Result<(), Failure> {
         return Ok(());
     }
     let sentence = format!(
-        "{} has run out before its handle was handed out, stop acting: acquire it anew, with a longer ttl",
+        "{} ran out before its handle was printed, stop acting: acquire it again, with a longer ttl",
         lease_words(handle)
     );
     Err(Failure::new(exit::LOST, sentence))

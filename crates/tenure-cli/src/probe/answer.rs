@@ -23,7 +23,7 @@ impl ProbeAnswer<'_> {
     pub(crate) fn words(&self) -> String {
         let mut text = table::lines(["CHECKED", "VERDICT", "WHAT WAS SEEN"], self.check_rows());
         text.push('\n');
-        text.push_str(&table::lines(["SEEN BESIDE", "WHAT IT MEANS"], self.other_rows()));
+        text.push_str(&table::lines(["ALSO SEEN", "WHAT IT MEANS"], self.other_rows()));
         text.push('\n');
         if let Some(advice) = &self.qualification.advice {
             let ttl = duration::exact(advice.timing.ttl().as_duration());
@@ -251,7 +251,7 @@ fn ttl(advice: &Advice) -> Value {
 
 fn equal_bytes(share: Option<bool>) -> &'static str {
     match share {
-        Some(true) => "have an equal version, which does no harm: every write of a lease has other bytes",
+        Some(true) => "have an equal version, which does no harm: every write of a lease has different bytes",
         Some(false) => "have another version with each write",
         None => "not known: the writes were not applied",
     }

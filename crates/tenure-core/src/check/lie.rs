@@ -39,7 +39,7 @@ impl Lie {
     /// Name of the write, which is part of the value that it writes.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Replace => "replace of a version that never was",
+            Self::Replace => "replace of a version that never existed",
             _ => "create over what exists",
         }
     }

@@ -59,8 +59,9 @@ impl ClockSeen {
             }
         };
         if self.ahead_ms.is_some_and(|ahead| ahead.unsigned_abs() > SIGNED_MS) {
-            sentence
-                .push_str("; but AWS takes no signature that is more than 15 minutes off, so set the clock");
+            sentence.push_str(
+                "; but AWS accepts no signature that is more than 15 minutes off, so set the clock",
+            );
         }
         if self.back > BACK_MAX {
             sentence.push_str(&format!("; it went back by {:?}, so it is no floor for tokens", self.back));

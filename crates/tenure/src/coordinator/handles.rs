@@ -79,8 +79,8 @@ impl Coordinator {
         if handle.is_of(&*self.connection.clock) {
             return Ok(());
         }
-        let why = "its deadline is on the clock of another boot or time namespace, and it is not known here whether \
-        it has passed. Acquire it anew";
+        let why = "its deadline is on the clock of another boot or time namespace, and cannot be checked here. \
+        Acquire the lease again";
         Err(self.stale_error(handle, why))
     }
 

@@ -157,7 +157,7 @@ impl Request {
         let Some(domain) = self.connection.clock.domain() else {
             let sentence = format!(
                 "lease {} is not granted to a handle: this machine does not identify its clock, so that no other \
-                 process could tell its deadline",
+                 process could check its deadline",
                 self.key
             );
             return Err(Error::new(ErrorKind::Unsupported, sentence));

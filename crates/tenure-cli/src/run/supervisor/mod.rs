@@ -280,7 +280,7 @@ impl<'a> Supervisor<'a> {
                 name: "at_risk",
                 fields: json!({ "stop_in_ms": duration::millis_up(left) }),
                 sentence: format!(
-                    "lease {} could not be renewed: the command is stopped in {} unless that succeeds before",
+                    "lease {} could not be renewed: the command is stopped in {} unless a renewal succeeds before then",
                     self.lease.key(),
                     duration::at_least(left)
                 ),

@@ -58,10 +58,10 @@ impl fmt::Display for FileSystem {
 const OVERLAY: u32 = 0x794c_7630;
 
 const UNKNOWN: &str = "it is not known whether its locks and renames can be relied on";
-const REMOTE: &str = "it is shared over a network: it is shared over a network: another machine performs its locks and renames, and \
+const REMOTE: &str = "it is shared over a network: another machine performs its locks and renames, and \
      reads may be stale";
 const USER: &str = "a user-space program implements it, and its locks and renames may not be reliable";
-const HOST: &str = "it belongs to the machine around this one, where others may change it unseen";
+const HOST: &str = "it belongs to the host of this virtual machine, where others may change it unseen";
 const CLUSTER: &str = "other machines write to it as well, and share neither clock nor kernel with this one";
 const PLAIN: &str =
     "it has no owners and keeps no journal: a power cut may leave neither the old entry nor the new";
@@ -144,6 +144,14 @@ mod tests {
         assert!(!strange.is_local());
         assert_eq!(strange.lacks(), UNKNOWN);
         assert!(strange.is_called("0x1234ABCD"));
+    }
+
+    #[test]
+    fn a_refusal_gives_its_reason_once() {
+        assert_eq!(
+            FileSystem(0x6969).lacks(),
+            "it is shared over a network: another machine performs its locks and renames, and reads may be stale"
+        );
     }
 
     #[test]

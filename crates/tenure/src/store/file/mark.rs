@@ -223,9 +223,7 @@ fn is_possible(line: &MarkLine) -> bool {
 
 fn impossible(line: &MarkLine) -> Unusable {
     let year = 1970 + line.micros / MICROS_OF_A_YEAR;
-    Unusable::Damaged(format!(
-        "it says that it is the year {year}, as an earlier program read from a wrong clock"
-    ))
+    Unusable::Damaged(format!("its time is in the year {year}: an earlier program read a wrong clock"))
 }
 
 fn not_a_mark(file: &OwnedFd) -> Unusable {

@@ -34,7 +34,7 @@ impl Owner {
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pid, command, stopped } = self;
-        write!(f, "process {pid} ({command}) has it")?;
+        write!(f, "process {pid} ({command}) has the lock")?;
         if *stopped {
             write!(f, " and is stopped: continue it (kill -CONT {pid}) or kill it")
         } else {

@@ -163,7 +163,7 @@ impl FileInner {
             return Ok(());
         }
         let url = File::url_of(self.directory().path());
-        let sentence = format!("{url} was opened to be read: open it anew to write to it");
+        let sentence = format!("{url} was opened read-only: open it again to write to it");
         Err(StoreError::refused(Reason::Invalid, sentence))
     }
 
@@ -173,12 +173,11 @@ impl FileInner {
         let lock = self.directory().path_of(lock);
         let lock = lock.display();
         let who = owner.map_or_else(
-            || format!("find it (fuser -v {lock}), continue or kill it"),
+            || format!("find the process that has the lock (fuser -v {lock}), and continue or kill it"),
             |owner| owner.to_string(),
         );
         let sentence = format!(
-            "{lock} was locked by another process for more than {LOCK_WAIT:?}, which takes microseconds unless that \
-             process is stopped: {who}"
+            "{lock} was locked for more than {LOCK_WAIT:?}, although writers lock it only for microseconds: {who}"
         );
         StoreError::refused(Reason::Unreachable, sentence)
     }
