@@ -175,26 +175,28 @@ fn fake_gcs_lists_in_pages() {
 }
 
 #[test]
-fn a_read_of_fake_gcs_is_complete_while_others_write() {
+fn a_read_of_fake_gcs_has_the_generation_of_its_content_while_others_write() {
     let Some((server, proxy)) = served(Kind::FakeGcs, "torn") else { return };
     let objects = Objects::at(server, proxy.address());
-    let body = |number: usize| format!("{number}:").repeat(1 + number % 50);
-    objects.put("/torn/key", &body(0), Condition::Always);
-    std::thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            for number in 1..200 {
-                assert_eq!(objects.put("/torn/key", &body(number), Condition::Always).status, 200);
-            }
-        });
-        let mut reads = 0;
+    let write = |number: usize| {
+        let body = format!("{number}:").repeat(1 + number % 50);
+        let answer = objects.put("/torn/key", &body, Condition::Always);
+        (objects.version(&answer), body)
+    };
+    let first = write(0);
+    let (written, read) = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| (1..200).map(write).collect::<Vec<_>>());
+        let mut read = Vec::new();
         while !writer.is_finished() {
-            let read = objects.get("/torn/key").body.unwrap();
-            let number = read.split(':').next().unwrap().parse().unwrap();
-            assert_eq!(read, body(number));
-            reads += 1;
+            let answer = objects.get("/torn/key");
+            assert_eq!(answer.status, 200, "{answer:?}");
+            read.push((objects.version(&answer), answer.body.unwrap()));
         }
-        assert!(reads > 10, "only {reads} reads");
+        (writer.join().unwrap(), read)
     });
+    assert!(read.len() > 10, "only {} reads", read.len());
+    let torn = read.iter().filter(|read| **read != first && !written.contains(read)).count();
+    assert_eq!(torn, 0, "of {} reads", read.len());
 }
 
 #[test]

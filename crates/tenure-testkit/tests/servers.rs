@@ -85,6 +85,31 @@ fn restarts_with_its_data(server: &Server, second: u16) {
 }
 
 #[test]
+fn fake_gcs_keeps_an_object_that_is_written_while_the_server_is_killed() {
+    let Some(server) = Server::start_or_skip(Kind::FakeGcs) else { return };
+    server.create_bucket("leases");
+    let objects = Objects::of(&server);
+    let mut version = objects.version(&objects.put("/leases/key", "one", Condition::Absent));
+    for _ in 0..20 {
+        std::thread::scope(|scope| {
+            // Writes until the server is killed.
+            let writer = scope.spawn(move || {
+                let mut version = version;
+                while let Ok(answer) = objects.try_put("/leases/key", "two", Condition::Version(&version)) {
+                    version = objects.version(&answer);
+                }
+            });
+            std::thread::sleep(Duration::from_millis(10));
+            server.kill();
+            writer.join().unwrap();
+        });
+        server.restart();
+        assert_eq!(objects.put("/leases/key", "three", Condition::Absent).status, 412, "it exists");
+        version = objects.version(&objects.get("/leases/key"));
+    }
+}
+
+#[test]
 fn a_dropped_server_stops_and_its_directory_is_deleted() {
     let Some(server) = Server::start_or_skip(Kind::Rclone) else { return };
     let address = server.address();

@@ -191,15 +191,17 @@ impl Server {
 
     /// Sends SIGTERM, and waits until the server has exited. Ports and data are kept for [`restart`](Self::restart).
     pub fn stop(&self) {
-        if let Some(Running { process, _front }) = self.running().take() {
+        if let Some(Running { front, process }) = self.running().take() {
+            drop(front);
             process.stop();
         }
     }
 
     /// Kills it as a power cut of its machine would. Ports and data are kept for [`restart`](Self::restart), except that
-    /// Azurite loses the writes of the last five seconds.
+    /// Azurite loses the writes of the last five seconds. The stand-ins for Google answer the pending requests first.
     pub fn kill(&self) {
-        if let Some(Running { process, _front }) = self.running().take() {
+        if let Some(Running { front, process }) = self.running().take() {
+            drop(front);
             process.kill();
         }
     }
@@ -264,7 +266,7 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        *self.running() = Some(Running { process, _front: recipe.front(&self.ports) });
+        *self.running() = Some(Running { front: recipe.front(&self.ports), process });
         Ok(())
     }
 

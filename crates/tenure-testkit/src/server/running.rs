@@ -6,7 +6,7 @@ use crate::translator::Translator;
 /// The process of a server, and the translator in front of it, if it has one.
 #[derive(Debug)]
 pub(crate) struct Running {
-    // Dropped before the translator, so that no client gets an answer about a server that is down.
+    // Dropped before the process: the pending requests end first.
+    pub(crate) front: Option<Translator>,
     pub(crate) process: Process,
-    pub(crate) _front: Option<Translator>,
 }

@@ -10,16 +10,21 @@ mod xml_answer;
 mod xml_request;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use json_api::JsonApi;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{RwLock, oneshot};
 use tokio::task::JoinSet;
 use xml_request::XmlRequest;
 
 use crate::proxy::HttpStream;
 
-/// A translator on loopback, on its own thread. Dropping it closes all its connections.
+/// A translator on loopback, on its own thread. Dropping it ends the pending requests and closes all connections.
+///
+/// The pending requests come first because fake-gcs-server writes the content of an object and then its attributes: if
+/// it is killed in between, a create finds no object, although there was one.
 #[derive(Debug)]
 pub(crate) struct Translator {
     stop: Option<oneshot::Sender<()>>,
@@ -36,10 +41,15 @@ impl Translator {
             crate::block_on(async move {
                 let listener = TcpListener::bind(address).await.expect("the port is reserved");
                 ready.send(()).expect("the starting thread waits");
+                let (mut connections, pending) = (JoinSet::new(), Arc::new(RwLock::new(())));
                 tokio::select! {
                     _ = stopped => {}
-                    () = accept(listener, server, token) => {}
+                    () = accept(listener, &mut connections, |client| {
+                        serve(client, server, token, Arc::clone(&pending))
+                    }) => {}
                 }
+                // A server that hangs is not waited for.
+                let _ = tokio::time::timeout(PATIENCE, pending.write()).await;
             });
         });
         wait.recv().expect("the translator starts");
@@ -56,22 +66,26 @@ impl Drop for Translator {
     }
 }
 
-async fn accept(listener: TcpListener, server: SocketAddr, token: &'static str) {
-    let mut connections = JoinSet::new();
+async fn accept<F>(listener: TcpListener, connections: &mut JoinSet<()>, serve: impl Fn(TcpStream) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     loop {
         tokio::select! {
             Ok((client, _)) = listener.accept() => {
-                connections.spawn(serve(client, server, token));
+                connections.spawn(serve(client));
             }
             Some(_) = connections.join_next() => {}
         }
     }
 }
 
-/// Serves one client. If the server does not answer, the client is cut off, as it would be without a translator.
-async fn serve(client: TcpStream, server: SocketAddr, token: &'static str) {
+/// Serves one client. If the server does not answer, the client is cut off, as it would be without a translator. Each
+/// pending request holds a read lock.
+async fn serve(client: TcpStream, server: SocketAddr, token: &'static str, pending: Arc<RwLock<()>>) {
     let (mut client, mut api) = (HttpStream::new(client), JsonApi::new(server));
     while let Ok(Some(request)) = client.request().await {
+        let _pending = pending.read().await;
         let Ok(answer) = XmlRequest::new(&request, token).answer(&mut api).await else {
             return client.cut(false);
         };
@@ -80,3 +94,6 @@ async fn serve(client: TcpStream, server: SocketAddr, token: &'static str) {
         }
     }
 }
+
+/// Longest time for the pending requests to end.
+const PATIENCE: Duration = Duration::from_secs(5);

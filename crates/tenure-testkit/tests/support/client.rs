@@ -22,8 +22,12 @@ pub(crate) struct Answer {
 
 impl Client {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        Self { address, peer: Peer::new(stream) }.patient_for(Duration::from_secs(30))
+        Self::connect(address).unwrap()
+    }
+
+    pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        Ok(Self { address, peer: Peer::new(stream) }.patient_for(Duration::from_secs(30)))
     }
 
     /// Sets the longest time to wait for an answer.

@@ -86,6 +86,6 @@ impl<'a> Objects<'a> {
         let signed = self.server.sign_with(&host, (method, &path), headers, body);
         let signed = signed.iter().map(|(name, value)| (*name, value.as_str()));
         let headers: Vec<_> = headers.iter().copied().chain(signed).collect();
-        Client::new(self.address).ask(method, &path, &headers, body)
+        Client::connect(self.address)?.ask(method, &path, &headers, body)
     }
 }
