@@ -57,7 +57,7 @@ fn a_race_on_fake_gcs_has_one_winner() {
 #[test]
 fn a_race_on_the_emulator_that_ignores_conditions_has_many_winners() {
     let Some((server, proxy)) = served(Kind::GcpEmulator, "race") else { return };
-    assert_eq!(winners(Objects::at(server, proxy.address()), "race", 8, 2), [8; 2]);
+    assert_eq!(winners(Objects::at(server, proxy.address()), "race", 64, 2), [64; 2]);
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Recipe for FakeGcs {
     }
 
     fn front(&self, ports: &[Port]) -> Option<Translator> {
-        Some(Translator::start(ports[0].address(), server(ports), BEARER_TOKEN))
+        Some(Translator::start(ports[0].address(), server(ports), BEARER_TOKEN, 128))
     }
 }
 
@@ -73,8 +73,9 @@ impl Recipe for GcpEmulator {
         create_bucket(ports, name)
     }
 
+    /// It accepts one connection at a time, and has a queue for five. Clients beyond that would wait for seconds.
     fn front(&self, ports: &[Port]) -> Option<Translator> {
-        Some(Translator::start(ports[0].address(), server(ports), BEARER_TOKEN))
+        Some(Translator::start(ports[0].address(), server(ports), BEARER_TOKEN, 1))
     }
 }
 

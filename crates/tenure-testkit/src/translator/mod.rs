@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use json_api::JsonApi;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{RwLock, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use xml_request::XmlRequest;
 
@@ -32,8 +32,8 @@ pub(crate) struct Translator {
 }
 
 impl Translator {
-    /// Listens at `address`, for clients with this token.
-    pub(crate) fn start(address: SocketAddr, server: SocketAddr, token: &'static str) -> Self {
+    /// Listens at `address`, for clients with this token. The server gets at most `parallel` requests at a time.
+    pub(crate) fn start(address: SocketAddr, server: SocketAddr, token: &'static str, parallel: u32) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (ready, wait) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name("translator".to_owned());
@@ -41,15 +41,16 @@ impl Translator {
             crate::block_on(async move {
                 let listener = TcpListener::bind(address).await.expect("the port is reserved");
                 ready.send(()).expect("the starting thread waits");
-                let (mut connections, pending) = (JoinSet::new(), Arc::new(RwLock::new(())));
+                let (mut connections, pending) =
+                    (JoinSet::new(), Arc::new(Semaphore::new(parallel as usize)));
                 tokio::select! {
                     _ = stopped => {}
                     () = accept(listener, &mut connections, |client| {
                         serve(client, server, token, Arc::clone(&pending))
                     }) => {}
                 }
-                // A server that hangs is not waited for.
-                let _ = tokio::time::timeout(PATIENCE, pending.write()).await;
+                // The server may hang, so the wait has a limit.
+                let _ = tokio::time::timeout(PATIENCE, pending.acquire_many(parallel)).await;
             });
         });
         wait.recv().expect("the translator starts");
@@ -81,11 +82,11 @@ where
 }
 
 /// Serves one client. If the server does not answer, the client is cut off, as it would be without a translator. Each
-/// pending request holds a read lock.
-async fn serve(client: TcpStream, server: SocketAddr, token: &'static str, pending: Arc<RwLock<()>>) {
+/// pending request holds a permit.
+async fn serve(client: TcpStream, server: SocketAddr, token: &'static str, pending: Arc<Semaphore>) {
     let (mut client, mut api) = (HttpStream::new(client), JsonApi::new(server));
     while let Ok(Some(request)) = client.request().await {
-        let _pending = pending.read().await;
+        let _pending = pending.acquire().await;
         let Ok(answer) = XmlRequest::new(&request, token).answer(&mut api).await else {
             return client.cut(false);
         };
