@@ -20,6 +20,7 @@
 //! exists". So every request passes through a hook (`wire`) that records the real answer, and that answer alone decides
 //! (the `classify` of each dialect). No request is ever sent twice.
 
+mod credentials;
 mod inner;
 mod name;
 mod open;

@@ -2,7 +2,7 @@ use object_store::list::PaginatedListStore;
 use object_store::{ObjectStore, UpdateVersion};
 use tenure_store::Version;
 
-use super::{AnswerMeaning, RequestKind};
+use super::{AnswerMeaning, CredentialsFlaw, RequestKind};
 use crate::wire::ServerAnswer;
 
 /// The differences between the providers of object stores: the meaning of their answers, the words for them, and the
@@ -19,6 +19,9 @@ pub(crate) trait Dialect: Send + Sync + 'static {
 
     /// Meaning of an answer. Its status and its code decide, never the report of the client library.
     fn classify(&self, asked: RequestKind, answer: &ServerAnswer) -> AnswerMeaning;
+
+    /// The flaw of the credentials, if the answer refuses the request because of it and not because of a missing right.
+    fn credentials_flaw(&self, answer: &ServerAnswer) -> Option<CredentialsFlaw>;
 
     /// The cause of an error and the next step, as the beginning of a sentence; `None` if nothing is known.
     fn advice(&self, asked: RequestKind, answer: &ServerAnswer) -> Option<String>;

@@ -39,3 +39,12 @@ pub(crate) enum AnswerMeaning {
     /// The request certainly had no effect.
     Refused(Reason),
 }
+
+/// Flaw of credentials that a server refuses. Others, which a service hands out later, may not have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CredentialsFlaw {
+    /// They were valid once.
+    Expired,
+    /// The server does not know them: they may have expired long ago, or be those of another server.
+    NotKnown,
+}

@@ -8,6 +8,7 @@ mod version_form;
 pub(crate) mod words;
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -20,11 +21,12 @@ use tenure_store::{
 };
 
 pub(crate) use dialect::Dialect;
-pub(crate) use meaning::{AnswerMeaning, RequestKind};
+pub(crate) use meaning::{AnswerMeaning, CredentialsFlaw, RequestKind};
 use read_cache::ReadCache;
 use version_form::VersionForm;
 
 use crate::Requests;
+use crate::credentials::{FetchError, Mark, Replaceable};
 use crate::name::Names;
 use crate::wire::{Call, CallState, Connector, ServerAnswer};
 
@@ -33,6 +35,7 @@ use crate::wire::{Call, CallState, Connector, ServerAnswer};
 pub(crate) struct InnerStore<D: Dialect> {
     client: D::Client,
     dialect: D,
+    credentials: Option<Arc<dyn Replaceable>>,
     connector: Connector,
     names: Names,
     read_cache: ReadCache,
@@ -46,6 +49,8 @@ pub(crate) struct InnerStore<D: Dialect> {
 pub(crate) struct Parts<D: Dialect> {
     pub(crate) client: D::Client,
     pub(crate) dialect: D,
+    /// The provider of the client, if the credentials are fetched.
+    pub(crate) credentials: Option<Arc<dyn Replaceable>>,
     pub(crate) connector: Connector,
     pub(crate) names: Names,
     pub(crate) guarantees: Guarantees,
@@ -58,10 +63,11 @@ pub(crate) struct Parts<D: Dialect> {
 
 impl<D: Dialect> InnerStore<D> {
     pub(crate) fn new(parts: Parts<D>) -> Self {
-        let Parts { client, dialect, connector, names, guarantees, url, place } = parts;
+        let Parts { client, dialect, credentials, connector, names, guarantees, url, place } = parts;
         Self {
             client,
             dialect,
+            credentials,
             connector,
             names,
             read_cache: ReadCache::default(),
@@ -98,11 +104,11 @@ impl<D: Dialect> InnerStore<D> {
                 (RequestKind::Replace, PutMode::Update(self.dialect.condition(version)))
             }
         };
-        let call = Call::default();
+        let (call, began) = (Call::default(), self.mark());
         let options = PutOptions { mode, extensions: call.extensions(), ..PutOptions::default() };
         let result = self.client.put_opts(&path, value.into(), options).await;
         let answer = self.answer(asked, &call, result.as_ref().err())?;
-        let meaning = self.meaning(asked, &answer);
+        let meaning = self.meaning(asked, &answer, began);
         if let Expect::Version(version) = &expect {
             match meaning {
                 AnswerMeaning::Done => self.version_form.applied(),
@@ -130,7 +136,7 @@ impl<D: Dialect> InnerStore<D> {
         token: Option<String>,
     ) -> Result<(Vec<Key>, Option<String>), StoreError> {
         let begin = self.names.prefix_of(prefix);
-        let call = Call::default();
+        let (call, began) = (Call::default(), self.mark());
         let options = PaginatedListOptions {
             page_token: token.clone(),
             extensions: call.extensions(),
@@ -139,7 +145,7 @@ impl<D: Dialect> InnerStore<D> {
         let begin = (!begin.is_empty()).then_some(begin.as_str());
         let result = self.client.list_paginated(begin, options).await;
         let answer = self.answer(RequestKind::List, &call, result.as_ref().err())?;
-        let page = match self.meaning(RequestKind::List, &answer) {
+        let page = match self.meaning(RequestKind::List, &answer, began) {
             AnswerMeaning::Done => result.map_err(unreadable)?,
             other => return Err(self.error(RequestKind::List, other, &answer)),
         };
@@ -161,7 +167,10 @@ impl<D: Dialect> InnerStore<D> {
             Err(
                 object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. },
             ) => Err(StoreError::refused(Reason::Denied, self.dialect.may_not_delete())),
-            Err(error) => Err(StoreError::unknown(error)),
+            Err(error) => match FetchError::within(&error) {
+                Some(error) => Err(error.into()),
+                None => Err(StoreError::unknown(error)),
+            },
         }
     }
 
@@ -183,17 +192,22 @@ impl<D: Dialect> InnerStore<D> {
                 Err(StoreError::unknown(format!("the write was sent and not answered: {why}")))
             }
             CallState::Cut(why) => Err(StoreError::unknown(why)),
-            CallState::NotSent => {
-                let why = error.map(ToString::to_string).unwrap_or_default();
-                Err(StoreError::refused(
-                    Reason::Denied,
-                    format!("there are no credentials to sign with: {why}"),
-                ))
-            }
+            CallState::NotSent => match error.and_then(FetchError::within) {
+                Some(error) => Err(error.into()),
+                None => {
+                    let why = error.map(ToString::to_string).unwrap_or_default();
+                    Err(StoreError::refused(Reason::Denied, format!("the request cannot be signed: {why}")))
+                }
+            },
         }
     }
 
-    fn meaning(&self, asked: RequestKind, answer: &ServerAnswer) -> AnswerMeaning {
+    /// The fetches of credentials before a call.
+    fn mark(&self) -> Mark {
+        self.credentials.as_ref().map(|credentials| credentials.mark()).unwrap_or_default()
+    }
+
+    fn meaning(&self, asked: RequestKind, answer: &ServerAnswer, began: Mark) -> AnswerMeaning {
         if answer.is_from_a_cache() {
             // It says nothing about the store's present state. For a write it says nothing at all.
             return if asked.is_write() {
@@ -202,12 +216,26 @@ impl<D: Dialect> InnerStore<D> {
                 AnswerMeaning::Refused(Reason::Unsupported)
             };
         }
+        if let Some(credentials) = &self.credentials
+            && let Some(flaw) = self.dialect.credentials_flaw(answer)
+        {
+            // The next call fetches others. It cannot have more success if the server does not know even new ones.
+            let may_pass = credentials.refused(began) || flaw == CredentialsFlaw::Expired;
+            return AnswerMeaning::Refused(if may_pass { Reason::Unreachable } else { Reason::Denied });
+        }
         self.dialect.classify(asked, answer)
     }
 
     /// The error for an answer that is not a result.
     fn error(&self, asked: RequestKind, meaning: AnswerMeaning, answer: &ServerAnswer) -> StoreError {
-        let words = words::of(&self.dialect, asked, answer);
+        let words = match meaning {
+            AnswerMeaning::Refused(Reason::Unreachable)
+                if self.dialect.credentials_flaw(answer).is_some() =>
+            {
+                words::with(Some(WORN_OUT.to_owned()), answer)
+            }
+            _ => words::of(&self.dialect, asked, answer),
+        };
         match meaning {
             AnswerMeaning::Throttled => StoreError::throttled(answer.retry_after),
             AnswerMeaning::Refused(reason) => StoreError::refused(reason, words),
@@ -219,6 +247,9 @@ impl<D: Dialect> InnerStore<D> {
         }
     }
 }
+
+/// Message for fetched credentials that the server no longer accepts.
+const WORN_OUT: &str = "it no longer accepts the credentials, and the next call fetches new ones";
 
 /// Error of a successful answer whose content cannot be used.
 fn unreadable(error: object_store::Error) -> StoreError {

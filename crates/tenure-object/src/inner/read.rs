@@ -50,7 +50,7 @@ impl<D: Dialect> InnerStore<D> {
         known: Option<CachedValue>,
     ) -> Result<(Option<CachedValue>, ServerAnswer), StoreError> {
         let path = self.path(key)?;
-        let call = Call::default();
+        let (call, began) = (Call::default(), self.mark());
         let options = GetOptions {
             if_none_match: known.as_ref().map(|known| self.dialect.etag(&known.etag)),
             extensions: call.extensions(),
@@ -59,7 +59,7 @@ impl<D: Dialect> InnerStore<D> {
         let asked = if known.is_some() { RequestKind::ReadAgain } else { RequestKind::Read };
         let result = self.client.get_opts(&path, options).await;
         let answer = self.answer(asked, &call, result.as_ref().err())?;
-        let got = match (self.meaning(asked, &answer), known) {
+        let got = match (self.meaning(asked, &answer, began), known) {
             (AnswerMeaning::Absent, _) => return Ok((None, answer)),
             (AnswerMeaning::Unchanged, Some(known)) => {
                 if answer.etag.as_ref().is_some_and(|etag| !is_same(etag, &known.etag)) {

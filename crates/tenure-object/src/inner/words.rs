@@ -5,7 +5,11 @@ use crate::wire::{AnswerText, ServerAnswer};
 
 /// Describes what happened and what to do about it, as the end of a sentence.
 pub(crate) fn of<D: Dialect>(dialect: &D, asked: RequestKind, answer: &ServerAnswer) -> String {
-    let advice = general::<D>(answer).or_else(|| dialect.advice(asked, answer));
+    with(general::<D>(answer).or_else(|| dialect.advice(asked, answer)), answer)
+}
+
+/// Describes an answer with this advice.
+pub(super) fn with(advice: Option<String>, answer: &ServerAnswer) -> String {
     let said = match &answer.text {
         AnswerText::Error { code, message } if message.is_empty() => format!("{} {code}", answer.status),
         AnswerText::Error { code, message } => {

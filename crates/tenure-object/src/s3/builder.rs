@@ -102,7 +102,11 @@ impl S3Builder {
 
     /// Signs requests with this access key.
     pub fn keys(mut self, id: &str, secret: &str) -> Self {
-        self.keys = Some(Keys { id: id.to_owned(), secret: secret.to_owned(), token: None });
+        let keys = Keys { id: id.to_owned(), secret: secret.to_owned(), token: None };
+        if let Err(error) = keys.check(["the name of the access key", "the secret of the access key", ""]) {
+            self.settings.fail(error);
+        }
+        self.keys = Some(keys);
         self
     }
 
@@ -165,8 +169,8 @@ impl S3Builder {
             let address = if path_style { endpoint.to_string() } else { endpoint.of_bucket(&self.bucket)? };
             builder = builder.with_endpoint(address);
         }
-        let client = credentials
-            .apply(builder)
+        let (builder, kept) = credentials.apply(builder, &connector);
+        let client = builder
             .build()
             .map_err(|error| OpenError::denied(format!("the S3 client could not be created: {error}")))?;
         Ok(S3(Arc::new(InnerStore::new(Parts {
@@ -176,6 +180,7 @@ impl S3Builder {
                 offered_by: provider.name,
                 bare_etags: self.bare_etags,
             },
+            credentials: kept.map(|kept| kept as _),
             connector,
             names: Names::below(&self.settings.prefix),
             guarantees: resolved.guarantees(),

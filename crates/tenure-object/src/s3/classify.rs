@@ -2,7 +2,7 @@
 
 use tenure_store::Reason;
 
-use crate::inner::{AnswerMeaning, RequestKind, words};
+use crate::inner::{AnswerMeaning, CredentialsFlaw, RequestKind, words};
 use crate::wire::{AnswerText, ServerAnswer};
 
 pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeaning {
@@ -50,9 +50,7 @@ fn missing(asked: RequestKind) -> AnswerMeaning {
 
 fn bad_request(answer: &ServerAnswer) -> AnswerMeaning {
     match answer {
-        _ if is_one_of(answer, STALE_TOKEN) || is_about_a_key(answer) => {
-            AnswerMeaning::Refused(Reason::Denied)
-        }
+        _ if is_about_a_token(answer) || is_about_a_key(answer) => AnswerMeaning::Refused(Reason::Denied),
         _ if is_one_of(answer, OTHER_REGION) || is_one_of(answer, BAD_NAME) => {
             AnswerMeaning::Refused(Reason::Invalid)
         }
@@ -60,6 +58,18 @@ fn bad_request(answer: &ServerAnswer) -> AnswerMeaning {
         _ if is_one_of(answer, DAMAGED_ON_THE_WAY) => AnswerMeaning::Unknown,
         _ => AnswerMeaning::Refused(Reason::Unsupported),
     }
+}
+
+fn is_about_a_token(answer: &ServerAnswer) -> bool {
+    is_one_of(answer, EXPIRED_TOKEN) || is_one_of(answer, INVALID_TOKEN)
+}
+
+pub(super) fn credentials_flaw(answer: &ServerAnswer) -> Option<CredentialsFlaw> {
+    if is_one_of(answer, EXPIRED_TOKEN) {
+        return Some(CredentialsFlaw::Expired);
+    }
+    let not_known = is_one_of(answer, INVALID_TOKEN) || is_one_of(answer, UNKNOWN_KEY);
+    not_known.then_some(CredentialsFlaw::NotKnown)
 }
 
 /// True if the service that encrypts the bucket's objects refused the key.
@@ -84,7 +94,7 @@ pub(super) fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) ->
         let otherwise = ": name its region and endpoint in the URL".to_owned();
         return Some(format!("the bucket {bucket:?} is not here{}", region.unwrap_or(otherwise)));
     }
-    if is_one_of(answer, STALE_TOKEN) {
+    if is_about_a_token(answer) {
         return Some("the session token is invalid or has expired: get new credentials".to_owned());
     }
     if is_one_of(answer, &["InvalidAccessKeyId", "SignatureDoesNotMatch"]) {
@@ -153,14 +163,12 @@ const THROTTLING: &[&str] =
 
 const ARCHIVED: &[&str] = &["InvalidObjectState"];
 
-const STALE_TOKEN: &[&str] = &[
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "InvalidToken",
-    "InvalidTokenId",
-    "TokenRefreshRequired",
-    "RequestExpired",
-];
+const EXPIRED_TOKEN: &[&str] = &["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"];
+
+const INVALID_TOKEN: &[&str] = &["InvalidToken", "InvalidTokenId", "RequestExpired"];
+
+/// MinIO forgets the keys that it has handed out when they expire.
+const UNKNOWN_KEY: &[&str] = &["InvalidAccessKeyId"];
 
 const OTHER_REGION: &[&str] = &[
     "AuthorizationHeaderMalformed",

@@ -1,9 +1,17 @@
 use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use http::HeaderValue;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
 
 use super::profile::Profile;
+use crate::credentials::{
+    CONTROL, FLAW, FetchConnector, FetchError, FetchRules, KeptCredentials, fetch, fits_header, has_control,
+    read_token,
+};
 use crate::open::{Environment, OpenError};
+use crate::wire::Connector;
 
 /// An access key, which signs requests.
 #[derive(Clone, PartialEq, Eq)]
@@ -13,13 +21,49 @@ pub(super) struct Keys {
     pub(super) token: Option<String>,
 }
 
+impl Keys {
+    /// Fails if the key cannot sign a request. `names` are those of its three parts, for the message.
+    pub(super) fn check(&self, names: [&str; 3]) -> Result<(), OpenError> {
+        let [id, secret, token] = names;
+        // The secret is never sent.
+        if has_control(&self.secret) {
+            return Err(OpenError::denied(format!("{secret} {CONTROL}: set it without")));
+        }
+        let sent = [(id, Some(&self.id)), (token, self.token.as_ref())];
+        match sent.into_iter().find(|(_, part)| part.is_some_and(|part| !fits_header(part))) {
+            Some((name, _)) => Err(OpenError::denied(format!("{name} {FLAW}: set it without"))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Source of the credentials.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Credentials {
     /// A known key.
     Keys(Keys),
     /// Fetched with these settings, and fetched again before they expire.
-    Fetched(Vec<(AmazonS3ConfigKey, String)>),
+    Fetched(CredentialsService),
+}
+
+/// Settings for the service that hands out credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CredentialsService {
+    settings: Vec<(AmazonS3ConfigKey, String)>,
+    proof: Proof,
+}
+
+/// Proof of the program's identity, for the service.
+#[derive(Clone, PartialEq, Eq)]
+enum Proof {
+    /// The address is sufficient.
+    None,
+    /// A token file that the client sends in the query.
+    WebIdentity(String),
+    /// A token file for the `Authorization` header.
+    HeaderFile(String),
+    /// The `Authorization` header.
+    Header(String),
 }
 
 impl Credentials {
@@ -32,9 +76,10 @@ impl Credentials {
         environment: &Environment,
     ) -> Result<Self, OpenError> {
         if instance {
-            let endpoint = environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT");
-            let endpoint = endpoint.map(|url| (AmazonS3ConfigKey::MetadataEndpoint, url.to_owned()));
-            return Ok(Self::Fetched(endpoint.into_iter().collect()));
+            let endpoint = service("AWS_EC2_METADATA_SERVICE_ENDPOINT", environment)?;
+            let settings =
+                endpoint.map(|url| (AmazonS3ConfigKey::MetadataEndpoint, url)).into_iter().collect();
+            return Ok(Self::Fetched(CredentialsService { settings, proof: Proof::None }));
         }
         let of_profile = || profile.map(Profile::keys).transpose().map(Option::flatten);
         if profile_is_chosen && let Some(keys) = of_profile()? {
@@ -43,8 +88,8 @@ impl Credentials {
         if let Some(keys) = keys_of(environment)? {
             return Ok(Self::Keys(keys));
         }
-        if let Some(fetched) = fetched_by(environment) {
-            return Ok(fetched);
+        if let Some(service) = CredentialsService::of_platform(environment)? {
+            return Ok(Self::Fetched(service));
         }
         if let Some(keys) = of_profile()? {
             return Ok(Self::Keys(keys));
@@ -56,27 +101,128 @@ impl Credentials {
         ))
     }
 
-    pub(super) fn apply(self, mut builder: AmazonS3Builder) -> AmazonS3Builder {
+    /// Adds the credentials to the client. Returns the provider of those that are fetched.
+    pub(super) fn apply(
+        self,
+        builder: AmazonS3Builder,
+        connector: &Connector,
+    ) -> (AmazonS3Builder, Option<Arc<KeptCredentials<AwsCredential>>>) {
         match self {
             Self::Keys(Keys { id, secret, token }) => {
-                builder = builder.with_access_key_id(id).with_secret_access_key(secret);
-                if let Some(token) = token {
-                    builder = builder.with_token(token);
-                }
-                builder
+                let builder = builder.with_access_key_id(id).with_secret_access_key(secret);
+                let builder = match token {
+                    Some(token) => builder.with_token(token),
+                    None => builder,
+                };
+                (builder, None)
             }
-            Self::Fetched(settings) => {
-                settings.into_iter().fold(builder, |builder, (key, value)| builder.with_config(key, value))
+            Self::Fetched(service) => {
+                let kept = Arc::new(service.provider(builder.clone(), connector.clone()));
+                (builder.with_credentials(kept.clone()), Some(kept))
             }
         }
     }
+}
+
+impl CredentialsService {
+    /// The service that a platform offers in the environment of its programs.
+    fn of_platform(environment: &Environment) -> Result<Option<Self>, OpenError> {
+        use AmazonS3ConfigKey as Setting;
+        let variable = |name: &str| environment.get(name).map(str::to_owned);
+        if let (Some(file), Some(role)) = (variable("AWS_WEB_IDENTITY_TOKEN_FILE"), variable("AWS_ROLE_ARN"))
+        {
+            let mut settings = vec![(Setting::WebIdentityTokenFile, file.clone()), (Setting::RoleArn, role)];
+            settings.extend(variable("AWS_ROLE_SESSION_NAME").map(|name| (Setting::RoleSessionName, name)));
+            if let Some(url) = service("AWS_ENDPOINT_URL_STS", environment)? {
+                // The client sends the token only over an encrypted connection.
+                if !url.starts_with("https://") {
+                    return Err(OpenError::invalid("AWS_ENDPOINT_URL_STS must begin with https://"));
+                }
+                settings.push((Setting::StsEndpoint, url));
+            }
+            return Ok(Some(Self { settings, proof: Proof::WebIdentity(file) }));
+        }
+        let settings = if let Some(path) = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
+            // The client writes it behind the address of the platform's own service.
+            must_be_address("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", &format!("http://127.0.0.1:1/{path}"))?;
+            if !path.starts_with('/') {
+                return Err(OpenError::invalid(
+                    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI must begin with a slash",
+                ));
+            }
+            vec![(Setting::ContainerCredentialsRelativeUri, path)]
+        } else if let Some(url) = service("AWS_CONTAINER_CREDENTIALS_FULL_URI", environment)? {
+            // The client reads a token from the file at each fetch, and panics over a line break in it. So it gets an
+            // empty one, and `rules` sets the header.
+            let no_token = (Setting::ContainerAuthorizationTokenFile, "/dev/null".to_owned());
+            vec![(Setting::ContainerCredentialsFullUri, url), no_token]
+        } else {
+            return Ok(None);
+        };
+        let proof = match (variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"), variable(CONTAINER_TOKEN)) {
+            (Some(file), _) => Proof::HeaderFile(file),
+            (None, Some(token)) if !fits_header(&token) => {
+                return Err(OpenError::denied(format!("{CONTAINER_TOKEN} {FLAW}: set it without")));
+            }
+            (None, Some(token)) => Proof::Header(token),
+            (None, None) => Proof::None,
+        };
+        Ok(Some(Self { settings, proof }))
+    }
+
+    /// A provider that fetches credentials with these settings. `builder` has all others.
+    pub(super) fn provider(
+        self,
+        builder: AmazonS3Builder,
+        connector: Connector,
+    ) -> KeptCredentials<AwsCredential> {
+        let settings = self.settings.iter().cloned();
+        let builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
+        let fetch_once = move || {
+            let (service, builder, connector) = (self.clone(), builder.clone(), connector.clone());
+            Box::pin(async move {
+                let connector = FetchConnector::new(connector, service.rules()?);
+                let build = |connector| {
+                    let client = builder.with_http_connector(connector).build()?;
+                    Ok(client.credentials().clone())
+                };
+                fetch(connector, build, fits_requests).await
+            }) as _
+        };
+        KeptCredentials::new(Box::new(fetch_once))
+    }
+
+    /// Reads the token file, which the platform replaces from time to time.
+    fn rules(&self) -> Result<FetchRules, FetchError> {
+        let mut rules = FetchRules { copied: &METADATA_WORDS, ..FetchRules::default() };
+        let token = match &self.proof {
+            Proof::None => return Ok(rules),
+            Proof::WebIdentity(file) => {
+                read_token(Path::new(file), "AWS_WEB_IDENTITY_TOKEN_FILE")?;
+                rules.query_ends_with_token = true;
+                return Ok(rules);
+            }
+            Proof::HeaderFile(file) => read_token(Path::new(file), "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")?,
+            Proof::Header(token) => token.clone(),
+        };
+        let mut header = HeaderValue::try_from(token).expect("it was checked");
+        header.set_sensitive(true);
+        rules.authorization = Some(header);
+        Ok(rules)
+    }
+}
+
+fn fits_requests(credential: &AwsCredential) -> bool {
+    fits_header(&credential.key_id) && credential.token.as_deref().is_none_or(fits_header)
 }
 
 fn keys_of(environment: &Environment) -> Result<Option<Keys>, OpenError> {
     match (environment.get("AWS_ACCESS_KEY_ID"), environment.get("AWS_SECRET_ACCESS_KEY")) {
         (Some(id), Some(secret)) => {
             let token = environment.get("AWS_SESSION_TOKEN").map(str::to_owned);
-            Ok(Some(Keys { id: id.to_owned(), secret: secret.to_owned(), token }))
+            let keys = Keys { id: id.to_owned(), secret: secret.to_owned(), token };
+            keys.check(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])?;
+            Ok(Some(keys))
         }
         (None, None) => Ok(None),
         (Some(_), None) => {
@@ -88,32 +234,44 @@ fn keys_of(environment: &Environment) -> Result<Option<Keys>, OpenError> {
     }
 }
 
-/// The credentials that a platform offers in the environment of its programs.
-fn fetched_by(environment: &Environment) -> Option<Credentials> {
-    use AmazonS3ConfigKey as Setting;
-    let variable = |name: &str, setting: Setting| Some((setting, environment.get(name)?.to_owned()));
-    let token_file = variable("AWS_WEB_IDENTITY_TOKEN_FILE", Setting::WebIdentityTokenFile);
-    let role = variable("AWS_ROLE_ARN", Setting::RoleArn);
-    if let (Some(token_file), Some(role)) = (token_file, role) {
-        let session = variable("AWS_ROLE_SESSION_NAME", Setting::RoleSessionName);
-        let server = variable("AWS_ENDPOINT_URL_STS", Setting::StsEndpoint);
-        let needed = [token_file, role];
-        return Some(Credentials::Fetched(needed.into_iter().chain(session).chain(server).collect()));
-    }
-    let relative =
-        variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", Setting::ContainerCredentialsRelativeUri);
-    if let Some(relative) = relative {
-        return Some(Credentials::Fetched(vec![relative]));
-    }
-    let full = variable("AWS_CONTAINER_CREDENTIALS_FULL_URI", Setting::ContainerCredentialsFullUri);
-    let token = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", Setting::ContainerAuthorizationTokenFile);
-    Some(Credentials::Fetched(vec![full?, token?]))
+/// The address of a service in this variable.
+fn service(name: &str, environment: &Environment) -> Result<Option<String>, OpenError> {
+    let Some(url) = environment.get(name) else { return Ok(None) };
+    must_be_address(name, url)?;
+    Ok(Some(url.to_owned()))
 }
+
+/// The client panics over an address that it cannot parse, with either of its two parsers.
+fn must_be_address(name: &str, url: &str) -> Result<(), OpenError> {
+    let parsed =
+        url.parse::<http::Uri>().is_ok_and(|uri| uri.authority().is_some() && uri.scheme().is_some());
+    if parsed && reqwest::Url::parse(url).is_ok() {
+        return Ok(());
+    }
+    Err(OpenError::invalid(format!("{name} is not the address of a server: correct it")))
+}
+
+const CONTAINER_TOKEN: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
+
+/// The two paths of the metadata address whose answers the client puts into a header and into a path.
+const METADATA_WORDS: [&str; 2] = ["/latest/api/token", "/security-credentials/"];
 
 /// Omits even the identifier: it identifies the account.
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Keys")
+    }
+}
+
+/// Omits the tokens.
+impl fmt::Debug for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "None",
+            Self::WebIdentity(_) => "WebIdentity",
+            Self::HeaderFile(_) => "HeaderFile",
+            Self::Header(_) => "Header",
+        })
     }
 }
 
@@ -138,7 +296,7 @@ mod tests {
     #[test]
     fn credentials_of_a_platform_are_fetched_and_no_metadata_address_by_default() {
         let names = |found| match found {
-            Credentials::Fetched(settings) => settings.len(),
+            Credentials::Fetched(service) => service.settings.len(),
             Credentials::Keys(_) => panic!("no keys were given"),
         };
         let web = [("AWS_WEB_IDENTITY_TOKEN_FILE", "/t"), ("AWS_ROLE_ARN", "arn")];

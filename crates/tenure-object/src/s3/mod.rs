@@ -17,7 +17,7 @@ use tenure_store::Version;
 
 pub use builder::S3Builder;
 
-use crate::inner::{AnswerMeaning, Dialect, InnerStore, RequestKind, store_over_inner};
+use crate::inner::{AnswerMeaning, CredentialsFlaw, Dialect, InnerStore, RequestKind, store_over_inner};
 use crate::wire::{HeaderNames, ServerAnswer};
 
 /// A store in a bucket. Clones are the same store.
@@ -59,6 +59,10 @@ impl Dialect for S3Dialect {
 
     fn classify(&self, asked: RequestKind, answer: &ServerAnswer) -> AnswerMeaning {
         classify::classify(asked, answer)
+    }
+
+    fn credentials_flaw(&self, answer: &ServerAnswer) -> Option<CredentialsFlaw> {
+        classify::credentials_flaw(answer)
     }
 
     fn advice(&self, asked: RequestKind, answer: &ServerAnswer) -> Option<String> {

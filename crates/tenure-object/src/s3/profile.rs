@@ -52,7 +52,11 @@ impl Profile {
         match (self.get("aws_access_key_id"), self.get("aws_secret_access_key")) {
             (Some(id), Some(secret)) => {
                 let token = self.get("aws_session_token").map(str::to_owned);
-                Ok(Some(Keys { id: id.to_owned(), secret: secret.to_owned(), token }))
+                let keys = Keys { id: id.to_owned(), secret: secret.to_owned(), token };
+                let names = ["aws_access_key_id", "aws_secret_access_key", "aws_session_token"]
+                    .map(|setting| format!("{setting} of the profile {name:?}"));
+                keys.check(names.each_ref().map(String::as_str))?;
+                Ok(Some(keys))
             }
             (None, None) => match OTHER_CREDENTIALS.iter().find(|setting| self.get(setting).is_some()) {
                 Some(setting) => Err(OpenError::denied(format!(

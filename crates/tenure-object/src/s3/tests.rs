@@ -92,6 +92,65 @@ fn without_credentials_nothing_is_opened() {
 }
 
 #[test]
+fn credentials_with_a_control_character_are_refused_by_the_name_of_their_variable() {
+    let builder = S3::builder("bucket").region("eu-west-1");
+    for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"] {
+        for wrong in ["hush\n", "hu\rsh", "hush\u{7}"] {
+            refused(&builder, &[(name, wrong)], Reason::Denied, &format!("{name} contains a line break"));
+        }
+    }
+    refused(&builder, &[("AWS_SESSION_TOKEN", "hüsh")], Reason::Denied, "a character outside ASCII");
+    assert!(open(&builder, &[("AWS_SECRET_ACCESS_KEY", "pässword")]).is_ok(), "it is not sent");
+    let given = S3::builder("bucket").region("eu-west-1").keys("id", "hush\n");
+    refused(&given, &[], Reason::Denied, "the secret of the access key contains a line break");
+    let container = [
+        ("AWS_ACCESS_KEY_ID", ""),
+        ("AWS_SECRET_ACCESS_KEY", ""),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/x"),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "hush\n"),
+    ];
+    refused(&builder, &container, Reason::Denied, "AWS_CONTAINER_AUTHORIZATION_TOKEN contains a line break");
+}
+
+#[test]
+fn a_key_in_a_file_with_a_control_character_is_refused_by_the_name_of_its_setting() {
+    let file = std::env::temp_dir().join(format!("tenure-object-control-{}", std::process::id()));
+    std::fs::write(&file, "[default]\naws_access_key_id=AKIA\naws_secret_access_key=hu\u{1b}sh\n").unwrap();
+    let environment = [("AWS_SHARED_CREDENTIALS_FILE", file.to_str().unwrap())].into_iter().collect();
+    let error = S3::builder("bucket").region("eu-west-1").open_in(&environment).unwrap_err().to_string();
+    std::fs::remove_file(&file).unwrap();
+    assert!(error.starts_with("aws_secret_access_key of the profile \"default\" contains"), "{error}");
+}
+
+#[test]
+fn the_address_of_a_credentials_service_is_an_address() {
+    let builder = S3::builder("bucket").region("eu-west-1");
+    let role = [("AWS_WEB_IDENTITY_TOKEN_FILE", "/t"), ("AWS_ROLE_ARN", "arn")];
+    let refused = |builder: &S3Builder, more: Variables<'_>, part: &str| {
+        let error = builder.open_in(&more.iter().copied().collect()).expect_err(part);
+        assert!(error.to_string().starts_with(part), "{error}");
+        assert_eq!(error.reason(), Reason::Invalid, "{error}");
+    };
+    for wrong in ["127.0.0.1", "http://a b", "http://x\n", "/x", "http://[::1", "http://x:99999"] {
+        let full = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
+        refused(&builder, &[(full, wrong)], full);
+        let sts = "AWS_ENDPOINT_URL_STS";
+        refused(&builder, &[role[0], role[1], (sts, wrong)], sts);
+        let metadata = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
+        refused(&builder.clone().instance_credentials(), &[(metadata, wrong)], metadata);
+    }
+    refused(
+        &builder,
+        &[role[0], role[1], ("AWS_ENDPOINT_URL_STS", "http://x")],
+        "AWS_ENDPOINT_URL_STS must begin",
+    );
+    for wrong in ["x", "@x.org/", "/a b", "/x\n"] {
+        let relative = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI";
+        refused(&builder, &[(relative, wrong)], relative);
+    }
+}
+
+#[test]
 fn an_invalid_bucket_and_an_invalid_prefix_are_reported() {
     for bucket in ["", "ab", "Bucket", "a_b_c", "-abc", "abc-", "a..b", &"x".repeat(64), "key:hush@bucket"] {
         assert!(S3::builder(bucket).check().is_err(), "{bucket}");

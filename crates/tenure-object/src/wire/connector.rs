@@ -43,6 +43,11 @@ impl Connector {
     pub(crate) fn requests(&self) -> Requests {
         self.counter.so_far()
     }
+
+    /// The proxy in front of this address.
+    pub(crate) fn proxy(&self, address: &http::Uri) -> Option<Proxy> {
+        self.network.proxies.of(address).ok().flatten()
+    }
 }
 
 impl HttpConnector for Connector {
