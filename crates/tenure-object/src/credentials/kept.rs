@@ -35,24 +35,25 @@ struct State<C> {
     /// Earliest start of the next refresh.
     refresh_at: Duration,
     running: Option<Running<C>>,
-    fetches: Mark,
+    /// Number of fetches that have started.
+    fetches: u64,
 }
 
 struct Kept<C> {
     credential: Arc<C>,
     fetched_at: Duration,
     expires_at: Option<Duration>,
-    number: Mark,
+    number: u64,
 }
 
-/// Number of fetches that have started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// Beginning of a call: the number of the fetch whose credentials it uses.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mark(u64);
 
 struct Running<C> {
     outcome: Shared<BoxFuture<'static, Result<Fetched<C>, FetchError>>>,
     started_at: Duration,
-    number: Mark,
+    number: u64,
     /// True if a call with valid credentials has waited for it already.
     is_slow: bool,
     /// Its timers belong to this runtime. They panic if it has shut down.
@@ -79,7 +80,7 @@ impl<C: Send + Sync + 'static> KeptCredentials<C> {
     }
 
     fn with_clock(fetch: Fetch<C>, clock: Arc<dyn BootTime>) -> Self {
-        let state = State { kept: None, refresh_at: Duration::ZERO, running: None, fetches: Mark::default() };
+        let state = State { kept: None, refresh_at: Duration::ZERO, running: None, fetches: 0 };
         Self { fetch, clock, jitter: RandomState::new(), state: Mutex::new(state) }
     }
 
@@ -122,7 +123,7 @@ impl<C: Send + Sync + 'static> KeptCredentials<C> {
         if let Some(running) = state.running.as_ref().filter(|running| running.runtime == runtime) {
             return running.clone();
         }
-        state.fetches.0 += 1;
+        state.fetches += 1;
         let outcome = (self.fetch)().shared();
         let running = Running { outcome, started_at: now, number: state.fetches, is_slow: false, runtime };
         state.running = Some(running.clone());
@@ -160,8 +161,8 @@ impl<C: Send + Sync + 'static> KeptCredentials<C> {
     }
 
     /// The span, or up to a quarter less.
-    fn earlier_by_chance(&self, span: Duration, number: Mark) -> Duration {
-        let chance = self.jitter.hash_one(number.0) as u32;
+    fn earlier_by_chance(&self, span: Duration, number: u64) -> Duration {
+        let chance = self.jitter.hash_one(number) as u32;
         span - span / 4 * (chance >> 16) / (1 << 16)
     }
 
@@ -187,7 +188,7 @@ impl<C: Send + Sync + 'static> CredentialProvider for KeptCredentials<C> {
 
 /// Credentials that can be replaced by others, whatever their type.
 pub(crate) trait Replaceable: Send + Sync {
-    /// The fetches so far, for [`refused`](Self::refused).
+    /// Beginning of a call, for [`refused`](Self::refused).
     fn mark(&self) -> Mark;
 
     /// Drops the credentials that the server refused in a call that began at this mark. Returns true if the next call
@@ -197,14 +198,17 @@ pub(crate) trait Replaceable: Send + Sync {
 
 impl<C: Send + Sync + 'static> Replaceable for KeptCredentials<C> {
     fn mark(&self) -> Mark {
-        self.state().fetches
+        let state = self.state();
+        // Without credentials, the call waits for the running fetch or for the next one.
+        Mark(state.kept.as_ref().map_or(state.fetches + 1, |kept| kept.number))
     }
 
     fn refused(&self, began: Mark) -> bool {
         let now = self.clock.now();
         let mut state = self.state();
-        // A call may have used the credentials of a fetch that it started itself.
-        let refused = state.kept.take_if(|kept| kept.number.0 <= began.0 + 1);
+        // Later ones may have replaced those that were refused. If the call used the later ones, the next refusal drops
+        // them.
+        let refused = state.kept.take_if(|kept| kept.number <= began.0);
         refused.is_none_or(|kept| now.saturating_sub(kept.fetched_at) >= NEW)
     }
 }
