@@ -135,3 +135,43 @@ fn each_problem_of_a_bucket_has_its_own_message_and_code_and_shows_no_secret() {
         missing.home.command(&["--store", &format!("s3://wrong/locks?endpoint=http://{closed}")]);
     refused(&did(unreachable.envs(missing.server.environment()).args(run)), 69, &["Connection refused"]);
 }
+
+#[test]
+fn a_server_accepts_the_lifecycle_rules_of_the_documentation() {
+    let Some(place) = Place::on(Kind::Minio, "lifecycle") else { return };
+    let versioning = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+    place.server.configure("lifecycle", "versioning", versioning);
+    let shipped: serde_json::Value =
+        serde_json::from_str(include_str!("../../../docs/stores/s3-lifecycle.json")).unwrap();
+    // The conversion that the command of AWS makes.
+    let rules: String =
+        shipped["Rules"].as_array().unwrap().iter().map(|rule| element("Rule", rule)).collect();
+    let body = format!("<LifecycleConfiguration>{rules}</LifecycleConfiguration>");
+    place.server.configure("lifecycle", "lifecycle", &body);
+    let kept = place.server.administer("GET", "/lifecycle?lifecycle", &[], "");
+    for part in [
+        "<Prefix>locks/</Prefix>",
+        "<Prefix>locks/.tenure/probe/</Prefix>",
+        "<ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker>",
+        "<NewerNoncurrentVersions>1</NewerNoncurrentVersions>",
+    ] {
+        assert_eq!(kept.matches(part).count(), 1, "{part}: {kept}");
+    }
+    // The rules are for the prefix of the documentation, below which the probe works.
+    let object =
+        tenure_object::S3::builder("lifecycle").prefix("locks").keys("a", "b").region("here").open().unwrap();
+    let scratch = tenure_store::Key::from_stored(".tenure/probe/1-a/first").unwrap();
+    assert!(object.object_of(&scratch).starts_with("locks/.tenure/probe/"), "{}", object.object_of(&scratch));
+}
+
+/// A JSON value as an XML element.
+fn element(name: &str, value: &serde_json::Value) -> String {
+    let inside = match value {
+        serde_json::Value::Object(fields) => {
+            fields.iter().map(|(name, value)| element(name, value)).collect()
+        }
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    format!("<{name}>{inside}</{name}>")
+}

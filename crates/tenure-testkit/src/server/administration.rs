@@ -4,6 +4,7 @@ use super::{Dialect, Server, Session};
 use crate::http;
 use crate::shared_key::SharedKey;
 use crate::sign::Signer;
+use crate::translator::crc32c;
 
 impl Server {
     /// The headers that a request to this server needs. `host` is the address that the client connects to.
@@ -37,6 +38,18 @@ impl Server {
     pub fn administer(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> String {
         let host = self.address().to_string();
         self.ask((method, target), headers, self.sign_with(&host, (method, target), headers, body), body)
+    }
+
+    /// Configures a bucket, as by `lifecycle`. S3 accepts such a document only with a checksum.
+    #[track_caller]
+    pub fn configure(&self, bucket: &str, what: &str, document: &str) {
+        let checksum = crc32c(document.as_bytes());
+        self.administer(
+            "PUT",
+            &format!("/{bucket}?{what}"),
+            &[("x-amz-checksum-crc32c", &checksum)],
+            document,
+        );
     }
 
     /// Credentials with only the rights that this policy grants. Only MinIO supports them.

@@ -1,9 +1,9 @@
-//! CRC-32C, Google's checksum of content.
+//! CRC-32C, a checksum of content that Google and S3 use.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-/// The checksum as Google writes it: the four bytes, most significant first, in base64.
+/// The checksum as both write it: the four bytes, most significant first, in base64.
 pub(crate) fn crc32c(content: &[u8]) -> String {
     let sum = content.iter().fold(u32::MAX, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (POLYNOMIAL * (sum & 1)))
