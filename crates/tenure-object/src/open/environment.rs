@@ -16,9 +16,9 @@ impl Environment {
             .collect()
     }
 
-    /// The first of these variables that is set and not empty.
+    /// The first of these variables that is set and not empty: an empty variable is as if not set.
     pub(crate) fn first(&self, names: &[&str]) -> Option<&str> {
-        names.iter().find_map(|name| self.0.get(*name)).map(String::as_str).filter(|value| !value.is_empty())
+        names.iter().filter_map(|name| self.0.get(*name)).map(String::as_str).find(|value| !value.is_empty())
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {

@@ -67,6 +67,26 @@ fn the_url_takes_precedence_over_the_environment() {
 }
 
 #[test]
+fn an_empty_variable_is_as_if_not_set() {
+    let environment: Variables<'_> = &[
+        ("AWS_ENDPOINT_URL_S3", ""),
+        ("AWS_ENDPOINT_URL", "https://general.org"),
+        ("AWS_REGION", ""),
+        ("AWS_DEFAULT_REGION", "old-1"),
+        ("AWS_PROFILE", ""),
+        ("AWS_SESSION_TOKEN", ""),
+        ("AWS_CA_BUNDLE", ""),
+        ("https_proxy", ""),
+        ("HTTPS_PROXY", "http://proxy.example.org:3128"),
+    ];
+    let store = open(&S3::builder("bucket"), environment).unwrap();
+    assert_eq!(store.to_string(), "s3://bucket?endpoint=https://general.org&region=old-1");
+    assert!(store.identity().place.unwrap().contains("proxy.example.org"), "{store}");
+    let unknown: Variables<'_> = &[("AWS_PROFILE", ""), ("AWS_DEFAULT_PROFILE", "unknown")];
+    refused(&S3::builder("bucket").region("here"), unknown, Reason::Denied, "no profile \"unknown\"");
+}
+
+#[test]
 fn aws_needs_a_region_and_other_servers_do_not() {
     refused(&S3::builder("bucket"), &[], Reason::Invalid, "region=eu-west-1");
     let other = S3::builder("bucket").endpoint("http://localhost:9000");
