@@ -141,9 +141,9 @@ impl ChosenStore {
         }
     }
 
-    /// The URL, in its canonical form.
+    /// The URL, in its canonical form, with what the environment adds: it names what is really addressed.
     pub(crate) fn url(&self) -> String {
-        self.url.to_string()
+        self.url.resolved().to_string()
     }
 
     /// A name that two URLs of one store share.

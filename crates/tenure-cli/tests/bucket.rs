@@ -136,6 +136,35 @@ fn each_problem_of_a_bucket_has_its_own_message_and_code_and_shows_no_secret() {
     refused(&did(unreachable.envs(missing.server.environment()).args(run)), 69, &["Connection refused"]);
 }
 
+/// Two users of one URL whose environments differ must see that they use different stores.
+#[test]
+fn messages_name_the_endpoint_that_the_environment_adds() {
+    let Some(place) = Place::on(Kind::Minio, "named") else { return };
+    let (endpoint, url) = (place.server.endpoint(), "s3://named/locks");
+    let at = |variable: &str, endpoint: &str, args: &[&str]| {
+        let mut command = place.home.command(&["--store", url]);
+        did(command
+            .args(args)
+            .envs(place.server.environment())
+            .env("PATH", "/usr/bin:/bin")
+            .env(variable, endpoint))
+    };
+    let resolved = format!("{url}?endpoint={endpoint}&region=us-east-1");
+    let told = at("AWS_ENDPOINT_URL_S3", &endpoint, &["run", "x", "--", "sh", "-c", "echo $TENURE_STORE"]);
+    told.answered(0, &format!("{resolved}\n"));
+    let listed = at("AWS_ENDPOINT_URL", &endpoint, &["ls", "--json"]).json();
+    assert_eq!(listed["store"], resolved.as_str());
+
+    let doubled = endpoint.replace("127.0.0.1", "named.localhost");
+    let did = at("AWS_ENDPOINT_URL_S3", &doubled, &["run", "x", "--", "true"]);
+    let server = endpoint.replace("127.0.0.1", "localhost");
+    let parts = [
+        format!("AWS_ENDPOINT_URL_S3={doubled} names the bucket \"named\""),
+        format!("write endpoint={server}&path-style=false in the URL"),
+    ];
+    refused(&did, 64, &parts.each_ref().map(String::as_str));
+}
+
 #[test]
 fn a_server_accepts_the_lifecycle_rules_of_the_documentation() {
     let Some(place) = Place::on(Kind::Minio, "lifecycle") else { return };

@@ -67,6 +67,10 @@ impl S3Place {
         self.0.store_name().ok()
     }
 
+    pub(crate) fn resolved(&self) -> Option<Self> {
+        self.0.resolved().ok().map(|builder| Self(Box::new(builder)))
+    }
+
     pub(crate) fn provider(&self) -> Result<Option<&'static str>, Error> {
         Ok(self.0.open().map_err(StoreError::from)?.offered_by())
     }

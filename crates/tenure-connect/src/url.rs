@@ -89,6 +89,20 @@ impl StoreUrl {
         }
     }
 
+    /// The URL with what the environment of this process adds to it, such as the endpoint of a bucket: two processes
+    /// whose URLs are equal in this form address the same store. If the store cannot be opened, the URL itself.
+    #[must_use]
+    pub fn resolved(&self) -> Self {
+        match &self.0 {
+            #[cfg(feature = "s3")]
+            StorePlace::S3(place) => {
+                place.resolved().map_or_else(|| self.clone(), |place| Self(StorePlace::S3(place)))
+            }
+            #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
+            _ => self.clone(),
+        }
+    }
+
     /// The same store with the other form of ETags, and true if that form is without quotes (`etags=bare`). `None` for
     /// a store that has no ETags.
     pub fn with_other_etags(&self) -> Option<(Self, bool)> {

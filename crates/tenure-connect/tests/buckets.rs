@@ -27,6 +27,7 @@ fn a_plain_url_is_its_own_canonical_form() {
         "s3://my-bucket/x?credentials=instance&accept=http",
         "s3://my-bucket/x?ca=/etc/ssl/my-ca.pem&proxy=http://proxy.example.org:3128",
         "s3://my-bucket/x?accept=http&accept=server-clock",
+        "s3://minio/x?endpoint=https://minio.example.org&path-style=true",
     ] {
         assert_eq!(canonical(text), text);
     }
@@ -58,6 +59,12 @@ fn an_error_shows_a_valid_url_and_repeats_no_secret() {
     refused("s3://my-bucket?endpoint=x.org", "endpoint=https://");
     refused("s3://my-bucket?endpoint=https://id:hush@x.org", "no password");
     refused("s3://my-bucket?endpoint=http://x.org", "accept=http");
+    refused(
+        "s3://my-bucket?endpoint=https://my-bucket.x.org",
+        "write endpoint=https://x.org&path-style=false",
+    );
+    refused("s3://my-bucket?endpoint=https://x.org/my-bucket", "write endpoint=https://x.org in the URL");
+    refused("s3://jobs--use1-az4--x-s3", "use a general purpose bucket");
     refused("s3://my-bucket?ca=my-ca.pem", "not the absolute path");
     refused("s3://my-bucket?proxy=ftp://hush", "not the address of a proxy");
     refused("s3://my-bucket?proxy=http://me:hush@proxy:3128", "carries a password");

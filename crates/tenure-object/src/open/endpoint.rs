@@ -60,6 +60,20 @@ impl Endpoint {
         is_loopback(&self.host)
     }
 
+    /// This endpoint without the bucket, if it names the bucket: in front of its host name, or at the end of its path.
+    pub(crate) fn without_bucket(&self, bucket: &str) -> Option<Self> {
+        let behind = |host: &str| Some(host.strip_prefix(bucket)?.strip_prefix('.')?.to_owned());
+        let path = self.path.strip_suffix(bucket).and_then(|path| path.strip_suffix('/'));
+        match (behind(&self.authority), behind(&self.host), path) {
+            (Some(authority), Some(host), path) => {
+                let path = path.unwrap_or(&self.path).to_owned();
+                Some(Self { scheme: self.scheme, authority, host, path })
+            }
+            (_, _, Some(path)) => Some(Self { path: path.to_owned(), ..self.clone() }),
+            _ => None,
+        }
+    }
+
     /// The address of a bucket that is part of the host name.
     pub(crate) fn of_bucket(&self, bucket: &str) -> Result<String, OpenError> {
         if self.host.parse::<IpAddr>().is_ok() {
@@ -119,6 +133,27 @@ mod tests {
                 && !is("http://localhost.example.org")
                 && !is("http://127.0.0.1.example.org")
         );
+    }
+
+    #[test]
+    fn a_bucket_in_an_endpoint_is_found_and_taken_out() {
+        let without = |text| Some(Endpoint::parse(text).unwrap().without_bucket("my.jobs")?.to_string());
+        for (text, rest) in [
+            ("http://my.jobs.s3.org:9000", "http://s3.org:9000"),
+            ("https://My.Jobs.s3.org/v1", "https://s3.org/v1"),
+            ("https://s3.org/v1/my.jobs/", "https://s3.org/v1"),
+            ("https://my.jobs.s3.org/my.jobs", "https://s3.org"),
+        ] {
+            assert_eq!(without(text).as_deref(), Some(rest));
+        }
+        for text in [
+            "http://my.jobs:9000",
+            "http://my.jobs2.org",
+            "https://s3.org/my.jobs/v1",
+            "https://s3.org/xmy.jobs",
+        ] {
+            assert_eq!(without(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -18,7 +18,13 @@ impl Environment {
 
     /// The first of these variables that is set and not empty: an empty variable is as if not set.
     pub(crate) fn first(&self, names: &[&str]) -> Option<&str> {
-        names.iter().filter_map(|name| self.0.get(*name)).map(String::as_str).find(|value| !value.is_empty())
+        self.first_named(names).map(|(_, value)| value)
+    }
+
+    /// Its value, and its name.
+    pub(crate) fn first_named<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
+        let mut values = names.iter().filter_map(|name| Some((*name, self.0.get(*name)?.as_str())));
+        values.find(|(_, value)| !value.is_empty())
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {

@@ -48,10 +48,19 @@ impl S3Builder {
                 "{bucket:?} is not the name of a bucket: it has 3 to 63 small letters, digits, dots and dashes"
             )
         })
+        .require(!bucket.ends_with("--x-s3"), || {
+            format!(
+                "{bucket} is a directory bucket of S3 Express One Zone, which needs a protocol that Tenure does not \
+                 speak (CreateSession): use a general purpose bucket"
+            )
+        })
     }
 
     /// Connects to this server instead of AWS: `https://s3.example.org`. An unencrypted endpoint is accepted only on
     /// this machine, unless it is [accepted](Self::accept_http) explicitly.
+    ///
+    /// The endpoint must not name the bucket, which Tenure adds itself. If the server's own name begins with that of the
+    /// bucket, set [`path_style(true)`](Self::path_style).
     pub fn endpoint(mut self, url: &str) -> Self {
         self.settings.set_endpoint(url);
         self
@@ -113,10 +122,14 @@ impl S3Builder {
     /// Fails if a setting so far cannot be right.
     pub fn check(&self) -> Result<(), OpenError> {
         self.settings.check()?;
-        match &self.settings.endpoint {
-            Some(endpoint) if self.path_style == Some(false) => endpoint.of_bucket(&self.bucket).map(|_| ()),
-            _ => Ok(()),
+        let Some(endpoint) = &self.settings.endpoint else { return Ok(()) };
+        if self.path_style == Some(false) {
+            endpoint.of_bucket(&self.bucket)?;
         }
+        if self.path_style != Some(true) {
+            self.check_bucket_in_endpoint(endpoint, "endpoint")?;
+        }
+        Ok(())
     }
 
     /// Opens the store. Sends nothing yet.
@@ -194,6 +207,15 @@ impl S3Builder {
         self.resolve(&Environment::of_process()).map(|(resolved, _)| resolved.name())
     }
 
+    /// The same store with the endpoint and the region that the environment adds, so that every process which opens it
+    /// addresses the same objects, whatever its environment.
+    pub fn resolved(&self) -> Result<Self, OpenError> {
+        let (Self { settings, region, .. }, _) = self.resolve(&Environment::of_process())?;
+        let mut resolved = Self { region, ..self.clone() };
+        resolved.settings.endpoint = settings.endpoint;
+        Ok(resolved)
+    }
+
     /// Guarantees of the store. Opens nothing, so it needs no credentials.
     pub fn guarantees(&self) -> Guarantees {
         // ETags are hashes of the content.
@@ -208,9 +230,13 @@ impl S3Builder {
         let mut resolved = Self { profile: None, keys: None, ..self.clone() };
         resolved.settings.instance = false;
         if resolved.settings.endpoint.is_none() {
-            let url = environment.first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]);
-            if let Some(url) = url.or_else(|| of_profile("endpoint_url")) {
+            let named = environment.first_named(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]);
+            if let Some((name, url)) = named.or_else(|| Some(("endpoint_url", of_profile("endpoint_url")?))) {
                 resolved = resolved.endpoint(url);
+                // Not even with path-style=true: another user of the same URL may have the right endpoint.
+                if let Some(endpoint) = &resolved.settings.endpoint {
+                    self.check_bucket_in_endpoint(endpoint, name)?;
+                }
             }
         }
         if resolved.region.is_none() {
@@ -243,6 +269,19 @@ impl S3Builder {
 
     fn provider(&self) -> &'static Provider {
         Provider::at(self.settings.endpoint.as_ref().map(Endpoint::host))
+    }
+
+    /// Refuses an endpoint that names the bucket: the requests would name it twice, and address other objects than those
+    /// of a user whose endpoint does not.
+    fn check_bucket_in_endpoint(&self, endpoint: &Endpoint, source: &str) -> Result<(), OpenError> {
+        let Some(server) = endpoint.without_bucket(&self.bucket) else { return Ok(()) };
+        let style = if server.host() == endpoint.host() { "" } else { "&path-style=false" };
+        Err(OpenError::invalid(format!(
+            "{source}={endpoint} names the bucket {:?}, which Tenure adds itself, so the requests would address other \
+             objects: write endpoint={server}{style} in the URL, or endpoint={endpoint}&path-style=true if the server \
+             itself has that name",
+            self.bucket
+        )))
     }
 
     fn require(mut self, right: bool, sentence: impl FnOnce() -> String) -> Self {

@@ -86,6 +86,37 @@ fn an_empty_variable_is_as_if_not_set() {
     refused(&S3::builder("bucket").region("here"), unknown, Reason::Denied, "no profile \"unknown\"");
 }
 
+/// Requests would name the bucket twice, and address `jobs/jobs/...`.
+#[test]
+fn an_endpoint_that_names_the_bucket_is_refused_with_the_right_one() {
+    let bucket = || S3::builder("jobs");
+    for (endpoint, advice) in [
+        ("https://jobs.s3.org", "write endpoint=https://s3.org&path-style=false in the URL"),
+        ("https://s3.org/jobs", "write endpoint=https://s3.org in the URL"),
+    ] {
+        for builder in [bucket().endpoint(endpoint), bucket().endpoint(endpoint).path_style(false)] {
+            refused(&builder, &[], Reason::Invalid, advice);
+        }
+        // Others may use the same URL with another endpoint, so the URL has to name this one.
+        for builder in [bucket(), bucket().path_style(false), bucket().path_style(true)] {
+            for variable in ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"] {
+                refused(&builder, &[(variable, endpoint)], Reason::Invalid, advice);
+                refused(
+                    &builder,
+                    &[(variable, endpoint)],
+                    Reason::Invalid,
+                    &format!("{variable}={endpoint} names"),
+                );
+            }
+        }
+        let own_name = open(&bucket().endpoint(endpoint).path_style(true), &[]).unwrap().to_string();
+        assert_eq!(own_name, format!("s3://jobs?endpoint={endpoint}&region=us-east-1&path-style=true"));
+    }
+    for endpoint in ["https://jobs:9000", "https://jobs2.org", "https://s3.org/jobs/v1"] {
+        assert!(open(&bucket().endpoint(endpoint), &[]).is_ok(), "{endpoint}");
+    }
+}
+
 #[test]
 fn aws_needs_a_region_and_other_servers_do_not() {
     refused(&S3::builder("bucket"), &[], Reason::Invalid, "region=eu-west-1");
@@ -175,6 +206,8 @@ fn an_invalid_bucket_and_an_invalid_prefix_are_reported() {
     for bucket in ["", "ab", "Bucket", "a_b_c", "-abc", "abc-", "a..b", &"x".repeat(64), "key:hush@bucket"] {
         assert!(S3::builder(bucket).check().is_err(), "{bucket}");
     }
+    let express = S3::builder("jobs--use1-az4--x-s3").check().unwrap_err().to_string();
+    assert!(express.contains("S3 Express One Zone"), "{express}");
     for prefix in ["/", "a/", "/a", "a//b", "..", "a/./b", "a\nb", "\u{ffff}", "a\\b"] {
         let error = S3::builder("bucket").prefix(prefix).check().expect_err(prefix);
         assert!(error.to_string().contains("not a prefix"), "{error}");
