@@ -33,6 +33,7 @@ impl Solo {
             holder: Arc::new(Holder::new(name).unwrap()),
             timing: Timing::new(TTL).unwrap(),
             store_clock: StoreClock::Nothing,
+            clock_tick: Duration::ZERO,
             witness: None,
             secret_hash: None,
             value: None,
@@ -90,8 +91,12 @@ impl Solo {
     }
 
     fn read_shows(&mut self, content: Content) {
+        self.read_shows_at(content, None);
+    }
+
+    fn read_shows_at(&mut self, content: Content, time: Option<StoreTime>) {
         assert!(matches!(self.call.take(), Some(Effect::Read)), "it reads");
-        self.step(Input::Read(Ok(Look { content, age: None, time: None })));
+        self.step(Input::Read(Ok(Look { content, age: None, time })));
     }
 
     /// Answers the oldest inspection of a witness.
@@ -300,6 +305,103 @@ fn an_implausible_store_time_allows_no_grant_after_the_token_went_back() {
         "{:?}",
         solo.told
     );
+}
+
+/// A store time this many seconds after an arbitrary moment.
+fn second(second: u64) -> Option<StoreTime> {
+    Some(StoreTime::from_micros(1_794_735_088_000_000 + second * 1_000_000))
+}
+
+/// A contender on a store whose clock shows whole seconds, which has just planted the record in second `planted`.
+fn planter(planted: Option<StoreTime>, choose: impl FnOnce(&mut AcquireParams)) -> (Solo, Content) {
+    let mut solo = Solo::new("a", |params| {
+        (params.store_clock, params.clock_tick) = (StoreClock::Floors, Duration::from_secs(1));
+        choose(params);
+    });
+    solo.step(Input::Start);
+    solo.read_shows_at(Content::Absent, planted);
+    let version = Version::new("planted");
+    let record = solo.answer(Outcome::Applied { version: version.clone(), time: planted });
+    (solo, Content::Record(record, version))
+}
+
+#[test]
+fn a_first_grant_needs_a_later_time_than_the_first_answer_that_showed_the_planted_record() {
+    let (mut solo, planted) = planter(second(7), |_| {});
+    for _ in 0..2 {
+        assert!(solo.call.is_none(), "it waits");
+        let wait = solo.wake.unwrap().since(solo.now);
+        assert!((Duration::from_secs(1)..Duration::from_millis(1_020)).contains(&wait), "{wait:?}");
+        solo.wake();
+        solo.read_shows_at(planted.clone(), second(7));
+    }
+    solo.wake();
+    solo.read_shows_at(planted.clone(), second(8));
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+    assert_eq!(Some(solo.sent().record.token.get()), second(8).map(StoreTime::as_micros));
+
+    // A contender that did not plant it does not know when it was planted.
+    let mut other = Solo::new("b", |params| {
+        (params.store_clock, params.clock_tick) = (StoreClock::Floors, Duration::from_secs(1));
+    });
+    other.step(Input::Start);
+    other.read_shows_at(planted.clone(), second(8));
+    assert!(other.call.is_none(), "it waits");
+    other.wake();
+    other.read_shows_at(planted, second(9));
+    assert_eq!(Some(other.sent().record.token.get()), second(9).map(StoreTime::as_micros));
+}
+
+#[test]
+fn a_front_end_that_is_behind_is_waited_out_and_a_contender_without_patience_is_denied() {
+    for patience in [Patience::Once, Patience::Forever] {
+        let (mut solo, planted) = planter(second(7), |params| params.patience = patience);
+        for reads in 1..=3 {
+            solo.wake();
+            solo.read_shows_at(planted.clone(), second(4));
+            let wait = solo.wake.unwrap().since(solo.now);
+            assert!(wait > Duration::from_secs(4), "{wait:?} after {reads} reads: as long as it is behind");
+        }
+        solo.wake();
+        if patience == Patience::Once {
+            assert_eq!(solo.told, [Event::Denied(Denied::Unavailable(None))]);
+            assert!(solo.call.is_none());
+            continue;
+        }
+        solo.read_shows_at(planted, second(8));
+        assert_eq!(Some(solo.sent().record.token.get()), second(8).map(StoreTime::as_micros));
+    }
+}
+
+/// For example a proxy that caches the `Date`.
+#[test]
+fn a_store_whose_clock_stands_still_is_refused_after_three_reads() {
+    let (mut solo, planted) = planter(second(7), |_| {});
+    for _ in 0..3 {
+        solo.wake();
+        solo.read_shows_at(planted.clone(), second(7));
+    }
+    solo.wake();
+    assert!(solo.call.is_none());
+    assert_eq!(solo.told, [Event::Denied(Denied::Refused(Reason::Unsupported))]);
+}
+
+#[test]
+fn one_implausible_time_blocks_no_first_grant() {
+    let year_9999 = Some(StoreTime::from_micros(253_370_764_800_000_000));
+    let (mut solo, planted) = planter(second(7), |_| {});
+    assert!(solo.call.is_none(), "it waits");
+    let mut other = Solo::new("b", |params| {
+        (params.store_clock, params.clock_tick) = (StoreClock::Floors, Duration::from_secs(1));
+    });
+    other.sightings = std::mem::take(&mut solo.sightings);
+    other.step(Input::Start);
+    other.wake();
+    other.read_shows_at(planted.clone(), year_9999);
+    assert_eq!(other.sent().purpose, Purpose::Grant, "without a floor");
+    other.answer(Outcome::Conflict);
+    other.read_shows_at(planted, second(8));
+    assert_eq!(Some(other.sent().record.token.get()), second(8).map(StoreTime::as_micros));
 }
 
 #[test]

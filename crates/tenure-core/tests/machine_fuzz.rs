@@ -131,6 +131,7 @@ struct World {
     stubborn: Option<(u32, Fault)>,
     events: u32,
     clock: StoreClock,
+    tick: Duration,
     content: Content,
     versions: u64,
     /// Requests that the machine gave up and that may still arrive.
@@ -152,6 +153,7 @@ impl World {
         let tampered = dice.chance(25);
         let takes = dice.chance(10);
         let clock = dice.pick(&[StoreClock::Nothing, StoreClock::Floors, StoreClock::Ages]);
+        let tick = dice.pick(&[Duration::ZERO, Duration::from_secs(1)]);
         let faults = dice.pick(&[0, 5, 20, 50, 90]);
         let unreachable = Fault::Refused(Reason::Unreachable);
         let outage = [Fault::Unknown, Fault::Throttled(None), unreachable][dice.below(3) as usize];
@@ -167,6 +169,7 @@ impl World {
             stubborn,
             events: 0,
             clock,
+            tick,
             content: Content::Absent,
             versions: 0,
             late: vec![],
@@ -254,6 +257,7 @@ impl World {
             holder: Arc::new(Holder::new(&format!("h{}", id % 3)).unwrap()),
             timing,
             store_clock: self.clock,
+            clock_tick: self.tick,
             witness: self.dice.chance(50).then(|| Arc::new(witness)),
             secret_hash: secret,
             value: None,
@@ -557,6 +561,7 @@ impl World {
 
     fn time(&self) -> Option<StoreTime> {
         let micros = 1_700_000_000_000_000 + self.now.as_nanos() / 1_000;
+        let micros = micros - micros % (self.tick.as_micros() as u64).max(1);
         (self.clock > StoreClock::Nothing).then(|| StoreTime::from_micros(micros))
     }
 

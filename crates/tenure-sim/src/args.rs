@@ -34,9 +34,9 @@ Attacks Tenure's lease protocol in a simulated world.
   --seed N      the first seed, or the one to replay                       (0)
   --minutes N   simulated minutes during which faults strike in a seed     (60)
   --workers N   number of threads; the result does not depend on it        (all cores)
-  --focus NAME  bias seeds towards one kind of situation: clocks, slow-reads, witnesses, deletions, restores,
-                recounting, clockless, going-back, stealers, unknowns, slow-work, stubborn, foreign, twins, scripts,
-                liars, fairness, calm
+  --focus NAME  bias seeds towards one kind of situation: clocks, slow-reads, witnesses, deletions, ticks,
+                restores, recounting, clockless, going-back, stealers, unknowns, slow-work, stubborn, foreign, twins,
+                scripts, liars, fairness, calm
   --mutant NAME replay under one mutant, or hunt only this one
   --help        print this text";
 

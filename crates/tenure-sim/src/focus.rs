@@ -14,6 +14,8 @@ pub enum Focus {
     Witnesses,
     /// Records deleted during other operations, on a store with a clock.
     Deletions,
+    /// Records deleted again and again, on a store whose clock shows whole seconds.
+    Ticks,
     /// Records restored with their old versions, among processes that are paused or rest for a long time.
     Restores,
     /// A store that restarts its version counter when a key is created again.
@@ -52,6 +54,7 @@ impl Focus {
         Self::SlowReads,
         Self::Witnesses,
         Self::Deletions,
+        Self::Ticks,
         Self::Restores,
         Self::Recounting,
         Self::Clockless,
@@ -76,6 +79,7 @@ impl Focus {
             Self::SlowReads => "slow-reads",
             Self::Witnesses => "witnesses",
             Self::Deletions => "deletions",
+            Self::Ticks => "ticks",
             Self::Restores => "restores",
             Self::Recounting => "recounting",
             Self::Clockless => "clockless",

@@ -20,6 +20,15 @@ pub struct Guarantees {
     pub reach: Reach,
     /// Use of the store's own clock.
     pub clock: StoreClock,
+    /// Tick of the store's own clock: the distance between a time that it shows and the next later one. The default is
+    /// that of the HTTP header `Date`, one second.
+    ///
+    /// After a deletion, a clock with a tick may still show the time from before the deletion. So the first grant of a
+    /// planted record waits for the next tick.
+    ///
+    /// Zero if the clock counts writes: after each write it is later than every time that the writer has seen. Then
+    /// the first grant does not wait.
+    pub clock_tick: Duration,
     /// True if [`Store::watch`](crate::Store::watch) gives hints.
     pub watch: bool,
     /// Minimum interval between two writes of one key.
@@ -81,6 +90,7 @@ impl Default for Guarantees {
             unique_versions: false,
             reach: Reach::Nothing,
             clock: StoreClock::Nothing,
+            clock_tick: Duration::from_secs(1),
             watch: false,
             write_interval: Duration::MAX,
             value_max: 0,
@@ -119,5 +129,6 @@ mod tests {
         );
         assert_eq!(Guarantees::default().value_max, 0, "not even room for a record is promised");
         assert_eq!(Guarantees::default().clock, StoreClock::Nothing);
+        assert!(!Guarantees::default().clock_tick.is_zero(), "a clock is assumed to be coarse");
     }
 }

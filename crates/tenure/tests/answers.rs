@@ -140,6 +140,48 @@ async fn a_deleted_record_ends_the_term_and_the_next_token_is_still_greater() {
     assert!(stranger.token() > lease.token());
 }
 
+/// A bucket shows whole seconds, and an operator deletes the record within one. Each process is a new one, which has
+/// seen no token.
+#[tokio::test]
+async fn a_record_that_is_deleted_within_a_tick_of_the_stores_clock_repeats_no_token() {
+    const TICK: Duration = Duration::from_secs(1);
+    // The fault of the plant: its answer is lost, or a balancer sends it twice.
+    for fault in [None, Some(PutFault::LoseAnswer), Some(PutFault::Twice), Some(PutFault::LoseRequest)] {
+        let world = World::built(|builder| builder.declare(|guarantees| guarantees.clock_tick = TICK));
+        let mut latest = None;
+        for round in 0..6 {
+            let process = world.process("another one each time").await;
+            if let Some(fault) = fault {
+                world.memory.faults().next_put(fault);
+            }
+            let request = process.lease("k").unwrap().ttl(TTL).acquire();
+            let (lease, ()) = tokio::join!(request, world.pass(TICK * 11 / 10));
+            let lease = lease.unwrap();
+            assert!(Some(lease.token()) > latest, "{fault:?}, round {round}: {} again", lease.token());
+            lease.release().await.unwrap();
+            // A second grant within the same tick is one above the clock.
+            let lease = process.lease("k").unwrap().ttl(TTL).acquire().await.unwrap();
+            latest = Some(lease.token());
+            lease.release().await.unwrap();
+            assert!(world.memory.delete(&key()));
+        }
+    }
+}
+
+/// The clock of memory and of files counts writes.
+#[tokio::test]
+async fn a_clock_that_counts_writes_needs_no_wait_after_a_deletion() {
+    let world = World::new();
+    let mut latest = None;
+    for _ in 0..6 {
+        let lease = world.process("another one each time").await.lease("k").unwrap().acquire().await.unwrap();
+        assert!(Some(lease.token()) > latest, "{} after {latest:?}, and no time has passed", lease.token());
+        latest = Some(lease.token());
+        lease.release().await.unwrap();
+        assert!(world.memory.delete(&key()));
+    }
+}
+
 #[tokio::test]
 async fn without_a_store_clock_a_token_that_went_back_is_corruption_and_nothing_is_granted() {
     let world = World::with_store_clock(StoreClock::Nothing);

@@ -11,6 +11,7 @@ use tenure_store::StoreClock;
 use support::{World, eventually, spawn};
 
 const TTL: Duration = Duration::from_secs(15);
+const SECOND: Duration = Duration::from_secs(1);
 
 /// (reads, writes)
 type Cost = (u64, u64);
@@ -28,6 +29,55 @@ async fn the_first_use_of_a_key_costs_one_read_and_two_writes() {
     let cost =
         cost_of(&world, async { std::mem::forget(a.lease("k").unwrap().acquire().await.unwrap()) }).await;
     assert_eq!(cost, (1, 2), "a look, the plant and the grant");
+}
+
+/// A store like a bucket, which shows whole seconds and has no watch.
+fn on_whole_seconds() -> World {
+    World::built(|builder| {
+        builder.declare(|guarantees| (guarantees.clock_tick, guarantees.watch) = (SECOND, false))
+    })
+}
+
+#[tokio::test]
+async fn on_a_clock_with_whole_seconds_the_first_use_of_a_key_waits_for_the_next_one_and_reads_once_more() {
+    let world = on_whole_seconds();
+    let a = world.process("a").await;
+    let before = world.memory.calls();
+    let request = a.lease("k").unwrap();
+    let (lease, waiting) = tokio::join!(request.acquire(), async {
+        world.pass(SECOND).await;
+        let waiting = world.calls_since(before);
+        world.pass(SECOND / 50).await;
+        waiting
+    });
+    assert_eq!(waiting, (1, 1), "a read and the plant, and no call while it waits");
+    assert_eq!(world.calls_since(before), (2, 2), "one read after the tick, and the grant");
+    lease.unwrap().release().await.unwrap();
+    let warm =
+        cost_of(&world, async { a.lease("k").unwrap().acquire().await.unwrap().release().await.unwrap() });
+    assert_eq!(warm.await, (0, 2), "without any time passing");
+    let b = world.process("b").await;
+    let cold = cost_of(&world, async { std::mem::forget(b.lease("k").unwrap().acquire().await.unwrap()) });
+    assert_eq!(cold.await, (1, 1), "without any time passing");
+}
+
+/// The contenders of one process share what they have seen, and wait for the same tick.
+#[tokio::test]
+async fn many_contenders_for_a_new_key_wait_for_the_tick_without_hammering_the_store() {
+    let world = on_whole_seconds();
+    let a = world.process("a").await;
+    let wanting: Vec<_> = (0..8).map(|_| spawn(a.lease("k").unwrap().try_acquire())).collect();
+    eventually("one has planted", || world.memory.calls().puts >= 1).await;
+    world.settle().await;
+    let before = world.memory.calls();
+    world.pass(SECOND).await;
+    assert_eq!(world.calls_since(before), (0, 0), "all of them wait");
+    world.pass(SECOND / 50).await;
+    let granted = futures_util::future::join_all(wanting).await;
+    let granted = granted.into_iter().filter(|one| one.as_ref().unwrap().is_ok()).count();
+    assert_eq!(granted, 1);
+    let (reads, writes) = world.calls_since(before);
+    assert!(reads <= 16 && writes <= 8, "{reads} reads and {writes} writes for 8 contenders");
 }
 
 #[tokio::test]

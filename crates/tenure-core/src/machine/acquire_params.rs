@@ -15,6 +15,8 @@ pub struct AcquireParams {
     pub timing: Timing,
     /// Abilities of the store's clock.
     pub store_clock: StoreClock,
+    /// Tick of the store's clock; zero if the clock counts writes.
+    pub clock_tick: Duration,
     /// The witness of this contender on its machine.
     pub witness: Option<Arc<Witness>>,
     /// Hash of the secret of a handle.

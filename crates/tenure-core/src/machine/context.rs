@@ -77,7 +77,8 @@ impl<'a> Context<'a> {
             sightings::aged_from(self.rules, &look, self.params.store_clock, returned, self.ambient.wall);
         let from = aged.map_or(observed, |aged| aged.min(observed));
         let content = look.content.clone();
-        let seen = Seen { content, from, sent, returned, time: look.time, went_back: None };
+        let time = look.time;
+        let seen = Seen { content, from, sent, returned, time, first_time: time, went_back: None };
         self.sightings.note(self.rules, highest, seen);
         if let Some(seen @ Seen { went_back: Some(highest), .. }) = self.sightings.latest() {
             let event = Event::WentBack { seen: *highest, shown: seen.token() };
@@ -94,12 +95,14 @@ impl<'a> Context<'a> {
         if let Outcome::Applied { version, time } = outcome {
             let returned = self.ambient.now;
             let before = self.sightings.latest().and_then(|seen| seen.time);
+            let time = self.rules.time_of_write(before, *time);
             let seen = Seen {
                 content: Content::Record(Arc::clone(&write.record), version.clone()),
                 from: returned,
                 sent: write.attempt.sent,
                 returned,
-                time: self.rules.time_of_write(before, *time),
+                time,
+                first_time: time,
                 went_back: None,
             };
             self.sightings.note(self.rules, write.highest, seen);

@@ -106,6 +106,14 @@ pub trait Rules: fmt::Debug + Send + Sync {
         }
     }
 
+    /// True if the store time of this answer is a floor for a grant. A planted record remembers no earlier token. If the
+    /// store's clock has a tick, a grant, a deletion and the plant may all be within one tick. So the first grant needs
+    /// a later time than the first answer that showed the planted record: tokens of earlier grants are not beyond the
+    /// tick of that answer.
+    fn is_after_plant(&self, seen: &Seen, tick: Duration) -> bool {
+        tick.is_zero() || !seen.is_planted() || seen.time > seen.first_time
+    }
+
     /// Store time of a version that an own write created: the time in its answer. The time `before` is older than the
     /// version, and than any grant that was made and deleted in between.
     fn time_of_write(&self, before: Option<StoreTime>, answer: Option<StoreTime>) -> Option<StoreTime> {

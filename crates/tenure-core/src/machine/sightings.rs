@@ -1,6 +1,6 @@
 use tenure_store::{StoreClock, StoreTime, Version};
 
-use super::rules::Walls;
+use super::rules::{Walls, is_plausible};
 use super::{Content, Look, Rules};
 use crate::record::Nonce;
 use crate::{Instant, Token, WallTime};
@@ -37,6 +37,8 @@ pub struct Seen {
     pub returned: Instant,
     /// The store's time in that answer.
     pub time: Option<StoreTime>,
+    /// The store's time in the first answer that showed this exact version. The version is not younger.
+    pub first_time: Option<StoreTime>,
     /// The greatest token that had been seen when the request was sent, if this answer shows less.
     pub went_back: Option<Token>,
 }
@@ -67,10 +69,13 @@ impl Sightings {
         }
         if let Some(identity) = seen.identity() {
             let latest = self.latest.as_ref().and_then(|latest| Some((latest.identity()?, latest.from)));
+            let is_same = latest.is_some_and(|(latest, _)| rules.same_observation(latest, identity));
             let recalled = self.recalled.as_ref().map(|recalled| (recalled.identity(), recalled.from));
             let earlier = [latest, recalled].into_iter().flatten();
             let same = earlier.filter(|(earlier, _)| rules.same_observation(*earlier, identity));
             seen.from = same.fold(seen.from, |from, (_, earlier)| from.min(earlier));
+            let first = self.latest.as_ref().filter(|_| is_same).and_then(|latest| latest.first_time);
+            seen.first_time = first.filter(|time| is_plausible(*time)).or(seen.first_time);
         }
         self.recalled = None;
         self.highest = self.highest.max(shown);
@@ -85,6 +90,11 @@ impl Seen {
             Content::Record(record, _) => Some(record.token),
             Content::Absent | Content::Foreign { .. } => None,
         }
+    }
+
+    /// True if it showed a planted record, which was never granted.
+    pub fn is_planted(&self) -> bool {
+        matches!(&self.content, Content::Record(record, _) if record.term == Nonce::ZERO)
     }
 
     /// Identity of the observed version: no other version has the same.
@@ -142,7 +152,8 @@ mod tests {
         let nonce = Nonce::from_bits(nonce);
         let record = Arc::new(Record::new(Token::ZERO, nonce, WallTime::default()));
         let content = Content::Record(record, Version::new(version));
-        Seen { content, from: at(when), sent: at(when), returned: at(when), time: None, went_back: None }
+        let (from, time) = (at(when), None);
+        Seen { content, from, sent: from, returned: from, time, first_time: time, went_back: None }
     }
 
     /// Instant from which a process counts after these answers, if it recalls version `v` with nonce 7 from second 3.

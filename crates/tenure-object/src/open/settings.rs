@@ -140,6 +140,7 @@ impl Settings {
         guarantees.reach = Reach::Network;
         // The `Date` of an answer comes from the wall clock of the server that answers.
         guarantees.clock = if self.server_clock { StoreClock::Ages } else { StoreClock::Floors };
+        guarantees.clock_tick = Duration::from_secs(1);
         guarantees.watch = false;
         guarantees.write_interval = self.write_interval.unwrap_or(write_interval);
         guarantees.value_max = VALUE_MAX;

@@ -133,6 +133,8 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::S1, Focus::Deletions, &tokens::GrantOnMissing),
     rule("floor-before-version", "the floor comes from an answer that is older than the version",
         Invariant::S1, Focus::Deletions, &tokens::FloorBeforeVersion),
+    rule("first-grant-at-once", "a planted record is granted in the tick of the store's clock in which it was planted",
+        Invariant::S1, Focus::Ticks, &tokens::FirstGrantAtOnce),
     rule("floor-from-cache", "the floor comes from an answer of any age",
         Invariant::S1, Focus::Restores, &tokens::FloorFromCache),
     rule("freshness-from-return", "the age of an answer counts from its arrival, not from its request",

@@ -1,5 +1,7 @@
 //! Wrong rules about tokens.
 
+use std::time::Duration;
+
 use tenure_core::machine::{Floor, Rules, Seen};
 use tenure_core::record::Ttl;
 use tenure_core::{Instant, Token};
@@ -51,6 +53,15 @@ pub(super) struct FloorBeforeVersion;
 impl Rules for FloorBeforeVersion {
     fn time_of_write(&self, before: Option<StoreTime>, answer: Option<StoreTime>) -> Option<StoreTime> {
         before.or(answer)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct FirstGrantAtOnce;
+
+impl Rules for FirstGrantAtOnce {
+    fn is_after_plant(&self, _: &Seen, _: Duration) -> bool {
+        true
     }
 }
 

@@ -29,6 +29,11 @@ impl Tokens {
         self.tampered && !self.store_has_clock
     }
 
+    /// The greatest token of all applied grants.
+    pub(crate) fn greatest_applied(&self) -> u64 {
+        self.greatest_applied
+    }
+
     /// A grant was applied.
     pub(crate) fn applied(&mut self, token: u64) -> Judgement {
         let before = self.greatest_applied;

@@ -17,6 +17,7 @@ pub(super) fn apply(swarm: &mut Swarm, rng: &mut Rng, focus: Focus) {
         Focus::SlowReads => slow_reads(swarm, rng),
         Focus::Witnesses => witnesses(swarm, rng),
         Focus::Deletions => deletions(swarm),
+        Focus::Ticks => ticks(swarm, rng),
         Focus::Restores => restores(swarm, rng),
         Focus::Recounting => recounting(swarm),
         Focus::Clockless => clockless(swarm),
@@ -90,6 +91,21 @@ fn deletions(swarm: &mut Swarm) {
     swarm.work.rest_most = 20;
     strike_only(swarm, &[(Strike::Delete, 10), (Strike::Crash, 1)]);
     swarm.nemesis.every = 2 * SECOND;
+}
+
+fn ticks(swarm: &mut Swarm, rng: &mut Rng) {
+    swarm.store.clock = StoreClock::Floors;
+    swarm.store.versions = rng.pick(&[Versions::Counter, Versions::ContentHash]);
+    swarm.store.tick = SECOND;
+    for member in &mut swarm.members {
+        member.set_times(2_000, 200);
+        member.remembers = 0;
+    }
+    swarm.network.spread = 2 * MILLI;
+    swarm.work.hold_most = 20;
+    swarm.work.rest_most = 20;
+    strike_only(swarm, &[(Strike::Delete, 10), (Strike::Crash, 10)]);
+    swarm.nemesis.every = SECOND / 4;
 }
 
 fn restores(swarm: &mut Swarm, rng: &mut Rng) {

@@ -1,6 +1,7 @@
 use tenure_store::StoreClock;
 
 use crate::rng::Rng;
+use crate::time::SECOND;
 
 /// Kind of store.
 #[derive(Clone, Debug)]
@@ -9,6 +10,8 @@ pub(crate) struct StoreKind {
     pub(crate) versions: Versions,
     /// Initial time on its wall clock, in microseconds since 1970. Some were never set.
     pub(crate) epoch: u64,
+    /// Tick of that clock, in nanoseconds; zero if it shows every microsecond.
+    pub(crate) tick: u64,
     /// Rate of the clock that measures ages: a million is exact.
     pub(crate) rate: u64,
     /// Writes for which a process gets a hint, per thousand.
@@ -31,6 +34,7 @@ impl StoreKind {
         Self {
             clock: rng.pick(&[StoreClock::Nothing, StoreClock::Floors, StoreClock::Floors, StoreClock::Ages]),
             epoch: if rng.chance(30) { rng.pick(&[0, YEAR_9999]) } else { YEAR_2026 },
+            tick: rng.aside().pick(&[0, SECOND]),
             versions: rng.pick(&[Versions::Counter, Versions::ContentHash, Versions::PerKey]),
             rate: rng.pick(&[950_000, 1_000_000, 1_050_000]),
             hints: rng.pick(&[0, 0, 0, 0, 300]),

@@ -37,6 +37,11 @@ impl World<'_> {
     ) -> Outcome {
         let write = &self.as_written(target, write);
         let (now, purpose) = (self.now, write.purpose);
+        // A copy of a plant that arrives after a deletion brings back the same record, with the same version.
+        let is_copy = purpose == Purpose::Plant && self.store.has_superseded(write.record.nonce);
+        if is_copy && !self.may_bring_back() {
+            return Outcome::Conflict;
+        }
         let before = self.store.content().clone();
         let mistaken = self.is_mistaken(&before, write, basis, late);
         let outcome = self.store.write(now, write);

@@ -255,10 +255,19 @@ impl World<'_> {
 
     fn restores(&mut self) {
         let age = self.swarm.restore_age();
-        if self.now > age && self.store.restore(self.now, self.now - age, &mut self.rng) {
+        if self.may_bring_back()
+            && self.now > age
+            && self.store.restore(self.now, self.now - age, &mut self.rng)
+        {
             self.tally.fault(Fault::Restored);
             self.tampered("the record is restored from an older copy");
         }
+    }
+
+    /// True if a record from before may be there again. Within a tick after a grant this is outside the promise, because
+    /// the store's clock is not yet beyond the token of that grant.
+    pub(super) fn may_bring_back(&self) -> bool {
+        self.store.clock_is_beyond(self.now, self.oracle.tokens.greatest_applied())
     }
 
     fn defaces(&mut self) {

@@ -177,6 +177,7 @@ impl World<'_> {
             holder: Arc::clone(&self.processes[process].holder),
             timing: member.timing,
             store_clock: self.swarm.store.clock,
+            clock_tick: Duration::from_nanos(self.swarm.store.tick),
             witness: None,
             secret_hash: Some(secret),
             value: None,

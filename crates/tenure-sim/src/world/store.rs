@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::machine::{Content, Look, Outcome, Write};
-use tenure_core::record::Record;
+use tenure_core::record::{Nonce, Record};
 use tenure_store::{Expect, StoreClock, StoreTime, Version};
 
 use crate::rng::Rng;
@@ -164,6 +164,16 @@ impl Store {
         self.replace(now, Content::Foreign { what: "a shopping list".into(), version });
     }
 
+    /// True if a write with this nonce was applied and superseded before.
+    pub(super) fn has_superseded(&self, nonce: Nonce) -> bool {
+        self.copies.iter().any(|copy| copy.record.nonce == nonce)
+    }
+
+    /// True if its clock shows a later time than this token, or has no tick.
+    pub(super) fn clock_is_beyond(&self, now: u64, token: u64) -> bool {
+        self.kind.tick == 0 || self.time(now).is_none_or(|time| time.as_micros() > token)
+    }
+
     /// Steps its wall clock forward.
     pub(super) fn step_clock(&mut self, span: u64) {
         self.stepped += span;
@@ -215,8 +225,10 @@ impl Store {
     }
 
     fn time(&self, now: u64) -> Option<StoreTime> {
-        let time = || StoreTime::from_micros(self.kind.epoch + (now + self.stepped) / MICRO);
-        (self.kind.clock >= StoreClock::Floors).then(time)
+        let passed = now + self.stepped;
+        let shown = passed - passed.checked_rem(self.kind.tick).unwrap_or(0);
+        let time = StoreTime::from_micros(self.kind.epoch + shown / MICRO);
+        (self.kind.clock >= StoreClock::Floors).then_some(time)
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tenure_core::Token;
 use tenure_core::machine::{Content, Floor, Rules, Seen, Standard, Standing};
 use tenure_core::record::{Record, State};
-use tenure_store::{Administration, Key, Prefix, Reading, Removal, Store, StoreClock, Version};
+use tenure_store::{Administration, Key, Prefix, Reading, Removal, Store, StoreClock, StoreTime, Version};
 
 use super::Coordinator;
 use super::forgotten::{Forgotten, WhyKept};
@@ -186,7 +186,8 @@ impl ForgetVisit<'_> {
     fn seen(&self, sent: Instant, reading: Reading) -> Seen {
         let look = calls::look(reading);
         let returned = self.clock.now();
-        Seen { content: look.content, from: returned, sent, returned, time: look.time, went_back: None }
+        let (from, time) = (returned, look.time);
+        Seen { content: look.content, from, sent, returned, time, first_time: time, went_back: None }
     }
 
     /// By the wall clock of the writer, and that of the store if it has one, otherwise of this machine.
@@ -197,9 +198,13 @@ impl ForgetVisit<'_> {
 
     /// True if a contender without a sighting would be granted a greater token now, by the rules of every grant.
     fn next_is_greater(&self, seen: &Seen, token: Token) -> bool {
-        match Standard.floor(seen, self.store.guarantees().clock) {
+        let guarantees = self.store.guarantees();
+        match Standard.floor(seen, guarantees.clock) {
+            // The next contender plants the record, and then waits until the clock shows a later time.
             Floor::At(time) => {
-                Standard.next_token(Token::ZERO, Token::ZERO, Some(time)).is_some_and(|next| next > token)
+                let tick = u64::try_from(guarantees.clock_tick.as_micros()).unwrap_or(0);
+                let floor = StoreTime::from_micros(time.as_micros().saturating_add(tick));
+                Standard.next_token(Token::ZERO, Token::ZERO, Some(floor)).is_some_and(|next| next > token)
             }
             _ => false,
         }

@@ -140,6 +140,9 @@ impl Request {
 
     /// Tries once: the lease, or an error of kind [`Held`](ErrorKind::Held) that names the holder.
     ///
+    /// The first grant of a key waits for the next tick of the store's clock, if that clock has a tick: in a bucket, about
+    /// a second.
+    ///
     /// Cancel-safe, as [`acquire`](Self::acquire) is.
     pub async fn try_acquire(self) -> Result<Lease, Error> {
         if matches!(self.mode, AcquireMode::Revoke(_)) {
@@ -233,6 +236,7 @@ impl Request {
             holder: Arc::clone(&self.holder),
             timing,
             store_clock: guarantees.clock,
+            clock_tick: guarantees.clock_tick,
             witness: None,
             secret_hash: None,
             value: self.value.clone(),

@@ -49,8 +49,8 @@ fn is_same_token(old: &Record, new: &Record) -> bool {
     granted && old.term != new.term && old.token == new.token
 }
 
-/// True if the terms before were the same. After a deletion there are none, and the next token may be equal if it was
-/// granted within the resolution of the store's clock. Times are not compared: each holder writes its own.
+/// True if the terms before were the same. After a deletion there are none, and the next token may be equal if the clocks
+/// of two front ends differ. Times are not compared: each holder writes its own.
 fn is_same_past(old: &Record, new: &Record) -> bool {
     let tokens = |record: &Record| record.history.iter().map(|past| past.token).collect::<Vec<_>>();
     !old.history.is_empty() && tokens(old) == tokens(new)
@@ -139,7 +139,7 @@ mod tests {
     fn seen(content: Content) -> Seen {
         let now = Instant::from_nanos(1);
         let time = Some(StoreTime::from_micros(NOW));
-        Seen { content, from: now, sent: now, returned: now, time, went_back: None }
+        Seen { content, from: now, sent: now, returned: now, time, first_time: time, went_back: None }
     }
 
     fn look(content: Content) -> Look {

@@ -143,6 +143,7 @@ impl Store for TcpStore {
         guarantees.keeps_acknowledged = true;
         guarantees.reach = tenure_store::Reach::Network;
         guarantees.clock = tenure_store::StoreClock::Floors;
+        guarantees.clock_tick = std::time::Duration::ZERO;
         guarantees.write_interval = Duration::ZERO;
         guarantees.value_max = 1 << 20;
         guarantees

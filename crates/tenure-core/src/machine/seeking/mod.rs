@@ -3,6 +3,7 @@
 mod decide;
 mod grant;
 mod pace;
+mod tick_reads;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use super::{
 use crate::Instant;
 use crate::record::{Nonce, State};
 use pace::Pace;
+use tick_reads::TickReads;
 
 /// State of a contender.
 #[derive(Debug, Default)]
@@ -31,6 +33,7 @@ pub(super) struct Seeking {
     failures: u32,
     /// True if the latest of them was a plant.
     planted_in_vain: bool,
+    tick_reads: TickReads,
     /// Fault of the latest call.
     last_fault: Option<Fault>,
     pace: Pace,

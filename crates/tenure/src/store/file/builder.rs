@@ -184,6 +184,8 @@ pub(super) fn guarantees(local: bool) -> Guarantees {
     guarantees.unique_versions = true;
     guarantees.reach = Reach::Machine;
     guarantees.clock = if local { StoreClock::Ages } else { StoreClock::Floors };
+    // Every write raises the mark above every time that its writer has seen.
+    guarantees.clock_tick = Duration::ZERO;
     guarantees.watch = local;
     guarantees.write_interval = Duration::ZERO;
     guarantees.value_max = File::VALUE_MAX;

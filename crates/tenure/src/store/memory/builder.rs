@@ -37,6 +37,7 @@ impl MemoryBuilder {
         guarantees.unique_versions = true;
         guarantees.reach = Reach::Process;
         guarantees.clock = StoreClock::Ages;
+        guarantees.clock_tick = Duration::ZERO;
         guarantees.watch = true;
         guarantees.write_interval = Duration::ZERO;
         guarantees.value_max = Memory::VALUE_MAX;
@@ -68,7 +69,7 @@ impl MemoryBuilder {
         self
     }
 
-    /// Changes any other declaration. Only clock, watch and the maximum size of a value affect the behaviour of the
+    /// Changes any other declaration. Only clock, tick, watch and the maximum size of a value affect the behaviour of the
     /// store. Tests use a store that declares too little to verify that it is refused.
     pub fn declare(mut self, change: impl FnOnce(&mut Guarantees)) -> Self {
         change(&mut self.guarantees);

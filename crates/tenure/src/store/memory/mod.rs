@@ -71,6 +71,13 @@ struct MemoryInner {
     state: Mutex<MemoryState>,
 }
 
+/// The call that an answer with a time belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TimeOf {
+    Read,
+    Write,
+}
+
 impl Memory {
     /// Maximum size of a value, in bytes, unless the builder declares another.
     pub const VALUE_MAX: usize = 1 << 20;
@@ -109,12 +116,19 @@ impl Memory {
         self.shared.clock.now()
     }
 
-    fn time(&self) -> Option<StoreTime> {
-        let has_clock = self.shared.guarantees.clock >= StoreClock::Floors;
+    /// The time in an answer. Each write raises it, unless the clock is declared to have a tick.
+    fn time(&self, of: TimeOf) -> Option<StoreTime> {
+        let guarantees = &self.shared.guarantees;
+        let has_clock = guarantees.clock >= StoreClock::Floors;
         has_clock.then(|| {
             let wall = self.shared.clock.wall().as_millis().saturating_mul(1_000);
-            let before = self.shared.latest_time.fetch_max(wall, Ordering::SeqCst);
-            StoreTime::from_micros(before.max(wall))
+            let tick = u64::try_from(guarantees.clock_tick.as_micros()).unwrap_or(u64::MAX);
+            let shown = wall - wall.checked_rem(tick).unwrap_or(0);
+            let least = u64::from(of == TimeOf::Write && tick == 0);
+            let raised = |latest: u64| Some(shown.max(latest.saturating_add(least)));
+            let latest = &self.shared.latest_time;
+            let before = latest.fetch_update(Ordering::SeqCst, Ordering::SeqCst, raised);
+            StoreTime::from_micros(before.ok().and_then(raised).unwrap_or(shown))
         })
     }
 
@@ -128,7 +142,7 @@ impl Memory {
             let age = tells_ages.then(|| now.since(stored.written));
             Entry::new(stored.value.clone(), stored.version.clone()).with_age(age)
         });
-        Reading::new(entry).with_time(self.time())
+        Reading::new(entry).with_time(self.time(TimeOf::Read))
     }
 
     /// Performs a conditional write that has reached the store.
@@ -139,7 +153,7 @@ impl Memory {
                 return Put::Conflict(Conflict);
             }
             let (version, hints) = state.write(key, value, self.now());
-            (version, self.time(), hints)
+            (version, self.time(TimeOf::Write), hints)
         };
         hints.send();
         Put::Applied(Applied::new(version).with_time(time))
