@@ -102,7 +102,7 @@
 //! breaks the contract: `Lie` names the system and the clause that must catch it. `tests/broken_stores.rs` shows that
 //! each is caught, at both levels, and that each check of a store's behaviour fails for at least one of them. It writes
 //! the table into the file that `TENURE_LIARS_TABLE` names. Some lies keep the contract literally, and only leases
-//! reveal them: see `Lie::AgesRunFast` and `Lie::FrozenTime`.
+//! reveal them: see `Lie::AgesRunFast`.
 
 #[cfg(feature = "broken-stores")]
 pub mod broken;

@@ -152,7 +152,7 @@ async fn memory_without_a_clock_keeps_the_rest() {
     let report = Suite::new(1).rounds(5).run(&InMemory::on_test_time(StoreClock::Nothing)).await;
     report.assert_passed();
     let clocks = report.skips().filter(|finding| ["clock", "ages"].contains(&finding.clause));
-    assert_eq!(clocks.count(), 4, "{report}");
+    assert_eq!(clocks.count(), 5, "{report}");
     let of_tokens = report.skips().filter(|finding| ["tokens", "recovery"].contains(&finding.clause));
     assert_eq!(
         of_tokens.map(|finding| finding.check).collect::<Vec<_>>(),

@@ -57,7 +57,6 @@ const UNSEEN: &[Lie] = &[
     Lie::UnknownAsRefused,
     Lie::UnknownAsApplied,
     Lie::AgesRunFast,
-    Lie::FrozenTime,
     Lie::StoppedClock,
 ];
 

@@ -372,7 +372,7 @@ impl Engine {
         let back = if late { HOUR } else { 0 };
         let passed = match self.lie {
             Some(Lie::FrozenTime) => 0,
-            _ => u64::try_from(self.clock.now().since(self.began).as_micros()).unwrap_or(u64::MAX),
+            _ => self.clock.now().since(self.began).as_secs().saturating_mul(SECOND),
         };
         Some(StoreTime::from_micros(START_MICROS.saturating_add(passed) - back))
     }
@@ -400,3 +400,5 @@ const START_MICROS: u64 = 1_767_225_600_000_000;
 
 /// In microseconds.
 const HOUR: u64 = 3_600_000_000;
+
+const SECOND: u64 = 1_000_000;

@@ -127,7 +127,9 @@ lies! {
     /// Ages are ten times too large: one unit of time used for another. Live holders look dead.
     AgesRunFast = seldom("renewal", "tells ages that are ten times too great"),
     /// The same time is repeated permanently: a proxy that caches the `Date` together with the answer.
-    FrozenTime = seldom("tokens", "tells the same time for ever"),
+    FrozenTime = seldom("clock", "tells the same time for ever"),
+    /// A clock that counts writes is declared, and the time has whole seconds: a bucket whose tick was not declared.
+    TickUndeclared = seldom("clock", "declares a clock that counts writes and shows whole seconds"),
 
     // ── administration ──────────────────────────────────────────────────────────────────────────────────────────
     /// A removal deletes any version: a `DELETE` without a condition, as in most object stores.

@@ -78,6 +78,9 @@ impl Broken {
         guarantees.reach = Reach::Network;
         let has_clock = lie != Some(Lie::RemovesWithoutAClock);
         guarantees.clock = if has_clock { StoreClock::Ages } else { StoreClock::Nothing };
+        // Its clock shows whole seconds.
+        let tick = Duration::from_secs(1);
+        guarantees.clock_tick = if lie == Some(Lie::TickUndeclared) { Duration::ZERO } else { tick };
         guarantees.watch = true;
         guarantees.write_interval = Duration::ZERO;
         guarantees.value_max = engine::VALUE_MAX;

@@ -13,6 +13,7 @@ pub(crate) const CLAUSE: Clause = Clause {
     checks: &[
         check!("every answer has the store's time, in this age", time_is_told),
         check!("the store's time does not go back", time_goes_on),
+        check!("the store's time is later after a tick", time_ticks),
     ],
 };
 
@@ -58,6 +59,37 @@ async fn time_goes_on(trial: &Trial<'_>) -> CheckResult {
         }
         let Put::Applied(applied) = put else { fail!("a replace of the current version was a conflict") };
         version = applied.version;
+    }
+    Ok(())
+}
+
+/// After a deletion, the first grant waits for a later time. It waits for ever if the tick is longer than declared, and
+/// repeats a token if the clock is declared to count writes and does not.
+async fn time_ticks(trial: &Trial<'_>) -> CheckResult {
+    trial.require(trial.promises.clock >= StoreClock::Floors, "a clock")?;
+    let key = trial.key("ticks");
+    let tick = trial.promises.clock_tick;
+    let mut version = trial.create(&key, &trial.value("first")).await?;
+    for _ in 0..if tick.is_zero() { trial.repeats() } else { 1 } {
+        let before = trial.reading(trial.writer(), &key).await?.time;
+        if tick.is_zero() {
+            let expect = Expect::Version(version.clone());
+            let put = trial.put(trial.writer(), &key, &trial.value("next"), &expect).await?;
+            let Put::Applied(applied) = put else { fail!("a replace of the current version was a conflict") };
+            ensure!(
+                applied.time > before,
+                "it is declared to count writes, and shows no later time after one"
+            );
+            version = applied.version;
+            continue;
+        }
+        let (mut after, mut ticks) = (before, 0);
+        while after <= before && ticks < TICKS_MAX {
+            trial.harness.pause(tick + tick / 50).await;
+            after = trial.reading(trial.writer(), &key).await?.time;
+            ticks += 1;
+        }
+        ensure!(after > before, "its tick is {tick:?}, and it shows no later time after {ticks} ticks");
     }
     Ok(())
 }
@@ -139,6 +171,9 @@ fn plausible(time: Option<StoreTime>, of: &str) -> CheckResult {
 /// Several front ends have several clocks, and the `Date` of HTTP has whole seconds. Tokens tolerate this, because they
 /// also grow by one.
 const STEP_BACK_MAX: Duration = Duration::from_secs(2);
+
+/// The next read may be answered by a front end that is behind.
+const TICKS_MAX: u32 = 4;
 
 /// Number of consecutive reads of an age.
 const AGE_LOOKS: usize = 12;
