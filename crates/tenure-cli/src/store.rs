@@ -49,7 +49,7 @@ impl OpenedStore {
     /// Refuses durations with more writes per key than the store allows.
     pub(crate) fn check_write_rate(&self, timing: &Timing) -> Result<(), Failure> {
         let borne = timing.bearable_for(&self.url, &self.store.guarantees());
-        borne.map_err(|error| Failure::misconfigured(error.to_string()))
+        borne.map(|_| ()).map_err(|error| Failure::misconfigured(error.to_string()))
     }
 }
 

@@ -139,21 +139,23 @@ impl Timing {
         occurrences(span, rules::poll_period(self.ttl))
     }
 
-    /// Refuses durations that would write one key more often than the store allows.
-    pub fn bearable_for(&self, store: &str, guarantees: &Guarantees) -> Result<(), Error> {
-        let shortest = (self.period - self.period / rules::JITTER_PART).min(self.retry);
-        if shortest >= guarantees.write_interval {
-            return Ok(());
+    /// These durations on a store: a failed call is retried no sooner than the store accepts the next write of a key.
+    /// Refuses durations that would write more often, or whose retry would come too late for a lost answer.
+    pub fn bearable_for(&self, store: &str, guarantees: &Guarantees) -> Result<Self, Error> {
+        let interval = guarantees.write_interval;
+        let shortest = self.period - self.period / rules::JITTER_PART;
+        // The time for one retry is a request timeout: the pause before it takes no more than the lost call did.
+        if shortest >= interval && self.timeout >= interval {
+            return Ok(Self { retry: self.retry.max(interval), ..*self });
         }
         Err(Error::new(
             ErrorKind::Invalid,
             format!(
-                "{store} accepts one write of a key every {:?}, but a ttl of {} renews every {:?} and retries \
-                 after {:?}: use a longer ttl, and a longer request timeout",
-                guarantees.write_interval,
+                "{store} accepts one write of a key every {interval:?}, but a ttl of {} renews every {:?} and allows \
+                 {:?} for a retry: use a longer ttl, and a longer request timeout",
                 self.ttl,
                 in_millis(self.period),
-                in_millis(shortest)
+                in_millis(self.timeout)
             ),
         ))
     }
@@ -378,6 +380,13 @@ mod tests {
         let short = Timing::new(2 * SECOND).unwrap();
         let error = short.bearable_for("gs://bucket", &guarantees).unwrap_err();
         assert!(error.to_string().contains("gs://bucket accepts one write of a key every 1s"), "{error}");
-        assert!(Timing::new(30 * SECOND).unwrap().bearable_for("gs://bucket", &guarantees).is_ok());
+        let timing = Timing::new(15 * SECOND).unwrap();
+        assert_eq!(timing.retry(), Duration::from_millis(750));
+        let borne = timing.bearable_for("gs://bucket", &guarantees).unwrap();
+        assert_eq!((borne.retry(), borne.period()), (SECOND, timing.period()), "a retry waits for its turn");
+        assert!(borne.rides_out() < timing.rides_out() && borne.rides_out() > Duration::ZERO);
+        assert!(Timing::new(9 * SECOND).unwrap().bearable_for("gs://bucket", &guarantees).is_err());
+        guarantees.write_interval = Duration::ZERO;
+        assert_eq!(timing.bearable_for("s3://bucket", &guarantees).unwrap(), timing);
     }
 }

@@ -33,7 +33,7 @@ impl<'t> World<'t> {
         let ttl = trial.sizes.ttl.max(trial.promises.write_interval.saturating_mul(INTERVALS));
         let bearable = Timing::new(ttl).and_then(|timing| timing.bearable_for("the store", &trial.promises));
         match bearable {
-            Ok(()) => Ok(Self { trial, ttl }),
+            Ok(_) => Ok(Self { trial, ttl }),
             Err(error) => Err(Stop::Skipped(error.to_string())),
         }
     }
@@ -224,6 +224,6 @@ const PATIENCE: u32 = 4;
 /// Maximum number of ttls for any answer: more than the patience, so that the answer says why there is no lease.
 const ANSWER_TTLS: u32 = 6;
 
-/// A failed write is tried again after a twentieth of the ttl, so a store with a minimum interval between two writes
-/// must tolerate that.
-const INTERVALS: u32 = 20;
+/// The time for a retry is a tenth of the ttl. On a store with a minimum interval between two writes it must be as long
+/// as that.
+const INTERVALS: u32 = 10;

@@ -214,7 +214,7 @@ impl Request {
             None => Timing::new(self.ttl)?,
         };
         let guarantees = &self.connection.guarantees;
-        timing.bearable_for(&self.connection.store, guarantees)?;
+        let timing = timing.bearable_for(&self.connection.store, guarantees)?;
         if let Some(value) = &self.value
             && value.len() > Record::VALUE_MAX
         {
