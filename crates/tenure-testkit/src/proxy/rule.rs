@@ -1,5 +1,7 @@
 //! Rules that choose the requests for a fault.
 
+use percent_encoding::percent_decode_str;
+
 use super::Fault;
 use super::message::HttpRequest;
 
@@ -42,7 +44,8 @@ impl Rule {
         self
     }
 
-    /// Only requests whose path or query contains this.
+    /// Only requests whose path or query contains this. Clients differ in the characters that they escape, so escapes
+    /// in the request count as what they stand for.
     #[must_use]
     pub fn path(mut self, part: &str) -> Self {
         self.path = Some(part.to_owned());
@@ -88,7 +91,7 @@ impl Rule {
     /// not depend on the other rules.
     pub(crate) fn wants(&mut self, request: &HttpRequest) -> bool {
         let matches = self.method.as_ref().is_none_or(|method| *method == request.method)
-            && self.path.as_ref().is_none_or(|part| request.target.contains(part))
+            && self.path.as_ref().is_none_or(|part| contains(&request.target, part))
             && self.header.as_ref().is_none_or(|name| request.header(name).is_some());
         if !matches {
             return false;
@@ -103,4 +106,8 @@ impl Rule {
     pub(crate) fn fires(&mut self) {
         self.fired += 1;
     }
+}
+
+fn contains(target: &str, part: &str) -> bool {
+    target.contains(part) || percent_decode_str(target).decode_utf8_lossy().contains(part)
 }
