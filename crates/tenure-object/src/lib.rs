@@ -20,14 +20,28 @@
 //! exists". So every request passes through a hook (`wire`) that records the real answer, and that answer alone decides
 //! (the `classify` of each dialect). No request is ever sent twice.
 
+#![cfg_attr(
+    not(all(feature = "s3", feature = "gs")),
+    allow(dead_code, unused_imports, reason = "each store uses a part of the rest")
+)]
+
+#[cfg(not(any(feature = "s3", feature = "gs")))]
+compile_error!("choose at least one store: turn the feature `s3` or `gs` on");
+
 mod credentials;
+#[cfg(feature = "gs")]
+mod google;
 mod inner;
 mod name;
 mod open;
+#[cfg(feature = "s3")]
 mod s3;
 mod tls;
 mod wire;
 
+#[cfg(feature = "gs")]
+pub use google::{Google, GoogleBuilder};
 pub use open::{Environment, OpenError};
+#[cfg(feature = "s3")]
 pub use s3::{S3, S3Builder};
 pub use wire::Requests;

@@ -26,7 +26,9 @@ pub(crate) async fn fetch<C>(
     fits_requests: fn(&C) -> bool,
 ) -> Result<Fetched<C>, FetchError> {
     let provider = build(connector.clone()).map_err(|error| FetchError::denied(error.to_string()))?;
-    let credential = provider.get_credential().await.map_err(|error| connector.error(&error))?;
+    let credential = provider.get_credential().await;
+    let credential = credential
+        .map_err(|error| FetchError::within(&error).cloned().unwrap_or_else(|| connector.error(&error)))?;
     if !fits_requests(&credential) {
         return Err(connector.unusable(&format!("what it sent {FLAW}")));
     }

@@ -26,7 +26,7 @@ impl FetchAnswer {
                 return Some(Duration::from_secs(seconds.parse().ok()?));
             }
             // Both times are of one clock. That of this machine may be wrong.
-            let expiration: Timestamp = fields.get(&["Expiration"])?.parse().ok()?;
+            let expiration: Timestamp = fields.get(&["Expiration", "expireTime"])?.parse().ok()?;
             let left = expiration.as_second() - date?.timestamp().as_second();
             Some(Duration::from_secs(left.try_into().unwrap_or_default()))
         };

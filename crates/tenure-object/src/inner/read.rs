@@ -62,7 +62,11 @@ impl<D: Dialect> InnerStore<D> {
         let got = match (self.meaning(asked, &answer, began), known) {
             (AnswerMeaning::Absent, _) => return Ok((None, answer)),
             (AnswerMeaning::Unchanged, Some(known)) => {
-                if answer.etag.as_ref().is_some_and(|etag| !is_same(etag, &known.etag)) {
+                // An object that was written again with equal bytes may have the same ETag.
+                let other_etag = answer.etag.as_ref().is_some_and(|etag| !is_same(etag, &known.etag));
+                let other_version =
+                    answer.generation.as_ref().is_some_and(|version| *version != known.version.as_str());
+                if other_etag || other_version {
                     let what = "it reported no change, but for another version than the requested one";
                     return Err(StoreError::unknown(what));
                 }

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The variables that configure access to AWS: those that begin with `AWS_`, those that name proxies, and `HOME`.
+/// The variables that configure access to a provider: those that begin with `AWS_`, `GOOGLE_`, `CLOUDSDK_` or
+/// `GCE_METADATA_`, those that name proxies, and `HOME`.
 ///
 /// The caller passes them in, so that a program can use others than those of its process.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -12,7 +13,9 @@ impl Environment {
     pub(crate) fn of_process() -> Self {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|(name, _)| name.starts_with("AWS_") || OTHERS.contains(&name.as_str()))
+            .filter(|(name, _)| {
+                PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || OTHERS.contains(&name.as_str())
+            })
             .collect()
     }
 
@@ -44,6 +47,9 @@ impl fmt::Debug for Environment {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
+
+/// Variables of the providers' own tools.
+const PREFIXES: [&str; 4] = ["AWS_", "GOOGLE_", "CLOUDSDK_", "GCE_METADATA_"];
 
 /// `REQUEST_METHOD` is set for a CGI script, whose `HTTP_PROXY` is not trustworthy.
 const OTHERS: [&str; 10] = [

@@ -102,6 +102,7 @@ impl Dialect for S3Dialect {
 const HEADERS: HeaderNames = HeaderNames {
     request_id: "x-amz-request-id",
     locks: &["x-amz-object-lock-mode"],
+    version: None,
     region: Some("x-amz-bucket-region"),
     error_code: None,
     signed: Some(("AWS4-HMAC-SHA256", "x-amz-date")),

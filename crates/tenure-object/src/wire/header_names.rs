@@ -11,6 +11,8 @@ pub(crate) struct HeaderNames {
     pub(crate) request_id: &'static str,
     /// One of them is present if the object is locked against removal for a period.
     pub(crate) locks: &'static [&'static str],
+    /// The version of an object, if it is not the ETag.
+    pub(crate) version: Option<&'static str>,
     /// The real region of the bucket.
     pub(crate) region: Option<&'static str>,
     /// The code of an error, if a header contains it too.

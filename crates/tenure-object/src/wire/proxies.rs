@@ -54,7 +54,7 @@ impl Proxies {
     /// proxy elsewhere cannot reach it.
     pub(crate) fn of(&self, address: &http::Uri) -> Result<Option<Proxy>, String> {
         let Some(host) = address.host() else { return Ok(None) };
-        if is_link_local(host) {
+        if is_metadata(host) {
             return Ok(None);
         }
         if let Some(proxy) = &self.chosen {
@@ -82,14 +82,14 @@ impl fmt::Debug for Proxies {
 }
 
 /// The addresses at which platforms give their programs an identity. Amazon's IPv6 address for it is in a separate
-/// range.
-fn is_link_local(host: &str) -> bool {
+/// range, and Google's has a name.
+fn is_metadata(host: &str) -> bool {
     match host.trim_matches(['[', ']']).parse() {
         Ok(IpAddr::V4(address)) => Ipv4Addr::is_link_local(&address),
         Ok(IpAddr::V6(address)) => {
             Ipv6Addr::is_unicast_link_local(&address) || address.segments()[..2] == [0xfd00, 0x0ec2]
         }
-        Err(_) => false,
+        Err(_) => host == "metadata.google.internal",
     }
 }
 
@@ -148,6 +148,7 @@ mod tests {
             "http://[::1]:9000",
             "http://169.254.169.254",
             "http://169.254.170.2",
+            "http://metadata.google.internal",
             "http://[fd00:ec2::254]",
         ] {
             assert_eq!(shown(&everything, direct), "none", "{direct}");

@@ -16,6 +16,8 @@ pub(crate) struct ServerAnswer {
     pub(crate) modified: Option<Timestamp>,
     /// The version that the answer refers to.
     pub(crate) etag: Option<String>,
+    /// The same version in a header of its own: equal bytes may have equal ETags.
+    pub(crate) generation: Option<String>,
     /// This machine's clock when the request was signed.
     pub(crate) signed: Option<Timestamp>,
     /// True if the object is locked against removal for a period.
@@ -56,6 +58,7 @@ impl ServerAnswer {
             date,
             modified: header(headers, LAST_MODIFIED).and_then(|date| parse_date(&date)),
             etag: header(headers, ETAG),
+            generation: names.version.and_then(|name| header(headers, name)),
             signed: None,
             locked: names.locks.iter().any(|name| headers.contains_key(*name)),
             request_id: header(headers, names.request_id),
@@ -223,6 +226,7 @@ mod tests {
     const NAMES: HeaderNames = HeaderNames {
         request_id: "x-amz-request-id",
         locks: &[],
+        version: None,
         region: None,
         error_code: Some("x-error-code"),
         signed: Some(("Scheme", "x-date")),
