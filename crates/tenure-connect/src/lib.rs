@@ -5,6 +5,7 @@
 //! | `file:///var/lib/tenure` | a directory on the local disk | `file`, on by default |
 //! | `memory:`, `memory:name` | the memory of this process; each open creates a separate store | `memory` |
 //! | `s3://bucket/prefix` | a bucket of AWS S3, or of a server with the same API | `s3` |
+//! | `az://container/prefix` | a container of Azure Blob Storage | `az` |
 //!
 //! To accept a risk that a file store refuses, name it, as often as needed:
 //! `file:///srv/leases?accept=foreign-owner&accept=nfs`.
@@ -21,9 +22,13 @@
 //! # Ok::<(), tenure_connect::UrlError>(())
 //! ```
 
-#[cfg(not(any(feature = "file", feature = "memory", feature = "s3")))]
-compile_error!("choose at least one store: turn the feature `file`, `memory` or `s3` on");
+#[cfg(not(any(feature = "file", feature = "memory", feature = "s3", feature = "az")))]
+compile_error!("choose at least one store: turn the feature `file`, `memory`, `s3` or `az` on");
 
+#[cfg(feature = "az")]
+mod azure;
+#[cfg(any(feature = "s3", feature = "az"))]
+mod container;
 mod error;
 #[cfg(feature = "file")]
 mod file;

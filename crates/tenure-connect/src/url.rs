@@ -22,6 +22,8 @@ enum StorePlace {
     Memory(crate::memory::MemoryPlace),
     #[cfg(feature = "s3")]
     S3(crate::s3::S3Place),
+    #[cfg(feature = "az")]
+    Azure(crate::azure::AzurePlace),
 }
 
 impl StoreUrl {
@@ -40,6 +42,8 @@ impl StoreUrl {
             StorePlace::Memory(place) => Ok(place.open()),
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => place.open(),
+            #[cfg(feature = "az")]
+            StorePlace::Azure(place) => place.open(),
         }
     }
 
@@ -53,6 +57,8 @@ impl StoreUrl {
             StorePlace::Memory(place) => Ok(Some(place.open())),
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => place.open().map(Some),
+            #[cfg(feature = "az")]
+            StorePlace::Azure(place) => place.open().map(Some),
         }
     }
 
@@ -71,6 +77,8 @@ impl StoreUrl {
         match &self.0 {
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => place.is_called(name),
+            #[cfg(feature = "az")]
+            StorePlace::Azure(place) => place.is_called(name),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.to_string().split('?').next() == Some(name),
         }
@@ -84,6 +92,8 @@ impl StoreUrl {
             StorePlace::File(place) => place.identity(),
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => place.identity().unwrap_or_else(|| self.to_string()),
+            #[cfg(feature = "az")]
+            StorePlace::Azure(place) => place.identity().unwrap_or_else(|| self.to_string()),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.to_string(),
         }
@@ -97,6 +107,10 @@ impl StoreUrl {
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => {
                 place.resolved().map_or_else(|| self.clone(), |place| Self(StorePlace::S3(place)))
+            }
+            #[cfg(feature = "az")]
+            StorePlace::Azure(place) => {
+                place.resolved().map_or_else(|| self.clone(), |place| Self(StorePlace::Azure(place)))
             }
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.clone(),
@@ -126,6 +140,8 @@ impl StoreUrl {
             StorePlace::Memory(place) => Ok(place.open().guarantees()),
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => Ok(place.guarantees()),
+            #[cfg(feature = "az")]
+            StorePlace::Azure(place) => Ok(place.guarantees()),
         }
     }
 
@@ -135,6 +151,8 @@ impl StoreUrl {
         match &self.0 {
             #[cfg(feature = "s3")]
             StorePlace::S3(_) => false,
+            #[cfg(feature = "az")]
+            StorePlace::Azure(_) => false,
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => true,
         }
@@ -146,6 +164,8 @@ impl StoreUrl {
         match &self.0 {
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => place.provider(),
+            #[cfg(feature = "az")]
+            StorePlace::Azure(place) => place.provider(),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => Ok(None),
         }
@@ -164,8 +184,10 @@ impl FromStr for StoreUrl {
             "memory" => crate::memory::MemoryPlace::parse(rest).map(StorePlace::Memory).map(Self),
             #[cfg(feature = "s3")]
             "s3" => crate::s3::S3Place::parse(rest).map(StorePlace::S3).map(Self),
+            #[cfg(feature = "az")]
+            "az" => crate::azure::AzurePlace::parse(rest).map(StorePlace::Azure).map(Self),
             scheme if PLANNED.contains(&scheme) => {
-                let known = KNOWN.join(" and ");
+                let known = known();
                 let build = if FEATURES.contains(&scheme) {
                     format!(": build it with the feature {scheme}, as by cargo install --features {scheme}")
                 } else {
@@ -176,7 +198,7 @@ impl FromStr for StoreUrl {
                 )))
             }
             scheme => {
-                let known = KNOWN.join(" and ");
+                let known = known();
                 Err(UrlError::new(format!("{scheme:?} is not a kind of store: this version has {known}")))
             }
         }
@@ -192,6 +214,8 @@ impl fmt::Display for StoreUrl {
             StorePlace::Memory(place) => place.fmt(f),
             #[cfg(feature = "s3")]
             StorePlace::S3(place) => place.fmt(f),
+            #[cfg(feature = "az")]
+            StorePlace::Azure(place) => place.fmt(f),
         }
     }
 }
@@ -215,6 +239,14 @@ fn no_scheme(text: &str) -> UrlError {
     UrlError::new(format!("{text:?} is not the URL of a store: write it like {EXAMPLE}"))
 }
 
+/// Examples of URLs that this build can open, as a part of a sentence.
+fn known() -> String {
+    match KNOWN {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => KNOWN.concat(),
+    }
+}
+
 /// Examples of URLs that this build can open.
 const KNOWN: &[&str] = &[
     #[cfg(feature = "file")]
@@ -223,12 +255,14 @@ const KNOWN: &[&str] = &[
     "memory:",
     #[cfg(feature = "s3")]
     "s3://bucket/prefix",
+    #[cfg(feature = "az")]
+    "az://container/prefix",
 ];
 
 const EXAMPLE: &str = KNOWN[0];
 
 /// The stores that another build has, each with a feature of the same name.
-const FEATURES: &[&str] = &["file", "memory", "s3"];
+const FEATURES: &[&str] = &["file", "memory", "s3", "az"];
 
 /// The stores that Tenure names by URL elsewhere, or in another build.
 const PLANNED: &[&str] =

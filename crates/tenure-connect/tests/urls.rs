@@ -92,10 +92,25 @@ fn an_error_shows_a_valid_url() {
     );
 }
 
+/// The stores of this build, as a part of a sentence.
+fn known() -> String {
+    let built = [
+        ("file:///path", true),
+        ("memory:", cfg!(feature = "memory")),
+        ("s3://bucket/prefix", cfg!(feature = "s3")),
+        ("az://container/prefix", cfg!(feature = "az")),
+    ];
+    let built: Vec<&str> = built.iter().filter(|(_, is_built)| *is_built).map(|(url, _)| *url).collect();
+    match built.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => built.concat(),
+    }
+}
+
 #[cfg(not(feature = "memory"))]
 #[test]
 fn the_error_about_a_store_of_another_build_repeats_no_password() {
-    let known = if cfg!(feature = "s3") { "file:///path and s3://bucket/prefix" } else { "file:///path" };
+    let known = known();
     let not_built =
         |scheme: &str| format!("{scheme}: stores are not built into this version, which has {known}");
     let with = |scheme: &str| {
@@ -118,9 +133,7 @@ fn each_open_of_memory_is_a_separate_store() {
     assert_eq!(canonical("memory:"), "memory:");
     assert_eq!(canonical("memory:jobs"), "memory:jobs");
     refused("memory:///x", "memory:///x has more than a plain name: write memory: or memory:name");
-    let more = if cfg!(feature = "s3") { " and s3://bucket/prefix" } else { "" };
-    let sentence =
-        format!("\"gopher\" is not a kind of store: this version has file:///path and memory:{more}");
+    let sentence = format!("\"gopher\" is not a kind of store: this version has {}", known());
     refused("gopher://secret", &sentence);
     let url: StoreUrl = "memory:jobs".parse().unwrap();
     assert_eq!(url.open().unwrap().to_string(), "memory:jobs");

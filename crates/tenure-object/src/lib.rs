@@ -1,17 +1,20 @@
-//! Tenure's stores in buckets. The first is [`S3`]: AWS, and every server with the same API *that keeps its conditional
-//! writes*.
+//! Tenure's stores in buckets and containers. Each has a feature, and all are on by default.
+//!
+//! | store | feature | guarantees, requirements, tested servers |
+//! | --- | --- | --- |
+//! | `S3`: AWS, and every server with the same API *that keeps its conditional writes* | `s3` | `docs/stores/s3.md` |
+//! | `Azure`: Azure Blob Storage | `az` | `docs/stores/azure.md` |
+//! | `Google`: Google Cloud Storage | `gs` | `docs/stores/google.md` |
 //!
 //! ```no_run
+//! # #[cfg(feature = "s3")] {
 //! use tenure_object::S3;
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! // Region, endpoint and credentials come from the environment, as with every tool for AWS.
 //! let store = S3::builder("my-bucket").prefix("locks").open()?;
-//! # Ok(())
 //! # }
+//! # Ok::<(), tenure_object::OpenError>(())
 //! ```
-//!
-//! Guarantees, requirements and tested servers: `docs/stores/s3.md`.
 //!
 //! # Design
 //!
@@ -21,13 +24,15 @@
 //! (the `classify` of each dialect). No request is ever sent twice.
 
 #![cfg_attr(
-    not(all(feature = "s3", feature = "gs")),
+    not(all(feature = "s3", feature = "az", feature = "gs")),
     allow(dead_code, unused_imports, reason = "each store uses a part of the rest")
 )]
 
-#[cfg(not(any(feature = "s3", feature = "gs")))]
-compile_error!("choose at least one store: turn the feature `s3` or `gs` on");
+#[cfg(not(any(feature = "s3", feature = "az", feature = "gs")))]
+compile_error!("choose at least one store: turn the feature `s3`, `az` or `gs` on");
 
+#[cfg(feature = "az")]
+mod azure;
 mod credentials;
 #[cfg(feature = "gs")]
 mod google;
@@ -39,6 +44,8 @@ mod s3;
 mod tls;
 mod wire;
 
+#[cfg(feature = "az")]
+pub use azure::{Azure, AzureBuilder};
 #[cfg(feature = "gs")]
 pub use google::{Google, GoogleBuilder};
 pub use open::{Environment, OpenError};

@@ -10,6 +10,7 @@
 //! * `\` is written as `%5C`, because SeaweedFS treats it as `/`, and two keys would share one object. U+FFFE and
 //!   U+FFFF are escaped too: listings are XML, which cannot represent them. `%` is escaped so that no two keys have the
 //!   same name.
+//! * Azure ignores dots at the end of a directory, so there the last one is written as `%2E`.
 
 use percent_encoding::percent_decode_str;
 use tenure_store::{Key, Prefix};
@@ -19,12 +20,19 @@ use tenure_store::{Key, Prefix};
 pub(crate) struct Names {
     /// Empty, or ends with a slash.
     base: String,
+    /// True if a dot at the end of a directory is written as `%2E`.
+    escapes_final_dots: bool,
 }
 
 impl Names {
     pub(crate) fn below(prefix: &str) -> Self {
         let base = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
-        Self { base }
+        Self { base, escapes_final_dots: false }
+    }
+
+    /// Names for a server that ignores dots at the end of a directory: `a./b` and `a/b` would share one object.
+    pub(crate) fn escaping_final_dots(self) -> Self {
+        Self { escapes_final_dots: true, ..self }
     }
 
     /// The name of the object that holds this key.
@@ -56,7 +64,12 @@ impl Names {
 
     /// Common prefix of the names of all objects whose keys the prefix covers. Other objects may have it too.
     pub(crate) fn prefix_of(&self, prefix: &Prefix) -> String {
-        self.stem(prefix.as_str())
+        let mut name = self.stem(prefix.as_str());
+        // The key itself ends here with the dot, and the names below it with its escape.
+        if self.escapes_final_dots && name.ends_with('.') {
+            name.pop();
+        }
+        name
     }
 
     /// The name without its suffix.
@@ -71,6 +84,11 @@ impl Names {
                 }
             }
             if segments.peek().is_some() {
+                // One dot is enough: the name no longer ends with one.
+                if self.escapes_final_dots && name.ends_with('.') {
+                    name.pop();
+                    name.push_str("%2E");
+                }
                 if looks_like_a_file(segment) {
                     name.push(DIRECTORY_MARK);
                 }
@@ -126,6 +144,21 @@ mod tests {
     }
 
     #[test]
+    fn a_final_dot_is_escaped_where_the_server_would_ignore_it() {
+        let names = Names::below("locks").escaping_final_dots();
+        for (of, name) in [
+            ("a./b.", "locks/a%2E/b..record"),
+            ("a../b", "locks/a.%2E/b.record"),
+            ("a/b", "locks/a/b.record"),
+        ] {
+            assert_eq!(names.of(&key(of)), name);
+            assert_eq!(names.key(name), Some(key(of)));
+        }
+        assert_eq!(names.key("locks/a./b.record"), None);
+        assert_eq!(names.prefix_of(&Prefix::parse("a./b").unwrap()), "locks/a%2E/b");
+    }
+
+    #[test]
     fn a_foreign_object_has_no_key() {
         let names = Names::below("locks");
         for foreign in [
@@ -164,8 +197,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_key_comes_back_and_no_two_share_a_name_or_a_directory(a in keys(), b in keys()) {
-            let names = Names::below("locks");
+        fn every_key_comes_back_and_no_two_share_a_name_or_a_directory(
+            a in keys(),
+            b in keys(),
+            dots in any::<bool>(),
+        ) {
+            let names = Names { escapes_final_dots: dots, ..Names::below("locks") };
             let (of_a, of_b) = (names.of(&a), names.of(&b));
             prop_assert_eq!(names.key(&of_a), Some(a.clone()));
             prop_assert_eq!(of_a == of_b, a == b);

@@ -17,5 +17,5 @@ async fn a_bucket_of_ceph_rgw_keeps_the_contract() {
 #[ignore = "only with TENURE_SERVERS=ceph"]
 async fn a_bucket_of_ceph_rgw_carries_leases() {
     let Some(bucket) = Bucket::alone_on(Kind::CephRgw, "carries") else { return };
-    bucket.carries_leases(4).await;
+    bucket.carries_leases(4, std::time::Duration::from_secs(3)).await;
 }

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use bucket::Bucket;
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::future::join_all;
 use tenure::{Coordinator, ErrorKind};
 use tenure_conformance::{Harness, Suite};
 use tenure_object::Environment;
 use tenure_object::{Requests, S3};
-use tenure_store::{Expect, Key, Prefix, Put, Store, StoreError};
+use tenure_store::{Expect, Key, Put, Store, StoreError};
 use tenure_testkit::{ErrorAnswer, Fault, Kind as Server, Rule, key, quota};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -38,80 +37,15 @@ async fn a_write_whose_answer_was_lost_is_no_answer_without_a_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bucket_carries_leases() {
     let Some(bucket) = Bucket::alone_on(Server::Minio, "carries") else { return };
-    bucket.carries_leases(6).await;
+    bucket.carries_leases(6, Duration::from_secs(3)).await;
 }
 
 #[tokio::test]
 async fn every_legal_key_comes_back_from_its_object_and_from_a_listing() {
     let Some(bucket) = Bucket::on(Server::Minio, "hostile") else { return };
-    let Some(other) = Bucket::on(Server::Minio, "hostile-at-the-top") else { return };
-    for store in [bucket.store(), other.builder_at_the_top().open_in(&Environment::default()).unwrap()] {
-        let mut names: Vec<String> = [
-            "Ünïcødé/键/🔑",
-            " leading",
-            "trailing ",
-            "two  spaces",
-            "100%",
-            "%2F",
-            "%2e%2e",
-            "a%20b",
-            "..x",
-            "...",
-            "~",
-            "~root",
-            "#1",
-            "what?",
-            "a&b=c",
-            "a+b",
-            "back\\slash",
-            "\"quoted\"",
-            "'q'",
-            "$(echo)",
-            "*",
-            "<a>",
-            "{b}",
-            "[c]",
-            "^",
-            "`",
-            "|",
-            ":",
-            ";",
-            "@",
-            ",",
-            "=",
-            "!",
-            "a/b",
-            "a",
-            "a.record",
-            "a.record/b",
-            "a.record_/b",
-            "\u{202e}back",
-            "\u{fffe}",
-            "x\u{ffff}",
-            "\u{e000}",
-            "\u{10ffff}",
-            "e\u{301}",
-            "é",
-        ]
-        .map(str::to_owned)
-        .into();
-        // Every printable ASCII character in the middle of a name.
-        names.extend(
-            (b' '..=b'~').filter(|byte| *byte != b'/').map(|byte| format!("x/{}y", char::from(byte))),
-        );
-        names.sort();
-        for name in &names {
-            let value = Bytes::from(format!("of {name}"));
-            let put = store.put(&key(name), value.clone(), Expect::Absent).await;
-            assert!(matches!(put, Ok(Put::Applied(_))), "{name:?}: {put:?}");
-            let entry = store.get(&key(name)).await.unwrap().entry;
-            assert_eq!(entry.unwrap().value, value, "{name:?}");
-        }
-        let mut listed: Vec<String> =
-            store.list(&Prefix::all()).map(|key| key.unwrap().to_string()).collect().await;
-        listed.sort();
-        assert_eq!(listed, names);
-    }
+    bucket.stores_every_legal_key().await;
+    let Some(bucket) = Bucket::on(Server::Minio, "hostile-at-the-top") else { return };
+    bucket.stores_every_legal_key_at_the_top().await;
 }
 
 /// In requests as the provider counts them.
@@ -175,25 +109,7 @@ async fn a_record_that_is_deleted_within_the_second_of_its_grant_repeats_no_toke
 #[tokio::test]
 async fn a_lease_goes_from_hand_to_hand_by_release_and_by_crash_with_growing_tokens() {
     let Some(bucket) = Bucket::on(Server::Minio, "hands") else { return };
-    let ttl = Duration::from_secs(2);
-    let request = |coordinator: &Coordinator| coordinator.lease("job").unwrap().without_witness().ttl(ttl);
-    let first = Coordinator::connect(bucket.store()).await.unwrap();
-    let second = Coordinator::connect(bucket.store()).await.unwrap();
-    let lease = request(&first).acquire().await.unwrap();
-    let held = request(&second).wait(Duration::ZERO).acquire().await.unwrap_err();
-    assert_eq!(held.kind(), ErrorKind::Held);
-    let token = lease.token();
-    lease.release().await.unwrap();
-
-    // Neither renewed nor released: as good as dead.
-    let dead = request(&second).manual().acquire().await.unwrap();
-    assert!(dead.token() > token);
-    let next = request(&first).wait(Duration::from_secs(60)).acquire().await.unwrap();
-    assert!(next.token() > dead.token());
-    assert!(dead.check().is_err(), "it knows");
-    let micros = next.token().get();
-    assert!(micros > 1_577_836_800_000_000, "tokens begin at the store's time: {micros}");
-    next.release().await.unwrap();
+    bucket.hands_a_lease_over().await;
 }
 
 /// All clients connect to a bucket that no client has checked before, and race to create the key of the check.

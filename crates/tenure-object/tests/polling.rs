@@ -4,18 +4,15 @@ mod bucket;
 
 use std::time::Duration;
 
-use bucket::Bucket;
+use bucket::{Bucket, BucketOf, Cloud, OnAzure, OnS3};
 use futures_util::future::join_all;
 use tenure::clock::{BootClock, Clock};
 use tenure::{Coordinator, ErrorKind};
-use tenure_object::Environment;
 use tenure_store::{Applied, Entry, Expect, Key, Put, Store, Version};
 use tenure_testkit::{ErrorAnswer, Exchange, Fault, Kind as Server, Rule, key};
 
-const SERVERS: [(Server, &str); 2] = [(Server::Minio, "polling"), (Server::SeaweedFs, "polling")];
-
 /// The reads of this key that the server received: the condition of each, and the status of its answer.
-fn reads(bucket: &Bucket, name: &str) -> Vec<(Option<String>, u16)> {
+fn reads<C: Cloud>(bucket: &BucketOf<C>, name: &str) -> Vec<(Option<String>, u16)> {
     let of_key = |exchange: &Exchange| exchange.method == "GET" && exchange.target.contains(name);
     let log = bucket.proxy().log().into_iter().filter(of_key);
     log.map(|exchange| (exchange.if_none_match, exchange.answered.unwrap_or_default())).collect()
@@ -36,53 +33,61 @@ async fn entry(store: &impl Store, key: &Key) -> Entry {
 
 #[tokio::test]
 async fn an_unchanged_value_is_not_sent_again() {
-    for (kind, name) in SERVERS {
-        let Some(bucket) = Bucket::on(kind, name) else { continue };
-        let (ours, theirs, key) = (bucket.store(), bucket.store(), key("shared"));
-        let first = put(&theirs, &key, "first", Expect::Absent).await;
-        let seen = entry(&ours, &key).await;
-        assert_eq!((seen.value.as_ref(), &seen.version), (&b"first"[..], &first));
-        assert_eq!(entry(&ours, &key).await, seen, "the same, of the same version");
-        assert_eq!(entry(&ours.clone(), &key).await, seen, "a clone is the same store");
+    unchanged_on::<OnS3>(Server::Minio).await;
+    unchanged_on::<OnS3>(Server::SeaweedFs).await;
+    unchanged_on::<OnAzure>(Server::Azurite).await;
+}
 
-        let second = put(&theirs, &key, "second", Expect::Version(first.clone())).await;
-        let seen = entry(&ours, &key).await;
-        assert_eq!((seen.value.as_ref(), &seen.version), (&b"second"[..], &second));
-        entry(&ours, &key).await;
-        let (first, second) = (Some(first.to_string()), Some(second.to_string()));
-        let expected = [(None, 200), (first.clone(), 304), (first.clone(), 304), (first, 200), (second, 304)];
-        // The proxy logs an answer after it has forwarded it.
-        let end = BootClock.now() + Duration::from_secs(10);
-        while reads(&bucket, "shared").iter().any(|(_, status)| *status == 0) && BootClock.now() < end {
-            BootClock.sleep_until(BootClock.now() + Duration::from_millis(5)).await;
-        }
-        assert_eq!(reads(&bucket, "shared"), expected, "{kind:?}");
-        assert_eq!(ours.requests().gets, 5, "a look is a request, whatever is answered");
+async fn unchanged_on<C: Cloud>(kind: Server) {
+    let Some(bucket) = BucketOf::<C>::on(kind, "polling") else { return };
+    let (ours, theirs, key) = (bucket.store(), bucket.store(), key("shared"));
+    let first = put(&theirs, &key, "first", Expect::Absent).await;
+    let seen = entry(&ours, &key).await;
+    assert_eq!((seen.value.as_ref(), &seen.version), (&b"first"[..], &first));
+    assert_eq!(entry(&ours, &key).await, seen, "the same, of the same version");
+    assert_eq!(entry(&ours.clone(), &key).await, seen, "a clone is the same store");
+
+    let second = put(&theirs, &key, "second", Expect::Version(first.clone())).await;
+    let seen = entry(&ours, &key).await;
+    assert_eq!((seen.value.as_ref(), &seen.version), (&b"second"[..], &second));
+    entry(&ours, &key).await;
+    let (first, second) = (Some(first.to_string()), Some(second.to_string()));
+    let expected = [(None, 200), (first.clone(), 304), (first.clone(), 304), (first, 200), (second, 304)];
+    // The proxy logs an answer after it has forwarded it.
+    let end = BootClock.now() + Duration::from_secs(10);
+    while reads(&bucket, "shared").iter().any(|(_, status)| *status == 0) && BootClock.now() < end {
+        BootClock.sleep_until(BootClock.now() + Duration::from_millis(5)).await;
     }
+    assert_eq!(reads(&bucket, "shared"), expected, "{kind:?}");
+    assert_eq!(C::requests(&ours).gets, 5, "a look is a request, whatever is answered");
 }
 
 #[tokio::test]
 async fn after_its_own_write_a_store_reads_the_value_again_whatever_the_result() {
-    for (kind, name) in SERVERS {
-        let Some(bucket) = Bucket::on(kind, name) else { continue };
-        let (store, key) = (bucket.store(), key("own"));
-        let version = put(&store, &key, "one", Expect::Absent).await;
-        entry(&store, &key).await;
-        let lost = Expect::Version(store.identity().impossible_version);
-        assert!(matches!(store.put(&key, "lost".into(), lost).await, Ok(Put::Conflict(_))));
-        assert_eq!(entry(&store, &key).await.value, "one");
-        bucket.proxy().install(Rule::new(Fault::CutAfter).method("PUT").path("own").times(1));
-        store.put(&key, "two".into(), Expect::Version(version)).await.unwrap_err();
-        assert_eq!(entry(&store, &key).await.value, "two", "it had happened");
-        // The store also caches nothing from a server that could not answer.
-        bucket.proxy().install(
-            Rule::new(Fault::AnswerInstead(ErrorAnswer::UNAVAILABLE)).method("GET").path("own").times(1),
-        );
-        store.get(&key).await.unwrap_err();
-        assert_eq!(entry(&store, &key).await.value, "two");
-        let conditional = reads(&bucket, "own").into_iter().filter(|(condition, _)| condition.is_some());
-        assert_eq!(conditional.count(), 1, "that which was not answered: {:?}", reads(&bucket, "own"));
-    }
+    own_write_on::<OnS3>(Server::Minio).await;
+    own_write_on::<OnS3>(Server::SeaweedFs).await;
+    own_write_on::<OnAzure>(Server::Azurite).await;
+}
+
+async fn own_write_on<C: Cloud>(kind: Server) {
+    let Some(bucket) = BucketOf::<C>::on(kind, "polling") else { return };
+    let (store, key) = (bucket.store(), key("own"));
+    let version = put(&store, &key, "one", Expect::Absent).await;
+    entry(&store, &key).await;
+    let lost = Expect::Version(store.identity().impossible_version);
+    assert!(matches!(store.put(&key, "lost".into(), lost).await, Ok(Put::Conflict(_))));
+    assert_eq!(entry(&store, &key).await.value, "one");
+    bucket.proxy().install(Rule::new(Fault::CutAfter).method("PUT").path("own").times(1));
+    store.put(&key, "two".into(), Expect::Version(version)).await.unwrap_err();
+    assert_eq!(entry(&store, &key).await.value, "two", "it had happened");
+    // The store also caches nothing from a server that could not answer.
+    bucket.proxy().install(
+        Rule::new(Fault::AnswerInstead(ErrorAnswer::UNAVAILABLE)).method("GET").path("own").times(1),
+    );
+    store.get(&key).await.unwrap_err();
+    assert_eq!(entry(&store, &key).await.value, "two");
+    let conditional = reads(&bucket, "own").into_iter().filter(|(condition, _)| condition.is_some());
+    assert_eq!(conditional.count(), 1, "that which was not answered: {:?}", reads(&bucket, "own"));
 }
 
 #[tokio::test]
@@ -138,8 +143,8 @@ async fn a_standby_polls_at_most_three_times_per_ttl() {
 async fn a_contender_that_waits_for_a_dead_holder_receives_its_record_once() {
     let Some(bucket) = Bucket::on(Server::Minio, "dead") else { return };
     // The holder bypasses the proxy, which sees only the standby.
-    let elsewhere = bucket.builder().endpoint(&bucket.server().endpoint());
-    let dead = Coordinator::connect(elsewhere.open_in(&Environment::default()).unwrap()).await.unwrap();
+    let elsewhere = OnS3::open(&bucket.builder_beside_the_proxy());
+    let dead = Coordinator::connect(elsewhere).await.unwrap();
     let dead = dead.lease("wanted").unwrap().ttl(TTL).manual().acquire().await.unwrap();
     let store = bucket.store();
     let standby = Coordinator::connect(store.clone()).await.unwrap();

@@ -38,7 +38,7 @@ async fn of_64_racers_one_wins_in_each_of_ten_rounds() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bucket_carries_leases() {
     let Some(bucket) = Bucket::alone_on(Kind::SeaweedFs, "carries") else { return };
-    bucket.carries_leases(4).await;
+    bucket.carries_leases(4, Duration::from_secs(3)).await;
 }
 
 #[tokio::test]

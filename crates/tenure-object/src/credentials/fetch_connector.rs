@@ -25,6 +25,8 @@ pub(crate) struct FetchRules {
     /// True if the query ends with a token from a file. The client also sends the line break at the end of the file,
     /// and the service would refuse it.
     pub(crate) query_ends_with_token: bool,
+    /// The same, in the middle of a form.
+    pub(crate) form_contains_token: bool,
     /// Ends of the paths whose answers the client copies into the next request. It panics if they do not fit there.
     pub(crate) copied: &'static [&'static str],
 }
@@ -107,6 +109,12 @@ impl FetchConnector {
             if let Ok(uri) = trimmed.parse() {
                 *request.uri_mut() = uri;
             }
+        }
+        if self.rules.form_contains_token
+            && let Some(form) = request.body().as_bytes().and_then(|form| str::from_utf8(form).ok())
+        {
+            let trimmed = form.replace("%0D%0A&", "&").replace("%0A&", "&");
+            *request.body_mut() = trimmed.into();
         }
     }
 }

@@ -40,6 +40,14 @@ pub(crate) trait Dialect: Send + Sync + 'static {
     /// Message for a container whose retention rule locks every written version.
     fn retains_every_write(&self) -> String;
 
+    /// True if a delete failed because the credentials lack the right.
+    fn is_denied(&self, error: &object_store::Error) -> bool {
+        matches!(
+            error,
+            object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. }
+        )
+    }
+
     /// Message for credentials without the right to delete Tenure's own keys.
     fn may_not_delete(&self) -> String;
 

@@ -164,9 +164,9 @@ impl<D: Dialect> InnerStore<D> {
         key.must_be_sweepable()?;
         match self.client.delete(&self.path(key)?).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(
-                object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. },
-            ) => Err(StoreError::refused(Reason::Denied, self.dialect.may_not_delete())),
+            Err(error) if self.dialect.is_denied(&error) => {
+                Err(StoreError::refused(Reason::Denied, self.dialect.may_not_delete()))
+            }
             Err(error) => match FetchError::within(&error) {
                 Some(error) => Err(error.into()),
                 None => Err(StoreError::unknown(error)),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use super::OpenError;
 use crate::wire::is_loopback;
 
-/// Address of an S3 server: `https://s3.example.org`, optionally with a port or a path.
+/// Address of a server: `https://s3.example.org`, optionally with a port or a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     scheme: &'static str,
@@ -49,6 +49,21 @@ impl Endpoint {
 
     pub(crate) fn host(&self) -> &str {
         &self.host
+    }
+
+    /// Empty, or begins with a slash and does not end with one.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The same server, with this as the path.
+    pub(crate) fn with_path(self, segment: &str) -> Self {
+        Self { path: format!("/{segment}"), ..self }
+    }
+
+    /// True if the host is an address or `localhost`, so that nothing can be in front of it.
+    pub(crate) fn has_no_name(&self) -> bool {
+        self.host == "localhost" || self.host.parse::<IpAddr>().is_ok()
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {

@@ -8,5 +8,6 @@ mod settings;
 
 pub(crate) use endpoint::Endpoint;
 pub use environment::Environment;
+pub(crate) use environment::must_be_address;
 pub use error::OpenError;
 pub(crate) use settings::{Settings, shared_settings};

@@ -10,7 +10,7 @@ use crate::credentials::{
     CONTROL, FLAW, FetchConnector, FetchError, FetchRules, KeptCredentials, fetch, fits_header, has_control,
     read_token,
 };
-use crate::open::{Environment, OpenError};
+use crate::open::{Environment, OpenError, must_be_address};
 use crate::wire::Connector;
 
 /// An access key, which signs requests.
@@ -76,7 +76,7 @@ impl Credentials {
         environment: &Environment,
     ) -> Result<Self, OpenError> {
         if instance {
-            let endpoint = service("AWS_EC2_METADATA_SERVICE_ENDPOINT", environment)?;
+            let endpoint = environment.address("AWS_EC2_METADATA_SERVICE_ENDPOINT")?;
             let settings =
                 endpoint.map(|url| (AmazonS3ConfigKey::MetadataEndpoint, url)).into_iter().collect();
             return Ok(Self::Fetched(CredentialsService { settings, proof: Proof::None }));
@@ -133,7 +133,7 @@ impl CredentialsService {
         {
             let mut settings = vec![(Setting::WebIdentityTokenFile, file.clone()), (Setting::RoleArn, role)];
             settings.extend(variable("AWS_ROLE_SESSION_NAME").map(|name| (Setting::RoleSessionName, name)));
-            if let Some(url) = service("AWS_ENDPOINT_URL_STS", environment)? {
+            if let Some(url) = environment.address("AWS_ENDPOINT_URL_STS")? {
                 // The client sends the token only over an encrypted connection.
                 if !url.starts_with("https://") {
                     return Err(OpenError::invalid("AWS_ENDPOINT_URL_STS must begin with https://"));
@@ -151,7 +151,7 @@ impl CredentialsService {
                 ));
             }
             vec![(Setting::ContainerCredentialsRelativeUri, path)]
-        } else if let Some(url) = service("AWS_CONTAINER_CREDENTIALS_FULL_URI", environment)? {
+        } else if let Some(url) = environment.address("AWS_CONTAINER_CREDENTIALS_FULL_URI")? {
             // The client reads a token from the file at each fetch, and panics over a line break in it. So it gets an
             // empty one, and `rules` sets the header.
             let no_token = (Setting::ContainerAuthorizationTokenFile, "/dev/null".to_owned());
@@ -232,23 +232,6 @@ fn keys_of(environment: &Environment) -> Result<Option<Keys>, OpenError> {
             Err(OpenError::denied("AWS_SECRET_ACCESS_KEY is set and AWS_ACCESS_KEY_ID is not: set both"))
         }
     }
-}
-
-/// The address of a service in this variable.
-fn service(name: &str, environment: &Environment) -> Result<Option<String>, OpenError> {
-    let Some(url) = environment.get(name) else { return Ok(None) };
-    must_be_address(name, url)?;
-    Ok(Some(url.to_owned()))
-}
-
-/// The client panics over an address that it cannot parse, with either of its two parsers.
-fn must_be_address(name: &str, url: &str) -> Result<(), OpenError> {
-    let parsed =
-        url.parse::<http::Uri>().is_ok_and(|uri| uri.authority().is_some() && uri.scheme().is_some());
-    if parsed && reqwest::Url::parse(url).is_ok() {
-        return Ok(());
-    }
-    Err(OpenError::invalid(format!("{name} is not the address of a server: correct it")))
 }
 
 const CONTAINER_TOKEN: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN";

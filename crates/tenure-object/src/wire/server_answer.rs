@@ -176,7 +176,12 @@ fn parse_wait(text: &str, now: Option<Timestamp>) -> Option<Duration> {
 /// Errors are flat XML; only a few of the elements are used.
 fn parse_text(body: &str) -> AnswerText {
     match element(body, "Code") {
-        Some(code) => AnswerText::Error { code, message: element(body, "Message").unwrap_or_default() },
+        Some(code) => {
+            let message = element(body, "Message").unwrap_or_default();
+            // Azure appends the request and the time, which other fields of an answer contain.
+            let message = message.split("RequestId:").next().unwrap_or_default().trim_end().to_owned();
+            AnswerText::Error { code, message }
+        }
         None if body.trim().is_empty() => AnswerText::Nothing,
         None if WANTS_TLS.iter().any(|sentence| body.contains(sentence)) => AnswerText::WantsTls,
         None => AnswerText::Foreign,

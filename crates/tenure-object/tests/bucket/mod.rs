@@ -1,30 +1,41 @@
 //! A test's own bucket on a real server.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+mod cloud;
+mod hand_over;
+mod keys;
+
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
-use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use tenure::clock::{BootClock, Clock};
 use tenure_conformance::{CheckOutcome, Harness, Suite, Supported};
-use tenure_object::S3;
-use tenure_object::{Environment, S3Builder};
 use tenure_store::{BoxFuture, Key, Store};
 use tenure_testkit::{Fault, FaultyProxy, Kind, Rule, Server};
 
+pub(crate) use cloud::{Cloud, OnAzure, OnS3};
+
+/// A bucket of S3.
+pub(crate) type Bucket = BucketOf<OnS3>;
+
+/// A container of Azure.
+pub(crate) type Container = BucketOf<OnAzure>;
+
 /// A bucket behind a proxy, so that answers and requests can be lost.
-pub(crate) struct Bucket {
+pub(crate) struct BucketOf<C: Cloud> {
     server: Running,
     proxy: FaultyProxy,
     name: &'static str,
     /// Client of an administrator, who acts without the store's knowledge.
-    administrator: AmazonS3,
+    administrator: Arc<dyn ObjectStore>,
     backup: Mutex<Vec<(Path, Bytes)>>,
+    cloud: PhantomData<C>,
 }
 
 enum Running {
@@ -45,7 +56,7 @@ impl Deref for Running {
     }
 }
 
-impl Bucket {
+impl<C: Cloud> BucketOf<C> {
     /// Creates a bucket on the server that all tests share.
     pub(crate) fn on(kind: Kind, name: &'static str) -> Option<Self> {
         Some(Self::new(Running::Shared(Server::shared(kind)?), name))
@@ -60,21 +71,9 @@ impl Bucket {
         server.create_bucket(name);
         let proxy = FaultyProxy::start(server.address());
         // Opening it installs the cryptography of TLS, which the administrator's client needs.
-        S3::builder(name)
-            .endpoint(&server.endpoint())
-            .keys("a", "b")
-            .open_in(&Environment::default())
-            .unwrap();
-        let administrator = AmazonS3Builder::new()
-            .with_bucket_name(name)
-            .with_endpoint(server.endpoint())
-            .with_allow_http(true)
-            .with_region(server.region())
-            .with_access_key_id(server.access_key())
-            .with_secret_access_key(server.secret_key())
-            .build()
-            .unwrap();
-        Self { server, proxy, name, administrator, backup: Mutex::default() }
+        C::open(&C::builder(&server, name, &server.endpoint()));
+        let administrator = C::administrator(&server, name);
+        Self { server, proxy, name, administrator, backup: Mutex::default(), cloud: PhantomData }
     }
 
     pub(crate) fn server(&self) -> &Server {
@@ -85,26 +84,33 @@ impl Bucket {
         &self.proxy
     }
 
-    pub(crate) fn builder_at_the_top(&self) -> S3Builder {
-        let builder = S3::builder(self.name).endpoint(&self.proxy.endpoint()).region(self.server.region());
-        let builder = if self.server.kind() == Kind::CephRgw { builder.bare_etags() } else { builder };
-        builder.keys(self.server.access_key(), self.server.secret_key())
+    pub(crate) fn builder_at_the_top(&self) -> C::Builder {
+        self.builder_through(&self.proxy)
     }
 
-    pub(crate) fn builder(&self) -> S3Builder {
-        self.builder_at_the_top().prefix("some/locks")
+    pub(crate) fn builder(&self) -> C::Builder {
+        C::prefix(self.builder_at_the_top(), "some/locks")
+    }
+
+    /// A builder whose requests do not pass the proxy.
+    pub(crate) fn builder_beside_the_proxy(&self) -> C::Builder {
+        C::prefix(C::builder(&self.server, self.name, &self.server.endpoint()), "some/locks")
     }
 
     /// Opens a separate connection.
-    pub(crate) fn store(&self) -> S3 {
+    pub(crate) fn store(&self) -> C::Store {
         self.store_through(&self.proxy)
     }
 
     /// Opens a separate connection, through another proxy.
-    pub(crate) fn store_through(&self, proxy: &FaultyProxy) -> S3 {
+    pub(crate) fn store_through(&self, proxy: &FaultyProxy) -> C::Store {
+        let builder = C::prefix(self.builder_through(proxy), "some/locks");
         // A private server tolerates any rate that the machine can produce.
-        let builder = self.builder().endpoint(&proxy.endpoint()).write_interval(Duration::ZERO);
-        builder.open_in(&Environment::default()).unwrap()
+        C::open(&C::write_interval(builder, Duration::ZERO))
+    }
+
+    fn builder_through(&self, proxy: &FaultyProxy) -> C::Builder {
+        C::builder(&self.server, self.name, &self.server.endpoint_at(proxy.address()))
     }
 
     /// Runs the complete contract, without skipping anything that the store promises.
@@ -119,8 +125,8 @@ impl Bucket {
     }
 
     /// Runs the lease checks on the machine's own clock, because the speed of the server is real.
-    pub(crate) async fn carries_leases(&self, contenders: usize) {
-        let suite = Suite::new(1).only_leases().ttl(Duration::from_secs(3)).contenders(contenders).turns(2);
+    pub(crate) async fn carries_leases(&self, contenders: usize, ttl: Duration) {
+        let suite = Suite::new(1).only_leases().ttl(ttl).contenders(contenders).turns(2);
         let report = suite.run(self).await;
         println!("{report}");
         report.assert_passed();
@@ -130,7 +136,7 @@ impl Bucket {
 
     /// Deletes the object of a key without the store's knowledge.
     pub(crate) async fn remove(&self, key: &Key) {
-        let path = Path::parse(self.store().object_of(key)).unwrap();
+        let path = Path::parse(C::object_of(&self.store(), key)).unwrap();
         self.administrator.delete(&path).await.unwrap();
     }
 
@@ -144,7 +150,7 @@ impl Bucket {
     }
 }
 
-impl Harness for Bucket {
+impl<C: Cloud> Harness for BucketOf<C> {
     fn name(&self) -> String {
         self.store().to_string()
     }

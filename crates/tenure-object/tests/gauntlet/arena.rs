@@ -10,7 +10,7 @@ use tenure::{ErrorKind, Lease};
 use tenure_store::BoxFuture;
 
 use crate::book::Book;
-use crate::bucket::Bucket;
+use crate::bucket::{BucketOf, Cloud};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::tally::Tally;
@@ -68,7 +68,7 @@ pub(crate) struct Arena {
 }
 
 /// Lets the contenders run until enough faults have happened, ends the faults, and verifies that every lease recovers.
-pub(crate) async fn gauntlet(bucket: &Bucket, size: Size) -> Outcome {
+pub(crate) async fn gauntlet<C: Cloud>(bucket: &BucketOf<C>, size: Size) -> Outcome {
     let arena = Arc::new(Arena::new(bucket, size).await);
     let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
     let mut seeds = fastrand::Rng::with_seed(size.seed);
@@ -94,7 +94,7 @@ pub(crate) async fn gauntlet(bucket: &Bucket, size: Size) -> Outcome {
 }
 
 impl Arena {
-    async fn new(bucket: &Bucket, size: Size) -> Self {
+    async fn new<C: Cloud>(bucket: &BucketOf<C>, size: Size) -> Self {
         let mut groups = Vec::new();
         for family in [Family::LostAnswers, Family::LateWrites, Family::Partitions, Family::Storms] {
             let machines =

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure::Coordinator;
 use tenure_testkit::{Counts, ErrorAnswer, Fault, FaultyProxy, InstalledRule, Rule};
 
-use crate::bucket::Bucket;
+use crate::bucket::{BucketOf, Cloud};
 use crate::tally::{Of, Tally};
 
 /// A coordinator with a separate proxy, so that a fault of one machine does not affect the others.
@@ -34,7 +34,7 @@ enum What {
 impl Machine {
     /// Connects while the network is still good. A trusting machine does not check whether the store keeps its
     /// promises.
-    pub(crate) async fn on(bucket: &Bucket, ttl: Duration, trusting: bool) -> Self {
+    pub(crate) async fn on<C: Cloud>(bucket: &BucketOf<C>, ttl: Duration, trusting: bool) -> Self {
         let proxy = FaultyProxy::start(bucket.server().address());
         let (builder, store) = (Coordinator::builder(), bucket.store_through(&proxy));
         let connected = if trusting {

@@ -12,22 +12,16 @@ mod book;
 mod healthy;
 mod machine;
 mod outcome;
+mod part;
 mod tally;
 
 use std::time::Duration;
 
 use arena::{Size, gauntlet};
-use bucket::Bucket;
-use tally::Tally;
+use bucket::{Bucket, OnS3};
+use healthy::{LEASES, healthy_on};
+use part::{QUOTA, a_tenth_on, seed};
 use tenure_testkit::{Kind, quota};
-
-/// In the order of [`tally::Of`]. The counts of applied faults, and of those past the ttl, are included in the count
-/// before them.
-const QUOTA: Tally = Tally([1500, 500, 100, 100, 300, 500, 100]);
-
-fn seed() -> u64 {
-    std::env::var("TENURE_TEST_SEED").map_or(6, |text| text.parse().expect("a number"))
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_minio() {
@@ -46,27 +40,18 @@ async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_minio() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_seaweedfs() {
-    a_tenth_on(Kind::SeaweedFs).await;
+    a_tenth_on::<OnS3>(Kind::SeaweedFs).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "only with TENURE_SERVERS=ceph"]
 async fn whatever_the_network_does_one_holds_each_lease_at_a_time_on_ceph_rgw() {
-    a_tenth_on(Kind::CephRgw).await;
+    a_tenth_on::<OnS3>(Kind::CephRgw).await;
 }
 
-async fn a_tenth_on(kind: Kind) {
-    let Some(bucket) = Bucket::alone_on(kind, "gauntlet") else { return };
-    let size = Size {
-        keys: 2,
-        machines: 3,
-        ttl: Duration::from_secs(3),
-        trusting: false,
-        quota: QUOTA.part(quota(50, 10)),
-        limit: Duration::from_secs(300),
-        seed: seed(),
-    };
-    gauntlet(&bucket, size).await.assert_passed();
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_lease_is_lost_while_faults_are_shorter_than_the_ttl_allows() {
+    healthy_on::<OnS3>(Kind::Minio, LEASES).await;
 }
 
 /// Tests the judge: a store that ignores conditions soon has two holders at a time. A coordinator that notices it no

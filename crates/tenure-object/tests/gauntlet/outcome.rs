@@ -64,6 +64,7 @@ impl Outcome {
     }
 
     /// Violations that must never occur, and errors that should not have occurred.
+    #[allow(dead_code, reason = "only the test of the judge uses it")]
     pub(crate) fn violations(&self) -> (&[String], &[String]) {
         (&self.wrong, &self.odd)
     }

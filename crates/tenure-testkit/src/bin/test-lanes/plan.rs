@@ -73,6 +73,7 @@ const WAITING: &[&str] = &[
     "tenure-cli/probe",
     "tenure-conformance/",
     "tenure-connect/",
+    "tenure-object/azurite",
     "tenure-object/minio",
     "tenure-object/seaweedfs",
     "tenure-probe/",
@@ -149,6 +150,7 @@ const LONG: &[&str] = &[
     "tenure-cli/run_contention",
     "tenure-conformance/broken_stores",
     "tenure-conformance/file",
+    "tenure-object/azurite",
     "tenure-object/gauntlet",
     "tenure-object/minio",
     "tenure-object/seaweedfs",
@@ -156,6 +158,7 @@ const LONG: &[&str] = &[
 
 /// The first match counts. Each server of a store has its own line, and so does the command on that store.
 const STORES: &[(&str, &[&str])] = &[
+    ("az on Azurite", &["tenure-object/azurite", "tenure-object/gauntlet_azurite"]),
     ("s3 on SeaweedFS", &["tenure-object/seaweedfs"]),
     ("s3 on MinIO", &["tenure-object/"]),
     ("s3, by the command", &["tenure-cli/bucket", "tenure-cli/run_contention_bucket"]),

@@ -1,0 +1,32 @@
+//! Sizes of runs.
+
+use std::time::Duration;
+
+use tenure_testkit::{Kind, quota};
+
+use crate::arena::{Size, gauntlet};
+use crate::bucket::{BucketOf, Cloud};
+use crate::tally::Tally;
+
+/// In the order of [`Of`](crate::tally::Of). The counts of applied faults, and of those past the ttl, are included in the count
+/// before them.
+pub(crate) const QUOTA: Tally = Tally([1500, 500, 100, 100, 300, 500, 100]);
+
+pub(crate) fn seed() -> u64 {
+    std::env::var("TENURE_TEST_SEED").map_or(6, |text| text.parse().expect("a number"))
+}
+
+/// Injects a tenth of the faults on this server.
+pub(crate) async fn a_tenth_on<C: Cloud>(kind: Kind) {
+    let Some(bucket) = BucketOf::<C>::alone_on(kind, "gauntlet") else { return };
+    let size = Size {
+        keys: 2,
+        machines: 3,
+        ttl: Duration::from_secs(3),
+        trusting: false,
+        quota: QUOTA.part(quota(50, 10)),
+        limit: Duration::from_secs(300),
+        seed: seed(),
+    };
+    gauntlet(&bucket, size).await.assert_passed();
+}
