@@ -33,6 +33,7 @@ compile_error!("choose at least one store: turn the feature `s3`, `az` or `gs` o
 
 #[cfg(feature = "az")]
 mod azure;
+mod boot_time;
 mod credentials;
 #[cfg(feature = "gs")]
 mod google;

@@ -8,7 +8,8 @@ use futures_util::future::Shared;
 use object_store::CredentialProvider;
 use tenure_store::BoxFuture;
 
-use super::{BootTime, FetchError, Fetched, MachineBootTime};
+use super::{FetchError, Fetched};
+use crate::boot_time::{BootTime, MachineBootTime};
 
 /// Fetches credentials once.
 pub(crate) type Fetch<C> = Box<dyn Fn() -> BoxFuture<'static, Result<Fetched<C>, FetchError>> + Send + Sync>;

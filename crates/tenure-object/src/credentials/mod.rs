@@ -7,7 +7,6 @@
 //! itself ([`KeptCredentials`]). A hook below the client ([`FetchConnector`]) records the answers of the service: they
 //! say how long the credentials live, and why there are none.
 
-mod boot_time;
 mod fetch;
 mod fetch_answer;
 mod fetch_connector;
@@ -15,7 +14,6 @@ mod fetch_error;
 mod kept;
 mod text;
 
-use boot_time::{BootTime, MachineBootTime};
 use fetch::Fetched;
 pub(crate) use fetch::fetch;
 pub(crate) use fetch_connector::{FetchConnector, FetchRules};

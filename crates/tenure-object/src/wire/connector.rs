@@ -12,6 +12,7 @@ use object_store::client::{
 use object_store::{ClientConfigKey, ClientOptions};
 
 use super::requests::Counter;
+use super::seen_time::SeenTime;
 use super::{Call, CallState, HeaderNames, Proxies, Proxy, Requests, Roots, ServerAnswer, connection_error};
 use crate::tls;
 
@@ -32,12 +33,13 @@ pub(crate) struct NetworkSettings {
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     counter: Arc<Counter>,
+    seen_time: Arc<SeenTime>,
     network: NetworkSettings,
 }
 
 impl Connector {
     pub(crate) fn new(network: NetworkSettings) -> Self {
-        Self { counter: Arc::default(), network }
+        Self { counter: Arc::default(), seen_time: Arc::default(), network }
     }
 
     pub(crate) fn requests(&self) -> Requests {
@@ -83,9 +85,9 @@ impl HttpConnector for Connector {
         let client = client
             .build()
             .map_err(|error| object_store::Error::Generic { store: "HTTP", source: error.into() })?;
-        let counter = Arc::clone(&self.counter);
+        let (counter, seen_time) = (Arc::clone(&self.counter), Arc::clone(&self.seen_time));
         let NetworkSettings { proxies, names, header, .. } = self.network.clone();
-        Ok(HttpClient::new(CallHook { client, counter, proxies, names, header }))
+        Ok(HttpClient::new(CallHook { client, counter, seen_time, proxies, names, header }))
     }
 }
 
@@ -93,6 +95,7 @@ impl HttpConnector for Connector {
 struct CallHook {
     client: reqwest::Client,
     counter: Arc<Counter>,
+    seen_time: Arc<SeenTime>,
     proxies: Proxies,
     names: &'static HeaderNames,
     header: Option<(HeaderName, HeaderValue)>,
@@ -135,6 +138,9 @@ impl HttpService for CallHook {
         };
         let mut answer = ServerAnswer::new(response.status().as_u16(), response.headers(), self.names);
         answer.signed = signed;
+        if let Some(date) = answer.untied_date() {
+            answer.drift = self.seen_time.drift(date);
+        }
         answer.proxy = self.proxy(&address);
         // The status has arrived, so it is the answer, even if the remaining part is lost.
         call.note(CallState::Answered(Box::new(answer.clone())));

@@ -8,6 +8,7 @@ mod proxies;
 mod proxy;
 mod requests;
 mod roots;
+mod seen_time;
 mod server_answer;
 
 use std::net::IpAddr;

@@ -20,6 +20,8 @@ pub(crate) struct ServerAnswer {
     pub(crate) generation: Option<String>,
     /// This machine's clock when the request was signed.
     pub(crate) signed: Option<Timestamp>,
+    /// Seconds by which `date` is ahead of the time that earlier answers showed, if it is not believed for that reason.
+    pub(crate) drift: Option<i64>,
     /// True if the object is locked against removal for a period.
     pub(crate) locked: bool,
     /// Identifier of the request for questions to the provider.
@@ -60,6 +62,7 @@ impl ServerAnswer {
             etag: header(headers, ETAG),
             generation: names.version.and_then(|name| header(headers, name)),
             signed: None,
+            drift: None,
             locked: names.locks.iter().any(|name| headers.contains_key(*name)),
             request_id: header(headers, names.request_id),
             retry_after: header(headers, RETRY_AFTER).and_then(|after| parse_wait(&after, date)),
@@ -130,8 +133,21 @@ impl ServerAnswer {
                 ahead.abs(),
                 if ahead < 0 { "after" } else { "before" }
             )),
-            _ => None,
+            _ => self.drift.map(|drift| {
+                format!(
+                    "its answer is dated {date}, {} s {} the time that its earlier answers showed, and is not believed \
+                     until a second answer agrees: set the server's clock",
+                    drift.abs(),
+                    if drift < 0 { "before" } else { "after" }
+                )
+            }),
         }
+    }
+
+    /// The `Date` of an answer that shows the store's state, if no signature ties it to this machine's clock.
+    pub(super) fn untied_date(&self) -> Option<Timestamp> {
+        let shows_state = self.is_success() || matches!(self.status, 304 | 404);
+        self.date.filter(|date| shows_state && self.signed.is_none() && is_plausible(*date))
     }
 
     /// Age of the object, by the server's clock alone; `None` if the result would be implausible. Both times are
@@ -215,7 +231,7 @@ const WANTS_TLS: [&str; 3] = [
 ];
 
 /// Largest difference between the clocks of a client and of a server that accepts its signature, in seconds.
-const SKEW_MAX: i64 = 15 * 60;
+pub(super) const SKEW_MAX: i64 = 15 * 60;
 
 /// A clock outside this range was never set.
 const YEAR_2020: i64 = 1_577_836_800;

@@ -105,6 +105,7 @@ const CLOCKS: &[&str] = &[
     "tenure-cli/usage",
     "tenure-cli/watch",
     "tenure-cli/which_store",
+    "tenure-object/azure_wire",
     "tenure-object/credentials",
     "tenure-object/encrypted",
     "tenure-object/polling",
