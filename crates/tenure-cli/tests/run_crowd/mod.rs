@@ -11,6 +11,7 @@
 
 mod acts;
 mod crowd;
+pub(crate) mod networks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -85,6 +85,7 @@ const WAITING: &[&str] = &[
 /// a guard is late; crowds and gauntlets, which load the machine; and tests of the machine's cgroups and limits.
 const CLOCKS: &[&str] = &[
     "tenure-cli/bucket",
+    "tenure-cli/container",
     "tenure-cli/examples",
     "tenure-cli/forget",
     "tenure-cli/generated",
@@ -162,6 +163,7 @@ const STORES: &[(&str, &[&str])] = &[
     ("az on Azurite", &["tenure-object/azurite", "tenure-object/gauntlet_azurite"]),
     ("s3 on SeaweedFS", &["tenure-object/seaweedfs"]),
     ("s3 on MinIO", &["tenure-object/"]),
+    ("az, by the command", &["tenure-cli/container", "tenure-cli/run_contention_container"]),
     ("s3, by the command", &["tenure-cli/bucket", "tenure-cli/run_contention_bucket"]),
     ("file", &["tenure/file_", "tenure-conformance/file", "tenure-cli/run_contention"]),
     ("memory", &["tenure-conformance/memory"]),
