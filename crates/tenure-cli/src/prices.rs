@@ -48,6 +48,13 @@ impl Prices {
 const TABLE: &[Prices] = &[
     Prices { of: "AWS S3, us-east-1", date: "2026-09", write: 5_000, read: 400, free: None },
     Prices {
+        of: "Azure Blob Storage, hot tier, by the sample prices in Microsoft's documentation of 2024-07",
+        date: "2026-11",
+        write: 5_500,
+        read: 440,
+        free: None,
+    },
+    Prices {
         of: "Cloudflare R2",
         date: "2026-06",
         write: 4_500,

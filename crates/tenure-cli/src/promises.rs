@@ -207,7 +207,7 @@ mod tests {
     use std::path::PathBuf;
 
     use tenure::store::{File, Memory};
-    use tenure_object::S3;
+    use tenure_object::{Azure, S3};
     use tenure_store::Store;
     use tenure_testkit::{FileSystem, Mounted};
 
@@ -217,6 +217,7 @@ mod tests {
     tenure-cli promises -->\n";
     const END: &str = "<!-- stores: end -->\n";
 
+    const CONTAINER: &str = "az://container/prefix?account=acme";
     const BUCKET: &str = "s3://bucket/prefix?region=eu-central-1";
 
     fn of(url: &str) -> Promises {
@@ -240,11 +241,12 @@ mod tests {
     }
 
     /// One column for each store that can be opened, in the order of the documentation.
-    fn columns() -> [(&'static str, Promises); 4] {
+    fn columns() -> [(&'static str, Promises); 5] {
         [
             ("[`file:///path`](file.md)", of_a_directory(true)),
             ("`file:///path?accept=nfs`, on one machine", of_a_directory(false)),
             ("[`s3://bucket/prefix`](s3.md)", of(BUCKET)),
+            ("[`az://container/prefix`](azure.md)", of(CONTAINER)),
             ("`memory:`, in the library", kept_by(&Memory::new())),
         ]
     }
@@ -324,6 +326,13 @@ mod tests {
         let at_cloudflare = "s3://bucket/prefix?endpoint=https://x.r2.cloudflarestorage.com";
         assert_eq!(answer(at_cloudflare, "write_interval_ms"), "1.1s");
         assert_eq!(answer("s3://bucket?accept=server-clock", "clock"), "token floors and ages");
+    }
+
+    #[test]
+    fn a_container_keeps_the_promises_of_its_column_which_need_no_credentials() {
+        let store =
+            Azure::builder("container").prefix("prefix").account("acme").access_key("aHVzaA==").open();
+        assert_eq!(of(CONTAINER), kept_by(&store.unwrap()));
     }
 
     #[test]
