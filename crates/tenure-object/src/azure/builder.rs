@@ -7,7 +7,7 @@ use object_store::{ClientOptions, RetryConfig};
 use tenure_store::Guarantees;
 
 use super::connection_string::ConnectionString;
-use super::credentials::Credentials;
+use super::credentials::AzureCredentials;
 use super::{Azure, AzureDialect, HEADERS};
 use crate::inner::{InnerStore, Parts};
 use crate::name::Names;
@@ -23,7 +23,7 @@ pub struct AzureBuilder {
     container: String,
     settings: Settings,
     account: Option<String>,
-    credentials: Option<Credentials>,
+    credentials: Option<AzureCredentials>,
 }
 
 shared_settings!(AzureBuilder);
@@ -70,12 +70,12 @@ impl AzureBuilder {
 
     /// Signs requests with this access key of the account, in base64.
     pub fn access_key(self, key: &str) -> Self {
-        self.credentials(Credentials::key(key, "the access key"))
+        self.credentials(AzureCredentials::key(key, "the access key"))
     }
 
     /// Sends this SAS token with every request.
     pub fn sas_token(self, token: &str) -> Self {
-        self.credentials(Credentials::sas(token, "the SAS token"))
+        self.credentials(AzureCredentials::sas(token, "the SAS token"))
     }
 
     /// Fails if a setting so far cannot be right.
@@ -103,14 +103,14 @@ impl AzureBuilder {
         let (resolved, connection) = self.resolve(environment)?;
         let credentials = match &self.credentials {
             Some(credentials) => credentials.clone(),
-            None => Credentials::find(connection.as_ref(), self.settings.instance, environment)?,
+            None => AzureCredentials::find(connection.as_ref(), self.settings.instance, environment)?,
         };
         let account = resolved.account.clone().expect("it was found");
         let usual = usual_endpoint(&account);
         let endpoint = resolved.settings.endpoint.as_ref();
         let plain = resolved.settings.is_plain();
         let chosen = self.settings.proxy.as_ref();
-        let unencrypted = plain && !matches!(credentials, Credentials::Fetched(_)) && chosen.is_none();
+        let unencrypted = plain && !matches!(credentials, AzureCredentials::Fetched(_)) && chosen.is_none();
         let (proxies, proxy) = network::proxies(chosen, endpoint, &usual, environment)?;
         let connector = Connector::new(NetworkSettings {
             unencrypted,
@@ -247,7 +247,7 @@ impl AzureBuilder {
         Ok(())
     }
 
-    fn credentials(mut self, credentials: Result<Credentials, OpenError>) -> Self {
+    fn credentials(mut self, credentials: Result<AzureCredentials, OpenError>) -> Self {
         match credentials {
             Ok(credentials) => self.credentials = Some(credentials),
             Err(error) => self.settings.fail(error),

@@ -15,7 +15,7 @@ use crate::wire::Connector;
 
 /// Source of the credentials.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Credentials {
+pub(super) enum AzureCredentials {
     /// An access key of the account, in base64.
     Key(String),
     /// A token with signed permissions, which becomes a part of each address.
@@ -40,7 +40,7 @@ pub(super) enum CredentialKind {
     Identity,
 }
 
-impl Credentials {
+impl AzureCredentials {
     /// Finds credentials in the same order as Azure's own tools. Contacts a metadata address only if `instance` says so.
     pub(super) fn find(
         connection: Option<&ConnectionString>,
@@ -263,7 +263,7 @@ impl CredentialKind {
 }
 
 /// Shows only the kind.
-impl fmt::Debug for Credentials {
+impl fmt::Debug for AzureCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind().fmt(f)
     }
@@ -277,8 +277,8 @@ pub(super) const CONNECTION_STRING: &str = "AZURE_STORAGE_CONNECTION_STRING";
 mod tests {
     use super::*;
 
-    fn find(variables: &[(&str, &str)]) -> Result<Credentials, OpenError> {
-        Credentials::find(None, false, &variables.iter().copied().collect())
+    fn find(variables: &[(&str, &str)]) -> Result<AzureCredentials, OpenError> {
+        AzureCredentials::find(None, false, &variables.iter().copied().collect())
     }
 
     const KEY: (&str, &str) = ("AZURE_STORAGE_KEY", "aHVzaA==");
@@ -290,7 +290,7 @@ mod tests {
         let secret = ("AZURE_CLIENT_SECRET", "hush");
         let all = [KEY, SAS, secret, ID[0], ID[1]];
         assert_eq!(find(&all).unwrap().kind(), CredentialKind::Key);
-        assert_eq!(find(&all[1..]).unwrap(), Credentials::Sas("sv=2024&sig=hush%3D".to_owned()));
+        assert_eq!(find(&all[1..]).unwrap(), AzureCredentials::Sas("sv=2024&sig=hush%3D".to_owned()));
         assert_eq!(find(&all[2..]).unwrap().kind(), CredentialKind::Identity);
         assert!(!format!("{:?}", find(&all[2..]).unwrap()).contains("hush"));
     }
@@ -298,14 +298,14 @@ mod tests {
     #[test]
     fn the_kind_of_an_identity_is_always_named_so_that_no_metadata_address_is_contacted_by_default() {
         let kind = |found| match found {
-            Credentials::Fetched(service) => service.settings[0].clone(),
-            Credentials::Key(_) | Credentials::Sas(_) => panic!("no secret was given"),
+            AzureCredentials::Fetched(service) => service.settings[0].clone(),
+            AzureCredentials::Key(_) | AzureCredentials::Sas(_) => panic!("no secret was given"),
         };
         let named = |name: &str| (AzureConfigKey::CredentialType, name.to_owned());
         let with = |more: (&'static str, &'static str)| find(&[ID[0], ID[1], more]).unwrap();
         assert_eq!(kind(with(("AZURE_CLIENT_SECRET", "hush"))), named("client_secret"));
         assert_eq!(kind(with(("AZURE_FEDERATED_TOKEN_FILE", "/t"))), named("workload_identity"));
-        let machine = Credentials::find(None, true, &[KEY].into_iter().collect());
+        let machine = AzureCredentials::find(None, true, &[KEY].into_iter().collect());
         assert_eq!(kind(machine.unwrap()), named("managed_identity"));
         for nothing in [&[][..], &ID] {
             let error = find(nothing).unwrap_err().to_string();

@@ -7,7 +7,7 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::{ClientOptions, RetryConfig};
 use tenure_store::Guarantees;
 
-use super::credentials::{Credentials, Token};
+use super::credentials::{GoogleCredentials, Token};
 use super::{Google, GoogleDialect, HEADERS};
 use crate::inner::{InnerStore, Parts};
 use crate::name::Names;
@@ -92,8 +92,8 @@ impl GoogleBuilder {
     pub fn open_in(&self, environment: &Environment) -> Result<Google, OpenError> {
         self.check()?;
         let credentials = match &self.token {
-            Some(token) => Credentials::Token(token.clone()),
-            None => Credentials::find(self.settings.instance, environment)?,
+            Some(token) => GoogleCredentials::Token(token.clone()),
+            None => GoogleCredentials::find(self.settings.instance, environment)?,
         };
         let (chosen, endpoint) = (self.settings.proxy.as_ref(), self.settings.endpoint.as_ref());
         let unencrypted = self.settings.is_plain() && !credentials.need_tls() && chosen.is_none();

@@ -19,7 +19,7 @@ type KeptTokens = Arc<KeptCredentials<GcpCredential>>;
 
 /// Source of the credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Credentials {
+pub(super) enum GoogleCredentials {
     /// A known token.
     Token(Token),
     /// Made or fetched, and again before they expire.
@@ -52,7 +52,7 @@ impl Token {
     }
 }
 
-impl Credentials {
+impl GoogleCredentials {
     /// Finds credentials. Contacts the metadata server only if `instance` says so.
     pub(super) fn find(instance: bool, environment: &Environment) -> Result<Self, OpenError> {
         if instance {

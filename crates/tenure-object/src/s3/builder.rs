@@ -6,7 +6,7 @@ use object_store::aws::AmazonS3Builder;
 use object_store::{ClientOptions, RetryConfig};
 use tenure_store::Guarantees;
 
-use super::credentials::{Credentials, Keys};
+use super::credentials::{Keys, S3Credentials};
 use super::profile::Profile;
 use super::provider::Provider;
 use super::{HEADERS, S3, S3Dialect};
@@ -141,8 +141,8 @@ impl S3Builder {
     pub fn open_in(&self, environment: &Environment) -> Result<S3, OpenError> {
         let (resolved, profile) = self.resolve(environment)?;
         let credentials = match &self.keys {
-            Some(keys) => Credentials::Keys(keys.clone()),
-            None => Credentials::find(
+            Some(keys) => S3Credentials::Keys(keys.clone()),
+            None => S3Credentials::find(
                 profile.as_ref(),
                 self.profile.is_some(),
                 self.settings.instance,
@@ -157,7 +157,7 @@ impl S3Builder {
         let path_style = resolved.path_style.unwrap_or(endpoint.is_some() || self.bucket.contains('.'));
         let plain = resolved.settings.is_plain();
         let chosen = self.settings.proxy.as_ref();
-        let unencrypted = plain && matches!(credentials, Credentials::Keys(_)) && chosen.is_none();
+        let unencrypted = plain && matches!(credentials, S3Credentials::Keys(_)) && chosen.is_none();
         let (proxies, proxy) = network::proxies(chosen, endpoint, AWS, environment)?;
         let bundle = environment.get("AWS_CA_BUNDLE");
         let bundle = bundle.or_else(|| profile.as_ref()?.get("ca_bundle")).map(Path::new);

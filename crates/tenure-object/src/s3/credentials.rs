@@ -39,7 +39,7 @@ impl Keys {
 
 /// Source of the credentials.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Credentials {
+pub(super) enum S3Credentials {
     /// A known key.
     Keys(Keys),
     /// Fetched with these settings, and fetched again before they expire.
@@ -66,7 +66,7 @@ enum Proof {
     Header(String),
 }
 
-impl Credentials {
+impl S3Credentials {
     /// Finds credentials in the same order as AWS's own tools. Contacts a metadata address only if a variable of the
     /// platform or `instance` says so.
     pub(super) fn find(
@@ -262,8 +262,8 @@ impl fmt::Debug for Proof {
 mod tests {
     use super::*;
 
-    fn find(variables: &[(&str, &str)]) -> Result<Credentials, OpenError> {
-        Credentials::find(None, false, false, &variables.iter().copied().collect())
+    fn find(variables: &[(&str, &str)]) -> Result<S3Credentials, OpenError> {
+        S3Credentials::find(None, false, false, &variables.iter().copied().collect())
     }
 
     const KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "id"), ("AWS_SECRET_ACCESS_KEY", "hush")];
@@ -272,20 +272,20 @@ mod tests {
     fn keys_of_the_environment_come_first() {
         let mut variables = KEYS.to_vec();
         variables.push(("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/x"));
-        let Credentials::Keys(keys) = find(&variables).unwrap() else { panic!("they are there") };
+        let S3Credentials::Keys(keys) = find(&variables).unwrap() else { panic!("they are there") };
         assert_eq!((keys.id.as_str(), keys.secret.as_str(), keys.token), ("id", "hush", None));
     }
 
     #[test]
     fn credentials_of_a_platform_are_fetched_and_no_metadata_address_by_default() {
         let names = |found| match found {
-            Credentials::Fetched(service) => service.settings.len(),
-            Credentials::Keys(_) => panic!("no keys were given"),
+            S3Credentials::Fetched(service) => service.settings.len(),
+            S3Credentials::Keys(_) => panic!("no keys were given"),
         };
         let web = [("AWS_WEB_IDENTITY_TOKEN_FILE", "/t"), ("AWS_ROLE_ARN", "arn")];
         assert_eq!(names(find(&web).unwrap()), 2);
         assert_eq!(names(find(&[("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/x")]).unwrap()), 1);
-        let instance = Credentials::find(None, false, true, &Environment::default());
+        let instance = S3Credentials::find(None, false, true, &Environment::default());
         assert_eq!(names(instance.unwrap()), 0);
         let nothing = find(&[]).unwrap_err().to_string();
         assert!(nothing.starts_with("there are no credentials"), "{nothing}");
