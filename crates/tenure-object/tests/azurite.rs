@@ -4,7 +4,7 @@ mod bucket;
 
 use std::time::Duration;
 
-use bucket::Container;
+use bucket::{Cloud, Container, OnAzure};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use tenure::{Coordinator, ErrorKind};
@@ -123,4 +123,35 @@ async fn a_sweep_deletes_one_blob_and_a_missing_permission_is_reported() {
     container.proxy().install(Rule::new(Fault::AnswerInstead(denied)).path("sweep").times(1));
     let error = store.scratch().unwrap().sweep(&swept).await.unwrap_err();
     assert!(error.to_string().contains("may not delete"), "{error}");
+}
+
+/// A program that leases a blob with Azure's own leases blocks its writes. That is no conflict: a read shows the same
+/// version, and a holder that took it for a lost lease would stop without need.
+#[tokio::test]
+async fn a_blob_that_another_program_has_leased_natively_is_refused_in_words() {
+    let Some(container) = Container::on(Kind::Azurite, "native") else { return };
+    let (store, key) = (container.store(), key("k"));
+    let Put::Applied(applied) = store.put(&key, "one".into(), Expect::Absent).await.unwrap() else {
+        panic!()
+    };
+    let target = format!("/{}/native/{}?comp=lease", container.server().account(), store.object_of(&key));
+    let lease = [("x-ms-lease-action", "acquire"), ("x-ms-lease-duration", "-1")];
+    container.server().administer("PUT", &target, &lease, "");
+    let result = store.put(&key, "two".into(), Expect::Version(applied.version)).await;
+    let Err(StoreError::Refused(refused)) = result else { panic!("{result:?}") };
+    assert!(refused.to_string().contains("break that lease"), "{refused}");
+    assert_eq!(store.get(&key).await.unwrap().entry.unwrap().value, "one");
+}
+
+/// Azurite sends the time of the write only with the value, so an answer without one shows no age.
+#[tokio::test]
+async fn the_first_read_shows_an_age_by_the_servers_clock_where_it_is_accepted() {
+    let Some(container) = Container::on(Kind::Azurite, "ages") else { return };
+    let writer = container.store();
+    let _ = writer.put(&key("k"), "one".into(), Expect::Absent).await.unwrap();
+    container.pause(Duration::from_millis(2100)).await;
+    let trusting = OnAzure::open(&OnAzure::accept_server_clock(container.builder()));
+    let age = trusting.get(&key("k")).await.unwrap().entry.unwrap().age;
+    assert!(age.is_some_and(|age| age >= Duration::from_secs(1)), "{age:?}");
+    assert_eq!(writer.get(&key("k")).await.unwrap().entry.unwrap().age, None, "it was not accepted");
 }

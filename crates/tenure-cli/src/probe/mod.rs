@@ -161,6 +161,11 @@ fn how_to_remove(store: &ChosenStore, scratch_area: &str) -> String {
         let options = url.split(['?', '&']).find_map(|option| option.strip_prefix("endpoint="));
         let server = options.map(|endpoint| format!(" --endpoint-url {endpoint}")).unwrap_or_default();
         format!("Remove them with aws s3 rm --recursive {bucket}/{scratch_area}/{server}")
+    } else if let Some(place) = bucket.strip_prefix("az://").filter(|place| !place.contains('%')) {
+        let (container, prefix) = place.split_once('/').unwrap_or((place, ""));
+        let pattern =
+            if prefix.is_empty() { scratch_area.to_owned() } else { format!("{prefix}/{scratch_area}") };
+        format!("Remove them with az storage blob delete-batch --source {container} --pattern '{pattern}/*'")
     } else {
         "A probe on a later day removes them if it may delete".to_owned()
     }

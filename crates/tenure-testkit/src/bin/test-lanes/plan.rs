@@ -106,6 +106,7 @@ const CLOCKS: &[&str] = &[
     "tenure-cli/usage",
     "tenure-cli/watch",
     "tenure-cli/which_store",
+    "tenure-object/azure_credentials",
     "tenure-object/azure_wire",
     "tenure-object/credentials",
     "tenure-object/encrypted",
@@ -160,7 +161,7 @@ const LONG: &[&str] = &[
 
 /// The first match counts. Each server of a store has its own line, and so does the command on that store.
 const STORES: &[(&str, &[&str])] = &[
-    ("az on Azurite", &["tenure-object/azurite", "tenure-object/gauntlet_azurite"]),
+    ("az on Azurite", &["tenure-object/azur", "tenure-object/gauntlet_azurite"]),
     ("s3 on SeaweedFS", &["tenure-object/seaweedfs"]),
     ("s3 on MinIO", &["tenure-object/"]),
     ("az, by the command", &["tenure-cli/container", "tenure-cli/run_contention_container"]),
