@@ -3,10 +3,11 @@
 mod scripted;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use scripted::{Reply, Scripted, answer, date, date_at, error};
 use tenure_object::{Azure, AzureBuilder, Environment};
-use tenure_store::{Conflict, Expect, Put, Reason, Store, StoreError, Version};
+use tenure_store::{Conflict, Expect, Key, Prefix, Put, Reason, Store, StoreError, Version};
 use tenure_testkit::key;
 
 fn builder(server: &Scripted) -> AzureBuilder {
@@ -121,4 +122,38 @@ async fn a_date_that_does_not_fit_the_earlier_ones_is_believed_when_a_second_ans
         }
     }
     assert!(server.heads().iter().all(|head| head.contains("sig=hush")));
+}
+
+/// A SAS token is a part of every address.
+#[tokio::test]
+async fn no_error_repeats_a_sas_token() {
+    let broken_list = answer("200 OK", "", "<EnumerationResults");
+    let replies = [
+        Reply::SendAndCut(String::new()),
+        azure_error("500 Oops", "InternalError"),
+        answer("200 OK", "etag: \"0x1\"\r\n", "no time of the write"),
+        Reply::SendAndCut(format!(
+            "HTTP/1.1 200 OK\r\n{}etag: \"0x1\"\r\nlast-modified: Sun, 15 Nov 2026 12:00:00 GMT\r\ncontent-length: 9\r\n\r\n<",
+            date()
+        )),
+    ];
+    let mut errors = Vec::new();
+    for reply in replies {
+        let server = Scripted::start([reply.clone(), reply.clone(), reply]).await;
+        let store = builder(&server).sas_token("sv=1&sig=hush").open_in(&Environment::default()).unwrap();
+        errors.extend(store.get(&key("k")).await.err());
+        errors.extend(store.put(&key("k"), Bytes::new(), Expect::Absent).await.err());
+        errors.extend(
+            store.scratch().unwrap().sweep(&Key::from_stored(".tenure/probe/1/a").unwrap()).await.err(),
+        );
+    }
+    let server = Scripted::start([broken_list]).await;
+    let store = builder(&server).sas_token("sv=1&sig=hush").open_in(&Environment::default()).unwrap();
+    let everything = Prefix::all();
+    errors.extend(store.list(&everything).next().await.and_then(Result::err));
+    assert!(errors.len() >= 8, "{errors:?}");
+    for error in errors {
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("hush"), "{shown}");
+    }
 }
