@@ -35,8 +35,12 @@ fn the_default_build_supports_a_directory_and_names_the_feature_that_a_bucket_ne
     let Output { status, stdout, .. } = tenure(&url, &["store", "guarantees"]);
     assert!(status.success() && text(stdout).contains("one machine"));
 
-    let Output { status, stderr, .. } = tenure("s3://bucket/prefix", &["status", "x"]);
-    let sentence = "tenure: TENURE_STORE: s3: stores are not built into this version, which has file:///path: build it with the feature \
-                    s3, as by cargo install --features s3\n";
-    assert_eq!((status.code(), text(stderr).as_str()), (Some(64), sentence));
+    for (url, feature) in [("s3://bucket/prefix", "s3"), ("az://container/prefix", "az")] {
+        let Output { status, stderr, .. } = tenure(url, &["status", "x"]);
+        let sentence = format!(
+            "tenure: TENURE_STORE: {feature}: stores are not built into this version, which has file:///path: build it \
+             with the feature {feature}, as by cargo install --features {feature}\n"
+        );
+        assert_eq!((status.code(), text(stderr)), (Some(64), sentence));
+    }
 }
