@@ -386,6 +386,21 @@ fn a_store_whose_clock_stands_still_is_refused_after_three_reads() {
     assert_eq!(solo.told, [Event::Denied(Denied::Refused(Reason::Unsupported))]);
 }
 
+/// While the contender cannot reach the store, it learns nothing about its clock.
+#[test]
+fn reads_without_an_answer_do_not_count_as_a_clock_that_stands_still() {
+    let (mut solo, planted) = planter(second(7), |_| {});
+    for _ in 0..10 {
+        solo.wake();
+        assert!(matches!(solo.call.take(), Some(Effect::Read)), "it reads");
+        solo.step(Input::Read(Err(Fault::Unknown)));
+        assert_eq!(solo.told, [], "it goes on");
+    }
+    solo.wake();
+    solo.read_shows_at(planted, second(8));
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+}
+
 #[test]
 fn one_implausible_time_blocks_no_first_grant() {
     let year_9999 = Some(StoreTime::from_micros(253_370_764_800_000_000));

@@ -68,7 +68,7 @@ impl Seeking {
             self.next = Some(due);
             return STAY;
         }
-        match self.tick_reads.next(planted, behind.is_zero()) {
+        match self.tick_reads.next(planted, seen.returned, behind.is_zero()) {
             // The clock stands still: it is no floor.
             (_, unchanged) if unchanged > TICK_READS_MAX => {
                 self.deny(ctx, Denied::Refused(Reason::Unsupported))
