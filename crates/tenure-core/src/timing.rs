@@ -148,11 +148,17 @@ impl Timing {
         if shortest >= interval && self.timeout >= interval {
             return Ok(Self { retry: self.retry.max(interval), ..*self });
         }
+        // The default timeout is a tenth of the ttl, at most five seconds.
+        let enough = Duration::from_secs(interval.saturating_mul(10).as_millis().div_ceil(1_000) as u64);
+        let advice = match Self::new(enough) {
+            Ok(timing) if timing.timeout >= interval => format!("use a ttl of {enough:?} or longer"),
+            _ => "use a longer ttl, and a longer request timeout".to_owned(),
+        };
         Err(Error::new(
             ErrorKind::Invalid,
             format!(
                 "{store} accepts one write of a key every {interval:?}, but a ttl of {} renews every {:?} and allows \
-                 {:?} for a retry: use a longer ttl, and a longer request timeout",
+                 {:?} for a retry: {advice}",
                 self.ttl,
                 in_millis(self.period),
                 in_millis(self.timeout)
@@ -379,13 +385,19 @@ mod tests {
         guarantees.write_interval = SECOND;
         let short = Timing::new(2 * SECOND).unwrap();
         let error = short.bearable_for("gs://bucket", &guarantees).unwrap_err();
-        assert!(error.to_string().contains("gs://bucket accepts one write of a key every 1s"), "{error}");
+        let sentence = error.to_string();
+        assert!(sentence.contains("gs://bucket accepts one write of a key every 1s"), "{sentence}");
+        assert!(sentence.ends_with("for a retry: use a ttl of 10s or longer"), "{sentence}");
+        assert!(Timing::new(10 * SECOND).unwrap().bearable_for("gs://bucket", &guarantees).is_ok());
         let timing = Timing::new(15 * SECOND).unwrap();
         assert_eq!(timing.retry(), Duration::from_millis(750));
         let borne = timing.bearable_for("gs://bucket", &guarantees).unwrap();
         assert_eq!((borne.retry(), borne.period()), (SECOND, timing.period()), "a retry waits for its turn");
         assert!(borne.rides_out() < timing.rides_out() && borne.rides_out() > Duration::ZERO);
         assert!(Timing::new(9 * SECOND).unwrap().bearable_for("gs://bucket", &guarantees).is_err());
+        guarantees.write_interval = Duration::MAX;
+        let never = timing.bearable_for("gs://bucket", &guarantees).unwrap_err().to_string();
+        assert!(never.ends_with("use a longer ttl, and a longer request timeout"), "{never}");
         guarantees.write_interval = Duration::ZERO;
         assert_eq!(timing.bearable_for("s3://bucket", &guarantees).unwrap(), timing);
     }
