@@ -4,7 +4,7 @@ mod bucket;
 
 use std::time::Duration;
 
-use bucket::{Bucket, BucketOf, Cloud, OnAzure, OnS3};
+use bucket::{Bucket, BucketOf, Cloud, OnAzure, OnGoogle, OnS3};
 use futures_util::future::join_all;
 use tenure::clock::{BootClock, Clock};
 use tenure::{Coordinator, ErrorKind};
@@ -67,6 +67,7 @@ async fn after_its_own_write_a_store_reads_the_value_again_whatever_the_result()
     own_write_on::<OnS3>(Server::Minio).await;
     own_write_on::<OnS3>(Server::SeaweedFs).await;
     own_write_on::<OnAzure>(Server::Azurite).await;
+    own_write_on::<OnGoogle>(Server::FakeGcs).await;
 }
 
 async fn own_write_on<C: Cloud>(kind: Server) {

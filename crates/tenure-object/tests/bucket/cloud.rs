@@ -2,10 +2,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::ObjectStore;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
-use tenure_object::{Azure, AzureBuilder, Environment, Requests, S3, S3Builder};
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::{ClientOptions, ObjectStore};
+use tenure_object::{Azure, AzureBuilder, Environment, Google, GoogleBuilder, Requests, S3, S3Builder};
 use tenure_store::{Key, Store};
 use tenure_testkit::{Kind, Server};
 
@@ -34,6 +35,10 @@ pub(crate) struct OnS3;
 /// Azure Blob Storage.
 #[derive(Debug)]
 pub(crate) struct OnAzure;
+
+/// Google Cloud Storage.
+#[derive(Debug)]
+pub(crate) struct OnGoogle;
 
 /// The methods of [`Cloud`] that every builder and store has under the same name.
 macro_rules! cloud {
@@ -102,6 +107,23 @@ impl Cloud for OnAzure {
             .with_allow_http(true)
             .with_account(server.account())
             .with_access_key(server.account_key());
+        Arc::new(client.build().unwrap())
+    }
+}
+
+impl Cloud for OnGoogle {
+    cloud!(GoogleBuilder, Google);
+
+    fn builder(server: &Server, name: &str, endpoint: &str) -> GoogleBuilder {
+        Google::builder(name).endpoint(endpoint).token(server.bearer_token())
+    }
+
+    fn administrator(server: &Server, name: &str) -> Arc<dyn ObjectStore> {
+        let client = GoogleCloudStorageBuilder::new()
+            .with_bucket_name(name)
+            .with_base_url(&server.endpoint())
+            .with_client_options(ClientOptions::new().with_allow_http(true))
+            .with_bearer_token(server.bearer_token());
         Arc::new(client.build().unwrap())
     }
 }

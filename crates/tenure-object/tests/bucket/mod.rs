@@ -19,13 +19,16 @@ use tenure_conformance::{CheckOutcome, Harness, Suite, Supported};
 use tenure_store::{BoxFuture, Key, Store};
 use tenure_testkit::{Fault, FaultyProxy, Kind, Rule, Server};
 
-pub(crate) use cloud::{Cloud, OnAzure, OnS3};
+pub(crate) use cloud::{Cloud, OnAzure, OnGoogle, OnS3};
 
 /// A bucket of S3.
 pub(crate) type Bucket = BucketOf<OnS3>;
 
 /// A container of Azure.
 pub(crate) type Container = BucketOf<OnAzure>;
+
+/// A bucket of Google.
+pub(crate) type GoogleBucket = BucketOf<OnGoogle>;
 
 /// A bucket behind a proxy, so that answers and requests can be lost.
 pub(crate) struct BucketOf<C: Cloud> {

@@ -177,7 +177,7 @@ impl Server {
             Dialect::Azure => {
                 vec![("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT), ("AZURE_STORAGE_ACCOUNT_KEY", ACCOUNT_KEY)]
             }
-            Dialect::Google => vec![("GOOGLE_BEARER_TOKEN", BEARER_TOKEN)],
+            Dialect::Google => vec![("GOOGLE_OAUTH_ACCESS_TOKEN", BEARER_TOKEN)],
         }
     }
 

@@ -74,6 +74,7 @@ const WAITING: &[&str] = &[
     "tenure-conformance/",
     "tenure-connect/",
     "tenure-object/azurite",
+    "tenure-object/fake_gcs",
     "tenure-object/minio",
     "tenure-object/seaweedfs",
     "tenure-probe/",
@@ -154,6 +155,7 @@ const LONG: &[&str] = &[
     "tenure-conformance/broken_stores",
     "tenure-conformance/file",
     "tenure-object/azurite",
+    "tenure-object/fake_gcs",
     "tenure-object/gauntlet",
     "tenure-object/minio",
     "tenure-object/seaweedfs",
@@ -162,9 +164,14 @@ const LONG: &[&str] = &[
 /// The first match counts. Each server of a store has its own line, and so does the command on that store.
 const STORES: &[(&str, &[&str])] = &[
     ("az on Azurite", &["tenure-object/azur", "tenure-object/gauntlet_azurite"]),
+    (
+        "gs on fake-gcs-server",
+        &["tenure-object/fake_gcs", "tenure-object/gauntlet_fake_gcs", "tenure-object/google"],
+    ),
     ("s3 on SeaweedFS", &["tenure-object/seaweedfs"]),
     ("s3 on MinIO", &["tenure-object/"]),
     ("az, by the command", &["tenure-cli/container", "tenure-cli/run_contention_container"]),
+    ("gs, by the command", &["tenure-cli/google", "tenure-cli/run_contention_google"]),
     ("s3, by the command", &["tenure-cli/bucket", "tenure-cli/run_contention_bucket"]),
     ("file", &["tenure/file_", "tenure-conformance/file", "tenure-cli/run_contention"]),
     ("memory", &["tenure-conformance/memory"]),
