@@ -47,6 +47,7 @@ impl Prices {
 
 const TABLE: &[Prices] = &[
     Prices { of: "AWS S3, us-east-1", date: "2026-09", write: 5_000, read: 400, free: None },
+    Prices { of: "Google Cloud Storage, one region", date: "2026-09", write: 5_000, read: 400, free: None },
     Prices {
         of: "Azure Blob Storage, hot tier, by the sample prices in Microsoft's documentation of 2024-07",
         date: "2026-11",
@@ -77,6 +78,8 @@ mod tests {
     #[test]
     fn a_provider_that_is_not_in_the_table_has_no_prices() {
         assert_eq!(Prices::of("Cloudflare R2").unwrap().write, 4_500);
+        let google = Prices::of("Google Cloud Storage").unwrap();
+        assert_eq!((google.write, google.read), (5_000, 400), "classes A and B");
         assert_eq!(Prices::of("another provider"), None);
     }
 

@@ -207,7 +207,7 @@ mod tests {
     use std::path::PathBuf;
 
     use tenure::store::{File, Memory};
-    use tenure_object::{Azure, S3};
+    use tenure_object::{Azure, Google, S3};
     use tenure_store::Store;
     use tenure_testkit::{FileSystem, Mounted};
 
@@ -219,6 +219,7 @@ mod tests {
 
     const CONTAINER: &str = "az://container/prefix?account=acme";
     const BUCKET: &str = "s3://bucket/prefix?region=eu-central-1";
+    const GOOGLE_BUCKET: &str = "gs://bucket/prefix";
 
     fn of(url: &str) -> Promises {
         Promises::of(&url.parse().unwrap()).unwrap()
@@ -241,12 +242,13 @@ mod tests {
     }
 
     /// One column for each store that can be opened, in the order of the documentation.
-    fn columns() -> [(&'static str, Promises); 5] {
+    fn columns() -> [(&'static str, Promises); 6] {
         [
             ("[`file:///path`](file.md)", of_a_directory(true)),
             ("`file:///path?accept=nfs`, on one machine", of_a_directory(false)),
             ("[`s3://bucket/prefix`](s3.md)", of(BUCKET)),
             ("[`az://container/prefix`](azure.md)", of(CONTAINER)),
+            ("[`gs://bucket/prefix`](google.md)", of(GOOGLE_BUCKET)),
             ("`memory:`, in the library", kept_by(&Memory::new())),
         ]
     }
@@ -321,6 +323,8 @@ mod tests {
     fn a_bucket_keeps_the_promises_of_its_column_which_need_no_credentials() {
         let store = S3::builder("bucket").prefix("prefix").region("eu-central-1").keys("id", "secret").open();
         assert_eq!(of(BUCKET), kept_by(&store.unwrap()));
+        let google = Google::builder("bucket").prefix("prefix").token("token").open();
+        assert_eq!(of(GOOGLE_BUCKET), kept_by(&google.unwrap()));
         let answer =
             |url: &str, name: &str| of(url).rows().into_iter().find(|row| row.name == name).unwrap().answer;
         let at_cloudflare = "s3://bucket/prefix?endpoint=https://x.r2.cloudflarestorage.com";

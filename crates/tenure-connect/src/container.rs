@@ -91,6 +91,7 @@ impl<B: ContainerBuilder> ContainerPlace<B> {
         Ok(Self(Box::new(builder)))
     }
 
+    #[cfg(feature = "s3")]
     pub(crate) fn builder(&self) -> &B {
         &self.0
     }

@@ -6,6 +6,7 @@
 //! | `memory:`, `memory:name` | the memory of this process; each open creates a separate store | `memory` |
 //! | `s3://bucket/prefix` | a bucket of AWS S3, or of a server with the same API | `s3` |
 //! | `az://container/prefix` | a container of Azure Blob Storage | `az` |
+//! | `gs://bucket/prefix` | a bucket of Google Cloud Storage | `gs` |
 //!
 //! To accept a risk that a file store refuses, name it, as often as needed:
 //! `file:///srv/leases?accept=foreign-owner&accept=nfs`.
@@ -22,16 +23,18 @@
 //! # Ok::<(), tenure_connect::UrlError>(())
 //! ```
 
-#[cfg(not(any(feature = "file", feature = "memory", feature = "s3", feature = "az")))]
-compile_error!("choose at least one store: turn the feature `file`, `memory`, `s3` or `az` on");
+#[cfg(not(any(feature = "file", feature = "memory", feature = "s3", feature = "az", feature = "gs")))]
+compile_error!("choose at least one store: turn the feature `file`, `memory`, `s3`, `az` or `gs` on");
 
 #[cfg(feature = "az")]
 mod azure;
-#[cfg(any(feature = "s3", feature = "az"))]
+#[cfg(any(feature = "s3", feature = "az", feature = "gs"))]
 mod container;
 mod error;
 #[cfg(feature = "file")]
 mod file;
+#[cfg(feature = "gs")]
+mod google;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(feature = "s3")]

@@ -24,6 +24,8 @@ enum StorePlace {
     S3(crate::s3::S3Place),
     #[cfg(feature = "az")]
     Azure(crate::azure::AzurePlace),
+    #[cfg(feature = "gs")]
+    Google(crate::google::GooglePlace),
 }
 
 impl StoreUrl {
@@ -44,6 +46,8 @@ impl StoreUrl {
             StorePlace::S3(place) => place.open(),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => place.open(),
+            #[cfg(feature = "gs")]
+            StorePlace::Google(place) => place.open(),
         }
     }
 
@@ -59,6 +63,8 @@ impl StoreUrl {
             StorePlace::S3(place) => place.open().map(Some),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => place.open().map(Some),
+            #[cfg(feature = "gs")]
+            StorePlace::Google(place) => place.open().map(Some),
         }
     }
 
@@ -79,6 +85,8 @@ impl StoreUrl {
             StorePlace::S3(place) => place.is_called(name),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => place.is_called(name),
+            #[cfg(feature = "gs")]
+            StorePlace::Google(place) => place.is_called(name),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.to_string().split('?').next() == Some(name),
         }
@@ -94,6 +102,8 @@ impl StoreUrl {
             StorePlace::S3(place) => place.identity().unwrap_or_else(|| self.to_string()),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => place.identity().unwrap_or_else(|| self.to_string()),
+            #[cfg(feature = "gs")]
+            StorePlace::Google(place) => place.identity().unwrap_or_else(|| self.to_string()),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.to_string(),
         }
@@ -111,6 +121,10 @@ impl StoreUrl {
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => {
                 place.resolved().map_or_else(|| self.clone(), |place| Self(StorePlace::Azure(place)))
+            }
+            #[cfg(feature = "gs")]
+            StorePlace::Google(place) => {
+                place.resolved().map_or_else(|| self.clone(), |place| Self(StorePlace::Google(place)))
             }
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => self.clone(),
@@ -142,6 +156,8 @@ impl StoreUrl {
             StorePlace::S3(place) => Ok(place.guarantees()),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => Ok(place.guarantees()),
+            #[cfg(feature = "gs")]
+            StorePlace::Google(place) => Ok(place.guarantees()),
         }
     }
 
@@ -153,6 +169,8 @@ impl StoreUrl {
             StorePlace::S3(_) => false,
             #[cfg(feature = "az")]
             StorePlace::Azure(_) => false,
+            #[cfg(feature = "gs")]
+            StorePlace::Google(_) => false,
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => true,
         }
@@ -166,6 +184,8 @@ impl StoreUrl {
             StorePlace::S3(place) => place.provider(),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => place.provider(),
+            #[cfg(feature = "gs")]
+            StorePlace::Google(place) => place.provider(),
             #[allow(unreachable_patterns, reason = "there may be no other store in this build")]
             _ => Ok(None),
         }
@@ -186,6 +206,8 @@ impl FromStr for StoreUrl {
             "s3" => crate::s3::S3Place::parse(rest).map(StorePlace::S3).map(Self),
             #[cfg(feature = "az")]
             "az" => crate::azure::AzurePlace::parse(rest).map(StorePlace::Azure).map(Self),
+            #[cfg(feature = "gs")]
+            "gs" => crate::google::GooglePlace::parse(rest).map(StorePlace::Google).map(Self),
             scheme if PLANNED.contains(&scheme) => {
                 let known = known();
                 let build = if FEATURES.contains(&scheme) {
@@ -216,6 +238,8 @@ impl fmt::Display for StoreUrl {
             StorePlace::S3(place) => place.fmt(f),
             #[cfg(feature = "az")]
             StorePlace::Azure(place) => place.fmt(f),
+            #[cfg(feature = "gs")]
+            StorePlace::Google(place) => place.fmt(f),
         }
     }
 }
@@ -257,12 +281,14 @@ const KNOWN: &[&str] = &[
     "s3://bucket/prefix",
     #[cfg(feature = "az")]
     "az://container/prefix",
+    #[cfg(feature = "gs")]
+    "gs://bucket/prefix",
 ];
 
 const EXAMPLE: &str = KNOWN[0];
 
 /// The stores that another build has, each with a feature of the same name.
-const FEATURES: &[&str] = &["file", "memory", "s3", "az"];
+const FEATURES: &[&str] = &["file", "memory", "s3", "az", "gs"];
 
 /// The stores that Tenure names by URL elsewhere, or in another build.
 const PLANNED: &[&str] =

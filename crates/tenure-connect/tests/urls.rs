@@ -99,6 +99,7 @@ fn known() -> String {
         ("memory:", cfg!(feature = "memory")),
         ("s3://bucket/prefix", cfg!(feature = "s3")),
         ("az://container/prefix", cfg!(feature = "az")),
+        ("gs://bucket/prefix", cfg!(feature = "gs")),
     ];
     let built: Vec<&str> = built.iter().filter(|(_, is_built)| *is_built).map(|(url, _)| *url).collect();
     match built.split_last() {

@@ -166,6 +166,8 @@ fn how_to_remove(store: &ChosenStore, scratch_area: &str) -> String {
         let pattern =
             if prefix.is_empty() { scratch_area.to_owned() } else { format!("{prefix}/{scratch_area}") };
         format!("Remove them with az storage blob delete-batch --source {container} --pattern '{pattern}/*'")
+    } else if bucket.starts_with("gs://") && !bucket.contains('%') && !url.contains("endpoint=") {
+        format!("Remove them with gcloud storage rm --recursive {bucket}/{scratch_area}/")
     } else {
         "A probe on a later day removes them if it may delete".to_owned()
     }

@@ -135,6 +135,11 @@ impl GoogleBuilder {
         self.check().map(|()| self.name())
     }
 
+    /// The same store: the environment adds nothing that changes which objects it addresses.
+    pub fn resolved(&self) -> Result<Self, OpenError> {
+        self.check().map(|()| self.clone())
+    }
+
     /// Guarantees of the store. Opens nothing, so it needs no credentials.
     pub fn guarantees(&self) -> Guarantees {
         // Every write makes a new generation, also one of equal bytes.
