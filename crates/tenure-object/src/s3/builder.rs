@@ -140,6 +140,10 @@ impl S3Builder {
     /// Like [`open`](Self::open), with other variables than those of this process.
     pub fn open_in(&self, environment: &Environment) -> Result<S3, OpenError> {
         let (resolved, profile) = self.resolve(environment)?;
+        let (endpoint, provider) = (resolved.settings.endpoint.as_ref(), resolved.provider());
+        if let Some(refused) = provider.refused {
+            return Err(OpenError::unsupported(refused.replace("BUCKET", &self.bucket)));
+        }
         let credentials = match &self.keys {
             Some(keys) => S3Credentials::Keys(keys.clone()),
             None => S3Credentials::find(
@@ -149,10 +153,6 @@ impl S3Builder {
                 environment,
             )?,
         };
-        let (endpoint, provider) = (resolved.settings.endpoint.as_ref(), resolved.provider());
-        if let Some(refused) = provider.refused {
-            return Err(OpenError::unsupported(format!("{refused}: use another store")));
-        }
         let region = resolved.region.clone().expect("it was found");
         let path_style = resolved.path_style.unwrap_or(endpoint.is_some() || self.bucket.contains('.'));
         let plain = resolved.settings.is_plain();

@@ -26,7 +26,8 @@ pub(super) struct Provider {
     pub(super) write_interval: Duration,
     /// Additional header of every request.
     pub(super) header: Option<(&'static str, &'static str)>,
-    /// Reason why the provider cannot store leases, whatever it answers.
+    /// Reason why the provider cannot store leases, whatever it answers, and the next step. `BUCKET` stands for the
+    /// bucket.
     pub(super) refused: Option<&'static str>,
 }
 

@@ -70,14 +70,16 @@ pub(super) const PROVIDERS: &[Provider] = &[
     },
     Provider {
         name: "Google Cloud Storage",
-        hosts: &["storage.googleapis.com", "commondatastorage.googleapis.com"],
+        // With the bucket in front, and for regions, private networks and client certificates.
+        hosts: &["googleapis.com"],
         endpoint: "`https://storage.googleapis.com`",
-        probe: "refused at connect: its S3 interface ignores the conditions of writes",
+        probe: "refused at connect: its S3 interface ignores the conditions of writes. Use [`gs://`](google.md)",
         limits: "none that matter",
         source: "icechunk, issue 533",
         date: "2026-08",
         refused: Some(
-            "Google's S3 interface ignores the conditions of writes, so two contenders could be granted the same lease",
+            "Google's S3 interface ignores the conditions of writes, so two contenders could be granted the same lease: \
+             use Google's own interface, with gs://BUCKET",
         ),
         ..AWS
     },

@@ -230,8 +230,28 @@ fn a_bucket_is_in_the_path_or_in_front_of_the_host() {
 
 #[test]
 fn an_interface_that_is_known_to_ignore_conditions_is_refused() {
-    let google = S3::builder("bucket").endpoint("https://storage.googleapis.com");
-    refused(&google, &[], Reason::Unsupported, "ignores the conditions");
+    for host in [
+        "storage.googleapis.com",
+        "bucket.storage.googleapis.com",
+        "commondatastorage.googleapis.com",
+        "storage.europe-west3.rep.googleapis.com",
+        "storage.mtls.googleapis.com",
+        "storage.europe-west3.rep.mtls.googleapis.com",
+        "storage-mine.p.googleapis.com",
+        "STORAGE.googleapis.com:443",
+    ] {
+        let google = S3::builder("leases").endpoint(&format!("https://{host}"));
+        refused(&google, &[], Reason::Unsupported, "ignores the conditions");
+        refused(&google, &[], Reason::Unsupported, "use Google's own interface, with gs://leases");
+        let anonymous = google.region("r").open_in(&Environment::default()).unwrap_err();
+        assert_eq!(
+            anonymous.reason(),
+            Reason::Unsupported,
+            "whether there are credentials or not: {anonymous}"
+        );
+    }
+    let other = S3::builder("leases").endpoint("https://storage.googleapis.com.example.org");
+    assert!(open(&other, &[]).is_ok(), "by whole labels");
 }
 
 #[test]
