@@ -13,12 +13,12 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use tenure::clock::{BootClock, Clock};
 use tenure::{Coordinator, Lease, Timing};
-use tenure_object::{Azure, Environment, S3};
+use tenure_object::{Azure, Environment, Google, S3};
 use tenure_store::{Expect, Key, Put, Store, Version};
 use tenure_testkit::{Dialect, Kind, Samples, Server, key, print_ratio};
 
 fn main() {
-    for kind in [Kind::Minio, Kind::Azurite] {
+    for kind in [Kind::Minio, Kind::Azurite, Kind::FakeGcs] {
         let Some(server) = Server::start_or_skip(kind) else { continue };
         server.create_bucket("bench");
         println!("on {} {}", kind.program(), kind.version());
@@ -48,7 +48,10 @@ fn open(server: &Server) -> Arc<dyn Store> {
             let store = Azure::builder("bench").endpoint(&endpoint).access_key(server.account_key());
             Arc::new(store.write_interval(Duration::ZERO).open_in(&environment).unwrap())
         }
-        Dialect::Google => unreachable!("it has no benchmark"),
+        Dialect::Google => {
+            let store = Google::builder("bench").endpoint(&endpoint).token(server.bearer_token());
+            Arc::new(store.write_interval(Duration::ZERO).open_in(&environment).unwrap())
+        }
     }
 }
 
