@@ -198,6 +198,21 @@ fn a_renewal_refused_for_no_reason_is_a_failure_like_any_other() {
     assert!(strict.told.contains(&Event::Lost(Lost::RenewalFailed)));
 }
 
+#[test]
+fn a_holder_asked_for_a_long_pause_tries_again_before_its_work_must_stop() {
+    let grace = TTL / 3;
+    let timing = Timing::builder(TTL).grace(grace).build().unwrap();
+    let (mut solo, held) = Solo::holding("a", |params| params.timing = timing);
+    let stop = solo.now + timing.drift().shorten(TTL) - grace - timing.margin();
+    solo.wake();
+    solo.answer(Outcome::Fault(Fault::Throttled(Some(Duration::from_secs(3_600)))));
+    assert!(solo.call.is_none(), "the store gets a pause");
+    solo.wake();
+    assert!(stop.since(solo.now) > timing.timeout(), "in time for an answer");
+    solo.read_shows(held);
+    assert_eq!(solo.sent().purpose, Purpose::Renew);
+}
+
 /// The worst phase: everything fails fast, the last call before the end hangs, and then every call takes its full
 /// timeout.
 #[test]

@@ -148,8 +148,10 @@ impl Holding {
         let pause = if at_once {
             Duration::ZERO
         } else {
-            // Whatever delay the store asks for, there is another attempt before the deadline.
-            let asked = fault.asked_pause().min(self.deadline.since(now) / 2);
+            // Whatever delay the store asks for, there is another attempt before the work must stop.
+            let timing = ctx.params.timing;
+            let stop = self.deadline - timing.grace() - timing.margin();
+            let asked = fault.asked_pause().min(stop.since(now) / 2);
             ctx.pause_after(self.failures).max(asked)
         };
         self.next = Some(now + pause);
