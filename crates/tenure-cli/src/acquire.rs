@@ -69,9 +69,15 @@ impl Acquisition<'_> {
         mut request: Request,
         ask: impl AsyncFn(Request) -> Result<T, Error>,
     ) -> (Result<T, Error>, bool) {
-        let granted = tokio::select! {
-            granted = ask(request.clone().wait(Duration::ZERO)) => granted,
-            limit = self.wait.over() => Err(self.silent_store(limit)),
+        let granted = {
+            let mut first = std::pin::pin!(ask(request.clone().wait(Duration::ZERO)));
+            tokio::select! {
+                granted = &mut first => granted,
+                limit = self.wait.over() => tokio::select! {
+                    granted = first => granted,
+                    () = self.first_grant_over() => Err(self.silent_store(limit)),
+                },
+            }
         };
         self.say_logbook_failed();
         // A store that is busy for a moment is a reason to wait, as a holder is.
@@ -126,6 +132,25 @@ impl Acquisition<'_> {
         tokio::select! {
             granted = granted => granted,
             never = self.say_outlived(said) => never,
+        }
+    }
+
+    /// Completes when the first attempt may take no longer, although the wait is over: at once, unless the lease is
+    /// free and its first grant waits for the store's clock. Only this wait would keep a short `--wait` from ever being
+    /// enough.
+    async fn first_grant_over(&self) {
+        let tick = self.coordinator.guarantees().clock_tick;
+        if tick.is_zero() {
+            return;
+        }
+        let clock = BootClock::new();
+        let read = tokio::select! {
+            read = self.coordinator.record(self.key.as_str()) => read,
+            () = clock.sleep_until(clock.now() + tick) => return,
+        };
+        if read.is_ok_and(|record| record.is_none_or(|record| record.state == State::Vacant)) {
+            // One tick to wait, and one more for the read and the grant.
+            clock.sleep_until(clock.now() + 2 * tick).await;
         }
     }
 

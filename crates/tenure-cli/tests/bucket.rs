@@ -48,6 +48,18 @@ fn a_command_runs_under_a_lease_in_a_bucket_and_its_token_grows() {
     assert_eq!(place.tenure(&["run", "x", "--", "sh", "-c", "exit 7"]).code, 7);
 }
 
+/// The first grant waits for the next second of the bucket's clock, and for no holder.
+#[test]
+fn a_new_lease_is_granted_without_waiting_for_a_holder_and_with_a_wait_shorter_than_its_first_grant() {
+    let Some(place) = Place::on(Kind::Minio, "first-grants") else { return };
+    // Connecting counts too, so the store is checked before.
+    place.tenure(&["run", "checked", "--", "true"]).answered(0, "");
+    place.tenure(&["run", "new/no-wait", "--no-wait", "--", "echo", "hi"]).answered(0, "hi\n");
+    place.tenure(&["run", "new/wait", "--wait", "700ms", "--", "echo", "hi"]).answered(0, "hi\n");
+    assert_eq!(place.tenure(&["acquire", "new/handle", "--wait", "700ms"]).code, 0);
+    place.tenure(&["steal", "new/stolen", "--wait", "700ms", "--reason", "x", "--", "true"]).answered(0, "");
+}
+
 #[test]
 fn a_handle_finds_its_bucket_again_and_excludes_other_contenders() {
     let Some(place) = Place::on(Kind::Minio, "handles") else { return };

@@ -368,6 +368,38 @@ fn a_first_grant_needs_a_later_time_than_the_first_answer_that_showed_the_plante
 }
 
 #[test]
+fn a_patience_that_is_shorter_than_a_tick_is_enough_for_a_first_grant_and_does_not_wait_for_a_holder() {
+    let soon = |params: &mut AcquireParams| {
+        params.patience = Patience::Until(Instant::from_nanos(1_000_100_000_000));
+    };
+    let (mut solo, planted) = planter(second(7), soon);
+    solo.wake();
+    solo.read_shows_at(planted.clone(), second(8));
+    assert_eq!(solo.sent().purpose, Purpose::Grant);
+    solo.apply("granted");
+    assert!(matches!(solo.told[..], [Event::Granted { .. }]), "{:?}", solo.told);
+
+    // A clock that shows no later time does not prolong it further.
+    let (mut solo, planted) = planter(second(7), soon);
+    let began = solo.now;
+    while solo.told.is_empty() {
+        solo.wake();
+        if solo.call.is_some() {
+            solo.read_shows_at(planted.clone(), second(7));
+        }
+    }
+    assert_eq!(solo.told, [Event::Denied(Denied::Unavailable(None))]);
+    assert!(solo.now.since(began) < Duration::from_millis(2_100), "{:?}", solo.now.since(began));
+
+    let (mut solo, _) = planter(second(7), soon);
+    let (_, held) = Solo::holding("b", |_| {});
+    solo.wake();
+    solo.read_shows_at(held, second(8));
+    solo.wake();
+    assert!(matches!(solo.told.last(), Some(Event::Denied(Denied::Held(_)))), "{:?}", solo.told);
+}
+
+#[test]
 fn a_front_end_that_is_behind_is_waited_out_and_a_contender_without_patience_is_denied() {
     for patience in [Patience::Once, Patience::Forever] {
         let (mut solo, planted) = planter(second(7), |params| params.patience = patience);

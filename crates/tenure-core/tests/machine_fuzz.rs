@@ -286,7 +286,10 @@ impl World {
         let limit = match (params.patience, &params.mode) {
             // A machine that leaves waits for the pending answer.
             (_, AcquireMode::Leave(_)) | (Patience::Once | Patience::Forever, _) => None,
-            (Patience::Until(limit), _) => Some(limit),
+            // The limit does not interrupt a first grant, which may wait for the store's clock.
+            (Patience::Until(limit), _) => {
+                Some(limit + 2 * params.timing.drift().lengthen(params.clock_tick))
+            }
         };
         let (witnessed, secret) = (params.witness.is_some(), params.secret_hash);
         self.say(("spawn", id, &params.patience, &params.mode));

@@ -66,6 +66,8 @@ impl Seeking {
         let due = seen.returned + (tick + behind).min(tick.max(timing.period()));
         if due > ctx.ambient.now {
             self.next = Some(due);
+            // One more tick for the read and the grant.
+            self.first_grant_by.get_or_insert(seen.returned + 2 * tick);
             return STAY;
         }
         match self.tick_reads.next(planted, seen.returned, behind.is_zero()) {

@@ -34,6 +34,8 @@ pub(super) struct Seeking {
     /// True if the latest of them was a plant.
     planted_in_vain: bool,
     tick_reads: TickReads,
+    /// Time until which the first grant of a planted record may take, even if the patience ends before.
+    first_grant_by: Option<Instant>,
     /// Fault of the latest call.
     last_fault: Option<Fault>,
     pace: Pace,
@@ -68,7 +70,7 @@ impl Seeking {
     }
 
     pub(super) fn wakes_at(&self, ctx: &Context<'_>) -> Option<Instant> {
-        earliest(ctx.limit(), self.next.filter(|_| ctx.is_idle()))
+        earliest(self.limit(ctx), self.next.filter(|_| ctx.is_idle()))
     }
 
     pub(super) fn read_answered(&mut self, ctx: &mut Context<'_>, answer: Result<Content, Fault>) -> Next {
@@ -137,7 +139,7 @@ impl Seeking {
 
     pub(super) fn woken(&mut self, ctx: &mut Context<'_>) -> Next {
         let now = ctx.ambient.now;
-        if ctx.limit().is_some_and(|limit| limit <= now) {
+        if self.limit(ctx).is_some_and(|limit| limit <= now) {
             return self.deny(ctx, self.out_of_patience(ctx));
         }
         if !ctx.is_idle() || self.next.is_none_or(|next| next > now) {
@@ -146,6 +148,15 @@ impl Seeking {
         // Either the version seen has run out by now, or it is time to read again.
         self.looked = false;
         self.seek(ctx)
+    }
+
+    /// End of the patience. It does not interrupt the first grant of a planted record, which waits for the store's clock
+    /// and for no holder. Otherwise a patience shorter than a tick would never be enough, however often a contender
+    /// tries.
+    fn limit(&self, ctx: &Context<'_>) -> Option<Instant> {
+        let limit = ctx.limit()?;
+        let planted = ctx.sightings.latest().is_some_and(Seen::is_planted);
+        Some(self.first_grant_by.filter(|_| planted).map_or(limit, |by| by.max(limit)))
     }
 
     fn out_of_patience(&self, ctx: &Context<'_>) -> Denied {
