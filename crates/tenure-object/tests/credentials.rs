@@ -304,9 +304,12 @@ async fn a_token_file_that_goes_bad_leaves_the_credentials_that_are_there() {
 #[tokio::test]
 async fn credentials_with_a_line_break_are_refused_and_not_sent() {
     let (server, token) = (Scripted::start([]).await, TokenFile::new("let-me-in"));
-    let service = Scripted::start([handed_out("AKIA\\nFIRST", 3600)]).await;
-    let store = container(&server, &service, &token);
-    refused(put(&store).await, Reason::Unreachable, "what it sent contains a line break");
+    let secret = FETCHED.replace("hush", "hu\\nsh");
+    for handed_out in [handed_out("AKIA\\nFIRST", 3600), answer("200 OK", "", &secret)] {
+        let service = Scripted::start([handed_out]).await;
+        let store = container(&server, &service, &token);
+        refused(put(&store).await, Reason::Unreachable, "what it sent contains a line break");
+    }
 }
 
 #[tokio::test]

@@ -213,7 +213,9 @@ impl CredentialsService {
 }
 
 fn fits_requests(credential: &AwsCredential) -> bool {
-    fits_header(&credential.key_id) && credential.token.as_deref().is_none_or(fits_header)
+    fits_header(&credential.key_id)
+        && credential.token.as_deref().is_none_or(fits_header)
+        && !has_control(&credential.secret_key)
 }
 
 fn keys_of(environment: &Environment) -> Result<Option<Keys>, OpenError> {
