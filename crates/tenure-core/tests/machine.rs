@@ -430,7 +430,7 @@ fn a_store_whose_clock_stands_still_is_refused_after_three_reads() {
     }
     solo.wake();
     assert!(solo.call.is_none());
-    assert_eq!(solo.told, [Event::Denied(Denied::Refused(Reason::Unsupported))]);
+    assert_eq!(solo.told, [Event::Denied(Denied::ClockStands)]);
 }
 
 /// While the contender cannot reach the store, it learns nothing about its clock.

@@ -34,6 +34,8 @@ pub enum Denied {
         /// The greatest token seen before.
         seen: Token,
     },
+    /// The time in the store's answers does not advance, so it is no floor of tokens.
+    ClockStands,
     /// The token is at the top of its range.
     TokensExhausted,
     /// The term of the handle has ended, or another holder has the lease.
@@ -53,6 +55,7 @@ impl Denied {
             Self::Held(_) | Self::Unstoppable(_) | Self::Outlived { .. } => ErrorKind::Held,
             Self::Unavailable(_) | Self::Cancelled => ErrorKind::Unavailable,
             Self::Refused(reason) => (*reason).into(),
+            Self::ClockStands => Reason::Unsupported.into(),
             Self::Foreign(_) | Self::WentBack { .. } | Self::TokensExhausted => ErrorKind::Corrupt,
             Self::Closed(_) => ErrorKind::Invalid,
             Self::StaleHandle(_) => ErrorKind::Lost,
@@ -120,6 +123,10 @@ impl Denied {
             Self::WentBack { seen } => format!(
                 "went back in time: token {seen} was seen before, and the store now shows a smaller one and has no \
                  clock to correct it. Nothing is granted: find out what deleted or restored the record, then restart this process"
+            ),
+            Self::ClockStands => format!(
+                "was not granted to {holder}, because the time in the store's answers stands still: a cache on the way \
+                 may answer instead of the store, so let it forward every request, or set the clock of the store"
             ),
             Self::TokensExhausted => {
                 "is at the top of its token range, and nothing is granted: use another key".to_owned()

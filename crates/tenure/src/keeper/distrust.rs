@@ -79,7 +79,9 @@ impl Keeper {
         let doubtful = match event {
             Event::WentBack { .. }
             | Event::Lost(Lost::Deleted | Lost::Replaced { .. })
-            | Event::Denied(Denied::WentBack { .. } | Denied::Refused(Reason::Unsupported)) => true,
+            | Event::Denied(
+                Denied::WentBack { .. } | Denied::ClockStands | Denied::Refused(Reason::Unsupported),
+            ) => true,
             Event::AtRisk(fault) => *fault == unsupported,
             _ => false,
         };

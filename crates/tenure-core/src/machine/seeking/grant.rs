@@ -72,9 +72,7 @@ impl Seeking {
         }
         match self.tick_reads.next(planted, seen.returned, behind.is_zero()) {
             // The clock stands still: it is no floor.
-            (_, unchanged) if unchanged > TICK_READS_MAX => {
-                self.deny(ctx, Denied::Refused(Reason::Unsupported))
-            }
+            (_, unchanged) if unchanged > TICK_READS_MAX => self.deny(ctx, Denied::ClockStands),
             (reads, _) if reads > TICK_READS_MAX && ctx.params.patience == Patience::Once => {
                 self.deny(ctx, Denied::Unavailable(None))
             }
