@@ -1,3 +1,4 @@
+use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,6 +107,13 @@ impl Acquisition<'_> {
                 }
             },
         };
+        // The wait may end during an attempt whose cause is not known yet.
+        let granted = match granted {
+            Err(last) if last.kind() == ErrorKind::Unavailable && last.source().is_none() => {
+                Err(if error.kind() == ErrorKind::Unavailable { error } else { last })
+            }
+            granted => granted,
+        };
         (granted, true)
     }
 
@@ -146,7 +154,7 @@ impl Acquisition<'_> {
         let clock = BootClock::new();
         let read = tokio::select! {
             read = self.coordinator.record(self.key.as_str()) => read,
-            () = clock.sleep_until(clock.now() + tick) => return,
+            () = clock.sleep_until(clock.now() + tick / 2) => return,
         };
         if read.is_ok_and(|record| record.is_none_or(|record| record.state == State::Vacant)) {
             // One tick to wait, and one more for the read and the grant.
@@ -329,10 +337,11 @@ impl Acquisition<'_> {
 
     /// Reports a store that stays unavailable. The wait continues, and the user needs to know the reason.
     fn say_unavailable(&self, error: &Error) {
+        let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
         self.progress.say(&Notice {
             name: "unavailable",
-            fields: json!({ "key": self.key.as_str(), "message": error.to_string() }),
-            sentence: format!("still waiting, because the store cannot be used: {error}"),
+            fields: json!({ "key": self.key.as_str(), "message": cause }),
+            sentence: format!("still waiting for lease {} on {}: {cause}", self.key, self.url),
             importance: Importance::News,
         });
     }

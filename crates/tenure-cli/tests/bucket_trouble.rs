@@ -317,5 +317,28 @@ fn signals_and_the_wait_count_when_a_server_that_passed_the_check_stops_answerin
     }
 }
 
+#[test]
+fn the_cause_is_reported_while_a_command_waits_for_a_store_and_when_the_wait_is_over() {
+    let Some((server, direct)) = minio("busy") else { return };
+    let (home, proxy) = (Home::new("busy"), FaultyProxy::start(server.address()));
+    let url = direct.replace(&server.endpoint(), &proxy.endpoint());
+    let command = |args: &[&str]| {
+        let mut command = home.command(&["--store", &url]);
+        command.args(args).envs(server.environment()).env("PATH", "/usr/bin:/bin");
+        did(&mut command)
+    };
+    assert_eq!(command(&["run", "x", "--", "true"]).code, 0);
+    let rule = proxy.install(Rule::new(Fault::AnswerInstead(ErrorAnswer::SLOW_DOWN)));
+    let throttled = command(&["run", "x", "--wait", "6s", "--", "true"]);
+    let still = "tenure: still waiting for lease x on s3://busy/locks?";
+    assert!(throttled.err.lines().next().is_some_and(|line| line.starts_with(still)), "{throttled:?}");
+    assert_eq!(throttled.err.matches("the store asks for fewer calls").count(), 2, "{throttled:?}");
+    rule.remove();
+    // The second attempt is still without an answer when the wait is over.
+    proxy.install(Rule::new(Fault::SwallowRequest(Duration::from_secs(60))));
+    let silent = command(&["run", "x", "--wait", "2s", "--", "true"]);
+    refused(&silent, 69, &["could not be granted to", "(no answer within the request timeout)"]);
+}
+
 /// Far longer than a command needs to exit, and far shorter than the time limits of the calls on a store.
 const SOON: Duration = Duration::from_secs(3);
