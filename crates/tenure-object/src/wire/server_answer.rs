@@ -126,18 +126,16 @@ impl ServerAnswer {
             ));
         }
         // A server that checks signatures refuses requests whose time is so far off from its own.
-        match self.ahead() {
-            Some(ahead) if ahead.abs() > SKEW_MAX => Some(format!(
-                "its answer is dated {date}, {} s {} the accepted request: the clocks of the server's front ends \
-                 differ, so its time cannot be believed: set the server's clock",
-                ahead.abs(),
-                if ahead < 0 { "after" } else { "before" }
+        match (self.ahead(), self.signed) {
+            (Some(ahead), Some(signed)) if ahead.abs() > SKEW_MAX => Some(format!(
+                "its answer is dated {date}, but it accepted a request that was signed at {signed}: the clocks of the \
+                 server's front ends differ, so its time cannot be believed: set the server's clock"
             )),
             _ => self.drift.map(|drift| {
                 format!(
-                    "its answer is dated {date}, {} s {} the time that its earlier answers showed, and is not believed \
-                     until a second answer agrees: set the server's clock",
-                    drift.abs(),
+                    "its answer is dated {date}, {} min {} the time that its earlier answers showed, and is not \
+                     believed until a second answer agrees: set the server's clock",
+                    drift.abs() / 60,
                     if drift < 0 { "before" } else { "after" }
                 )
             }),
