@@ -57,7 +57,7 @@ async fn equal_bytes_have_another_version_each_time_they_are_written() {
     let (store, mut expect, mut seen) = (container.store(), Expect::Absent, Vec::new());
     for _ in 0..5 {
         let put = store.put(&key("k"), "same".into(), expect).await.unwrap();
-        let Put::Applied(applied) = put else { panic!("nobody else writes") };
+        let Put::Applied(applied) = put else { panic!("there is no other writer") };
         assert!(!seen.contains(&applied.version), "{seen:?}");
         expect = Expect::Version(applied.version.clone());
         seen.push(applied.version);
@@ -71,9 +71,9 @@ async fn a_wrong_place_and_wrong_credentials_are_reported() {
     let at = |name: &str| Azure::builder(name).account(server.account()).endpoint(&server.endpoint());
     let open = |builder: AzureBuilder| builder.open_in(&Environment::default()).unwrap();
     let key = key("k");
-    let missing = open(at("nobody-made-this").access_key(server.account_key()));
+    let missing = open(at("never-made").access_key(server.account_key()));
     let put = missing.put(&key, Bytes::new(), Expect::Absent).await.unwrap_err().to_string();
-    assert!(put.contains("there is no container \"nobody-made-this\": create it"), "{put}");
+    assert!(put.contains("there is no container \"never-made\": create it"), "{put}");
     let replace = Expect::Version(missing.identity().impossible_version);
     let put = missing.put(&key, Bytes::new(), replace).await.unwrap_err().to_string();
     assert!(put.contains("there is no container"), "and it is no conflict: {put}");

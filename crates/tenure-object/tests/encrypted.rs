@@ -153,5 +153,5 @@ fn an_invalid_file_of_certificates_is_reported_before_anything_is_sent() {
     let error = refused(&builder, &variable).to_string();
     assert!(error.contains("Cargo.toml has no certificate in it"), "{error}");
     let plain = builder.endpoint("http://localhost:9000");
-    assert!(plain.open_in(&variable).is_ok(), "nobody looks at it where nothing is encrypted");
+    assert!(plain.open_in(&variable).is_ok(), "the file is not read if nothing is encrypted");
 }

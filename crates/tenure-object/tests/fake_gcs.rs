@@ -66,9 +66,9 @@ async fn a_wrong_place_and_wrong_credentials_are_reported() {
         Google::builder(name).endpoint(&endpoint).token(token).open_in(&Environment::default()).unwrap()
     };
     let key = key("k");
-    let missing = open("nobody-made-this", bucket.server().bearer_token());
+    let missing = open("never-made", bucket.server().bearer_token());
     let put = missing.put(&key, Bytes::new(), Expect::Absent).await.unwrap_err().to_string();
-    assert!(put.contains("there is no bucket \"nobody-made-this\": create it"), "{put}");
+    assert!(put.contains("there is no bucket \"never-made\": create it"), "{put}");
     let replace = Expect::Version(missing.identity().impossible_version);
     let put = missing.put(&key, Bytes::new(), replace).await.unwrap_err().to_string();
     assert!(put.contains("there is no bucket"), "and it is no conflict: {put}");

@@ -21,7 +21,7 @@ fn reads<C: Cloud>(bucket: &BucketOf<C>, name: &str) -> Vec<(Option<String>, u16
 async fn put(store: &impl Store, key: &Key, value: &'static str, expect: Expect) -> Version {
     match store.put(key, value.into(), expect).await.unwrap() {
         Put::Applied(Applied { version, .. }) => version,
-        Put::Conflict(_) => panic!("nobody else writes"),
+        Put::Conflict(_) => panic!("there is no other writer"),
     }
 }
 
@@ -132,7 +132,7 @@ async fn a_standby_polls_at_most_three_times_per_ttl() {
         // One at the beginning, and one for each third of the ttl that has passed.
         let most = 1 + (took.as_secs_f64() * 3.0 / TTL.as_secs_f64()).floor() as u64;
         assert!(*gets <= most && *gets >= u64::from(TTLS), "{gets} looks in {took:?}");
-        assert_eq!(*puts, 0, "whoever waits writes nothing");
+        assert_eq!(*puts, 0, "a waiting contender writes nothing");
     }
     let whole = reads.iter().filter(|(condition, _)| condition.is_none()).count();
     assert_eq!(whole, STANDBYS, "the first look of each, and no other: {reads:?}");

@@ -81,7 +81,7 @@ async fn complete_and_empty_answers_give_an_age_that_restarts_with_each_write() 
     }
     assert_eq!(bucket.proxy().log().iter().filter(|exchange| exchange.answered == Some(304)).count(), 3);
     let entry = writer.get(&key).await.unwrap().entry.unwrap();
-    assert_eq!(entry.age, None, "nobody is told an age who did not ask for it");
+    assert_eq!(entry.age, None, "without accept=server-clock an entry has no age");
     let _ = writer.put(&key, "two".into(), Expect::Version(entry.version)).await.unwrap();
     assert!(store.get(&key).await.unwrap().entry.unwrap().age < Some(last));
 }

@@ -231,14 +231,14 @@ async fn a_second_read_is_conditional_and_an_unrequested_304_is_unknown() {
     let script = [unchanged.clone(), whole.clone(), unchanged.clone(), other, unchanged, whole];
     let server = Scripted::start(script).await;
     let store = server.builder().bare_etags().open_in(&Environment::default()).unwrap();
-    assert!(matches!(store.get(&key()).await, Err(StoreError::Unknown(_))), "nobody asked what has changed");
+    assert!(matches!(store.get(&key()).await, Err(StoreError::Unknown(_))), "the read had no condition");
     let first = store.get(&key()).await.unwrap();
     assert_eq!(store.get(&key()).await.unwrap(), first);
     assert!(
         matches!(store.get(&key()).await, Err(StoreError::Unknown(_))),
         "another version than was asked for"
     );
-    assert!(matches!(store.get(&key()).await, Err(StoreError::Unknown(_))), "nobody asked this time");
+    assert!(matches!(store.get(&key()).await, Err(StoreError::Unknown(_))), "this read had no condition");
     assert_eq!(store.get(&key()).await.unwrap(), first);
     let conditions: Vec<bool> =
         server.heads().iter().map(|head| head.contains("\r\nif-none-match: v7\r\n")).collect();

@@ -300,8 +300,8 @@ fn keys_of_a_profile_are_taken_from_the_files_that_the_environment_names() {
     );
     let error = open(S3::builder("bucket").profile("people")).unwrap_err().to_string();
     assert!(error.contains("aws configure export-credentials --profile people"), "{error}");
-    let error = open(S3::builder("bucket").profile("nobody")).unwrap_err().to_string();
-    assert!(error.contains("no profile \"nobody\""), "{error}");
+    let error = open(S3::builder("bucket").profile("missing")).unwrap_err().to_string();
+    assert!(error.contains("no profile \"missing\""), "{error}");
     let error = open(S3::builder("bucket")).unwrap_err().to_string();
     assert!(error.contains("no credentials"), "the default profile has a region and no key: {error}");
     let by_variable: Environment = variables.into_iter().chain([("AWS_PROFILE", "ci")]).collect();

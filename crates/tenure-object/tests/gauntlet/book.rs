@@ -91,7 +91,7 @@ pub(crate) fn judge(entries: &[Entry]) -> Vec<String> {
             }
             Entry::Held { who, token } => {
                 if granted.get(&token) != Some(&who) {
-                    is_wrong("S5: nobody granted it that".to_owned());
+                    is_wrong("S5: it holds a token that it was never granted".to_owned());
                 }
                 if token < held {
                     is_wrong(format!("S2: the holder of token {held} had believed before"));
@@ -105,7 +105,7 @@ pub(crate) fn judge(entries: &[Entry]) -> Vec<String> {
                 accepted = accepted.max(token);
             }
             Entry::Refused { while_held: true, .. } => {
-                is_wrong("S2: it believed, and somebody newer had written".to_owned());
+                is_wrong("S2: it believed, and a newer holder had written".to_owned());
             }
             Entry::Refused { .. } => {}
         }

@@ -90,7 +90,7 @@ impl Outcome {
             "seed {seed}: held again after {slowest:?}, and it should take {bound:?} at most: {:?}",
             self.held_again
         );
-        assert!(self.stale > 0, "nobody was late, so that the fence had nothing to refuse");
+        assert!(self.stale > 0, "no write came late, so the fence had nothing to refuse");
     }
 }
 
