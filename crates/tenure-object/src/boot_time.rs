@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A clock that counts while the machine is suspended: credentials expire on the clock of another machine, which goes
-/// on.
+/// A clock that counts while the machine is suspended: credentials expire on the clock of another machine, which
+/// continues.
 pub(crate) trait BootTime: fmt::Debug + Send + Sync {
     /// Time since a fixed moment, such as the start of the machine.
     fn now(&self) -> Duration;

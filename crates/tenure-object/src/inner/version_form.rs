@@ -6,7 +6,7 @@ use tenure_store::{Key, Version};
 /// only without quotes, some only with quotes. To every other replace they answer that the object has changed.
 ///
 /// The check at connect cannot detect this, since all its writes must be refused. The sign is a refused replace of a
-/// version that a read shows which was sent after the refusal. A server that keeps its promises never does this: a
+/// version that a read, sent after the refusal, still shows. A server that keeps its promises never does this: a
 /// version that was replaced does not return.
 #[derive(Debug, Default)]
 pub(super) struct VersionForm(Mutex<FormState>);

@@ -55,7 +55,7 @@ fn general<D: Dialect>(answer: &ServerAnswer) -> Option<String> {
 pub(crate) fn wrong_clock(answer: &ServerAnswer) -> String {
     match answer.ahead() {
         Some(ahead) => format!(
-            "this machine's clock is {} s {} the store's, which refuses requests with so wrong a time: set the clock",
+            "this machine's clock is {} s {} the store's, which refuses requests with such a time: set the clock",
             ahead.abs(),
             if ahead < 0 { "behind" } else { "ahead of" }
         ),

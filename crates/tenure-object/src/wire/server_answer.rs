@@ -122,7 +122,7 @@ impl ServerAnswer {
         };
         if !is_plausible(date) {
             return Some(format!(
-                "its clock was never set: its answer is dated {date}: set the server's clock"
+                "its answer is dated {date}, so its clock was never set: set the server's clock"
             ));
         }
         // A server that checks signatures refuses requests whose time is so far off from its own.
