@@ -41,7 +41,7 @@ fn an_error_shows_a_valid_url_and_repeats_no_secret() {
     refused("az://my-container?sv=2024&sig=hush", "AZURE_STORAGE_SAS_TOKEN");
     refused("az://my-container?region=eu", "no option \"region\": it has account");
     refused("az://my-container?account=a&account=b", "twice");
-    refused("az://my-container?account=Acme", "3 to 24 small letters");
+    refused("az://my-container?account=Acme", "3 to 24 lowercase letters");
     refused("az://my-container?credentials=hush", "instance");
     refused("az://my-container?accept=nfs", "accept can be http");
     refused("az://my-container?endpoint=https://acme.dfs.core.windows.net", "not the endpoint of blobs");

@@ -38,24 +38,28 @@ impl AzureBuilder {
         };
         builder.require(is_container(container), || {
             format!(
-                "{container:?} is not the name of a container: it has 3 to 63 small letters, digits and single dashes, \
+                "{container:?} is not the name of a container: it has 3 to 63 lowercase letters, digits and single dashes, \
                  and begins and ends with a letter or digit"
             )
         })
     }
 
-    /// Sets the storage account of the container. Default: `AZURE_STORAGE_ACCOUNT`.
+    /// Sets the storage account of the container. Default: the account in the endpoint, in
+    /// `AZURE_STORAGE_CONNECTION_STRING`, or in `AZURE_STORAGE_ACCOUNT`.
     pub fn account(mut self, name: &str) -> Self {
         self.account = Some(name.to_owned());
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         self.require((3..=24).contains(&name.len()) && name.bytes().all(plain), || {
-            format!("{name:?} is not the name of a storage account: it has 3 to 24 small letters and digits")
+            format!(
+                "{name:?} is not the name of a storage account: it has 3 to 24 lowercase letters and digits"
+            )
         })
     }
 
     /// Connects to this server instead of `https://ACCOUNT.blob.core.windows.net`: an emulator, a sovereign cloud, or a
-    /// custom domain. On an address or `localhost` the account is the first part of the path, and may be left out. An
-    /// unencrypted endpoint is accepted only on this machine, unless it is [accepted](Self::accept_http) explicitly.
+    /// custom domain. If the host is an IP address or `localhost`, the account is the first part of the path, and may be
+    /// left out. An unencrypted endpoint is accepted only on this machine, unless it is [accepted](Self::accept_http)
+    /// explicitly.
     pub fn endpoint(mut self, url: &str) -> Self {
         self.settings.set_endpoint(url);
         self
@@ -98,7 +102,7 @@ impl AzureBuilder {
         self.open_in(&Environment::of_process())
     }
 
-    /// Like [`open`](Self::open), with other variables than those of this process.
+    /// Like [`open`](Self::open), with these variables instead of those of this process.
     pub fn open_in(&self, environment: &Environment) -> Result<Azure, OpenError> {
         let (resolved, connection) = self.resolve(environment)?;
         let credentials = match &self.credentials {
@@ -115,6 +119,7 @@ impl AzureBuilder {
         let connector = Connector::new(NetworkSettings {
             unencrypted,
             roots: network::roots(self.settings.ca.as_deref(), None, unencrypted)?,
+            ca_variable: None,
             proxies,
             names: &HEADERS,
             header: None,
@@ -310,5 +315,5 @@ fn account_of(endpoint: &Endpoint) -> Option<String> {
 const CLOUDS: [&str; 4] =
     ["core.windows.net", "core.usgovcloudapi.net", "core.chinacloudapi.cn", "core.cloudapi.de"];
 
-/// Azure has no limit for a single blob below 500 requests in a second. This leaves room for others.
+/// By its documentation, Azure serves 500 requests per second for one blob. This interval leaves room for contenders.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);

@@ -14,7 +14,7 @@ use object_store::client::{
 use super::FetchError;
 use super::fetch_answer::FetchAnswer;
 use super::text::fits_header;
-use crate::wire::{Connector, connection_words};
+use crate::wire::Connector;
 
 /// Changes to the requests for credentials, and requirements on their answers, where the client library copies text
 /// without a check.
@@ -169,7 +169,7 @@ impl HttpService for FetchHook {
             Err(error) => {
                 let is_connect = error.kind() == HttpErrorKind::Connect;
                 let proxy = self.connector.connector.proxy(&address).filter(|_| is_connect);
-                let words = connection_words(&error, &host, proxy.as_ref());
+                let words = self.connector.connector.describe(&error, &host, proxy.as_ref());
                 self.connector.note(FetchState::Failed(host, words));
                 Err(error)
             }

@@ -33,7 +33,7 @@ impl GoogleBuilder {
         let mut builder = Self { bucket: bucket.to_owned(), settings: Settings::default(), token: None };
         builder.settings.require(is_bucket(bucket), || {
             format!(
-                "{bucket:?} is not the name of a bucket: it has 3 to 63 small letters, digits, dashes and underscores, \
+                "{bucket:?} is not the name of a bucket: it has 3 to 63 lowercase letters, digits, dashes and underscores, \
                  or several such parts with dots between them"
             )
         });
@@ -88,7 +88,7 @@ impl GoogleBuilder {
         self.open_in(&Environment::of_process())
     }
 
-    /// Like [`open`](Self::open), with other variables than those of this process.
+    /// Like [`open`](Self::open), with these variables instead of those of this process.
     pub fn open_in(&self, environment: &Environment) -> Result<Google, OpenError> {
         self.check()?;
         let credentials = match &self.token {
@@ -98,10 +98,11 @@ impl GoogleBuilder {
         let (chosen, endpoint) = (self.settings.proxy.as_ref(), self.settings.endpoint.as_ref());
         let unencrypted = self.settings.is_plain() && !credentials.need_tls() && chosen.is_none();
         let (proxies, proxy) = network::proxies(chosen, endpoint, GOOGLE, environment)?;
-        let bundle = environment.get("CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE").map(Path::new);
+        let bundle = environment.get(CA_VARIABLE).map(Path::new);
         let network = NetworkSettings {
             unencrypted,
             roots: network::roots(self.settings.ca.as_deref(), bundle, unencrypted)?,
+            ca_variable: Some(CA_VARIABLE),
             proxies,
             names: &HEADERS,
             header: None,
@@ -182,6 +183,9 @@ fn is_bucket(name: &str) -> bool {
 
 /// The address of Google Cloud Storage.
 const GOOGLE: &str = "https://storage.googleapis.com";
+
+/// The variable of `gcloud` for a file of certificates.
+const CA_VARIABLE: &str = "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE";
 
 /// The published limit is one write per second and object; the server answers more with 429.
 const WRITE_INTERVAL: Duration = Duration::from_millis(1100);

@@ -45,7 +45,7 @@ impl S3Builder {
         };
         builder.require(is_bucket(bucket), || {
             format!(
-                "{bucket:?} is not the name of a bucket: it has 3 to 63 small letters, digits, dots and dashes"
+                "{bucket:?} is not the name of a bucket: it has 3 to 63 lowercase letters, digits, dots and dashes"
             )
         })
         .require(!bucket.ends_with("--x-s3"), || {
@@ -137,7 +137,7 @@ impl S3Builder {
         self.open_in(&Environment::of_process())
     }
 
-    /// Like [`open`](Self::open), with other variables than those of this process.
+    /// Like [`open`](Self::open), with these variables instead of those of this process.
     pub fn open_in(&self, environment: &Environment) -> Result<S3, OpenError> {
         let (resolved, profile) = self.resolve(environment)?;
         let (endpoint, provider) = (resolved.settings.endpoint.as_ref(), resolved.provider());
@@ -159,11 +159,12 @@ impl S3Builder {
         let chosen = self.settings.proxy.as_ref();
         let unencrypted = plain && matches!(credentials, S3Credentials::Keys(_)) && chosen.is_none();
         let (proxies, proxy) = network::proxies(chosen, endpoint, AWS, environment)?;
-        let bundle = environment.get("AWS_CA_BUNDLE");
+        let bundle = environment.get(CA_VARIABLE);
         let bundle = bundle.or_else(|| profile.as_ref()?.get("ca_bundle")).map(Path::new);
         let network = NetworkSettings {
             unencrypted,
             roots: network::roots(self.settings.ca.as_deref(), bundle, unencrypted)?,
+            ca_variable: Some(CA_VARIABLE),
             proxies,
             names: &HEADERS,
             header: provider.header(),
@@ -313,3 +314,6 @@ fn is_bucket(name: &str) -> bool {
 
 /// An address of AWS.
 const AWS: &str = "https://s3.amazonaws.com";
+
+/// The variable of AWS's own tools for a file of certificates.
+const CA_VARIABLE: &str = "AWS_CA_BUNDLE";

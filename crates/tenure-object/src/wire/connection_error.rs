@@ -8,10 +8,16 @@ use rustls::{CertificateError, InvalidMessage};
 
 use super::Proxy;
 
-/// Describes the error on the way to this host, through this proxy.
-pub(crate) fn words(error: &(dyn Error + 'static), host: &str, proxy: Option<&Proxy>) -> String {
+/// Describes the error on the way to this host, through this proxy. `ca_variable` is the environment variable of the
+/// dialect that names a file of certificates.
+pub(super) fn words(
+    error: &(dyn Error + 'static),
+    host: &str,
+    proxy: Option<&Proxy>,
+    ca_variable: Option<&str>,
+) -> String {
     if let Some(trouble) = chain(error).find_map(|error| error.downcast_ref()) {
-        return of_tls(trouble, host);
+        return of_tls(trouble, host, ca_variable);
     }
     let innermost = chain(error).last().map(ToString::to_string).unwrap_or_default();
     // The type of this error is private to its crate.
@@ -33,14 +39,15 @@ pub(crate) fn words(error: &(dyn Error + 'static), host: &str, proxy: Option<&Pr
     }
 }
 
-fn of_tls(error: &rustls::Error, host: &str) -> String {
+fn of_tls(error: &rustls::Error, host: &str, ca_variable: Option<&str>) -> String {
     use CertificateError as Wrong;
     match error {
         rustls::Error::InvalidCertificate(wrong) => match wrong {
             // The latter means another authority with the same name.
             Wrong::UnknownIssuer | Wrong::BadSignature => format!(
                 "the certificate of {host} is not signed by an authority that this machine trusts: if its authority \
-                 is your own, name that authority's certificate with ca=/path/to/ca.pem in the URL, or in AWS_CA_BUNDLE"
+                 is your own, name that authority's certificate with ca=/path/to/ca.pem in the URL{}",
+                ca_variable.map(|name| format!(", or in {name}")).unwrap_or_default()
             ),
             Wrong::NotValidForName => format!(
                 "the certificate of {host} is for another name: write the endpoint with the name that it was made for"
@@ -98,4 +105,18 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
             None => (*error).source(),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_authority_is_named_in_the_url_or_in_the_variable_of_the_dialect_if_it_has_one() {
+        let error = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let said = words(&error, "host", None, Some("SOME_CA_FILE"));
+        assert!(said.ends_with("with ca=/path/to/ca.pem in the URL, or in SOME_CA_FILE"), "{said}");
+        let said = words(&error, "host", None, None);
+        assert!(said.ends_with("with ca=/path/to/ca.pem in the URL"), "{said}");
+    }
 }

@@ -22,6 +22,8 @@ pub(crate) struct NetworkSettings {
     /// True if no request ever goes to an address with a certificate.
     pub(crate) unencrypted: bool,
     pub(crate) roots: Roots,
+    /// Environment variable that names a file of certificates in this dialect, for messages.
+    pub(crate) ca_variable: Option<&'static str>,
     pub(crate) proxies: Proxies,
     /// The headers of the dialect.
     pub(crate) names: &'static HeaderNames,
@@ -49,6 +51,11 @@ impl Connector {
     /// The proxy in front of this address.
     pub(crate) fn proxy(&self, address: &http::Uri) -> Option<Proxy> {
         self.network.proxies.of(address).ok().flatten()
+    }
+
+    /// Describes the error on the way to this host, through this proxy.
+    pub(crate) fn describe(&self, error: &HttpError, host: &str, proxy: Option<&Proxy>) -> String {
+        connection_error::words(error, host, proxy, self.network.ca_variable)
     }
 }
 
@@ -85,26 +92,14 @@ impl HttpConnector for Connector {
         let client = client
             .build()
             .map_err(|error| object_store::Error::Generic { store: "HTTP", source: error.into() })?;
-        let (counter, seen_time) = (Arc::clone(&self.counter), Arc::clone(&self.seen_time));
-        let NetworkSettings { proxies, names, header, .. } = self.network.clone();
-        Ok(HttpClient::new(CallHook { client, counter, seen_time, proxies, names, header }))
+        Ok(HttpClient::new(CallHook { client, connector: self.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct CallHook {
     client: reqwest::Client,
-    counter: Arc<Counter>,
-    seen_time: Arc<SeenTime>,
-    proxies: Proxies,
-    names: &'static HeaderNames,
-    header: Option<(HeaderName, HeaderValue)>,
-}
-
-impl CallHook {
-    fn proxy(&self, address: &http::Uri) -> Option<Proxy> {
-        self.proxies.of(address).ok().flatten()
-    }
+    connector: Connector,
 }
 
 #[async_trait::async_trait]
@@ -114,12 +109,13 @@ impl HttpService for CallHook {
         let Some(call) = request.extensions().get::<Call>().cloned() else {
             return HttpService::call(&self.client, request).await;
         };
+        let Connector { counter, seen_time, network } = &self.connector;
         let (mut parts, body) = request.into_parts();
-        parts.headers.extend(self.header.clone());
+        parts.headers.extend(network.header.clone());
         // A cache on the way must ask the store. The header is not part of any signature.
         parts.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        self.counter.count(&parts);
-        let signed = self.names.signed_at(&parts.headers);
+        counter.count(&parts);
+        let signed = network.names.signed_at(&parts.headers);
         let address = parts.uri.clone();
         // If the future is dropped after this, no caller reads the state. If it panics, this state is correct.
         call.note(CallState::Cut("there was no answer".to_owned()));
@@ -127,7 +123,7 @@ impl HttpService for CallHook {
             Ok(response) => response,
             Err(error) => {
                 let host = address.authority().map_or("", |authority| authority.as_str());
-                let words = connection_error::words(&error, host, self.proxy(&address).as_ref());
+                let words = self.connector.describe(&error, host, self.connector.proxy(&address).as_ref());
                 call.note(if is_certainly_unsent(&error) {
                     CallState::NotConnected(words)
                 } else {
@@ -136,12 +132,12 @@ impl HttpService for CallHook {
                 return Err(error);
             }
         };
-        let mut answer = ServerAnswer::new(response.status().as_u16(), response.headers(), self.names);
+        let mut answer = ServerAnswer::new(response.status().as_u16(), response.headers(), network.names);
         answer.signed = signed;
         if let Some(date) = answer.untied_date() {
-            answer.drift = self.seen_time.drift(date);
+            answer.drift = seen_time.drift(date);
         }
-        answer.proxy = self.proxy(&address);
+        answer.proxy = self.connector.proxy(&address);
         // The status has arrived, so it is the answer, even if the remaining part is lost.
         call.note(CallState::Answered(Box::new(answer.clone())));
         if answer.is_success() {
@@ -193,5 +189,5 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// this, and each opens a new connection.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 
-/// Errors of S3 have a few hundred bytes.
+/// Errors have a few hundred bytes.
 const ERROR_MAX: usize = 64 * 1024;

@@ -14,7 +14,6 @@ mod server_answer;
 use std::net::IpAddr;
 
 pub(crate) use call::{Call, CallState};
-pub(crate) use connection_error::words as connection_words;
 pub(crate) use connector::{Connector, NetworkSettings};
 pub(crate) use header_names::HeaderNames;
 pub(crate) use proxies::Proxies;
