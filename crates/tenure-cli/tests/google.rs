@@ -89,7 +89,7 @@ fn an_emulator_that_ignores_conditions_is_refused_before_anything_runs_and_by_th
 #[test]
 fn the_stand_in_for_google_is_fit_and_nothing_is_left_in_it() {
     let Some(place) = Place::on(Kind::FakeGcs, "probed") else { return };
-    let args = ["probe", "--racers", "16", "--rounds", "2", "--samples", "10", &place.url];
+    let args = ["probe", "--racers", "8", "--rounds", "1", "--samples", "10", &place.url];
     let probed = place.tenure(&args);
     assert_eq!(probed.code, 0, "{probed:?}");
     assert!(probed.out.contains(": fit, for any number of machines\n"), "{}", probed.out);

@@ -28,7 +28,8 @@ fn supervisors_of_a_lease_in_a_bucket_of_google_never_overlap_whatever_happens_t
         supervisors: 8,
         // The shortest that the store bears.
         ttl: Duration::from_secs(11),
-        acts: 400,
+        // Long enough that a holder renews, and so learns that it was stolen from, before its work ends.
+        acts: 1000,
         faults: quota(4, 12),
         span: Duration::from_secs(quota(45, 120)),
         seed: setting("TENURE_TEST_SEED", 6),

@@ -70,6 +70,7 @@ const BUSY: &[&str] = &["tenure-core/", "tenure-sim/"];
 
 const WAITING: &[&str] = &[
     "tenure-cli/default_build",
+    "tenure-cli/google",
     "tenure-cli/probe",
     "tenure-conformance/",
     "tenure-connect/",
@@ -151,6 +152,7 @@ const CLOCKS: &[&str] = &[
 
 /// Crowds, gauntlets and the longest suites: they take minutes, and daily work omits them.
 const LONG: &[&str] = &[
+    "tenure-cli/google",
     "tenure-cli/run_contention",
     "tenure-conformance/broken_stores",
     "tenure-conformance/file",
