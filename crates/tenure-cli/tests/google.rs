@@ -72,29 +72,13 @@ fn each_problem_of_a_bucket_of_google_has_its_own_message_and_code_and_shows_no_
 }
 
 #[test]
-fn an_emulator_that_ignores_conditions_is_refused_before_anything_runs_and_by_the_probe() {
+fn an_emulator_that_ignores_conditions_is_refused_before_anything_runs() {
     let Some(place) = Place::on(Kind::GcpEmulator, "liar") else { return };
     refused(
         &place.tenure(&RUN),
         77,
         &["it accepted a create over an existing entry", "nothing is granted on it: use another store"],
     );
-    let probed =
-        place.tenure(&["probe", "--quiet", "--racers", "4", "--rounds", "1", "--samples", "10", &place.url]);
-    assert_eq!(probed.code, 77, "{probed:?}");
-    assert!(probed.out.contains("conditional create   BROKEN"), "{}", probed.out);
-}
-
-/// Writes of one key are 1.1 s apart, so the probe is a small one.
-#[test]
-fn the_stand_in_for_google_is_fit_and_nothing_is_left_in_it() {
-    let Some(place) = Place::on(Kind::FakeGcs, "probed") else { return };
-    let args = ["probe", "--racers", "8", "--rounds", "1", "--samples", "10", &place.url];
-    let probed = place.tenure(&args);
-    assert_eq!(probed.code, 0, "{probed:?}");
-    assert!(probed.out.contains(": fit, for any number of machines\n"), "{}", probed.out);
-    assert!(probed.out.contains("the store wants 1.1s between two writes of one key"), "{}", probed.out);
-    assert!(!probed.err.contains("are left"), "{}", probed.err);
 }
 
 #[test]

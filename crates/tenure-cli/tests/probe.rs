@@ -269,4 +269,32 @@ mod buckets {
         let answer = server.administer("GET", &format!("/{bucket}"), &[], "");
         answer.split("<Key>").skip(1).map(|rest| rest.split("</Key>").next().unwrap().to_owned()).collect()
     }
+
+    fn google(bucket: &str, server: &Server) -> String {
+        server.create_bucket(bucket);
+        format!("gs://{bucket}/locks?endpoint={}", server.endpoint())
+    }
+
+    #[test]
+    fn an_emulator_of_google_that_ignores_conditions_fails_the_probe() {
+        let Some(server) = Server::shared(Kind::GcpEmulator) else { return };
+        let (home, url) = (Home::new("probe-liar"), google("liar", server));
+        let args = ["probe", "--quiet", "--racers", "4", "--rounds", "1", "--samples", "10", &url];
+        let probed = tenure(&home, server, &args);
+        assert_eq!(probed.code, 77, "{probed:?}");
+        assert!(probed.out.contains("conditional create   BROKEN"), "{}", probed.out);
+    }
+
+    /// Writes of one key are 1.1 s apart, so the probe is a small one.
+    #[test]
+    fn the_stand_in_for_google_is_fit_and_nothing_is_left_in_it() {
+        let Some(server) = Server::shared(Kind::FakeGcs) else { return };
+        let (home, url) = (Home::new("probe-google"), google("probed", server));
+        let args = ["probe", "--racers", "8", "--rounds", "1", "--samples", "10", &url];
+        let probed = tenure(&home, server, &args);
+        assert_eq!(probed.code, 0, "{probed:?}");
+        assert!(probed.out.contains(": fit, for any number of machines\n"), "{}", probed.out);
+        assert!(probed.out.contains("the store wants 1.1s between two writes of one key"), "{}", probed.out);
+        assert!(!probed.err.contains("are left"), "{}", probed.err);
+    }
 }

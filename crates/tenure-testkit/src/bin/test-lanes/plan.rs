@@ -70,7 +70,6 @@ const BUSY: &[&str] = &["tenure-core/", "tenure-sim/"];
 
 const WAITING: &[&str] = &[
     "tenure-cli/default_build",
-    "tenure-cli/google",
     "tenure-cli/probe",
     "tenure-conformance/",
     "tenure-connect/",
@@ -91,6 +90,7 @@ const CLOCKS: &[&str] = &[
     "tenure-cli/examples",
     "tenure-cli/forget",
     "tenure-cli/generated",
+    "tenure-cli/google",
     "tenure-cli/guarantees",
     "tenure-cli/handle_places",
     "tenure-cli/handles",
@@ -152,7 +152,6 @@ const CLOCKS: &[&str] = &[
 
 /// Crowds, gauntlets and the longest suites: they take minutes, and daily work omits them.
 const LONG: &[&str] = &[
-    "tenure-cli/google",
     "tenure-cli/run_contention",
     "tenure-conformance/broken_stores",
     "tenure-conformance/file",
