@@ -1,21 +1,10 @@
 //! The URLs of buckets that are accepted, the errors of the others, and the canonical form.
 #![cfg(feature = "s3")]
 
+mod support;
+
+use support::{canonical, refused};
 use tenure_connect::StoreUrl;
-
-fn canonical(text: &str) -> String {
-    let url: StoreUrl = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
-    let canonical = url.to_string();
-    assert_eq!(canonical.parse::<StoreUrl>().unwrap(), url, "{canonical} does not come back");
-    canonical
-}
-
-#[track_caller]
-fn refused(text: &str, part: &str) {
-    let sentence = text.parse::<StoreUrl>().expect_err(text).to_string();
-    assert!(sentence.contains(part), "{sentence}");
-    assert!(!sentence.contains("hush"), "{sentence}");
-}
 
 #[test]
 fn a_plain_url_is_its_own_canonical_form() {
