@@ -11,16 +11,16 @@ use crate::wire::{AnswerText, ServerAnswer};
 pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeaning {
     match answer.status {
         _ if answer.is_success() => AnswerMeaning::Done,
-        _ if is_throttling(answer) => AnswerMeaning::Throttled,
+        _ if answer.is_throttling(THROTTLING) => AnswerMeaning::Throttled,
         304 if asked == RequestKind::ReadAgain => AnswerMeaning::Unchanged,
         // A replace of another version, or of a blob that was deleted, and on some paths a create of an existing blob.
-        412 if asked.is_write() && is_one_of(answer, CONDITION) => AnswerMeaning::Conflict,
-        412 if is_one_of(answer, LEASED) => AnswerMeaning::Refused(Reason::Denied),
-        404 if is_one_of(answer, NO_BLOB) => missing(asked),
-        404 | 409 if is_one_of(answer, NO_CONTAINER) => AnswerMeaning::Refused(Reason::Invalid),
-        409 if asked == RequestKind::Create && is_one_of(answer, EXISTS) => AnswerMeaning::Conflict,
-        409 if is_one_of(answer, RETAINED) => AnswerMeaning::Refused(Reason::Unsupported),
-        409 if is_one_of(answer, ARCHIVED) || is_one_of(answer, OTHER_KEY) => {
+        412 if asked.is_write() && answer.is_one_of(CONDITION) => AnswerMeaning::Conflict,
+        412 if answer.is_one_of(LEASED) => AnswerMeaning::Refused(Reason::Denied),
+        404 if answer.is_one_of(NO_BLOB) => asked.meaning_of_missing(),
+        404 | 409 if answer.is_one_of(NO_CONTAINER) => AnswerMeaning::Refused(Reason::Invalid),
+        409 if asked == RequestKind::Create && answer.is_one_of(EXISTS) => AnswerMeaning::Conflict,
+        409 if answer.is_one_of(RETAINED) => AnswerMeaning::Refused(Reason::Unsupported),
+        409 if answer.is_one_of(ARCHIVED) || answer.is_one_of(OTHER_KEY) => {
             AnswerMeaning::Refused(Reason::Denied)
         }
         // A proxy that answers this forwards nothing.
@@ -33,42 +33,22 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
     }
 }
 
-fn is_throttling(answer: &ServerAnswer) -> bool {
-    answer.status == 429
-        || answer.status == 503 && answer.retry_after.is_some()
-        || is_one_of(answer, THROTTLING)
-        || answer.code().contains("Throttl")
-}
-
-/// Meaning of a blob that is certainly missing.
-fn missing(asked: RequestKind) -> AnswerMeaning {
-    match asked {
-        RequestKind::Read | RequestKind::ReadAgain => AnswerMeaning::Absent,
-        RequestKind::Replace => AnswerMeaning::Conflict,
-        RequestKind::Create | RequestKind::List => AnswerMeaning::Unknown,
-    }
-}
-
 fn bad_request(answer: &ServerAnswer) -> AnswerMeaning {
     match answer {
-        _ if is_one_of(answer, BAD_TOKEN) => AnswerMeaning::Refused(Reason::Denied),
-        _ if is_one_of(answer, BAD_NAME) || is_one_of(answer, WANTS_HTTPS) => {
+        _ if answer.is_one_of(BAD_TOKEN) => AnswerMeaning::Refused(Reason::Denied),
+        _ if answer.is_one_of(BAD_NAME) || answer.is_one_of(WANTS_HTTPS) => {
             AnswerMeaning::Refused(Reason::Invalid)
         }
         // The request arrived damaged. It is unknown whether it had another effect.
-        _ if is_one_of(answer, DAMAGED_ON_THE_WAY) => AnswerMeaning::Unknown,
+        _ if answer.is_one_of(DAMAGED_ON_THE_WAY) => AnswerMeaning::Unknown,
         _ => AnswerMeaning::Refused(Reason::Unsupported),
     }
 }
 
 /// The flaw of a refused token of Microsoft Entra: one code has several causes.
 pub(super) fn credentials_flaw(answer: &ServerAnswer) -> Option<CredentialsFlaw> {
-    let is_token = is_one_of(answer, BAD_TOKEN) && matches!(answer.status, 401 | 403);
+    let is_token = answer.is_one_of(BAD_TOKEN) && matches!(answer.status, 401 | 403);
     is_token.then_some(CredentialsFlaw::NotKnown)
-}
-
-fn is_one_of(answer: &ServerAnswer, codes: &[&str]) -> bool {
-    codes.contains(&answer.code())
 }
 
 /// The cause of an error and the next step.

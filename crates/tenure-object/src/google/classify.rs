@@ -9,13 +9,14 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
     match answer.status {
         _ if answer.is_success() => AnswerMeaning::Done,
         // One write per second and object is the limit. The code decides: it arrives with 403, 429 and 503.
-        _ if is_throttling(answer) => AnswerMeaning::Throttled,
+        _ if answer.is_throttling(THROTTLING) => AnswerMeaning::Throttled,
         // Not about the condition of the write: the next attempt is refused too.
         412 if is_about_a_policy(answer) => AnswerMeaning::Refused(Reason::Denied),
         412 if asked.is_write() => AnswerMeaning::Conflict,
         304 if asked == RequestKind::ReadAgain => AnswerMeaning::Unchanged,
-        404 if is_one_of(answer, NO_BUCKET) => AnswerMeaning::Refused(Reason::Invalid),
-        404 if is_one_of(answer, NO_OBJECT) => missing(asked),
+        404 if answer.is_one_of(NO_BUCKET) => AnswerMeaning::Refused(Reason::Invalid),
+        // A replace of such an object is answered with 412.
+        404 if answer.is_one_of(NO_OBJECT) => asked.meaning_of_missing(),
         // A proxy that answers this forwards nothing.
         407 => AnswerMeaning::Refused(Reason::Unreachable),
         400 => bad_request(answer),
@@ -27,45 +28,24 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
     }
 }
 
-fn is_throttling(answer: &ServerAnswer) -> bool {
-    let code = answer.code();
-    answer.status == 429
-        || answer.status == 503 && answer.retry_after.is_some()
-        || THROTTLING.contains(&code)
-        || code.contains("Throttl")
-}
-
-/// Meaning of an object that is certainly missing. Google answers a replace of such an object with 412.
-fn missing(asked: RequestKind) -> AnswerMeaning {
-    match asked {
-        RequestKind::Read | RequestKind::ReadAgain => AnswerMeaning::Absent,
-        RequestKind::Replace => AnswerMeaning::Conflict,
-        RequestKind::Create | RequestKind::List => AnswerMeaning::Unknown,
-    }
-}
-
 fn bad_request(answer: &ServerAnswer) -> AnswerMeaning {
     match answer {
-        _ if is_one_of(answer, EXPIRED_TOKEN) || is_about_a_key(answer) || is_about_the_bill(answer) => {
+        _ if answer.is_one_of(EXPIRED_TOKEN) || is_about_a_key(answer) || is_about_the_bill(answer) => {
             AnswerMeaning::Refused(Reason::Denied)
         }
-        _ if is_one_of(answer, BAD_NAME) => AnswerMeaning::Refused(Reason::Invalid),
+        _ if answer.is_one_of(BAD_NAME) => AnswerMeaning::Refused(Reason::Invalid),
         // The request arrived damaged. It is unknown whether it had another effect.
-        _ if is_one_of(answer, DAMAGED_ON_THE_WAY) => AnswerMeaning::Unknown,
+        _ if answer.is_one_of(DAMAGED_ON_THE_WAY) => AnswerMeaning::Unknown,
         _ => AnswerMeaning::Refused(Reason::Unsupported),
     }
 }
 
 /// A token has no name: Google says only that it does not accept it.
 pub(super) fn credentials_flaw(answer: &ServerAnswer) -> Option<CredentialsFlaw> {
-    if is_one_of(answer, EXPIRED_TOKEN) {
+    if answer.is_one_of(EXPIRED_TOKEN) {
         return Some(CredentialsFlaw::Expired);
     }
-    (answer.status == 401 || is_one_of(answer, INVALID_TOKEN)).then_some(CredentialsFlaw::NotKnown)
-}
-
-fn is_one_of(answer: &ServerAnswer, codes: &[&str]) -> bool {
-    codes.contains(&answer.code())
+    (answer.status == 401 || answer.is_one_of(INVALID_TOKEN)).then_some(CredentialsFlaw::NotKnown)
 }
 
 fn is_about_a_key(answer: &ServerAnswer) -> bool {
@@ -82,10 +62,10 @@ fn is_about_a_policy(answer: &ServerAnswer) -> bool {
 
 /// The cause of an error and the next step.
 pub(super) fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<String> {
-    if is_one_of(answer, NO_BUCKET) {
+    if answer.is_one_of(NO_BUCKET) {
         return Some(format!("there is no bucket {bucket:?}: create it, or correct the URL"));
     }
-    if is_one_of(answer, RETAINED) {
+    if answer.is_one_of(RETAINED) {
         return Some(retains_every_write(bucket));
     }
     if is_about_a_key(answer) {
@@ -103,7 +83,7 @@ pub(super) fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) ->
     if is_about_a_policy(answer) {
         return Some(format!("a policy of the organization forbids the request to the bucket {bucket:?}"));
     }
-    if is_one_of(answer, NO_ACCOUNT) {
+    if answer.is_one_of(NO_ACCOUNT) {
         return Some(format!(
             "Google has blocked the project of the bucket {bucket:?}: check its billing account"
         ));
@@ -115,7 +95,7 @@ pub(super) fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) ->
                 .to_owned(),
         );
     }
-    if is_one_of(answer, BAD_NAME) {
+    if answer.is_one_of(BAD_NAME) {
         return Some("it rejects the name of the object: choose a shorter key".to_owned());
     }
     match (answer.status, asked) {

@@ -19,6 +19,15 @@ impl RequestKind {
     pub(crate) fn is_write(self) -> bool {
         matches!(self, Self::Create | Self::Replace)
     }
+
+    /// Meaning of the answer that the object is certainly missing.
+    pub(crate) fn meaning_of_missing(self) -> AnswerMeaning {
+        match self {
+            Self::Read | Self::ReadAgain => AnswerMeaning::Absent,
+            Self::Replace => AnswerMeaning::Conflict,
+            Self::Create | Self::List => AnswerMeaning::Unknown,
+        }
+    }
 }
 
 /// Meaning of an answer.

@@ -9,13 +9,13 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
     match answer.status {
         _ if answer.is_success() => AnswerMeaning::Done,
         // The code decides: these arrive with 400, 403, 429 and 503.
-        _ if is_throttling(answer) => AnswerMeaning::Throttled,
+        _ if answer.is_throttling(THROTTLING) => AnswerMeaning::Throttled,
         412 if asked.is_write() => AnswerMeaning::Conflict,
         // Old versions of MinIO answer this to a create of an existing object.
         304 if asked.is_write() => AnswerMeaning::Conflict,
         304 if asked == RequestKind::ReadAgain => AnswerMeaning::Unchanged,
-        404 if is_one_of(answer, NO_BUCKET) => AnswerMeaning::Refused(Reason::Invalid),
-        404 if is_one_of(answer, NO_OBJECT) => missing(asked),
+        404 if answer.is_one_of(NO_BUCKET) => AnswerMeaning::Refused(Reason::Invalid),
+        404 if answer.is_one_of(NO_OBJECT) => asked.meaning_of_missing(),
         // Another write was in progress. S3 does not say which of the two was applied.
         409 => AnswerMeaning::Unknown,
         // A proxy that answers this forwards nothing.
@@ -31,44 +31,27 @@ pub(super) fn classify(asked: RequestKind, answer: &ServerAnswer) -> AnswerMeani
     }
 }
 
-fn is_throttling(answer: &ServerAnswer) -> bool {
-    let code = answer.code();
-    answer.status == 429
-        || answer.status == 503 && answer.retry_after.is_some()
-        || THROTTLING.contains(&code)
-        || code.contains("Throttl")
-}
-
-/// Meaning of an object that is certainly missing.
-fn missing(asked: RequestKind) -> AnswerMeaning {
-    match asked {
-        RequestKind::Read | RequestKind::ReadAgain => AnswerMeaning::Absent,
-        RequestKind::Replace => AnswerMeaning::Conflict,
-        RequestKind::Create | RequestKind::List => AnswerMeaning::Unknown,
-    }
-}
-
 fn bad_request(answer: &ServerAnswer) -> AnswerMeaning {
     match answer {
         _ if is_about_a_token(answer) || is_about_a_key(answer) => AnswerMeaning::Refused(Reason::Denied),
-        _ if is_one_of(answer, OTHER_REGION) || is_one_of(answer, BAD_NAME) => {
+        _ if answer.is_one_of(OTHER_REGION) || answer.is_one_of(BAD_NAME) => {
             AnswerMeaning::Refused(Reason::Invalid)
         }
         // The request arrived damaged. It is unknown whether it had another effect.
-        _ if is_one_of(answer, DAMAGED_ON_THE_WAY) => AnswerMeaning::Unknown,
+        _ if answer.is_one_of(DAMAGED_ON_THE_WAY) => AnswerMeaning::Unknown,
         _ => AnswerMeaning::Refused(Reason::Unsupported),
     }
 }
 
 fn is_about_a_token(answer: &ServerAnswer) -> bool {
-    is_one_of(answer, EXPIRED_TOKEN) || is_one_of(answer, INVALID_TOKEN)
+    answer.is_one_of(EXPIRED_TOKEN) || answer.is_one_of(INVALID_TOKEN)
 }
 
 pub(super) fn credentials_flaw(answer: &ServerAnswer) -> Option<CredentialsFlaw> {
-    if is_one_of(answer, EXPIRED_TOKEN) {
+    if answer.is_one_of(EXPIRED_TOKEN) {
         return Some(CredentialsFlaw::Expired);
     }
-    let not_known = is_one_of(answer, INVALID_TOKEN) || is_one_of(answer, UNKNOWN_KEY);
+    let not_known = answer.is_one_of(INVALID_TOKEN) || answer.is_one_of(UNKNOWN_KEY);
     not_known.then_some(CredentialsFlaw::NotKnown)
 }
 
@@ -77,19 +60,15 @@ fn is_about_a_key(answer: &ServerAnswer) -> bool {
     answer.code().starts_with("KMS.")
 }
 
-pub(super) fn is_one_of(answer: &ServerAnswer, codes: &[&str]) -> bool {
-    codes.contains(&answer.code())
-}
-
 /// The cause of an error and the next step.
 pub(super) fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) -> Option<String> {
-    if is_one_of(answer, &["RequestTimeTooSkewed"]) {
+    if answer.is_one_of(&["RequestTimeTooSkewed"]) {
         return Some(words::wrong_clock(answer));
     }
-    if is_one_of(answer, NO_BUCKET) {
+    if answer.is_one_of(NO_BUCKET) {
         return Some(format!("there is no bucket {bucket:?}: create it, or correct the URL"));
     }
-    if is_one_of(answer, OTHER_REGION) || matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
+    if answer.is_one_of(OTHER_REGION) || matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
         let region = answer.region.as_ref().map(|region| format!(": write region={region} in the URL"));
         let otherwise = ": name its region and endpoint in the URL".to_owned();
         return Some(format!("the bucket {bucket:?} is not here{}", region.unwrap_or(otherwise)));
@@ -97,7 +76,7 @@ pub(super) fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) ->
     if is_about_a_token(answer) {
         return Some("the session token is invalid or has expired: get new credentials".to_owned());
     }
-    if is_one_of(answer, &["InvalidAccessKeyId", "SignatureDoesNotMatch"]) {
+    if answer.is_one_of(&["InvalidAccessKeyId", "SignatureDoesNotMatch"]) {
         return Some(
             "the access key is not known there, or its secret is wrong: correct the credentials".to_owned(),
         );
@@ -108,7 +87,7 @@ pub(super) fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) ->
              may use it"
         ));
     }
-    if is_one_of(answer, ARCHIVED) {
+    if answer.is_one_of(ARCHIVED) {
         return Some(
             "the object is archived and cannot be read: restore it, and exclude the store's prefix from the rules \
              that archive objects"
@@ -121,7 +100,7 @@ pub(super) fn advice(asked: RequestKind, answer: &ServerAnswer, bucket: &str) ->
     {
         return Some(retains_every_write(bucket));
     }
-    if is_one_of(answer, BAD_NAME) {
+    if answer.is_one_of(BAD_NAME) {
         return Some("it rejects the name of the object: choose a shorter key".to_owned());
     }
     match (answer.status, asked) {

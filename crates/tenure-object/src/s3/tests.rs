@@ -267,7 +267,7 @@ fn the_guarantees_suffice_for_leases_at_the_rate_of_the_provider() {
     assert_eq!(
         store.to_string(),
         "s3://bucket?region=r",
-        "it is the same store for those who do not trust it"
+        "the same store, also for a program that does not trust its clock"
     );
     let r2 = S3::builder("bucket").endpoint("https://x.r2.cloudflarestorage.com");
     assert_eq!(r2.guarantees().write_interval, Duration::from_millis(1100));

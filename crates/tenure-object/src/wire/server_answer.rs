@@ -98,6 +98,20 @@ impl ServerAnswer {
         }
     }
 
+    /// True if the code of the error is one of these.
+    pub(crate) fn is_one_of(&self, codes: &[&str]) -> bool {
+        codes.contains(&self.code())
+    }
+
+    /// True if the server asks for fewer requests: by its status, by one of these codes of the dialect, or by a code that
+    /// names throttling.
+    pub(crate) fn is_throttling(&self, codes: &[&str]) -> bool {
+        self.status == 429
+            || self.status == 503 && self.retry_after.is_some()
+            || self.is_one_of(codes)
+            || self.code().contains("Throttl")
+    }
+
     /// True if a cache on the way answered, and not the store.
     pub(crate) fn is_from_a_cache(&self) -> bool {
         self.cached_for.is_some()
