@@ -1,6 +1,7 @@
 //! The protocol of Tenure, without I/O, clock or randomness.
 //!
 //! * [`machine`]: one lease as a state machine: inputs in, effects out. `machine/rules.rs` has its decisions.
+//! * [`set`]: several leases at once, all or nothing, on top of it.
 //! * [`record`]: the stored format.
 //! * [`check`]: the guarantees that a store must declare, and the safety check before Tenure grants a lease on it.
 //! * [`Timing`] and [`Drift`]: durations that are safe together.
@@ -25,6 +26,7 @@ mod holder;
 mod instant;
 pub mod machine;
 pub mod record;
+pub mod set;
 mod timing;
 mod token;
 mod wall_time;
