@@ -2,6 +2,7 @@
 //!
 //! * [`machine`]: one lease as a state machine: inputs in, effects out. `machine/rules.rs` has its decisions.
 //! * [`set`]: several leases at once, all or nothing, on top of it.
+//! * [`election`]: what leader election adds to a lease. `election/rules.rs` has its decisions.
 //! * [`record`]: the stored format.
 //! * [`check`]: the guarantees that a store must declare, and the safety check before Tenure grants a lease on it.
 //! * [`Timing`] and [`Drift`]: durations that are safe together.
@@ -21,6 +22,7 @@ mod atomic;
 mod belief;
 pub mod check;
 mod drift;
+pub mod election;
 mod error;
 mod holder;
 mod instant;
