@@ -80,7 +80,7 @@ async fn sweep(
     if forget.yes {
         coordinator = store::coordinator_without_logbook(args).connect(store::open(args)?.store).await?;
     }
-    let keys = coordinator.keys(prefix).await?;
+    let keys = coordinator.list(prefix).await?;
     let mut progress = ForgetProgress::new(keys.len(), forget.json);
     let looks = keys.into_iter().map(|key| {
         let coordinator = &coordinator;
@@ -179,6 +179,7 @@ impl ForgetOutcome {
             WhyKept::Revoked => lease("revoked"),
             WhyKept::Reserved => lease("reserved"),
             WhyKept::NotReleased => lease("not-released"),
+            WhyKept::PlainKey => lease("key"),
             WhyKept::Closed => lease("closed"),
             WhyKept::Foreign(what) => Self::foreign(key, what.to_string()),
             WhyKept::TooYoung { vacant_for } => {
@@ -210,6 +211,7 @@ impl ForgetOutcome {
 /// A reason in words.
 fn words(reason: &str) -> &str {
     match reason {
+        "key" => "a plain key that was not released",
         "not-released" => "never released by a dead holder",
         "too-young" => "not vacant for long enough",
         "ahead-of-clock" => "with a token that the store's clock has not reached",

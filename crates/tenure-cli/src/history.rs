@@ -46,6 +46,7 @@ pub(crate) fn history(args: &Args, history: &args::History) -> Result<ExitCode, 
     let store = store::choose(args)?;
     let seen = store::block_on(look(&store, &key))?;
     let lease = seen.as_ref().map_or_else(|| LeaseView::absent(&key), LeaseView::observed);
+    lease.ensure_lease(&store.url())?;
     let terms = seen.as_ref().map(|seen| terms(seen, &lease)).unwrap_or_default();
     if history.json {
         let (store, name) = (store.url(), key.to_string());

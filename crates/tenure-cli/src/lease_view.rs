@@ -6,6 +6,7 @@ use serde::Serialize;
 use tenure::record::{Record, State};
 use tenure::{Error, ErrorKind, Key, Observation, Remaining, Standing, Survivors};
 
+use crate::exit::{self, Failure};
 use crate::output::plain;
 use crate::{duration, outlived_reports};
 
@@ -65,6 +66,7 @@ impl LeaseView {
             Standing::RanOut => "run-out",
             Standing::Dead => "dead",
             Standing::Closed => "closed",
+            Standing::PlainKey => "key",
             Standing::Foreign(_) => "foreign",
             _ => "unknown",
         };
@@ -130,6 +132,19 @@ impl LeaseView {
         }
     }
 
+    /// Fails if the key is a plain key, for commands about one lease.
+    pub(crate) fn ensure_lease(&self, store: &str) -> Result<(), Failure> {
+        match self.state {
+            "key" => {
+                let name = plain(&self.name);
+                let sentence =
+                    format!("{name} on {store} is a plain key, not a lease: `tenure kv get {name}` reads it");
+                Err(Failure::new(exit::USAGE, sentence))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The ttl, if the record has one.
     pub(crate) fn ttl(&self) -> Option<Duration> {
         self.ttl_ms.map(Duration::from_millis)
@@ -166,6 +181,12 @@ impl LeaseView {
             "run-out" => format!("{}: the reservation has run out", self.word("free")),
             "dead" => format!("{}: {holder}, {token}, is dead", self.word("free")),
             "vacant" if self.token.is_some() => format!("{}, the last {token}", self.word("free")),
+            "key" if self.holder.is_some() => format!(
+                "{} of {holder}, revision {}, not a lease",
+                self.word("plain key"),
+                self.token.unwrap_or_default()
+            ),
+            "key" => format!("{} without an entry, not a lease", self.word("plain key")),
             "foreign" => {
                 format!("{}: {}", self.word("foreign"), plain(self.problem.as_deref().unwrap_or_default()))
             }
@@ -224,6 +245,7 @@ impl LeaseView {
             ("revoked" | "closed", _) => self.state_and_cause(),
             ("reserved", Some(successor)) => format!("reserved for {}", plain(successor)),
             ("run-out", _) => "run out".to_owned(),
+            ("key", _) => "plain key".to_owned(),
             (state, _) => state.to_owned(),
         }
     }
@@ -247,7 +269,7 @@ impl LeaseView {
     fn word(&self, word: &str) -> String {
         match self.state {
             _ if self.free => FREE.paint(word),
-            "foreign" | "unreadable" | "closed" => SUSPECT.paint(word),
+            "foreign" | "unreadable" | "closed" | "key" => SUSPECT.paint(word),
             _ => IN_USE.paint(word),
         }
     }

@@ -44,6 +44,7 @@ async fn look(store: &ChosenStore, key: &Key, json: bool) -> Result<LeaseView, F
         return Err(Failure::new(exit::NOT_OURS, sentence));
     }
     let lease = LeaseView::observed(&seen);
+    lease.ensure_lease(&store.url())?;
     match seen.record.filter(|_| seen.standing == Standing::RanOut) {
         Some(record) => Ok(lease.outlived_by(&coordinator.survivors(&record).await)),
         None => Ok(lease),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tenure_core::record::{
-    Closure, End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness, decode, encode,
+    Closure, End, Kind, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness, decode, encode,
 };
 use tenure_core::{Holder, Token, WallTime};
 
@@ -61,6 +61,10 @@ fn expected() -> Vec<(&'static str, Record)> {
         ("closed", closed()),
         ("unknown-fields", unknown_fields()),
         ("full-history", full_history()),
+        ("key-planted", key_planted()),
+        ("key", key()),
+        ("key-without-ttl", key_without_ttl()),
+        ("key-released", key_released()),
     ]
 }
 
@@ -225,6 +229,35 @@ fn full_history() -> Record {
         it.witness = Some(Arc::new(Witness::new("w", u64::MAX)));
         it.holder = Some(Arc::new(Holder::new("host-8").unwrap()));
         it.history = (0..8).zip(ends.iter().cycle()).map(past).collect();
+    })
+}
+
+fn key_planted() -> Record {
+    let token = Token::new(1_794_720_600_000_000).unwrap();
+    let nonce = Nonce::from_bits(0x0c9a_7be2_5d41_4e6f_8a1b_2c3d_4e5f_6071);
+    Record::new_key(token, nonce, WallTime::from_millis(HALF_PAST_FIVE))
+}
+
+fn key() -> Record {
+    changed(held_by_handle(), |it| {
+        it.kind = Kind::Key;
+        it.holder = Some(Arc::new(Holder::new("host-a").unwrap()));
+        it.value = "shard-7".into();
+    })
+}
+
+fn key_without_ttl() -> Record {
+    changed(key(), |it| it.ttl = None)
+}
+
+fn key_released() -> Record {
+    changed(key(), |it| {
+        it.state = State::Vacant;
+        it.sequence = 3;
+        it.ttl = None;
+        it.holder = None;
+        it.secret_hash = None;
+        it.value = "".into();
     })
 }
 

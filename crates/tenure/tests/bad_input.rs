@@ -209,3 +209,35 @@ async fn a_closed_key_is_never_granted_and_a_reserved_one_only_to_its_successor(
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("was closed by ops"), "{error}");
 }
+
+#[tokio::test]
+async fn a_plain_key_is_never_taken_for_a_lease_with_an_entry_or_without() {
+    for (name, words) in [
+        ("key", "is a plain key of host-a (revision 1794720600250000), not a lease: use another name"),
+        (
+            "key-without-ttl",
+            "is a plain key of host-a (revision 1794720600250000), not a lease: use another name",
+        ),
+        ("key-released", "is a plain key without an entry, not a lease: use another name"),
+        ("key-planted", "is a plain key without an entry, not a lease: use another name"),
+    ] {
+        let world = World::new();
+        let path =
+            format!("{}/../tenure-core/tests/fixtures/records/v1/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read(path).unwrap();
+        world.memory.overwrite(&key(), text.clone());
+        let a = world.process("a").await;
+        world.clock.advance(Duration::from_secs(3600));
+        let before = world.memory.calls();
+        for error in [
+            a.lease("k").unwrap().wait(Duration::from_secs(60)).acquire().await.unwrap_err(),
+            a.lease("k").unwrap().revoke("mine").acquire().await.unwrap_err(),
+            a.lease("k").unwrap().take_now("mine").acquire().await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+            assert!(error.to_string().ends_with(words), "{error}");
+        }
+        assert_eq!(world.calls_since(before), (3, 0), "each acquire reads once");
+        assert_eq!(world.memory.contents(&key()), Some(Bytes::from(text)), "{name}: nothing was overwritten");
+    }
+}

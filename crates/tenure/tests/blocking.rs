@@ -198,7 +198,7 @@ fn an_observer_sees_who_holds_which_key() {
         assert!(other.observe("k").unwrap().standing.is_held());
         let all = Prefix::all();
         assert_eq!(other.observe_all(&all).unwrap().len(), 1);
-        assert_eq!(other.keys(&all).unwrap(), [lease.key().clone()]);
+        assert_eq!(other.list(&all).unwrap(), [lease.key().clone()]);
         assert_eq!(other.holders(&all).unwrap()[0].1.token, lease.token());
         let is_witnessed = lease.witness(WitnessPart::Guards).unwrap().is_some();
         assert_eq!(other.survivors(&record).guards, is_witnessed);

@@ -81,18 +81,22 @@ async fn a_clock_that_is_set_back_sets_no_token_back() {
 async fn a_record_that_is_not_vacant_is_kept_with_a_reason() {
     let world = a_month_later();
     let a = world.process("a").await;
-    for name in ["reserved", "closed", "revoked", "unknown-fields", "vacant", "planted"] {
+    for name in
+        ["reserved", "closed", "revoked", "unknown-fields", "vacant", "planted", "key", "key-released"]
+    {
         world.memory.overwrite(&key(name), fixture(name));
     }
     world.memory.overwrite(&key("foreign"), "{\"hello\":1}");
     let _held = a.lease("held").unwrap().ttl(TTL).manual().acquire().await.unwrap();
-    let all = a.keys(&Prefix::all()).await.unwrap();
+    let all = a.list(&Prefix::all()).await.unwrap();
     let mut kept = Vec::new();
     for name in &all {
         let forgotten = a.forget(name.as_str(), Duration::ZERO).await.unwrap();
         match forgotten {
             Forgotten::Kept(why) => kept.push((name.as_str(), why)),
-            Forgotten::Removed { .. } => assert!(["vacant", "planted"].contains(&name.as_str()), "{name}"),
+            Forgotten::Removed { .. } => {
+                assert!(["vacant", "planted", "key-released"].contains(&name.as_str()), "{name}")
+            }
             Forgotten::Absent => panic!("{name}"),
         }
     }
@@ -101,12 +105,13 @@ async fn a_record_that_is_not_vacant_is_kept_with_a_reason() {
     assert_eq!(*why("reserved"), WhyKept::Reserved);
     assert_eq!(*why("revoked"), WhyKept::Revoked);
     assert_eq!(*why("closed"), WhyKept::Closed);
+    assert_eq!(*why("key"), WhyKept::PlainKey);
     for name in ["foreign", "unknown-fields"] {
         assert!(matches!(why(name), WhyKept::Foreign(_)), "{:?}", why(name));
     }
     world.clock.advance(2 * TTL);
     assert_eq!(a.forget("held", Duration::ZERO).await.unwrap(), Forgotten::Kept(WhyKept::NotReleased));
-    assert_eq!(a.keys(&Prefix::all()).await.unwrap().len(), 6);
+    assert_eq!(a.list(&Prefix::all()).await.unwrap().len(), 7);
 }
 
 /// Such a record comes from a clock that was wrong, or from another store.

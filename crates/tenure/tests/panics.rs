@@ -300,7 +300,7 @@ async fn a_store_that_panics_for_an_observer_gives_an_error_and_costs_no_lease()
         let process = Process::new().await;
         process.store.next(bug);
         let error = match bug {
-            Bug::ListCall | Bug::ListPoll => process.coordinator.keys(&Prefix::all()).await.unwrap_err(),
+            Bug::ListCall | Bug::ListPoll => process.coordinator.list(&Prefix::all()).await.unwrap_err(),
             _ => process.coordinator.observe("healthy").await.unwrap_err(),
         };
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{bug:?}: {error}");

@@ -73,7 +73,7 @@ async fn a_renewal_is_another_version_and_restarts_the_count() {
 #[tokio::test]
 async fn every_state_of_a_record_has_its_standing() {
     let world = World::new();
-    for name in ["reserved", "closed", "revoked", "vacant"] {
+    for name in ["reserved", "closed", "revoked", "vacant", "key", "key-released"] {
         world.memory.overwrite(&key(name), fixture(name));
     }
     world.memory.overwrite(&key("foreign"), "{}");
@@ -85,6 +85,9 @@ async fn every_state_of_a_record_has_its_standing() {
     assert_eq!(standing("closed").await, Standing::Closed);
     assert_eq!(standing("vacant").await, Standing::Vacant);
     assert_eq!(standing("nothing").await, Standing::Absent);
+    assert_eq!(standing("key").await, Standing::PlainKey);
+    assert_eq!(standing("key-released").await, Standing::PlainKey);
+    assert!(!Standing::PlainKey.is_free() && !Standing::PlainKey.is_held(), "it is no lease");
     assert!(matches!(standing("foreign").await, Standing::Foreign(what) if what.contains("another program")));
     assert!(!Standing::Closed.is_free(), "a closed key is never granted");
     world.clock.advance(left.at_most);

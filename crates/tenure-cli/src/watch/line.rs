@@ -89,6 +89,7 @@ impl Line {
             ChangeKind::Closed { by, because } => line.with_cause("closed", by, because),
             ChangeKind::Appeared => "appeared",
             ChangeKind::Gone => "gone",
+            ChangeKind::PlainKey => "key",
             ChangeKind::Foreign(what) => line.with_message("foreign", what),
             ChangeKind::Missed => "missed",
             _ => return None,
@@ -144,6 +145,7 @@ impl Line {
             }
             "appeared" => SUSPECT.paint("there is a record"),
             "gone" => SUSPECT.paint("the record was deleted"),
+            "key" => format!("{}, not a lease", SUSPECT.paint("plain key")),
             "foreign" => format!("{}: {message}", SUSPECT.paint("foreign")),
             "missed" => {
                 let kept = Record::HISTORY_MAX;

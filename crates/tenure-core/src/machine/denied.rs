@@ -27,6 +27,8 @@ pub enum Denied {
     Refused(Reason),
     /// The value is not a record that this version understands.
     Foreign(Arc<str>),
+    /// The record is a plain key, not a lease.
+    PlainKey(Arc<Record>),
     /// The key was retired.
     Closed(Arc<Record>),
     /// The token went back on a store without a clock that could compensate for it.
@@ -57,7 +59,7 @@ impl Denied {
             Self::Refused(reason) => (*reason).into(),
             Self::ClockStands => Reason::Unsupported.into(),
             Self::Foreign(_) | Self::WentBack { .. } | Self::TokensExhausted => ErrorKind::Corrupt,
-            Self::Closed(_) => ErrorKind::Invalid,
+            Self::Closed(_) | Self::PlainKey(_) => ErrorKind::Invalid,
             Self::StaleHandle(_) => ErrorKind::Lost,
         }
     }
@@ -113,6 +115,14 @@ impl Denied {
                 format!("was not granted to {holder}: {why}")
             }
             Self::Foreign(what) => format!("has a value that this version does not overwrite: {what}"),
+            Self::PlainKey(record) => match &record.holder {
+                Some(owner) => format!(
+                    "is a plain key of {} (revision {}), not a lease: use another name",
+                    owner.id(),
+                    record.token
+                ),
+                None => "is a plain key without an entry, not a lease: use another name".to_owned(),
+            },
             Self::Closed(record) => match &record.state {
                 State::Closed(closure) => format!(
                     "was closed by {} (token {}): {}. Use another key",

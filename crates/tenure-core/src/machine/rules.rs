@@ -252,7 +252,7 @@ pub trait Rules: fmt::Debug + Send + Sync {
 
     // ── fail closed ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// True if a record that is not fully understood may be overwritten. Never.
+    /// True if a record that is not fully understood may be overwritten, or a plain key by a lease. Never.
     fn overwrites_foreign(&self) -> bool {
         false
     }

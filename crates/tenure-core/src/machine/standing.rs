@@ -25,6 +25,8 @@ pub enum Standing {
     Dead,
     /// The key is retired and is never granted again.
     Closed,
+    /// The record is a plain key, which is no lease and is never granted as one.
+    PlainKey,
     /// The value is not a record that this version understands, with a description. It is never overwritten.
     Foreign(Arc<str>),
 }
@@ -69,6 +71,7 @@ impl Standing {
     /// Standing of a record, by the time since which its version is known and by the sighting of its witness.
     pub(super) fn of(rules: &dyn Rules, record: &Record, known: KnownSince, sighting: Sighting) -> Self {
         let remaining = match &record.state {
+            _ if record.is_key() => return Self::PlainKey,
             State::Vacant => return Self::Vacant,
             State::Closed(_) => return Self::Closed,
             State::Held | State::Revoked(_) if rules.is_dead(sighting) => return Self::Dead,

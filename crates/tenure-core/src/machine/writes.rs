@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{AcquireParams, Ambient};
 use crate::Token;
-use crate::record::{End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable};
+use crate::record::{End, Kind, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable};
 
 /// The record of a new term over `old`. If `old` was held, its term ended as `end` says.
 pub(super) fn granted(
@@ -17,6 +17,7 @@ pub(super) fn granted(
 ) -> Record {
     let end = end_of_revoked(old).unwrap_or(end);
     Record {
+        kind: Kind::Lease,
         state: State::Held,
         term: nonce,
         token,

@@ -4,6 +4,7 @@
 //! A record that this version does not fully understand is never replaced.
 
 mod codec;
+mod kind;
 mod nonce;
 mod past;
 mod state;
@@ -14,6 +15,7 @@ mod witness;
 use std::sync::Arc;
 
 pub use codec::{Foreign, RECORD_MAX, check, decode, encode, try_encode};
+pub use kind::Kind;
 pub use nonce::Nonce;
 pub use past::{End, Past};
 pub use state::{Closure, Revocation, State};
@@ -27,13 +29,16 @@ use crate::{Holder, Token, WallTime};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
+    /// Kind of the record: a lease, or a plain key.
+    pub kind: Kind,
     /// State of the key.
     pub state: State,
     /// The nonce of the latest grant; zero on a key that was never granted.
     pub term: Nonce,
-    /// The token of the latest grant. It never goes back.
+    /// The token of the latest grant, which is the revision of a plain key. It never goes back.
     pub token: Token,
-    /// Time that a held version lasts; absent on a key that was never granted.
+    /// Time that a held version lasts; absent on a key that was never granted, on a plain key that never runs out, and on
+    /// a plain key without an entry.
     pub ttl: Option<Ttl>,
     /// The nonce of this write.
     pub nonce: Nonce,
@@ -41,11 +46,12 @@ pub struct Record {
     pub sequence: u64,
     /// The witness of the holder, on the holder's own machine.
     pub witness: Option<Arc<Witness>>,
-    /// Hash of the secret in a handle: reading the record is not enough to act for its holder.
+    /// Hash of the secret in a handle, or of the owner of a plain key: reading the record is not enough to act for its
+    /// holder.
     pub secret_hash: Option<[u8; 32]>,
     /// The holder; absent when vacant.
     pub holder: Option<Arc<Holder>>,
-    /// The user's own small value; stays when vacant.
+    /// The user's own small value. It stays when a lease is vacant; a plain key has none then.
     pub value: Arc<str>,
     /// The latest ended terms, oldest first.
     pub history: Arc<[Past]>,
@@ -69,6 +75,7 @@ impl Record {
     /// The vacant record of a key that was never granted. The next token is greater than this one.
     pub fn new(token: Token, nonce: Nonce, written_at: WallTime) -> Self {
         Self {
+            kind: Kind::Lease,
             state: State::Vacant,
             term: Nonce::ZERO,
             token,
@@ -85,6 +92,16 @@ impl Record {
             unstoppable: None,
             unknown: Arc::new([]),
         }
+    }
+
+    /// The vacant record of a plain key that never had an entry. The next revision is greater than this token.
+    pub fn new_key(token: Token, nonce: Nonce, written_at: WallTime) -> Self {
+        Self { kind: Kind::Key, ..Self::new(token, nonce, written_at) }
+    }
+
+    /// True if the record is a plain key. No lease ever replaces it.
+    pub fn is_key(&self) -> bool {
+        self.kind == Kind::Key
     }
 
     /// True if a process may act under this record: it is held, or revoked and not acknowledged.

@@ -47,7 +47,7 @@ impl Coordinator {
         observe_all(prefix: &Prefix) -> Result<Observations, Error>;
         holders(prefix: &Prefix) -> Result<Vec<(Key, Arc<Record>)>, Error>;
         survivors(record: &Record) -> Survivors;
-        keys(prefix: &Prefix) -> Result<Vec<Key>, Error>;
+        list(prefix: &Prefix) -> Result<Vec<Key>, Error>;
         forget(key: impl AsRef<str>, vacant_for: Duration) -> Result<Forgotten, Error>;
         would_forget(key: impl AsRef<str>, vacant_for: Duration) -> Result<Forgotten, Error>;
         shutdown() -> Result<(), Error>;

@@ -53,7 +53,7 @@ impl Coordinator {
     }
 
     /// The keys under a prefix that have a record, in order.
-    pub async fn keys(&self, prefix: &Prefix) -> Result<Vec<Key>, Error> {
+    pub async fn list(&self, prefix: &Prefix) -> Result<Vec<Key>, Error> {
         let (clock, name, prefix) =
             (Arc::clone(&self.connection.clock), self.store_name().to_owned(), prefix.clone());
         self.connection
@@ -125,6 +125,7 @@ impl ForgetVisit<'_> {
         match &record.state {
             State::Vacant => {}
             State::Closed(_) => return kept(WhyKept::Closed),
+            _ if record.is_key() => return kept(WhyKept::PlainKey),
             // Held, revoked, reserved, or in a state that this version does not know.
             _ => return Ok(ForgetLook::NotVacant),
         }

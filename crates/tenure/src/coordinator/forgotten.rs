@@ -35,6 +35,8 @@ pub enum WhyKept {
     Reserved,
     /// The holder is gone and never released: the lease is free for contenders, but its record is not vacant.
     NotReleased,
+    /// It is a plain key with an entry. The entry of a plain key is released, and not forgotten.
+    PlainKey,
     /// The lease is closed, which only its record shows.
     Closed,
     /// This version does not fully understand the record, described in words.
@@ -61,6 +63,7 @@ impl fmt::Display for WhyKept {
             Self::Revoked => f.write_str("it is held, and its holder was asked to release"),
             Self::Reserved => f.write_str("it is reserved for a successor"),
             Self::NotReleased => f.write_str("its holder died and never released it"),
+            Self::PlainKey => f.write_str("it is a plain key that was not released"),
             Self::Closed => f.write_str("it is closed"),
             Self::Foreign(what) => write!(f, "it is foreign: {what}"),
             Self::TooYoung { vacant_for } => write!(f, "it has been vacant for {vacant_for:?} only"),

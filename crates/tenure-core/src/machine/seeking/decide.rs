@@ -77,6 +77,9 @@ impl Seeking {
         if let AcquireMode::Resume(handle) = &ctx.params.mode {
             return self.resume(ctx, record, version, handle);
         }
+        if record.is_key() && !ctx.rules.overwrites_foreign() {
+            return self.deny(ctx, Denied::PlainKey(Arc::clone(record)));
+        }
         match &record.state {
             State::Closed(_) => self.deny(ctx, Denied::Closed(Arc::clone(record))),
             State::Vacant => self.grant(ctx, found, End::Released),
@@ -180,6 +183,7 @@ impl Seeking {
         let Content::Record(record, _) = &seen.content else { return false };
         let floor = ctx.rules.floor(seen, ctx.params.store_clock);
         let free = match &record.state {
+            _ if record.is_key() => false,
             State::Vacant => true,
             State::Held | State::Revoked(_) | State::Reserved(_) => match self.run_out(ctx, seen, record) {
                 RunOut::Not => false,

@@ -4,7 +4,7 @@ use super::field::Field;
 use super::foreign::{Foreign, excerpt};
 use super::object::Object;
 use super::{FORMAT, RECORD_MAX, check};
-use crate::record::{Closure, End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
+use crate::record::{Closure, End, Kind, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
 use crate::{Holder, Token, WallTime};
 
 /// Reads a record.
@@ -15,9 +15,9 @@ pub fn decode(bytes: &[u8]) -> Result<Record, Foreign> {
     // From the most general to the most specific: a record of a newer format gets the error about its format, whatever
     // else it has.
     check_format(&mut object)?;
-    check_crit(&mut object)?;
+    let kind = read_kind(&mut object)?;
     check_kept_by(&mut object)?;
-    let record = read_record(&mut object)?;
+    let record = read_record(&mut object, kind)?;
     // The counterpart of the check in `try_encode`.
     check(&record)?;
     Ok(record)
@@ -49,16 +49,21 @@ fn check_format(object: &mut Object<'_>) -> Result<(), Foreign> {
     }
 }
 
-/// Fails if the record requires a feature: this version has none of them.
-fn check_crit(object: &mut Object<'_>) -> Result<(), Foreign> {
+/// Reads the features that the record requires: they say of which kind it is. Fails if this version does not have one
+/// of them.
+fn read_kind(object: &mut Object<'_>) -> Result<Kind, Foreign> {
     const NAMES_SHOWN: usize = 8;
-    let Some(crit) = object.take("crit") else { return Ok(()) };
-    let mut names = crit.list(usize::MAX, |name| Ok(excerpt(&name.text()?)))?;
-    if names.is_empty() {
-        return Ok(());
+    let Some(crit) = object.take("crit") else { return Ok(Kind::Lease) };
+    let names = crit.list(usize::MAX, |name| Ok(name.text()?.into_owned()))?;
+    let is_known = |name: &String| Kind::Key.feature() == Some(name);
+    let mut unknown: Vec<_> = names.iter().filter(|name| !is_known(name)).map(|name| excerpt(name)).collect();
+    unknown.truncate(NAMES_SHOWN);
+    match names.len() {
+        _ if !unknown.is_empty() => Err(Foreign::UnknownCrit { names: unknown }),
+        0 => Ok(Kind::Lease),
+        1 => Ok(Kind::Key),
+        _ => Err(crit.damaged("has a name twice")),
     }
-    names.truncate(NAMES_SHOWN);
-    Err(Foreign::UnknownCrit { names })
 }
 
 fn check_kept_by(object: &mut Object<'_>) -> Result<(), Foreign> {
@@ -69,8 +74,9 @@ fn check_kept_by(object: &mut Object<'_>) -> Result<(), Foreign> {
     }
 }
 
-fn read_record(object: &mut Object<'_>) -> Result<Record, Foreign> {
+fn read_record(object: &mut Object<'_>, kind: Kind) -> Result<Record, Foreign> {
     Ok(Record {
+        kind,
         state: read_state(object)?,
         term: object.take("term").map_or(Ok(Nonce::ZERO), |term| term.nonce())?,
         token: read_token(&object.need("token")?)?,

@@ -32,6 +32,9 @@ pub fn try_encode(record: &Record) -> Result<Bytes, Foreign> {
 /// Writes the fields in their order, which is part of the format.
 fn write_record(out: &mut Writer, record: &Record) {
     out.number("tenure", FORMAT);
+    if let Some(feature) = record.kind.feature() {
+        out.names("crit", &[feature]);
+    }
     write_state(out, &record.state);
     out.plain("kept_by", "self");
     if record.term != Nonce::ZERO {

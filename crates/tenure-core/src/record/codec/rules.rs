@@ -2,7 +2,7 @@ use serde_json::value::RawValue;
 
 use super::foreign::{Foreign, excerpt};
 use super::{KNOWN, UNKNOWN_FIELDS_MAX, UNKNOWN_MAX, WITNESS_TEXT_MAX};
-use crate::record::{End, Nonce, Record, State, Witness};
+use crate::record::{End, Kind, Nonce, Record, State, Witness};
 use crate::{Holder, Token};
 
 /// Checks a record against the rules and limits of version 1: [`encode`](super::encode()) writes no other, and
@@ -10,7 +10,10 @@ use crate::{Holder, Token};
 ///
 /// Code that puts text of a user into a record calls this first, and reports the error to the user.
 pub fn check(record: &Record) -> Result<(), Foreign> {
-    check_state(record)?;
+    match record.kind {
+        Kind::Lease => check_state(record)?,
+        Kind::Key => check_key(record)?,
+    }
     ensure(record.nonce != Nonce::ZERO, "nonce", "is zero")?;
     ensure(record.value.len() <= Record::VALUE_MAX, "value", "has more than 4096 bytes")?;
     if let Some(witness) = &record.witness {
@@ -24,7 +27,7 @@ pub fn check(record: &Record) -> Result<(), Foreign> {
     check_unknown(record)
 }
 
-/// Checks the fields that each state requires or excludes.
+/// Checks the fields that each state of a lease requires or excludes.
 fn check_state(record: &Record) -> Result<(), Foreign> {
     match &record.state {
         State::Vacant => check_unheld(record),
@@ -49,12 +52,39 @@ fn check_state(record: &Record) -> Result<(), Foreign> {
     }
 }
 
+/// Checks a plain key. It has an entry or none, and nothing that only a lease has.
+fn check_key(record: &Record) -> Result<(), Foreign> {
+    match &record.state {
+        State::Vacant => {
+            check_unheld(record)?;
+            ensure(record.ttl.is_none(), "ttl_ms", "is present although the plain key has no entry")?;
+            ensure(record.value.is_empty(), "value", "is present although the plain key has no entry")?;
+        }
+        State::Held => {
+            check_granted(record)?;
+            // Without it, no owner could ever renew or release the entry.
+            ensure(record.secret_hash.is_some(), "secret_sha256", "is missing")?;
+        }
+        State::Reserved(_) | State::Revoked(_) | State::Closed(_) => {
+            return Err(Foreign::damaged("state", "is one that a plain key cannot have"));
+        }
+    }
+    ensure(record.witness.is_none(), "witness", "is present in a plain key")?;
+    ensure(record.history.is_empty(), "history", "is present in a plain key")?;
+    ensure(record.unstoppable.is_none(), "unstoppable", "is present in a plain key")
+}
+
 /// Checks a record under which a process may act: it has a holder, a grant and a ttl.
 fn check_held(record: &Record) -> Result<(), Foreign> {
+    check_granted(record)?;
+    ensure(record.ttl.is_some(), "ttl_ms", "is missing")
+}
+
+/// Checks a record with a holder: it was granted.
+fn check_granted(record: &Record) -> Result<(), Foreign> {
     ensure(record.holder.is_some(), "holder", "is missing")?;
     ensure(record.term != Nonce::ZERO, "term", "is missing")?;
-    ensure(record.token > Token::ZERO, "token", "is zero")?;
-    ensure(record.ttl.is_some(), "ttl_ms", "is missing")
+    ensure(record.token > Token::ZERO, "token", "is zero")
 }
 
 /// Checks a record without a holder: nothing remains that lets a process act, or by which a contender judges it.

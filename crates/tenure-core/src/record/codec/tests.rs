@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::record::{Closure, End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
+use crate::record::{Closure, End, Kind, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
 use crate::{Holder, Token, WallTime};
 
 proptest! {
@@ -32,6 +32,7 @@ fn typical() -> Record {
     let holder = Holder::new("host-a.example.net").unwrap().label("pid", "4711").unwrap();
     let holder = holder.label("version", "2.4.1").unwrap().at("10.0.0.7:7070").unwrap();
     Record {
+        kind: Kind::Lease,
         state: State::Held,
         term: Nonce::from_bits(0x1f),
         token: Token::new(1_763_184_600_250_000).unwrap(),
@@ -51,6 +52,23 @@ fn typical() -> Record {
         written_at: WallTime::from_millis(1_763_184_605_250),
         unstoppable: None,
         unknown: Arc::new([]),
+    }
+}
+
+/// The record of a plain key with an entry.
+fn plain_key() -> Record {
+    Record { kind: Kind::Key, witness: None, secret_hash: Some([7; 32]), history: Arc::new([]), ..typical() }
+}
+
+/// The record of a plain key whose entry was released.
+fn plain_key_without_entry() -> Record {
+    Record {
+        state: State::Vacant,
+        holder: None,
+        secret_hash: None,
+        ttl: None,
+        value: "".into(),
+        ..plain_key()
     }
 }
 
@@ -134,7 +152,7 @@ fn the_largest_record_that_keeps_every_limit_fits_and_is_read_back() {
 
 #[test]
 fn fields_are_written_in_their_one_order() {
-    for record in [largest(), typical(), vacant()] {
+    for record in [largest(), typical(), vacant(), plain_key()] {
         let map: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(&text_of(&record)).unwrap();
         let known: Vec<_> =
@@ -265,6 +283,22 @@ fn every_broken_rule_is_an_error_that_names_its_field() {
             "unknown fields",
             Record { unknown: unknown("later", &format!("\"{}\"", "x".repeat(8192))), ..typical() },
         ),
+        ("holder", Record { holder: None, ..plain_key() }),
+        ("term", Record { term: Nonce::ZERO, ..plain_key() }),
+        ("token", Record { token: Token::ZERO, ..plain_key() }),
+        ("secret_sha256", Record { secret_hash: None, ..plain_key() }),
+        ("value", Record { value: "x".repeat(4097).into(), ..plain_key() }),
+        ("witness", Record { witness: typical().witness, ..plain_key() }),
+        ("history", Record { history: typical().history, ..plain_key() }),
+        ("unstoppable", Record { unstoppable: unstoppable(1, ""), ..plain_key() }),
+        ("state", Record { state: revoked("b", "", 1), ..plain_key() }),
+        ("state", Record { state: closed("b", ""), ..plain_key_without_entry() }),
+        ("state", Record { state: State::Reserved("b".into()), ..plain_key_without_entry() }),
+        ("holder", Record { holder: typical().holder, ..plain_key_without_entry() }),
+        ("secret_sha256", Record { secret_hash: Some([7; 32]), ..plain_key_without_entry() }),
+        ("ttl_ms", Record { ttl: Some(Ttl::MAX), ..plain_key_without_entry() }),
+        ("value", Record { value: "x".into(), ..plain_key_without_entry() }),
+        ("unstoppable", Record { unstoppable: unstoppable(1, ""), ..plain_key_without_entry() }),
     ];
     for (name, record) in broken {
         match check(&record) {
@@ -272,6 +306,39 @@ fn every_broken_rule_is_an_error_that_names_its_field() {
             other => panic!("{name}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn a_plain_key_says_so_in_crit_and_a_lease_has_no_crit() {
+    assert!(text_of(&plain_key()).starts_with(r#"{"tenure":1,"crit":["key"],"state":"held","#));
+    assert!(
+        text_of(&plain_key_without_entry()).starts_with(r#"{"tenure":1,"crit":["key"],"state":"vacant","#)
+    );
+    assert!(text_of(&typical()).starts_with(r#"{"tenure":1,"state":"held","#));
+}
+
+#[test]
+fn a_plain_key_may_have_an_entry_without_a_ttl_and_a_lease_may_not() {
+    let forever = Record { ttl: None, ..plain_key() };
+    assert!(!text_of(&forever).contains("ttl_ms"));
+    assert_eq!(decode(&encode(&forever)), Ok(forever.clone()));
+    let as_lease = text_of(&forever).replacen(r#""crit":["key"],"#, "", 1);
+    let missing = Foreign::Damaged { field: "ttl_ms".to_owned(), why: "is missing".to_owned() };
+    assert_eq!(decode(as_lease.as_bytes()), Err(missing));
+}
+
+#[test]
+fn the_same_fields_are_another_record_if_they_are_of_a_plain_key() {
+    let lease = Record { kind: Kind::Lease, ..plain_key() };
+    assert_ne!(text_of(&lease), text_of(&plain_key()));
+    assert_ne!(decode(&encode(&lease)), decode(&encode(&plain_key())));
+}
+
+#[test]
+fn unknown_fields_of_a_plain_key_survive_a_rewrite() {
+    let text = text_of(&plain_key());
+    let text = format!("{},\"later\":[ 1 ]}}", text.strip_suffix('}').unwrap());
+    assert_eq!(text_of(&decode(text.as_bytes()).unwrap()), text);
 }
 
 #[test]

@@ -69,6 +69,17 @@ impl Writer {
         self.bytes.push(b']');
     }
 
+    /// Writes a list of names of letters, which are never escaped.
+    pub(super) fn names(&mut self, name: &str, items: &[&str]) {
+        self.name(name);
+        self.bytes.push(b'[');
+        for item in items {
+            self.comma();
+            write!(self.bytes, "\"{item}\"").expect("a vector takes every write");
+        }
+        self.bytes.push(b']');
+    }
+
     /// Writes JSON as it is.
     pub(super) fn verbatim(&mut self, name: &str, json: &str) {
         self.name(name);

@@ -26,7 +26,7 @@ impl Reported {
     }
 
     pub(crate) fn of(seen: &Observation) -> Self {
-        Self { record: seen.record.clone(), standing: seen.standing.clone() }
+        Self { record: lease_record(seen), standing: seen.standing.clone() }
     }
 
     pub(crate) fn is_absent(&self) -> bool {
@@ -43,7 +43,7 @@ impl Reported {
     pub(crate) fn update(&mut self, seen: &Observation, renewals: bool) -> Vec<Change> {
         let changes = changes(self, seen, renewals);
         self.standing = seen.standing.clone();
-        self.record = seen.record.clone().or(self.record.take());
+        self.record = lease_record(seen).or(self.record.take());
         changes
     }
 
@@ -51,9 +51,9 @@ impl Reported {
         self.record.as_ref().map_or(Token::ZERO, |record| record.token)
     }
 
-    /// True if the latest read showed a Tenure record.
+    /// True if the latest read showed the record of a lease.
     fn is_ours(&self) -> bool {
-        !matches!(self.standing, Standing::Absent | Standing::Foreign(_))
+        !matches!(self.standing, Standing::Absent | Standing::PlainKey | Standing::Foreign(_))
     }
 
     /// True if the end of the term was reported before it was written.
@@ -74,6 +74,11 @@ fn changes(reported: &Reported, seen: &Observation, renewals: bool) -> Vec<Chang
         (Standing::Foreign(what), _) => {
             if reported.standing != seen.standing {
                 list.push(ChangeKind::Foreign(Arc::clone(what)), old.and_then(token), None, None);
+            }
+        }
+        (Standing::PlainKey, _) => {
+            if reported.standing != seen.standing {
+                list.push(ChangeKind::PlainKey, old.and_then(token), None, None);
             }
         }
         (_, Some(new)) => {
@@ -187,6 +192,11 @@ impl ChangeList<'_> {
             self.of(new, ChangeKind::Ended(over), None);
         }
     }
+}
+
+/// The record, if it is one of a lease.
+fn lease_record(seen: &Observation) -> Option<Arc<Record>> {
+    seen.record.clone().filter(|record| !record.is_key())
 }
 
 /// The token of the latest grant; `None` for a planted record, whose token was never granted.

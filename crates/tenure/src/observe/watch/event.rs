@@ -96,6 +96,8 @@ pub enum ChangeKind {
     Appeared,
     /// The record was deleted.
     Gone,
+    /// The key is a plain key, which is no lease. Its later changes are not reported.
+    PlainKey,
     /// The key holds a value that is not a Tenure record, described in words.
     Foreign(Arc<str>),
     /// There may have been more terms than are reported: the record keeps only the last ones.

@@ -14,7 +14,7 @@ use crate::observe::Observation;
 
 /// The watched keys: the reported state of each, and the time of its next read.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub(crate) struct WatchedKeys {
     renewals: bool,
     all: BTreeMap<Key, Watched>,
     queue: BTreeSet<(Instant, Key)>,
@@ -51,7 +51,7 @@ struct Problem {
     pause: Duration,
 }
 
-impl Keys {
+impl WatchedKeys {
     pub(crate) fn new(renewals: bool) -> Self {
         Self { renewals, all: BTreeMap::new(), queue: BTreeSet::new(), listed: false }
     }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::event::WatchEvent;
 use super::hints::ChangeHints;
 use super::holder_exits::HolderExits;
-use super::keys::Keys;
+use super::keys::WatchedKeys;
 use crate::clock::{Clock, Instant, call_timeout};
 use crate::host::entropy::Entropy;
 use crate::observe::observers::Observers;
@@ -26,7 +26,7 @@ pub(crate) struct Watcher {
     observers: Arc<Observers>,
     prefix: Prefix,
     out: mpsc::Sender<WatchEvent>,
-    keys: Keys,
+    keys: WatchedKeys,
     list_at: Instant,
     hints: ChangeHints,
     holder_exits: HolderExits,
@@ -47,7 +47,7 @@ impl Watcher {
         renewals: bool,
         out: mpsc::Sender<WatchEvent>,
     ) -> Self {
-        let (keys, list_at) = (Keys::new(renewals), clock.now());
+        let (keys, list_at) = (WatchedKeys::new(renewals), clock.now());
         let holder_exits = HolderExits::new(observers.host().clone(), Arc::clone(&clock));
         Self { store, clock, observers, prefix, out, keys, list_at, hints: ChangeHints::None, holder_exits }
     }

@@ -7,11 +7,37 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::record::codec::{KNOWN, time};
-use crate::record::{Closure, End, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
+use crate::record::{Closure, End, Kind, Nonce, Past, Record, Revocation, State, Ttl, Unstoppable, Witness};
 use crate::{Holder, Token, WallTime};
 
 /// Any valid record.
 pub(super) fn record() -> impl Strategy<Value = Record> {
+    // Boxed: the strategies are too large for the stack of a test.
+    prop_oneof![3 => lease().boxed(), 1 => plain_key().boxed()]
+}
+
+/// Any plain key, with an entry or without one.
+fn plain_key() -> impl Strategy<Value = Record> {
+    (lease().boxed(), holder().boxed(), any::<[u8; 32]>(), nonce(), any::<bool>()).prop_map(
+        |(lease, owner, hash, term, present)| Record {
+            kind: Kind::Key,
+            state: if present { State::Held } else { State::Vacant },
+            // An entry without a ttl never runs out.
+            ttl: lease.ttl.filter(|_| present),
+            term: if present { term } else { lease.term },
+            holder: present.then_some(owner).map(Arc::new),
+            secret_hash: present.then_some(hash),
+            value: if present { lease.value } else { "".into() },
+            witness: None,
+            history: Arc::new([]),
+            unstoppable: None,
+            ..lease
+        },
+    )
+}
+
+/// Any lease.
+fn lease() -> impl Strategy<Value = Record> {
     let head = (state(), nonce(), 1..=Token::MAX.get(), ttl(), nonce(), 0..(1u64 << 53));
     let body = (option::of(witness()), option::of(any::<[u8; 32]>()), holder(), value());
     let unstoppable = (nonce(), reason())
@@ -24,6 +50,7 @@ pub(super) fn record() -> impl Strategy<Value = Record> {
         let held = matches!(state, State::Held | State::Revoked(_));
         let granted = granted || held;
         Record {
+            kind: Kind::Lease,
             ttl: (granted || matches!(state, State::Reserved(_))).then_some(ttl),
             state,
             term: if granted { term } else { Nonce::ZERO },

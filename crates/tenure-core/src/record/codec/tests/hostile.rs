@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::{arbitrary, largest, text_of, typical, vacant};
+use super::{arbitrary, largest, plain_key, text_of, typical, vacant};
 use crate::record::codec::*;
 
 /// Asserts that accepted bytes can be written again and are then the same. True if they were accepted.
@@ -162,6 +162,23 @@ fn features_that_must_be_understood_are_named() {
         assert!(damaged(&with("crit", crit)).starts_with("crit"), "{crit}");
     }
     assert_eq!(decode(with("crit", "[ ]").as_bytes()), Ok(typical()), "a list of nothing asks for nothing");
+}
+
+#[test]
+fn a_plain_key_needs_exactly_one_feature() {
+    let with_crit = |crit: &str| text_of(&plain_key()).replacen(r#"["key"]"#, crit, 1);
+    let unknown = |name: &str| Foreign::UnknownCrit { names: vec![name.to_owned()] };
+    for spelled in [r#"[ "key" ]"#, r#"["\u006bey"]"#] {
+        assert_eq!(decode(with_crit(spelled).as_bytes()), Ok(plain_key()), "{spelled}");
+    }
+    for crit in [r#"["key","sessions"]"#, r#"["sessions","key"]"#, r#"["key","sessions","key"]"#] {
+        assert_eq!(foreign(&with_crit(crit)), unknown("sessions"), "only what is unknown is named");
+    }
+    for other in ["Key", "keys", "", " key"] {
+        assert_eq!(foreign(&with_crit(&format!("[{other:?}]"))), unknown(other));
+    }
+    assert_eq!(damaged(&with_crit(r#"["key","key"]"#)), "crit");
+    assert_eq!(damaged(&with_crit(r#"["key",1]"#)), "crit[1]");
 }
 
 #[test]

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tenure_core::Holder;
 use tenure_core::machine::Remaining;
-use tenure_core::record::{Closure, Revocation, Ttl, decode};
+use tenure_core::record::{Closure, Kind, Revocation, Ttl, decode};
 
 use super::*;
 
@@ -225,6 +225,19 @@ fn a_key_is_closed_deleted_and_taken_by_another_program() {
     let gone = nothing(Standing::Absent);
     let looks = [seen(&left), seen(&closed), gone, foreign, seen(&closed), seen(&closed)];
     assert_eq!(reported(&looks), ["Closed 5 -", "Gone 5 -", "Foreign 5 -", "Appeared 5 -"]);
+}
+
+#[test]
+fn a_plain_key_is_reported_once_and_its_revisions_are_no_terms() {
+    let key = |token| {
+        let key = changed(held(token, &[]), |it| it.kind = Kind::Key);
+        seen_as(&key, Standing::PlainKey)
+    };
+    assert!(reported(&[key(5), key(6)]).is_empty());
+    let looks = [nothing(Standing::Absent), key(5), key(6), nothing(Standing::Absent), seen(&held(9, &[]))];
+    assert_eq!(reported(&looks), ["PlainKey - -", "Gone - -", "Granted 9 h9"]);
+    let looks = [seen(&held(5, &[])), key(7), key(8), seen(&held(9, &[past(5, End::RanOut)]))];
+    assert_eq!(reported(&looks), ["PlainKey 5 -", "RanOut 5 h5", "Granted 9 h9"]);
 }
 
 #[test]
