@@ -717,3 +717,82 @@ fn a_hint_that_the_term_may_be_lost_brings_the_next_renewal_forward_and_proves_n
     assert!(solo.wake.unwrap() >= next, "and no more than that one");
     assert!(solo.machine.is_holding());
 }
+
+// ── ending a term without taking the lease ──────────────────────────────────────────────────────────────────────────
+
+/// A machine that ends the term of this record.
+fn ending(held: &Content) -> Solo {
+    let Content::Record(record, _) = held else { unreachable!() };
+    let term = record.term;
+    let mut solo =
+        Solo::new("b", |params| params.mode = AcquireMode::EndTerm { term, because: "resign".into() });
+    solo.step(Input::Start);
+    solo
+}
+
+#[test]
+fn a_term_is_revoked_and_its_end_is_reported_without_a_grant() {
+    let (mut holder, held) = Solo::holding("a", |_| {});
+    let mut solo = ending(&held);
+    solo.read_shows(held);
+    assert_eq!(solo.sent().purpose, Purpose::Revoke);
+    let revoked = solo.apply("revoked");
+    assert!(solo.call.is_none(), "it waits");
+    holder.wake();
+    holder.answer(Outcome::Conflict);
+    holder.read_shows(revoked);
+    holder.step(Input::Drained);
+    assert_eq!(holder.sent().purpose, Purpose::Vacate);
+    let vacant = holder.apply("vacant");
+    solo.wake();
+    solo.read_shows(vacant);
+    assert_eq!(
+        (&solo.told[..], solo.machine.left()),
+        (&[Event::Left(Left::Nothing)][..], Some(Left::Nothing))
+    );
+    assert!(solo.call.is_none(), "nothing is granted");
+}
+
+#[test]
+fn a_term_that_is_over_already_is_left_alone_and_so_are_later_ones() {
+    let (_, held) = Solo::holding("a", |_| {});
+    let Content::Record(record, _) = &held else { unreachable!() };
+    let mut later = (**record).clone();
+    (later.term, later.nonce) = (Nonce::from_bits(77), Nonce::from_bits(77));
+    let mut vacant = (**record).clone();
+    vacant.state = State::Vacant;
+    let shown = |record| Content::Record(Arc::new(record), Version::new("2"));
+    for content in [shown(later), shown(vacant), Content::Absent] {
+        let mut solo = ending(&held);
+        solo.read_shows(content);
+        assert_eq!(solo.told, [Event::Left(Left::Nothing)]);
+        assert!(solo.call.is_none(), "nothing is written");
+    }
+}
+
+#[test]
+fn a_revoked_term_whose_holder_is_silent_is_over_when_its_ttl_is() {
+    let (_, held) = Solo::holding("a", |_| {});
+    let mut solo = ending(&held);
+    solo.read_shows(held);
+    let revoked = solo.apply("revoked");
+    solo.now = solo.now + TTL;
+    solo.step(Input::Wake);
+    solo.read_shows(revoked.clone());
+    assert!(solo.told.is_empty(), "the drift is not over");
+    solo.now = solo.now + TTL;
+    solo.step(Input::Wake);
+    solo.read_shows(revoked);
+    assert_eq!(solo.told, [Event::Left(Left::Nothing)]);
+}
+
+#[test]
+fn work_that_cannot_be_stopped_is_not_revoked() {
+    let (mut holder, _) = Solo::holding("a", |_| {});
+    holder.step(Input::CannotStop("it runs as another user".into()));
+    let held = holder.apply("renewed");
+    let mut solo = ending(&held);
+    solo.read_shows(held);
+    assert!(matches!(solo.told[..], [Event::Denied(Denied::Unstoppable(_))]), "{:?}", solo.told);
+    assert!(solo.call.is_none(), "nothing is written");
+}

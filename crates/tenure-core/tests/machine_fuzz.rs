@@ -275,6 +275,9 @@ impl World {
                 (0..20, _) => AcquireMode::Revoke("because".into()),
                 (20..50, Some(known)) => AcquireMode::Resume(known.handle.clone()),
                 (50..65, Some(known)) => AcquireMode::Leave(known.handle.clone()),
+                (65..75, Some(known)) => {
+                    AcquireMode::EndTerm { term: known.handle.term, because: "resign".into() }
+                }
                 _ => AcquireMode::Wait,
             },
         };
@@ -320,7 +323,10 @@ impl World {
         let leaves = match &params.mode {
             AcquireMode::Resume(_) => false,
             AcquireMode::Leave(_) => true,
-            AcquireMode::Wait | AcquireMode::Revoke(_) | AcquireMode::TakeNow(_) => return None,
+            AcquireMode::Wait
+            | AcquireMode::Revoke(_)
+            | AcquireMode::TakeNow(_)
+            | AcquireMode::EndTerm { .. } => return None,
         };
         if self.dice.chance(90) {
             params.secret_hash = known.secret;
@@ -755,7 +761,10 @@ impl World {
                 assert_eq!(slot.belief, Instant::default(), "denied while held");
                 slot.limit = None;
             }
-            Event::Left(_) => assert!(slot.belief <= now, "left while held"),
+            Event::Left(_) => {
+                assert!(slot.belief <= now, "left while held");
+                slot.limit = None;
+            }
             Event::AtRisk(_) | Event::Keeping { .. } | Event::Outlived { .. } | Event::WentBack { .. } => {}
         }
     }

@@ -79,6 +79,13 @@ pub enum AcquireMode {
     Resume(TermRef),
     /// Release a term that was held under this handle, and under which no work runs any more.
     Leave(TermRef),
+    /// Ask the holder of this term to release, with a reason, and stop once the term is over. Nothing is granted.
+    EndTerm {
+        /// The term. A later one is left alone.
+        term: Nonce,
+        /// The reason.
+        because: Arc<str>,
+    },
 }
 
 /// Data for continuing a term in another process.

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use tenure_core::record::Record;
 use tenure_core::{Holder, Timing};
 
 use super::{Lease, block_on};
@@ -37,6 +38,13 @@ impl Request {
     #[track_caller]
     pub fn try_acquire(self) -> Result<Lease, Error> {
         block_on(self.0.try_acquire()).map(Lease)
+    }
+
+    /// Asks the holder of this record to release, and blocks until its term is over: see
+    /// [`Request::end_term`](crate::Request::end_term).
+    #[track_caller]
+    pub fn end_term(self, record: &Record, because: &str) -> Result<(), Error> {
+        block_on(self.0.end_term(record, because))
     }
 
     /// Blocks as [`acquire`](Self::acquire) does, and returns a [`Handle`]: see

@@ -184,10 +184,40 @@ impl Request {
         })
     }
 
+    /// Asks the holder of this record to release, with a reason, and waits until its term is over: the holder has
+    /// released, the ttl has run out, or the witness shows that the holder is dead. Does not acquire the lease, so the
+    /// next contender is granted. A term after that of the record is left alone.
+    ///
+    /// An error of kind [`Held`](ErrorKind::Held) means that the term is not over when the [`wait`](Self::wait) is; or
+    /// that the holder cannot stop its work, and was not asked. The history records the request.
+    ///
+    /// ```
+    /// # use tenure::{Coordinator, store::Memory};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), tenure::Error> {
+    /// let coordinator = Coordinator::connect(Memory::new()).await?;
+    /// let lease = coordinator.lease("billing")?.acquire().await?;
+    /// let record = coordinator.record("billing").await?.expect("it is held");
+    /// let ending = coordinator.lease("billing")?.end_term(&record, "the node is drained");
+    /// let (ended, released) = tokio::join!(ending, lease.release());
+    /// ended?;
+    /// # released
+    /// # }
+    /// ```
+    pub async fn end_term(mut self, record: &Record, because: &str) -> Result<(), Error> {
+        if let Some(ttl) = record.ttl {
+            self = self.ttl(ttl.as_duration());
+        }
+        self.mode = AcquireMode::EndTerm { term: record.term, because: because.into() };
+        let params = self.parse(self.patience())?;
+        KeeperCall { witnessed: false, ..self.keeper_call(params) }.for_end().await.map(drop)
+    }
+
     fn patience(&self) -> Patience {
+        let asks_first = matches!(self.mode, AcquireMode::Revoke(_) | AcquireMode::EndTerm { .. });
         match self.wait {
             None => Patience::Forever,
-            Some(limit) if limit.is_zero() && !matches!(self.mode, AcquireMode::Revoke(_)) => Patience::Once,
+            Some(limit) if limit.is_zero() && !asks_first => Patience::Once,
             Some(limit) => Patience::Until(self.connection.clock.now() + limit),
         }
     }
@@ -221,7 +251,9 @@ impl Request {
             let (max, is) = (Record::VALUE_MAX, value.len());
             return invalid(format!("the value of lease {} has at most {max} bytes, not {is}", self.key));
         }
-        if let AcquireMode::Revoke(because) | AcquireMode::TakeNow(because) = &self.mode
+        if let AcquireMode::Revoke(because)
+        | AcquireMode::TakeNow(because)
+        | AcquireMode::EndTerm { because, .. } = &self.mode
             && (because.trim().is_empty()
                 || because.len() > Holder::TEXT_MAX
                 || because.chars().any(char::is_control))

@@ -48,6 +48,7 @@ impl Seeking {
             return self.deny(ctx, Denied::WentBack { seen: highest });
         }
         match &seen.content {
+            Content::Absent if only_ends_a_term(ctx) => self.term_is_over(ctx),
             Content::Absent => self.plant(ctx, floor, Expect::Absent),
             Content::Foreign { version, .. } if ctx.rules.overwrites_foreign() => {
                 self.plant(ctx, floor, Expect::Version(version.clone()))
@@ -80,6 +81,9 @@ impl Seeking {
         if record.is_key() && !ctx.rules.overwrites_foreign() {
             return self.deny(ctx, Denied::PlainKey(Arc::clone(record)));
         }
+        if only_ends_a_term(ctx) && (!record.is_held() || self.term_to_end != Some(record.term)) {
+            return self.term_is_over(ctx);
+        }
         match &record.state {
             State::Closed(_) => self.deny(ctx, Denied::Closed(Arc::clone(record))),
             State::Vacant => self.grant(ctx, found, End::Released),
@@ -89,16 +93,20 @@ impl Seeking {
             State::Held | State::Revoked(_) | State::Reserved(_) => {
                 match (self.run_out(ctx, seen, record), &ctx.params.mode) {
                     (RunOut::Ttl, _) => match ctx.after_run_out(record) {
+                        AfterRunOut::Take if only_ends_a_term(ctx) => self.term_is_over(ctx),
                         AfterRunOut::Take => self.grant(ctx, found, End::RanOut),
                         AfterRunOut::Look => STAY,
                         AfterRunOut::Wait(limit) => self.wait_for_tree(ctx, found, limit),
                     },
+                    (RunOut::Dead, AcquireMode::EndTerm { .. }) => self.term_is_over(ctx),
                     (RunOut::Dead, _) => self.grant(ctx, found, End::Died),
                     (RunOut::Not, AcquireMode::TakeNow(because)) => {
                         let (by, because) = (Arc::clone(ctx.params.holder.id()), Arc::clone(because));
                         self.grant(ctx, found, End::Revoked { by, because })
                     }
-                    (RunOut::Not, AcquireMode::Revoke(because)) => self.revoke_or_wait(ctx, found, because),
+                    (RunOut::Not, AcquireMode::Revoke(because) | AcquireMode::EndTerm { because, .. }) => {
+                        self.revoke_or_wait(ctx, found, because)
+                    }
                     (RunOut::Not, _) => self.wait(ctx, found),
                 }
             }
@@ -192,7 +200,7 @@ impl Seeking {
             },
             State::Closed(_) => false,
         };
-        free && floor != Floor::ReadFirst && resumed_term(ctx).is_none()
+        free && floor != Floor::ReadFirst && resumed_term(ctx).is_none() && !only_ends_a_term(ctx)
     }
 
     fn run_out(&self, ctx: &Context<'_>, seen: &Seen, record: &Record) -> RunOut {
@@ -203,6 +211,11 @@ impl Seeking {
         let is_out = runs_out_at(ctx, seen, record) <= ctx.ambient.now;
         if is_out || (revoked && !ctx.rules.waits_after_revoking()) { RunOut::Ttl } else { RunOut::Not }
     }
+}
+
+/// True if this contender wants a term to end, and not the lease.
+fn only_ends_a_term(ctx: &Context<'_>) -> bool {
+    matches!(ctx.params.mode, AcquireMode::EndTerm { .. })
 }
 
 /// Instant at which the version has run out.

@@ -58,6 +58,10 @@ impl Seeking {
     pub(super) fn started(&mut self, ctx: &mut Context<'_>) -> Next {
         match &ctx.params.mode {
             AcquireMode::Leave(handle) => Leaving::by_handle(ctx, handle).enter(ctx),
+            AcquireMode::EndTerm { term, .. } => {
+                self.term_to_end = Some(*term);
+                self.seek(ctx)
+            }
             AcquireMode::Wait | AcquireMode::Revoke(_) | AcquireMode::TakeNow(_) | AcquireMode::Resume(_) => {
                 self.seek(ctx)
             }
@@ -222,6 +226,12 @@ impl Seeking {
             return Some(Stage::Ended(Left::Lapsing));
         }
         Leaving::without_work(ctx, term, None, false).enter(ctx)
+    }
+
+    /// The term that this contender wanted to end is over, and it wanted nothing else.
+    fn term_is_over(&self, ctx: &mut Context<'_>) -> Next {
+        ctx.tell(Event::Left(Left::Nothing));
+        Some(Stage::Ended(Left::Nothing))
     }
 
     fn read(&mut self, ctx: &mut Context<'_>) -> Next {

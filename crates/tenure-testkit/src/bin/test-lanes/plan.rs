@@ -125,6 +125,7 @@ const CLOCKS: &[&str] = &[
     "tenure/calls",
     "tenure/cancel",
     "tenure/connect_check",
+    "tenure/end_term",
     "tenure/examples",
     "tenure/file_clock",
     "tenure/file_crash",
