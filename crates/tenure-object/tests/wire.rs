@@ -435,3 +435,18 @@ async fn an_age_needs_the_time_of_the_last_write_in_the_same_answer() {
     assert!(ages[0] >= Some(Duration::from_secs(59)), "{ages:?}");
     assert!(ages[1].is_none() && ages[2] < Some(Duration::from_secs(30)), "{ages:?}");
 }
+
+#[tokio::test]
+async fn a_retention_rule_that_is_added_later_costs_no_holder_of_a_slot_its_lease() {
+    let locked = || answer("200 OK", "ETag: \"v1\"\r\nx-amz-object-lock-mode: GOVERNANCE\r\n", "value");
+    let group = Key::parse("gpu").unwrap();
+    for (key, is_refused) in [
+        (Key::scratch(), true),
+        (key(), false),
+        (Key::group_size(&group).unwrap(), false),
+        (Key::group_slot(&group, 0).unwrap(), false),
+    ] {
+        let server = Scripted::start([locked()]).await;
+        assert_eq!(server.store().get(&key).await.is_err(), is_refused, "{key}");
+    }
+}

@@ -39,6 +39,18 @@ pub enum KeyError {
     /// The first segment is `.tenure`.
     #[error("keys under .tenure/ are Tenure's own: choose another name than {0:?}")]
     Reserved(String),
+    /// The name of a group of slots is too long for the keys of its slots.
+    #[error(
+        "a group of slots has a name of at most {max} bytes, where '/' and '%' count as three, and this one has \
+         {bytes}: shorten {start:?}…",
+        max = Key::GROUP_MAX_BYTES
+    )]
+    GroupTooLong {
+        /// Its length in bytes, with three for each `/` and `%`.
+        bytes: usize,
+        /// Its first characters.
+        start: String,
+    },
 }
 
 impl Key {
@@ -59,7 +71,48 @@ impl Key {
         Self(format!("{RESERVED}/scratch").into())
     }
 
-    /// Turns a stored name back into a key, [`scratch`](Self::scratch) included. For stores that list their names.
+    /// Maximum length of the name of a group of slots, in bytes, where `/` and `%` count as three.
+    pub const GROUP_MAX_BYTES: usize = Self::MAX_BYTES - SLOTS.len() - "//1023".len();
+
+    /// The key of the size of a group of slots. No user's key can be equal to it, and listings hide it.
+    ///
+    /// The name of the group is one segment of it, so that the keys of no group are below those of another.
+    pub fn group_size(group: &Self) -> Result<Self, KeyError> {
+        Ok(Self(format!("{}/{SIZE}", group_segments(group)?).into()))
+    }
+
+    /// The key of one slot of a group. No user's key can be equal to it, and listings hide it.
+    pub fn group_slot(group: &Self, index: u16) -> Result<Self, KeyError> {
+        Ok(Self(format!("{}/{index}", group_segments(group)?).into()))
+    }
+
+    /// The group of slots that this key belongs to; `None` for every other key.
+    pub fn group(&self) -> Option<Self> {
+        let (encoded, _) = self.in_group()?;
+        let name = encoded.replace("%2F", "/").replace("%25", "%");
+        let group = Self::parse(&name).ok()?;
+        // Strict: no two spellings are the same group.
+        (group_segments(&group).ok()?.strip_prefix(SLOTS)?.strip_prefix('/')? == encoded).then_some(group)
+    }
+
+    /// The index of this slot; `None` if the key is not that of a slot.
+    pub fn slot_index(&self) -> Option<u16> {
+        let (_, last) = self.in_group()?;
+        last.parse().ok().filter(|index: &u16| index.to_string() == last)
+    }
+
+    /// True for the keys of groups of slots, which contain leases, and numbers that leases depend on.
+    pub fn is_of_slots(&self) -> bool {
+        self.0.strip_prefix(SLOTS).is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    }
+
+    /// The encoded name of a group, and the last segment of the key.
+    fn in_group(&self) -> Option<(&str, &str)> {
+        let (encoded, last) = self.0.strip_prefix(SLOTS)?.strip_prefix('/')?.split_once('/')?;
+        (!last.contains('/')).then_some((encoded, last))
+    }
+
+    /// Turns a stored name back into a key, Tenure's own names included. For stores that list their names.
     pub fn from_stored(name: &str) -> Result<Self, KeyError> {
         check(name)?;
         Ok(Self(name.into()))
@@ -71,9 +124,9 @@ impl Key {
     }
 
     /// True if [`Scratch::sweep`](crate::Scratch::sweep) may remove it: one of Tenure's own keys, but not
-    /// [`scratch`](Self::scratch), which every safety check uses.
+    /// [`scratch`](Self::scratch), which every safety check uses, and not [one of slots](Self::is_of_slots).
     pub fn may_be_swept(&self) -> bool {
-        self.is_reserved() && *self != Self::scratch()
+        self.is_reserved() && *self != Self::scratch() && !self.is_of_slots()
     }
 
     /// Refuses a sweep of a key that [may not be swept](Self::may_be_swept). Stores call it before they send anything.
@@ -139,12 +192,35 @@ impl fmt::Debug for Key {
     }
 }
 
+/// The first segments of the keys of a group of slots.
+pub(crate) fn group_segments(group: &Key) -> Result<String, KeyError> {
+    if group.is_reserved() {
+        return Err(KeyError::Reserved(group.as_str().to_owned()));
+    }
+    let encoded = group.as_str().replace('%', "%25").replace('/', "%2F");
+    if encoded.len() > Key::GROUP_MAX_BYTES {
+        let start = group.as_str().chars().take(24).collect();
+        return Err(KeyError::GroupTooLong { bytes: encoded.len(), start });
+    }
+    Ok(format!("{SLOTS}/{encoded}"))
+}
+
 /// The first segment of Tenure's own keys.
 const RESERVED: &str = ".tenure";
+
+/// The first segments of the keys of all groups of slots.
+pub(crate) const SLOTS: &str = ".tenure/slots";
+
+/// The last segment of the key of a group's size.
+const SIZE: &str = "size";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn key(name: &str) -> Key {
+        Key::parse(name).unwrap()
+    }
 
     #[test]
     fn ordinary_names_are_keys_and_a_key_may_lie_below_another() {
@@ -193,12 +269,84 @@ mod tests {
     #[test]
     fn nothing_that_a_lease_rests_on_may_be_swept() {
         assert!(Key::from_stored(".tenure/probe/1/a").unwrap().may_be_swept());
-        for kept in [Key::scratch(), Key::parse("backup").unwrap(), Key::parse(".tenured/probe").unwrap()] {
+        let group = key("gpu");
+        let slots = [Key::group_size(&group).unwrap(), Key::group_slot(&group, 3).unwrap()];
+        for kept in [Key::scratch(), key("backup"), key(".tenured/probe")].into_iter().chain(slots) {
             let refused = kept.must_be_sweepable().unwrap_err();
             assert!(
                 matches!(refused, StoreError::Refused(refused) if refused.reason == Reason::Invalid),
                 "{kept}"
             );
         }
+    }
+
+    #[test]
+    fn the_keys_of_a_group_name_it_in_one_segment_and_come_back() {
+        for (name, segment) in [
+            ("gpu", "gpu"),
+            ("jobs/gpu", "jobs%2Fgpu"),
+            ("jobs%2Fgpu", "jobs%252Fgpu"),
+            ("100%", "100%25"),
+            (".hidden/size", ".hidden%2Fsize"),
+            ("Ünïcødé/键", "Ünïcødé%2F键"),
+        ] {
+            let (size, slot) =
+                (Key::group_size(&key(name)).unwrap(), Key::group_slot(&key(name), 7).unwrap());
+            assert_eq!(size.as_str(), format!(".tenure/slots/{segment}/size"));
+            assert_eq!(slot.as_str(), format!(".tenure/slots/{segment}/7"));
+            for (own, index) in [(size, None), (slot, Some(7))] {
+                assert_eq!(own.group(), Some(key(name)));
+                assert_eq!(own.slot_index(), index);
+                assert!(own.is_reserved() && own.is_of_slots());
+                assert_eq!(Key::from_stored(own.as_str()).unwrap(), own);
+                assert!(Key::parse(own.as_str()).is_err(), "no user can name it");
+            }
+        }
+    }
+
+    #[test]
+    fn the_keys_of_nesting_groups_are_different_and_never_below_one_another() {
+        let names = ["a", "a/size", "a/0", "a%2Fsize", "a/0/1", "a%2F0"];
+        let keys: Vec<_> = names
+            .iter()
+            .flat_map(|name| [Key::group_size(&key(name)).unwrap(), Key::group_slot(&key(name), 0).unwrap()])
+            .collect();
+        for (at, one) in keys.iter().enumerate() {
+            for (other_at, other) in keys.iter().enumerate() {
+                assert_eq!(at == other_at, crate::Prefix::of(one).covers(other), "{one} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_keys_belong_to_no_group() {
+        for name in [
+            "gpu",
+            ".tenure/slots",
+            ".tenure/slots/gpu",
+            ".tenure/slots/gpu/size/1",
+            ".tenure/slots/jobs%2fgpu/1",
+            ".tenure/slots/100%/1",
+            ".tenure/slots/.tenure%2Fx/1",
+            ".tenure/slotsy/gpu/1",
+        ] {
+            assert_eq!(Key::from_stored(name).unwrap().group(), None, "{name}");
+        }
+        for name in ["07", "+7", "-1", "65536", "size"] {
+            let slot = Key::from_stored(&format!(".tenure/slots/gpu/{name}")).unwrap();
+            assert_eq!(slot.slot_index(), None, "{name}");
+        }
+        assert!(!Key::from_stored(".tenure/slotsy/gpu/1").unwrap().is_of_slots());
+    }
+
+    #[test]
+    fn a_group_whose_slots_would_have_too_long_keys_is_refused_with_the_limit() {
+        let longest = key(&"x".repeat(Key::GROUP_MAX_BYTES));
+        assert_eq!(Key::group_slot(&longest, 1_023).unwrap().as_str().len(), Key::MAX_BYTES);
+        assert!(Key::group_size(&longest).unwrap().as_str().len() <= Key::MAX_BYTES);
+        let error = Key::group_slot(&key(&"gpu/".repeat(40)[..159]), 0).unwrap_err();
+        assert!(matches!(error, KeyError::GroupTooLong { bytes: 182.., .. }), "{error}");
+        assert!(error.to_string().starts_with("a group of slots has a name of at most 181 bytes"), "{error}");
+        assert!(matches!(Key::group_slot(&Key::scratch(), 0), Err(KeyError::Reserved(_))));
     }
 }

@@ -31,6 +31,16 @@ impl Prefix {
         Self(Some(key.as_str().to_owned()))
     }
 
+    /// The keys of all groups of slots.
+    pub fn slots() -> Self {
+        Self(Some(key::SLOTS.to_owned()))
+    }
+
+    /// The keys of one group of slots.
+    pub fn of_group(group: &Key) -> Result<Self, KeyError> {
+        Ok(Self(Some(key::group_segments(group)?)))
+    }
+
     /// True if the prefix covers `key`.
     pub fn covers(&self, key: &Key) -> bool {
         let Some(prefix) = &self.0 else { return true };
@@ -76,6 +86,19 @@ mod tests {
         assert!(covers("jobs/", "jobs/a/b"));
         assert!(!covers("jobs", "jobs-old"));
         assert!(!covers("jobs/a", "jobs"));
+    }
+
+    #[test]
+    fn the_prefix_of_a_group_covers_its_keys_and_not_those_of_a_group_below() {
+        let (group, below) = (Key::parse("a").unwrap(), Key::parse("a/b").unwrap());
+        let prefix = Prefix::of_group(&group).unwrap();
+        for (of, covered) in [(&group, true), (&below, false)] {
+            for key in [Key::group_size(of).unwrap(), Key::group_slot(of, 3).unwrap()] {
+                assert_eq!(prefix.covers(&key), covered);
+                assert!(Prefix::slots().covers(&key));
+            }
+        }
+        assert!(!prefix.covers(&group) && !Prefix::slots().covers(&Key::scratch()));
     }
 
     #[test]

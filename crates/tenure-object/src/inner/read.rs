@@ -23,7 +23,7 @@ impl<D: Dialect> InnerStore<D> {
             return Err(StoreError::unknown(doubt));
         }
         // Reported only at connect or by a probe: a rule that is added later costs money, but no holder its lease.
-        if answer.locked && key.is_reserved() {
+        if answer.locked && key.is_reserved() && !key.is_of_slots() {
             return Err(StoreError::refused(Reason::Unsupported, self.dialect.retains_every_write()));
         }
         if let Some(body) = &body
