@@ -4,6 +4,7 @@
 //! * [`set`]: several leases at once, all or nothing, on top of it.
 //! * [`election`]: what leader election adds to a lease. `election/rules.rs` has its decisions.
 //! * [`record`]: the stored format.
+//! * [`slots`]: a contender for one slot of a group.
 //! * [`check`]: the guarantees that a store must declare, and the safety check before Tenure grants a lease on it.
 //! * [`Timing`] and [`Drift`]: durations that are safe together.
 //! * [`Belief`] and [`Works`]: the atomic words that a holder and its keeper share.
@@ -29,6 +30,7 @@ mod instant;
 pub mod machine;
 pub mod record;
 pub mod set;
+pub mod slots;
 mod timing;
 mod token;
 mod wall_time;
