@@ -3,6 +3,7 @@
 //! * [`machine`]: one lease as a state machine: inputs in, effects out. `machine/rules.rs` has its decisions.
 //! * [`set`]: several leases at once, all or nothing, on top of it.
 //! * [`election`]: what leader election adds to a lease. `election/rules.rs` has its decisions.
+//! * [`keys`]: one operation on a plain key as a state machine of the same kind. `keys/key_rules.rs` has its decisions.
 //! * [`record`]: the stored format.
 //! * [`slots`]: a contender for one slot of a group.
 //! * [`check`]: the guarantees that a store must declare, and the safety check before Tenure grants a lease on it.
@@ -27,6 +28,7 @@ pub mod election;
 mod error;
 mod holder;
 mod instant;
+pub mod keys;
 pub mod machine;
 pub mod record;
 pub mod set;

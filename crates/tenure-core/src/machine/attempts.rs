@@ -33,22 +33,22 @@ impl Attempts {
     }
 
     /// True if a write may still land.
-    pub(super) fn may_land(&self) -> bool {
+    pub(crate) fn may_land(&self) -> bool {
         !self.outstanding.is_empty()
     }
 
     /// The version that the unsettled writes expect.
-    pub(super) fn expects(&self) -> Option<&Version> {
+    pub(crate) fn expects(&self) -> Option<&Version> {
         self.expects.as_ref()
     }
 
     /// Instant at which the latest write was sent.
-    pub(super) fn latest_sent(&self) -> Option<Instant> {
+    pub(crate) fn latest_sent(&self) -> Option<Instant> {
         self.outstanding.iter().chain(&self.confirmed).map(|attempt| attempt.sent).max()
     }
 
     /// Adds a write. If it expects another version than those before, they can no longer land.
-    pub(super) fn add(&mut self, attempt: Attempt, expects: &Version) {
+    pub(crate) fn add(&mut self, attempt: Attempt, expects: &Version) {
         if self.expects.as_ref() != Some(expects) {
             self.outstanding.clear();
             self.expects = Some(expects.clone());
@@ -60,18 +60,18 @@ impl Attempts {
     }
 
     /// Records that this write has landed: no other unsettled one will.
-    pub(super) fn confirm(&mut self, attempt: Attempt) {
+    pub(crate) fn confirm(&mut self, attempt: Attempt) {
         self.forget_outstanding();
         self.confirmed = Some(attempt);
     }
 
     /// Records that this write never lands.
-    pub(super) fn settle(&mut self, nonce: Nonce) {
+    pub(crate) fn settle(&mut self, nonce: Nonce) {
         self.outstanding.retain(|attempt| attempt.nonce != nonce);
     }
 
     /// Forgets the unsettled writes: the version that they expect is gone.
-    pub(super) fn forget_outstanding(&mut self) {
+    pub(crate) fn forget_outstanding(&mut self) {
         self.outstanding.clear();
         self.expects = None;
     }

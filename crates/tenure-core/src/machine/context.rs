@@ -9,7 +9,7 @@ use super::rules::{Mine, earlier_by_chance};
 use super::stage::{Next, STAY};
 use super::{
     AcquireParams, Ambient, Attempt, Attempts, Content, Effect, Event, Fault, Look, Outcome, Patience,
-    Purpose, Rules, Seen, Sightings, Write, sightings,
+    Purpose, Rules, Seen, Sightings, Write,
 };
 use crate::Instant;
 use crate::record::{Nonce, Record, Ttl};
@@ -71,20 +71,14 @@ impl<'a> Context<'a> {
             unreachable!("an answer to a read that was not sent");
         };
         let look = answer?;
-        let returned = self.ambient.now;
-        let observed = self.rules.observed_from(sent, returned);
-        let aged =
-            sightings::aged_from(self.rules, &look, self.params.store_clock, returned, self.ambient.wall);
-        let from = aged.map_or(observed, |aged| aged.min(observed));
         let content = look.content.clone();
-        let time = look.time;
-        let seen = Seen { content, from, sent, returned, time, first_time: time, went_back: None };
-        self.sightings.note(self.rules, highest, seen);
+        let clock = self.params.store_clock;
+        self.sightings.note_read(self.rules, clock, (sent, highest), look, self.ambient);
         if let Some(seen @ Seen { went_back: Some(highest), .. }) = self.sightings.latest() {
             let event = Event::WentBack { seen: *highest, shown: seen.token() };
             self.tell(event);
         }
-        Ok(look.content)
+        Ok(content)
     }
 
     /// Takes in the answer to the pending write, and returns that write.
@@ -93,19 +87,7 @@ impl<'a> Context<'a> {
             unreachable!("an answer to a write that was not sent");
         };
         if let Outcome::Applied { version, time } = outcome {
-            let returned = self.ambient.now;
-            let before = self.sightings.latest().and_then(|seen| seen.time);
-            let time = self.rules.time_of_write(before, *time);
-            let seen = Seen {
-                content: Content::Record(Arc::clone(&write.record), version.clone()),
-                from: returned,
-                sent: write.attempt.sent,
-                returned,
-                time,
-                first_time: time,
-                went_back: None,
-            };
-            self.sightings.note(self.rules, write.highest, seen);
+            self.sightings.note_write(self.rules, &write, version, *time, self.ambient);
         }
         if !self.rules.stays_outstanding(outcome) {
             self.attempts.settle(write.attempt.nonce);

@@ -95,25 +95,7 @@ impl Denied {
                 whose_work(*sighting)
             ),
             Self::Unavailable(_) => format!("could not be granted to {holder} in time: try again later"),
-            Self::Refused(reason) => {
-                let why = match reason {
-                    Reason::Unsupported => "the store does not support a call that leases need, use another \
-                    store"
-                        .to_owned(),
-                    Reason::Invalid => {
-                        "the store rejected the call as invalid, check the key and the value".to_owned()
-                    }
-                    Reason::Damaged => {
-                        "inspect the stored value, which is not a Tenure record and was not overwritten"
-                            .to_owned()
-                    }
-                    Reason::Denied => "the store denied access, check the credentials".to_owned(),
-                    Reason::Unreachable => format!("{reason}, try again later"),
-                    Reason::Gone => format!("{reason}, connect again"),
-                    _ => reason.to_string(),
-                };
-                format!("was not granted to {holder}: {why}")
-            }
+            Self::Refused(reason) => format!("was not granted to {holder}: {}", refusal(*reason)),
             Self::Foreign(what) => format!("has a value that this version does not overwrite: {what}"),
             Self::PlainKey(record) => match &record.holder {
                 Some(owner) => format!(
@@ -157,5 +139,22 @@ fn whose_work(sighting: Sighting) -> &'static str {
         "a process of its command is still alive, and so is one that guards it"
     } else {
         "a process of its command is still alive, an orphan without a guard"
+    }
+}
+
+/// The reason of a refused call, and what to do about it.
+pub(crate) fn refusal(reason: Reason) -> String {
+    match reason {
+        Reason::Unsupported => {
+            "the store does not support a call that leases need, use another store".to_owned()
+        }
+        Reason::Invalid => "the store rejected the call as invalid, check the key and the value".to_owned(),
+        Reason::Damaged => {
+            "inspect the stored value, which is not a Tenure record and was not overwritten".to_owned()
+        }
+        Reason::Denied => "the store denied access, check the credentials".to_owned(),
+        Reason::Unreachable => format!("{reason}, try again later"),
+        Reason::Gone => format!("{reason}, connect again"),
+        _ => reason.to_string(),
     }
 }

@@ -58,7 +58,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// True if the write starts or ends a term: the machine tracks it until it is settled.
-    pub(super) fn is_of_a_term(self) -> bool {
+    pub(crate) fn is_of_a_term(self) -> bool {
         match self {
             Self::Grant | Self::Resume | Self::Renew | Self::Vacate => true,
             Self::Plant | Self::Revoke => false,

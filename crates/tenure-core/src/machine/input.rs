@@ -99,7 +99,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// The fault, if there was no definite answer.
-    pub(super) fn fault(&self) -> Option<Fault> {
+    pub(crate) fn fault(&self) -> Option<Fault> {
         match self {
             Self::Fault(fault) => Some(*fault),
             Self::Applied { .. } | Self::Conflict => None,
@@ -122,10 +122,10 @@ pub enum Fault {
 
 impl Fault {
     /// The lease is on another store than the one that contenders open now.
-    pub(super) const STORE_GONE: Self = Self::Refused(Reason::Gone);
+    pub(crate) const STORE_GONE: Self = Self::Refused(Reason::Gone);
 
     /// Pause that a throttling store asks for, up to a limit.
-    pub(super) fn asked_pause(self) -> Duration {
+    pub(crate) fn asked_pause(self) -> Duration {
         const LONGEST: Duration = Duration::from_secs(60);
         match self {
             Self::Throttled(Some(after)) => after.min(LONGEST),

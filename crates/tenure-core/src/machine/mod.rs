@@ -19,10 +19,10 @@
 mod acquire_params;
 mod attempts;
 mod context;
-mod denied;
+pub(crate) mod denied;
 mod effect;
 mod holding;
-mod in_flight;
+pub(crate) mod in_flight;
 mod input;
 mod keeping;
 mod leaving;
@@ -34,7 +34,8 @@ mod seeking;
 mod sightings;
 mod stage;
 mod standing;
-mod writes;
+pub(crate) mod tick_reads;
+pub(crate) mod writes;
 
 use std::sync::Arc;
 

@@ -1,7 +1,10 @@
+use std::sync::Arc;
+
 use tenure_store::{StoreClock, StoreTime, Version};
 
+use super::in_flight::SentWrite;
 use super::rules::{Walls, is_plausible};
-use super::{Content, Look, Rules};
+use super::{Ambient, Content, Look, Rules};
 use crate::record::Nonce;
 use crate::{Instant, Token, WallTime};
 
@@ -60,9 +63,51 @@ impl Sightings {
         self.recalled = Some(recalled);
     }
 
+    /// Records the answer to a read that was sent at `sent`, when `before` was the greatest token seen.
+    pub(crate) fn note_read(
+        &mut self,
+        rules: &dyn Rules,
+        clock: StoreClock,
+        (sent, before): (Instant, Token),
+        look: Look,
+        ambient: &Ambient,
+    ) {
+        let returned = ambient.now;
+        let observed = rules.observed_from(sent, returned);
+        let aged = aged_from(rules, &look, clock, returned, ambient.wall);
+        let from = aged.map_or(observed, |aged| aged.min(observed));
+        let Look { content, time, .. } = look;
+        let seen = Seen { content, from, sent, returned, time, first_time: time, went_back: None };
+        self.note(rules, before, seen);
+    }
+
+    /// Records that an own write was applied, and left this version behind.
+    pub(crate) fn note_write(
+        &mut self,
+        rules: &dyn Rules,
+        write: &SentWrite,
+        version: &Version,
+        time: Option<StoreTime>,
+        ambient: &Ambient,
+    ) {
+        let returned = ambient.now;
+        let before = self.latest().and_then(|seen| seen.time);
+        let time = rules.time_of_write(before, time);
+        let seen = Seen {
+            content: Content::Record(Arc::clone(&write.record), version.clone()),
+            from: returned,
+            sent: write.attempt.sent,
+            returned,
+            time,
+            first_time: time,
+            went_back: None,
+        };
+        self.note(rules, write.highest, seen);
+    }
+
     /// Records an answer that showed the key. `before` is the greatest token seen when the request was sent. A later
     /// answer that shows more may overtake this one, but the key itself never shows less later.
-    pub(super) fn note(&mut self, rules: &dyn Rules, before: Token, mut seen: Seen) {
+    fn note(&mut self, rules: &dyn Rules, before: Token, mut seen: Seen) {
         let shown = seen.token().unwrap_or(Token::ZERO);
         if shown < before && !seen.is_foreign() {
             seen.went_back = Some(before);
@@ -138,8 +183,6 @@ pub(super) fn aged_from(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::machine::Standard;
     use crate::record::Record;

@@ -123,7 +123,7 @@ fn end_of_revoked(old: &Record) -> Option<End> {
 }
 
 /// Saturates: a foreign program may have set it to the maximum, and nothing depends on it.
-fn next_sequence(old: &Record) -> u64 {
+pub(crate) fn next_sequence(old: &Record) -> u64 {
     old.sequence.saturating_add(1).min(Token::MAX.get())
 }
 

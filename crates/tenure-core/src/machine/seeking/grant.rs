@@ -1,9 +1,8 @@
 //! Writes of a contender, and the steps after one of them has landed.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tenure_store::{Expect, Reason, StoreTime, Version};
+use tenure_store::{Expect, Reason, Version};
 
 use super::decide::FoundRecord;
 use super::{Seeking, resumed_term};
@@ -13,8 +12,9 @@ use crate::machine::holding::Holding;
 use crate::machine::leaving::Leaving;
 use crate::machine::rules::Floor;
 use crate::machine::stage::{Next, STAY};
+use crate::machine::tick_reads::NextTick;
 use crate::machine::{AcquireMode, Attempt, Denied, Lost, Patience, Purpose, Seen, TermRef, writes};
-use crate::record::{End, Nonce, Record, State};
+use crate::record::{End, Record, State};
 
 impl Seeking {
     pub(super) fn plant(&mut self, ctx: &mut Context<'_>, floor: Floor, expect: Expect) -> Next {
@@ -39,7 +39,7 @@ impl Seeking {
         let floor = match ctx.rules.floor(seen, ctx.params.store_clock) {
             Floor::None => None,
             Floor::At(_) if !ctx.rules.is_after_plant(seen, ctx.params.clock_tick) => {
-                return self.await_tick(ctx, seen, old.nonce);
+                return self.await_tick(ctx, seen);
             }
             Floor::At(time) => Some(time),
             Floor::ReadFirst if self.looked => {
@@ -56,27 +56,22 @@ impl Seeking {
         ctx.write(Purpose::Grant, Expect::Version(version.clone()), record)
     }
 
-    /// Reads a planted record again once the store's clock shows a later time: one timer and one read, if all answers
-    /// come from one clock. If this answer is from a clock that is behind the first one, the pause is longer.
-    fn await_tick(&mut self, ctx: &mut Context<'_>, seen: &Seen, planted: Nonce) -> Next {
-        let micros = |time: Option<StoreTime>| time.map_or(0, StoreTime::as_micros);
-        let behind = Duration::from_micros(micros(seen.first_time).saturating_sub(micros(seen.time)));
+    /// Waits for a later time of the store's clock than a planted record has.
+    fn await_tick(&mut self, ctx: &mut Context<'_>, seen: &Seen) -> Next {
         let timing = ctx.params.timing;
         let tick = timing.drift().lengthen(ctx.params.clock_tick);
-        let due = seen.returned + (tick + behind).min(tick.max(timing.period()));
-        if due > ctx.ambient.now {
-            self.next = Some(due);
-            // One more tick for the read and the grant.
-            self.first_grant_by.get_or_insert(seen.returned + 2 * tick);
-            return STAY;
-        }
-        match self.tick_reads.next(planted, seen.returned, behind.is_zero()) {
-            // The clock stands still: it is no floor.
-            (_, unchanged) if unchanged > TICK_READS_MAX => self.deny(ctx, Denied::ClockStands),
-            (reads, _) if reads > TICK_READS_MAX && ctx.params.patience == Patience::Once => {
+        match self.tick_reads.after(seen, tick, timing.period(), ctx.ambient.now) {
+            NextTick::Wait(due) => {
+                self.next = Some(due);
+                // One more tick for the read and the grant.
+                self.first_grant_by.get_or_insert(seen.returned + 2 * tick);
+                STAY
+            }
+            NextTick::Stands => self.deny(ctx, Denied::ClockStands),
+            NextTick::Read { again: true } if ctx.params.patience == Patience::Once => {
                 self.deny(ctx, Denied::Unavailable(None))
             }
-            _ => self.read(ctx),
+            NextTick::Read { .. } => self.read(ctx),
         }
     }
 
@@ -136,7 +131,3 @@ impl Seeking {
         Leaving::without_work(ctx, Some(record.term), Some(target), true).enter(ctx)
     }
 }
-
-/// Maximum number of reads for a later time that show the same time, or by a contender that does not wait. One is enough
-/// for one clock; front ends may be a tick apart.
-const TICK_READS_MAX: u32 = 3;

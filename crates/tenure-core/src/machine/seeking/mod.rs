@@ -3,7 +3,6 @@
 mod decide;
 mod grant;
 mod pace;
-mod tick_reads;
 
 use std::sync::Arc;
 
@@ -14,13 +13,13 @@ use super::in_flight::Answered;
 use super::leaving::Leaving;
 use super::rules::{Proof, earlier_by_chance};
 use super::stage::{Next, STAY, Stage, earliest};
+use super::tick_reads::TickReads;
 use super::{
     AcquireMode, Content, Denied, Event, Fault, Left, Lost, Outcome, Patience, Purpose, Seen, Sighting,
 };
 use crate::Instant;
 use crate::record::{Nonce, State};
 use pace::Pace;
-use tick_reads::TickReads;
 
 /// State of a contender.
 #[derive(Debug, Default)]

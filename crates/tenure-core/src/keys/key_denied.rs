@@ -1,0 +1,106 @@
+use std::sync::Arc;
+
+use tenure_store::{Key, Reason};
+
+use super::SeenEntry;
+use crate::machine::Fault;
+use crate::machine::denied::refusal;
+use crate::record::Record;
+use crate::{Error, ErrorKind, Token};
+
+/// Reason why an operation on a plain key failed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum KeyDenied {
+    /// The entry belongs to another owner, which alone renews and releases it.
+    NotOwner(SeenEntry),
+    /// There is no entry: it ran out, was released, or never existed.
+    NoEntry,
+    /// Another participant's record is there, and an own write may have been applied before it.
+    Overtaken(Option<Arc<Record>>),
+    /// The store did not answer in time.
+    Unavailable(Option<Fault>),
+    /// The store refused the call.
+    Refused(Reason),
+    /// The value is not a record that this version understands.
+    Foreign(Arc<str>),
+    /// The record is a lease, not a plain key.
+    Lease(Arc<Record>),
+    /// The revision went back: a record was restored, or changed from outside.
+    WentBack {
+        /// The greatest revision seen before.
+        seen: Token,
+    },
+    /// The time in the store's answers does not advance, so it is no floor of revisions.
+    ClockStands,
+    /// The revision is at the top of its range.
+    RevisionsExhausted,
+}
+
+impl KeyDenied {
+    /// The error of an operation that failed for this reason. With `in_doubt`, a write of the operation may have been
+    /// applied, or may still be.
+    pub fn error(&self, key: &Key, store: &str, in_doubt: bool) -> Error {
+        let doubt = if in_doubt { IN_DOUBT } else { "" };
+        Error::new(self.kind(), format!("key {key} on {store} {}{doubt}", self.sentence()))
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotOwner(_) | Self::NoEntry => ErrorKind::Lost,
+            Self::Overtaken(_) | Self::Unavailable(_) => ErrorKind::Unavailable,
+            Self::Refused(reason) => (*reason).into(),
+            Self::ClockStands => Reason::Unsupported.into(),
+            Self::Lease(_) => ErrorKind::Invalid,
+            Self::Foreign(_) | Self::WentBack { .. } | Self::RevisionsExhausted => ErrorKind::Corrupt,
+        }
+    }
+
+    /// The part of the message after the name of the key.
+    fn sentence(&self) -> String {
+        match self {
+            Self::NotOwner(entry) => format!(
+                "is an entry of {} (revision {}), and only its owner renews and releases it",
+                name_of_owner(&entry.record),
+                entry.record.token
+            ),
+            Self::NoEntry => "has no entry: it ran out, was released, or never existed".to_owned(),
+            Self::Overtaken(Some(record)) => format!(
+                "shows revision {} of {} after an answer of the store was lost",
+                record.token,
+                name_of_owner(record)
+            ),
+            Self::Overtaken(None) => "was deleted after an answer of the store was lost".to_owned(),
+            Self::Unavailable(_) => "could not be reached in time: try again later".to_owned(),
+            Self::Refused(reason) => format!("was not reached: {}", refusal(*reason)),
+            Self::Foreign(what) => format!("has a value that this version does not overwrite: {what}"),
+            Self::Lease(record) => match &record.holder {
+                Some(holder) => format!(
+                    "is a lease of {} (token {}), not a plain key: use another name",
+                    holder.id(),
+                    record.token
+                ),
+                None => "is a lease without a holder, not a plain key: use another name".to_owned(),
+            },
+            Self::WentBack { seen } => format!(
+                "went back in time: revision {seen} was seen before, and the store now shows a smaller one. Nothing was \
+                 changed: find out what deleted or restored the record, then restart this process"
+            ),
+            Self::ClockStands => {
+                "was not changed, because the time in the store's answers stands still: a cache on the way may answer \
+                 instead of the store, so let it forward every request, or set the clock of the store"
+                    .to_owned()
+            }
+            Self::RevisionsExhausted => {
+                "is at the top of its range of revisions, and nothing was changed: use another key".to_owned()
+            }
+        }
+    }
+}
+
+fn name_of_owner(record: &Record) -> &str {
+    record.holder.as_ref().map_or("no owner", |holder| holder.id())
+}
+
+const IN_DOUBT: &str =
+    ". The change may have been applied, or may still be: read the key before trying again";
