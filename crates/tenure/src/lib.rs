@@ -14,6 +14,7 @@ mod keeper;
 mod lease;
 mod observe;
 pub mod record;
+mod set;
 pub mod store;
 mod trust;
 
@@ -24,6 +25,7 @@ pub use keeper::{
 };
 pub use lease::{Handle, Lease, Request, WorkGuard};
 pub use observe::{Change, ChangeKind, Observation, Observations, Watch, WatchEvent};
+pub use set::{LeaseSet, SetLoss, SetRequest};
 #[doc(inline)]
 pub use tenure_core::machine::{Denied, Fault, Left, Lost, Purpose, Remaining, Sighting, Standing};
 #[doc(inline)]

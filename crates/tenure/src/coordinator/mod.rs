@@ -21,6 +21,7 @@ use crate::keeper::logbook_client::LogbookClient;
 use crate::keeper::{Command, Connection};
 use crate::lease::Request;
 use crate::observe::{Observation, Observations, Observers, Watch, keys};
+use crate::set::SetRequest;
 use crate::{Error, ErrorKind};
 
 /// A connection to a store, and the keeper of all leases acquired through it. Cheap to clone.
@@ -50,6 +51,18 @@ impl Coordinator {
     /// A request for the lease of this key.
     pub fn lease(&self, key: impl AsRef<str>) -> Result<Request, Error> {
         Ok(Request::new(self.connection.clone(), Key::parse(key.as_ref())?))
+    }
+
+    /// A request for the leases of all these keys at once, all or nothing. Contenders of overlapping sets never wait for
+    /// each other, whatever order they write.
+    ///
+    /// Fails if there is no key, a key occurs twice, or there are more than
+    /// [`SetRequest::MEMBERS_MAX`](crate::SetRequest::MEMBERS_MAX).
+    pub fn all_of<K: AsRef<str>>(&self, keys: impl IntoIterator<Item = K>) -> Result<SetRequest, Error> {
+        // One more than allowed is enough to refuse it, so an endless iterator ends.
+        let keys = keys.into_iter().take(SetRequest::MEMBERS_MAX + 1);
+        let keys = keys.map(|key| Key::parse(key.as_ref())).collect::<Result<_, _>>()?;
+        SetRequest::new(self.connection.clone(), keys)
     }
 
     /// The current record of a key; `None` if there is none.

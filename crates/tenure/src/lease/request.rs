@@ -52,6 +52,12 @@ impl Request {
         }
     }
 
+    /// The same request, for another key.
+    pub(crate) fn of_key(mut self, key: Key) -> Self {
+        self.key = key;
+        self
+    }
+
     /// Sets the ttl, with the default timing for it.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
@@ -213,7 +219,7 @@ impl Request {
         KeeperCall { witnessed: false, ..self.keeper_call(params) }.for_end().await.map(drop)
     }
 
-    fn patience(&self) -> Patience {
+    pub(crate) fn patience(&self) -> Patience {
         let asks_first = matches!(self.mode, AcquireMode::Revoke(_) | AcquireMode::EndTerm { .. });
         match self.wait {
             None => Patience::Forever,
@@ -222,7 +228,7 @@ impl Request {
         }
     }
 
-    async fn acquire_within(self, patience: Patience) -> Result<Lease, Error> {
+    pub(crate) async fn acquire_within(self, patience: Patience) -> Result<Lease, Error> {
         self.keeper_call(self.parse(patience)?).for_lease().await
     }
 

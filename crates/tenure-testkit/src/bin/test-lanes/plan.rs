@@ -143,6 +143,7 @@ const CLOCKS: &[&str] = &[
     "tenure/panics",
     "tenure/reports",
     "tenure/rooms",
+    "tenure/set",
     "tenure/standing",
     "tenure/stop",
     "tenure/trust",
