@@ -22,6 +22,7 @@ mod invariant;
 mod liars;
 mod mutants;
 mod oracle;
+mod parts;
 mod report;
 mod rng;
 mod seed;

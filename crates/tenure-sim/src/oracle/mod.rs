@@ -11,6 +11,7 @@ mod s6_stays_lost;
 mod s6_stubborn;
 mod s8_observe;
 mod s9_record;
+mod verdicts;
 
 pub(crate) use l1_held_again::HeldAgain;
 pub(crate) use l5_calls::{calls_after_outage_are_few, calls_are_few};
@@ -23,6 +24,7 @@ pub(crate) use s6_stays_lost::StaysLost;
 pub(crate) use s6_stubborn::{leaves_alone, really_said, takes_nothing_alive};
 pub(crate) use s8_observe::Shown;
 pub(crate) use s9_record::{follows, overwrites_nothing_foreign};
+pub(crate) use verdicts::Verdicts;
 
 use crate::{Invariant, Violation};
 
@@ -40,8 +42,7 @@ pub(crate) struct Oracle {
     pub(crate) shown: Vec<Shown>,
     /// The last time at which the record was changed from outside.
     pub(crate) tampered_at: Option<u64>,
-    wanted: Option<Invariant>,
-    violation: Option<Violation>,
+    verdicts: Verdicts,
 }
 
 impl Oracle {
@@ -55,17 +56,13 @@ impl Oracle {
             held_again: HeldAgain::default(),
             shown: vec![Shown::default(); observers],
             tampered_at: None,
-            wanted,
-            violation: None,
+            verdicts: Verdicts::new(wanted),
         }
     }
 
-    /// Records a judgement. Only the first violation counts: later ones may follow from it.
+    /// Records a judgement.
     pub(crate) fn judge(&mut self, at: u64, invariant: Invariant, verdict: Judgement) {
-        let Err(sentence) = verdict else { return };
-        if self.violation.is_none() && self.wanted.is_none_or(|wanted| wanted == invariant) {
-            self.violation = Some(Violation { invariant, at, sentence });
-        }
+        self.verdicts.judge(at, invariant, verdict);
     }
 
     /// The record was changed from outside: current beliefs are no longer promised exclusion.
@@ -77,6 +74,6 @@ impl Oracle {
 
     /// The first violation.
     pub(crate) fn violation(&self) -> Option<&Violation> {
-        self.violation.as_ref()
+        self.verdicts.violation()
     }
 }

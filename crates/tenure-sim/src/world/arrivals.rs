@@ -6,9 +6,9 @@ use tenure_store::StoreClock;
 
 use super::World;
 use super::event::{Event, LeaseTarget};
-use super::process::Life;
 use crate::Invariant;
 use crate::oracle::{follows, overwrites_nothing_foreign};
+use crate::parts::Life;
 use crate::tally::{Number, Sometimes};
 use crate::time::MILLI;
 

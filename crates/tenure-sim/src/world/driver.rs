@@ -6,6 +6,7 @@ use super::World;
 use super::event::{Event, LeaseTarget};
 use super::lease::{BeliefState, OwnWrite};
 use super::network::MessageBody;
+use crate::parts::TimerEntry;
 use crate::tally::{Fault, Sometimes};
 use crate::time::{MICRO, MILLI};
 
@@ -88,20 +89,12 @@ impl World<'_> {
 
     // ── sleeping and waking ───────────────────────────────────────────────────────────────────────────────────────
 
-    /// Sets the timer of a lease. One agenda entry serves a lease until the lease needs an earlier one.
+    /// Sets the timer of a lease.
     fn sleeps(&mut self, target: LeaseTarget, until: u64) {
         let now = self.now;
         let process = &mut self.processes[target.process as usize];
         let Some(lease) = process.leases[target.slot as usize].as_mut() else { return };
-        lease.wake = Some(until);
-        // A timer that is already due fires a little later, as real timers do.
-        let at = process.clock.reaches(until).max(if until <= process.clock.local(now) {
-            now + MILLI
-        } else {
-            now
-        });
-        if at < lease.queued {
-            lease.queued = at;
+        if let Some(at) = lease.timer.sleep(until, &process.clock, now) {
             self.agenda.push(at, Event::Wake(target));
         }
     }
@@ -113,20 +106,13 @@ impl World<'_> {
         let process = &mut self.processes[target.process as usize];
         let lease = process.leases[target.slot as usize].as_mut().filter(|lease| lease.id == target.lease);
         let Some(lease) = lease else { return false };
-        let Some(wake) = lease.wake.filter(|_| lease.queued <= now) else { return false };
-        if process.clock.local(now) < wake {
-            lease.queued = process.clock.reaches(wake);
-            self.agenda.push(lease.queued, Event::Wake(target));
-            return false;
-        }
-        lease.queued = u64::MAX;
-        true
-    }
-
-    pub(super) fn wakes(&mut self, target: LeaseTarget) {
-        if let Some(lease) = self.lease(target) {
-            lease.wake = None;
-            self.step_machine(target, Input::Wake);
+        match lease.timer.fires(&process.clock, now) {
+            TimerEntry::Due => true,
+            TimerEntry::Later(at) => {
+                self.agenda.push(at, Event::Wake(target));
+                false
+            }
+            TimerEntry::Void => false,
         }
     }
 

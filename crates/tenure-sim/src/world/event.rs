@@ -1,6 +1,3 @@
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
-
 /// Identifies a lease: its process, its slot, and its own number, because slots are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeaseTarget {
@@ -136,48 +133,3 @@ impl Event {
         }
     }
 }
-
-/// Pending events, earliest first. Events at the same instant stay in the order of insertion.
-#[derive(Debug, Default)]
-pub(super) struct Agenda {
-    heap: BinaryHeap<DueEvent>,
-    count: u64,
-}
-
-#[derive(Debug)]
-struct DueEvent {
-    at: u64,
-    number: u64,
-    event: Event,
-}
-
-impl Agenda {
-    pub(super) fn push(&mut self, at: u64, event: Event) {
-        self.count += 1;
-        self.heap.push(DueEvent { at, number: self.count, event });
-    }
-
-    pub(super) fn pop(&mut self) -> Option<(u64, Event)> {
-        self.heap.pop().map(|due| (due.at, due.event))
-    }
-}
-
-impl Ord for DueEvent {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
-    }
-}
-
-impl PartialOrd for DueEvent {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for DueEvent {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for DueEvent {}

@@ -5,6 +5,7 @@ use tenure_core::record::Nonce;
 use tenure_core::{Belief, Token};
 
 use super::event::LeaseTarget;
+use crate::parts::Timer;
 
 /// One lease of a process: the machine under test, and the driver's state for it.
 #[derive(Debug)]
@@ -18,10 +19,7 @@ pub(super) struct Lease {
     pub(super) writing: bool,
     /// Reason for which the outcome of the latest write is in doubt, if it is.
     pub(super) doubt: Option<Doubt>,
-    /// The time until which the machine sleeps, on the clock of its process.
-    pub(super) wake: Option<u64>,
-    /// True time of its next timer in the agenda.
-    pub(super) queued: u64,
+    pub(super) timer: Timer,
     pub(super) witness: Option<u32>,
     /// The writes that it sent, the latest at the end.
     writes: VecDeque<OwnWrite>,
@@ -147,8 +145,7 @@ impl Lease {
             call: 0,
             writing: false,
             doubt: None,
-            wake: None,
-            queued: u64::MAX,
+            timer: Timer::new(),
             witness,
             writes: VecDeque::with_capacity(WRITES_MAX),
             shown: None,

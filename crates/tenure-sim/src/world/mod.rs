@@ -5,7 +5,6 @@
 //! keeps the word that user and keeper share.
 
 mod arrivals;
-mod clock;
 mod driver;
 mod event;
 mod heard;
@@ -17,8 +16,6 @@ mod phases;
 mod process;
 mod resource;
 mod scripts;
-mod slab;
-mod store;
 mod stubborn;
 mod told;
 mod witness;
@@ -29,6 +26,7 @@ use std::collections::HashSet;
 use tenure_core::machine::{Effect, Input};
 
 use crate::oracle::Oracle;
+use crate::parts::{Agenda, Life, Slab, Store};
 use crate::rng::Rng;
 use crate::seed::{Bug, Seed};
 use crate::swarm::{Network, Swarm};
@@ -37,15 +35,13 @@ use crate::time::MINUTE;
 use crate::trace::Trace;
 use crate::{Invariant, Outcome, liars};
 use arrivals::Races;
-use event::{Agenda, Event, LeaseTarget};
+use event::{Event, LeaseTarget};
 use lease::Lease;
 use network::Message;
 use observers::SimObserver;
 use phases::Phase;
-use process::{Life, Process};
+use process::Process;
 use resource::Resource;
-use slab::Slab;
-use store::Store;
 use witness::{WitnessLook, Witnesses};
 
 /// The world of one seed.
@@ -56,7 +52,7 @@ pub(crate) struct World<'a> {
     rng: Rng,
     /// True time, which only the oracle sees.
     now: u64,
-    agenda: Agenda,
+    agenda: Agenda<Event>,
     processes: Vec<Process>,
     /// Number of boots of each machine.
     boots: Vec<u32>,
@@ -93,7 +89,7 @@ impl<'a> World<'a> {
         let has_floors = swarm.store.has_floors();
         Self {
             now: 0,
-            agenda: Agenda::default(),
+            agenda: Agenda::new(),
             processes: swarm.members.iter().cloned().map(Process::new).collect(),
             boots: vec![0; swarm.hosts],
             store: Store::new(
@@ -229,7 +225,7 @@ impl<'a> World<'a> {
 
     fn handle(&mut self, event: Event) -> bool {
         match event {
-            Event::Wake(target) => self.wakes(target),
+            Event::Wake(target) => self.step_machine(target, Input::Wake),
             Event::Request { message, copy } => self.request_arrives(message, copy),
             Event::Answer { target, call, answer } => self.answer_arrives(target, call, answer),
             Event::Unanswered { target, call } => self.call_unanswered(target, call),

@@ -3,9 +3,8 @@
 use tenure_core::machine::{Recalled, Seen, Sightings};
 
 use super::World;
-use super::clock::Clock;
 use super::event::Event;
-use super::process::{Cut, Life, Process};
+use crate::parts::{Clock, Cut, Life, Link};
 use crate::swarm::{Strike, Weather};
 use crate::tally::Fault;
 use crate::time::{MILLI, MINUTE, SECOND};
@@ -95,7 +94,7 @@ impl World<'_> {
         let other = self.rng.index(self.processes.len());
         let it = &self.processes[other];
         let lease = it.leases[0].as_ref().filter(|_| other != process)?;
-        let wake = it.clock.reaches(lease.wake?);
+        let wake = it.clock.reaches(lease.timer.until()?);
         let ttl = it.member.ttl();
         // At its next read, or one ttl after it, when the version that it saw has run out.
         let at = if self.rng.chance(500) { wake } else { wake + ttl };
@@ -214,23 +213,16 @@ impl World<'_> {
     // ── the network ───────────────────────────────────────────────────────────────────────────────────────────────
 
     fn cuts_off(&mut self, process: usize) {
-        let all = Cut { requests: true, answers: true, ..Cut::default() };
-        let (cut, fault) = self.rng.pick(&[
-            (all, Fault::CutFull),
-            (Cut { requests: true, ..Cut::default() }, Fault::CutRequests),
-            (Cut { answers: true, ..Cut::default() }, Fault::CutAnswers),
-            (Cut { reads: true, ..Cut::default() }, Fault::CutReads),
-            (Cut { writes: true, ..Cut::default() }, Fault::CutWrites),
-        ]);
+        let (cut, fault) = self.rng.pick(Cut::KINDS);
         self.tally.fault(fault);
         let everybody = self.rng.chance(200);
         let span = self.rng.skewed(SECOND, 2 * self.swarm.longest_ttl());
         for number in 0..self.processes.len() {
             if number == process || everybody {
-                let it: &mut Process = &mut self.processes[number];
-                it.cut = cut;
-                it.cuts += 1;
-                let event = Event::Reconnect { process: number as u16, cut: it.cuts };
+                let link: &mut Link = &mut self.processes[number].link;
+                link.cut = cut;
+                link.cuts += 1;
+                let event = Event::Reconnect { process: number as u16, cut: link.cuts };
                 self.agenda.push(self.now + span, event);
                 self.note(number, format_args!("is cut off: {cut:?}"));
             }
@@ -238,9 +230,9 @@ impl World<'_> {
     }
 
     pub(super) fn reconnects(&mut self, process: usize, cut: u32) {
-        let it = &mut self.processes[process];
-        if it.cuts == cut {
-            it.cut = Cut::default();
+        let link = &mut self.processes[process].link;
+        if link.cuts == cut {
+            link.cut = Cut::default();
             self.note(process, format_args!("is connected again"));
         }
     }

@@ -1,17 +1,15 @@
 //! Delivery of calls to the store, and of answers back: lost, late, duplicated, or retried on the way.
 
-use std::time::Duration;
-
 use tenure_core::machine::{Content, Fault as CallFault, Input, Look, Outcome, Write};
-use tenure_store::{Expect, Reason};
+use tenure_store::Expect;
 
 use super::World;
 use super::event::{Event, LeaseTarget};
 use super::heard::AnswerWords;
 use super::lease::Doubt;
 use super::phases::Phase;
+use crate::parts::{Departure, Passage};
 use crate::tally::{Fault, Number};
-use crate::time::SECOND;
 
 /// A request in flight.
 #[derive(Debug)]
@@ -48,7 +46,6 @@ impl World<'_> {
         let writing = matches!(body, MessageBody::Write(_));
         self.tally.count(if writing { Number::Writes } else { Number::Reads });
         let process = &mut self.processes[target.process as usize];
-        let cut = process.cut;
         let basis = match &body {
             MessageBody::Write(Write { expect: Expect::Version(version), .. }) => process.content_of(version),
             MessageBody::Write(_) | MessageBody::Read => None,
@@ -59,59 +56,30 @@ impl World<'_> {
         lease.calls += 1;
         lease.writing = writing;
         let call = lease.call;
-        let is_cut = cut.requests || (writing && cut.writes) || (!writing && cut.reads);
-        if self.rng.chance(self.network.unreachable) || (is_cut && self.rng.chance(100)) {
-            self.tally.fault(Fault::Unreachable);
-            return self.answer_soon(target, call, writing, CallFault::Refused(Reason::Unreachable));
+        let ttl = process.member.ttl();
+        let departure = Departure { now, writing, storm: now < self.storm_until, gives_up, ttl };
+        let flight = match self.network.send(&mut self.rng, &mut self.tally, &mut process.link, departure) {
+            Passage::Fails(fault) => return self.answer_soon(target, call, writing, fault),
+            Passage::Lost => return self.agenda.push(gives_up, Event::Unanswered { target, call }),
+            Passage::Flies(flight) => flight,
+        };
+        if let Some(at) = flight.unanswered {
+            self.agenda.push(at, Event::Unanswered { target, call });
         }
-        let storm = now < self.storm_until && self.rng.chance(600);
-        let throttled = storm && self.rng.chance(500);
-        if storm && !throttled {
-            self.tally.fault(Fault::ThrottledBefore);
-            let after = self.rng.chance(500).then(|| Duration::from_millis(self.rng.between(1, 500)));
-            return self.answer_soon(target, call, writing, CallFault::Throttled(after));
-        }
-        if is_cut || self.loses(target, self.network.request_loss) {
-            self.tally.fault(Fault::RequestLost);
-            self.agenda.push(gives_up, Event::Unanswered { target, call });
-            return;
-        }
-        let mut message = Message {
+        let message = self.messages.insert(Message {
             target,
             call,
             body,
             basis,
             sent: now,
             gives_up,
-            answering: 0,
-            awaited: true,
-            throttled,
-            copies: 1,
-        };
-        let mut arrivals = [self.arrival(), 0];
-        if self.rng.chance(self.network.duplicate) {
-            self.tally.fault(Fault::Duplicated);
-            arrivals[1] = arrivals[0] + self.rng.skewed(0, self.network.spike_most);
-            message.copies = 2;
-        } else if self.rng.chance(self.network.balance) {
-            self.tally.fault(Fault::Balanced);
-            arrivals[1] = arrivals[0] + self.one_way();
-            message.copies = 2;
-            message.answering = 1;
-        }
-        if self.rng.chance(self.network.reset) {
-            self.tally.fault(Fault::Reset);
-            message.awaited = false;
-            let at = (now + self.one_way()).min(gives_up);
-            self.agenda.push(at, Event::Unanswered { target, call });
-        } else if arrivals[message.answering as usize] >= gives_up {
-            message.awaited = false;
-            self.agenda.push(gives_up, Event::Unanswered { target, call });
-        }
-        let copies = message.copies;
-        let message = self.messages.insert(message);
-        for copy in 0..copies {
-            self.agenda.push(arrivals[copy as usize], Event::Request { message, copy });
+            answering: flight.answering,
+            awaited: flight.unanswered.is_none(),
+            throttled: flight.throttled,
+            copies: flight.copies,
+        });
+        for copy in 0..flight.copies {
+            self.agenda.push(flight.arrivals[copy as usize], Event::Request { message, copy });
         }
     }
 
@@ -153,14 +121,11 @@ impl World<'_> {
 
     fn answer(&mut self, target: LeaseTarget, call: u32, input: Input, gives_up: u64, throttled: bool) {
         let generation = self.store.generation();
-        let process = &self.processes[target.process as usize];
-        let lost = process.cut.answers || self.loses(target, self.network.answer_loss);
-        let at = self.arrival();
-        if lost || at >= gives_up {
-            self.tally.fault(Fault::AnswerLost);
-            self.agenda.push(gives_up, Event::Unanswered { target, call });
-            return;
-        }
+        let process = &mut self.processes[target.process as usize];
+        let ttl = process.member.ttl();
+        let departure = Departure { now: self.now, writing: false, storm: false, gives_up, ttl };
+        let at = self.network.answer(&mut self.rng, &mut self.tally, &mut process.link, departure);
+        let Some(at) = at else { return self.agenda.push(gives_up, Event::Unanswered { target, call }) };
         let input = match input {
             input if !throttled => input,
             Input::Written(outcome) => {
@@ -224,34 +189,8 @@ impl World<'_> {
         self.step_machine(target, input);
     }
 
-    // ── delays and losses ─────────────────────────────────────────────────────────────────────────────────────────
-
     /// Time of arrival of a message that is sent now.
     pub(super) fn arrival(&mut self) -> u64 {
-        let mut at = self.now + self.one_way();
-        if self.rng.chance(self.network.spike) {
-            self.tally.fault(Fault::Spike);
-            at += self.rng.skewed(0, self.network.spike_most);
-        }
-        at.next_multiple_of(self.network.quantum)
-    }
-
-    /// Delay in one direction.
-    fn one_way(&mut self) -> u64 {
-        self.network.least + self.rng.skewed(0, self.network.spread)
-    }
-
-    /// True if a message of this process is lost.
-    fn loses(&mut self, target: LeaseTarget, chance: u32) -> bool {
-        if !self.rng.chance(chance) {
-            return false;
-        }
-        let process = &mut self.processes[target.process as usize];
-        let apart = self.network.loss_apart * 2 * process.member.ttl();
-        let allowed = apart == 0 || self.now.saturating_sub(process.lost_at) >= apart.max(SECOND);
-        if allowed {
-            process.lost_at = self.now;
-        }
-        allowed
+        self.network.arrival(&mut self.rng, &mut self.tally, self.now)
     }
 }

@@ -2,9 +2,9 @@
 
 use super::World;
 use super::event::{Event, LeaseTarget};
-use super::process::{Cut, Life};
 use crate::Invariant;
 use crate::oracle::{calls_after_outage_are_few, calls_are_few};
+use crate::parts::{Cut, Life};
 use crate::time::{MILLI, SECOND};
 
 /// Phase of a seed.
@@ -37,7 +37,7 @@ impl World<'_> {
         let killed = if self.swarm.orphaned { self.kill_holder() } else { None };
         let mut others = false;
         for process in 0..self.processes.len() {
-            self.processes[process].cut = Cut::default();
+            self.processes[process].link.cut = Cut::default();
             match self.processes[process].state {
                 Life::Running => {}
                 Life::Paused => {

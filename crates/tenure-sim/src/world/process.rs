@@ -5,9 +5,9 @@ use tenure_core::machine::{Recalled, Sightings, TermRef};
 use tenure_core::{Holder, WallTime};
 use tenure_store::Version;
 
-use super::clock::Clock;
 use super::event::Event;
 use super::lease::Lease;
+use crate::parts::{Clock, Life, Link};
 use crate::swarm::Member;
 
 /// One process, through all its restarts.
@@ -31,11 +31,7 @@ pub(super) struct Process {
     pub(super) recalled: Option<Recalled>,
     /// Its leases, followed by those of the commands of its scripts.
     pub(super) leases: Vec<Option<Lease>>,
-    pub(super) cut: Cut,
-    /// Number of partitions; distinguishes the ends of two partitions.
-    pub(super) cuts: u32,
-    /// Time of the last lost message.
-    pub(super) lost_at: u64,
+    pub(super) link: Link,
     /// The handle that it saved.
     pub(super) saved: Option<Saved>,
     /// Number of children of earlier incarnations that still act.
@@ -56,23 +52,6 @@ pub(super) struct Saved {
     pub(super) incarnation: u32,
 }
 
-/// State of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Life {
-    Running,
-    Paused,
-    Dead,
-}
-
-/// Messages that a partition blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cut {
-    pub(super) requests: bool,
-    pub(super) answers: bool,
-    pub(super) reads: bool,
-    pub(super) writes: bool,
-}
-
 impl Process {
     pub(super) fn new(member: Member) -> Self {
         let clock = Clock::new(0, member.base, member.rate);
@@ -89,9 +68,7 @@ impl Process {
             sightings: Sightings::default(),
             recalled: None,
             leases: (0..member.handles + commands).map(|_| None).collect(),
-            cut: Cut::default(),
-            cuts: 0,
-            lost_at: 0,
+            link: Link::default(),
             saved: None,
             orphans: 0,
             versions: VecDeque::with_capacity(VERSIONS_MAX),

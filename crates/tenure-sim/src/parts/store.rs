@@ -14,7 +14,7 @@ use crate::time::MICRO;
 
 /// The simulated store: one key, linearizable, each delivery atomic.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(crate) struct Store {
     kind: StoreKind,
     content: Content,
     /// True time at which the content was written.
@@ -51,7 +51,7 @@ struct OlderContent {
 
 impl Store {
     /// An empty store. The oracle recognizes versions that repeat within `memory`.
-    pub(super) fn new(kind: StoreKind, memory: u64, lies: bool) -> Self {
+    pub(crate) fn new(kind: StoreKind, memory: u64, lies: bool) -> Self {
         Self {
             kind,
             content: Content::Absent,
@@ -70,27 +70,27 @@ impl Store {
     }
 
     /// The current content.
-    pub(super) fn content(&self) -> &Content {
+    pub(crate) fn content(&self) -> &Content {
         &self.content
     }
 
     /// The number of the current content: no other content has it, even if the version is the same.
-    pub(super) fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
     /// True if another content had the current version recently.
-    pub(super) fn has_repeated_version(&self) -> bool {
+    pub(crate) fn has_repeated_version(&self) -> bool {
         self.repeats
     }
 
     /// True if the content was ever changed from outside. Until then no version repeats.
-    pub(super) fn was_tampered_with(&self) -> bool {
+    pub(crate) fn was_tampered_with(&self) -> bool {
         self.tampered
     }
 
     /// The current record.
-    pub(super) fn record(&self) -> Option<&Arc<Record>> {
+    pub(crate) fn record(&self) -> Option<&Arc<Record>> {
         match &self.content {
             Content::Record(record, _) => Some(record),
             Content::Absent | Content::Foreign { .. } => None,
@@ -98,7 +98,7 @@ impl Store {
     }
 
     /// Answers a read.
-    pub(super) fn read(&self, now: u64) -> Look {
+    pub(crate) fn read(&self, now: u64) -> Look {
         let age = (self.kind.clock == StoreClock::Ages).then(|| {
             let passed = now - self.written;
             Duration::from_nanos(passed / 1_000_000 * self.kind.rate)
@@ -107,7 +107,7 @@ impl Store {
     }
 
     /// Answers a write.
-    pub(super) fn write(&mut self, now: u64, write: &Write) -> Outcome {
+    pub(crate) fn write(&mut self, now: u64, write: &Write) -> Outcome {
         let holds = match (&write.expect, &self.content) {
             (Expect::Absent, Content::Absent) => true,
             (Expect::Version(expected), Content::Record(_, version) | Content::Foreign { version, .. }) => {
@@ -126,14 +126,14 @@ impl Store {
     // ── changes from outside ──────────────────────────────────────────────────────────────────────────────────────
 
     /// Deletes the record.
-    pub(super) fn delete(&mut self, now: u64) {
+    pub(crate) fn delete(&mut self, now: u64) {
         self.tampered = true;
         self.replace(now, Content::Absent);
         self.made_of_key = 0;
     }
 
     /// Restores a copy that was superseded before `before`: the youngest of those, or any. False if there is none.
-    pub(super) fn restore(&mut self, now: u64, before: u64, rng: &mut Rng) -> bool {
+    pub(crate) fn restore(&mut self, now: u64, before: u64, rng: &mut Rng) -> bool {
         let old = self.copies.partition_point(|copy| copy.superseded < before);
         if old == 0 {
             return false;
@@ -156,7 +156,7 @@ impl Store {
     }
 
     /// Replaces the record by foreign bytes.
-    pub(super) fn deface(&mut self, now: u64) {
+    pub(crate) fn deface(&mut self, now: u64) {
         self.tampered = true;
         self.made += 1;
         self.made_of_key += 1;
@@ -165,17 +165,17 @@ impl Store {
     }
 
     /// True if a write with this nonce was applied and superseded before.
-    pub(super) fn has_superseded(&self, nonce: Nonce) -> bool {
+    pub(crate) fn has_superseded(&self, nonce: Nonce) -> bool {
         self.copies.iter().any(|copy| copy.record.nonce == nonce)
     }
 
     /// True if its clock shows a later time than this token, or has no tick.
-    pub(super) fn clock_is_beyond(&self, now: u64, token: u64) -> bool {
+    pub(crate) fn clock_is_beyond(&self, now: u64, token: u64) -> bool {
         self.kind.tick == 0 || self.time(now).is_none_or(|time| time.as_micros() > token)
     }
 
     /// Steps its wall clock forward.
-    pub(super) fn step_clock(&mut self, span: u64) {
+    pub(crate) fn step_clock(&mut self, span: u64) {
         self.stepped += span;
     }
 

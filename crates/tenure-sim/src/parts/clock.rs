@@ -1,6 +1,6 @@
 /// The clock of one process. It runs at its own rate, independent of true time.
 #[derive(Clone, Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// Its time at `anchor`.
     base: u64,
     /// A true instant.
@@ -10,26 +10,26 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn new(anchor: u64, base: u64, rate: u64) -> Self {
+    pub(crate) fn new(anchor: u64, base: u64, rate: u64) -> Self {
         assert!(rate > 0, "a clock that stands still has no inverse");
         Self { base, anchor, rate }
     }
 
     /// Its time at this true instant.
-    pub(super) fn local(&self, now: u64) -> u64 {
+    pub(crate) fn local(&self, now: u64) -> u64 {
         let passed = now - self.anchor;
         self.base + passed / MILLION * self.rate + passed % MILLION * self.rate / MILLION
     }
 
     /// The first true instant at which it reaches `local`.
-    pub(super) fn reaches(&self, local: u64) -> u64 {
+    pub(crate) fn reaches(&self, local: u64) -> u64 {
         let wanted = local.saturating_sub(self.base);
         let (whole, part) = (wanted / self.rate, wanted % self.rate);
         self.anchor + whole.saturating_mul(MILLION).saturating_add((part * MILLION).div_ceil(self.rate))
     }
 
     /// Stops the clock from `now` for `span`, as if the machine was suspended together with its clock.
-    pub(super) fn freeze(&mut self, now: u64, span: u64) {
+    pub(crate) fn freeze(&mut self, now: u64, span: u64) {
         self.base = self.local(now).saturating_sub(span / MILLION * self.rate);
         self.anchor = now;
     }
