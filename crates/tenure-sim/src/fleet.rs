@@ -21,6 +21,8 @@ pub struct Fleet {
 pub struct Run {
     /// Number of seeds.
     pub seeds: u64,
+    /// Their focus.
+    pub focus: Focus,
     /// Counts of everything that happened.
     pub tally: Tally,
     /// Seeds in which an invariant was broken, each with its configuration.
@@ -71,7 +73,7 @@ impl Fleet {
         });
         let (tally, mut violations) = found.into_inner().expect("no worker panicked");
         violations.sort_by_key(|(number, ..)| *number);
-        Run { seeds, tally, violations, cpu: cpu_time() - cpu, wall: wall_time() - wall }
+        Run { seeds, focus, tally, violations, cpu: cpu_time() - cpu, wall: wall_time() - wall }
     }
 
     /// Runs one seed. If the code under test panics, prints the command that replays the seed, then continues the

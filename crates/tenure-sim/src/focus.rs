@@ -44,6 +44,12 @@ pub enum Focus {
     Fairness,
     /// Only faults that no holder may notice.
     Calm,
+    /// The world of the primitives: any mixture of elections, slots, plain keys and sets.
+    Primitives,
+    /// Elections among nodes of the same name.
+    ElectedTwins,
+    /// Long fair contention for elections after healing.
+    ElectedInTurn,
 }
 
 impl Focus {
@@ -69,6 +75,9 @@ impl Focus {
         Self::Liars,
         Self::Fairness,
         Self::Calm,
+        Self::Primitives,
+        Self::ElectedTwins,
+        Self::ElectedInTurn,
     ];
 
     /// Name on the command line.
@@ -94,7 +103,15 @@ impl Focus {
             Self::Liars => "liars",
             Self::Fairness => "fairness",
             Self::Calm => "calm",
+            Self::Primitives => "primitives",
+            Self::ElectedTwins => "elected-twins",
+            Self::ElectedInTurn => "elected-in-turn",
         }
+    }
+
+    /// True if its seeds are histories of the world of the primitives.
+    pub fn is_of_primitives(self) -> bool {
+        matches!(self, Self::Primitives | Self::ElectedTwins | Self::ElectedInTurn)
     }
 
     /// The focus with this name.

@@ -56,8 +56,12 @@ fn run(args: &Args) -> bool {
     }
     say!("{}", table(&run));
     let mut good = run.violations.is_empty();
-    if focus == Focus::None && args.seeds >= QUOTA_SEEDS && args.minutes >= Seed::MINUTES {
-        let missed = run.tally.below_quota(args.seeds);
+    if args.seeds >= QUOTA_SEEDS && args.minutes >= Seed::MINUTES {
+        let missed = match focus {
+            Focus::None => run.tally.below_quota(args.seeds),
+            Focus::Primitives => run.tally.below_quota_of_primitives(args.seeds),
+            _ => Vec::new(),
+        };
         for words in &missed {
             say!("below quota: {words}");
         }
@@ -105,7 +109,7 @@ fn mutants(args: &Args) -> bool {
     for (name, (focus, seeds)) in seeds_by_focus {
         let run = fleet.run(args.first, seeds, focus);
         let verdict = if run.violations.is_empty() { "all invariants held" } else { "FAILED" };
-        say!("  {name:<11} {seeds:>6} seeds  {verdict}");
+        say!("  {name:<15} {seeds:>6} seeds  {verdict}");
         for (number, violation, config) in run.violations.iter().take(FAILURES_SHOWN) {
             let seed = Seed::new(*number).minutes(args.minutes).focus(focus);
             say!("{}", failure(&seed, violation, config, None));

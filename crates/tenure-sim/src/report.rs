@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Fault, Focus, Hunt, Mutant, Number, Run, Seed, Sometimes, Violation};
+use crate::{Fault, Focus, Hunt, Met, Mutant, Number, Run, Seed, Sometimes, Violation};
 
 /// The command that replays a seed.
 pub(crate) fn replay(seed: &Seed, mutant: Option<&Mutant>) -> String {
@@ -51,25 +51,35 @@ pub fn table(run: &Run) -> String {
     row("CPU-seconds", format!("{cpu:.1}"));
     row("seconds", format!("{:.1}", run.wall.as_secs_f64()));
     row("store calls per event", format!("{:.3}", calls as f64 / events.max(1) as f64));
+    let primitives = run.focus.is_of_primitives();
+    // The world of the primitives has only some of these faults and numbers.
+    let belongs = |count: u64| count > 0 || !primitives;
     for number in Number::ALL.iter().filter(|it| !matches!(it, Number::Events | Number::Nanos)) {
-        row(number.words(), grouped(tally.number(*number)));
+        let count = tally.number(*number);
+        if belongs(count) {
+            row(number.words(), grouped(count));
+        }
     }
-    row("stale writes stopped", grouped(tally.sometimes(Sometimes::StaleWriteStopped)));
+    if !primitives {
+        row("stale writes stopped", grouped(tally.sometimes(Sometimes::StaleWriteStopped)));
+    }
     row("violations", grouped(run.violations.len() as u64));
     text.push_str("\nfaults\n");
-    for fault in Fault::ALL {
+    for fault in Fault::ALL.iter().filter(|fault| belongs(tally.faults(**fault))) {
         let _ = writeln!(text, "  {:>16}  {}", grouped(tally.faults(*fault)), fault.words());
     }
     text.push_str("\nreached\n");
-    for what in Sometimes::ALL {
-        let _ = writeln!(text, "  {:>16}  {}", grouped(tally.sometimes(*what)), what.words());
+    let reached = Sometimes::ALL.iter().map(|it| (tally.sometimes(*it), it.words()));
+    let met = Met::ALL.iter().map(|it| (tally.of_primitives(*it), it.words()));
+    for (count, words) in reached.filter(|_| !primitives).chain(met.filter(|_| primitives)) {
+        let _ = writeln!(text, "  {:>16}  {words}", grouped(count));
     }
     text
 }
 
 /// Header of the table of mutants.
 pub const HUNTED: &str = "\
-mutant                   by   caught after  of seeds    time  focus       what it does";
+mutant                   by   caught after  of seeds    time  focus           what it does";
 
 /// One line of the table of mutants.
 pub fn hunted(hunt: &Hunt, first: u64) -> String {
@@ -81,7 +91,7 @@ pub fn hunted(hunt: &Hunt, first: u64) -> String {
     };
     let share = caught as f64 * 100.0 / of.max(1) as f64;
     let (seconds, focus) = (hunt.wall.as_secs_f64(), focus.name());
-    format!("{name:<24} {caught_by:<4} {after:>12} {share:>7.1} % {seconds:>5.1} s  {focus:<11} {replaces}")
+    format!("{name:<24} {caught_by:<4} {after:>12} {share:>7.1} % {seconds:>5.1} s  {focus:<15} {replaces}")
 }
 
 /// A number with commas between the thousands.

@@ -1,5 +1,7 @@
+use tenure_core::election::{ElectionRules, StandardElection};
 use tenure_core::machine::{Rules, Standard};
 
+use crate::primitives::PrimitivesWorld;
 use crate::world::World;
 use crate::{Focus, Invariant, Mutant, Tally, Violation};
 
@@ -11,6 +13,7 @@ pub struct Seed {
     pub(crate) focus: Focus,
     pub(crate) readable: bool,
     pub(crate) rules: &'static dyn Rules,
+    pub(crate) election: &'static dyn ElectionRules,
     pub(crate) bug: Bug,
     pub(crate) wanted: Option<Invariant>,
 }
@@ -60,6 +63,7 @@ impl Seed {
             focus: Focus::None,
             readable: false,
             rules: &Standard,
+            election: &StandardElection,
             bug: Bug::None,
             wanted: None,
         }
@@ -90,6 +94,9 @@ impl Seed {
 
     /// Runs the seed.
     pub fn run(&self) -> Outcome {
+        if self.focus.is_of_primitives() {
+            return PrimitivesWorld::new(self).run();
+        }
         World::new(self).run()
     }
 }

@@ -117,6 +117,17 @@ counted! {
 }
 
 counted! {
+    /// States that a run of the world of the primitives must reach.
+    Met {
+        LateApplied: 2_000, "request applied after its sender gave up";
+        Elected: 100_000, "campaigner elected";
+        Resigned: 30_000, "leader resigned, and let the others try first";
+        LeaderShown: 30_000, "change of the leader shown to a watcher";
+        Overtaken: 300, "answer to a watcher overtaken by a newer one";
+    }
+}
+
+counted! {
     /// Plain numbers for the closing table.
     Number {
         Events: 0, "events";
@@ -140,6 +151,7 @@ counted! {
 pub struct Tally {
     faults: [u64; Fault::ALL.len()],
     sometimes: [u64; Sometimes::ALL.len()],
+    met: [u64; Met::ALL.len()],
     numbers: [u64; Number::ALL.len()],
 }
 
@@ -149,6 +161,7 @@ impl Tally {
         Self {
             faults: [0; Fault::ALL.len()],
             sometimes: [0; Sometimes::ALL.len()],
+            met: [0; Met::ALL.len()],
             numbers: [0; Number::ALL.len()],
         }
     }
@@ -161,6 +174,11 @@ impl Tally {
     /// Counts a reached state.
     pub(crate) fn reached(&mut self, what: Sometimes) {
         self.sometimes[what as usize] += 1;
+    }
+
+    /// Counts a state of the world of the primitives.
+    pub(crate) fn met(&mut self, what: Met) {
+        self.met[what as usize] += 1;
     }
 
     /// Counts one more.
@@ -183,6 +201,11 @@ impl Tally {
         self.sometimes[what as usize]
     }
 
+    /// Count of a state of the world of the primitives.
+    pub fn of_primitives(&self, what: Met) -> u64 {
+        self.met[what as usize]
+    }
+
     /// A plain number.
     pub fn number(&self, number: Number) -> u64 {
         self.numbers[number as usize]
@@ -192,22 +215,61 @@ impl Tally {
     pub fn add(&mut self, other: &Self) {
         let pairs = self.faults.iter_mut().zip(&other.faults);
         let pairs = pairs.chain(self.sometimes.iter_mut().zip(&other.sometimes));
+        let pairs = pairs.chain(self.met.iter_mut().zip(&other.met));
         for (mine, theirs) in pairs.chain(self.numbers.iter_mut().zip(&other.numbers)) {
             *mine += theirs;
         }
     }
 
-    /// The counts that are below their quota for this number of seeds, in words.
+    /// The counts of the world of one key that are below their quota for this number of seeds, in words.
     pub fn below_quota(&self, seeds: u64) -> Vec<String> {
         let faults = Fault::ALL.iter().map(|fault| (fault.words(), fault.quota(), self.faults(*fault)));
         let sometimes = Sometimes::ALL.iter().map(|it| (it.words(), it.quota(), self.sometimes(*it)));
-        let missed = faults.chain(sometimes).filter_map(|(words, quota, count)| {
-            let wanted = quota * seeds / 1000;
-            (count < wanted).then(|| format!("{words}: {count}, expected at least {wanted}"))
-        });
-        missed.collect()
+        missed(faults.chain(sometimes), seeds)
+    }
+
+    /// The same for the world of the primitives.
+    pub fn below_quota_of_primitives(&self, seeds: u64) -> Vec<String> {
+        let faults =
+            FAULTS_OF_PRIMITIVES.iter().map(|(fault, quota)| (fault.words(), *quota, self.faults(*fault)));
+        let met = Met::ALL.iter().map(|it| (it.words(), it.quota(), self.of_primitives(*it)));
+        missed(faults.chain(met), seeds)
     }
 }
+
+/// The counts below their quota per thousand seeds, in words.
+fn missed(counts: impl Iterator<Item = (&'static str, u64, u64)>, seeds: u64) -> Vec<String> {
+    let missed = counts.filter_map(|(words, quota, count)| {
+        let wanted = quota * seeds / 1000;
+        (count < wanted).then(|| format!("{words}: {count}, expected at least {wanted}"))
+    });
+    missed.collect()
+}
+
+/// The faults of the world of the primitives, each with its quota per thousand seeds.
+const FAULTS_OF_PRIMITIVES: &[(Fault, u64)] = &[
+    (Fault::RequestLost, 70_000),
+    (Fault::AnswerLost, 90_000),
+    (Fault::Late, 40_000),
+    (Fault::Duplicated, 10_000),
+    (Fault::Balanced, 10_000),
+    (Fault::Reset, 10_000),
+    (Fault::Unreachable, 10_000),
+    (Fault::ThrottledBefore, 10_000),
+    (Fault::ThrottledAfter, 2_000),
+    (Fault::Spike, 10_000),
+    (Fault::CutFull, 2_000),
+    (Fault::CutRequests, 2_000),
+    (Fault::CutAnswers, 2_000),
+    (Fault::CutReads, 2_000),
+    (Fault::CutWrites, 2_000),
+    (Fault::Storm, 3_000),
+    (Fault::Pause, 20_000),
+    (Fault::Crash, 10_000),
+    (Fault::WallJump, 7_000),
+    (Fault::Deleted, 500),
+    (Fault::StoreStepped, 1_000),
+];
 
 impl Default for Tally {
     fn default() -> Self {

@@ -29,6 +29,17 @@ fn two_hundred_seeds_match_the_committed_traces() {
 }
 
 #[test]
+fn the_same_seed_of_the_primitives_gives_the_same_trace_hash() {
+    let mut hashes = std::collections::BTreeSet::new();
+    for number in 0..60 {
+        let seed = Seed::new(number).focus(Focus::Primitives).minutes(3);
+        let (once, again) = (seed.run(), seed.run());
+        assert_eq!((once.hash, once.tally), (again.hash, again.tally), "seed {number}");
+        assert!(hashes.insert(once.hash), "seed {number} has a history of its own");
+    }
+}
+
+#[test]
 fn a_readable_trace_changes_nothing() {
     let seed = Seed::new(7).minutes(5);
     let (silent, told) = (seed.run(), seed.clone().readable().run());

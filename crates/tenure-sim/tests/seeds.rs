@@ -14,6 +14,13 @@ fn every_invariant_holds_in_a_few_hundred_seeds() {
 }
 
 #[test]
+fn every_invariant_of_the_primitives_holds_in_a_few_hundred_seeds() {
+    let run = fleet(10).run(0, 300, Focus::Primitives);
+    assert_eq!(run.violations, []);
+    assert!(run.tally.number(Number::Grants) > 5_000, "{:?}", run.tally);
+}
+
+#[test]
 fn every_invariant_holds_under_every_focus() {
     for focus in Focus::ALL {
         let run = fleet(5).run(1_000, 25, *focus);

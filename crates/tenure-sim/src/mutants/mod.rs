@@ -5,6 +5,7 @@
 //! the compiler keeps the mutants up to date.
 
 mod answers;
+mod elections;
 mod fences;
 mod stubborn;
 mod terms;
@@ -12,6 +13,7 @@ mod times;
 mod tokens;
 mod witnesses;
 
+use tenure_core::election::ElectionRules;
 use tenure_core::machine::Rules;
 
 use crate::seed::{Bug, Seed};
@@ -37,6 +39,8 @@ pub struct Mutant {
 pub enum Change {
     /// One rule of the machine.
     Rule(&'static dyn Rules),
+    /// One rule of the election.
+    Election(&'static dyn ElectionRules),
     /// A part of the world.
     World(WorldBug),
 }
@@ -56,6 +60,7 @@ impl Change {
     pub(crate) fn apply(self, seed: &mut Seed) {
         match self {
             Self::Rule(rules) => seed.rules = rules,
+            Self::Election(rules) => seed.election = rules,
             Self::World(WorldBug(bug)) => seed.bug = bug,
         }
     }
@@ -69,6 +74,16 @@ const fn rule(
     rules: &'static dyn Rules,
 ) -> Mutant {
     Mutant { name, replaces, caught_by, focus, change: Change::Rule(rules) }
+}
+
+const fn election(
+    name: &'static str,
+    replaces: &'static str,
+    caught_by: Invariant,
+    focus: Focus,
+    rules: &'static dyn ElectionRules,
+) -> Mutant {
+    Mutant { name, replaces, caught_by, focus, change: Change::Election(rules) }
 }
 
 const fn world(
@@ -191,6 +206,13 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::S9, Focus::Foreign, &fences::OverwritesForeign),
     rule("observer-shows-older", "an observer shows every token that it reads",
         Invariant::S8, Focus::None, &fences::ObserverShowsOlder),
+    // ── elections ──
+    election("elected-by-name", "a campaigner leads when it sees its own name in the record",
+        Invariant::S2, Focus::ElectedTwins, &elections::ElectedByName),
+    election("releaser-first", "a node that has just released campaigns again at once",
+        Invariant::L6, Focus::ElectedInTurn, &elections::ReleaserFirst),
+    election("shows-older-leader", "an observer of leaders shows every leader that it reads",
+        Invariant::S8, Focus::Primitives, &elections::ShowsOlderLeader),
     // ── the world ──
     world("store-ignores-conditions", "the store applies every write",
         Invariant::S2, Focus::None, Bug::StoreIgnoresConditions),

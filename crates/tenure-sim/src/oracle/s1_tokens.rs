@@ -16,11 +16,11 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    pub(super) fn new(store_has_clock: bool) -> Self {
+    pub(crate) fn new(store_has_clock: bool) -> Self {
         Self { store_has_clock, tampered: false, greatest_applied: 0, believed: Vec::new() }
     }
 
-    pub(super) fn tampered(&mut self) {
+    pub(crate) fn tampered(&mut self) {
         self.tampered = true;
     }
 

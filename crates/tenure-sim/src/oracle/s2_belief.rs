@@ -57,7 +57,7 @@ impl Beliefs {
         }
     }
 
-    pub(super) fn taint_all(&mut self) {
+    pub(crate) fn taint_all(&mut self) {
         for belief in &mut self.running {
             belief.tainted = true;
         }

@@ -47,7 +47,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    pub(super) fn draw(rng: &mut Rng, number: usize, hosts: usize, weather: Weather) -> Self {
+    pub(crate) fn draw(rng: &mut Rng, number: usize, hosts: usize, weather: Weather) -> Self {
         let drift = rng.pick(&[1_000, 10_000, 50_000]);
         let ttl = if rng.chance(300) { rng.pick(&[2_000, 20_000]) } else { rng.between(2_000, 20_000) };
         let timeout = if rng.chance(500) { ttl / 10 } else { ttl * rng.between(30, 190) / 1000 };
@@ -85,14 +85,14 @@ impl Member {
     }
 
     /// Sets the drift bound, and the durations that depend on it.
-    pub(super) fn set_drift(&mut self, drift: u32) {
+    pub(crate) fn set_drift(&mut self, drift: u32) {
         self.drift = drift;
         let ttl = self.timing.ttl().as_millis();
         self.timing = timing(ttl, self.timing.timeout().as_millis() as u64, drift);
     }
 
     /// Sets ttl and call timeout, in milliseconds.
-    pub(super) fn set_times(&mut self, ttl: u64, timeout: u64) {
+    pub(crate) fn set_times(&mut self, ttl: u64, timeout: u64) {
         self.timing = timing(ttl, timeout, self.drift);
     }
 }

@@ -76,7 +76,7 @@ impl Strike {
 }
 
 impl Nemesis {
-    pub(super) fn draw(rng: &mut Rng, weather: Weather) -> Self {
+    pub(crate) fn draw(rng: &mut Rng, weather: Weather) -> Self {
         let mut nemesis = Self {
             every: rng.pick(&[4, 10, 25, 100]) * SECOND,
             weights: [0; Strike::ALL.len()],
@@ -97,7 +97,7 @@ impl Nemesis {
 
     /// Restricts strikes to those that no holder may notice: short pauses with long intervals, and crashes, which end a
     /// term silently. Jumps of the wall clock and copied witnesses stay, too.
-    pub(super) fn calm(&mut self) {
+    pub(crate) fn calm(&mut self) {
         for strike in Strike::ALL.iter().copied() {
             if !matches!(strike, Strike::Pause | Strike::Crash | Strike::WallJump | Strike::CopyWitness) {
                 self.set(strike, 0);
@@ -109,7 +109,7 @@ impl Nemesis {
     }
 
     /// Sets the relative frequency of a strike.
-    pub(super) fn set(&mut self, strike: Strike, weight: u32) {
+    pub(crate) fn set(&mut self, strike: Strike, weight: u32) {
         self.weights[strike as usize] = weight;
     }
 

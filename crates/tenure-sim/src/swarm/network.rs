@@ -23,7 +23,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(super) fn draw(rng: &mut Rng, longest_ttl: u64) -> Self {
+    pub(crate) fn draw(rng: &mut Rng, longest_ttl: u64) -> Self {
         let mut some = |most: u64| if rng.chance(350) { 0 } else { rng.skewed(1, most) as u32 };
         let [request_loss, answer_loss] = [some(150), some(150)];
         let [duplicate, balance, reset, unreachable, spike] =
@@ -45,7 +45,7 @@ impl Network {
     }
 
     /// Makes the network calm: round trips well within the shortest timeout, and only single losses.
-    pub(super) fn calm(&mut self, timeout: u64) {
+    pub(crate) fn calm(&mut self, timeout: u64) {
         self.least = self.least.min(timeout / 10);
         self.spread = self.spread.min(timeout / 5);
         self.quantum = self.quantum.min(timeout / 20);

@@ -30,7 +30,7 @@ pub(crate) enum Versions {
 }
 
 impl StoreKind {
-    pub(super) fn draw(rng: &mut Rng) -> Self {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
         Self {
             clock: rng.pick(&[StoreClock::Nothing, StoreClock::Floors, StoreClock::Floors, StoreClock::Ages]),
             epoch: if rng.chance(30) { rng.pick(&[0, YEAR_9999]) } else { YEAR_2026 },

@@ -4,7 +4,7 @@ use tenure_core::machine::{Content, Input, Look};
 use tenure_core::record::State;
 
 /// Displays an answer in a few words.
-pub(super) struct AnswerWords<'a>(pub(super) &'a Input);
+pub(crate) struct AnswerWords<'a>(pub(crate) &'a Input);
 
 impl fmt::Display for AnswerWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

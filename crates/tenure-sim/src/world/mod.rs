@@ -36,6 +36,7 @@ use crate::trace::Trace;
 use crate::{Invariant, Outcome, liars};
 use arrivals::Races;
 use event::{Event, LeaseTarget};
+pub(crate) use heard::AnswerWords;
 use lease::Lease;
 use network::Message;
 use observers::SimObserver;

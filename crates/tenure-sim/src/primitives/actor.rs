@@ -1,0 +1,105 @@
+//! Users of the primitives.
+
+use tenure_core::ErrorKind;
+use tenure_core::Token;
+use tenure_core::machine::Lost;
+
+use super::campaigns::Campaign;
+use super::happening::{Happening, Port};
+use super::phases::Stretch;
+use super::{Engine, PrimitivesWorld};
+use crate::parts::Timer;
+
+/// A user of one primitive in one process.
+#[derive(Debug)]
+pub(super) struct Actor {
+    pub(super) process: usize,
+    pub(super) timer: Timer,
+    pub(super) role: ActorRole,
+}
+
+/// The primitive that an actor uses.
+#[derive(Debug)]
+pub(super) enum ActorRole {
+    Campaign(Campaign),
+}
+
+/// A report of a lease to its actor.
+#[derive(Clone, Debug)]
+pub(super) enum Notice {
+    Granted(Token),
+    Denied(ErrorKind),
+    Lost(Lost),
+    /// The machine has ended, and no work runs under its term.
+    Left,
+    /// An observing node saw this leader.
+    SawLeader(Token, std::sync::Arc<str>),
+}
+
+impl Actor {
+    pub(super) fn new(process: usize, role: ActorRole) -> Self {
+        Self { process, timer: Timer::new(), role }
+    }
+}
+
+impl PrimitivesWorld<'_> {
+    pub(super) fn start_at(&mut self, actor: usize, at: u64) {
+        let process = self.actors[actor].process;
+        let incarnation = self.nodes[process].incarnation;
+        self.agenda.push(at, Happening::Start { process: process as u16, actor: actor as u16, incarnation });
+    }
+
+    pub(super) fn starts(&mut self, actor: usize, incarnation: u32) {
+        let process = self.actors[actor].process;
+        if self.nodes[process].incarnation != incarnation || self.stretch == Stretch::Quiet {
+            return;
+        }
+        match &self.actors[actor].role {
+            ActorRole::Campaign(_) => self.campaign_starts(actor),
+        }
+    }
+
+    /// Sets the alarm of an actor, on the clock of its process.
+    pub(super) fn actor_sleeps(&mut self, actor: usize, until: u64) {
+        let it = &mut self.actors[actor];
+        let process = it.process;
+        if let Some(at) = it.timer.sleep(until, &self.nodes[process].clock, self.now) {
+            self.agenda.push(at, Happening::Alarm { process: process as u16, actor: actor as u16 });
+        }
+    }
+
+    pub(super) fn actor_wakes(&mut self, actor: usize) {
+        match &self.actors[actor].role {
+            ActorRole::Campaign(_) => self.campaign_wakes(actor),
+        }
+    }
+
+    /// A machine reports to its actor.
+    pub(super) fn notified(&mut self, port: Port, notice: Notice) {
+        let Some(caller) = self.caller(port) else { return };
+        let actor = caller.actor;
+        let left = matches!(notice, Notice::Left);
+        match &self.actors[actor].role {
+            ActorRole::Campaign(_) => self.campaign_notified(actor, port, notice),
+        }
+        if left {
+            self.callers[port.caller as usize] = None;
+        }
+    }
+
+    /// The process of an actor was killed: its state is lost.
+    pub(super) fn actor_dies(&mut self, actor: usize) {
+        self.actors[actor].timer = Timer::new();
+        match &mut self.actors[actor].role {
+            ActorRole::Campaign(campaign) => campaign.dies(),
+        }
+    }
+
+    pub(super) fn caller_wakes(&mut self, port: Port) {
+        let Some(caller) = self.caller(port) else { return };
+        match &caller.engine {
+            Engine::Lease(_) => self.step_lease(port, tenure_core::machine::Input::Wake),
+            Engine::Look(_) => self.looks_again(port),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Judges of the primitives, in true time, which the code under test cannot see. One file per invariant; those of the
+//! lease are shared with the world of one key.
+
+mod l6_campaigns;
+mod ledger;
+
+pub(super) use l6_campaigns::Turns;
+pub(super) use ledger::AppliedWrite;
+
+use tenure_core::machine::Write;
+use tenure_core::record::Nonce;
+
+use crate::oracle::{Beliefs, Judgement, Tokens};
+use ledger::Ledger;
+
+/// The judges of one key.
+#[derive(Debug)]
+pub(super) struct KeyJudge {
+    pub(super) tokens: Tokens,
+    pub(super) beliefs: Beliefs,
+    ledger: Ledger,
+    /// The last time at which the record was deleted from outside.
+    tampered_at: Option<u64>,
+}
+
+impl KeyJudge {
+    pub(super) fn new(store_has_clock: bool) -> Self {
+        Self {
+            tokens: Tokens::new(store_has_clock),
+            beliefs: Beliefs::default(),
+            ledger: Ledger::default(),
+            tampered_at: None,
+        }
+    }
+
+    /// A write was applied as the `order`-th of all keys.
+    pub(super) fn applies(&mut self, now: u64, order: u64, write: &Write) -> Judgement {
+        let is_grant = self.ledger.enter(now, order, write);
+        if is_grant { self.tokens.applied(write.record.token.get()) } else { Ok(()) }
+    }
+
+    /// The applied write with this nonce.
+    pub(super) fn applied(&self, nonce: Nonce) -> Option<AppliedWrite> {
+        self.ledger.find(nonce)
+    }
+
+    /// The record was deleted from outside: present beliefs are no longer promised exclusion.
+    pub(super) fn tampered(&mut self, now: u64) {
+        self.tampered_at = Some(now);
+        self.tokens.tampered();
+        self.beliefs.taint_all();
+    }
+
+    /// True if the record was deleted since this instant, or nothing is known of the write.
+    pub(super) fn is_tainted_since(&self, at: Option<u64>) -> bool {
+        self.tampered_at.is_some_and(|tampered| at.is_none_or(|at| tampered >= at))
+    }
+}

@@ -1,0 +1,90 @@
+//! The stretches after the faults: healed, fair, quiet.
+
+use super::PrimitivesWorld;
+use super::actor::ActorRole;
+use super::happening::{Happening, Port};
+use crate::Invariant;
+use crate::parts::{Cut, Life};
+use crate::time::SECOND;
+use tenure_core::machine::Input;
+
+/// Stretch of a seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stretch {
+    /// Faults strike.
+    Faults,
+    /// All faults have ended, and no holder releases: everything must be held again soon.
+    Healed,
+    /// Holders release and come back: every actor must have its turn.
+    Fair,
+    /// No actor wants anything any more.
+    Quiet,
+}
+
+impl PrimitivesWorld<'_> {
+    /// Ends all faults.
+    pub(super) fn heals(&mut self) {
+        self.stretch = Stretch::Healed;
+        self.trace.line(self.now, format_args!("world"), format_args!("is healed"));
+        self.storm_until = 0;
+        self.network.healed(self.plan.shortest_timeout());
+        for process in 0..self.nodes.len() {
+            self.nodes[process].link.cut = Cut::default();
+            match self.nodes[process].state {
+                Life::Running => {}
+                Life::Paused => {
+                    let pause = self.nodes[process].pause;
+                    self.resumes(process, pause);
+                }
+                Life::Dead => {
+                    let incarnation = self.nodes[process].incarnation;
+                    self.restarts(process, incarnation);
+                }
+            }
+        }
+        let span = 2 * self.plan.longest_ttl() + self.plan.longest_timeout();
+        self.agenda.push(self.now + self.plan.on_the_slowest_clock(span), Happening::Settled);
+    }
+
+    /// L1: the time limit after healing is reached. Fair contention follows.
+    pub(super) fn settled(&mut self) {
+        for key in 0..self.plan.elections {
+            let judge = &self.judges[key];
+            if !judge.tokens.are_void() && !judge.beliefs.any_holder_believes(self.now) {
+                let sentence =
+                    format!("healed, but election {key} has no leader within two ttl and one timeout");
+                self.verdicts.judge(self.now, Invariant::L1, Err(sentence));
+            }
+        }
+        self.stretch = Stretch::Fair;
+        for number in 0..self.callers.len() {
+            let Some(caller) = self.callers[number].as_deref_mut() else { continue };
+            let process = self.actors[caller.actor].process as u16;
+            if caller.tenancy().is_some_and(|tenancy| tenancy.deadline.is_some()) {
+                self.agenda.push(self.now, Happening::Release(Port { process, caller: number as u32 }));
+            }
+        }
+        let fair = self.plan.fairness * self.plan.longest_ttl();
+        self.agenda.push(self.now + fair, Happening::Quiet);
+    }
+
+    pub(super) fn quiet(&mut self) {
+        self.stretch = Stretch::Quiet;
+        self.agenda.push(self.now + 5 * SECOND, Happening::End);
+    }
+
+    pub(super) fn ends(&mut self) {}
+
+    /// The user of a lease releases it.
+    pub(super) fn user_releases(&mut self, port: Port) {
+        let Some(caller) = self.caller(port) else { return };
+        let actor = caller.actor;
+        let held = caller.tenancy().is_some_and(|tenancy| tenancy.deadline.is_some());
+        if held && matches!(self.stretch, Stretch::Healed | Stretch::Quiet) {
+            return;
+        }
+        match &self.actors[actor].role {
+            ActorRole::Campaign(_) => self.step_lease(port, Input::Release),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+use tenure_store::StoreClock;
+
+use super::Topic;
+use crate::Focus;
+use crate::rng::Rng;
+use crate::swarm::{Member, Nemesis, Network, StoreKind, Strike, Versions, Weather};
+use crate::time::{MINUTE, SECOND};
+
+/// The configuration of one seed: every seed draws its own sizes, rates and faults, and disables some of the faults.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// Time during which faults strike.
+    pub(super) length: u64,
+    pub(super) members: Vec<Member>,
+    pub(super) store: StoreKind,
+    pub(super) network: Network,
+    pub(super) nemesis: Nemesis,
+    /// Number of elections.
+    pub(super) elections: usize,
+    /// Number of watchers of the leader, for each election.
+    pub(super) watchers: usize,
+    /// Longest time until a holder releases, in hundredths of its ttl.
+    pub(super) hold_most: u64,
+    /// Duration of fair contention after healing, in units of the longest ttl.
+    pub(super) fairness: u64,
+}
+
+impl Plan {
+    /// Draws the configuration of a seed of `minutes` minutes.
+    pub(super) fn draw(rng: &mut Rng, minutes: u64, focus: Focus) -> Self {
+        let count = rng.between(2, 5) as usize;
+        let hosts = count;
+        let members: Vec<Member> =
+            (0..count).map(|number| Member::draw(rng, number, hosts, Weather::Rough)).collect();
+        let longest = longest_ttl(&members);
+        let mut plan = Self {
+            length: minutes * MINUTE,
+            store: StoreKind::draw(rng),
+            network: Network::draw(rng, longest),
+            nemesis: Nemesis::draw(rng, Weather::Rough),
+            elections: 0,
+            watchers: 0,
+            hold_most: rng.pick(&[100, 300, 600, 3000]),
+            fairness: 12,
+            members,
+        };
+        for topic in Topic::of(focus, rng) {
+            plan.add(rng, topic);
+        }
+        plan.bias(focus);
+        plan.settle();
+        plan
+    }
+
+    fn add(&mut self, rng: &mut Rng, topic: Topic) {
+        match topic {
+            Topic::Elections => {
+                self.elections = rng.between(1, 2) as usize;
+                self.watchers = rng.between(0, 2) as usize;
+            }
+        }
+    }
+
+    /// Changes that a focus makes.
+    fn bias(&mut self, focus: Focus) {
+        match focus {
+            Focus::ElectedTwins => {
+                for member in &mut self.members {
+                    member.name = "twin".into();
+                }
+                self.hold_most = 300;
+            }
+            Focus::ElectedInTurn => {
+                self.length = self.length.min(2 * MINUTE);
+                self.fairness = 100;
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes the parts consistent.
+    fn settle(&mut self) {
+        for strike in [Strike::Reboot, Strike::Freeze, Strike::Restore, Strike::Foreign, Strike::CopyWitness]
+        {
+            self.nemesis.set(strike, 0);
+        }
+        self.network.spike_most = self.network.spike_most.min(3 * self.longest_ttl());
+        if self.store.versions == Versions::PerKey {
+            // A version that repeats after a deletion confuses the store, and no client can prevent it. The world of one
+            // key has such stores.
+            self.store.versions = Versions::Counter;
+        }
+        if self.store.clock == StoreClock::Ages {
+            // The rate of the store's clock must be within the bound of every member, or its ages prove nothing.
+            let bound = self.members.iter().map(|member| u64::from(member.drift)).min().unwrap_or(0);
+            self.store.rate = self.store.rate.clamp(1_000_001 - bound, 999_999 + bound);
+        }
+    }
+
+    /// Number of keys.
+    pub(super) fn keys(&self) -> usize {
+        self.elections
+    }
+
+    /// The longest ttl of all members.
+    pub(super) fn longest_ttl(&self) -> u64 {
+        longest_ttl(&self.members)
+    }
+
+    /// The longest call timeout of all members.
+    pub(super) fn longest_timeout(&self) -> u64 {
+        self.members.iter().map(Member::timeout).max().unwrap_or(SECOND)
+    }
+
+    /// The shortest call timeout of all members.
+    pub(super) fn shortest_timeout(&self) -> u64 {
+        self.members.iter().map(Member::timeout).min().unwrap_or(SECOND)
+    }
+
+    /// A span that is counted on any clock, in true time: on the slowest clock.
+    pub(super) fn on_the_slowest_clock(&self, span: u64) -> u64 {
+        let drift = self.members.iter().map(|member| u64::from(member.drift)).max().unwrap_or(0);
+        span / (1_000_000 - drift) * 1_000_000 + SECOND / 10
+    }
+}
+
+fn longest_ttl(members: &[Member]) -> u64 {
+    members.iter().map(Member::ttl).max().unwrap_or(SECOND)
+}

@@ -1,0 +1,25 @@
+use crate::Focus;
+use crate::rng::Rng;
+
+/// A primitive that a seed simulates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Topic {
+    Elections,
+}
+
+impl Topic {
+    const ALL: &[Self] = &[Self::Elections];
+
+    /// The primitives of a seed: one or several of them without a focus.
+    pub(super) fn of(focus: Focus, rng: &mut Rng) -> Vec<Self> {
+        match focus {
+            Focus::ElectedTwins | Focus::ElectedInTurn => vec![Self::Elections],
+            _ => {
+                let first = rng.pick(Self::ALL);
+                let others = Self::ALL.iter().copied().filter(|topic| *topic != first);
+                let others: Vec<Self> = others.filter(|_| rng.chance(300)).collect();
+                [vec![first], others].concat()
+            }
+        }
+    }
+}
