@@ -38,3 +38,7 @@ pub use tenure_store::{Key, KeyError, Prefix, Reason};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/concepts/set.md")]
+struct SetPage;
