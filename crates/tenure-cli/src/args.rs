@@ -36,6 +36,10 @@ pub(crate) enum Command {
     Release(HandleArgs),
     /// Take over NAME: ask its holder to stop, wait, and hold it
     Steal(Steal),
+    /// Print the leader of NAME and its address: exit 0 if there is one, 1 if not
+    Leader(Leader),
+    /// Ask the leader of NAME to resign, and wait until it has
+    Resign(Resign),
     /// Print the holder of NAME: exit 0 if it is held, 1 if it is free
     Status(Status),
     /// List leases with holder and time left
@@ -200,6 +204,44 @@ pub(crate) struct Steal {
     /// The program and its arguments, after --; without one, steal prints a handle
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::LEADER)]
+pub(crate) struct Leader {
+    /// The election, such as worker or billing/dispatcher
+    pub(crate) name: String,
+    /// Wait until there is a leader, for at most this time; without DURATION, wait without limit
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "watch")]
+    pub(crate) wait: Option<Option<Duration>>,
+    /// Print the present leader, and then every change
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Print a JSON object on standard output; with --watch, one per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = help::RESIGN)]
+pub(crate) struct Resign {
+    /// The election, such as worker or billing/dispatcher
+    pub(crate) name: String,
+    /// The reason: shown to the leader, and recorded in the history
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub(crate) reason: String,
+    /// Longest wait for the leader to resign; default: until it has resigned or its ttl is over
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) wait: Option<Duration>,
+    /// Name of the process that asks, informational; default: host and process
+    #[arg(long, value_name = "ID")]
+    pub(crate) holder: Option<String>,
+    /// Print only errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Print a JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, clap::Args)]

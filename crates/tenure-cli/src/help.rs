@@ -67,7 +67,7 @@ Tenure checks a networked store before it grants a lease, once a day on each mac
 
 ",
     exit_codes!(
-        concat!(code_of_cmd!(), "   1  status only: the lease is free\n"),
+        concat!(code_of_cmd!(), "   1  status, leader, resign: the lease is free\n"),
         held!(),
         concat!(
             "  76  the lease was lost and CMD was stopped, or the handle is no longer valid:\n",
@@ -204,6 +204,58 @@ it ends by itself. During that time both may act: only a resource that checks to
             "  76  the lease was lost and CMD was stopped, or it ran out before the handle\n",
             "      was printed: the message says why\n",
         )
+    )
+);
+
+pub(crate) const LEADER: &str = "\
+Examples:
+  tenure leader worker                         holder, address and token
+  tenure leader worker --wait 30s              wait for one; exit 1 after 30s
+  tenure leader worker --watch                 this one, then every change
+  tenure leader worker --json | jq -r .address
+
+leader only reads: it changes nothing in the store. The holder of the lease NAME is the leader until it has resigned or its \
+ttl is over, even if it was asked to resign. The time left is an upper bound; a leader that renews leads for longer. What it \
+prints may be out of date when you read it: a resource that the leader writes to must check the token.
+
+The address is the one that the leader announced with tenure elect --address. --watch never shows an older token after a \
+newer one. It reports a change at once where the store gives hints, as a directory does; otherwise within half a ttl, and a \
+leader after a time without one within 10 s. Terms that begin and end between two reads are not shown: tenure history has them.
+
+Exit codes:
+   0  there is a leader; with --watch: its output was closed
+   1  there is none, or none within --wait
+  128 + n  signal n ended the wait
+  64, 65, 69, 77, 78  as in tenure --help
+";
+
+pub(crate) const RESIGN: &str = concat!(
+    "\
+Examples:
+  tenure resign worker --reason 'deploy of 4.2'   ask, and wait until it has
+  tenure resign worker --reason drain --wait 30s  exit 75 after 30 seconds
+  tenure resign worker --reason drain && tenure leader worker --wait 30s
+
+resign asks the leader to release the lease NAME, from any machine that can write to the store. A tenure elect stops its CMD, \
+releases, and lets the other candidates try first; without another candidate it leads again after about half a ttl. A tenure \
+run stops its CMD and exits 76.
+
+resign waits until the leader has released, its ttl is over, or this machine can see that it is dead. It does not hold the \
+lease itself. It asks one leader: a leader that is elected during the wait is left alone. A leader whose CMD cannot be \
+stopped, such as sudo, is not asked: exit 75.
+
+",
+    exit_codes!(
+        concat!(
+            "   0  the term of the leader is over\n",
+            "   1  there was no leader\n",
+            "  128 + n  signal n ended the wait\n",
+        ),
+        concat!(
+            "  75  the leader has not resigned within --wait, or cannot stop its CMD: wait\n",
+            "      longer, or stop that CMD\n",
+        ),
+        ""
     )
 );
 

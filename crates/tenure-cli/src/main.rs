@@ -13,6 +13,7 @@ mod handle;
 mod help;
 mod history;
 mod home;
+mod leader;
 mod lease_view;
 mod ls;
 mod man;
@@ -23,6 +24,7 @@ mod probe;
 mod progress;
 mod promises;
 mod ready;
+mod resign;
 mod run;
 mod signals;
 mod status;
@@ -47,6 +49,8 @@ fn main() -> ExitCode {
         args::Command::Renew(renew) => handle::renew(&args, renew),
         args::Command::Release(release) => handle::release(&args, release),
         args::Command::Steal(steal) => handle::steal(&args, steal),
+        args::Command::Leader(leader) => leader::leader(&args, leader),
+        args::Command::Resign(resign) => resign::resign(&args, resign),
         args::Command::Status(status) => status::status(&args, status),
         args::Command::Ls(ls) => ls::ls(&args, ls),
         args::Command::Forget(forget) => forget::forget(&args, forget),

@@ -189,7 +189,8 @@ impl ChosenStore {
         }
     }
 
-    fn is_there(&self) -> Result<bool, Failure> {
+    /// True if it exists. Creates nothing.
+    pub(crate) fn is_there(&self) -> Result<bool, Failure> {
         self.url.is_there().map_err(|error| self.failure(error))
     }
 

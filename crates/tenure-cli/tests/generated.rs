@@ -8,12 +8,14 @@ use std::process::{Command, Stdio};
 
 use support::{Did, Home, did, shell, skipped};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 15] = [
     "run",
     "acquire",
     "renew",
     "release",
     "steal",
+    "leader",
+    "resign",
     "status",
     "ls",
     "watch",

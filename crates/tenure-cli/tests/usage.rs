@@ -34,6 +34,8 @@ fn requested_help_succeeds_and_states_the_contract() {
                 "76  ",
             ],
         ),
+        (&["leader", "--help"], &["1  there is none", "only reads", "--watch", "jq"]),
+        (&["resign", "--help"], &["1  there was no leader", "lets the other candidates try first", "75  "]),
         (&["status", "--help"], &["1  it is free", "only reads"]),
         (&["ls", "--help"], &["not billing-old", "only reads"]),
         (&["watch", "--help"], &["--renewals", "jq", "only reads", "closed the pipe"]),
@@ -87,13 +89,15 @@ fn each_command_lists_only_options_and_exit_codes_that_it_has() {
     assert_eq!(home.tenure(&["man", "--store", "file:///nowhere"]).code, 0);
 }
 
-const COMMANDS: [&[&str]; 16] = [
+const COMMANDS: [&[&str]; 18] = [
     &[],
     &["run"],
     &["acquire"],
     &["renew"],
     &["release"],
     &["steal"],
+    &["leader"],
+    &["resign"],
     &["status"],
     &["ls"],
     &["watch"],
@@ -121,7 +125,7 @@ fn every_invalid_command_line_gives_one_sentence_with_the_next_step() {
         (
             &["--store", "file:///x"],
             "'tenure' requires a subcommand but one was not provided [subcommands: run, acquire, renew, release, \
-             steal, status, ls, watch, history, forget, store, probe, completions, man, help]. See tenure --help",
+             steal, leader, resign, status, ls, watch, history, forget, store, probe, completions, man, help]. See tenure --help",
         ),
         (
             &["ls", "--jsn"],

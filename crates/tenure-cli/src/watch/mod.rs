@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use tenure::clock::{BootClock, Clock};
-use tenure::{Coordinator, Prefix};
+use tenure::{Coordinator, Prefix, WatchEvent};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -39,8 +39,7 @@ async fn print_events(store: &ChosenStore, prefix: &Prefix, watch: &args::Watch)
         events = events.renewals();
     }
     while let Some(event) = events.next().await {
-        let Some(line) = Line::of(&event) else { continue };
-        let text = if watch.json { output::json_line(&line) } else { line.sentence() };
+        let Some(text) = line_of(&event, watch.json) else { continue };
         if !output::tell(&text)? {
             break;
         }
@@ -48,8 +47,14 @@ async fn print_events(store: &ChosenStore, prefix: &Prefix, watch: &args::Watch)
     Ok(())
 }
 
+/// One event as a line of text or of JSON; `None` for an event that this command does not know.
+pub(crate) fn line_of(event: &WatchEvent, json: bool) -> Option<String> {
+    let line = Line::of(event)?;
+    Some(if json { output::json_line(&line) } else { line.sentence() })
+}
+
 /// Waits for a store that does not exist yet, without creating it.
-async fn connect(store: &ChosenStore, json: bool) -> Result<Coordinator, Failure> {
+pub(crate) async fn connect(store: &ChosenStore, json: bool) -> Result<Coordinator, Failure> {
     let mut said = false;
     loop {
         if let Some(coordinator) = store.connect_to_read().await? {
@@ -70,7 +75,7 @@ async fn connect(store: &ChosenStore, json: bool) -> Result<Coordinator, Failure
 
 /// Completes when the reader of standard output has exited. Anything but a pipe, such as a file, is never closed.
 #[expect(deprecated, reason = "its replacement is unsafe code, and standard output stays open until the end")]
-async fn reader_exited() {
+pub(crate) async fn reader_exited() {
     let Ok(out) = AsyncFd::with_interest(std::io::stdout(), Interest::ERROR) else { return pending().await };
     if out.ready(Interest::ERROR).await.is_err() {
         pending::<()>().await;

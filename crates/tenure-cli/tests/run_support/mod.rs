@@ -315,6 +315,10 @@ impl Started {
         fs::read_to_string(&self.err).unwrap()
     }
 
+    pub(crate) fn out_so_far(&self) -> String {
+        fs::read_to_string(&self.out).unwrap()
+    }
+
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }

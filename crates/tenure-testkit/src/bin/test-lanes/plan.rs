@@ -95,6 +95,7 @@ const CLOCKS: &[&str] = &[
     "tenure-cli/handle_places",
     "tenure-cli/handles",
     "tenure-cli/history",
+    "tenure-cli/leader",
     "tenure-cli/logbook",
     "tenure-cli/run_contract",
     "tenure-cli/run_foreign",
