@@ -50,6 +50,8 @@ pub enum Focus {
     ElectedTwins,
     /// Long fair contention for elections after healing.
     ElectedInTurn,
+    /// Sets of leases, all or nothing.
+    Sets,
 }
 
 impl Focus {
@@ -78,6 +80,7 @@ impl Focus {
         Self::Primitives,
         Self::ElectedTwins,
         Self::ElectedInTurn,
+        Self::Sets,
     ];
 
     /// Name on the command line.
@@ -106,12 +109,13 @@ impl Focus {
             Self::Primitives => "primitives",
             Self::ElectedTwins => "elected-twins",
             Self::ElectedInTurn => "elected-in-turn",
+            Self::Sets => "sets",
         }
     }
 
     /// True if its seeds are histories of the world of the primitives.
     pub fn is_of_primitives(self) -> bool {
-        matches!(self, Self::Primitives | Self::ElectedTwins | Self::ElectedInTurn)
+        matches!(self, Self::Primitives | Self::ElectedTwins | Self::ElectedInTurn | Self::Sets)
     }
 
     /// The focus with this name.

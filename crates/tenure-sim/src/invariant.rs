@@ -21,6 +21,10 @@ pub enum Invariant {
     S9,
     /// Same seed, same trace.
     S10,
+    /// A grant that nobody uses is vacated: a set that is not granted leaves nothing held.
+    S11,
+    /// A set of leases is believed only while every lease of it is held.
+    A1,
     /// After healing, the key is held again within two ttl and one call timeout.
     L1,
     /// Below the fault threshold no lease is lost.
@@ -44,6 +48,8 @@ impl Invariant {
             Self::S8 => "observers never see a token go back",
             Self::S9 => "a foreign record is never overwritten",
             Self::S10 => "same seed, same trace",
+            Self::S11 => "a grant that no holder uses is vacated",
+            Self::A1 => "a set is believed only while all of it is held",
             Self::L1 => "after healing, the key is held again in time",
             Self::L4 => "no lease is lost below the fault threshold",
             Self::L5 => "a waiting contender makes at most five store calls per ttl",
@@ -64,6 +70,8 @@ impl fmt::Display for Invariant {
             Self::S8 => "S8",
             Self::S9 => "S9",
             Self::S10 => "S10",
+            Self::S11 => "S11",
+            Self::A1 => "A1",
             Self::L1 => "L1",
             Self::L4 => "L4",
             Self::L5 => "L5",

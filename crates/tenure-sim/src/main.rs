@@ -56,10 +56,12 @@ fn run(args: &Args) -> bool {
     }
     say!("{}", table(&run));
     let mut good = run.violations.is_empty();
-    if args.seeds >= QUOTA_SEEDS && args.minutes >= Seed::MINUTES {
+    if args.minutes >= Seed::MINUTES {
         let missed = match focus {
-            Focus::None => run.tally.below_quota(args.seeds),
-            Focus::Primitives => run.tally.below_quota_of_primitives(args.seeds),
+            Focus::None if args.seeds >= QUOTA_SEEDS => run.tally.below_quota(args.seeds),
+            Focus::Primitives if args.seeds >= QUOTA_SEEDS / 2 => {
+                run.tally.below_quota_of_primitives(args.seeds)
+            }
             _ => Vec::new(),
         };
         for words in &missed {

@@ -1,5 +1,6 @@
 use tenure_core::election::{ElectionRules, StandardElection};
 use tenure_core::machine::{Rules, Standard};
+use tenure_core::set::SetRules;
 
 use crate::primitives::PrimitivesWorld;
 use crate::world::World;
@@ -14,6 +15,7 @@ pub struct Seed {
     pub(crate) readable: bool,
     pub(crate) rules: &'static dyn Rules,
     pub(crate) election: &'static dyn ElectionRules,
+    pub(crate) sets: &'static dyn SetRules,
     pub(crate) bug: Bug,
     pub(crate) wanted: Option<Invariant>,
 }
@@ -64,6 +66,7 @@ impl Seed {
             readable: false,
             rules: &Standard,
             election: &StandardElection,
+            sets: &Standard,
             bug: Bug::None,
             wanted: None,
         }

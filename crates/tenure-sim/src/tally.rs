@@ -123,6 +123,9 @@ counted! {
         Elected: 100_000, "campaigner elected";
         Resigned: 30_000, "leader resigned, and let the others try first";
         LeaderShown: 30_000, "change of the leader shown to a watcher";
+        SetHeld: 10_000, "set of leases held";
+        SetDenied: 1_000, "set of leases denied, everything released";
+        SetLost: 100, "set of leases ended by the loss of one";
         Overtaken: 300, "answer to a watcher overtaken by a newer one";
     }
 }

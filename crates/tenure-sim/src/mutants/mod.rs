@@ -7,6 +7,7 @@
 mod answers;
 mod elections;
 mod fences;
+mod several;
 mod stubborn;
 mod terms;
 mod times;
@@ -15,6 +16,7 @@ mod witnesses;
 
 use tenure_core::election::ElectionRules;
 use tenure_core::machine::Rules;
+use tenure_core::set::SetRules;
 
 use crate::seed::{Bug, Seed};
 use crate::{Focus, Invariant};
@@ -41,6 +43,8 @@ pub enum Change {
     Rule(&'static dyn Rules),
     /// One rule of the election.
     Election(&'static dyn ElectionRules),
+    /// One rule of several leases at once.
+    Sets(&'static dyn SetRules),
     /// A part of the world.
     World(WorldBug),
 }
@@ -61,6 +65,7 @@ impl Change {
         match self {
             Self::Rule(rules) => seed.rules = rules,
             Self::Election(rules) => seed.election = rules,
+            Self::Sets(rules) => seed.sets = rules,
             Self::World(WorldBug(bug)) => seed.bug = bug,
         }
     }
@@ -84,6 +89,15 @@ const fn election(
     rules: &'static dyn ElectionRules,
 ) -> Mutant {
     Mutant { name, replaces, caught_by, focus, change: Change::Election(rules) }
+}
+
+const fn sets(
+    name: &'static str,
+    replaces: &'static str,
+    caught_by: Invariant,
+    rules: &'static dyn SetRules,
+) -> Mutant {
+    Mutant { name, replaces, caught_by, focus: Focus::Sets, change: Change::Sets(rules) }
 }
 
 const fn world(
@@ -213,6 +227,15 @@ pub static MUTANTS: &[Mutant] = &[
         Invariant::L6, Focus::ElectedInTurn, &elections::ReleaserFirst),
     election("shows-older-leader", "an observer of leaders shows every leader that it reads",
         Invariant::S8, Focus::Primitives, &elections::ShowsOlderLeader),
+    // ── several leases at once ──
+    sets("set-with-one-lost", "a set is believed while one of its leases is held",
+        Invariant::A1, &several::OneIsEnough),
+    sets("set-outlives-first-loss", "the loss of a lease does not end the set",
+        Invariant::S6, &several::OutlivesFirstLoss),
+    sets("set-in-callers-order", "the leases of a set are acquired in the order of the caller",
+        Invariant::L1, &several::CallersOrder),
+    sets("set-keeps-part", "a set that was denied keeps the leases that were granted",
+        Invariant::S11, &several::KeepsPart),
     // ── the world ──
     world("store-ignores-conditions", "the store applies every write",
         Invariant::S2, Focus::None, Bug::StoreIgnoresConditions),

@@ -7,8 +7,10 @@ use tenure_core::machine::Lost;
 use super::campaigns::Campaign;
 use super::happening::{Happening, Port};
 use super::phases::Stretch;
+use super::sets::SetUser;
 use super::{Engine, PrimitivesWorld};
 use crate::parts::Timer;
+use crate::time::MILLI;
 
 /// A user of one primitive in one process.
 #[derive(Debug)]
@@ -22,6 +24,7 @@ pub(super) struct Actor {
 #[derive(Debug)]
 pub(super) enum ActorRole {
     Campaign(Campaign),
+    Set(SetUser),
 }
 
 /// A report of a lease to its actor.
@@ -56,6 +59,17 @@ impl PrimitivesWorld<'_> {
         }
         match &self.actors[actor].role {
             ActorRole::Campaign(_) => self.campaign_starts(actor),
+            ActorRole::Set(_) => self.set_starts(actor),
+        }
+    }
+
+    /// Time until a user with this ttl begins again.
+    pub(super) fn rest(&mut self, ttl: u64) -> u64 {
+        match self.stretch {
+            Stretch::Faults => self.rng.between(MILLI, self.plan.rest_most * ttl / 100),
+            Stretch::Healed => MILLI,
+            // A user that never rests would leave no turn to the others.
+            Stretch::Fair | Stretch::Quiet => self.rng.between(0, 2 * ttl),
         }
     }
 
@@ -71,6 +85,7 @@ impl PrimitivesWorld<'_> {
     pub(super) fn actor_wakes(&mut self, actor: usize) {
         match &self.actors[actor].role {
             ActorRole::Campaign(_) => self.campaign_wakes(actor),
+            ActorRole::Set(_) => {}
         }
     }
 
@@ -81,6 +96,7 @@ impl PrimitivesWorld<'_> {
         let left = matches!(notice, Notice::Left);
         match &self.actors[actor].role {
             ActorRole::Campaign(_) => self.campaign_notified(actor, port, notice),
+            ActorRole::Set(_) => self.set_notified(actor, port, notice),
         }
         if left {
             self.callers[port.caller as usize] = None;
@@ -92,6 +108,7 @@ impl PrimitivesWorld<'_> {
         self.actors[actor].timer = Timer::new();
         match &mut self.actors[actor].role {
             ActorRole::Campaign(campaign) => campaign.dies(),
+            ActorRole::Set(user) => user.dies(),
         }
     }
 

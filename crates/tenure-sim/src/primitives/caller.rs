@@ -56,6 +56,16 @@ impl Caller {
     }
 }
 
+impl Caller {
+    /// The lease that it is.
+    pub(super) fn tenancy_ref(&self) -> Option<&Tenancy> {
+        match &self.engine {
+            Engine::Lease(tenancy) => Some(tenancy),
+            Engine::Look(_) => None,
+        }
+    }
+}
+
 impl Tenancy {
     pub(super) fn new(machine: Machine) -> Self {
         Self { machine, term: None, deadline: None, acting: false, tainted: false }

@@ -70,8 +70,10 @@ impl PrimitivesWorld<'_> {
     }
 
     fn campaign(&mut self, actor: usize) -> &mut Campaign {
-        let ActorRole::Campaign(campaign) = &mut self.actors[actor].role;
-        campaign
+        match &mut self.actors[actor].role {
+            ActorRole::Campaign(campaign) => campaign,
+            _ => unreachable!("the role of an actor never changes"),
+        }
     }
 
     pub(super) fn campaign_starts(&mut self, actor: usize) {
@@ -157,7 +159,7 @@ impl PrimitivesWorld<'_> {
         let of_key = |actor: &Actor| matches!(&actor.role, ActorRole::Campaign(it) if it.key == key);
         let campaigners = self.actors.iter().filter(|actor| of_key(actor)).count() as u64;
         for number in 0..self.actors.len() {
-            let ActorRole::Campaign(campaign) = &mut self.actors[number].role;
+            let ActorRole::Campaign(campaign) = &mut self.actors[number].role else { continue };
             if number != elected && campaign.key == key && campaign.waits() {
                 let verdict = campaign.turns.miss(campaigners);
                 self.verdicts.judge(self.now, Invariant::L6, verdict);

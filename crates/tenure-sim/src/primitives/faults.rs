@@ -3,7 +3,7 @@
 use tenure_core::machine::{Seen, Sightings};
 
 use super::PrimitivesWorld;
-use super::happening::Happening;
+use super::happening::{Happening, Port};
 use crate::parts::{Cut, Life};
 use crate::swarm::Strike;
 use crate::tally::Fault;
@@ -96,17 +96,22 @@ impl PrimitivesWorld<'_> {
         for event in std::mem::take(&mut node.waiting) {
             self.forget(event);
         }
-        for number in 0..self.callers.len() {
-            let Some(caller) = &self.callers[number] else { continue };
-            if self.actors[caller.actor].process == process {
-                self.judges[caller.key].beliefs.ends(number as u32);
-                self.callers[number] = None;
+        for port in self.live_callers() {
+            if port.process as usize == process {
+                self.removes(port);
             }
         }
         for actor in 0..self.actors.len() {
             if self.actors[actor].process == process {
                 self.actor_dies(actor);
             }
+        }
+    }
+
+    /// Removes a caller, and ends its belief.
+    fn removes(&mut self, port: Port) {
+        if let Some(caller) = self.callers[port.caller as usize].take() {
+            self.judges[caller.key].beliefs.ends(port.caller);
         }
     }
 

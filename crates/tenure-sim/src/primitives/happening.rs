@@ -24,6 +24,10 @@ pub(super) enum Happening {
     Drained(Port),
     /// An actor begins, or begins again.
     Start { process: u16, actor: u16, incarnation: u32 },
+    /// The user of a set releases it.
+    ReleaseSet { process: u16, actor: u16 },
+    /// The work under a set checks it.
+    CheckSet { process: u16, actor: u16 },
     /// A hint that a key changed.
     Hint { process: u16, key: u16 },
     /// A watcher reads its key.
@@ -57,9 +61,11 @@ impl Happening {
             | Self::Unanswered { port, .. }
             | Self::Release(port)
             | Self::Drained(port) => Some(port.process),
-            Self::Alarm { process, .. } | Self::Start { process, .. } | Self::Hint { process, .. } => {
-                Some(*process)
-            }
+            Self::Alarm { process, .. }
+            | Self::Start { process, .. }
+            | Self::ReleaseSet { process, .. }
+            | Self::CheckSet { process, .. }
+            | Self::Hint { process, .. } => Some(*process),
             _ => None,
         }
     }
@@ -86,6 +92,8 @@ impl Happening {
             Self::Settled => 17 << 32,
             Self::Quiet => 18 << 32,
             Self::End => 19 << 32,
+            Self::ReleaseSet { actor, .. } => 20 << 32 | u64::from(*actor),
+            Self::CheckSet { actor, .. } => 21 << 32 | u64::from(*actor),
         }
     }
 }

@@ -13,7 +13,7 @@ use tenure_store::Key;
 
 use super::PrimitivesWorld;
 use super::actor::Notice;
-use super::caller::{Engine, Tenancy};
+use super::caller::{Caller, Engine, Tenancy};
 use super::calls::LetterBody;
 use super::happening::{Happening, Port};
 use super::phases::Stretch;
@@ -103,11 +103,10 @@ impl PrimitivesWorld<'_> {
     }
 
     pub(super) fn hinted(&mut self, process: usize, key: usize) {
-        for number in 0..self.callers.len() {
-            let Some(caller) = &self.callers[number] else { continue };
-            let is_here = self.actors[caller.actor].process == process;
-            if is_here && caller.key == key && matches!(caller.engine, Engine::Lease(_)) {
-                self.step_lease(Port { process: process as u16, caller: number as u32 }, Input::Changed);
+        for port in self.live_callers() {
+            let wants = |caller: &mut Caller| caller.key == key && caller.tenancy().is_some();
+            if port.process as usize == process && self.caller(port).is_some_and(wants) {
+                self.step_lease(port, Input::Changed);
             }
         }
     }

@@ -14,6 +14,7 @@ mod leases;
 mod node;
 mod phases;
 mod plan;
+mod sets;
 mod topic;
 mod watchers;
 
@@ -54,6 +55,8 @@ pub(crate) struct PrimitivesWorld<'a> {
     actors: Vec<Actor>,
     /// Every caller so far, by number.
     callers: Vec<Option<Box<Caller>>>,
+    /// The numbers of the callers that exist, and of some that have ended.
+    live: Vec<u32>,
     watchers: Vec<Watcher>,
     /// The store: one part for each key, all with the same clock.
     store: Vec<Store>,
@@ -88,6 +91,7 @@ impl<'a> PrimitivesWorld<'a> {
             nodes: plan.members.iter().cloned().map(|member| Node::new(member, keys)).collect(),
             actors: Vec::new(),
             callers: Vec::new(),
+            live: Vec::new(),
             watchers: Vec::new(),
             store: (0..keys).map(|_| store()).collect(),
             judges: (0..keys).map(|_| KeyJudge::new(plan.store.has_floors())).collect(),
@@ -134,6 +138,7 @@ impl<'a> PrimitivesWorld<'a> {
 
     fn begin(&mut self) {
         self.campaigners_appear();
+        self.set_users_appear();
         self.watchers_appear();
         for actor in 0..self.actors.len() {
             let ttl = self.nodes[self.actors[actor].process].member.ttl();
@@ -209,6 +214,8 @@ impl<'a> PrimitivesWorld<'a> {
             Happening::Release(port) => self.user_releases(port),
             Happening::Drained(port) => self.work_stopped(port),
             Happening::Start { actor, incarnation, .. } => self.starts(actor as usize, incarnation),
+            Happening::ReleaseSet { actor, .. } => self.set_user_releases(actor as usize),
+            Happening::CheckSet { actor, .. } => self.set_user_checks(actor as usize),
             Happening::Hint { process, key } => self.hinted(process as usize, key as usize),
             Happening::Watch { watcher } => self.watches(watcher as usize),
             Happening::Watched { watcher, answer, sent } => self.watched(watcher as usize, answer, sent),
@@ -243,7 +250,18 @@ impl<'a> PrimitivesWorld<'a> {
     fn add_caller(&mut self, actor: usize, key: usize, engine: Engine) -> Port {
         let port = Port { process: self.actors[actor].process as u16, caller: self.callers.len() as u32 };
         self.callers.push(Some(Box::new(Caller::new(actor, key, engine))));
+        self.live.push(port.caller);
         port
+    }
+
+    /// All callers that exist.
+    fn live_callers(&mut self) -> Vec<Port> {
+        self.live.retain(|number| self.callers[*number as usize].is_some());
+        let port = |number: &u32| {
+            let caller = self.callers[*number as usize].as_deref()?;
+            Some(Port { process: self.actors[caller.actor].process as u16, caller: *number })
+        };
+        self.live.iter().filter_map(port).collect()
     }
 
     /// Adds a line about a process to the trace.

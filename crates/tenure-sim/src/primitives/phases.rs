@@ -42,7 +42,9 @@ impl PrimitivesWorld<'_> {
                 }
             }
         }
-        let span = 2 * self.plan.longest_ttl() + self.plan.longest_timeout();
+        // A user of a set waits for one lease after the other, and counts each ttl from its own first read.
+        let leases = if self.plan.names > 0 { 3 } else { 1 };
+        let span = leases * (2 * self.plan.longest_ttl() + self.plan.longest_timeout());
         self.agenda.push(self.now + self.plan.on_the_slowest_clock(span), Happening::Settled);
     }
 
@@ -56,12 +58,18 @@ impl PrimitivesWorld<'_> {
                 self.verdicts.judge(self.now, Invariant::L1, Err(sentence));
             }
         }
+        self.judge_sets_held_again();
         self.stretch = Stretch::Fair;
-        for number in 0..self.callers.len() {
-            let Some(caller) = self.callers[number].as_deref_mut() else { continue };
-            let process = self.actors[caller.actor].process as u16;
-            if caller.tenancy().is_some_and(|tenancy| tenancy.deadline.is_some()) {
-                self.agenda.push(self.now, Happening::Release(Port { process, caller: number as u32 }));
+        for port in self.live_callers() {
+            let caller = self
+                .caller(port)
+                .filter(|caller| caller.tenancy_ref().is_some_and(|it| it.deadline.is_some()));
+            if let Some(actor) = caller.map(|caller| caller.actor) {
+                let event = match &self.actors[actor].role {
+                    ActorRole::Campaign(_) => Happening::Release(port),
+                    ActorRole::Set(_) => Happening::ReleaseSet { process: port.process, actor: actor as u16 },
+                };
+                self.agenda.push(self.now, event);
             }
         }
         let fair = self.plan.fairness * self.plan.longest_ttl();
@@ -83,8 +91,8 @@ impl PrimitivesWorld<'_> {
         if held && matches!(self.stretch, Stretch::Healed | Stretch::Quiet) {
             return;
         }
-        match &self.actors[actor].role {
-            ActorRole::Campaign(_) => self.step_lease(port, Input::Release),
+        if matches!(self.actors[actor].role, ActorRole::Campaign(_)) {
+            self.step_lease(port, Input::Release);
         }
     }
 }

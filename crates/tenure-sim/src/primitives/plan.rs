@@ -19,6 +19,10 @@ pub(super) struct Plan {
     pub(super) elections: usize,
     /// Number of watchers of the leader, for each election.
     pub(super) watchers: usize,
+    /// Number of names of the sets.
+    pub(super) names: usize,
+    /// Longest rest of a user, in hundredths of its ttl.
+    pub(super) rest_most: u64,
     /// Longest time until a holder releases, in hundredths of its ttl.
     pub(super) hold_most: u64,
     /// Duration of fair contention after healing, in units of the longest ttl.
@@ -40,6 +44,8 @@ impl Plan {
             nemesis: Nemesis::draw(rng, Weather::Rough),
             elections: 0,
             watchers: 0,
+            names: 0,
+            rest_most: rng.pick(&[5, 100, 400]),
             hold_most: rng.pick(&[100, 300, 600, 3000]),
             fairness: 12,
             members,
@@ -58,6 +64,7 @@ impl Plan {
                 self.elections = rng.between(1, 2) as usize;
                 self.watchers = rng.between(0, 2) as usize;
             }
+            Topic::Sets => self.names = rng.between(2, 4) as usize,
         }
     }
 
@@ -99,7 +106,12 @@ impl Plan {
 
     /// Number of keys.
     pub(super) fn keys(&self) -> usize {
-        self.elections
+        self.elections + self.names
+    }
+
+    /// The keys of the names of the sets.
+    pub(super) fn name_keys(&self) -> std::ops::Range<usize> {
+        self.elections..self.elections + self.names
     }
 
     /// The longest ttl of all members.

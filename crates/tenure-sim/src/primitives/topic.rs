@@ -5,15 +5,17 @@ use crate::rng::Rng;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Topic {
     Elections,
+    Sets,
 }
 
 impl Topic {
-    const ALL: &[Self] = &[Self::Elections];
+    const ALL: &[Self] = &[Self::Elections, Self::Sets];
 
     /// The primitives of a seed: one or several of them without a focus.
     pub(super) fn of(focus: Focus, rng: &mut Rng) -> Vec<Self> {
         match focus {
             Focus::ElectedTwins | Focus::ElectedInTurn => vec![Self::Elections],
+            Focus::Sets => vec![Self::Sets],
             _ => {
                 let first = rng.pick(Self::ALL);
                 let others = Self::ALL.iter().copied().filter(|topic| *topic != first);

@@ -1,10 +1,12 @@
 //! Judges of the primitives, in true time, which the code under test cannot see. One file per invariant; those of the
 //! lease are shared with the world of one key.
 
-mod l6_campaigns;
+mod a1_sets;
+mod l6_turns;
 mod ledger;
 
-pub(super) use l6_campaigns::Turns;
+pub(super) use a1_sets::{believes_only_whole, ends_with_first_loss, leaves_nothing_held};
+pub(super) use l6_turns::Turns;
 pub(super) use ledger::AppliedWrite;
 
 use tenure_core::machine::Write;
