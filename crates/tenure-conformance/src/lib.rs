@@ -1,6 +1,6 @@
 //! The public suite that every Tenure store must pass, and (feature `broken-stores`) broken stores that must fail it.
 //!
-//! A lease is only as safe as the conditional write under it. The suite is for every author of a store, and has two
+//! A lease is only as safe as the conditional write under it. The suite is for every author of a store, and has three
 //! levels:
 //!
 //! * **The contract** of [`tenure_store`], clause by clause: sequential checks, races over several connections, lost
@@ -8,6 +8,7 @@
 //! * **Leases** on top of it, taken by the library itself, in the situations for which they exist: many contenders;
 //!   holders that are paused, that crash, or whose writes arrive a ttl late. Other programs replace records, delete
 //!   them, or restore them from a backup.
+//! * **Primitives** that the library builds on both: several leases at once.
 //!
 //! | clause | what is true of leases on a correct store |
 //! | --- | --- |
@@ -21,6 +22,10 @@
 //! | `tokens` | tokens grow across release and crash; and, where the store has a clock, deletion |
 //! | `answers` | lost requests and answers cost time and nothing else |
 //! | `recovery` | tokens grow across a restart; and, where the store has a clock, the restore of a backup |
+//!
+//! | clause | what is true of the primitives on a correct store |
+//! | --- | --- |
+//! | `set` | several leases are held at once or not at all, and contenders never wait for each other |
 //!
 //! # Check your store
 //!
@@ -113,6 +118,7 @@ mod finding;
 mod harness;
 mod lease;
 mod machine_clock;
+mod primitive;
 mod report;
 mod step;
 mod stop;
@@ -120,6 +126,7 @@ mod suite;
 mod supported;
 mod test_time;
 mod trial;
+mod world;
 
 pub use check_outcome::CheckOutcome;
 pub use finding::Finding;

@@ -9,9 +9,9 @@ use tenure_store::{Key, Store};
 use crate::check::{Check, Clause};
 use crate::stop::Stop;
 use crate::trial::{Sizes, Trial};
-use crate::{CheckOutcome, Finding, Harness, Report, Step, contract, lease};
+use crate::{CheckOutcome, Finding, Harness, Report, Step, contract, lease, primitive};
 
-/// The suite, ready to run: first the contract, then leases on top of it.
+/// The suite, ready to run: first the contract, then leases on top of it, then the primitives on top of both.
 #[derive(Clone, Debug)]
 #[must_use = "a suite does nothing until it is run"]
 pub struct Suite {
@@ -94,6 +94,12 @@ impl Suite {
         self
     }
 
+    /// Runs only the checks of the primitives, as if each of their clauses was given to [`only`](Self::only).
+    pub fn only_primitives(mut self) -> Self {
+        self.only.extend(primitive::CLAUSES.iter().map(|clause| clause.name.into()));
+        self
+    }
+
     /// The names of all clauses, in order.
     pub fn clauses() -> Vec<&'static str> {
         all_clauses().map(|clause| clause.name).collect()
@@ -112,7 +118,7 @@ impl Suite {
     }
 
     /// Runs every check. The checks of the contract, and those that act on the complete store, run one after another.
-    /// The other checks of leases run at the same time if they use the machine's own clock. The report is in the order
+    /// The other checks of leases and primitives run at the same time if they use the machine's own clock. The report is in the order
     /// of the checks.
     pub async fn run(&self, harness: &dyn Harness) -> Report {
         self.run_telling(harness, &|_| ControlFlow::Continue(())).await
@@ -130,9 +136,12 @@ impl Suite {
         let on_the_machines_clock = machine.is_some() && harness.clock().domain() == machine;
         let lease_checks_at_once = if on_the_machines_clock { LEASE_CHECKS_AT_ONCE } else { 1 };
         let mut report = Report { store: harness.name(), findings: Vec::new() };
-        for (level, at_once) in
-            [(contract::CLAUSES, 1), (lease::CLAUSES, lease_checks_at_once), (lease::WHOLE_STORE, 1)]
-        {
+        for (level, at_once) in [
+            (contract::CLAUSES, 1),
+            (lease::CLAUSES, lease_checks_at_once),
+            (lease::WHOLE_STORE, 1),
+            (primitive::CLAUSES, lease_checks_at_once),
+        ] {
             let wanted: Vec<_> = level.iter().filter(|clause| self.includes(clause)).collect();
             if wanted.is_empty() {
                 continue;
@@ -197,7 +206,8 @@ impl Suite {
 }
 
 fn all_clauses() -> impl Iterator<Item = &'static Clause> {
-    contract::CLAUSES.iter().chain(lease::CLAUSES).chain(lease::WHOLE_STORE)
+    let levels = [contract::CLAUSES, lease::CLAUSES, lease::WHOLE_STORE, primitive::CLAUSES];
+    levels.into_iter().flatten()
 }
 
 /// All lease checks: each mostly waits, on separate keys.
@@ -213,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_clause_of_either_level_has_a_name_of_its_own() {
+    fn every_clause_of_any_level_has_a_name_of_its_own() {
         let clauses = Suite::clauses();
         assert_eq!(clauses.iter().collect::<BTreeSet<_>>().len(), clauses.len(), "{clauses:?}");
     }
@@ -226,8 +236,9 @@ mod tests {
                 .map(|clause| clause.name)
                 .collect::<Vec<_>>()
         };
-        let (contract, leases) = (Suite::new(1).only_contract(), Suite::new(1).only_leases());
-        assert_eq!([wanted(&contract), wanted(&leases)].concat(), Suite::clauses());
+        let levels =
+            [Suite::new(1).only_contract(), Suite::new(1).only_leases(), Suite::new(1).only_primitives()];
+        assert_eq!(levels.iter().flat_map(wanted).collect::<Vec<_>>(), Suite::clauses());
         assert_eq!(wanted(&Suite::new(1)), Suite::clauses());
     }
 }

@@ -171,6 +171,16 @@ async fn a_directory_on_a_disk_carries_leases() {
     );
 }
 
+/// On the machine's own clock, because the speed of the disk is real.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_on_a_disk_carries_the_primitives() {
+    let suite = Suite::new(1).only_primitives().ttl(Duration::from_secs(3));
+    let report = suite.run(&InADirectory::new(Scratch::on_disk("primitives"))).await;
+    println!("{report}");
+    report.assert_passed();
+    assert_eq!(report.skips().count(), 0, "{report}");
+}
+
 // ── processes ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const RACERS: usize = 64;

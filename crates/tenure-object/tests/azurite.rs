@@ -26,6 +26,12 @@ async fn a_container_carries_leases() {
     container.carries_leases(6, Duration::from_secs(5)).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_container_carries_the_primitives() {
+    let Some(container) = Container::on(Kind::Azurite, "primitives") else { return };
+    container.carries_primitives(Duration::from_secs(5)).await;
+}
+
 #[tokio::test]
 async fn every_legal_key_comes_back_from_its_blob_and_from_a_listing() {
     let Some(container) = Container::on(Kind::Azurite, "hostile") else { return };

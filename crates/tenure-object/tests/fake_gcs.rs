@@ -26,6 +26,12 @@ async fn a_bucket_carries_leases() {
     bucket.carries_leases(6, Duration::from_secs(3)).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_bucket_carries_the_primitives() {
+    let Some(bucket) = Bucket::on(Kind::FakeGcs, "primitives") else { return };
+    bucket.carries_primitives(Duration::from_secs(3)).await;
+}
+
 #[tokio::test]
 async fn every_legal_key_comes_back_from_its_object_and_from_a_listing() {
     let Some(bucket) = Bucket::on(Kind::FakeGcs, "hostile") else { return };

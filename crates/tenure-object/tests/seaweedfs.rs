@@ -41,6 +41,12 @@ async fn a_bucket_carries_leases() {
     bucket.carries_leases(4, Duration::from_secs(3)).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_bucket_carries_the_primitives() {
+    let Some(bucket) = Bucket::on(Kind::SeaweedFs, "primitives") else { return };
+    bucket.carries_primitives(Duration::from_secs(3)).await;
+}
+
 #[tokio::test]
 async fn a_lease_goes_from_hand_to_hand_with_growing_tokens() {
     let Some(bucket) = Bucket::on(Kind::SeaweedFs, "hands") else { return };

@@ -2,11 +2,11 @@
 
 use tenure_store::{BoxFuture, Key};
 
-use super::process::Process;
-use super::world::{World, failed};
 use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure};
 use crate::trial::Trial;
+use crate::world::process::Process;
+use crate::world::{World, failed};
 use crate::{Harness, Supported};
 
 pub(crate) const CLAUSE: Clause = Clause {

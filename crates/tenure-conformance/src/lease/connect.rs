@@ -2,11 +2,11 @@
 
 use tenure::Coordinator;
 
-use super::wire::Wire;
-use super::world::{World, failed};
 use crate::check::{Clause, check};
 use crate::stop::CheckResult;
 use crate::trial::Trial;
+use crate::world::wire::Wire;
+use crate::world::{World, failed};
 
 pub(crate) const CLAUSE: Clause =
     Clause { name: "connect", checks: &[check!("the library connects to it", connects)] };

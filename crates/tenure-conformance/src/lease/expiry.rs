@@ -3,11 +3,11 @@
 use tenure::{ErrorKind, Lease};
 use tenure_store::Key;
 
-use super::process::Process;
-use super::world::{World, failed, is_lost, is_newer};
 use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::Trial;
+use crate::world::process::Process;
+use crate::world::{World, failed, is_lost, is_newer};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "expiry",

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use tenure::ErrorKind;
 use tenure_store::Key;
 
-use super::process::Process;
-use super::world::{World, failed};
 use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::{Trial, excerpt};
+use crate::world::process::Process;
+use crate::world::{World, failed};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "foreign",

@@ -9,13 +9,10 @@ mod expiry;
 mod foreign;
 mod owner;
 mod pauses;
-mod process;
 mod recovery;
 mod release;
 mod renewal;
 mod tokens;
-mod wire;
-mod world;
 
 use crate::check::Clause;
 

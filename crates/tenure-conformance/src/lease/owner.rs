@@ -5,11 +5,11 @@ use futures_util::{FutureExt, StreamExt};
 use tenure::{Error, Lease, Token};
 use tenure_store::{BoxFuture, Key};
 
-use super::process::Process;
-use super::world::{World, are_apart, failed, is_newer};
 use crate::check::{Clause, check};
 use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
+use crate::world::process::Process;
+use crate::world::{World, are_apart, failed, is_newer};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "owner",

@@ -2,10 +2,10 @@
 
 use tenure::ErrorKind;
 
-use super::world::{World, are_apart, failed, is_lost, is_newer};
 use crate::check::{Clause, check};
 use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
+use crate::world::{World, are_apart, failed, is_lost, is_newer};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "pauses",

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tenure::Token;
 use tenure_store::{Key, StoreClock};
 
-use super::world::{World, are_apart, is_newer};
 use crate::check::{Clause, check};
 use crate::stop::CheckResult;
 use crate::trial::Trial;
+use crate::world::{World, are_apart, is_newer};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "recovery",

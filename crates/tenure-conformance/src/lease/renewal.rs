@@ -8,10 +8,10 @@ use tenure::record::{self, Nonce, Record};
 use tenure::{Error, ErrorKind, Holder, Lease, Token};
 use tenure_store::{Key, Version};
 
-use super::world::{World, are_apart, failed, is_lost, is_newer};
 use crate::check::{Clause, check};
 use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::Trial;
+use crate::world::{World, are_apart, failed, is_lost, is_newer};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "renewal",

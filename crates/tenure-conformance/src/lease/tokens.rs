@@ -5,10 +5,10 @@ use std::time::Duration;
 use tenure::{Forgotten, Token};
 use tenure_store::StoreClock;
 
-use super::world::{World, are_apart, is_newer};
 use crate::check::{Clause, check};
 use crate::stop::{CheckResult, ensure};
 use crate::trial::Trial;
+use crate::world::{World, are_apart, is_newer};
 
 pub(crate) const CLAUSE: Clause = Clause {
     name: "tokens",

@@ -137,6 +137,14 @@ impl<C: Cloud> BucketOf<C> {
         assert_eq!(skipped, ["tokens grow though the record was forgotten"], "nothing can be forgotten here");
     }
 
+    /// Runs the checks of the primitives on the machine's own clock, all of them at the same time.
+    pub(crate) async fn carries_primitives(&self, ttl: Duration) {
+        let report = Suite::new(1).only_primitives().ttl(ttl).run(self).await;
+        println!("{report}");
+        report.assert_passed();
+        assert_eq!(report.skips().count(), 0, "{report}");
+    }
+
     /// Deletes the object of a key without the store's knowledge.
     pub(crate) async fn remove(&self, key: &Key) {
         let path = Path::parse(C::object_of(&self.store(), key)).unwrap();

@@ -1,3 +1,8 @@
+//! The surroundings of a check of leases, and of what is built on them.
+
+pub(crate) mod process;
+pub(crate) mod wire;
+
 use std::error::Error as _;
 use std::pin::pin;
 use std::sync::Arc;
@@ -5,26 +10,26 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use tenure::record::{self, Record};
-use tenure::{Coordinator, Error, ErrorKind, Holder, Lease, Request, Timing};
+use tenure::{Coordinator, Error, ErrorKind, Holder, Lease, LeaseSet, Request, SetRequest, Timing};
 use tenure_store::{Entry, Expect, Key, Put, Store};
 
-use super::process::Process;
-use super::wire::Wire;
 use crate::stop::{CheckResult, Stop, ensure, fail};
 use crate::trial::Trial;
+use process::Process;
+use wire::Wire;
 
 /// The surroundings of a check of leases: processes, time that passes while they act, and the questions of all checks.
 ///
 /// Nothing here waits without a limit, because a lying store may never answer: every wait is a bounded number of short
 /// pauses.
-pub(super) struct World<'t> {
-    pub(super) trial: &'t Trial<'t>,
-    pub(super) ttl: Duration,
+pub(crate) struct World<'t> {
+    pub(crate) trial: &'t Trial<'t>,
+    pub(crate) ttl: Duration,
 }
 
 impl<'t> World<'t> {
     /// Ends the check as skipped if the store promises too little for leases.
-    pub(super) fn new(trial: &'t Trial<'t>) -> Result<Self, Stop> {
+    pub(crate) fn new(trial: &'t Trial<'t>) -> Result<Self, Stop> {
         let missing = trial.promises.missing_for_leases();
         trial.require(missing.is_empty(), &missing.join(", "))?;
         let max = trial.promises.value_max;
@@ -41,7 +46,7 @@ impl<'t> World<'t> {
     // ── processes and leases ────────────────────────────────────────────────────────────────────────────────────
 
     /// A process on one of the connections.
-    pub(super) async fn process(&self, number: usize) -> Result<Process, Stop> {
+    pub(crate) async fn process(&self, number: usize) -> Result<Process, Stop> {
         self.process_on(number, self.trial.connection(number)).await
     }
 
@@ -49,7 +54,7 @@ impl<'t> World<'t> {
     ///
     /// Without the check at connect, which has a separate clause: a store that is refused at connect would show nothing
     /// here.
-    pub(super) async fn process_on(&self, number: usize, store: Arc<dyn Store>) -> Result<Process, Stop> {
+    pub(crate) async fn process_on(&self, number: usize, store: Arc<dyn Store>) -> Result<Process, Stop> {
         let wire = Wire::to(store);
         let holder = Holder::new(&format!("process-{number}")).expect("a name without surprises");
         let builder = Coordinator::builder().clock(self.trial.harness.clock()).holder(holder);
@@ -60,13 +65,19 @@ impl<'t> World<'t> {
 
     /// The lease, which must be granted within a few ttls: the combined cost of a dead holder, a late write and a busy
     /// machine.
-    pub(super) async fn granted(&self, request: Request) -> Result<Lease, Stop> {
+    pub(crate) async fn granted(&self, request: Request) -> Result<Lease, Stop> {
         let wanting = request.wait(self.ttl * PATIENCE).acquire();
         self.within("an acquire", wanting).await?.map_err(failed)
     }
 
+    /// The set, which must be granted within a few ttls.
+    pub(crate) async fn all_granted(&self, request: SetRequest) -> Result<LeaseSet, Stop> {
+        let wanting = request.wait(self.ttl * PATIENCE).acquire();
+        self.within("an acquire of a set", wanting).await?.map_err(failed)
+    }
+
     /// Releases the lease. If it cannot be vacated it lapses, and the next acquire waits for that.
-    pub(super) async fn released(&self, lease: Lease) -> CheckResult {
+    pub(crate) async fn released(&self, lease: Lease) -> CheckResult {
         match self.within("a release", lease.release()).await? {
             Ok(()) => Ok(()),
             Err(error) if matches!(error.kind(), ErrorKind::Lost | ErrorKind::Unavailable) => Ok(()),
@@ -77,7 +88,7 @@ impl<'t> World<'t> {
     // ── time ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Lets time pass, in steps that are short compared with all deadlines of a keeper.
-    pub(super) async fn pass(&self, span: Duration) {
+    pub(crate) async fn pass(&self, span: Duration) {
         let mut left = span;
         while !left.is_zero() {
             let step = self.step().min(left);
@@ -87,12 +98,12 @@ impl<'t> World<'t> {
     }
 
     /// One step.
-    pub(super) fn step(&self) -> Duration {
+    pub(crate) fn step(&self) -> Duration {
         self.ttl / STEPS_PER_TTL
     }
 
     /// The result of the future, while time passes. The check fails if there is none within a few ttls.
-    pub(super) async fn within<T>(
+    pub(crate) async fn within<T>(
         &self,
         what: &str,
         future: impl Future<Output = T> + Send,
@@ -110,19 +121,19 @@ impl<'t> World<'t> {
     // ── common verifications ────────────────────────────────────────────────────────────────────────────────────
 
     /// The entry of a key, read over a wire that is never cut.
-    pub(super) async fn entry(&self, key: &Key) -> Result<Entry, Stop> {
+    pub(crate) async fn entry(&self, key: &Key) -> Result<Entry, Stop> {
         let entry = self.trial.read(self.trial.other(), key).await?;
         entry.ok_or_else(|| Stop::Failed(format!("the record of {key} is gone")))
     }
 
     /// The record of a key.
-    pub(super) async fn record(&self, key: &Key) -> Result<Record, Stop> {
+    pub(crate) async fn record(&self, key: &Key) -> Result<Record, Stop> {
         record::decode(&self.entry(key).await?.value)
             .map_err(|foreign| Stop::Failed(format!("the record of {key} is none: {foreign}")))
     }
 
     /// Verifies that the record is that of this lease.
-    pub(super) async fn is_recorded(&self, lease: &Lease) -> CheckResult {
+    pub(crate) async fn is_recorded(&self, lease: &Lease) -> CheckResult {
         let (key, record) = (lease.key(), self.record(lease.key()).await?);
         let by = record.holder.as_ref().map_or("no holder", |holder| holder.id());
         ensure!(
@@ -136,14 +147,14 @@ impl<'t> World<'t> {
     }
 
     /// Verifies that the holder still has the lease, and can keep it.
-    pub(super) async fn is_kept(&self, lease: &Lease) -> CheckResult {
+    pub(crate) async fn is_kept(&self, lease: &Lease) -> CheckResult {
         self.is_recorded(lease).await?;
         self.within("a renewal", lease.renew()).await?.map_err(failed)?;
         self.is_recorded(lease).await
     }
 
     /// Carries out writes that were in flight for a long time. Each must be too late.
-    pub(super) async fn deliver_too_late(&self, process: &Process) -> CheckResult {
+    pub(crate) async fn deliver_too_late(&self, process: &Process) -> CheckResult {
         let late = process.wire.take_late_writes();
         if late.is_empty() {
             // A holder that wakes up after its deadline correctly sends nothing.
@@ -169,7 +180,7 @@ impl<'t> World<'t> {
 }
 
 /// Verifies that the lease is lost, and reports it in every way.
-pub(super) fn is_lost(lease: &Lease, when: &str) -> CheckResult {
+pub(crate) fn is_lost(lease: &Lease, when: &str) -> CheckResult {
     match lease.check() {
         Err(error) if error.kind() == ErrorKind::Lost => Ok(()),
         Err(error) => fail!("{when}, its check says: {error}"),
@@ -185,7 +196,7 @@ pub(super) fn is_lost(lease: &Lease, when: &str) -> CheckResult {
 
 /// Verifies that not both believe that they hold the lease. A lost lease stays lost, so the second check of `a` shows
 /// that it believed so throughout.
-pub(super) fn are_apart(a: &Lease, b: &Lease) -> CheckResult {
+pub(crate) fn are_apart(a: &Lease, b: &Lease) -> CheckResult {
     let both = a.check().is_ok() && b.check().is_ok() && a.check().is_ok();
     ensure!(
         !both,
@@ -199,7 +210,7 @@ pub(super) fn are_apart(a: &Lease, b: &Lease) -> CheckResult {
 }
 
 /// Verifies that the later grant has the greater token.
-pub(super) fn is_newer(newer: &Lease, older: tenure::Token, what: &str) -> CheckResult {
+pub(crate) fn is_newer(newer: &Lease, older: tenure::Token, what: &str) -> CheckResult {
     ensure!(
         newer.token() > older,
         "{what}, the token went from {older} to {}: it must be greater for every grant",
@@ -208,7 +219,7 @@ pub(super) fn is_newer(newer: &Lease, older: tenure::Token, what: &str) -> Check
     Ok(())
 }
 
-pub(super) fn failed(error: Error) -> Stop {
+pub(crate) fn failed(error: Error) -> Stop {
     match error.source() {
         Some(source) => Stop::Failed(format!("{error} ({source})")),
         None => Stop::Failed(error.to_string()),

@@ -14,7 +14,7 @@ use tenure_store::{
 ///
 /// The store behind it does nothing wrong: a packet that arrives a minute late is normal.
 #[derive(Clone, Debug)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     store: Arc<dyn Store>,
     state: Arc<Mutex<WireState>>,
 }
@@ -40,30 +40,30 @@ enum WireMode {
 
 /// A write in flight.
 #[derive(Clone, Debug)]
-pub(super) struct LateWrite {
-    pub(super) key: Key,
-    pub(super) value: Bytes,
-    pub(super) expect: Expect,
+pub(crate) struct LateWrite {
+    pub(crate) key: Key,
+    pub(crate) value: Bytes,
+    pub(crate) expect: Expect,
 }
 
 impl Wire {
-    pub(super) fn to(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn to(store: Arc<dyn Store>) -> Self {
         Self { store, state: Arc::default() }
     }
 
     /// From now on writes stay in flight, without an answer, until the check [takes](Self::take_late_writes) and
     /// delivers them.
-    pub(super) fn delay_writes(&self) {
+    pub(crate) fn delay_writes(&self) {
         self.state().mode = WireMode::Delays;
     }
 
     /// From now on no call gets through, as if the process were stopped, dead, or cut off from the store.
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.state().mode = WireMode::Cut;
     }
 
     /// From now on everything gets through. Pending calls end with an unknown outcome.
-    pub(super) fn open(&self) {
+    pub(crate) fn open(&self) {
         let waiting = {
             let mut state = self.state();
             state.mode = WireMode::Open;
@@ -73,7 +73,7 @@ impl Wire {
     }
 
     /// Takes the writes in flight.
-    pub(super) fn take_late_writes(&self) -> Vec<LateWrite> {
+    pub(crate) fn take_late_writes(&self) -> Vec<LateWrite> {
         std::mem::take(&mut self.state().late_writes)
     }
 
